@@ -1,0 +1,36 @@
+"""The canonical form of a value and its digest: key order, whitespace and 5 against 5.0 change nothing."""
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any, cast
+
+__all__ = ["canonical_json", "digest"]
+
+
+def canonical_json(value: Any) -> str:
+    """The one JSON text of a value: keys sorted, no whitespace, integral floats as integers.
+
+    `required` lists of JSON Schema are sets, so they are sorted. Raises UnicodeEncodeError later, when encoded,
+    for text that is not valid Unicode; raises ValueError for NaN and infinity, which JSON does not have.
+    """
+    return json.dumps(_canonical(value), ensure_ascii=False, sort_keys=True, separators=(",", ":"), allow_nan=False)
+
+
+def digest(*values: Any) -> str:
+    """The sha256 over the canonical forms of the values, as 64 hexadecimal digits."""
+    return hashlib.sha256(canonical_json(values).encode()).hexdigest()
+
+
+def _canonical(value: Any, key: str = "") -> Any:
+    if isinstance(value, Mapping):
+        mapping = cast("Mapping[Any, Any]", value)
+        return {str(name): _canonical(item, str(name)) for name, item in mapping.items()}
+    if isinstance(value, (list, tuple)):
+        items = cast("Sequence[Any]", value)
+        if key == "required" and all(isinstance(item, str) for item in items):
+            return sorted(items)
+        return [_canonical(item) for item in items]
+    if isinstance(value, float) and value.is_integer() and abs(value) < 2**53:
+        return int(value)
+    return value

@@ -1,0 +1,94 @@
+"""Every error that Pegboard raises on purpose.
+
+PegboardError
+├── ConfigurationError      pegboard.toml or an option is wrong             exit 2
+├── SourceError             a source of tools could not be read             exit 3
+├── BoardError              the published board cannot be used              exit 4
+│   ├── BoardNotFound       no board, release, channel or index of that name
+│   ├── ContractMismatch    the tables follow a contract this version cannot read
+│   └── StoreError          the store did not answer or refused
+├── EncoderError            an encoder cannot load or answer                exit 5
+│   └── FingerprintMismatch the query encoder is not the one of the release
+├── PublishError            a release could not be published                exit 6
+│   └── PromotionConflict   someone else moved the channel meanwhile
+└── QueryError              a search was asked for in a way that has no answer, exit 2
+
+A message says what, where, what was expected, and the next step. `exit_code` is what the command line ends with.
+"""
+
+__all__ = [
+    "BoardError",
+    "BoardNotFound",
+    "ConfigurationError",
+    "ContractMismatch",
+    "EncoderError",
+    "FingerprintMismatch",
+    "PegboardError",
+    "PromotionConflict",
+    "PublishError",
+    "QueryError",
+    "SourceError",
+    "StoreError",
+]
+
+
+class PegboardError(Exception):
+    """The root: catch this to catch everything that Pegboard raises on purpose."""
+
+    exit_code = 1
+
+
+class ConfigurationError(PegboardError):
+    """pegboard.toml or an option is wrong; the message lists every problem found."""
+
+    exit_code = 2
+
+
+class SourceError(PegboardError):
+    """A whole source of tools could not be read; its last good snapshot stays."""
+
+    exit_code = 3
+
+
+class BoardError(PegboardError):
+    """The published board cannot be used."""
+
+    exit_code = 4
+
+
+class BoardNotFound(BoardError):
+    """There is no board at that address, or no release, channel or index of that name on it."""
+
+
+class ContractMismatch(BoardError):
+    """The tables follow a version of the table contract that this library does not read."""
+
+
+class StoreError(BoardError):
+    """The store that holds the board did not answer or refused."""
+
+
+class EncoderError(PegboardError):
+    """An encoder cannot load, or did not answer. Nothing else is ever used in its place."""
+
+    exit_code = 5
+
+
+class FingerprintMismatch(EncoderError):
+    """The query encoder is not the one that made the vectors of the release."""
+
+
+class PublishError(PegboardError):
+    """A release could not be published; what was live before still is."""
+
+    exit_code = 6
+
+
+class PromotionConflict(PublishError):
+    """Another publisher moved the channel meanwhile; nothing was changed."""
+
+
+class QueryError(PegboardError):
+    """A search was asked for in a way that has no answer: an unknown mode, filter or dimension."""
+
+    exit_code = 2
