@@ -184,15 +184,30 @@ def _problems(*, name: Any, description: Any, input_schema: Any, output_schema: 
         yield f"it has no name (got {_short(name)}); add a name"
     elif len(name) > MAX_NAME:
         yield f"its name has {len(name):,} characters, more than {MAX_NAME}; shorten it"
+    elif _valid_text(name) != name:
+        yield "its name is not valid UTF-8 text; save the source as UTF-8"
     if description is not None and not isinstance(description, str):
         yield f"its description is {_short(description)}, expected text"
     elif description and len(description) > MAX_DESCRIPTION:
         yield f"its description has {len(description):,} characters, more than {MAX_DESCRIPTION:,}; shorten it"
     if annotations is not None and not isinstance(annotations, Mapping):
         yield f"its annotations are {_short(annotations)}, expected an object"
+    elif annotations and (problem := _json_problem(annotations)):
+        yield f"its annotations {problem}"
     for label, schema in (("input", input_schema), ("output", output_schema)):
         if schema is not None and (problem := _schema_problem(schema)):
             yield f"its {label} schema {problem}"
+    # What a tool returns may be anything; what it takes are named arguments.
+    if isinstance(input_schema, dict) and "object" not in str(input_schema.get("type", "object")):
+        yield f"its input schema has the type {_short(input_schema['type'])}, expected an object whose properties are the arguments"
+
+
+def _json_problem(value: Any) -> str | None:
+    try:
+        canonical_json(value)
+    except (ValueError, RecursionError) as error:
+        return f"cannot be written as JSON: {_short(str(error))}"
+    return None
 
 
 def _schema_problem(schema: Any) -> str | None:
@@ -203,6 +218,9 @@ def _schema_problem(schema: Any) -> str | None:
         if size > MAX_SCHEMA:
             return f"has {size:,} characters, more than {MAX_SCHEMA:,}; shorten it"
         known = str(schema.get("$schema", "")).removesuffix("#") in DIALECTS
+        # Where no dialect is named it may be the oldest: `exclusiveMinimum: true` is common, and only valid there.
+        if not known and jsonschema_rs.meta.is_valid({**schema, "$schema": "http://json-schema.org/draft-04/schema#"}):
+            return None
         jsonschema_rs.meta.validate(schema if known else {k: v for k, v in schema.items() if k != "$schema"})
     except jsonschema_rs.ValidationError as error:
         path = "/".join(str(part) for part in error.instance_path)
@@ -211,8 +229,6 @@ def _schema_problem(schema: Any) -> str | None:
         return "is nested too deeply; flatten it"
     except (ValueError, jsonschema_rs.ReferencingError) as error:
         return f"is not valid JSON Schema: {_short(str(error))}"
-    if "object" not in str(schema.get("type", "object")):
-        return f"has the type {_short(schema['type'])}, expected an object whose properties are the arguments"
     return None
 
 

@@ -25,11 +25,8 @@ DependencyType = Literal[
 
 
 def _segment(name: str) -> str:
-    """A name as one segment of an id: `/`, `%`, `#`, blanks and control characters are percent-encoded."""
-    return "".join(
-        quote(char, safe="") if char in "/%#" or char.isspace() or not char.isprintable() else char
-        for char in name.strip()
-    )
+    """A name as one segment of an id: `/`, `%`, `#` and characters that do not print are percent-encoded."""
+    return "".join(quote(char, safe="") if char in "/%#" or not char.isprintable() else char for char in name.strip())
 
 
 def agent_id(catalog: str, agent: str) -> str:

@@ -1,0 +1,186 @@
+"""Parameters as catalogs in the wild write them, as JSON Schema: lists of parameters, and `str`, `List[int]` or `bool, optional` as types.
+
+What JSON Schema has no word for is kept: an unknown type name goes to `x-type`, and a keyword that is not known stays where it is.
+"""
+
+import json
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+__all__ = ["Unusable", "loose_object", "loose_type"]
+
+TYPES: dict[str, str] = {
+    **dict.fromkeys(("string", "str", "text", "char", "varchar", "uuid", "url", "uri", "email", "path"), "string"),
+    **dict.fromkeys(("integer", "int", "int32", "int64", "long", "short"), "integer"),
+    **dict.fromkeys(("number", "float", "float32", "float64", "double", "decimal", "numeric"), "number"),
+    **dict.fromkeys(("boolean", "bool"), "boolean"),
+    **dict.fromkeys(("array", "list", "tuple", "set", "sequence"), "array"),
+    **dict.fromkeys(("object", "dict", "dictionary", "map", "mapping", "json", "hashmap"), "object"),
+    **dict.fromkeys(("null", "none", "nonetype"), "null"),
+}
+FORMATS = {"date": "date", "datetime": "date-time", "date-time": "date-time", "timestamp": "date-time", "time": "time"}
+ANYTHING = {"any", "", "enum", "unknown", "mixed", "var", "typing.any"}
+"""Type names that exclude nothing: the values of an enum stand in its own keyword."""
+NAMED = ("properties", "patternProperties", "dependentSchemas", "$defs", "definitions")
+LISTED = ("allOf", "anyOf", "oneOf", "prefixItems")
+SINGLE = ("items", "additionalProperties", "not", "contains", "propertyNames", "if", "then", "else")
+
+
+class Unusable(Exception):
+    """The text or value says nothing that could be a schema, and why."""
+
+
+def loose_object(value: Any, required: Any = None) -> dict[str, Any] | None:
+    """The schema of an object from whatever describes it; None if nothing does.
+
+    Args:
+        value: a JSON Schema, a list of parameters that each have a name, or a mapping of names to what is said of each;
+            or one of these as JSON text.
+        required: the names of required members, as a list or as JSON text, where the source has them apart.
+
+    Raises Unusable if it is none of these.
+    """
+    value = _decoded(value)
+    if value is None or value == "":
+        return None
+    if isinstance(value, Mapping) and _is_schema(value):
+        schema, names = _schema(dict(value)), []
+    elif isinstance(value, Mapping):
+        schema, names = _object((name, spec) for name, spec in value.items())
+    elif isinstance(value, list):
+        schema, names = _object(_named(item, number) for number, item in enumerate(value))
+    else:
+        raise Unusable(f"it is {value!r:.80}, expected a JSON Schema, a list of parameters or a mapping of names")
+    if names := list(dict.fromkeys([*schema.get("required", []), *names, *_names(required)])):
+        schema["required"] = names
+    return schema
+
+
+def loose_type(text: str) -> dict[str, Any]:
+    """The schema that a type name stands for; one that is not known is kept as `x-type`."""
+    name = text.strip().strip("`'\"")
+    lower = re.sub(r",?\s*\(?optional\)?$", "", name.lower()).strip()
+    lower = lower.removeprefix("typing.").removeprefix("builtins.")
+    if lower in TYPES:
+        return {"type": TYPES[lower]}
+    if lower in FORMATS:
+        return {"type": "string", "format": FORMATS[lower]}
+    if lower in ANYTHING:
+        return {}
+    if match := re.fullmatch(r"(?:list|array|sequence|set|tuple|iterable)\s*(?:\[(.+)\]|<(.+)>|\s+of\s+(.+?)s?)", lower):
+        inner = next(group for group in match.groups() if group)
+        return {"type": "array", "items": loose_type(inner)} if "," not in inner else {"type": "array", "x-type": name}
+    if match := re.fullmatch(r"(\w+)\[\]", lower):
+        return {"type": "array", "items": loose_type(match[1])}
+    if re.fullmatch(r"(?:dict|map|mapping)\s*[\[<].+[\]>]", lower):
+        return {"type": "object"}
+    if match := re.fullmatch(r"optional\[(.+)\]", lower):
+        return _union([match[1], "null"], name)
+    if "|" in lower or " or " in lower:
+        return _union(re.split(r"\s*\|\s*|\s+or\s+", lower), name)
+    return {"x-type": name}
+
+
+def _union(names: Iterable[str], original: str) -> dict[str, Any]:
+    parts = [loose_type(name) for name in names]
+    types = [part["type"] for part in parts if part.keys() == {"type"}]
+    return {"type": list(dict.fromkeys(types))} if len(types) == len(parts) else {"x-type": original}
+
+
+def _is_schema(value: Mapping[str, Any]) -> bool:
+    """Whether a mapping is a schema, and not one of names, among which `type` and `properties` may be, too."""
+    if any(isinstance(value.get(key), str) for key in ("$ref", "$schema")):
+        return True
+    members = value.get("properties", {})
+    named = isinstance(members, Mapping) and all(isinstance(item, Mapping | bool) for item in members.values())
+    if isinstance(value.get("type"), str | list):
+        kind = value["type"] if isinstance(value["type"], str) else "object"
+        return named and TYPES.get(kind.lower()) is not None and (kind != "string" or len(value) > 1)
+    return ("properties" in value and named) or any(isinstance(value.get(key), list) for key in LISTED)
+
+
+def _object(members: Iterable[tuple[str, Any]]) -> tuple[dict[str, Any], list[str]]:
+    properties: dict[str, Any] = {}
+    required: list[str] = []
+    for name, spec in members:
+        if name in properties:
+            raise Unusable(f"the parameter {name!r} stands twice in it")
+        properties[name], needed = _member(name, spec)
+        if needed:
+            required.append(name)
+    return {"type": "object", "properties": properties}, required
+
+
+def _named(item: Any, number: int) -> tuple[str, Any]:
+    if isinstance(item, str) and item.strip():
+        return item.strip(), {}
+    name = item.get("name") if isinstance(item, Mapping) else None
+    if not isinstance(name, str) or not name.strip():
+        raise Unusable(f"its parameter {number} has no name: {item!r:.80}")
+    return name.strip(), {key: value for key, value in item.items() if key != "name"}
+
+
+def _member(name: str, spec: Any) -> tuple[Any, bool]:
+    """The schema of one parameter, and whether it is required."""
+    if spec is None or isinstance(spec, bool):
+        return {}, False
+    if isinstance(spec, str):
+        kind = loose_type(spec)
+        return ({"description": spec} if "x-type" in kind else kind), False
+    if not isinstance(spec, Mapping):
+        raise Unusable(f"the parameter {name!r} is {spec!r:.80}, expected a type or an object")
+    rest = dict(spec)
+    flag = rest.get("required")
+    needed = flag is True or (isinstance(flag, str) and flag.strip().lower() in ("true", "yes", "required"))
+    if not isinstance(flag, list):
+        rest.pop("required", None)
+    return _schema(rest), needed
+
+
+def _schema(spec: dict[str, Any]) -> dict[str, Any]:
+    """A schema with loose type names replaced at every level, and lists where JSON Schema wants lists."""
+    out: dict[str, Any] = {}
+    for key, value in spec.items():
+        if key in NAMED and isinstance(value, Mapping):
+            out[key] = {name: _schema(dict(item)) if isinstance(item, Mapping) else item for name, item in value.items()}
+        elif key in LISTED and isinstance(value, list):
+            out[key] = [_schema(dict(item)) if isinstance(item, Mapping) else item for item in value]
+        elif key in SINGLE and isinstance(value, Mapping):
+            out[key] = _schema(dict(value))
+        elif key == "items" and isinstance(value, str):
+            out[key] = loose_type(value)
+        elif key == "type" and isinstance(value, str):
+            out |= {name: item for name, item in loose_type(value).items() if name not in spec or name == "type"}
+        elif key == "choices" and isinstance(value, list) and "enum" not in spec:
+            out["enum"] = value
+        elif key == "enum" and not isinstance(value, list):
+            if value not in (None, ""):
+                out["enum"] = [part.strip() for part in value.split(",")] if isinstance(value, str) else [value]
+        elif key == "example" and "examples" not in spec:
+            out["examples"] = [value]
+        elif key == "examples" and not isinstance(value, list):
+            out["examples"] = [value]
+        elif value is not None or key in ("default", "const"):
+            out[key] = value
+    return out
+
+
+def _names(required: Any) -> list[str]:
+    required = _decoded(required, comma=True)
+    if required is None or required == "":
+        return []
+    if not isinstance(required, list) or not all(isinstance(name, str) for name in required):
+        raise Unusable(f"its required names are {required!r:.80}, expected a list of names")
+    return required
+
+
+def _decoded(value: Any, comma: bool = False) -> Any:
+    if not isinstance(value, str) or not value.strip():
+        return value
+    if comma and not value.lstrip().startswith("["):
+        return [name.strip() for name in value.split(",") if name.strip()]
+    try:
+        return json.loads(value)
+    except (ValueError, RecursionError) as error:
+        raise Unusable(f"its text is not JSON: {error}") from None

@@ -1,0 +1,51 @@
+"""What a run leaves in the Prefect UI for the person who looks there: the plan as a table, the release as a page."""
+
+from prefect.artifacts import create_markdown_artifact, create_table_artifact
+
+from flows.summary import RunSummary
+from pegboard.releases import Release
+
+__all__ = ["plan_artifact", "release_artifact"]
+
+EXAMPLES = 20
+"""Tools that are named for each kind of change; the rest are counted."""
+
+
+def plan_artifact(summary: RunSummary) -> None:
+    """The plan as a table: each kind of change, how many tools, and the first of them."""
+    plan = summary.plan
+    assert plan is not None
+    changes = {"new": plan.new, "changed": plan.changed, "removed": plan.removed}
+    rows = [
+        {"change": kind, "tools": len(tools), "which": ", ".join(tools[:EXAMPLES])} for kind, tools in changes.items()
+    ]
+    rows.append({"change": "unchanged", "tools": plan.unchanged, "which": ""})
+    rows += [
+        {"change": f"texts to encode for {index}", "tools": new, "which": f"of {all_}"}
+        for index, (all_, new) in plan.texts.items()
+    ]
+    create_table_artifact(rows, key="plan", description=f"Plan against {plan.live or 'an empty board'}")
+
+
+def release_artifact(summary: RunSummary, release: Release) -> None:
+    """The release as a page: what is in it, what went wrong with its sources, and how long the phases took."""
+    lines = [
+        f"# Release `{release.id}`",
+        "",
+        f"Board `{summary.board}`, contract {release.contract}, {release.created_at:%Y-%m-%d %H:%M:%S} UTC.",
+        "",
+        "| table | version | rows |",
+        "|---|---|---|",
+        *(f"| {pin.table} | {pin.version} | {pin.rows} |" for pin in release.tables.values()),
+        "",
+        "| phase | seconds |",
+        "|---|---|",
+        *(f"| {name} | {seconds:.1f} |" for name, seconds in summary.seconds.items()),
+    ]
+    problems = [f"- {problem}" for one in summary.snapshots for problem in one.problems]
+    rejected = [f"- `{row.where}`: {row.why}" for one in summary.snapshots for row in one.rejected]
+    if problems:
+        lines += ["", "## Sources that failed", "", *problems[:EXAMPLES]]
+    if rejected:
+        lines += ["", f"## {len(rejected)} rejected records", "", *rejected[:EXAMPLES]]
+    create_markdown_artifact("\n".join(lines), key="release", description=f"Release {release.id}")

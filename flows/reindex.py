@@ -1,0 +1,84 @@
+"""The run: what the sources say becomes one release that the channel names. Reads like the table of contents.
+
+snapshot -> plan -> compose -> (nothing changed? stop) -> embed -> stage -> publish
+
+Every step finds in the lake what an earlier run finished, so a killed run goes on where it stopped.
+"""
+
+from typing import Any
+
+from prefect import flow
+from prefect.task_runners import ThreadPoolTaskRunner
+
+from flows.artifacts import plan_artifact, release_artifact
+from flows.summary import RunSummary
+from tasks import progress
+from tasks.compose import compose
+from tasks.configuration import load_configuration
+from tasks.embed import embed, shards_of
+from tasks.plan import plan
+from tasks.publish import publish
+from tasks.snapshot import snapshot
+from tasks.stage import stage
+from tasks.wanted import make_wanted
+
+__all__ = ["reindex"]
+
+
+@flow(
+    name="reindex",
+    flow_run_name="reindex {catalog} of {config}",
+    task_runner=ThreadPoolTaskRunner(max_workers=8),  # sources are waited for, not computed
+)
+def reindex(
+    config: str = "pegboard.toml", catalog: str = "all", allow_empty: bool = False, dry_run: bool = False
+) -> dict[str, Any]:
+    """Index the catalogs of a pegboard.toml again, and publish a release if anything changed.
+
+    Args:
+        config: the configuration's path; secrets are read from the environment where they are used, never passed.
+        catalog: list only this one anew and take the others from their last snapshot; `all` lists every one.
+        allow_empty: take a source that suddenly lists nothing at its word.
+        dry_run: stop after the plan.
+    """
+    configuration = load_configuration(config)
+    summary = RunSummary(configuration)
+
+    with summary.phase("snapshot"):
+        names = configuration.catalogs_named(catalog)
+        progress.start("snapshot", len(configuration.catalogs))
+        futures = [
+            snapshot.submit(config, name, allow_empty=allow_empty, fresh=name in names)
+            for name in configuration.catalogs
+        ]
+        summary.snapshots = [future.result() for future in futures]
+        identities = {one.catalog: one.digest for one in summary.snapshots}
+
+    with summary.phase("plan"):
+        summary.plan = plan(config, identities, configuration.board.channel)
+        plan_artifact(summary)
+    if dry_run:
+        return summary.end("planned")
+
+    with summary.phase("compose"):
+        documents = [compose(config, index.name, identities) for index in configuration.indexes]
+        wanted = make_wanted(configuration, identities, documents)
+    if wanted.release == summary.plan.live:
+        return summary.end("unchanged", wanted.release)
+
+    with summary.phase("embed"):
+        shards = [
+            shard
+            for one, index in zip(documents, configuration.indexes, strict=True)
+            for shard in shards_of(configuration.uri, one, index)
+        ]
+        progress.start("embed", sum(shard.texts for shard in shards))
+        summary.encoded = sum(embed(config, shard) for shard in shards)
+
+    with summary.phase("stage"):
+        pins = stage(config, wanted)
+
+    with summary.phase("publish"):
+        release = publish(config, summary.plan, summary.snapshots, wanted, pins)
+        release_artifact(summary, release)
+    return summary.end("published", release.id)

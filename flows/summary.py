@@ -1,0 +1,71 @@
+"""What a run did, collected while it runs: phases with their seconds, the plan, and what became of it."""
+
+import time
+from collections.abc import Generator
+from contextlib import contextmanager
+from typing import Any, Literal
+
+from tasks.configuration import Configuration
+from tasks.plan import Plan
+from tasks.snapshot import Snapshot
+
+__all__ = ["Outcome", "RunSummary", "process_seconds"]
+
+Outcome = Literal["planned", "unchanged", "published"]
+
+
+def process_seconds() -> float:
+    """Seconds since this process was started, imports included."""
+    with open("/proc/self/stat", encoding="ascii") as file:  # noqa: PTH123
+        started = int(file.read().rpartition(")")[2].split()[19])
+    import os
+
+    with open("/proc/uptime", encoding="ascii") as file:  # noqa: PTH123
+        return float(file.read().split()[0]) - started / os.sysconf("SC_CLK_TCK")
+
+
+class RunSummary:
+    """Filled by the flow, step by step; `end` turns it into JSON values."""
+
+    def __init__(self, configuration: Configuration) -> None:
+        self.board = configuration.uri
+        self.snapshots: list[Snapshot] = []
+        self.plan: Plan | None = None
+        self.encoded = 0
+        self.seconds: dict[str, float] = {}
+
+    @contextmanager
+    def phase(self, name: str) -> Generator[None]:
+        """Time what runs inside under the name of a phase."""
+        start = time.monotonic()
+        try:
+            yield
+        finally:
+            self.seconds[name] = round(time.monotonic() - start, 3)
+
+    def end(self, outcome: Outcome, release: str | None = None) -> dict[str, Any]:
+        """The whole run as JSON values; `problems` and `rejected` say what was left out of the release, and why."""
+        assert self.plan is not None
+        return {
+            "outcome": outcome,
+            "board": self.board,
+            "release": release or self.plan.live,
+            "encoded": self.encoded,
+            "plan": self.plan.to_dict(),
+            "catalogs": {
+                one.catalog: {
+                    "tools": one.tools,
+                    "agents": one.agents,
+                    "rejected": len(one.rejected),
+                    "kept": list(one.kept),
+                    "problems": list(one.problems),
+                }
+                for one in self.snapshots
+            },
+            "rejected": [
+                {"catalog": row.catalog, "where": row.where, "why": row.why}
+                for one in self.snapshots
+                for row in one.rejected
+            ],
+            "seconds": self.seconds,
+        }

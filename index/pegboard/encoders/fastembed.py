@@ -1,0 +1,113 @@
+"""Encoders of fastembed: ONNX models that run in this process, fetched from a hub when first used and kept in its cache.
+
+A model behind a name may change on the hub, so the fingerprint holds the digest of the weights that were loaded. Pooling and truncation
+are fastembed's, and have changed between its minor versions, so the fingerprint holds that version too.
+"""
+
+import hashlib
+import importlib.metadata
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pegboard.encoders import check_positive, checked_texts, import_extra, prefix_notation, unit_rows
+from pegboard.errors import EncoderError
+
+__all__ = ["FastembedEncoder"]
+
+
+class FastembedEncoder:
+    """One model of fastembed's list. Safe to share between threads.
+
+    Texts longer than the model reads are cut by fastembed, which does not say so. A quantised model may give a text slightly different
+    vectors in different batches; `batch_size=1` avoids that at the cost of speed.
+
+    Args:
+        name: `fastembed/<model>`, the model as fastembed lists it.
+        threads: how many threads one call may use.
+        batch_size: how many texts go through the model at once.
+        folder: the model's files, where they were brought by hand; nothing is fetched then.
+        query_prefix: what the model wants before a query, such as `query: `; fastembed adds it for few models.
+        document_prefix: what the model wants before a document, such as `passage: `.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        *,
+        threads: int = 2,
+        batch_size: int = 32,
+        folder: str | Path | None = None,
+        query_prefix: str = "",
+        document_prefix: str = "",
+    ) -> None:
+        check_positive(name, threads=threads, batch_size=batch_size)
+        text_embedding = import_extra("fastembed").TextEmbedding
+        description = _description(text_embedding, name.removeprefix("fastembed/"))
+        self.name = name
+        self.dimensions = int(description["dim"])
+        self._batch_size = batch_size
+        self._query_prefix = query_prefix
+        self._document_prefix = document_prefix
+        self._model = _load(text_embedding, str(description["model"]), threads, folder)
+        weights = _weights_digest(self._model, str(description["model_file"]))
+        version = ".".join(importlib.metadata.version("fastembed").split(".")[:2])
+        prefixes = prefix_notation(query_prefix, document_prefix)
+        self.fingerprint = f"fastembed/{description['model']}@{weights}/fastembed-{version}/l2{prefixes}"
+
+    def encode(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        """The vectors of documents, shape (len(texts), dimensions), in their order."""
+        return self._rows(self._model.passage_embed, self._document_prefix, texts)
+
+    def encode_queries(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        """The vectors of queries, shape (len(texts), dimensions), in their order."""
+        return self._rows(self._model.query_embed, self._query_prefix, texts)
+
+    def _rows(self, embed: Any, prefix: str, texts: Sequence[str]) -> NDArray[np.float32]:
+        prefixed = [prefix + text for text in checked_texts(texts)]
+        if not prefixed:
+            return np.empty((0, self.dimensions), np.float32)
+        rows = np.asarray(list(embed(prefixed, batch_size=self._batch_size)), np.float32)
+        if rows.shape != (len(prefixed), self.dimensions):
+            raise EncoderError(
+                f"{self.name}: expected vectors of shape {(len(prefixed), self.dimensions)}, got {rows.shape}. "
+                "Is the folder that of another model?"
+            )
+        return unit_rows(rows)
+
+
+def _description(text_embedding: Any, model: str) -> dict[str, Any]:
+    known: list[dict[str, Any]] = text_embedding.list_supported_models()
+    for description in known:
+        if description["model"].lower() == model.lower():
+            return description
+    names = ", ".join(sorted(description["model"] for description in known))
+    raise EncoderError(f"fastembed has no model {model!r}. It has: {names}.")
+
+
+def _load(text_embedding: Any, model: str, threads: int, folder: str | Path | None) -> Any:
+    where = {} if folder is None else {"specific_model_path": str(folder)}
+    try:
+        # The CPU always: the same texts must give the same vectors on a machine with an accelerator.
+        return text_embedding(model, threads=threads, providers=["CPUExecutionProvider"], **where)
+    except (
+        Exception
+    ) as error:  # whatever it raises: ValueError for a failed download, onnxruntime's and the hub's own for the rest
+        raise EncoderError(
+            f"fastembed could not load {model}: {error}. It fetches a model from a hub when first used: connect this machine once "
+            "(FASTEMBED_CACHE_PATH says where it keeps models), or bring the files and pass folder=..., "
+            "or use local/all-MiniLM-L6-v2, which fetches nothing."
+        ) from error
+
+
+def _weights_digest(model: Any, model_file: str) -> str:
+    # fastembed has no public name for the folder it loaded from. Without it the digest is unknown, and says so.
+    folder = getattr(getattr(model, "model", None), "_model_dir", None)
+    path = Path(folder) / model_file if folder is not None else None
+    if path is None or not path.is_file():
+        return "weights-unknown"
+    with path.open("rb") as weights:
+        return hashlib.file_digest(weights, "sha256").hexdigest()[:12]

@@ -1,0 +1,281 @@
+"""Encoders that run elsewhere, reached through LiteLLM: OpenAI, Cohere, Voyage, Ollama, any OpenAI-compatible server.
+
+Inputs go out in requests of bounded size, each retried in this module and nowhere else. A reply is used only if it answers every input
+with a finite vector of the expected length. Nobody can see which weights answer behind a hosted name, and the fingerprint says so.
+"""
+
+import logging
+import os
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pegboard.encoders import check_positive, checked_texts, import_extra, prefix_notation, unit_rows
+from pegboard.encoders.hosted_failures import NEXT_STEPS, failure_kind, may_pass, retry_after, scrubbed
+from pegboard.errors import ConfigurationError, EncoderError
+
+__all__ = ["HostedEncoder"]
+
+logger = logging.getLogger(__name__)
+
+# OpenAI refuses a request of more than 300,000 tokens in all; a token has at least one byte, so bytes are a safe measure of them.
+_MAX_REQUEST_BYTES = 250_000
+
+# Past this a run does better to stop and resume later than to wait: hourly and daily quotas answer with long Retry-After values.
+_MAX_SECONDS_OF_RETRIES = 120
+
+# What these providers call the two kinds of text; without it a query is embedded as if it were a document.
+_INPUT_TYPES = {"cohere": ("search_query", "search_document"), "voyage": ("query", "document")}
+
+
+class _NoRetries(int):
+    """A zero that is true. LiteLLM reads `max_retries or 2` for embeddings: a plain 0 makes the OpenAI client retry twice underneath."""
+
+    def __bool__(self) -> bool:
+        return True
+
+
+class HostedEncoder:
+    """A model that LiteLLM reaches. Safe to share between threads. Keys are read from the environment, at each call.
+
+    Args:
+        name: the model as LiteLLM names it.
+        dimensions: ask the model for vectors of this length. Without it the model's own length is used; it is learnt from the first
+            reply, and where it is asked for before any text was encoded, a request with one short text finds it.
+        api_base: the address of the server, where it is not the provider's own. Not part of the fingerprint: a gateway changes no vector.
+        api_key_env: the environment variable that holds the key, where it is not the provider's usual one.
+        max_tokens: longer texts are cut, counted and logged; tokens are those of OpenAI's cl100k, an estimate for other models.
+        batch_size: how many texts go into one request.
+        timeout: seconds to wait for a server that says nothing.
+        attempts: how often one request is tried in all.
+        query_prefix: what the model wants before a query, such as `query: `.
+        document_prefix: what the model wants before a document, such as `passage: `.
+        sleep: waits between attempts.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        *,
+        dimensions: int | None = None,
+        api_base: str | None = None,
+        api_key_env: str | None = None,
+        max_tokens: int = 8191,
+        batch_size: int = 128,
+        timeout: float = 60,
+        attempts: int = 4,
+        query_prefix: str = "",
+        document_prefix: str = "",
+        sleep: Callable[[float], None] = time.sleep,
+    ) -> None:
+        check_positive(
+            name,
+            dimensions=1 if dimensions is None else dimensions,
+            max_tokens=max_tokens,
+            batch_size=batch_size,
+            attempts=attempts,
+        )
+        if type(timeout) not in (int, float) or not timeout > 0:
+            raise ConfigurationError(f"Encoder {name!r}: timeout = {timeout!r}. Give seconds, more than 0.")
+        self._litellm = _import_litellm()
+        self._tenacity = import_extra("tenacity")
+        self.name = name
+        self.truncated = 0  # texts cut to max_tokens since this encoder was loaded
+        model, self._provider = self._resolve(api_base)
+        self._requested, self._dimensions = dimensions, dimensions
+        self._api_base, self._api_key_env = api_base, api_key_env
+        self._max_tokens, self._batch_size = max_tokens, batch_size
+        self._timeout, self._attempts, self._sleep = timeout, attempts, sleep
+        self._query_prefix, self._document_prefix = query_prefix, document_prefix
+        self._lock = threading.Lock()
+        length = f"{dimensions}d" if dimensions else "default-dimensions"
+        prefixes = prefix_notation(query_prefix, document_prefix)
+        self.fingerprint = f"{self._provider}/{model}@weights-unknown/{length}/{max_tokens}t/l2{prefixes}"
+
+    @property
+    def dimensions(self) -> int:
+        """The length of a vector; costs one request if it was neither asked for nor seen yet."""
+        if self._dimensions is None:
+            self.encode(["dimensions"])
+        return cast("int", self._dimensions)
+
+    def encode(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        """The vectors of documents, shape (len(texts), dimensions), in their order.
+
+        Raises:
+            EncoderError: the server did not answer, refused, or answered with something that is not a vector for each text.
+        """
+        return self._encode(texts, self._document_prefix, _INPUT_TYPES.get(self._provider, (None, None))[1])
+
+    def encode_queries(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        """The vectors of queries, shape (len(texts), dimensions), in their order. Raises as `encode` does."""
+        return self._encode(texts, self._query_prefix, _INPUT_TYPES.get(self._provider, (None, None))[0])
+
+    def _encode(self, texts: Sequence[str], prefix: str, input_type: str | None) -> NDArray[np.float32]:
+        inputs = self._cut([prefix + text for text in checked_texts(texts)])
+        if not inputs:
+            return np.empty((0, self.dimensions), np.float32)
+        return np.concatenate([self._ask(request, input_type) for request in _requests(inputs, self._batch_size)])
+
+    def _ask(self, inputs: list[str], input_type: str | None) -> NDArray[np.float32]:
+        arguments = self._arguments(inputs, input_type)
+        jitter = self._tenacity.wait_random_exponential(multiplier=0.5, max=30)
+        retrying = self._tenacity.Retrying(
+            retry=self._tenacity.retry_if_exception(may_pass),
+            wait=lambda state: jitter(state) if (asked := _asked_to_wait(state)) is None else asked,
+            stop=self._tenacity.stop_after_attempt(self._attempts)
+            | self._tenacity.stop_before_delay(_MAX_SECONDS_OF_RETRIES),
+            before_sleep=self._note_retry,
+            sleep=self._sleep,
+            reraise=True,
+        )
+        try:
+            reply = retrying(self._litellm.embedding, **arguments)
+        except Exception as error:  # LiteLLM's tree, and what the clients beneath it let through
+            failure = self._failure(error, retrying.statistics.get("attempt_number", 1))
+        else:
+            return self._checked(reply, len(inputs))
+        # Raised outside the handler: a vendor's exception may quote the key, so it must not ride along as the context.
+        raise failure
+
+    def _arguments(self, inputs: list[str], input_type: str | None) -> dict[str, Any]:
+        arguments: dict[str, Any] = {
+            "model": self.name,
+            "input": inputs,
+            "timeout": self._timeout,
+            "num_retries": 0,
+            "max_retries": _NoRetries(0),
+        }
+        if self._api_base is not None:
+            arguments["api_base"] = self._api_base
+        if self._api_key_env is not None:
+            arguments["api_key"] = self._key(self._api_key_env)
+        if self._requested is not None:
+            # LiteLLM takes only OpenAI's own models to know this parameter.
+            arguments |= {"dimensions": self._requested, "allowed_openai_params": ["dimensions"]}
+        if input_type is not None:
+            arguments["input_type"] = input_type
+        return arguments
+
+    def _resolve(self, api_base: str | None) -> tuple[str, str]:
+        try:
+            model, provider, *_ = self._litellm.get_llm_provider(self.name, api_base=api_base)
+        except Exception:  # BadRequestError for an unknown provider; some providers sign in here and raise their own
+            provider = None
+        else:
+            return str(model), str(provider)
+        raise EncoderError(
+            f"LiteLLM knows no provider for {self.name!r}. Write provider/model, such as openai/text-embedding-3-small; "
+            "what runs here is called local/... or fastembed/..."
+        )
+
+    def _cut(self, texts: list[str]) -> list[str]:
+        cut = [self._shortened(text) for text in texts]
+        if count := sum(1 for before, after in zip(texts, cut, strict=True) if before is not after):
+            with self._lock:
+                self.truncated += count
+            message = "%s: %d of %d texts have more than %d tokens; the rest of them is not encoded"
+            logger.warning(message, self.name, count, len(texts), self._max_tokens)
+        return cut
+
+    def _shortened(self, text: str) -> str:
+        if len(text.encode()) <= self._max_tokens:  # a token has at least one byte
+            return text
+        # No model name: that always picks the tokenizer LiteLLM brings along; for some names it would fetch another from a hub.
+        tokens = self._litellm.encode(model="", text=text)
+        if len(tokens) <= self._max_tokens:
+            return text
+        # A cut inside a character leaves a replacement character behind.
+        return self._litellm.decode(model="", tokens=tokens[: self._max_tokens]).rstrip("\ufffd")
+
+    def _checked(self, reply: Any, expected: int) -> NDArray[np.float32]:
+        try:
+            answers = {int(one["index"]): one["embedding"] for one in reply.data or []}
+            count = len(reply.data or [])
+            matrix = np.asarray([answers[at] for at in sorted(answers)], np.float32)
+        except (AttributeError, KeyError, TypeError, ValueError) as error:
+            raise self._invalid(
+                f"its reply is not a list of indexed vectors of one length ({type(error).__name__})"
+            ) from None
+        if count != expected or sorted(answers) != list(range(expected)):
+            raise self._invalid(
+                f"expected one vector for each of {expected} texts, got {count} with indices {sorted(answers)[:10]}"
+            )
+        if matrix.ndim != 2 or not np.isfinite(matrix).all() or not matrix.any(axis=1).all():
+            raise self._invalid("a vector holds NaN or infinity, or nothing but zeros")
+        with self._lock:
+            self._dimensions = self._dimensions or matrix.shape[1]
+        if matrix.shape[1] != self._dimensions:
+            raise self._invalid(f"expected vectors of {self._dimensions} dimensions, got {matrix.shape[1]}")
+        return unit_rows(matrix)
+
+    def _key(self, variable: str) -> str:
+        if key := os.environ.get(variable):
+            return key
+        raise EncoderError(
+            f"{self.name}: the environment variable {variable}, named by api_key_env, is not set. Set it to the key."
+        )
+
+    def _note_retry(self, state: Any) -> None:
+        error, wait = state.outcome.exception(), state.next_action.sleep
+        logger.warning(
+            "%s: attempt %d failed (%s); again in %.1f s", self.name, state.attempt_number, failure_kind(error), wait
+        )
+
+    def _failure(self, error: Exception, attempts: int) -> EncoderError:
+        kind = failure_kind(error)
+        step = NEXT_STEPS[kind].format(
+            key=self._key_variable() if kind == "key" else "",
+            attempts=f"{attempts} attempt{'s' if attempts > 1 else ''}",
+            max_tokens=self._max_tokens,
+            batch_size=self._batch_size,
+            timeout=self._timeout,
+        )
+        asked = retry_after(error)
+        wait = f" (the server asks to wait {asked:.0f} s)" if asked is not None and kind == "rate" else ""
+        where = f" at {scrubbed(self._api_base)}" if self._api_base else ""
+        return EncoderError(f"{self.name}{where} did not encode: {scrubbed(str(error))}{wait}. {step}")
+
+    def _key_variable(self) -> str:
+        if self._api_key_env is not None:
+            return self._api_key_env
+        missing: list[str] = self._litellm.validate_environment(self.name).get("missing_keys", [])
+        keys = [variable for variable in missing if "KEY" in variable]
+        return " or ".join(keys) or f"{self._provider.upper()}_API_KEY"
+
+    def _invalid(self, problem: str) -> EncoderError:
+        where = f" at {scrubbed(self._api_base)}" if self._api_base else ""
+        return EncoderError(
+            f"{self.name}{where} answered, but {problem}. Nothing of it is used. Check the model and the server."
+        )
+
+
+def _import_litellm() -> Any:
+    # Read at import: without it every start fetches a price list from the network.
+    os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")
+    litellm = import_extra("litellm")
+    litellm.suppress_debug_info = True  # it prints advice on stdout with every error
+    return litellm
+
+
+def _requests(inputs: list[str], batch_size: int) -> Iterator[list[str]]:
+    """The inputs in order, cut into requests of at most batch_size texts and _MAX_REQUEST_BYTES."""
+    request: list[str] = []
+    size = 0
+    for text in inputs:
+        length = len(text.encode())
+        if request and (len(request) == batch_size or size + length > _MAX_REQUEST_BYTES):
+            yield request
+            request, size = [], 0
+        request.append(text)
+        size += length
+    if request:
+        yield request
+
+
+def _asked_to_wait(state: Any) -> float | None:
+    return retry_after(state.outcome.exception())

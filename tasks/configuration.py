@@ -1,0 +1,173 @@
+"""pegboard.toml: what may stand in it, its defaults, and every problem of it in one message."""
+
+import re
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import AliasChoices, BaseModel, ConfigDict, Field, ValidationError
+
+from catalogs.kinds import source_kind
+from catalogs.listing import SourceOptions
+from pegboard.contract import embedding_table
+from pegboard.errors import ConfigurationError
+
+__all__ = ["DEFAULT_ENCODER", "PARTS", "BoardSettings", "Configuration", "IndexSettings", "Part", "load_configuration"]
+
+DEFAULT_ENCODER = "local/all-MiniLM-L6-v2"
+
+Part = Literal["name", "description", "arguments", "questions", "agent"]
+PARTS: tuple[Part, ...] = ("name", "description", "arguments", "questions", "agent")
+
+
+class _Settings(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class BoardSettings(_Settings):
+    """`[board]`: where the board is, and the channel that a run moves."""
+
+    uri: str
+    channel: str = "live"
+
+
+class IndexSettings(_Settings):
+    """`[[indexes]]`: one way of turning tools into vectors. See `tasks/compose.py` for what the parts and shapes mean."""
+
+    name: str = "full"
+    encoder: Annotated[str, Field(validation_alias=AliasChoices("encoder", "embedder"))] = DEFAULT_ENCODER
+    parts: Annotated[tuple[Part, ...], Field(min_length=1)] = ("name", "description", "arguments", "questions")
+    shape: Literal["single", "multi"] = "single"
+    questions: Annotated[int, Field(ge=0, le=1000)] = 10
+    options: dict[str, Any] = {}
+
+    @property
+    def table(self) -> str:
+        """The table of the index."""
+        return embedding_table(self.name)
+
+
+class Configuration(_Settings):
+    """A whole pegboard.toml. `file` is where it was read from; relative paths count from its folder."""
+
+    file: Path
+    board: BoardSettings
+    catalogs: dict[str, Any]
+    indexes: tuple[IndexSettings, ...] = (IndexSettings(),)
+    default_index: str | None = None
+
+    @property
+    def base(self) -> Path:
+        """The folder from which relative paths count."""
+        return self.file.parent
+
+    @property
+    def uri(self) -> str:
+        """The board's root as an absolute folder or an address."""
+        uri = self.board.uri
+        return uri if "://" in uri else str((self.base / Path(uri).expanduser()).resolve())
+
+    @property
+    def default(self) -> str:
+        """The name of the index that a search takes when it names none."""
+        return self.default_index or self.indexes[0].name
+
+    def index(self, name: str) -> IndexSettings:
+        """The settings of an index."""
+        return next(index for index in self.indexes if index.name == name)
+
+    def catalogs_named(self, name: str) -> list[str]:
+        """The catalog of that name, or all for `all`. Raises ConfigurationError that names those there are."""
+        if name == "all":
+            return list(self.catalogs)
+        if name not in self.catalogs:
+            raise ConfigurationError(f"{self.file} has no catalog '{name}'. It has: {', '.join(self.catalogs)}.")
+        return [name]
+
+    def options(self, catalog: str) -> SourceOptions:
+        """The validated options of a catalog's source."""
+        return self.catalogs[catalog]
+
+
+def load_configuration(file: str | Path) -> Configuration:
+    """Read and check a pegboard.toml. Raises ConfigurationError that lists every problem with its place."""
+    path = Path(file).expanduser().resolve()
+    try:
+        data = tomllib.loads(path.read_text("utf-8"))
+    except FileNotFoundError as error:
+        raise ConfigurationError(
+            f"There is no configuration at {file}. Give one with -c, or write one with `pegboard init`."
+        ) from error
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise ConfigurationError(f"{file} cannot be read as TOML: {error}. Correct that place.") from error
+    problems: list[str] = []
+    catalogs = _catalogs(data.pop("catalogs", None), problems)
+    if "file" in data:
+        problems.append("file: there is no such setting")
+        del data["file"]
+    try:
+        configuration = Configuration(**data, catalogs=catalogs, file=path)
+    except ValidationError as error:
+        problems += _lines(error)
+    else:
+        problems += _index_problems(configuration)
+        if not problems:
+            return configuration
+    raise ConfigurationError(
+        f"{file} has {len(problems)} problem{'s' if len(problems) > 1 else ''}:\n"
+        + "\n".join(f"  - {problem}" for problem in problems)
+        + "\n`pegboard init --stdout` prints a commented example."
+    )
+
+
+def _catalogs(tables: Any, problems: list[str]) -> dict[str, SourceOptions]:
+    if not isinstance(tables, Mapping) or not tables:
+        problems.append("catalogs: expected at least one source, such as [catalogs.files] with type and path")
+        return {}
+    catalogs: dict[str, SourceOptions] = {}
+    for name, table in tables.items():
+        if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}", name):
+            problems.append(f"catalogs.{name}: expected a name of letters, digits, '.', '_' and '-', at most 64")
+            continue
+        if not isinstance(table, Mapping) or not isinstance(table.get("type"), str):
+            problems.append(f"catalogs.{name}.type: expected the kind of source, such as 'mcp' or 'openapi'")
+            continue
+        try:
+            catalogs[name] = source_kind(table["type"]).options(**table)
+        except ConfigurationError as error:
+            problems.append(f"catalogs.{name}.type: {error}")
+        except ValidationError as error:
+            problems += _lines(error, f"catalogs.{name}.")
+    return catalogs
+
+
+def _index_problems(configuration: Configuration) -> list[str]:
+    names = [index.name for index in configuration.indexes]
+    problems = [f"indexes: two are named '{name}'" for name in sorted({n for n in names if names.count(n) > 1})]
+    for index in configuration.indexes:
+        try:
+            embedding_table(index.name)
+        except ConfigurationError as error:
+            problems.append(f"indexes: {error}")
+        secrets = [key for key in index.options if any(word in key.lower() for word in ("key", "token", "secret"))]
+        problems += [
+            f"indexes.{index.name}.options.{key}: secrets are read from the environment, never from a file"
+            for key in secrets
+            if key != "max_tokens"
+        ]
+    if not names:
+        problems.append("indexes: expected at least one, or leave it out for the default")
+    if configuration.default_index is not None and configuration.default_index not in names:
+        problems.append(f"default_index: there is no index '{configuration.default_index}'; expected one of {names}")
+    return problems
+
+
+def _lines(error: ValidationError, prefix: str = "") -> list[str]:
+    lines: list[str] = []
+    for problem in error.errors(include_url=False):
+        place = prefix + ".".join(str(part) for part in problem["loc"])
+        message = "there is no such setting" if problem["type"] == "extra_forbidden" else problem["msg"]
+        got = "" if problem["type"] in ("missing", "extra_forbidden") else f" (got {problem['input']!r:.80})"
+        lines.append(f"{place}: {message}{got}")
+    return lines

@@ -1,0 +1,105 @@
+"""Step 2: what a run will do: new, changed, removed and unchanged tools, and the texts that no encoder has seen yet."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from prefect import task
+from prefect.cache_policies import NO_CACHE
+
+from pegboard.errors import BoardNotFound
+from pegboard.releases import Channel, Release, ReleaseStore
+from pegboard.store import open_table
+from tasks.compose import compose_index
+from tasks.configuration import Configuration, IndexSettings, load_configuration
+from tasks.encoders import encoder_for
+from tasks.lake import Lake
+
+__all__ = ["Plan", "make_plan", "plan"]
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What a run will do, against the release that its channel names now.
+
+    `texts` counts, for each index, the documents and those of them that must be encoded. `generation` is the channel's at
+    this moment: the promotion at the end of the run succeeds only if it is still the same.
+    """
+
+    channel: str
+    live: str | None
+    generation: int
+    new: tuple[str, ...]
+    changed: tuple[str, ...]
+    removed: tuple[str, ...]
+    unchanged: int
+    texts: Mapping[str, tuple[int, int]]
+
+    def to_dict(self) -> dict[str, Any]:
+        """The plan as JSON values."""
+        return {
+            "channel": self.channel,
+            "live": self.live,
+            "new": list(self.new),
+            "changed": list(self.changed),
+            "removed": list(self.removed),
+            "unchanged": self.unchanged,
+            "texts": {index: {"documents": all_, "to_encode": new} for index, (all_, new) in self.texts.items()},
+        }
+
+
+@task(name="plan", task_run_name="plan {channel}", cache_policy=NO_CACHE)
+def plan(config: str, snapshots: dict[str, str], channel: str) -> Plan:
+    """The Prefect skin of `make_plan`."""
+    return make_plan(load_configuration(config), snapshots, channel)
+
+
+def make_plan(configuration: Configuration, snapshots: Mapping[str, str], channel: str) -> Plan:
+    """Compare the snapshots (catalog -> digest) with the release that the channel names."""
+    now, live = _live_release(configuration.uri, channel)
+    published = _published_digests(configuration.uri, live)
+    wanted = _digests(configuration.uri, snapshots)
+    return Plan(
+        channel=channel,
+        live=live.id if live else None,
+        generation=now.generation if now else 0,
+        new=tuple(sorted(wanted.keys() - published.keys())),
+        changed=tuple(sorted(one for one in wanted.keys() & published.keys() if wanted[one] != published[one])),
+        removed=tuple(sorted(published.keys() - wanted.keys())),
+        unchanged=sum(wanted[one] == published[one] for one in wanted.keys() & published.keys()),
+        texts={index.name: _texts(configuration, index, snapshots) for index in configuration.indexes},
+    )
+
+
+def _live_release(uri: str, channel: str) -> tuple[Channel | None, Release | None]:
+    """The channel and the release that it names; (None, None) for a board that does not exist yet."""
+    store = ReleaseStore(uri)
+    try:
+        now = store.channel(channel)
+    except BoardNotFound:
+        return None, None
+    return now, store.get(now.release) if now else None
+
+
+def _published_digests(uri: str, release: Release | None) -> dict[str, str]:
+    """The row digests of a release's tools by id."""
+    if release is None:
+        return {}
+    pin = release.tables["tools"]
+    table = open_table(ReleaseStore(uri).database, pin.table, uri, pin.version)
+    rows = table.search().select(["id", "digest"]).to_arrow()
+    return dict(zip(rows.column("id").to_pylist(), rows.column("digest").to_pylist(), strict=True))
+
+
+def _digests(uri: str, snapshots: Mapping[str, str]) -> dict[str, str]:
+    lake, digests = Lake(uri), dict[str, str]()
+    for catalog, identity in snapshots.items():
+        digests.update(lake.read(f"snapshots/{catalog}/{identity}/tools.parquet", ["id", "digest"]).rows())
+    return digests
+
+
+def _texts(configuration: Configuration, index: IndexSettings, snapshots: Mapping[str, str]) -> tuple[int, int]:
+    documents = compose_index(configuration.uri, index, snapshots)
+    lake = Lake(configuration.uri)
+    wanted = set(lake.read(documents.path, ["text_digest"]).get_column("text_digest").to_list())
+    return documents.rows, len(wanted - lake.known_texts(encoder_for(index).fingerprint))

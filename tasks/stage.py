@@ -1,0 +1,133 @@
+"""Step 5: bring the tables to what the release is to have, as new versions beside those that readers use.
+
+Only rows that differ are written. What is staged is read back and compared with what was wanted: two runs that write to the
+same tables at once cannot publish a mixture.
+"""
+
+from typing import TYPE_CHECKING
+
+from prefect import task
+from prefect.cache_policies import NO_CACHE
+
+from pegboard.contract import CURRENT
+from pegboard.errors import PublishError
+from pegboard.releases import Pin, ReleaseStore
+from pegboard.store import open_table, public_uri, store_errors, table_names
+from tasks import progress
+from tasks.configuration import load_configuration
+from tasks.indices import fit_indices
+from tasks.lake import Lake
+from tasks.wanted import Wanted, WantedTable, table_digest, wanted_rows
+
+if TYPE_CHECKING:
+    import polars as pl
+    import pyarrow as pa
+    from lancedb.db import DBConnection
+    from lancedb.table import Table
+
+__all__ = ["stage", "stage_tables"]
+
+DELETE_CHUNK = 1_000
+"""Keys in one delete condition: the condition is parsed as text."""
+
+
+@task(name="stage", task_run_name="stage {wanted.release}", cache_policy=NO_CACHE)
+def stage(config: str, wanted: Wanted) -> dict[str, Pin]:
+    """The Prefect skin of `stage_tables`."""
+    return stage_tables(load_configuration(config).uri, wanted)
+
+
+def stage_tables(uri: str, wanted: Wanted) -> dict[str, Pin]:
+    """Bring every table to its wanted rows and return what the release pins.
+
+    Raises PublishError if another run writes to the same tables meanwhile; nothing is published then.
+    """
+    store = ReleaseStore(uri)
+    store.create()
+    pins: dict[str, Pin] = {}
+    progress.start("stage", len(wanted.tables))
+    for table in wanted.tables:
+        pins[table.name] = _stage(uri, store.database, table)
+        progress.advance("stage", text=table.name)
+    return pins
+
+
+def _stage(uri: str, database: "DBConnection", wanted: WantedTable) -> Pin:
+    import polars as pl
+
+    schema = _schema(wanted)
+    with store_errors(uri):
+        table = _open_or_create(uri, database, wanted.name, schema)
+        rows = wanted_rows(uri, wanted)
+        there = _digests(table, wanted.key)
+        same = rows.join(there, on=[wanted.key, "digest"], how="semi").get_column(wanted.key)
+        upserts = rows.filter(~pl.col(wanted.key).is_in(same.implode()))
+        gone = there.join(rows, on=wanted.key, how="anti").get_column(wanted.key).to_list()
+        if upserts.height:
+            merge = table.merge_insert(wanted.key).when_matched_update_all().when_not_matched_insert_all()
+            merge.execute(_arrow(uri, schema, upserts, wanted.fingerprint))
+        for start in range(0, len(gone), DELETE_CHUNK):
+            literals = ", ".join("'" + key.replace("'", "''") + "'" for key in gone[start : start + DELETE_CHUNK])
+            table.delete(f"{wanted.key} IN ({literals})")
+        if wanted.fingerprint is not None:
+            fit_indices(table, rows.height, changed=bool(upserts.height or gone))
+        version = table.version
+        staged = _digests(open_table(database, table.name, uri, version), wanted.key)
+    if table_digest(staged) != wanted.digest:
+        raise PublishError(
+            f"Table '{table.name}' of the board at {public_uri(uri)} changed while this run wrote to it: another run "
+            "publishes to the same board. Nothing was published. Wait for the other run to end, and run again."
+        )
+    return Pin(table.name, version, rows.height, wanted.digest)
+
+
+def _schema(wanted: WantedTable) -> "pa.Schema":
+    if wanted.dimensions is not None:
+        return CURRENT.embeddings(wanted.dimensions)
+    return CURRENT.tools() if wanted.name == "tools" else CURRENT.agents()
+
+
+def _open_or_create(uri: str, database: "DBConnection", name: str, schema: "pa.Schema") -> "Table":
+    """The table of that name. Vectors of another length than it holds go to a table of their own: it is in use."""
+    there = table_names(database)
+    if name in there and not open_table(database, name, uri).schema.equals(schema):
+        name = f"{name}_{schema.field('vector').type.list_size}"
+    if name in there:
+        return open_table(database, name, uri)
+    return database.create_table(name, schema=schema, exist_ok=True)
+
+
+def _digests(table: "Table", key: str) -> "pl.DataFrame":
+    import polars as pl
+
+    frame = pl.from_arrow(table.search().select([key, "digest"]).to_arrow())
+    assert isinstance(frame, pl.DataFrame)
+    return frame.select(key, "digest")
+
+
+def _arrow(uri: str, schema: "pa.Schema", rows: "pl.DataFrame", fingerprint: str | None) -> "pa.Table":
+    import pyarrow as pa
+
+    columns = {
+        field.name: rows.get_column(field.name).to_arrow().cast(field.type)
+        for field in schema
+        if field.name != "vector"
+    }
+    if fingerprint is not None:
+        columns["vector"] = _vectors(uri, schema.field("vector").type, rows, fingerprint)
+    return pa.table([columns[name] for name in schema.names], schema=schema)
+
+
+def _vectors(uri: str, kind: "pa.DataType", rows: "pl.DataFrame", fingerprint: str) -> "pa.Array":
+    import pyarrow as pa
+
+    wanted = rows.select("text_digest")
+    found = Lake(uri).vectors(fingerprint, wanted.get_column("text_digest"))
+    joined = wanted.join(found, on="text_digest", how="left", maintain_order="left").get_column("vector")
+    if missing := joined.null_count():
+        raise PublishError(
+            f"{missing} of {rows.height} vectors are not in the lake at {public_uri(uri)}/lake, although they were encoded. "
+            "Nothing was published. Was the lake changed by hand? Run again: what is missing is encoded anew."
+        )
+    values = joined.explode().to_numpy()
+    return pa.FixedSizeListArray.from_arrays(pa.array(values, pa.float32()), type=kind)

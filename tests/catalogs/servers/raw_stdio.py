@@ -1,0 +1,105 @@
+"""An MCP server over stdio without the SDK, to misbehave in the way its first argument names."""
+
+import json
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+GOOD = {"name": "good", "description": "Does good.", "inputSchema": {"type": "object", "properties": {}}}
+TOOLS = {
+    "malformed": [
+        GOOD,
+        {"name": "bad", "description": "Bad schema.", "inputSchema": {"type": "object", "properties": 7}},
+        {"name": "worse", "description": ["not", "text"], "inputSchema": []},
+        {"description": "Has no name.", "inputSchema": {"type": "object"}},
+        "no object",
+        GOOD,
+        {"name": "huge", "description": "x" * 10_000_000, "inputSchema": {"type": "object"}},
+        {"name": "last", "title": "The last one"},
+    ]
+}
+
+
+def main(behaviour: str, *rest: str) -> None:
+    if behaviour == "die":
+        print("INFO Processing request of type ListToolsRequest", file=sys.stderr)
+        print("Traceback (most recent call last):", file=sys.stderr)
+        print(f"ImportError: no module named soup; token {os.environ.get('SECRET_TOKEN')}", file=sys.stderr)
+        sys.exit(1)
+    if behaviour == "hang":
+        child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
+        Path(rest[0]).write_text(f"{os.getpid()} {child.pid}")
+        time.sleep(600)
+    if behaviour == "babble":
+        print("Welcome to the babbling server!", flush=True)
+        for _ in sys.stdin:
+            print("Sorry, I only speak English.", flush=True)
+    if behaviour == "greet":
+        print("Welcome, listening on stdio", flush=True)
+    for line in sys.stdin:
+        answer(behaviour, json.loads(line), rest)
+
+
+def answer(behaviour: str, request: dict, rest: tuple[str, ...]) -> None:
+    match request.get("method"):
+        case "initialize" if behaviour == "modern":
+            send(request, error={"code": -32022, "message": "Unsupported", "data": {"supported": ["2026-07-28"]}})
+        case "initialize":
+            capabilities = {} if behaviour == "prompts" else {"tools": {}}
+            info = {"name": "raw", "version": "1"}
+            send(request, {"protocolVersion": "2025-06-18", "capabilities": capabilities, "serverInfo": info})
+        case "server/discover" if behaviour == "modern":
+            send(
+                request,
+                {
+                    "supportedVersions": ["2026-07-28"],
+                    "capabilities": {"tools": {}},
+                    "instructions": "Modern only.",
+                    "resultType": "complete",
+                    "ttlMs": 0,
+                    "cacheScope": "private",
+                },
+            )
+        case "tools/list":
+            list_tools(behaviour, request, rest)
+        case _ if "id" in request:
+            send(request, error={"code": -32601, "message": "Method not found"})
+
+
+def list_tools(behaviour: str, request: dict, rest: tuple[str, ...]) -> None:
+    cursor = (request.get("params") or {}).get("cursor")
+    if behaviour == "refuse":
+        send(request, error={"code": -32603, "message": f"bad key {os.environ.get('SECRET_TOKEN')}"})
+    elif behaviour == "prompts":
+        send(request, error={"code": -32601, "message": "Method not found"})
+    elif behaviour == "pages":
+        page = int(cursor or 1)
+        tools = [{**GOOD, "name": f"tool_{page}_{number}"} for number in range(2)]
+        send(request, {"tools": tools, "nextCursor": str(page + 1) if page < 3 else None})
+    elif behaviour == "endless":
+        send(request, {"tools": [GOOD], "nextCursor": "again"})
+    elif behaviour == "bytes":
+        text = json.dumps(
+            {"jsonrpc": "2.0", "id": request["id"], "result": {"tools": [GOOD, {**GOOD, "name": "caf?"}]}}
+        )
+        sys.stdout.buffer.write(text.replace("?", "\udcff").encode("utf-8", "surrogateescape") + b"\n")
+        sys.stdout.flush()
+    elif behaviour == "environment":
+        send(request, {"tools": [{**GOOD, "name": name} for name in rest if os.environ.get(name)]})
+    elif behaviour == "folder":
+        send(request, {"tools": [{**GOOD, "name": Path.cwd().name}]})
+    elif behaviour == "arguments":
+        send(request, {"tools": [{**GOOD, "name": name} for name in rest]})
+    else:
+        send(request, {"tools": TOOLS.get(behaviour, [GOOD])})
+
+
+def send(request: dict, result: dict | None = None, error: dict | None = None) -> None:
+    outcome = {"result": result} if error is None else {"error": error}
+    print(json.dumps({"jsonrpc": "2.0", "id": request["id"], **outcome}), flush=True)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
