@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-__all__ = ["Unusable", "loose_object", "loose_type"]
+__all__ = ["Unusable", "loose_object", "loose_type", "object_schema"]
 
 TYPES: dict[str, str] = {
     **dict.fromkeys(("string", "str", "text", "char", "varchar", "uuid", "url", "uri", "email", "path"), "string"),
@@ -42,12 +42,12 @@ def loose_object(value: Any, required: Any = None) -> dict[str, Any] | None:
     Raises Unusable if it is none of these.
     """
     value = _decoded(value)
-    if value is None or value == "":
+    if value in (None, ""):
         return None
     if isinstance(value, Mapping) and _is_schema(value):
         schema, names = _schema(dict(value)), []
     elif isinstance(value, Mapping):
-        schema, names = _object((name, spec) for name, spec in value.items())
+        schema, names = _object(dict(value).items())
     elif isinstance(value, list):
         schema, names = _object(_named(item, number) for number, item in enumerate(value))
     else:
@@ -55,6 +55,13 @@ def loose_object(value: Any, required: Any = None) -> dict[str, Any] | None:
     if names := list(dict.fromkeys([*schema.get("required", []), *names, *_names(required)])):
         schema["required"] = names
     return schema
+
+
+def object_schema(schema: dict[str, Any]) -> dict[str, Any]:
+    """The schema if it is that of an object, and else that of an object whose `result` it is, marked as FastMCP marks those."""
+    if "object" in str(schema.get("type", "object")):
+        return schema
+    return {"type": "object", "properties": {"result": schema}, "required": ["result"], "x-fastmcp-wrap-result": True}
 
 
 def loose_type(text: str) -> dict[str, Any]:
@@ -68,7 +75,9 @@ def loose_type(text: str) -> dict[str, Any]:
         return {"type": "string", "format": FORMATS[lower]}
     if lower in ANYTHING:
         return {}
-    if match := re.fullmatch(r"(?:list|array|sequence|set|tuple|iterable)\s*(?:\[(.+)\]|<(.+)>|\s+of\s+(.+?)s?)", lower):
+    if match := re.fullmatch(
+        r"(?:list|array|sequence|set|tuple|iterable)\s*(?:\[(.+)\]|<(.+)>|\s+of\s+(.+?)s?)", lower
+    ):
         inner = next(group for group in match.groups() if group)
         return {"type": "array", "items": loose_type(inner)} if "," not in inner else {"type": "array", "x-type": name}
     if match := re.fullmatch(r"(\w+)\[\]", lower):
@@ -95,8 +104,9 @@ def _is_schema(value: Mapping[str, Any]) -> bool:
     members = value.get("properties", {})
     named = isinstance(members, Mapping) and all(isinstance(item, Mapping | bool) for item in members.values())
     if isinstance(value.get("type"), str | list):
-        kind = value["type"] if isinstance(value["type"], str) else "object"
-        return named and TYPES.get(kind.lower()) is not None and (kind != "string" or len(value) > 1)
+        kind = TYPES.get(value["type"].lower()) if isinstance(value["type"], str) else "object"
+        # Alone, {"type": "str"} is rather a parameter named `type`.
+        return named and (kind == "object" or (kind is not None and len(value) > 1))
     return ("properties" in value and named) or any(isinstance(value.get(key), list) for key in LISTED)
 
 
@@ -115,10 +125,11 @@ def _object(members: Iterable[tuple[str, Any]]) -> tuple[dict[str, Any], list[st
 def _named(item: Any, number: int) -> tuple[str, Any]:
     if isinstance(item, str) and item.strip():
         return item.strip(), {}
-    name = item.get("name") if isinstance(item, Mapping) else None
+    rest = dict(item) if isinstance(item, Mapping) else {}
+    name = rest.pop("name", None)
     if not isinstance(name, str) or not name.strip():
         raise Unusable(f"its parameter {number} has no name: {item!r:.80}")
-    return name.strip(), {key: value for key, value in item.items() if key != "name"}
+    return name.strip(), rest
 
 
 def _member(name: str, spec: Any) -> tuple[Any, bool]:
@@ -141,9 +152,19 @@ def _member(name: str, spec: Any) -> tuple[Any, bool]:
 def _schema(spec: dict[str, Any]) -> dict[str, Any]:
     """A schema with loose type names replaced at every level, and lists where JSON Schema wants lists."""
     out: dict[str, Any] = {}
+    flagged: list[str] = []
     for key, value in spec.items():
-        if key in NAMED and isinstance(value, Mapping):
-            out[key] = {name: _schema(dict(item)) if isinstance(item, Mapping) else item for name, item in value.items()}
+        if key == "properties" and isinstance(value, Mapping):
+            members = {
+                name: _member(name, item) if isinstance(item, Mapping) else (item, False)
+                for name, item in value.items()
+            }
+            out[key] = {name: item for name, (item, _) in members.items()}
+            flagged = [name for name, (_, needed) in members.items() if needed]
+        elif key in NAMED and isinstance(value, Mapping):
+            out[key] = {
+                name: _schema(dict(item)) if isinstance(item, Mapping) else item for name, item in value.items()
+            }
         elif key in LISTED and isinstance(value, list):
             out[key] = [_schema(dict(item)) if isinstance(item, Mapping) else item for item in value]
         elif key in SINGLE and isinstance(value, Mapping):
@@ -157,12 +178,12 @@ def _schema(spec: dict[str, Any]) -> dict[str, Any]:
         elif key == "enum" and not isinstance(value, list):
             if value not in (None, ""):
                 out["enum"] = [part.strip() for part in value.split(",")] if isinstance(value, str) else [value]
-        elif key == "example" and "examples" not in spec:
-            out["examples"] = [value]
-        elif key == "examples" and not isinstance(value, list):
+        elif (key == "example" and "examples" not in spec) or (key == "examples" and not isinstance(value, list)):
             out["examples"] = [value]
         elif value is not None or key in ("default", "const"):
             out[key] = value
+    if flagged and isinstance(out.get("required", []), list):
+        out["required"] = list(dict.fromkeys([*out.get("required", []), *flagged]))
     return out
 
 

@@ -85,7 +85,9 @@ def _load(listing: ListingBuilder, options: OpenAPIOptions) -> tuple[Any, Refere
         return document, References.of(document, None), place
     found = matching_files(listing.base, options.path or "")
     if len(found) > 1:
-        raise SourceError(f"'{options.path}' matches {len(found)} files, expected one. Add a catalog for each document.")
+        raise SourceError(
+            f"'{options.path}' matches {len(found)} files, expected one. Add a catalog for each document."
+        )
     document = read_document(found[0])
     return document, References.of(document, found[0]), options.path or ""
 
@@ -102,7 +104,10 @@ def _check(document: Any, place: str) -> None:
     validator = _validator(document, place)
     if not isinstance(document.get("paths"), dict):
         raise SourceError(f"{place} has no `paths`, so it offers no operations. Expected an object of paths.")
-    head = {"openapi": document["openapi"], "info": document.get("info"), "paths": {}}
+    info = document.get("info")
+    if isinstance(info, dict):  # what else stands there, by mistake or for another version, is nothing to fail for
+        info = {key: info[key] for key in ("title", "version") if key in info}
+    head = {"openapi": document["openapi"], "info": info, "paths": {}}
     errors = [_error(error, 0) for error in validator.schema_validator.iter_errors(head)]
     if errors:
         more = f" (and {len(errors) - MAX_ERRORS} more)" if len(errors) > MAX_ERRORS else ""
@@ -230,7 +235,9 @@ def _description(spec: Mapping[str, Any], item: Mapping[str, Any]) -> str:
 
 def _text(part: Mapping[str, Any]) -> str:
     """The summary and the description, once if the one begins with the other."""
-    summary, description = (value.strip() if isinstance(value := part.get(key), str) else "" for key in ("summary", "description"))
+    summary, description = (
+        value.strip() if isinstance(value := part.get(key), str) else "" for key in ("summary", "description")
+    )
     if description.startswith(summary.rstrip(".")):
         return description
     return "\n\n".join(text for text in (summary, description) if text)

@@ -69,9 +69,13 @@ def fetch(url: str, headers: Mapping[str, str], timeout: float) -> str:
         with httpx.Client(timeout=timeout) as client, client.stream("GET", url, headers=sent) as answer:
             if answer.is_redirect:
                 target = public_url(urljoin(url, answer.headers.get("location", "")))
-                raise SourceError(f"{where} has moved to {target}. Write that address, if you trust it with the headers.")
+                raise SourceError(
+                    f"{where} has moved to {target}. Write that address, if you trust it with the headers."
+                )
             if not answer.is_success:
-                raise SourceError(f"{where} answers {answer.status_code} {answer.reason_phrase}, expected the document.")
+                raise SourceError(
+                    f"{where} answers {answer.status_code} {answer.reason_phrase}, expected the document."
+                )
             for chunk in answer.iter_bytes():
                 body += chunk
                 if len(body) > MAX_DOCUMENT:
@@ -90,7 +94,9 @@ def _expanded(header: str, value: str) -> str:
     def variable(match: re.Match[str]) -> str:
         found = os.environ.get(match[1])
         if found is None:
-            raise SourceError(f"The environment variable {match[1]}, which the header {header} needs, is not set. Set it.")
+            raise SourceError(
+                f"The environment variable {match[1]}, which the header {header} needs, is not set. Set it."
+            )
         return found
 
     expanded = re.sub(r"\$\{(\w+)\}", variable, value)
@@ -161,7 +167,9 @@ class References:
     def _load(self, uri: str) -> Any:
         parts = urlsplit(uri)
         if self.folder is None or parts.scheme != "file" or parts.netloc:
-            raise Broken(f"it refers to {public_url(uri)}, and only references inside a local folder are followed; bundle it in one file")
+            raise Broken(
+                f"it refers to {public_url(uri)}, and only references inside a local folder are followed; bundle it in one file"
+            )
         path = Path(url2pathname(parts.path)).resolve()
         if not path.is_relative_to(self.folder):
             raise Broken(f"it refers to {path.name} outside the document's own folder, where no reference is followed")

@@ -9,10 +9,11 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from catalogs.loose_schema import object_schema
 from catalogs.openapi_document import Broken, References
 from catalogs.openapi_schema import Page, SchemaGraph
 
-__all__ = ["Arguments", "Operation", "arguments", "output_schema", "resolved", "wrapped"]
+__all__ = ["Arguments", "Operation", "arguments", "output_schema", "resolved"]
 
 IGNORED_HEADERS = {"accept", "content-type", "authorization"}
 """OpenAPI says that a parameter of such a name is ignored: the client sets these headers by itself."""
@@ -113,20 +114,10 @@ def output_schema(graph: SchemaGraph, operation: Operation) -> dict[str, Any] | 
         root = graph.refs.follow(media[kind]["schema"], base)
         page = Page(graph, "output", [root])
         schema = page.write(*root)
-        return wrapped(schema, page.defs) if isinstance(schema, dict) and schema else None
+        if not isinstance(schema, dict) or not schema:
+            return None
+        return object_schema(schema) | ({"$defs": page.defs} if page.defs else {})
     return None
-
-
-def wrapped(schema: dict[str, Any], defs: Mapping[str, Any] | None = None) -> dict[str, Any]:
-    """The schema of an object: itself, or that of an object whose `result` it is, with the mark that FastMCP gives those."""
-    if "object" not in str(schema.get("type", "object")):
-        schema = {
-            "type": "object",
-            "properties": {"result": schema},
-            "required": ["result"],
-            "x-fastmcp-wrap-result": True,
-        }
-    return {**schema, "$defs": dict(defs)} if defs else schema
 
 
 @dataclass(slots=True)

@@ -18,6 +18,9 @@ MAX_INLINED = 500
 """Subschemas of a tool with every reference written out. Up to here a model reads it best in one piece."""
 MAX_SMALL = 20
 """Subschemas of a reference that is still written out in place when the whole is larger than that."""
+MAX_PARTS = 1_000
+"""Subschemas of a tool, after which a further reference is left out, and says so: in some documents every schema leads to
+thousands of others. The nearest ones are written first."""
 MAX_WRITTEN = 50_000
 """Subschemas of a tool; more would pass the size limit of a schema many times over."""
 
@@ -27,6 +30,7 @@ SINGLE = (
     "items", "additionalProperties", "not", "if", "then", "else", "contains", "propertyNames",
     "unevaluatedItems", "unevaluatedProperties", "contentSchema",
 )  # fmt: skip
+DATA = {"type", "enum", "const", "default", "examples", "required", "dependentRequired"}
 DROPPED = {"discriminator", "xml", "externalDocs", "nullable", "example"}
 """OpenAPI's own keywords, which say nothing to a validator, or which are said in another way here."""
 IDENTITY = {"$schema", "$id", "$anchor", "$dynamicAnchor", "$vocabulary", "$defs", "definitions"}
@@ -47,8 +51,8 @@ def converted(schema: dict[str, Any], write: Callable[[Any], Any]) -> dict[str, 
             out[key] = {name: write(item) for name, item in value.items()}
         elif key in (*LISTED, *SINGLE):
             out[key] = [write(item) for item in value] if isinstance(value, list) else write(value)
-        else:
-            out[key] = value
+        elif key in DATA or not isinstance(value, dict | list):
+            out[key] = value  # a structure under an unknown keyword may hold references, which nobody would resolve
     for limit, exclusive in (("minimum", "exclusiveMinimum"), ("maximum", "exclusiveMaximum")):
         if isinstance(out.get(exclusive), bool) and out.pop(exclusive) and limit in out:
             out[exclusive] = out.pop(limit)
@@ -72,6 +76,11 @@ def nullable(schema: dict[str, Any]) -> dict[str, Any]:
     if isinstance(out.get("enum"), list) and None not in out["enum"]:
         out["enum"] = [*out["enum"], None]
     return out
+
+
+def _title(key: str) -> str:
+    """The last word of a reference, as a name that needs no escape in another."""
+    return re.sub(r"[^\w.-]", "_", key.rpartition("/")[2].replace("~1", "_").replace("~0", "_")) or "Schema"
 
 
 def _subschemas(schema: dict[str, Any]) -> Iterator[Any]:
@@ -198,7 +207,11 @@ class Page:
     def _reference(self, schema: dict[str, Any], base: str) -> Any:
         key = self.graph.refs.key(schema["$ref"], base)
         if self.graph.is_cyclic(key) or self.graph.size_of(key) > self._inlined:
-            target = {"$ref": f"#/$defs/{self._name(key)}"}
+            known = key in self._names or self._written <= MAX_PARTS
+            left_out = (
+                f"{_title(key)}, whose schema is left out, because the whole would have over {MAX_PARTS:,} parts."
+            )
+            target = {"$ref": f"#/$defs/{self._name(key)}"} if known else {"description": left_out}
         else:
             target = self._write(self.graph.refs.lookup(key), key.partition("#")[0])
         # OpenAPI 3.0 says that what stands beside a $ref is ignored; its authors mean it all the same, as 3.1 does.
@@ -212,7 +225,7 @@ class Page:
 
     def _name(self, key: str) -> str:
         if key not in self._names:
-            name = re.sub(r"[^\w.-]", "_", key.rpartition("/")[2].replace("~1", "_").replace("~0", "_")) or "Schema"
+            name = _title(key)
             taken = set(self._names.values())
             number = next(n for n in range(1, len(taken) + 2) if (name if n == 1 else f"{name}_{n}") not in taken)
             self._names[key] = name if number == 1 else f"{name}_{number}"

@@ -38,7 +38,9 @@ def read_rows(
     """
     kind = kind or SUFFIXES.get(path.suffix.lower())
     if kind is None:
-        raise SourceError(f"The format of {path} is not known by its suffix. Give `format`, one of {', '.join(get_args(Format))}.")
+        raise SourceError(
+            f"The format of {path} is not known by its suffix. Give `format`, one of {', '.join(get_args(Format))}."
+        )
     if kind == "jsonl":
         return _lines(path)
     if kind == "json":
@@ -92,7 +94,9 @@ def _csv(path: Path, separator: str) -> Iterator[Row]:
     except polars.exceptions.NoDataError:
         return
     except (OSError, polars.exceptions.PolarsError) as error:
-        raise SourceError(f"Cannot read {path} as CSV: {_csv_problem(path, separator) or error}. Correct the file.") from error
+        raise SourceError(
+            f"Cannot read {path} as CSV: {_csv_problem(path, separator) or error}. Correct the file."
+        ) from error
     for number, record in enumerate(frame.iter_rows(named=True), start=1):
         where = f"{path.name} row {number}"
         if lossy and any("\ufffd" in value for value in record.values() if value):
@@ -112,7 +116,9 @@ def _csv_problem(path: Path, separator: str) -> str:
             long = [number for number, row in enumerate(rows, start=1) if len(row) > width]
     except (OSError, csv.Error):
         return ""
-    return f"rows {long[:20]} have more fields than the header; quote the fields with a separator in them" if long else ""
+    return (
+        f"rows {long[:20]} have more fields than the header; quote the fields with a separator in them" if long else ""
+    )
 
 
 def _parquet(path: Path) -> Iterator[Row]:

@@ -22,15 +22,16 @@ A JSON file is a list of records, or an object whose keys are the names and whos
 `at = "data.tools"` names a part of it. Columns that no record has are a mistake and fail; a broken record is rejected.
 """
 
+import json
 from collections.abc import Iterator, Mapping
-from typing import Any, Literal, get_args
+from dataclasses import dataclass, field
+from typing import Any, get_args
 
 from pydantic import BaseModel, ConfigDict
 
 from catalogs.files import matching_files
 from catalogs.listing import ListingBuilder, SourceKind, SourceOptions
-from catalogs.loose_schema import Unusable, loose_object
-from catalogs.openapi_operation import wrapped
+from catalogs.loose_schema import Unusable, loose_object, object_schema
 from catalogs.record_files import Format, Row, read_rows
 from pegboard.errors import SourceError
 from pegboard.records import AgentKind, Dependency, DependencyType
@@ -91,7 +92,9 @@ def read(listing: ListingBuilder, options: RecordsOptions) -> None:
             listing.reject(row.where, row.problem, row.value)
         else:
             _list_row(listing, options, row, queries)
-    names = {row.value.get(columns.name) for row in rows if not row.problem and isinstance(row.value.get(columns.name), str)}
+    names = {
+        row.value.get(columns.name) for row in rows if not row.problem and isinstance(row.value.get(columns.name), str)
+    }
     for name in queries.keys() - {name.strip() for name in names}:
         listing.reject(
             f"{options.examples.path if options.examples else ''}",
@@ -102,7 +105,9 @@ def read(listing: ListingBuilder, options: RecordsOptions) -> None:
 
 def _rows(listing: ListingBuilder, options: RecordsOptions) -> Iterator[Row]:
     for path in matching_files(listing.base, options.path):
-        yield from read_rows(path, options.format, at=options.at, name=options.columns.name, text=options.columns.description)
+        yield from read_rows(
+            path, options.format, at=options.at, name=options.columns.name, text=options.columns.description
+        )
 
 
 def _check_columns(path: str, rows: list[Row], columns: Columns) -> None:
@@ -115,9 +120,7 @@ def _check_columns(path: str, rows: list[Row], columns: Columns) -> None:
         )
 
 
-def _list_row(
-    listing: ListingBuilder, options: RecordsOptions, row: Row, queries: Mapping[str, list[str]]
-) -> None:
+def _list_row(listing: ListingBuilder, options: RecordsOptions, row: Row, queries: Mapping[str, list[str]]) -> None:
     columns, record, problems = options.columns, row.value, list[str]()
 
     def schema(label: str, column: str | None, required: Any = None) -> dict[str, Any] | None:
@@ -143,7 +146,7 @@ def _list_row(
         raw=record,
         description=record.get(columns.description) if columns.description else "",
         input_schema=inputs,
-        output_schema=wrapped(output) if output else None,
+        output_schema=object_schema(output) if output else None,
         annotations={column: record[column] for column in columns.annotations if record.get(column) is not None},
         examples=[*given, *(queries.get(name.strip(), []) if isinstance(name, str) else [])],
         dependencies=(dependencies := _dependencies(record, columns.dependencies)).kept,
@@ -153,12 +156,12 @@ def _list_row(
         listing.reject(f"{row.where} {columns.dependencies}[{index}]", why, raw)
 
 
+@dataclass(frozen=True, slots=True)
 class _Dependencies:
     """The dependencies of a record, and by their place the ones that say too little."""
 
-    def __init__(self) -> None:
-        self.kept: list[Dependency] = []
-        self.rejected: dict[int, tuple[str, Any]] = {}
+    kept: list[Dependency] = field(default_factory=list[Dependency])
+    rejected: dict[int, tuple[str, Any]] = field(default_factory=dict[int, tuple[str, Any]])
 
 
 def _dependencies(record: Mapping[str, Any], column: str | None) -> _Dependencies:
@@ -203,7 +206,9 @@ def _queries(listing: ListingBuilder, join: Examples) -> dict[str, list[str]]:
         query = None if row.problem else row.value.get(join.query)
         tools = [] if row.problem else _texts(row.value.get(join.tool))
         if row.problem or not isinstance(query, str) or not query.strip() or not tools:
-            listing.reject(row.where, row.problem or f"it needs a {join.query!r} and a {join.tool!r}, both text", row.value)
+            listing.reject(
+                row.where, row.problem or f"it needs a {join.query!r} and a {join.tool!r}, both text", row.value
+            )
             continue
         for tool in tools:
             out.setdefault(tool.strip(), []).append(query)
@@ -213,8 +218,6 @@ def _queries(listing: ListingBuilder, join: Examples) -> dict[str, list[str]]:
 def _texts(value: Any) -> list[str]:
     """A list of texts, from one, from a list, or from a list in JSON text."""
     if isinstance(value, str) and value.lstrip().startswith("["):
-        import json
-
         try:
             decoded = json.loads(value)
         except ValueError:

@@ -5,10 +5,10 @@ snapshot -> plan -> compose -> (nothing changed? stop) -> embed -> stage -> publ
 Every step finds in the lake what an earlier run finished, so a killed run goes on where it stopped.
 """
 
-from typing import Any
+from typing import Any, cast
 
 from prefect import flow
-from prefect.task_runners import ThreadPoolTaskRunner
+from prefect.task_runners import TaskRunner, ThreadPoolTaskRunner
 
 from flows.artifacts import plan_artifact, release_artifact
 from flows.summary import RunSummary
@@ -28,7 +28,7 @@ __all__ = ["reindex"]
 @flow(
     name="reindex",
     flow_run_name="reindex {catalog} of {config}",
-    task_runner=ThreadPoolTaskRunner(max_workers=8),  # sources are waited for, not computed
+    task_runner=cast("TaskRunner[Any]", ThreadPoolTaskRunner(max_workers=8)),  # sources are waited for, not computed
 )
 def reindex(
     config: str = "pegboard.toml", catalog: str = "all", allow_empty: bool = False, dry_run: bool = False

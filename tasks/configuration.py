@@ -154,7 +154,7 @@ def _index_problems(configuration: Configuration) -> list[str]:
         problems += [
             f"indexes.{index.name}.options.{key}: secrets are read from the environment, never from a file"
             for key in secrets
-            if key != "max_tokens"
+            if key != "max_tokens" and not key.endswith("_env")
         ]
     if not names:
         problems.append("indexes: expected at least one, or leave it out for the default")

@@ -8,7 +8,7 @@ from typing import Any
 from prefect import task
 from prefect.cache_policies import NO_CACHE
 
-from pegboard.contract import CURRENT
+from pegboard.contract import CURRENT, VECTOR_OPTIONS
 from pegboard.releases import Pin, Release, ReleaseStore
 from pegboard.store import open_table, store_errors
 from tasks.configuration import Configuration, load_configuration
@@ -69,7 +69,7 @@ def _manifest(
         "indexes": {
             index.name: {
                 "encoder": index.encoder,
-                "options": index.options,
+                "options": {name: index.options[name] for name in VECTOR_OPTIONS if name in index.options},
                 "fingerprint": encoder_for(index).fingerprint,
                 "dimensions": encoder_for(index).dimensions,
                 "parts": list(index.parts),

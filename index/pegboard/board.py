@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from threading import Lock
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
+from pegboard.contract import VECTOR_OPTIONS
 from pegboard.encoders import Encoder, encode_queries, load_encoder
 from pegboard.errors import BoardNotFound, FingerprintMismatch, QueryError, StoreError
 from pegboard.filters import Filter
@@ -43,12 +44,14 @@ class Board:
         channel: str = "live",
         release: str | None = None,
         encoder: Encoder | None = None,
+        encoder_options: Mapping[str, Any] | None = None,
         refresh: float = 5.0,
         in_memory_rows: int = IN_MEMORY_ROWS,
     ) -> None:
         self._store = store
         self._channel = None if release else channel
         self._given_encoder = encoder
+        self._encoder_options = dict(encoder_options or {})
         self._encoders: dict[str, Encoder] = {}
         self._refresh = refresh
         self._in_memory_rows = in_memory_rows
@@ -162,10 +165,12 @@ class Board:
         manifest = loaded.index_manifest(index)
         encoder = self._given_encoder
         if encoder is None:
-            key = f"{manifest['encoder']} {manifest.get('options')}"
+            published = manifest.get("options", {})
+            options = {name: published[name] for name in VECTOR_OPTIONS if name in published} | self._encoder_options
+            key = f"{manifest['encoder']} {options}"
             with self._encoder_lock:
                 if key not in self._encoders:
-                    self._encoders[key] = load_encoder(manifest["encoder"], **manifest.get("options", {}))
+                    self._encoders[key] = load_encoder(manifest["encoder"], **options)
                 encoder = self._encoders[key]
         if encoder.fingerprint != manifest["fingerprint"]:
             raise FingerprintMismatch(
@@ -210,6 +215,7 @@ def open_board(
     release: str | None = None,
     *,
     encoder: Encoder | None = None,
+    encoder_options: Mapping[str, Any] | None = None,
     storage_options: Mapping[str, str] | None = None,
     refresh: float = 5.0,
     in_memory_rows: int = IN_MEMORY_ROWS,
@@ -221,6 +227,7 @@ def open_board(
         channel: the channel to follow.
         release: a release to stay on, instead of following a channel.
         encoder: encodes the queries, instead of the encoder that the release names; its fingerprint must be the same.
+        encoder_options: how this reader reaches the encoder, such as `api_base`; what decides a vector is in the release.
         storage_options: credentials and endpoints for the store, as LanceDB takes them.
         refresh: seconds after which a call looks whether the channel moved.
         in_memory_rows: indexes with more rows are searched through Lance.
@@ -233,7 +240,13 @@ def open_board(
     """
     store = ReleaseStore(uri, storage_options)
     return Board(
-        store, channel=channel, release=release, encoder=encoder, refresh=refresh, in_memory_rows=in_memory_rows
+        store,
+        channel=channel,
+        release=release,
+        encoder=encoder,
+        encoder_options=encoder_options,
+        refresh=refresh,
+        in_memory_rows=in_memory_rows,
     )
 
 

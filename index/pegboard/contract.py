@@ -13,7 +13,7 @@ from pegboard.errors import ConfigurationError, ContractMismatch
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["CURRENT", "LAYOUTS", "Layout", "embedding_table", "layout", "row_key"]
+__all__ = ["CURRENT", "LAYOUTS", "VECTOR_OPTIONS", "Layout", "embedding_table", "layout", "row_key"]
 
 TABLES_FOLDER = "tables"
 """The LanceDB database below the root of a board."""
@@ -21,6 +21,11 @@ TABLES_FOLDER = "tables"
 PRIMARY_KEY = {"lance-schema:unenforced-primary-key": "true"}
 """Field metadata by which Lance notices that two concurrent merges insert the same key. Without it both rows stay:
 tried with three processes, 33 rows for 31 keys."""
+
+
+VECTOR_OPTIONS = ("dimensions", "max_tokens", "query_prefix", "document_prefix")
+"""The encoder options that a manifest carries: those that decide a vector. Addresses and the names of keys are each
+reader's own: a manifest that could set them could send a reader's key anywhere."""
 
 
 @dataclass(frozen=True, slots=True)

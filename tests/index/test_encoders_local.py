@@ -90,10 +90,10 @@ def test_no_texts_give_no_rows_of_the_right_width(encoder):
 
 
 def test_threads_share_an_encoder(encoder):
-    expected = encoder.encode(TEXTS)
+    expected = encoder.encode(TEXTS[:6])
 
     with ThreadPoolExecutor(4) as pool:
-        results = list(pool.map(encoder.encode, [TEXTS] * 8))
+        results = list(pool.map(encoder.encode, [TEXTS[:6]] * 8))
 
     for vectors in results:
         np.testing.assert_allclose(vectors, expected, atol=1e-6)

@@ -97,7 +97,7 @@ def _load(text_embedding: Any, model: str, threads: int, folder: str | Path | No
         Exception
     ) as error:  # whatever it raises: ValueError for a failed download, onnxruntime's and the hub's own for the rest
         raise EncoderError(
-            f"fastembed could not load {model}: {error}. It fetches a model from a hub when first used: connect this machine once "
+            f"fastembed could not load {model}: {str(error).rstrip('.')}. It fetches a model from a hub when first used: connect this machine once "
             "(FASTEMBED_CACHE_PATH says where it keeps models), or bring the files and pass folder=..., "
             "or use local/all-MiniLM-L6-v2, which fetches nothing."
         ) from error

@@ -14,7 +14,7 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from pegboard.encoders import check_positive, checked_texts, import_extra, prefix_notation, unit_rows
+from pegboard.encoders import check_positive, checked_texts, import_extra, prefix_notation
 from pegboard.encoders.hosted_failures import NEXT_STEPS, failure_kind, may_pass, retry_after, scrubbed
 from pegboard.errors import ConfigurationError, EncoderError
 
@@ -196,7 +196,7 @@ class HostedEncoder:
         try:
             answers = {int(one["index"]): one["embedding"] for one in reply.data or []}
             count = len(reply.data or [])
-            matrix = np.asarray([answers[at] for at in sorted(answers)], np.float32)
+            matrix = np.asarray([answers[at] for at in sorted(answers)], np.float64)
         except (AttributeError, KeyError, TypeError, ValueError) as error:
             raise self._invalid(
                 f"its reply is not a list of indexed vectors of one length ({type(error).__name__})"
@@ -205,13 +205,15 @@ class HostedEncoder:
             raise self._invalid(
                 f"expected one vector for each of {expected} texts, got {count} with indices {sorted(answers)[:10]}"
             )
-        if matrix.ndim != 2 or not np.isfinite(matrix).all() or not matrix.any(axis=1).all():
+        with np.errstate(over="ignore", invalid="ignore"):
+            norms = np.linalg.norm(matrix, axis=-1, keepdims=True)
+        if matrix.ndim != 2 or not np.isfinite(norms).all() or not norms.all():
             raise self._invalid("a vector holds NaN or infinity, or nothing but zeros")
         with self._lock:
             self._dimensions = self._dimensions or matrix.shape[1]
         if matrix.shape[1] != self._dimensions:
             raise self._invalid(f"expected vectors of {self._dimensions} dimensions, got {matrix.shape[1]}")
-        return unit_rows(matrix)
+        return (matrix / norms).astype(np.float32)
 
     def _key(self, variable: str) -> str:
         if key := os.environ.get(variable):
@@ -238,7 +240,7 @@ class HostedEncoder:
         asked = retry_after(error)
         wait = f" (the server asks to wait {asked:.0f} s)" if asked is not None and kind == "rate" else ""
         where = f" at {scrubbed(self._api_base)}" if self._api_base else ""
-        return EncoderError(f"{self.name}{where} did not encode: {scrubbed(str(error))}{wait}. {step}")
+        return EncoderError(f"{self.name}{where} did not encode: {scrubbed(str(error)).rstrip('.')}{wait}. {step}")
 
     def _key_variable(self) -> str:
         if self._api_key_env is not None:

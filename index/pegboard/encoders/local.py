@@ -74,7 +74,7 @@ class LocalEncoder:
 
     Args:
         name: `local/<model>`.
-        threads: how many threads one call to `encode` may use.
+        threads: how many threads one call to `encode` may use; 1 serves more queries where several threads ask at once.
         batch_size: how many texts go through the model at once; it changes the speed and the memory, not the vectors.
         folder: where to find `model.onnx` and `tokenizer.json` instead of in the installed packages; they must be the same files.
     """

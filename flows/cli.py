@@ -1,0 +1,153 @@
+"""The pipeline's commands of `pegboard`: init, plan and build. Found under the entry-point group `pegboard.commands`."""
+
+import argparse
+import sys
+from pathlib import Path
+from typing import Any
+
+from pegboard.cli import Subparsers, print_json
+from pegboard.errors import ConfigurationError, SourceError
+
+__all__ = ["register"]
+
+BUILD_EPILOG = """\
+A build is safe to repeat and to kill: what was listed and encoded is kept, and readers see the old release until the new
+one is complete. If nothing changed, no release is made. A source that fails keeps its last good tools, which is said here
+and in the JSON; with --strict the exit code is then 3, after publishing the rest.
+
+examples:
+  pegboard build
+  pegboard build -c prod/pegboard.toml --catalog github --json
+  PREFECT_API_URL=http://127.0.0.1:4200/api pegboard build      the run then shows in that server's UI"""
+
+
+def register(subparsers: Subparsers) -> None:
+    """Add the commands."""
+    init: argparse.ArgumentParser = subparsers.add_parser(
+        "init", help="write a commented pegboard.toml", description="Write a commented pegboard.toml to start from."
+    )
+    init.add_argument("path", nargs="?", default="pegboard.toml", help="where to write it (default: pegboard.toml)")
+    init.add_argument("--stdout", action="store_true", help="print it instead")
+    init.add_argument("--force", action="store_true", help="replace a file that is there")
+    init.add_argument("--json", action="store_true", help="print what was written as one JSON object")
+    init.set_defaults(run=_init)
+
+    plan: argparse.ArgumentParser = subparsers.add_parser(
+        "plan",
+        help="say what a build would do",
+        description="List the sources and say what a build would do: new, changed, removed and unchanged tools, and the "
+        "texts to encode. Nothing is encoded or published.",
+    )
+    _run_options(plan)
+    plan.set_defaults(run=_build, dry_run=True)
+
+    build: argparse.ArgumentParser = subparsers.add_parser(
+        "build",
+        help="index the catalogs and publish a release",
+        description="Index the catalogs of a pegboard.toml and publish a release if anything changed.",
+        epilog=BUILD_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    _run_options(build)
+    build.add_argument("--dry-run", action="store_true", help="stop after the plan, as `pegboard plan` does")
+    build.set_defaults(run=_build)
+
+
+def _run_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("-c", "--config", default="pegboard.toml", metavar="FILE", help="default: pegboard.toml")
+    parser.add_argument("--catalog", default="all", metavar="NAME", help="list only this one anew (default: all)")
+    parser.add_argument(
+        "--allow-empty", action="store_true", help="take a source that suddenly lists nothing at its word"
+    )
+    parser.add_argument("--strict", action="store_true", help="end with 3 if any source failed")
+    parser.add_argument("--quiet", action="store_true", help="show no progress")
+    parser.add_argument("--json", action="store_true", help="print the run as one JSON object")
+
+
+def _init(options: argparse.Namespace) -> int:
+    text = Path(__file__).with_name("pegboard.example.toml").read_text("utf-8")
+    if options.stdout:
+        print(text, end="")
+        return 0
+    path = Path(options.path)
+    if path.exists() and not options.force:
+        raise ConfigurationError(f"{path} is there already. Give another path, or --force to replace it.")
+    try:
+        path.write_text(text, "utf-8")
+    except OSError as error:
+        raise ConfigurationError(f"{path} cannot be written: {error.strerror}. Choose a folder that can be.") from error
+    if options.json:
+        print_json({"written": str(path)})
+    else:
+        print(f"Wrote {path}. Name your sources in it, then: pegboard build -c {path}")
+    return 0
+
+
+def _build(options: argparse.Namespace) -> int:
+    from flows.engine import Engine
+    from tasks.configuration import load_configuration
+
+    # Before Prefect starts: a mistake in the configuration is said at once.
+    configuration = load_configuration(options.config)
+    configuration.catalogs_named(options.catalog)
+    engine = Engine(configuration.file)
+    engine.start()
+
+    # While the server starts on the other core, load what the run needs anyway.
+    import lancedb  # noqa: F401
+    import polars  # noqa: F401
+
+    from flows.reindex import reindex
+    from flows.summary import process_seconds
+    from tasks import progress
+
+    with progress.showing(not options.quiet):
+        engine.ready()
+        before = process_seconds()
+        outcome = reindex(
+            config=str(configuration.file),
+            catalog=options.catalog,
+            allow_empty=options.allow_empty,
+            dry_run=options.dry_run,
+        )
+    outcome["seconds"] = _with_engine(outcome["seconds"], before, process_seconds())
+    if options.json:
+        print_json(outcome)
+    else:
+        _print(outcome)
+    problems = [problem for catalog in outcome["catalogs"].values() for problem in catalog["problems"]]
+    for problem in problems:
+        print(f"pegboard {options.command}: {problem}", file=sys.stderr)
+    nothing = problems and not any(catalog["tools"] for catalog in outcome["catalogs"].values())
+    return SourceError.exit_code if nothing or (problems and options.strict) else 0
+
+
+def _with_engine(phases: dict[str, float], before: float, total: float) -> dict[str, float]:
+    """The phases, after `start` (this process until the flow was called) and `prefect` (its own work within the flow)."""
+    inside = total - before - sum(phases.values())
+    return {"start": round(before, 3), "prefect": round(inside, 3), **phases, "total": round(total, 3)}
+
+
+def _print(outcome: dict[str, Any]) -> None:
+    plan = outcome["plan"]
+    print(
+        f"{len(plan['new'])} new, {len(plan['changed'])} changed, {len(plan['removed'])} removed, "
+        f"{plan['unchanged']} unchanged tools"
+    )
+    for name, catalog in outcome["catalogs"].items():
+        rejected = f", {catalog['rejected']} rejected" if catalog["rejected"] else ""
+        print(f"  {name}: {catalog['tools']} tools of {catalog['agents']} agents{rejected}")
+    for row in outcome["rejected"][:10]:
+        print(f"    rejected {row['where']}: {row['why']}")
+    if len(outcome["rejected"]) > 10:
+        print(f"    ... and {len(outcome['rejected']) - 10} more; --json lists all")
+    said = {
+        "planned": "A build would encode "
+        + ", ".join(
+            f"{texts['to_encode']} of {texts['documents']} texts for {i}" for i, texts in plan["texts"].items()
+        ),
+        "unchanged": f"Nothing changed: release {outcome['release']} stays live.",
+        "published": f"Release {outcome['release']} is live on {outcome['board']} ({outcome['encoded']} texts encoded).",
+    }
+    print(said[outcome["outcome"]])
+    print("seconds: " + ", ".join(f"{name} {seconds:.1f}" for name, seconds in outcome["seconds"].items()))

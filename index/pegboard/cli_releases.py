@@ -1,0 +1,140 @@
+"""`pegboard releases`, `promote` and `rollback`: what is published, and what is live. They need no pipeline."""
+
+import argparse
+from typing import Any
+
+from pegboard.cli import Subparsers, add_board_option, print_json
+from pegboard.releases import Channel, Release, ReleaseStore
+
+__all__ = ["register_releases"]
+
+
+def register_releases(subparsers: Subparsers) -> None:
+    """Add the three commands."""
+    releases: argparse.ArgumentParser = subparsers.add_parser(
+        "releases", help="list and show releases", description="The releases of a board."
+    )
+    actions = releases.add_subparsers(dest="action", metavar="ACTION", required=True)
+    listing = actions.add_parser("list", help="all releases, newest first, and the channels that name them")
+    add_board_option(listing)
+    listing.add_argument("--json", action="store_true", help="print one JSON object: releases, channels")
+    listing.set_defaults(run=_list)
+    show = actions.add_parser("show", help="everything that is recorded of one release")
+    show.add_argument("release", help="the id of a release or its beginning, or a channel such as live")
+    add_board_option(show)
+    show.add_argument("--json", action="store_true", help="print the release as one JSON object")
+    show.set_defaults(run=_show)
+
+    promote: argparse.ArgumentParser = subparsers.add_parser(
+        "promote",
+        help="make a channel name a release",
+        description="Make a channel name a release. Readers that follow the channel swap to it within seconds. "
+        "If someone else moves the channel at the same moment, nothing is changed and the exit code is 6.",
+    )
+    promote.add_argument("release", help="the id of a release or its beginning")
+    add_board_option(promote)
+    _channel_options(promote)
+    promote.set_defaults(run=_promote)
+
+    rollback: argparse.ArgumentParser = subparsers.add_parser(
+        "rollback",
+        help="make a channel name the release before",
+        description="Make a channel name the release before. Again goes back one more; `promote` goes anywhere.",
+    )
+    add_board_option(rollback)
+    _channel_options(rollback)
+    rollback.set_defaults(run=_rollback)
+
+
+def _channel_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--channel", default="live", help="the channel to move (default: live)")
+    parser.add_argument("--json", action="store_true", help="print the channel as one JSON object")
+
+
+def _list(options: argparse.Namespace) -> int:
+    store = ReleaseStore(options.board)
+    releases, channels = store.all(), store.channels()
+    if options.json:
+        print_json(
+            {
+                "releases": [_release_record(release) for release in releases],
+                "channels": [_channel_record(channel) for channel in channels],
+            }
+        )
+        return 0
+    named: dict[str, list[str]] = {}
+    for channel in channels:
+        named.setdefault(channel.release, []).append(channel.name)
+    print(f"{'RELEASE':<14}{'CREATED (UTC)':<21}{'TOOLS':>7}{'AGENTS':>8}  {'INDEXES':<20}CHANNELS")
+    for release in releases:
+        counts = release.manifest["counts"]
+        indexes = ", ".join(sorted(release.manifest["indexes"]))
+        print(
+            f"{release.id:<14}{release.created_at:%Y-%m-%d %H:%M:%S}  {counts['tools']:>7}{counts['agents']:>8}  "
+            f"{indexes:<20}{', '.join(named.get(release.id, []))}"
+        )
+    return 0
+
+
+def _show(options: argparse.Namespace) -> int:
+    store = ReleaseStore(options.board)
+    channel = store.channel(options.release)
+    release = store.get(channel.release if channel else options.release)
+    if options.json:
+        print_json(_release_record(release))
+        return 0
+    print(f"release   {release.id}\ndigest    {release.digest}\ncreated   {release.created_at:%Y-%m-%d %H:%M:%S} UTC")
+    print(f"contract  {release.contract}")
+    for name, pin in release.tables.items():
+        print(f"table     {name}: version {pin.version} of {pin.table}, {pin.rows} rows")
+    for name, index in release.manifest["indexes"].items():
+        default = " (default)" if name == release.manifest["default_index"] else ""
+        print(f"index     {name}{default}: {index['encoder']}, {index['fingerprint']}")
+    for name, catalog in release.manifest["catalogs"].items():
+        print(f"catalog   {name}: {catalog['tools']} tools, {catalog['agents']} agents, {catalog['rejected']} rejected")
+    changes = release.manifest["changes"]
+    print(
+        f"changes   {changes['new']} new, {changes['changed']} changed, {changes['removed']} removed, "
+        f"{changes['unchanged']} unchanged, against {changes['against'] or 'an empty board'}"
+    )
+    return 0
+
+
+def _promote(options: argparse.Namespace) -> int:
+    return _moved(ReleaseStore(options.board).promote(options.release, options.channel), options)
+
+
+def _rollback(options: argparse.Namespace) -> int:
+    return _moved(ReleaseStore(options.board).rollback(options.channel), options)
+
+
+def _moved(channel: Channel, options: argparse.Namespace) -> int:
+    if options.json:
+        print_json(_channel_record(channel))
+    else:
+        print(f"{channel.name} is now release {channel.release} (generation {channel.generation})")
+    return 0
+
+
+def _release_record(release: Release) -> dict[str, Any]:
+    return {
+        "release": release.id,
+        "digest": release.digest,
+        "contract": release.contract,
+        "created_at": release.created_at.isoformat(),
+        "tables": {
+            name: {"table": pin.table, "version": pin.version, "rows": pin.rows, "digest": pin.digest}
+            for name, pin in release.tables.items()
+        },
+        "manifest": release.manifest,
+    }
+
+
+def _channel_record(channel: Channel) -> dict[str, Any]:
+    return {
+        "channel": channel.name,
+        "release": channel.release,
+        "generation": channel.generation,
+        "updated_at": channel.updated_at.isoformat(),
+        "history": list(channel.history),
+    }
