@@ -87,13 +87,12 @@ def _build(options: argparse.Namespace) -> int:
     from flows.engine import Engine
     from tasks.configuration import load_configuration
 
-    # Before Prefect starts: a mistake in the configuration is said at once.
+    # The server starts on the other core while this one checks the configuration and loads what the run needs anyway.
+    engine = Engine(Path(options.config))
+    if Path(options.config).is_file():
+        engine.start()
     configuration = load_configuration(options.config)
     configuration.catalogs_named(options.catalog)
-    engine = Engine(configuration.file)
-    engine.start()
-
-    # While the server starts on the other core, load what the run needs anyway.
     import lancedb  # noqa: F401
     import polars  # noqa: F401
 
@@ -136,7 +135,8 @@ def _print(outcome: dict[str, Any]) -> None:
     )
     for name, catalog in outcome["catalogs"].items():
         rejected = f", {catalog['rejected']} rejected" if catalog["rejected"] else ""
-        print(f"  {name}: {catalog['tools']} tools of {catalog['agents']} agents{rejected}")
+        agents = f"{catalog['agents']} agent{'' if catalog['agents'] == 1 else 's'}"
+        print(f"  {name}: {catalog['tools']} tools of {agents}{rejected}")
     for row in outcome["rejected"][:10]:
         print(f"    rejected {row['where']}: {row['why']}")
     if len(outcome["rejected"]) > 10:

@@ -10,7 +10,6 @@ Importing this module imports no runtime: no onnxruntime, no fastembed, no LiteL
 """
 
 import importlib
-import importlib.metadata
 import inspect
 import re
 from collections.abc import Callable, Sequence
@@ -109,6 +108,8 @@ def missing_extra(module: str, requirement: str | None = None) -> EncoderError:
 
 def install_command(package: str) -> str:
     """How to install the extra that brings a package, read from this distribution's own metadata."""
+    import importlib.metadata  # slow to import, and only an error needs it
+
     try:
         requirements = importlib.metadata.requires("pegboard") or []
     except importlib.metadata.PackageNotFoundError:  # run from a source tree that was never installed
