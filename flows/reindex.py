@@ -10,6 +10,7 @@ from typing import Any, cast
 from prefect import flow
 from prefect.task_runners import TaskRunner, ThreadPoolTaskRunner
 
+from flows import stale_runs
 from flows.artifacts import plan_artifact, release_artifact
 from flows.summary import RunSummary
 from tasks import progress
@@ -41,6 +42,7 @@ def reindex(
         allow_empty: take a source that suddenly lists nothing at its word.
         dry_run: stop after the plan.
     """
+    stale_runs.clean_up()
     configuration = load_configuration(config)
     summary = RunSummary(configuration)
 

@@ -49,10 +49,14 @@ class LanceIndex:
         if not words:
             return []
 
+        with store_errors(self.uri):
+            indexed = any("tokens" in index.columns for index in self.table.list_indices())
+
         def search(limit: int) -> "pa.Table":
             built = cast("Any", self.table.search(words, query_type="fts", fts_columns="tokens"))
-            built = built.limit(limit).select(["tool", "part", "_score"])
-            return (built.where(where.sql(), prefilter=True) if where else built).to_arrow()
+            # A table without a text index is small; there Lance would take BM25's statistics from the rows that pass.
+            built = built.limit(limit if indexed or not where else self.rows).select(["tool", "part", "_score"])
+            return (built.where(where.sql(), prefilter=indexed) if where else built).to_arrow()
 
         return self._best(search, n, lambda found: [round(s, BM25_DIGITS) for s in found.column("_score").to_pylist()])
 

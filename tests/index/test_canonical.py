@@ -1,0 +1,67 @@
+"""The canonical form: what means the same has one digest, and nothing else has."""
+
+import json
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pegboard.canonical import canonical_json, digest
+
+VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
+    lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
+    max_leaves=20,
+)
+
+
+def _shuffled(value):
+    if isinstance(value, dict):
+        return {key: _shuffled(value[key]) for key in reversed(list(value))}
+    return [_shuffled(item) for item in value] if isinstance(value, list) else value
+
+
+def test_keys_are_sorted_and_blanks_are_left_out():
+    assert canonical_json({"b": [1, 2], "a": "ä"}) == '{"a":"ä","b":[1,2]}'
+
+
+def test_an_integral_float_is_an_integer_and_another_is_not():
+    assert canonical_json([5.0, 5.5, -0.0, 1e300]) == "[5,5.5,0,1e+300]"
+    assert digest({"minimum": 5.0}) == digest({"minimum": 5}) != digest({"minimum": 5.5})
+
+
+def test_true_is_not_one():
+    assert digest(True) != digest(1)
+
+
+def test_the_order_of_required_is_nothing_and_that_of_other_lists_is_something():
+    assert digest({"required": ["b", "a"]}) == digest({"required": ["a", "b"]})
+    assert digest({"enum": ["b", "a"]}) != digest({"enum": ["a", "b"]})
+    assert canonical_json({"required": [2, 1]}) == '{"required":[2,1]}'
+
+
+def test_a_tuple_is_a_list():
+    assert digest(("a", ("b",))) == digest(["a", ["b"]])
+
+
+@pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf])
+def test_what_json_does_not_have_is_refused(value):
+    with pytest.raises(ValueError, match="JSON"):
+        canonical_json({"default": value})
+
+
+def test_several_values_are_not_run_together():
+    assert len({digest("ab", "c"), digest("a", "bc"), digest("abc"), digest(["ab", "c"])}) == 4
+
+
+@given(VALUES)
+def test_the_order_of_keys_and_a_way_through_json_text_change_nothing(value):
+    assert digest(_shuffled(value)) == digest(value)
+    assert canonical_json(json.loads(canonical_json(value))) == canonical_json(value)
+    assert canonical_json(json.loads(json.dumps(value, indent=3))) == canonical_json(value)
+
+
+@given(st.text(), st.text())
+def test_different_texts_have_different_digests(one, other):
+    assert (digest(one) == digest(other)) == (one == other)

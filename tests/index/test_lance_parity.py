@@ -1,0 +1,139 @@
+"""A board answers the same whether it is searched in memory or through Lance; the last digit of a score may differ."""
+
+import random
+
+import lancedb
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import pegboard
+from pegboard.contract import CURRENT
+from pegboard.filters import Filter
+from pegboard.lance_index import LanceIndex
+from pegboard.memory import BM25_DIGITS, COSINE_DIGITS, MemoryIndex
+from tasks.indices import fit_indices
+
+QUERIES = ["how much is 30 dollars in yen?", "open an issue", "list the commits", "room", "明日の天気予報", "zzz unknown"]
+FILTERS = [None, {"agent": "git"}, {"catalog": ["finance", "desk"]}, {"tags": "money"}, {"kind": "agent"}, {"agent": "o'brien's"}]
+TOLERANCE = {"vector": 2 * 10**-COSINE_DIGITS, "text": 2 * 10**-BM25_DIGITS}
+LARGE, DIMENSIONS = 50_001, 8
+
+
+@pytest.fixture(scope="module")
+def boards(board_uri, encoder):
+    return [pegboard.open(board_uri, encoder=encoder, in_memory_rows=rows) for rows in (50_000, 0)]
+
+
+def scores(ranking):
+    return {row.tool: row.score for row in ranking}
+
+
+@pytest.mark.parametrize("mode", ["vector", "text"])
+@pytest.mark.parametrize("index", ["full", "fine"])
+@pytest.mark.parametrize("where", FILTERS)
+def test_a_small_board_gives_the_same_hits_and_scores(boards, mode, index, where):
+    for query in QUERIES:
+        memory, lance = ([*board.search(query, 14, mode=mode, index=index, where=where)] for board in boards)
+
+        assert {hit.tool.id: hit.score for hit in lance} == pytest.approx(
+            {hit.tool.id: hit.score for hit in memory}, abs=TOLERANCE[mode]
+        )
+        assert {hit.tool.id: (hit.tool, hit.agent, hit.why[mode]["part"]) for hit in lance} == {
+            hit.tool.id: (hit.tool, hit.agent, hit.why[mode]["part"]) for hit in memory
+        }
+
+
+@pytest.mark.parametrize("index", ["full", "fine"])
+@pytest.mark.parametrize("where", FILTERS)
+def test_a_small_board_fuses_to_the_same_hits(boards, index, where):
+    for query in QUERIES:
+        memory, lance = (board.search(query, 14, index=index, where=where) for board in boards)
+
+        assert [hit.tool.id for hit in lance] == [hit.tool.id for hit in memory]
+        assert [hit.score for hit in lance] == pytest.approx([hit.score for hit in memory])
+
+
+def test_tools_and_agents_are_read_alike(boards):
+    memory, lance = boards
+
+    assert lance.agents == memory.agents
+    for agent, name in (("git", "create_issue"), ("o'brien's", "order_lunch"), ("天気", "天気予報")):
+        identity = f"kit/{agent}/{name}"
+        assert lance.tool(identity) == memory.tool(identity)
+        assert lance.tool(identity).name == name
+    assert lance.tool("kit/git/x' OR 'a'='a") is None
+
+
+@pytest.fixture(scope="module")
+def large(tmp_path_factory):
+    """The same rows, more than are searched in memory: through Lance's indices as a run makes them, and in memory."""
+    chance, numbers = random.Random(0), np.random.default_rng(0)
+    vectors = numbers.normal(size=(LARGE, DIMENSIONS)).astype(np.float32)
+    vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
+    tools = [f"c/a{number % 7}/t{number // 2:06}" for number in range(LARGE)]  # some with two documents
+    words = [" ".join(f"w{int(2000 * chance.random() ** 2)}" for _ in range(chance.randint(1, 12))) for _ in tools]
+    rows = pa.table(
+        {
+            "key": [f"{tool}#question#{number}" for number, tool in enumerate(tools)],
+            "tool": tools,
+            "part": ["question"] * LARGE,
+            "catalog": [f"c{number % 2}" for number in range(LARGE)],
+            "agent": [f"c/a{number % 7}" for number in range(LARGE)],
+            "kind": ["library"] * LARGE,
+            "tags": [[f"t{number % 5}", "o'clock"] if number % 3 else [] for number in range(LARGE)],
+            "text": words,
+            "tokens": words,
+            "vector": pa.FixedSizeListArray.from_arrays(pa.array(vectors.ravel()), DIMENSIONS),
+            "digest": tools,
+        },
+        schema=CURRENT.embeddings(DIMENSIONS),
+    )
+    table = lancedb.connect(tmp_path_factory.mktemp("large")).create_table("emb_full", rows)
+    fit_indices(table, LARGE, changed=True)
+    assert {column for index in table.list_indices() for column in index.columns} == {
+        "vector", "tokens", "tool", "agent", "catalog", "kind", "tags",
+    }  # fmt: skip
+    return LanceIndex(table, "large", LARGE), MemoryIndex(rows)
+
+
+@pytest.mark.parametrize(
+    "where",
+    [
+        None,
+        {"agent": ["c/a1", "c/a2"]},
+        {"tags": ["t1"], "catalog": "c1"},
+        {"tags": "o'clock", "agent": "c/a0"},
+        {"kind": "api"},
+        {"agent": []},
+    ],
+)
+def test_a_large_index_ranks_words_as_memory_does(large, where):
+    lance, memory = large
+    chosen, chance = Filter.parse(where), random.Random(1)
+    for _ in range(20):
+        words = [f"w{int(2000 * chance.random() ** 2)}" for _ in range(4)]
+        by_lance, by_memory = lance.text(words, 20, chosen), memory.text(words, 200, chosen)
+
+        assert [row.score for row in by_lance] == pytest.approx(
+            [row.score for row in by_memory[:20]], abs=TOLERANCE["text"]
+        )
+        deep = scores(by_memory)
+        assert all(deep[row.tool] == pytest.approx(row.score, abs=TOLERANCE["text"]) for row in by_lance)
+
+
+@pytest.mark.parametrize("where", [None, {"agent": ["c/a1", "c/a2"]}, {"tags": ["t1"], "catalog": "c1"}])
+def test_a_large_index_finds_the_nearest_vectors_with_their_exact_scores(large, where):
+    lance, memory = large
+    chosen, numbers, found = Filter.parse(where), np.random.default_rng(2), 0
+    for _ in range(20):
+        query = numbers.normal(size=DIMENSIONS).astype(np.float32)
+        query /= np.linalg.norm(query)
+        by_lance, by_memory = scores(lance.vector(query, 10, chosen)), scores(memory.vector(query, 10, chosen))
+        both = by_lance.keys() & by_memory.keys()
+        found += len(both)
+
+        assert {tool: by_lance[tool] for tool in both} == pytest.approx(
+            {tool: by_memory[tool] for tool in both}, abs=TOLERANCE["vector"]
+        )
+    assert found / 200 > 0.95
