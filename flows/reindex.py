@@ -59,6 +59,7 @@ def reindex(
     with summary.phase("plan"):
         summary.plan = plan(config, identities, configuration.board.channel)
         plan_artifact(summary)
+    summary.plan.refuse_loss(summary.snapshots)
     if dry_run:
         return summary.end("planned")
 

@@ -150,8 +150,12 @@ def main() -> int:
     if here is None:
         print("Stale runs can be told only where there is a /proc.", file=sys.stderr)
         return 2
-    with get_client(sync_client=True) as client:
-        ended = end_stale_runs(client, here)
+    try:
+        with get_client(sync_client=True) as client:
+            ended = end_stale_runs(client, here)
+    except httpx.HTTPError as error:
+        print(f"The Prefect server at {os.environ['PREFECT_API_URL']} did not answer: {error}", file=sys.stderr)
+        return 1
     print(f"{len(ended)} stale runs ended" + "".join(f"\n  {run.name} ({run.id})" for run in ended))
     return 0
 
@@ -192,8 +196,10 @@ def _holds_lease(client: "SyncPrefectClient", run: FlowRun) -> bool:
         return False
     try:
         client.renew_concurrency_lease(lease, LEASE_SECONDS)
-    except httpx.HTTPStatusError:
-        return False
+    except httpx.HTTPStatusError as error:
+        if error.response.status_code in (404, 410):
+            return False
+        raise
     return True
 
 

@@ -1,8 +1,10 @@
 """What a run did, collected while it runs: phases with their seconds, the plan, and what became of it."""
 
+import os
 import time
 from collections.abc import Generator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any, Literal
 
 from tasks.configuration import Configuration
@@ -14,14 +16,17 @@ __all__ = ["Outcome", "RunSummary", "process_seconds"]
 Outcome = Literal["planned", "unchanged", "published"]
 
 
-def process_seconds() -> float:
-    """Seconds since this process was started, imports included."""
-    with open("/proc/self/stat", encoding="ascii") as file:  # noqa: PTH123
-        started = int(file.read().rpartition(")")[2].split()[19])
-    import os
+_LOADED = time.monotonic()
 
-    with open("/proc/uptime", encoding="ascii") as file:  # noqa: PTH123
-        return float(file.read().split()[0]) - started / os.sysconf("SC_CLK_TCK")
+
+def process_seconds() -> float:
+    """Seconds since this process was started, imports included; off Linux, since this module was loaded."""
+    try:
+        started = int(Path("/proc/self/stat").read_text("ascii").rpartition(")")[2].split()[19])
+        uptime = float(Path("/proc/uptime").read_text("ascii").split()[0])
+    except OSError:
+        return time.monotonic() - _LOADED
+    return uptime - started / os.sysconf("SC_CLK_TCK")
 
 
 class RunSummary:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import AliasChoices, BaseModel, ConfigDict, Field, ValidationError
+from pydantic import AliasChoices, BaseModel, ConfigDict, Field, ValidationError, field_validator
 
 from catalogs.kinds import source_kind
 from catalogs.listing import SourceOptions
@@ -41,6 +41,24 @@ class IndexSettings(_Settings):
     shape: Literal["single", "multi"] = "single"
     questions: Annotated[int, Field(ge=0, le=1000)] = 10
     options: dict[str, Any] = {}
+
+    @field_validator("name")
+    @classmethod
+    def _names_a_table(cls, name: str) -> str:
+        try:
+            embedding_table(name)
+        except ConfigurationError as error:
+            raise ValueError(str(error)) from error
+        return name
+
+    @field_validator("options")
+    @classmethod
+    def _holds_no_secret(cls, options: dict[str, Any]) -> dict[str, Any]:
+        for key in options:
+            secret = any(word in key.lower() for word in ("key", "token", "secret"))
+            if secret and key != "max_tokens" and not key.endswith("_env"):
+                raise ValueError(f"{key}: secrets are read from the environment, never from a file")
+        return options
 
     @property
     def table(self) -> str:
@@ -145,17 +163,6 @@ def _catalogs(tables: Any, problems: list[str]) -> dict[str, SourceOptions]:
 def _index_problems(configuration: Configuration) -> list[str]:
     names = [index.name for index in configuration.indexes]
     problems = [f"indexes: two are named '{name}'" for name in sorted({n for n in names if names.count(n) > 1})]
-    for index in configuration.indexes:
-        try:
-            embedding_table(index.name)
-        except ConfigurationError as error:
-            problems.append(f"indexes: {error}")
-        secrets = [key for key in index.options if any(word in key.lower() for word in ("key", "token", "secret"))]
-        problems += [
-            f"indexes.{index.name}.options.{key}: secrets are read from the environment, never from a file"
-            for key in secrets
-            if key != "max_tokens" and not key.endswith("_env")
-        ]
     if not names:
         problems.append("indexes: expected at least one, or leave it out for the default")
     if configuration.default_index is not None and configuration.default_index not in names:
@@ -167,7 +174,12 @@ def _lines(error: ValidationError, prefix: str = "") -> list[str]:
     lines: list[str] = []
     for problem in error.errors(include_url=False):
         place = prefix + ".".join(str(part) for part in problem["loc"])
-        message = "there is no such setting" if problem["type"] == "extra_forbidden" else problem["msg"]
-        got = "" if problem["type"] in ("missing", "extra_forbidden") else f" (got {problem['input']!r:.80})"
+        said = {"extra_forbidden": "there is no such setting", "missing": "it is missing"}
+        message = said.get(problem["type"], problem["msg"].removeprefix("Value error, "))
+        got = (
+            ""
+            if problem["type"] in ("missing", "extra_forbidden", "value_error")
+            else f" (got {problem['input']!r:.80})"
+        )
         lines.append(f"{place}: {message}{got}")
     return lines

@@ -1,19 +1,20 @@
 """Step 2: what a run will do: new, changed, removed and unchanged tools, and the texts that no encoder has seen yet."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from prefect import task
 from prefect.cache_policies import NO_CACHE
 
-from pegboard.errors import BoardNotFound
+from pegboard.errors import BoardNotFound, SourceError
 from pegboard.releases import Channel, Release, ReleaseStore
 from pegboard.store import open_table
 from tasks.compose import compose_index
 from tasks.configuration import Configuration, IndexSettings, load_configuration
 from tasks.encoders import encoder_for
 from tasks.lake import Lake
+from tasks.snapshot import Snapshot
 
 __all__ = ["Plan", "make_plan", "plan"]
 
@@ -34,6 +35,24 @@ class Plan:
     removed: tuple[str, ...]
     unchanged: int
     texts: Mapping[str, tuple[int, int]]
+
+    def refuse_loss(self, snapshots: Sequence[Snapshot]) -> None:
+        """Raises SourceError if this plan would publish the failure of a source: nothing at all, or the loss of tools.
+
+        That happens when a source fails and has no last good snapshot, on a new board or after its lake was lost.
+        """
+        if not any(one.tools for one in snapshots) and any(one.failed for one in snapshots):
+            raise SourceError("No source could be read, so nothing is published.\n" + _problems(snapshots))
+        missing = {
+            one.catalog if agent == "*" else agent for one in snapshots for agent in one.failed if agent not in one.kept
+        }
+        lost = [tool for tool in self.removed if any(tool.startswith(f"{owner}/") for owner in missing)]
+        if lost:
+            raise SourceError(
+                f"{len(lost)} published tools would be lost, because their sources failed and no earlier snapshot of them "
+                f"is in the lake: {', '.join(lost[:5])}{' ...' if len(lost) > 5 else ''}. Nothing is published. Mend the "
+                f"sources and run again, or take them out of the configuration.\n{_problems(snapshots)}"
+            )
 
     def to_dict(self) -> dict[str, Any]:
         """The plan as JSON values."""
@@ -96,6 +115,10 @@ def _digests(uri: str, snapshots: Mapping[str, str]) -> dict[str, str]:
     for catalog, identity in snapshots.items():
         digests.update(lake.read(f"snapshots/{catalog}/{identity}/tools.parquet", ["id", "digest"]).rows())
     return digests
+
+
+def _problems(snapshots: Sequence[Snapshot]) -> str:
+    return "\n".join(f"  - {problem}" for one in snapshots for problem in one.problems)
 
 
 def _texts(configuration: Configuration, index: IndexSettings, snapshots: Mapping[str, str]) -> tuple[int, int]:

@@ -42,22 +42,21 @@ def publish_release(
         tables=pins,
         manifest=_manifest(configuration, plan, snapshots, pins),
     )
-    with store_errors(configuration.uri):
-        for pin in pins.values():
-            _protect(store, pin, release.id, configuration.uri)
-    store.add(release)
+    # A release that was recorded before keeps its pins, so its tags must stay where they are.
+    if all(recorded.id != release.id for recorded in store.all()):
+        with store_errors(configuration.uri):
+            for pin in pins.values():
+                _protect(store, pin, release.id, configuration.uri)
+        store.add(release)
     store.promote(release.id, plan.channel, expected=plan.generation)
     return store.get(release.id)
 
 
 def _protect(store: ReleaseStore, pin: Pin, release: str, uri: str) -> None:
-    """Tag the pinned version with the release's id, so that no clean-up of old versions takes it away."""
-    tags = open_table(store.database, pin.table, uri).tags
-    there = tags.list().get(release)
-    if there is None:
-        tags.create(release, pin.version)
-    elif there["version"] != pin.version:
-        tags.update(release, pin.version)
+    """Tag the pinned version, so that no clean-up of old versions takes it away. The tag names both and never moves."""
+    tags, tag = open_table(store.database, pin.table, uri).tags, f"{release}-v{pin.version}"
+    if tag not in tags.list():
+        tags.create(tag, pin.version)
 
 
 def _manifest(

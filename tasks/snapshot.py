@@ -38,7 +38,8 @@ def snapshot(config: str, catalog: str, *, allow_empty: bool = False, fresh: boo
 class Snapshot:
     """What is known of one catalog: the digest under which the lake has it, counts, and what went wrong this time.
 
-    `kept` names the agents (or, as `*`, the whole catalog) whose last good tools stand in for a listing that failed.
+    `failed` names the agents (or, as `*`, the whole catalog) that could not be listed; `kept` those whose last good tools
+    stand in for a listing that failed or was suddenly empty. What failed and was not kept is missing.
     """
 
     catalog: str
@@ -48,6 +49,7 @@ class Snapshot:
     rejected: tuple[Rejected, ...] = ()
     problems: tuple[str, ...] = ()
     kept: tuple[str, ...] = ()
+    failed: tuple[str, ...] = ()
 
 
 def take_snapshot(configuration: Configuration, catalog: str, *, allow_empty: bool = False) -> Snapshot:
@@ -59,7 +61,7 @@ def take_snapshot(configuration: Configuration, catalog: str, *, allow_empty: bo
     lake.write(f"{folder}/{snapshot.digest}/tools.parquet", _tool_frame(listing))
     rejected = digest([asdict(row) for row in listing.rejected])
     lake.write(f"{folder}/rejected-{rejected}.parquet", _rejected_frame(listing.rejected))
-    if snapshot.kept != ("*",):
+    if "*" not in (*snapshot.kept, *snapshot.failed):
         latest = {
             "snapshot": snapshot.digest,
             "rejected": rejected,
@@ -104,7 +106,14 @@ def list_source(configuration: Configuration, catalog: str, *, allow_empty: bool
     ]
     identity = digest([agent.digest for agent in merged.agents], [tool.digest for tool in merged.tools])
     snapshot = Snapshot(
-        catalog, identity, len(merged.tools), len(merged.agents), merged.rejected, tuple(problems), tuple(kept)
+        catalog=catalog,
+        digest=identity,
+        tools=len(merged.tools),
+        agents=len(merged.agents),
+        rejected=merged.rejected,
+        problems=tuple(problems),
+        kept=tuple(kept),
+        failed=tuple(sorted(known)),
     )
     return merged, snapshot
 

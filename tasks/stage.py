@@ -4,6 +4,9 @@ Only rows that differ are written. What is staged is read back and compared with
 same tables at once cannot publish a mixture.
 """
 
+import logging
+import random
+import time
 from typing import TYPE_CHECKING
 
 from prefect import task
@@ -27,6 +30,10 @@ if TYPE_CHECKING:
 
 __all__ = ["stage", "stage_tables"]
 
+logger = logging.getLogger(__name__)
+
+ATTEMPTS = 3
+"""Two runs that write at once can disturb each other; after a pause of random length one of them goes through."""
 DELETE_CHUNK = 1_000
 """Keys in one delete condition: the condition is parsed as text."""
 
@@ -47,9 +54,19 @@ def stage_tables(uri: str, wanted: Wanted) -> dict[str, Pin]:
     pins: dict[str, Pin] = {}
     progress.start("stage", len(wanted.tables))
     for table in wanted.tables:
-        pins[table.name] = _stage(uri, store.database, table)
+        pins[table.name] = _stage_calmly(uri, store.database, table)
         progress.advance("stage", text=table.name)
     return pins
+
+
+def _stage_calmly(uri: str, database: "DBConnection", wanted: WantedTable) -> Pin:
+    for attempt in range(1, ATTEMPTS):
+        try:
+            return _stage(uri, database, wanted)
+        except PublishError as error:
+            logger.warning("Try %s of %s: %s", attempt, ATTEMPTS, error)
+            time.sleep(random.uniform(0.5, 3))  # noqa: S311  no secret
+    return _stage(uri, database, wanted)
 
 
 def _stage(uri: str, database: "DBConnection", wanted: WantedTable) -> Pin:

@@ -188,6 +188,7 @@ class Workshop:
         if wished < 1:
             return Run(snapshots)
         plan = make_plan(configuration, identities, channel)
+        plan.refuse_loss(snapshots)
         if wished < 2:
             return Run(snapshots, plan)
         documents = [compose_index(configuration.uri, index, identities) for index in configuration.indexes]

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from pegboard.contract import VECTOR_OPTIONS
 from pegboard.encoders import Encoder, encode_queries, load_encoder
-from pegboard.errors import BoardNotFound, FingerprintMismatch, QueryError, StoreError
+from pegboard.errors import BoardError, BoardNotFound, FingerprintMismatch, QueryError
 from pegboard.filters import Filter
 from pegboard.hits import Hit
 from pegboard.loaded import LoadedRelease
-from pegboard.ranking import Ranked, reciprocal_rank_fusion
+from pegboard.ranking import Ranked, convex_combination
 from pegboard.records import Agent, Tool
 from pegboard.releases import Release, ReleaseStore
 from pegboard.store import public_uri
@@ -88,7 +88,7 @@ class Board:
 
         Args:
             query: the request, or its vector of shape (dimensions,), which the caller encoded; a vector searches by vector.
-            mode: `hybrid` fuses the other two by reciprocal rank; `vector` ranks by cosine, `text` by BM25.
+            mode: `vector` ranks by cosine, `text` by BM25, `hybrid` by 0.8 of the one and 0.2 of the other, scaled.
             index: an index of the release; the release's default if None.
             where: only tools with one of these values of `agent` (id or name), `catalog`, `kind` or `tags`.
             vector: the request's vector, if the caller encoded it and the words are to be searched as well.
@@ -187,9 +187,11 @@ class Board:
             try:
                 promoted = self._promoted()
                 if promoted != self._loaded.release.id:
-                    self._loaded = self._load(promoted)
-            except StoreError:
-                pass  # The store is away: the release at hand still answers.
+                    following = self._load(promoted)
+                    following.warm(self._loaded)
+                    self._loaded = following
+            except BoardError:
+                pass  # The store is away, or the new release is not for this version: the one at hand still answers.
             finally:
                 self._checked = time.monotonic()
                 self._lock.release()
@@ -255,7 +257,7 @@ def _hits(loaded: LoadedRelease, rankings: Mapping[str, Sequence[Ranked]], k: in
         (ranking,) = rankings.values()
         best = [(row.tool, row.score) for row in ranking[:k]]
     else:
-        best = reciprocal_rank_fusion(rankings)[:k]
+        best = convex_combination(rankings["vector"], rankings["text"])[:k]
     why: dict[str, dict[str, dict[str, Any]]] = {}
     for name, ranking in rankings.items():
         for rank, row in enumerate(ranking, start=1):

@@ -54,6 +54,12 @@ class LoadedRelease:
                 self._indexes[name] = self._load_index(name)
             return self._indexes[name]
 
+    def warm(self, before: "LoadedRelease") -> None:
+        """Load what the release before had loaded, so that the swap is not felt, and fails as a whole or not at all."""
+        _ = self.agents, self._tool_rows
+        for name in set(before._indexes) & set(self.release.manifest["indexes"]):
+            self.index(name)
+
     def filter(self, where: Mapping[str, Any] | None) -> Filter | None:
         """The filter of a search, in which agents may be named by id or by name."""
         parsed = Filter.parse(where)

@@ -1,12 +1,14 @@
 """Rankings of tools and their fusion."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-__all__ = ["Ranked", "best_per_tool", "reciprocal_rank_fusion"]
+__all__ = ["Ranked", "best_per_tool", "convex_combination"]
 
-RRF_CONSTANT = 60
-"""Cormack, Clarke and Büttcher, "Reciprocal Rank Fusion outperforms Condorcet", 2009."""
+VECTOR_SHARE = 0.8
+"""The share that the paper finds good on all its collections. Here, with the embedded encoder, recall at 5 by vectors /
+reciprocal rank fusion / this: MetaTool .736 / .713 / .739, Seal-Tools .637 / .793 / .849."""
+FUSED_DIGITS = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,10 +30,20 @@ def best_per_tool(rows: Iterable[Ranked], n: int) -> list[Ranked]:
     return sorted(best.values(), key=lambda row: (-row.score, row.tool))[:n]
 
 
-def reciprocal_rank_fusion(rankings: Mapping[str, Sequence[Ranked]]) -> list[tuple[str, float]]:
-    """The tools of all rankings with the sum of 1 / (60 + rank), best first; ranks count from 1."""
-    scores: dict[str, float] = {}
-    for ranking in rankings.values():
-        for rank, row in enumerate(ranking, start=1):
-            scores[row.tool] = scores.get(row.tool, 0.0) + 1 / (RRF_CONSTANT + rank)
-    return sorted(scores.items(), key=lambda pair: (-pair[1], pair[0]))
+def convex_combination(vector: Sequence[Ranked], text: Sequence[Ranked]) -> list[tuple[str, float]]:
+    """The tools of both rankings with 0.8 of their cosine and 0.2 of their BM25 score, best first; scores lie in 0..1.
+
+    Each score is scaled by the smallest value that it can have (-1 for a cosine, 0 for BM25) and the best of its ranking.
+    A tool that only the text found gets the cosine of the last that the vectors found; one that only the vectors found has
+    no BM25. Bruch, Gai and Ingber, "An Analysis of Fusion Functions for Hybrid Retrieval", 2023 (TM2C2).
+    """
+    best_cosine = max((row.score for row in vector), default=0.0) + 1
+    best_bm25 = max((row.score for row in text), default=0.0)
+    last = vector[-1].score + 1 if vector else 0.0
+    scores = {row.tool: (1 - VECTOR_SHARE) * row.score / best_bm25 + VECTOR_SHARE * last / best_cosine for row in text}
+    bm25 = {row.tool: row.score for row in text}
+    for row in vector:
+        words = bm25.get(row.tool, 0.0) / best_bm25 if best_bm25 else 0.0
+        scores[row.tool] = VECTOR_SHARE * (row.score + 1) / best_cosine + (1 - VECTOR_SHARE) * words
+    rounded = [(tool, round(score, FUSED_DIGITS)) for tool, score in scores.items()]
+    return sorted(rounded, key=lambda pair: (-pair[1], pair[0]))

@@ -65,7 +65,9 @@ def test_a_value_finds_exactly_the_rows_that_have_it(rows, field, value):
 
 
 @pytest.mark.parametrize("field", ["agent", "catalog", "kind", "tags"])
-@pytest.mark.parametrize("value", ["x' OR 1=1 --", "plain' OR agent != '", "c0') OR true --", "library'; DROP TABLE rows"])
+@pytest.mark.parametrize(
+    "value", ["x' OR 1=1 --", "plain' OR agent != '", "c0') OR true --", "library'; DROP TABLE rows"]
+)
 def test_an_injection_finds_nothing_more_than_its_own_text(rows, field, value):
     assert found(rows, {field: value}) == [
         number for number, row in enumerate(ROWS) if value == row[field] or value in row["tags"] * (field == "tags")

@@ -14,8 +14,22 @@ from pegboard.lance_index import LanceIndex
 from pegboard.memory import BM25_DIGITS, COSINE_DIGITS, MemoryIndex
 from tasks.indices import fit_indices
 
-QUERIES = ["how much is 30 dollars in yen?", "open an issue", "list the commits", "room", "明日の天気予報", "zzz unknown"]
-FILTERS = [None, {"agent": "git"}, {"catalog": ["finance", "desk"]}, {"tags": "money"}, {"kind": "agent"}, {"agent": "o'brien's"}]
+QUERIES = [
+    "how much is 30 dollars in yen?",
+    "open an issue",
+    "list the commits",
+    "room",
+    "明日の天気予報",
+    "zzz unknown",
+]
+FILTERS = [
+    None,
+    {"agent": "git"},
+    {"catalog": ["finance", "desk"]},
+    {"tags": "money"},
+    {"kind": "agent"},
+    {"agent": "o'brien's"},
+]
 TOLERANCE = {"vector": 2 * 10**-COSINE_DIGITS, "text": 2 * 10**-BM25_DIGITS}
 LARGE, DIMENSIONS = 50_001, 8
 
@@ -51,7 +65,8 @@ def test_a_small_board_fuses_to_the_same_hits(boards, index, where):
         memory, lance = (board.search(query, 14, index=index, where=where) for board in boards)
 
         assert [hit.tool.id for hit in lance] == [hit.tool.id for hit in memory]
-        assert [hit.score for hit in lance] == pytest.approx([hit.score for hit in memory])
+        # Both halves are rounded before they are fused, on either side of a border once in a while.
+        assert [hit.score for hit in lance] == pytest.approx([hit.score for hit in memory], abs=2e-5)
 
 
 def test_tools_and_agents_are_read_alike(boards):
@@ -71,7 +86,7 @@ def large(tmp_path_factory):
     chance, numbers = random.Random(0), np.random.default_rng(0)
     vectors = numbers.normal(size=(LARGE, DIMENSIONS)).astype(np.float32)
     vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
-    tools = [f"c/a{number % 7}/t{number // 2:06}" for number in range(LARGE)]  # some with two documents
+    tools = [f"c/a{number // 2 % 7}/t{number // 2:06}" for number in range(LARGE)]  # two documents each
     words = [" ".join(f"w{int(2000 * chance.random() ** 2)}" for _ in range(chance.randint(1, 12))) for _ in tools]
     rows = pa.table(
         {
@@ -79,7 +94,7 @@ def large(tmp_path_factory):
             "tool": tools,
             "part": ["question"] * LARGE,
             "catalog": [f"c{number % 2}" for number in range(LARGE)],
-            "agent": [f"c/a{number % 7}" for number in range(LARGE)],
+            "agent": [f"c/a{number // 2 % 7}" for number in range(LARGE)],
             "kind": ["library"] * LARGE,
             "tags": [[f"t{number % 5}", "o'clock"] if number % 3 else [] for number in range(LARGE)],
             "text": words,

@@ -7,7 +7,19 @@ import pytest
 
 import pegboard
 
-HEAVY = ["lancedb", "lance", "pyarrow", "numpy", "onnxruntime", "tokenizers", "litellm", "fastembed", "prefect", "polars", "pydantic"]
+HEAVY = [
+    "lancedb",
+    "lance",
+    "pyarrow",
+    "numpy",
+    "onnxruntime",
+    "tokenizers",
+    "litellm",
+    "fastembed",
+    "prefect",
+    "polars",
+    "pydantic",
+]
 
 
 def test_the_public_names_are_these():

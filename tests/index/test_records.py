@@ -33,7 +33,14 @@ def test_an_id_reads_as_its_names():
 
 @pytest.mark.parametrize(
     ("name", "segment"),
-    [("a/b", "a%2Fb"), ("100%", "100%25"), ("a#b", "a%23b"), ("a\nb", "a%0Ab"), ("a\u200bb", "a%E2%80%8Bb"), (" a ", "a")],
+    [
+        ("a/b", "a%2Fb"),
+        ("100%", "100%25"),
+        ("a#b", "a%23b"),
+        ("a\nb", "a%0Ab"),
+        ("a\u200bb", "a%E2%80%8Bb"),
+        (" a ", "a"),
+    ],
 )
 def test_what_would_make_an_id_ambiguous_is_encoded(name, segment):
     assert identity(("kit", "git", name)) == f"kit/git/{segment}"

@@ -42,7 +42,14 @@ def test_a_text_without_words_gives_none(text):
 
 @pytest.mark.parametrize(
     ("plural", "singular"),
-    [("queries", "query"), ("files", "file"), ("boxes", "boxe"), ("status", "status"), ("class", "class"), ("gas", "gas")],
+    [
+        ("queries", "query"),
+        ("files", "file"),
+        ("boxes", "boxe"),
+        ("status", "status"),
+        ("class", "class"),
+        ("gas", "gas"),
+    ],
 )
 def test_an_english_plural_loses_its_ending(plural, singular):
     assert tokenize(plural) == [singular]

@@ -165,6 +165,7 @@ def _load_tokenizer(data: bytes, max_tokens: int) -> Any:
 
 def _load_session(data: bytes, threads: int) -> Any:
     onnxruntime = import_extra("onnxruntime")
+    onnxruntime.disable_telemetry_events()  # on by default, also on Linux since 1.31; a reader tells nobody anything
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = threads
     options.log_severity_level = 3  # errors only: it warns about every accelerator it does not find

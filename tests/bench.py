@@ -1,0 +1,120 @@
+"""`make bench`: what costs time, each as a ratio to the plain way of doing it, measured in one run on this machine.
+
+start     a warm small build by `pegboard build`, against the same flow with the server that Prefect starts by itself
+search    a query in memory, against the same vector search with `lancedb` itself, at 1,000 and 10,000 tools
+encode    500 short texts by the embedded encoder, against one call for each text
+"""
+
+import json
+import os
+import platform
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+BY_PREFECT = "import sys; from flows.reindex import reindex; reindex(config=sys.argv[1])"
+
+
+def seconds(work: Callable[[], Any], repeats: int) -> float:
+    """The median time of some calls, after one that warms up."""
+    work()
+    times: list[float] = []
+    for _ in range(repeats):
+        begin = time.perf_counter()
+        work()
+        times.append(time.perf_counter() - begin)
+    return statistics.median(times)
+
+
+def bench_start(folder: Path) -> dict[str, Any]:
+    """A warm build in which nothing changed, so that the start is nearly all there is."""
+    tools = [{"name": f"tool_{number}", "description": f"Does thing {number}."} for number in range(20)]
+    (folder / "tools.json").write_text(json.dumps({"tools": tools}))
+    config = folder / "pegboard.toml"
+    config.write_text('[board]\nuri = "./board"\n[catalogs.live]\ntype = "mcp-dump"\npath = "tools.json"\n')
+    home = folder / ".pegboard" / "prefect"
+    alone = {key: value for key, value in os.environ.items() if not key.startswith("PREFECT_")}
+    by_prefect = alone | {
+        "PREFECT_HOME": str(home),
+        "PREFECT_SERVER_ALLOW_EPHEMERAL_MODE": "true",
+        "PREFECT_SERVER_EPHEMERAL_STARTUP_TIMEOUT_SECONDS": "120",
+        "PREFECT_SERVER_ANALYTICS_ENABLED": "false",
+        "PREFECT_LOGGING_LEVEL": "CRITICAL",
+    }
+    pegboard = Path(sys.executable).with_name("pegboard")
+
+    def ours() -> None:
+        subprocess.run([pegboard, "build", "-c", config, "--quiet"], env=alone, check=True, stdout=subprocess.DEVNULL)
+
+    def theirs() -> None:
+        subprocess.run([sys.executable, "-c", BY_PREFECT, config], env=by_prefect, check=True)
+
+    mine, plain = seconds(ours, 3), seconds(theirs, 3)
+    return {"what": "start", "pegboard": mine, "plain": plain, "unit": "s", "ratio": mine / plain}
+
+
+def bench_search(folder: Path, rows: int) -> dict[str, Any]:
+    """Ten nearest of random unit vectors of 384 dimensions."""
+    import lancedb
+    import numpy as np
+    import pyarrow as pa
+
+    from pegboard.contract import CURRENT
+    from pegboard.memory import MemoryIndex
+
+    random = np.random.default_rng(0)
+    vectors = random.normal(size=(rows, 384)).astype(np.float32)
+    vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
+    schema = CURRENT.embeddings(384)
+    names = [f"tool_{number}" for number in range(rows)]
+    columns: dict[str, Any] = {field.name: names for field in schema if field.type == pa.string()}
+    columns["tags"] = [[]] * rows
+    columns["vector"] = pa.FixedSizeListArray.from_arrays(pa.array(vectors.ravel()), 384)
+    table = lancedb.connect(folder / "plain").create_table(f"t{rows}", pa.table(columns, schema=schema))
+    memory, query = MemoryIndex(table.to_arrow()), vectors[rows // 2]
+    mine = seconds(lambda: memory.vector(query, 10), 50)
+    plain = seconds(lambda: table.search(query).distance_type("cosine").limit(10).to_arrow(), 50)
+    return {
+        "what": f"search {rows:,}",
+        "pegboard": mine * 1000,
+        "plain": plain * 1000,
+        "unit": "ms",
+        "ratio": mine / plain,
+    }
+
+
+def bench_encode() -> dict[str, Any]:
+    """Batches against single texts."""
+    from pegboard.encoders import load_encoder
+
+    encoder = load_encoder("local/all-MiniLM-L6-v2")
+    texts = [f"Look up order {number} and say whether it is ready to be fetched." for number in range(500)]
+    mine = seconds(lambda: encoder.encode(texts), 3)
+    plain = seconds(lambda: [encoder.encode([text]) for text in texts], 1)
+    return {"what": "encode 500", "pegboard": mine, "plain": plain, "unit": "s", "ratio": mine / plain}
+
+
+def main() -> None:
+    """Print one line for each measurement, as it is made."""
+    print(f"{platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}")
+    print(f"{'WHAT':<16}{'PEGBOARD':>12}{'PLAIN':>12}{'RATIO':>8}")
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        for work in (
+            bench_encode,
+            lambda: bench_search(folder, 1_000),
+            lambda: bench_search(folder, 10_000),
+            lambda: bench_start(folder),
+        ):
+            row = work()
+            mine, plain = (f"{row[key]:.2f} {row['unit']}" for key in ("pegboard", "plain"))
+            print(f"{row['what']:<16}{mine:>12}{plain:>12}{row['ratio']:>8.2f}", flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,115 @@
+"""The plan: what a run will do against what is live."""
+
+import shutil
+
+import pytest
+
+from pegboard.errors import BoardNotFound, SourceError
+
+
+def test_everything_is_new_on_an_empty_board(workshop):
+    plan = workshop.run(workshop.full(), "plan").plan
+
+    assert (plan.live, plan.generation, len(plan.new), plan.changed, plan.removed, plan.unchanged) == (
+        None, 0, 14, (), (), 0,
+    )  # fmt: skip
+    assert plan.texts == {"full": (14, 14), "fine": (26, 26)}
+
+
+def test_new_changed_removed_and_unchanged_tools_are_told_apart(workshop):
+    tool = workshop.tool
+    first = workshop.publish({"git": [tool("same"), tool("other", "Before."), tool("gone")]}).release
+    workshop.servers({"git": [tool("same"), tool("other", "After."), tool("fresh")], "shop": [tool("fresh")]})
+
+    plan = workshop.run(workshop.configure(), "plan").plan
+
+    assert plan.to_dict() == {
+        "channel": "live",
+        "live": first.id,
+        "new": ["kit/git/fresh", "kit/shop/fresh"],
+        "changed": ["kit/git/other"],
+        "removed": ["kit/git/gone"],
+        "unchanged": 1,
+        "texts": {"full": {"documents": 4, "to_encode": 2}},  # the two fresh ones say the same
+    }
+
+
+def test_nothing_is_to_be_done_for_what_is_live(workshop):
+    configuration = workshop.full()
+    release = workshop.run(configuration).release
+
+    plan = workshop.run(configuration, "plan").plan
+
+    assert (plan.live, plan.generation, plan.new, plan.changed, plan.removed, plan.unchanged) == (
+        release.id, 1, (), (), (), 14,
+    )  # fmt: skip
+    assert plan.texts == {"full": (14, 0), "fine": (26, 0)}
+
+
+def test_a_kind_of_agent_that_changed_changes_its_tools(workshop):
+    catalogs = '[catalogs.desk]\ntype = "records"\npath = "r.json"\nagent_kind = "{}"\n'
+    workshop.write("r.json", [{"name": "call_taxi", "description": "Calls a taxi."}])
+    workshop.run(workshop.configure(catalogs=catalogs.format("agent")))
+
+    plan = workshop.run(workshop.configure(catalogs=catalogs.format("library")), "plan").plan
+
+    assert plan.changed == ("desk/desk/call_taxi",)
+
+
+def test_a_plan_is_against_the_channel_that_it_is_for(workshop):
+    run = workshop.publish({"git": [workshop.tool("one")]})
+
+    other = workshop.run(workshop.configure(), "plan", channel="canary").plan
+
+    assert (other.live, other.generation, other.new) == (None, 0, ("kit/git/one",))
+    assert run.plan.channel == "live"
+
+
+def test_a_channel_whose_release_is_gone_is_said(workshop):
+    workshop.publish({"git": [workshop.tool("one")]})
+    workshop.store.database.open_table("releases").delete("true")
+
+    with pytest.raises(BoardNotFound, match="has no release"):
+        workshop.run(workshop.configure(), "plan")
+
+
+def test_a_first_run_whose_only_source_fails_publishes_nothing_and_the_next_is_a_first_run(workshop):
+    configuration = workshop.configure()
+
+    with pytest.raises(SourceError, match=r"No source could be read, so nothing is published\.\n  - .*servers\.json"):
+        workshop.run(configuration)
+
+    assert workshop.publish({"git": [workshop.tool("one")]}).plan.new == ("kit/git/one",)
+
+
+def test_a_source_that_fails_takes_nothing_from_the_others(workshop):
+    configuration = workshop.full()
+    (workshop.folder / "servers.json").unlink()
+
+    assert workshop.run(configuration).release.manifest["counts"] == {"tools": 6, "agents": 2}
+
+
+def test_published_tools_are_not_lost_with_the_lake_when_their_source_fails(workshop):
+    configuration = workshop.full()
+    live = workshop.run(configuration).release
+    shutil.rmtree(f"{workshop.uri}/lake")
+    (workshop.folder / "servers.json").unlink()
+
+    with pytest.raises(
+        SourceError, match=r"8 published tools would be lost.*kit/git/create_issue.*\n  - .*servers\.json"
+    ):
+        workshop.run(configuration)
+    assert workshop.store.channel().release == live.id
+
+    workshop.servers({"git": [workshop.tool("one")]})
+    assert len(workshop.run(configuration).plan.removed) == 8
+
+
+def test_what_is_kept_for_a_source_that_fails_is_no_loss(workshop):
+    configuration = workshop.full()
+    live = workshop.run(configuration).release
+    (workshop.folder / "servers.json").unlink()
+
+    again = workshop.run(configuration)
+
+    assert (again.plan.removed, again.wanted.release) == ((), live.id)

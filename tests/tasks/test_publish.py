@@ -1,0 +1,246 @@
+"""Publishing: all tables or none, resumable after every step, and one winner of two."""
+
+import json
+import subprocess
+import sys
+import time
+
+import polars as pl
+import pytest
+
+import pegboard
+from pegboard.errors import PromotionConflict
+from pegboard.store import open_table
+from tasks.publish import publish_release
+from tasks.wanted import table_digest
+
+STEPS = ("snapshot", "plan", "compose", "embed", "stage", "publish")
+
+
+def assert_whole(store, release):
+    """Every table of the release has, at the version that it pins, the rows that it promises, protected by a tag."""
+    for name, pin in release.tables.items():
+        table = open_table(store.database, pin.table, store.uri, pin.version)
+        key = "key" if name.startswith("emb_") else "id"
+        rows = pl.from_arrow(table.search().select([key, "digest"]).to_arrow()).select(key, "digest")
+        assert (rows.height, table_digest(rows)) == (pin.rows, pin.digest), name
+        assert table.tags.list()[f"{release.id}-v{pin.version}"]["version"] == pin.version, name
+
+
+def servers(workshop, *names):
+    return {"git": [workshop.tool(name, f"Does {name}.") for name in names]}
+
+
+def test_a_release_says_what_went_into_it(workshop, encoder):
+    release = workshop.run(workshop.full()).release
+
+    assert release == workshop.store.get(release.id)
+    assert workshop.store.channel().release == release.id
+    assert release.manifest["default_index"] == "full"
+    assert release.manifest["counts"] == {"tools": 14, "agents": 6}
+    assert release.manifest["indexes"]["fine"] == {
+        "encoder": "local/all-MiniLM-L6-v2",
+        "options": {},
+        "fingerprint": encoder.fingerprint,
+        "dimensions": 384,
+        "parts": ["name", "description", "arguments", "questions"],
+        "shape": "multi",
+        "questions": 10,
+    }
+    assert {name: one["tools"] for name, one in release.manifest["catalogs"].items()} == {
+        "kit": 8, "finance": 3, "desk": 3,
+    }  # fmt: skip
+    assert release.manifest["changes"] == {"against": None, "new": 14, "changed": 0, "removed": 0, "unchanged": 0}
+    assert_whole(workshop.store, release)
+
+
+def test_identical_inputs_make_no_new_release(workshop):
+    configuration = workshop.full()
+    first = workshop.run(configuration)
+
+    again = workshop.run(configuration)
+
+    assert (again.release, again.encoded, again.wanted.release) == (None, 0, first.release.id)
+    assert workshop.store.all() == [first.release]
+    assert workshop.store.channel().generation == 1
+
+
+@pytest.mark.parametrize("step", STEPS[:-1])
+@pytest.mark.parametrize("live", [False, True], ids=["first release", "second release"])
+def test_a_run_that_was_killed_after_a_step_is_completed_by_the_next(tmp_path, workshop, encoder, step, live):
+    (tmp_path / "undisturbed").mkdir()
+    undisturbed = type(workshop)(tmp_path / "undisturbed")
+    if live:
+        for one in (undisturbed, workshop):
+            one.publish(servers(one, "create_issue", "delete_issue"))
+    expected = undisturbed.publish(servers(undisturbed, "create_issue", "close_issue", "open_issue")).release
+    workshop.servers(servers(workshop, "create_issue", "close_issue", "open_issue"))
+
+    abandoned = workshop.run(workshop.configure(), step)
+    if live:
+        board = pegboard.open(workshop.uri, encoder=encoder)
+        assert board.search("delete issue", 9)[0].tool.name == "delete_issue"
+        assert len(board.search("issue", 9, mode="vector")) == 2
+    again = workshop.run(workshop.configure())
+
+    assert again.release.id == expected.id
+    assert {name: pin.digest for name, pin in again.release.tables.items()} == {
+        name: pin.digest for name, pin in expected.tables.items()
+    }
+    assert again.encoded == (0 if step in ("embed", "stage") else 2 + (not live))
+    assert again.pins == (abandoned.pins or again.pins)
+    assert_whole(workshop.store, again.release)
+    assert workshop.store.channel().release == again.release.id
+
+
+def test_a_run_that_was_killed_before_its_promotion_is_completed_by_the_next(workshop):
+    configuration = workshop.full()
+    run = workshop.run(configuration, "stage")
+    publish_release(configuration, run.plan, run.snapshots, run.wanted, run.pins)
+    # As if the process had ended between recording the release and moving the channel.
+    workshop.store.database.open_table("channels").delete("true")
+
+    again = workshop.run(configuration)
+
+    assert again.release.id == run.wanted.release
+    assert workshop.store.channel().release == again.release.id
+    assert len(workshop.store.all()) == 1
+    assert_whole(workshop.store, again.release)
+
+
+def test_a_channel_that_moved_since_the_plan_is_not_overwritten(workshop):
+    first = workshop.publish(servers(workshop, "one")).release
+    second = workshop.publish(servers(workshop, "one", "two")).release
+    workshop.servers(servers(workshop, "one", "two", "three"))
+    run = workshop.run(workshop.configure(), "stage")
+    workshop.store.rollback()
+
+    with pytest.raises(PromotionConflict, match=f"generation 2, but it is at generation 3 .*{first.id}"):
+        publish_release(workshop.configure(), run.plan, run.snapshots, run.wanted, run.pins)
+
+    assert workshop.store.channel().release == first.id
+    third = workshop.run(workshop.configure()).release
+    assert (third.id, workshop.store.channel().release) == (run.wanted.release, run.wanted.release)
+    for release in (first, second, third):
+        assert_whole(workshop.store, workshop.store.get(release.id))
+
+
+def test_going_back_to_earlier_tools_goes_back_to_the_earlier_release_and_keeps_it_whole(workshop, encoder):
+    first = workshop.publish(servers(workshop, "one", "two")).release
+    workshop.publish(servers(workshop, "one", "three"))
+
+    back = workshop.publish(servers(workshop, "one", "two")).release
+
+    assert back == first
+    assert len(workshop.store.all()) == 2
+    assert workshop.store.channel().generation == 3
+    assert_whole(workshop.store, workshop.store.get(first.id))
+    assert pegboard.open(workshop.uri, encoder=encoder).search("two", 1)[0].tool.name == "two"
+
+
+def test_channels_are_published_to_on_their_own(workshop):
+    live = workshop.publish(servers(workshop, "one")).release
+    canary = workshop.publish(servers(workshop, "one", "two"), channel="canary").release
+
+    assert {one.name: one.release for one in workshop.store.channels()} == {"live": live.id, "canary": canary.id}
+
+
+def test_secrets_and_addresses_of_an_encoder_are_not_in_the_manifest(workshop):
+    run = workshop.publish(servers(workshop, "one"))
+    index = run.release.manifest["indexes"]["full"]
+    configured = workshop.configure('[[indexes]]\nname = "full"\noptions = { threads = 1, batch_size = 8 }\n')
+
+    again = workshop.run(configured)
+
+    assert again.release is None  # what decides no vector changes nothing
+    assert index["options"] == {}
+
+
+RIVAL = """
+import json, sys, time
+from pathlib import Path
+from pegboard.errors import PublishError, PromotionConflict, StoreError
+from tasks.compose import compose_index
+from tasks.configuration import load_configuration
+from tasks.embed import embed_shard, shards_of
+from tasks.plan import make_plan
+from tasks.publish import publish_release
+from tasks.snapshot import take_snapshot
+from tasks.stage import stage_tables
+from tasks.wanted import make_wanted
+
+folder, me, rounds = Path(sys.argv[1]), sys.argv[2], int(sys.argv[3])
+configuration = load_configuration(folder / f"{me}.toml")
+index = configuration.indexes[0]
+
+def meet(what):
+    (folder / f"{what}-{me}").touch()
+    deadline = time.monotonic() + 60
+    while len(list(folder.glob(f"{what}-?"))) < 2 and time.monotonic() < deadline:
+        time.sleep(0.001)
+
+outcomes = []
+for number in range(rounds):
+    tools = [{"name": f"{me}_{number}_{i}", "inputSchema": {"type": "object"}} for i in range(5)]
+    (folder / f"{me}.json").write_text(json.dumps({"git": {"tools": tools}}))
+    snapshot = take_snapshot(configuration, me)
+    identities = {me: snapshot.digest}
+    documents = compose_index(configuration.uri, index, identities)
+    for shard in shards_of(configuration.uri, documents, index):
+        embed_shard(configuration.uri, shard, index)
+    wanted = make_wanted(configuration, identities, [documents])
+    meet(f"ready-{number}")
+    plan = make_plan(configuration, identities, "live")
+    meet(f"planned-{number}")
+    if me == "b":  # from side by side to one after the other
+        time.sleep(0.03 * number)
+        while number == rounds - 1 and not (folder / f"ended-{number}-a").exists():
+            time.sleep(0.01)
+    try:
+        pins = stage_tables(configuration.uri, wanted)
+        publish_release(configuration, plan, [snapshot], wanted, pins)
+        outcomes.append(["published", wanted.release])
+    except (PublishError, StoreError) as error:
+        outcomes.append([type(error).__name__, str(error)])
+    meet(f"ended-{number}")
+print(json.dumps(outcomes))
+"""
+
+
+def test_of_two_processes_that_publish_at_once_at_most_one_wins_and_what_is_live_is_whole(workshop):
+    rounds = 6
+    workshop.publish(servers(workshop, "one"))
+    for me in "ab":
+        workshop.write(
+            f"{me}.toml", f'[board]\nuri = "board"\n[catalogs.{me}]\ntype = "mcp-dump"\npath = "{me}.json"\n'
+        )
+    rivals = [
+        subprocess.Popen(
+            [sys.executable, "-c", RIVAL, str(workshop.folder), me, str(rounds)],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        for me in "ab"
+    ]
+    deadline = time.monotonic() + 120
+    try:
+        results = [rival.communicate(timeout=max(1, deadline - time.monotonic())) for rival in rivals]
+    finally:
+        for rival in rivals:
+            rival.kill()
+            rival.wait()
+
+    assert [rival.returncode for rival in rivals] == [0, 0], [errors for _, errors in results]
+    outcomes = [json.loads(output) for output, _ in results]
+    won = []
+    for pair in zip(*outcomes, strict=True):
+        kinds = sorted(kind for kind, _ in pair)
+        assert kinds.count("published") <= 1, pair
+        assert set(kinds) <= {"published", "PublishError", "PromotionConflict"}, pair
+        won += [told for kind, told in pair if kind == "published"]
+    assert [outcome[-1][0] for outcome in outcomes] == ["published", "PromotionConflict"]
+    assert len(won) == workshop.store.channel().generation - 1
+    assert workshop.store.channel().release == won[-1]
+    for release in workshop.store.all():
+        assert_whole(workshop.store, release)

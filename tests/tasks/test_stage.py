@@ -1,0 +1,210 @@
+"""Staging: tables brought to what a release is to have, beside what readers use."""
+
+import threading
+
+import pyarrow as pa
+import pytest
+
+import pegboard
+from pegboard.contract import CURRENT
+from pegboard.errors import PublishError, StoreError
+from pegboard.store import open_table
+from tasks.stage import stage_tables
+from tasks.wanted import make_wanted
+
+MODES = ["hybrid", "vector", "text"]
+
+
+def many(workshop, *names):
+    return {"git": [workshop.tool(name, f"Does {name}.") for name in names]}
+
+
+def rows_of(workshop, pin, columns=("id",)):
+    table = open_table(workshop.store.database, pin.table, workshop.uri, pin.version)
+    return table.search().select(list(columns)).with_row_id(True).to_arrow().to_pylist()
+
+
+def test_every_table_has_the_rows_that_it_pins(workshop):
+    run = workshop.run(workshop.full())
+
+    assert {name: (pin.table, pin.rows) for name, pin in run.pins.items()} == {
+        "tools": ("tools", 14),
+        "agents": ("agents", 6),
+        "emb_full": ("emb_full", 14),
+        "emb_fine": ("emb_fine", 26),
+    }
+    for name, pin in run.pins.items():
+        assert len(rows_of(workshop, pin, ["digest"])) == pin.rows, name
+
+
+def test_only_rows_that_changed_are_written(workshop):
+    names = [f"tool_{number}" for number in range(30)]
+    first = workshop.publish(many(workshop, *names)).release
+    servers = many(workshop, *names)
+    servers["git"][7]["description"] = "Does something else."
+    second = workshop.publish(servers).release
+
+    for table, key in (("tools", "id"), ("emb_full", "tool")):
+        before, after = (
+            {row[key]: row["_rowid"] for row in rows_of(workshop, release.tables[table], [key])}
+            for release in (first, second)
+        )
+        assert {one for one in after if after[one] != before[one]} == {"kit/git/tool_7"}
+    assert second.tables["agents"] == first.tables["agents"]
+
+
+@pytest.mark.parametrize("rows", [50_000, 0])
+def test_a_removed_tool_is_found_by_no_mode_and_the_old_release_still_has_it(workshop, encoder, rows):
+    first = workshop.publish(many(workshop, "create_issue", "o'clock", "delete_issue")).release
+    workshop.publish(many(workshop, "create_issue"))
+    board = pegboard.open(workshop.uri, encoder=encoder, in_memory_rows=rows)
+    old = pegboard.open(workshop.uri, release=first.id, encoder=encoder, in_memory_rows=rows)
+
+    for gone in ("o'clock", "delete_issue"):
+        for mode in MODES:
+            assert [hit.tool.name for hit in board.search(gone, 9, mode=mode) if hit.tool.name == gone] == []
+            assert old.search(gone, 1, mode=mode)[0].tool.name == gone
+        assert board.tool(f"kit/git/{gone}") is None
+    assert len(board.search("issue", 9, mode="vector")) == 1
+
+
+def test_more_rows_than_one_condition_takes_are_removed(workshop, hashing):
+    encoder = hashing(8)
+    workshop.publish(many(workshop, *(f"old'{number}" for number in range(1_200))), encoder=encoder)
+
+    second = workshop.publish(many(workshop, "the_only_one"), encoder=encoder).release
+
+    assert second.tables["tools"].rows == second.tables["emb_full"].rows == 1
+    assert [row["id"] for row in rows_of(workshop, second.tables["tools"])] == ["kit/git/the_only_one"]
+
+
+def test_staging_again_changes_nothing(workshop):
+    run = workshop.run(workshop.full(), "stage")
+
+    again = stage_tables(workshop.uri, run.wanted)
+
+    assert again == run.pins
+    assert workshop.run(workshop.full(), "stage").wanted == run.wanted
+
+
+def test_identical_inputs_on_another_board_have_the_same_release(tmp_path, workshop):
+    here = workshop.run(workshop.full(), "compose").wanted
+    (tmp_path / "elsewhere").mkdir()
+    there = type(workshop)(tmp_path / "elsewhere")
+
+    assert there.run(there.full(), "compose").wanted == here
+
+
+def test_key_order_and_whole_floats_in_a_schema_change_nothing(workshop):
+    def servers(schema):
+        return {"git": [{"name": "create_issue", "description": "Opens an issue.", "inputSchema": schema}]}
+
+    title, limit = {"type": "string", "description": "its headline"}, {"type": "number", "maximum": 5}
+    first = workshop.publish(
+        servers({"type": "object", "properties": {"title": title, "limit": limit}, "required": ["title", "limit"]})
+    )
+    workshop.servers(
+        servers(
+            {
+                "required": ["limit", "title"],
+                "properties": {
+                    "limit": {"maximum": 5.0, "type": "number"},
+                    "title": {"description": "its headline", "type": "string"},
+                },
+                "type": "object",
+            }
+        )
+    )
+
+    again = workshop.run(workshop.configure())
+
+    assert again.plan.changed == ()
+    assert again.release is None
+    assert again.wanted.release == first.release.id
+
+
+def test_vectors_of_another_length_go_to_another_table_and_the_old_release_still_answers(workshop, hashing):
+    small, large = hashing(8), hashing(12)
+    servers = many(workshop, "create_issue", "delete_issue")
+    first = workshop.publish(servers, encoder=small).release
+    second = workshop.publish(servers, encoder=large).release
+    third = workshop.publish(many(workshop, "create_issue"), encoder=large).release
+
+    assert [one.tables["emb_full"].table for one in (first, second, third)] == [
+        "emb_full", "emb_full_12", "emb_full_12",
+    ]  # fmt: skip
+    for release, encoder, tools in ((first, small, 2), (second, large, 2), (third, large, 1)):
+        board = pegboard.open(workshop.uri, release=release.id, encoder=encoder)
+        for mode in MODES:
+            assert board.search("create issue", mode=mode)[0].tool.name == "create_issue"
+        assert len(board.search("create issue", mode="vector")) == tools
+
+
+def test_vectors_that_are_missing_in_the_lake_are_not_published(workshop):
+    run = workshop.run(workshop.full(), "compose")
+
+    with pytest.raises(PublishError, match="14 of 14 vectors are not in the lake"):
+        stage_tables(workshop.uri, run.wanted)
+    assert workshop.store.all() == []
+
+
+def test_two_texts_that_are_the_same_are_encoded_once_and_staged_twice(workshop):
+    run = workshop.publish({name: [workshop.tool("search", "Finds things.")] for name in ("git", "shop")})
+
+    assert run.encoded == 1
+    assert run.release.tables["emb_full"].rows == 2
+
+
+def test_whatever_another_writer_does_meanwhile_no_mixture_is_pinned(workshop):
+    run = workshop.run(workshop.full(), "embed")
+    stage_tables(workshop.uri, run.wanted)
+    digests = {table.name: table.digest for table in run.wanted.tables}
+    stop, written = threading.Event(), []
+
+    def intrude():
+        agents = workshop.store.database.open_table("agents")
+        while not stop.is_set():
+            identity = f"kit/intruder-{len(written)}"
+            row = dict.fromkeys(CURRENT.agents().names, "x") | {"id": identity}
+            agents.add(pa.Table.from_pylist([row], schema=CURRENT.agents()))
+            written.append(identity)
+
+    intruder = threading.Thread(target=intrude)
+    intruder.start()
+    refused = 0
+    try:
+        for _ in range(15):
+            try:
+                pins = stage_tables(workshop.uri, run.wanted)
+            except (PublishError, StoreError) as error:
+                refused += isinstance(error, PublishError)
+                continue
+            assert pins["agents"].digest == digests["agents"]
+            assert len(rows_of(workshop, pins["agents"])) == 6
+    finally:
+        stop.set()
+        intruder.join()
+
+    assert written
+    assert refused > 0  # the other writer came between a merge and its check
+    pins = stage_tables(workshop.uri, run.wanted)
+    assert [row["id"] for row in rows_of(workshop, pins["agents"]) if "intruder" in row["id"]] == []
+
+
+def test_a_row_that_was_changed_by_hand_is_mended(workshop):
+    run = workshop.publish(many(workshop, "create_issue", "delete_issue"))
+    table = workshop.store.database.open_table("tools")
+    table.update(where="name = 'delete_issue'", values={"description": "spoilt", "digest": "spoilt"})
+
+    pins = stage_tables(workshop.uri, run.wanted)
+
+    described = {row["id"]: row["description"] for row in rows_of(workshop, pins["tools"], ["id", "description"])}
+    assert described["kit/git/delete_issue"] == "Does delete_issue."
+
+
+def test_wanted_is_the_same_whatever_the_order_of_the_catalogs(workshop):
+    configuration = workshop.full()
+    run = workshop.run(configuration, "compose")
+    identities = {one.catalog: one.digest for one in reversed(run.snapshots)}
+
+    assert make_wanted(configuration, identities, run.documents) == run.wanted

