@@ -1,11 +1,20 @@
 """What a run leaves in the Prefect UI for the person who looks there: the plan as a table, the release as a page."""
 
-from prefect.artifacts import create_markdown_artifact, create_table_artifact
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+from uuid import UUID
+
+from prefect.artifacts import (
+    create_markdown_artifact,
+    create_progress_artifact,
+    create_table_artifact,
+    update_progress_artifact,
+)
 
 from flows.summary import RunSummary
 from pegboard.releases import Release
 
-__all__ = ["plan_artifact", "release_artifact"]
+__all__ = ["embed_progress", "plan_artifact", "release_artifact"]
 
 EXAMPLES = 20
 """Tools that are named for each kind of change; the rest are counted."""
@@ -49,3 +58,18 @@ def release_artifact(summary: RunSummary, release: Release) -> None:
     if rejected:
         lines += ["", f"## {len(rejected)} rejected records", "", *rejected[:EXAMPLES]]
     create_markdown_artifact("\n".join(lines), key="release", description=f"Release {release.id}")
+
+
+@contextmanager
+def embed_progress(shards: int) -> Generator[Callable[[], None]]:
+    """A progress bar of the shards; call what it gives after each. None is made for a single shard: it would only jump."""
+    done = 0
+    bar = create_progress_artifact(0.0, key="embed", description=f"{shards} shards to encode") if shards > 1 else None
+
+    def advance() -> None:
+        nonlocal done
+        done += 1
+        if isinstance(bar, UUID):
+            update_progress_artifact(bar, progress=100 * done / shards)
+
+    yield advance

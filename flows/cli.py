@@ -1,6 +1,7 @@
 """The pipeline's commands of `pegboard`: init, plan and build. Found under the entry-point group `pegboard.commands`."""
 
 import argparse
+import logging
 import sys
 from pathlib import Path
 from typing import Any
@@ -100,6 +101,8 @@ def _build(options: argparse.Namespace) -> int:
     from flows.summary import process_seconds
     from tasks import progress
 
+    logging.getLogger("pegboard.encoders").setLevel(logging.ERROR)  # what they warn of is said once, at the end
+
     with progress.showing(not options.quiet):
         engine.ready()
         before = process_seconds()
@@ -149,4 +152,8 @@ def _print(outcome: dict[str, Any]) -> None:
         "published": f"Release {outcome['release']} is live on {outcome['board']} ({outcome['encoded']} texts encoded).",
     }
     print(said[outcome["outcome"]])
+    if outcome["truncated"]:
+        print(
+            f"{outcome['truncated']} texts are longer than the encoder reads; what lies beyond is not in their vectors."
+        )
     print("seconds: " + ", ".join(f"{name} {seconds:.1f}" for name, seconds in outcome["seconds"].items()))

@@ -11,7 +11,7 @@ from prefect import flow
 from prefect.task_runners import TaskRunner, ThreadPoolTaskRunner
 
 from flows import stale_runs
-from flows.artifacts import plan_artifact, release_artifact
+from flows.artifacts import embed_progress, plan_artifact, release_artifact
 from flows.summary import RunSummary
 from tasks import progress
 from tasks.compose import compose
@@ -76,7 +76,10 @@ def reindex(
             for shard in shards_of(configuration.uri, one, index)
         ]
         progress.start("embed", sum(shard.texts for shard in shards))
-        summary.encoded = sum(embed(config, shard) for shard in shards)
+        with embed_progress(len(shards)) as advance:
+            for shard in shards:
+                summary.encoded += embed(config, shard)
+                advance()
 
     with summary.phase("stage"):
         pins = stage(config, wanted)

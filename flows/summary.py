@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from tasks.configuration import Configuration
+from tasks.embed import Encoded
 from tasks.plan import Plan
 from tasks.snapshot import Snapshot
 
@@ -36,7 +37,7 @@ class RunSummary:
         self.board = configuration.uri
         self.snapshots: list[Snapshot] = []
         self.plan: Plan | None = None
-        self.encoded = 0
+        self.encoded = Encoded()
         self.seconds: dict[str, float] = {}
 
     @contextmanager
@@ -55,7 +56,8 @@ class RunSummary:
             "outcome": outcome,
             "board": self.board,
             "release": release or self.plan.live,
-            "encoded": self.encoded,
+            "encoded": self.encoded.texts,
+            "truncated": self.encoded.truncated,
             "plan": self.plan.to_dict(),
             "catalogs": {
                 one.catalog: {

@@ -14,7 +14,7 @@ from tasks.configuration import IndexSettings, load_configuration
 from tasks.encoders import encoder_for
 from tasks.lake import Lake
 
-__all__ = ["SHARD_TEXTS", "Shard", "embed", "embed_shard", "shards_of"]
+__all__ = ["SHARD_TEXTS", "Encoded", "Shard", "embed", "embed_shard", "shards_of"]
 
 SHARD_TEXTS = 1_000
 """Texts in a shard: about two seconds of the embedded encoder, which is what a kill can cost."""
@@ -34,8 +34,19 @@ class Shard:
     texts: int
 
 
+@dataclass(frozen=True, slots=True)
+class Encoded:
+    """How many texts were encoded, and how many of them were longer than the encoder reads: their ends are in no vector."""
+
+    texts: int = 0
+    truncated: int = 0
+
+    def __add__(self, other: "Encoded") -> "Encoded":
+        return Encoded(self.texts + other.texts, self.truncated + other.truncated)
+
+
 @task(name="embed", task_run_name="embed {shard.index} {shard.number}", cache_policy=NO_CACHE)
-def embed(config: str, shard: Shard) -> int:
+def embed(config: str, shard: Shard) -> "Encoded":
     """The Prefect skin of `embed_shard`."""
     configuration = load_configuration(config)
     return embed_shard(configuration.uri, shard, configuration.index(shard.index))
@@ -51,22 +62,23 @@ def shards_of(uri: str, documents: Documents, settings: IndexSettings) -> list[S
     ]
 
 
-def embed_shard(uri: str, shard: Shard, settings: IndexSettings) -> int:
-    """Encode what is still missing of a shard, store it, and return the number of texts encoded."""
+def embed_shard(uri: str, shard: Shard, settings: IndexSettings) -> Encoded:
+    """Encode what is still missing of a shard and store it."""
     import polars as pl
 
     lake, encoder = Lake(uri), encoder_for(settings)
     missing = _missing(lake, shard.path, encoder.fingerprint)
     digests = sorted(one for one in missing if shard.first <= one <= shard.last)
     if not digests:
-        return 0
+        return Encoded()
+    before: int = getattr(encoder, "truncated", 0)
     vectors = _encode(encoder, [missing[one] for one in digests])
     frame = pl.DataFrame(
         {"text_digest": digests, "vector": vectors},
         schema={"text_digest": pl.String, "vector": pl.Array(pl.Float32, encoder.dimensions)},
     )
     lake.write(f"{lake.vector_folder(encoder.fingerprint)}/{digest(encoder.fingerprint, digests)}.parquet", frame)
-    return len(digests)
+    return Encoded(len(digests), getattr(encoder, "truncated", 0) - before)
 
 
 def _encode(encoder: Encoder, texts: Sequence[str]):

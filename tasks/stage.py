@@ -44,8 +44,11 @@ def stage(config: str, wanted: Wanted) -> dict[str, Pin]:
     return stage_tables(load_configuration(config).uri, wanted)
 
 
-def stage_tables(uri: str, wanted: Wanted) -> dict[str, Pin]:
+def stage_tables(uri: str, wanted: Wanted, attempts: int = ATTEMPTS) -> dict[str, Pin]:
     """Bring every table to its wanted rows and return what the release pins.
+
+    Args:
+        attempts: how often a table that another run disturbed is tried.
 
     Raises PublishError if another run writes to the same tables meanwhile; nothing is published then.
     """
@@ -54,17 +57,17 @@ def stage_tables(uri: str, wanted: Wanted) -> dict[str, Pin]:
     pins: dict[str, Pin] = {}
     progress.start("stage", len(wanted.tables))
     for table in wanted.tables:
-        pins[table.name] = _stage_calmly(uri, store.database, table)
+        pins[table.name] = _stage_calmly(uri, store.database, table, attempts)
         progress.advance("stage", text=table.name)
     return pins
 
 
-def _stage_calmly(uri: str, database: "DBConnection", wanted: WantedTable) -> Pin:
-    for attempt in range(1, ATTEMPTS):
+def _stage_calmly(uri: str, database: "DBConnection", wanted: WantedTable, attempts: int) -> Pin:
+    for attempt in range(1, attempts):
         try:
             return _stage(uri, database, wanted)
         except PublishError as error:
-            logger.warning("Try %s of %s: %s", attempt, ATTEMPTS, error)
+            logger.warning("Try %s of %s: %s", attempt, attempts, error)
             time.sleep(random.uniform(0.5, 3))  # noqa: S311  no secret
     return _stage(uri, database, wanted)
 

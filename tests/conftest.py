@@ -209,7 +209,7 @@ class Workshop:
 
 def _encode(configuration: Configuration, documents: Sequence[Documents]) -> int:
     return sum(
-        embed_shard(configuration.uri, shard, index)
+        embed_shard(configuration.uri, shard, index).texts
         for one, index in zip(documents, configuration.indexes, strict=True)
         for shard in shards_of(configuration.uri, one, index)
     )
