@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from prefect import task
 from prefect.cache_policies import NO_CACHE
@@ -13,6 +14,10 @@ from tasks.compose import Documents
 from tasks.configuration import IndexSettings, load_configuration
 from tasks.encoders import encoder_for
 from tasks.lake import Lake
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
 
 __all__ = ["SHARD_TEXTS", "Encoded", "Shard", "embed", "embed_shard", "shards_of"]
 
@@ -81,15 +86,17 @@ def embed_shard(uri: str, shard: Shard, settings: IndexSettings) -> Encoded:
     return Encoded(len(digests), getattr(encoder, "truncated", 0) - before)
 
 
-def _encode(encoder: Encoder, texts: Sequence[str]):
+def _encode(encoder: Encoder, texts: Sequence[str]) -> "NDArray[np.float32]":
+    """The vectors of the texts in their order. Texts of like length go together: a batch costs what its longest does."""
     import numpy as np
 
-    pieces = []
+    vectors = np.empty((len(texts), encoder.dimensions), np.float32)
+    by_length = sorted(range(len(texts)), key=lambda place: len(texts[place]))
     for start in range(0, len(texts), BATCH_TEXTS):
-        batch = texts[start : start + BATCH_TEXTS]
-        pieces.append(encoder.encode(batch))
-        progress.advance("embed", len(batch))
-    return np.concatenate(pieces)
+        places = by_length[start : start + BATCH_TEXTS]
+        vectors[places] = encoder.encode([texts[place] for place in places])
+        progress.advance("embed", len(places))
+    return vectors
 
 
 def _missing(lake: Lake, path: str, fingerprint: str) -> dict[str, str]:
