@@ -20,10 +20,23 @@ from pathlib import Path
 
 from pegboard.errors import PegboardError
 
-__all__ = ["Engine"]
+__all__ = ["Engine", "process_seconds"]
 
 STARTUP_SECONDS = 120
 """A new database takes 10 to 30 s on a busy small machine."""
+
+
+_LOADED = time.monotonic()
+
+
+def process_seconds() -> float:
+    """Seconds since this process was started, imports included; off Linux, since this module was loaded."""
+    try:
+        started = int(Path("/proc/self/stat").read_text("ascii").rpartition(")")[2].split()[19])
+        uptime = float(Path("/proc/uptime").read_text("ascii").split()[0])
+    except OSError:
+        return time.monotonic() - _LOADED
+    return uptime - started / os.sysconf("SC_CLK_TCK")
 
 
 class Engine:
@@ -44,6 +57,8 @@ class Engine:
         """Start a server unless there is one to use, and set Prefect's environment. Call it before Prefect is imported."""
         os.environ.setdefault("PREFECT_SERVER_ANALYTICS_ENABLED", "false")
         os.environ.setdefault("DO_NOT_TRACK", "1")
+        if "prefect" in sys.modules:  # its settings are made: it will use, or start, a server by itself
+            return
         if os.environ.get("PREFECT_API_URL") or os.environ.get("PREFECT_PROFILE") or _user_profile().is_file():
             return
         try:

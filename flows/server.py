@@ -4,6 +4,7 @@ It is the server of `prefect server start` on a socket that the parent opened, s
 run does not need: background services, the UI, and the registration of block types.
 """
 
+import gc
 import os
 import sys
 import threading
@@ -14,6 +15,8 @@ __all__ = ["main"]
 def main(descriptor: int) -> None:
     """Serve the Prefect API on an open, listening socket until stdin ends, which it does when the parent is gone."""
     threading.Thread(target=_end_with_parent, daemon=True).start()
+    # Imports make millions of objects and hardly any garbage: looking for it costs an eighth of the start.
+    gc.set_threshold(100_000, 50, 50)
     import uvicorn
 
     uvicorn.run(

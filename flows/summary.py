@@ -1,10 +1,8 @@
 """What a run did, collected while it runs: phases with their seconds, the plan, and what became of it."""
 
-import os
 import time
 from collections.abc import Generator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any, Literal
 
 from tasks.configuration import Configuration
@@ -12,22 +10,9 @@ from tasks.embed import Encoded
 from tasks.plan import Plan
 from tasks.snapshot import Snapshot
 
-__all__ = ["Outcome", "RunSummary", "process_seconds"]
+__all__ = ["Outcome", "RunSummary"]
 
 Outcome = Literal["planned", "unchanged", "published"]
-
-
-_LOADED = time.monotonic()
-
-
-def process_seconds() -> float:
-    """Seconds since this process was started, imports included; off Linux, since this module was loaded."""
-    try:
-        started = int(Path("/proc/self/stat").read_text("ascii").rpartition(")")[2].split()[19])
-        uptime = float(Path("/proc/uptime").read_text("ascii").split()[0])
-    except OSError:
-        return time.monotonic() - _LOADED
-    return uptime - started / os.sysconf("SC_CLK_TCK")
 
 
 class RunSummary:
