@@ -1,0 +1,70 @@
+"""What `pegboard doctor` looks at in the pipeline. Found under the entry-point group `pegboard.checks`."""
+
+import argparse
+import os
+import tempfile
+import urllib.error
+import urllib.request
+from collections.abc import Iterable
+from importlib.metadata import version
+from pathlib import Path
+
+from pegboard.cli_doctor import Check
+from pegboard.errors import PegboardError
+from pegboard.store import public_uri
+
+__all__ = ["checks"]
+
+
+def checks(options: argparse.Namespace) -> Iterable[Check]:
+    """The checks of Prefect, and of the configuration if one is given."""
+    yield _prefect()
+    if options.config:
+        yield from _configuration(options.config)
+
+
+def _prefect() -> Check:
+    url = os.environ.get("PREFECT_API_URL")
+    if not url:
+        return Check("prefect", "good", f"{version('prefect')}; a build starts a server for itself")
+    try:
+        with urllib.request.urlopen(f"{url.rstrip('/')}/health", timeout=5):  # noqa: S310  the user's own address
+            return Check("prefect", "good", f"{version('prefect')}; the server at {public_uri(url)} answers")
+    except (urllib.error.URLError, OSError, ValueError) as error:
+        return Check(
+            "prefect",
+            "wrong",
+            f"the server at {public_uri(url)} (PREFECT_API_URL) does not answer: {error}. Start it with "
+            "`prefect server start`, or unset PREFECT_API_URL to have a build start one for itself.",
+        )
+
+
+def _configuration(file: str) -> Iterable[Check]:
+    from tasks.configuration import load_configuration
+    from tasks.encoders import encoder_for
+
+    try:
+        configuration = load_configuration(file)
+    except PegboardError as error:
+        yield Check("configuration", "wrong", str(error))
+        return
+    yield Check(
+        "configuration", "good", f"{len(configuration.catalogs)} catalogs, {len(configuration.indexes)} indexes"
+    )
+    for index in configuration.indexes:
+        try:
+            yield Check(f"encoder of {index.name}", "good", encoder_for(index).fingerprint)
+        except PegboardError as error:
+            yield Check(f"encoder of {index.name}", "wrong", str(error))
+    if "://" not in configuration.uri:
+        yield _writable(Path(configuration.uri))
+
+
+def _writable(board: Path) -> Check:
+    folder = next(folder for folder in (board, *board.parents) if folder.exists())
+    try:
+        with tempfile.TemporaryFile(dir=folder):
+            return Check("board folder", "good", f"{board} can be written")
+    except OSError as error:
+        say = f"{folder} cannot be written: {error.strerror}. Change its permissions, or [board] uri."
+        return Check("board folder", "wrong", say)

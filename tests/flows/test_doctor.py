@@ -1,0 +1,59 @@
+"""`pegboard doctor` on the pipeline: what it says of a configuration, its encoders, its folder and Prefect's server."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from pegboard.cli import main
+
+GOOD = """
+[board]
+uri = "./board"
+[catalogs.office]
+type = "functions"
+path = "functions.json"
+"""
+
+
+def doctor(capsys: pytest.CaptureFixture[str], config: Path) -> tuple[int, dict[str, tuple[str, str]]]:
+    code = main(["doctor", "-c", str(config), "--json"])
+    rows = json.loads(capsys.readouterr().out)["checks"]
+    return code, {row["what"]: (row["state"], row["say"]) for row in rows}
+
+
+def test_a_good_configuration_is_good(tmp_path, capsys, monkeypatch):
+    monkeypatch.delenv("PREFECT_API_URL", raising=False)
+    config = tmp_path / "pegboard.toml"
+    config.write_text(GOOD)
+
+    code, checks = doctor(capsys, config)
+
+    assert code == 0
+    assert checks["configuration"] == ("good", "1 catalogs, 1 indexes")
+    assert checks["encoder of full"][1].startswith("all-MiniLM-L6-v2")
+    assert checks["board folder"][0] == checks["prefect"][0] == "good"
+
+
+def test_a_mistake_in_the_configuration_and_a_server_that_is_away_are_both_said(tmp_path, capsys, monkeypatch):
+    monkeypatch.setenv("PREFECT_API_URL", "http://user:hidden@127.0.0.1:1/api")
+    config = tmp_path / "pegboard.toml"
+    config.write_text(GOOD.replace("uri", "url"))
+
+    code, checks = doctor(capsys, config)
+
+    assert code == 1
+    assert "board.url: there is no such setting" in checks["configuration"][1]
+    assert checks["prefect"][0] == "wrong"
+    assert "hidden" not in checks["prefect"][1]
+
+
+def test_an_encoder_that_cannot_load_is_said_with_the_way_out(tmp_path, capsys):
+    config = tmp_path / "pegboard.toml"
+    config.write_text(GOOD + '[[indexes]]\nname = "other"\nencoder = "local/no-such-model"\n')
+
+    code, checks = doctor(capsys, config)
+
+    assert code == 1
+    assert checks["encoder of other"][0] == "wrong"
+    assert "all-MiniLM-L6-v2" in checks["encoder of other"][1]
