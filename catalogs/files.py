@@ -4,11 +4,10 @@ import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit, urlunsplit
 
 from pegboard.errors import SourceError
 
-__all__ = ["matching_files", "parse_json", "public_url", "read_json", "read_lines", "read_text"]
+__all__ = ["matching_files", "parse_json", "read_json", "read_lines", "read_text"]
 
 
 def matching_files(base: Path, pattern: str) -> list[Path]:
@@ -63,9 +62,3 @@ def read_lines(path: Path) -> Iterator[tuple[int, str]]:
     for number, line in enumerate(read_text(path).split("\n"), start=1):
         if line.strip():
             yield number, line
-
-
-def public_url(url: str) -> str:
-    """A URL without user, password, query and fragment, which may hold secrets."""
-    parts = urlsplit(url)
-    return urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], parts.path, "", ""))

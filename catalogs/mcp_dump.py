@@ -18,10 +18,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from catalogs.files import matching_files, public_url, read_json
+from catalogs.files import matching_files, read_json
 from catalogs.listing import ListingBuilder, SourceKind, SourceOptions
 from catalogs.mcp_records import add_tool, agent_description, is_tool_list
 from pegboard.errors import SourceError
+from pegboard.store import public_url
 
 __all__ = ["McpDumpOptions", "source"]
 

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any, Literal
 from urllib.parse import parse_qsl, urlsplit
 
-from catalogs.files import public_url
+from pegboard.store import public_url
 
 __all__ = [
     "REFERENCE",

@@ -15,12 +15,13 @@ from typing import Any
 
 from pydantic import Field, model_validator
 
-from catalogs.files import matching_files, public_url
+from catalogs.files import matching_files
 from catalogs.listing import ListingBuilder, SourceKind, SourceOptions
 from catalogs.openapi_document import Broken, References, fetch, parse, read_document
 from catalogs.openapi_operation import Operation, arguments, output_schema, resolved
 from catalogs.openapi_schema import SchemaGraph
 from pegboard.errors import SourceError
+from pegboard.store import public_url
 
 __all__ = ["OpenAPIOptions", "read", "source"]
 

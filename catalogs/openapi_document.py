@@ -14,9 +14,10 @@ from typing import Any
 from urllib.parse import urldefrag, urljoin, urlsplit
 from urllib.request import url2pathname
 
-from catalogs.files import parse_json, public_url, read_text
+from catalogs.files import parse_json, read_text
 from catalogs.yaml_json import parse_yaml
 from pegboard.errors import SourceError
+from pegboard.store import public_url
 
 __all__ = ["MAX_DOCUMENT", "Broken", "References", "fetch", "parse", "read_document"]
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from rich.progress import TaskID
 
-__all__ = ["advance", "note", "showing", "start"]
+__all__ = ["advance", "showing", "start"]
 
 _PLAIN_INTERVAL = 2.0
 """Seconds between two plain lines about the same step, so that a log stays readable."""
@@ -62,16 +62,16 @@ def showing(enabled: bool = True) -> Generator[None]:
         _display = None
 
 
-def start(step: str, total: int, text: str = "") -> None:
+def start(step: str, total: int) -> None:
     """Announce a step of `total` pieces."""
     display = _display
     if display is None:
         return
     with display.lock:
         display.totals[step], display.done[step] = total, 0
-        display.steps[step] = display.bars.add_task(step, total=total, note=text)
+        display.steps[step] = display.bars.add_task(step, total=total, note="")
         if not display.live:
-            display.console.print(f"{step}: {text or f'{total} to do'}", markup=False)
+            display.console.print(f"{step}: {total} to do", markup=False)
 
 
 def advance(step: str, pieces: int = 1, text: str | None = None) -> None:
@@ -89,9 +89,3 @@ def advance(step: str, pieces: int = 1, text: str | None = None) -> None:
         if not display.live and due:
             display.last[step] = now
             display.console.print(f"{step}: {done} of {total}{f', {text}' if text else ''}", markup=False)
-
-
-def note(text: str) -> None:
-    """Tell the person something that is not progress: a source that failed, a choice that was made."""
-    if _display is not None:
-        _display.console.print(text, markup=False)

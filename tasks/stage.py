@@ -15,7 +15,7 @@ from prefect.cache_policies import NO_CACHE
 from pegboard.contract import CURRENT
 from pegboard.errors import PublishError
 from pegboard.releases import Pin, ReleaseStore
-from pegboard.store import open_table, public_uri, store_errors, table_names
+from pegboard.store import open_table, public_uri, sql_literals, store_errors, table_names
 from tasks import progress
 from tasks.configuration import load_configuration
 from tasks.indices import fit_indices
@@ -36,6 +36,10 @@ ATTEMPTS = 3
 """Two runs that write at once can disturb each other; after a pause of random length one of them goes through."""
 DELETE_CHUNK = 1_000
 """Keys in one delete condition: the condition is parsed as text."""
+
+
+class _DisturbedError(PublishError):
+    """Another run wrote to the table meanwhile: the one failure that another try can mend."""
 
 
 @task(name="stage", task_run_name="stage {wanted.release}", cache_policy=NO_CACHE)
@@ -66,7 +70,7 @@ def _stage_calmly(uri: str, database: "DBConnection", wanted: WantedTable, attem
     for attempt in range(1, attempts):
         try:
             return _stage(uri, database, wanted)
-        except PublishError as error:
+        except _DisturbedError as error:
             logger.warning("Try %s of %s: %s", attempt, attempts, error)
             time.sleep(random.uniform(0.5, 3))  # noqa: S311  no secret
     return _stage(uri, database, wanted)
@@ -87,14 +91,13 @@ def _stage(uri: str, database: "DBConnection", wanted: WantedTable) -> Pin:
             merge = table.merge_insert(wanted.key).when_matched_update_all().when_not_matched_insert_all()
             merge.execute(_arrow(uri, schema, upserts, wanted.fingerprint))
         for start in range(0, len(gone), DELETE_CHUNK):
-            literals = ", ".join("'" + key.replace("'", "''") + "'" for key in gone[start : start + DELETE_CHUNK])
-            table.delete(f"{wanted.key} IN ({literals})")
+            table.delete(f"{wanted.key} IN ({sql_literals(gone[start : start + DELETE_CHUNK])})")
         if wanted.fingerprint is not None:
             fit_indices(table, rows.height, changed=bool(upserts.height or gone))
         version = table.version
         staged = _digests(open_table(database, table.name, uri, version), wanted.key)
     if table_digest(staged) != wanted.digest:
-        raise PublishError(
+        raise _DisturbedError(
             f"Table '{table.name}' of the board at {public_uri(uri)} changed while this run wrote to it: another run "
             "publishes to the same board. Nothing was published. Wait for the other run to end, and run again."
         )

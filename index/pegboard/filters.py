@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
 
 from pegboard.errors import QueryError
+from pegboard.store import sql_literals
 
 if TYPE_CHECKING:
     import numpy as np
@@ -75,7 +76,7 @@ class Filter:
         """The filter as a DataFusion condition for Lance, every value as a quoted literal."""
         clauses: list[str] = []
         for name, values in self.allowed.items():
-            literals = ", ".join("'" + value.replace("'", "''") + "'" for value in values)
+            literals = sql_literals(values)
             if not values:
                 clauses.append("false")
             elif name == "tags":

@@ -13,7 +13,7 @@ from pegboard.lance_index import LanceIndex
 from pegboard.memory import MemoryIndex
 from pegboard.records import Agent, Dependency, Tool
 from pegboard.releases import Release, ReleaseStore
-from pegboard.store import open_table, public_uri, store_errors
+from pegboard.store import open_table, public_uri, sql_literals, store_errors
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -78,9 +78,10 @@ class LoadedRelease:
             places = [self._places[one] for one in ids if one in self._places]
             rows = self._tool_rows.take(places) if places else self._tool_rows.slice(0, 0)
         else:
-            literals = ", ".join("'" + one.replace("'", "''") + "'" for one in ids)
             with store_errors(self._store.uri):
-                query = self._open("tools").search().where(f"id IN ({literals or 'NULL'})").limit(len(ids) or 1)
+                query = (
+                    self._open("tools").search().where(f"id IN ({sql_literals(ids) or 'NULL'})").limit(len(ids) or 1)
+                )
                 rows = cast("pa.Table", query.to_arrow())
         return {row["id"]: tool_from_row(row) for row in rows.to_pylist()}
 

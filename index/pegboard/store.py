@@ -1,6 +1,6 @@
 """The LanceDB database below a board's root: opening it, and turning the store's errors into ours."""
 
-from collections.abc import Generator, Mapping
+from collections.abc import Generator, Iterable, Mapping
 from contextlib import contextmanager
 from datetime import timedelta
 from typing import TYPE_CHECKING
@@ -13,15 +13,23 @@ if TYPE_CHECKING:
     from lancedb.db import DBConnection
     from lancedb.table import Table
 
-__all__ = ["connect", "open_table", "public_uri", "store_errors", "table_names"]
+__all__ = ["connect", "open_table", "public_uri", "public_url", "sql_literals", "store_errors", "table_names"]
 
 
 def public_uri(uri: str) -> str:
-    """A board's address as it may be shown: without user, password and query."""
-    if "://" not in uri:
-        return uri
-    parts = urlsplit(uri)
+    """A board's address as it may be shown: a folder as it is, an address as `public_url` gives it."""
+    return public_url(uri) if "://" in uri else uri
+
+
+def public_url(url: str) -> str:
+    """A URL without user, password, query and fragment, which may hold secrets."""
+    parts = urlsplit(url)
     return urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], parts.path, "", ""))
+
+
+def sql_literals(values: Iterable[str]) -> str:
+    """The values as quoted literals of a DataFusion condition, separated by commas: none can become part of the condition."""
+    return ", ".join("'" + value.replace("'", "''") + "'" for value in values)
 
 
 def connect(uri: str, storage_options: Mapping[str, str] | None = None) -> "DBConnection":
