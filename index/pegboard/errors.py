@@ -11,6 +11,8 @@ PegboardError
 │   └── FingerprintMismatch the query encoder is not the one of the release
 ├── PublishError            a release could not be published                exit 6
 │   └── PromotionConflict   someone else moved the channel meanwhile
+├── CompletionError         an LLM did not answer, or refused               exit 7
+│   └── BudgetExhausted     a run reached the budget that it was given
 └── QueryError              a search was asked for in a way that has no answer, exit 2
 
 A message says what, where, what was expected, and the next step. `exit_code` is what the command line ends with.
@@ -19,6 +21,8 @@ A message says what, where, what was expected, and the next step. `exit_code` is
 __all__ = [
     "BoardError",
     "BoardNotFound",
+    "BudgetExhausted",
+    "CompletionError",
     "ConfigurationError",
     "ContractMismatch",
     "EncoderError",
@@ -86,6 +90,41 @@ class PublishError(PegboardError):
 
 class PromotionConflict(PublishError):
     """Another publisher moved the channel meanwhile; nothing was changed."""
+
+
+class CompletionError(PegboardError):
+    """An LLM did not answer, or refused the request. Nothing is ever made up in its place.
+
+    Attributes:
+        kind: what went wrong, a key of `llm.failures.NEXT_STEPS`: key, model, quota, rate, timeout, server, ...
+        may_pass: whether the same request may succeed later.
+        retry_after: the seconds that the server asks to wait, if it asks.
+        status: the HTTP status, if there was one.
+    """
+
+    exit_code = 7
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        kind: str = "reply",
+        may_pass: bool = False,
+        retry_after: float | None = None,
+        status: int | None = None,
+    ) -> None:
+        super().__init__(message)
+        self.kind = kind
+        self.may_pass = may_pass
+        self.retry_after = retry_after
+        self.status = status
+
+
+class BudgetExhausted(CompletionError):
+    """A run reached the budget that it was given. What was bought is kept; the next run goes on from there."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message, kind="budget")
 
 
 class QueryError(PegboardError):

@@ -15,8 +15,8 @@ import numpy as np
 import pytest
 
 from pegboard.encoders import encode_queries, load_encoder
-from pegboard.encoders.hosted_failures import scrubbed
 from pegboard.errors import ConfigurationError, EncoderError
+from pegboard.llm.failures import scrubbed
 
 pytestmark = [
     # pydantic says so while LiteLLM defines its types; it concerns chat replies.

@@ -1,6 +1,6 @@
 """Encoders that run elsewhere, reached through LiteLLM: OpenAI, Cohere, Voyage, Ollama, any OpenAI-compatible server.
 
-Inputs go out in requests of bounded size, each retried in this module and nowhere else. A reply is used only if it answers every input
+Inputs go out in requests of bounded size, each retried by `llm.retry` and nowhere else. A reply is used only if it answers every input
 with a finite vector of the expected length. Nobody can see which weights answer behind a hosted name, and the fingerprint says so.
 """
 
@@ -15,8 +15,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pegboard.encoders import check_positive, checked_texts, import_extra, prefix_notation
-from pegboard.encoders.hosted_failures import NEXT_STEPS, failure_kind, may_pass, retry_after, scrubbed
 from pegboard.errors import ConfigurationError, EncoderError
+from pegboard.llm.endpoint import import_litellm, key_variable
+from pegboard.llm.failures import ENCODER_STEPS, failure_kind, retry_after, scrubbed
+from pegboard.llm.retry import synchronous
 
 __all__ = ["HostedEncoder"]
 
@@ -81,8 +83,8 @@ class HostedEncoder:
         )
         if type(timeout) not in (int, float) or not timeout > 0:
             raise ConfigurationError(f"Encoder {name!r}: timeout = {timeout!r}. Give seconds, more than 0.")
-        self._litellm = _import_litellm()
-        self._tenacity = import_extra("tenacity")
+        self._litellm = import_litellm()
+        import_extra("tenacity")  # which the first request needs: better missed now
         self.name = name
         self.truncated = 0  # texts cut to max_tokens since this encoder was loaded
         model, self._provider = self._resolve(api_base)
@@ -123,16 +125,7 @@ class HostedEncoder:
 
     def _ask(self, inputs: list[str], input_type: str | None) -> NDArray[np.float32]:
         arguments = self._arguments(inputs, input_type)
-        jitter = self._tenacity.wait_random_exponential(multiplier=0.5, max=30)
-        retrying = self._tenacity.Retrying(
-            retry=self._tenacity.retry_if_exception(may_pass),
-            wait=lambda state: jitter(state) if (asked := _asked_to_wait(state)) is None else asked,
-            stop=self._tenacity.stop_after_attempt(self._attempts)
-            | self._tenacity.stop_before_delay(_MAX_SECONDS_OF_RETRIES),
-            before_sleep=self._note_retry,
-            sleep=self._sleep,
-            reraise=True,
-        )
+        retrying = synchronous(self._attempts, _MAX_SECONDS_OF_RETRIES, self._sleep, self._note_retry)
         try:
             reply = retrying(self._litellm.embedding, **arguments)
         except Exception as error:  # LiteLLM's tree, and what the clients beneath it let through
@@ -230,7 +223,7 @@ class HostedEncoder:
 
     def _failure(self, error: Exception, attempts: int) -> EncoderError:
         kind = failure_kind(error)
-        step = NEXT_STEPS[kind].format(
+        step = ENCODER_STEPS[kind].format(
             key=self._key_variable() if kind == "key" else "",
             attempts=f"{attempts} attempt{'s' if attempts > 1 else ''}",
             max_tokens=self._max_tokens,
@@ -240,28 +233,19 @@ class HostedEncoder:
         asked = retry_after(error)
         wait = f" (the server asks to wait {asked:.0f} s)" if asked is not None and kind == "rate" else ""
         where = f" at {scrubbed(self._api_base)}" if self._api_base else ""
-        return EncoderError(f"{self.name}{where} did not encode: {scrubbed(str(error)).rstrip('.')}{wait}. {step}")
+        message = scrubbed(str(error), variables=(self._api_key_env,)).rstrip(".")
+        return EncoderError(f"{self.name}{where} did not encode: {message}{wait}. {step}")
 
     def _key_variable(self) -> str:
         if self._api_key_env is not None:
             return self._api_key_env
-        missing: list[str] = self._litellm.validate_environment(self.name).get("missing_keys", [])
-        keys = [variable for variable in missing if "KEY" in variable]
-        return " or ".join(keys) or f"{self._provider.upper()}_API_KEY"
+        return key_variable(self._litellm, self.name, self._provider)
 
     def _invalid(self, problem: str) -> EncoderError:
         where = f" at {scrubbed(self._api_base)}" if self._api_base else ""
         return EncoderError(
             f"{self.name}{where} answered, but {problem}. Nothing of it is used. Check the model and the server."
         )
-
-
-def _import_litellm() -> Any:
-    # Read at import: without it every start fetches a price list from the network.
-    os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")
-    litellm = import_extra("litellm")
-    litellm.suppress_debug_info = True  # it prints advice on stdout with every error
-    return litellm
 
 
 def _requests(inputs: list[str], batch_size: int) -> Iterator[list[str]]:
@@ -277,7 +261,3 @@ def _requests(inputs: list[str], batch_size: int) -> Iterator[list[str]]:
         size += length
     if request:
         yield request
-
-
-def _asked_to_wait(state: Any) -> float | None:
-    return retry_after(state.outcome.exception())

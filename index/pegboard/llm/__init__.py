@@ -1,0 +1,81 @@
+"""What an LLM is asked, what it answers, and the one thing that a completer has to be able to do.
+
+    openai/gpt-4o-mini      any LiteLLM model, run elsewhere                       pegboard[litellm]
+
+A completer is anything with the members of `Completer`; a stub of ten lines is a valid one. It asks once: who calls it decides whether to
+ask again (`llm.retry`). Importing this module imports no LiteLLM.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal, Protocol
+
+__all__ = ["ChatReply", "ChatRequest", "Completer", "Message"]
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """One message of a conversation."""
+
+    role: Literal["system", "user", "assistant"]
+    content: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChatRequest:
+    """One question to an LLM.
+
+    Attributes:
+        messages: the conversation so far; the last message is the user's.
+        max_tokens: the most tokens that the reply may have.
+        temperature: None leaves it to the model; some models take no other.
+        schema: the JSON Schema that the reply is asked to follow; None asks for plain text. Not every server keeps to it.
+        schema_name: a name for the schema, as some servers want one: letters, digits and _.
+    """
+
+    messages: tuple[Message, ...]
+    max_tokens: int
+    temperature: float | None = None
+    schema: Mapping[str, Any] | None = None
+    schema_name: str = "reply"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChatReply:
+    """What came back, as it came: nothing in it was checked.
+
+    Attributes:
+        text: the reply's text; may be empty.
+        finish_reason: `stop`, `length` (cut off at max_tokens) or `content_filter`.
+        model: the completer that answered, by the name that it was configured with.
+        prompt_tokens: as the server counted them, or an estimate if it did not.
+        completion_tokens: likewise.
+        cost_usd: None if nobody knows the model's price.
+        seconds: from the request to the reply.
+    """
+
+    text: str
+    finish_reason: str
+    model: str
+    prompt_tokens: int
+    completion_tokens: int
+    cost_usd: float | None
+    seconds: float
+
+
+class Completer(Protocol):
+    """Answers one request by one call.
+
+    Attributes:
+        name: the model as it was configured, such as `openai/gpt-4o-mini`.
+    """
+
+    name: str
+
+    async def complete(self, request: ChatRequest) -> ChatReply:
+        """The reply to a request, asked for once.
+
+        Raises:
+            CompletionError: the LLM did not answer, or refused the request; the error says whether it may pass.
+        """
+        ...
