@@ -1,8 +1,9 @@
-"""Step 3: the documents of an index configuration, made from the tools. Pure text; no encoder, no clock.
+"""Step 3: the documents of an index configuration, made from the tools and what was written about them. Pure text; no encoder, no clock.
 
-`single` joins the parts of a tool into one document (Toolshed, section 3.3). `multi` makes one document of the name and
-description together, one of the arguments, and one of each question; a tool then scores by its best document.
-A true name `getRecord_v2` is embedded as `get Record v2`; the true name stays in the tools table for the caller.
+`single` joins the parts of a tool into one document (Toolshed, section 3.3). `centroid` keeps one row for a tool, too, but encodes its
+questions one by one: the row's vector is the unit sum of those of its texts, since a long text says less of each of its sentences. `multi`
+has a row for the name and description together, one for the arguments, one for the topics, and one for each question; a tool then scores
+by its best row. A true name `getRecord_v2` is embedded as `get Record v2`; the true name stays in the tools table for the caller.
 """
 
 from collections.abc import Iterator, Mapping
@@ -14,21 +15,25 @@ from prefect.cache_policies import NO_CACHE
 
 from pegboard.canonical import digest
 from pegboard.contract import CURRENT, row_key
-from pegboard.records import Agent, Tool
+from pegboard.records import Agent, Enrichment, Tool
 from pegboard.text import identifier_words, tokenize
 from tasks.configuration import IndexSettings, load_configuration
+from tasks.enrichment.bought import read_writings
+from tasks.enrichment.untrusted import without_credentials
 from tasks.lake import Lake
 from tasks.snapshot import load_snapshot
 
 __all__ = ["Documents", "compose", "compose_index", "documents_of"]
 
-COMPOSE_VERSION = 1
+COMPOSE_VERSION = 2
 """Changes when the same tools give other documents, so that no document of the old kind is taken for one of the new."""
+NOTHING = Enrichment()
 
 
 @dataclass(frozen=True, slots=True)
 class Documents:
-    """The documents of one index: a file in the lake with the columns of its table, text_digest in place of the vector."""
+    """The documents of one index: a file in the lake with the columns of its table, and, in place of the vector, the lists
+    `texts` and `text_digests` of what is encoded for it."""
 
     index: str
     path: str
@@ -36,82 +41,117 @@ class Documents:
 
 
 @task(name="compose", task_run_name="compose {index}", cache_policy=NO_CACHE)
-def compose(config: str, index: str, snapshots: dict[str, str]) -> Documents:
+def compose(config: str, index: str, snapshots: dict[str, str], writings: str | None = None) -> Documents:
     """The Prefect skin of `compose_index`."""
     configuration = load_configuration(config)
-    return compose_index(configuration.uri, configuration.index(index), snapshots)
+    return compose_index(configuration.uri, configuration.index(index), snapshots, writings)
 
 
-def compose_index(uri: str, settings: IndexSettings, snapshots: Mapping[str, str]) -> Documents:
-    """Compose the documents of an index from the snapshots (catalog -> digest), or find them made before."""
+def compose_index(
+    uri: str, settings: IndexSettings, snapshots: Mapping[str, str], writings: str | None = None
+) -> Documents:
+    """Compose the documents of an index from the snapshots (catalog -> digest), or find them made before.
+
+    Args:
+        writings: the folder of the lake with what was written about the tools; None if nothing was.
+    """
     import polars as pl
 
     lake = Lake(uri)
-    recipe = [COMPOSE_VERSION, settings.parts, settings.shape, settings.questions, dict(snapshots)]
+    recipe = [COMPOSE_VERSION, settings.parts, settings.shape, settings.questions, dict(snapshots), writings]
     path = f"documents/{digest(recipe)}.parquet"
     if lake.exists(path):
         return Documents(settings.name, path, lake.read(path, ["key"]).height)
+    written = read_writings(lake, writings)[0] if writings else {}
     rows: list[dict[str, Any]] = []
     for catalog, identity in sorted(snapshots.items()):
         listing = load_snapshot(lake, catalog, identity)
         agents = {agent.id: agent for agent in listing.agents}
         for tool in listing.tools:
-            kind, tags = agents[tool.agent].kind, list(tool.tags)
-            for part, number, text in documents_of(tool, agents[tool.agent], settings):
-                row = {
-                    "key": row_key(tool.id, part, number),
-                    "tool": tool.id,
-                    "part": part,
-                    "catalog": tool.catalog,
-                    "agent": tool.agent,
-                    "kind": kind,
-                    "tags": tags,
-                    "text": text,
-                    "tokens": " ".join(tokenize(text)),
-                    "text_digest": digest(text),
-                }
-                row["digest"] = digest(row)
-                rows.append(row)
+            rows += _rows(tool, agents[tool.agent], settings, written.get(tool.id, NOTHING))
     columns = [name for name in CURRENT.embeddings(1).names if name != "vector"]
-    schema = dict.fromkeys((*columns, "text_digest"), pl.String) | {"tags": pl.List(pl.String)}
+    schema: dict[str, Any] = dict.fromkeys((*columns, "texts", "text_digests"), pl.String)
+    schema |= dict.fromkeys(("tags", "texts", "text_digests"), pl.List(pl.String))
     lake.write(path, pl.DataFrame(rows, schema=schema))
     return Documents(settings.name, path, len(rows))
 
 
-def documents_of(tool: Tool, agent: Agent, settings: IndexSettings) -> Iterator[tuple[str, int, str]]:
-    """The documents of one tool as (part, number, text); every tool has at least one that is not blank."""
-    texts = {part: _text(part, tool, agent) for part in settings.parts if part != "questions"}
-    questions = list(tool.examples[: settings.questions]) if "questions" in settings.parts else []
-    name_and_description = ". ".join(texts[part] for part in ("agent", "name", "description") if texts.get(part))
-    arguments = texts.get("arguments", "")
-    if settings.shape == "single":
-        lines = [name_and_description, arguments, " ".join(questions)]
-        yield "document", 0, "\n".join(line for line in lines if line) or identifier_words(tool.name) or tool.name
+def documents_of(
+    tool: Tool, agent: Agent, settings: IndexSettings, written: Enrichment = NOTHING
+) -> Iterator[tuple[str, int, tuple[str, ...]]]:
+    """The documents of one tool as (part, number, texts to encode); every tool has at least one, and no text is blank.
+
+    Nothing of `written.avoid` is in them, and no value that looks like a credential.
+    """
+    for part, number, texts in _documents(tool, agent, settings, written):
+        yield part, number, tuple(without_credentials(text) for text in texts)
+
+
+def _rows(tool: Tool, agent: Agent, settings: IndexSettings, written: Enrichment) -> Iterator[dict[str, Any]]:
+    for part, number, texts in documents_of(tool, agent, settings, written):
+        text = "\n".join(texts)
+        row: dict[str, Any] = {
+            "key": row_key(tool.id, part, number),
+            "tool": tool.id,
+            "part": part,
+            "catalog": tool.catalog,
+            "agent": tool.agent,
+            "kind": agent.kind,
+            "tags": list(tool.tags),
+            "text": text,
+            "tokens": " ".join(tokenize(text)),
+            "text_digests": [digest(one) for one in texts],
+        }
+        yield row | {"digest": digest(row), "texts": list(texts)}
+
+
+def _documents(
+    tool: Tool, agent: Agent, settings: IndexSettings, written: Enrichment
+) -> Iterator[tuple[str, int, tuple[str, ...]]]:
+    said = {part: _text(part, tool, agent, written) for part in settings.parts if part != "questions"}
+    questions = _questions(tool, written)[: settings.questions] if "questions" in settings.parts else ()
+    name = identifier_words(tool.name) or tool.name
+    described = ". ".join(said[part] for part in ("agent", "name", "description") if said.get(part))
+    arguments, topics = said.get("arguments", ""), said.get("topics", "")
+    if settings.shape == "multi":
+        yield "description", 0, (described or name,)
+        if arguments:
+            yield "arguments", 0, (f"{name}. {arguments}",)
+        if topics:
+            yield "topics", 0, (f"{name}. {topics}",)
+        for number, question in enumerate(questions):
+            yield "question", number, (question,)
         return
-    yield "description", 0, name_and_description or identifier_words(tool.name) or tool.name
-    if arguments:
-        yield "arguments", 0, f"{identifier_words(tool.name)}. {arguments}"
-    for number, question in enumerate(questions):
-        yield "question", number, question
+    head = "\n".join(text for text in (described, arguments, topics) if text)
+    asked = questions if settings.shape == "centroid" else (" ".join(questions),)
+    texts = tuple(text for text in (head, *asked) if text) or (name,)
+    yield "document", 0, texts if settings.shape == "centroid" else ("\n".join(texts),)
 
 
-def _text(part: str, tool: Tool, agent: Agent) -> str:
+def _text(part: str, tool: Tool, agent: Agent, written: Enrichment) -> str:
     if part == "name":
         return identifier_words(tool.name) or tool.name
     if part == "agent":
         return identifier_words(agent.name)
     if part == "arguments":
-        return _arguments(tool.input_schema)
-    return " ".join(tool.description.split())
+        return _arguments(tool.input_schema, written.arguments)
+    if part == "topics":
+        return f"Topics: {'; '.join(written.topics)}" if written.topics else ""
+    return " ".join((written.description or tool.description).split())
 
 
-def _arguments(schema: Mapping[str, Any]) -> str:
+def _questions(tool: Tool, written: Enrichment) -> tuple[str, ...]:
+    """The catalog's own examples first, then what was written; each once."""
+    return tuple(dict.fromkeys(text for text in (*tool.examples, *written.questions) if text.strip()))
+
+
+def _arguments(schema: Mapping[str, Any], notes: Mapping[str, str]) -> str:
     properties = schema.get("properties")
     if not isinstance(properties, Mapping) or not properties:
         return ""
     described: list[str] = []
     for name, spec in properties.items():
-        text = spec.get("description") if isinstance(spec, Mapping) else None
+        text = notes.get(name) or (spec.get("description") if isinstance(spec, Mapping) else None)
         words = identifier_words(str(name))
         described.append(f"{words}: {' '.join(text.split())}" if isinstance(text, str) and text.strip() else words)
     return f"Arguments: {'; '.join(described)}"

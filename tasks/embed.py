@@ -17,12 +17,15 @@ from tasks.lake import Lake
 
 if TYPE_CHECKING:
     import numpy as np
+    import polars as pl
     from numpy.typing import NDArray
 
 __all__ = ["SHARD_TEXTS", "Encoded", "Shard", "embed", "embed_shard", "shards_of"]
 
 SHARD_TEXTS = 1_000
 """Texts in a shard: about two seconds of the embedded encoder, which is what a kill can cost."""
+MOST_SHARDS = 200
+"""Each shard looks through all that the lake has. Many texts make larger shards; then a kill costs this part of the work."""
 BATCH_TEXTS = 64
 """Texts between two advances of the progress display."""
 
@@ -59,8 +62,11 @@ def embed(config: str, shard: Shard) -> "Encoded":
 
 def shards_of(uri: str, documents: Documents, settings: IndexSettings) -> list[Shard]:
     """The shards with texts that are not in the lake. The bounds hold whatever another run encodes meanwhile."""
-    missing = sorted(_missing(Lake(uri), documents.path, encoder_for(settings).fingerprint))
-    pieces = [missing[start : start + SHARD_TEXTS] for start in range(0, len(missing), SHARD_TEXTS)]
+    lake = Lake(uri)
+    texts = _missing(lake, _texts(lake, documents.path), encoder_for(settings).fingerprint)
+    missing: list[str] = texts.get_column("text_digest").to_list()
+    size = max(SHARD_TEXTS, -(-len(missing) // MOST_SHARDS))
+    pieces = [missing[start : start + size] for start in range(0, len(missing), size)]
     return [
         Shard(settings.name, documents.path, number, piece[0], piece[-1], len(piece))
         for number, piece in enumerate(pieces, start=1)
@@ -72,12 +78,13 @@ def embed_shard(uri: str, shard: Shard, settings: IndexSettings) -> Encoded:
     import polars as pl
 
     lake, encoder = Lake(uri), encoder_for(settings)
-    missing = _missing(lake, shard.path, encoder.fingerprint)
-    digests = sorted(one for one in missing if shard.first <= one <= shard.last)
-    if not digests:
+    texts = _texts(lake, shard.path).filter(pl.col("text_digest").is_between(pl.lit(shard.first), pl.lit(shard.last)))
+    missing = _missing(lake, texts, encoder.fingerprint)
+    if not missing.height:
         return Encoded()
+    digests: list[str] = missing.get_column("text_digest").to_list()
     before: int = getattr(encoder, "truncated", 0)
-    vectors = _encode(encoder, [missing[one] for one in digests])
+    vectors = _encode(encoder, missing.get_column("text").to_list())
     frame = pl.DataFrame(
         {"text_digest": digests, "vector": vectors},
         schema={"text_digest": pl.String, "vector": pl.Array(pl.Float32, encoder.dimensions)},
@@ -99,8 +106,15 @@ def _encode(encoder: Encoder, texts: Sequence[str]) -> "NDArray[np.float32]":
     return vectors
 
 
-def _missing(lake: Lake, path: str, fingerprint: str) -> dict[str, str]:
-    known = lake.known_texts(fingerprint)
-    frame = lake.read(path, ["text_digest", "text"])
-    pairs = zip(frame.get_column("text_digest").to_list(), frame.get_column("text").to_list(), strict=True)
-    return {one: text for one, text in pairs if one not in known}
+def _texts(lake: Lake, path: str) -> "pl.DataFrame":
+    """The texts of a file of documents as (text_digest, text); some several times."""
+    lists = lake.read(path, ["text_digests", "texts"]).rename({"text_digests": "text_digest", "texts": "text"})
+    return lists.explode("text_digest", "text")
+
+
+def _missing(lake: Lake, texts: "pl.DataFrame", fingerprint: str) -> "pl.DataFrame":
+    """Those of the texts whose vectors are not in the lake, each once, in the order of their digests."""
+    import polars as pl
+
+    known = pl.Series("text_digest", list(lake.known_texts(fingerprint)), dtype=pl.String)
+    return texts.unique("text_digest").filter(~pl.col("text_digest").is_in(known.implode())).sort("text_digest")

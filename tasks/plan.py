@@ -7,6 +7,7 @@ from typing import Any
 from prefect import task
 from prefect.cache_policies import NO_CACHE
 
+from pegboard.contract import layout
 from pegboard.errors import BoardNotFound, SourceError
 from pegboard.releases import Channel, Release, ReleaseStore
 from pegboard.store import open_table
@@ -23,7 +24,8 @@ __all__ = ["Plan", "make_plan", "plan"]
 class Plan:
     """What a run will do, against the release that its channel names now.
 
-    `texts` counts, for each index, the documents and those of them that must be encoded. `generation` is the channel's at
+    `texts` counts, for each index, the texts and those of them that must be encoded; with an LLM that is not known before its
+    replies are, and it is empty. `generation` is the channel's at
     this moment: the promotion at the end of the run succeeds only if it is still the same.
     """
 
@@ -86,7 +88,9 @@ def make_plan(configuration: Configuration, snapshots: Mapping[str, str], channe
         changed=tuple(sorted(one for one in wanted.keys() & published.keys() if wanted[one] != published[one])),
         removed=tuple(sorted(published.keys() - wanted.keys())),
         unchanged=sum(wanted[one] == published[one] for one in wanted.keys() & published.keys()),
-        texts={index.name: _texts(configuration, index, snapshots) for index in configuration.indexes},
+        texts={}
+        if configuration.enrich is not None
+        else {index.name: _texts(configuration, index, snapshots) for index in configuration.indexes},
     )
 
 
@@ -101,13 +105,13 @@ def _live_release(uri: str, channel: str) -> tuple[Channel | None, Release | Non
 
 
 def _published_digests(uri: str, release: Release | None) -> dict[str, str]:
-    """The row digests of a release's tools by id."""
+    """The digests of what catalogs said of a release's tools, by id."""
     if release is None:
         return {}
-    pin = release.tables["tools"]
+    pin, column = release.tables["tools"], layout(release.contract).tool_digest
     table = open_table(ReleaseStore(uri).database, pin.table, uri, pin.version)
-    rows = table.search().select(["id", "digest"]).to_arrow()
-    return dict(zip(rows.column("id").to_pylist(), rows.column("digest").to_pylist(), strict=True))
+    rows = table.search().select(["id", column]).to_arrow()
+    return dict(zip(rows.column("id").to_pylist(), rows.column(column).to_pylist(), strict=True))
 
 
 def _digests(uri: str, snapshots: Mapping[str, str]) -> dict[str, str]:
@@ -124,5 +128,6 @@ def _problems(snapshots: Sequence[Snapshot]) -> str:
 def _texts(configuration: Configuration, index: IndexSettings, snapshots: Mapping[str, str]) -> tuple[int, int]:
     documents = compose_index(configuration.uri, index, snapshots)
     lake = Lake(configuration.uri)
-    wanted = set(lake.read(documents.path, ["text_digest"]).get_column("text_digest").to_list())
-    return documents.rows, len(wanted - lake.known_texts(encoder_for(index).fingerprint))
+    lists = lake.read(documents.path, ["text_digests"]).get_column("text_digests")
+    texts: list[str] = lists.explode().to_list()
+    return len(texts), len(set(texts) - lake.known_texts(encoder_for(index).fingerprint))

@@ -40,7 +40,7 @@ def publish_release(
         contract=CURRENT.version,
         created_at=datetime.now(UTC),
         tables=pins,
-        manifest=_manifest(configuration, plan, snapshots, pins),
+        manifest=_manifest(configuration, plan, snapshots, wanted, pins),
     )
     # A release that was recorded before keeps its pins, so its tags must stay where they are.
     if all(recorded.id != release.id for recorded in store.all()):
@@ -60,7 +60,7 @@ def _protect(store: ReleaseStore, pin: Pin, release: str, uri: str) -> None:
 
 
 def _manifest(
-    configuration: Configuration, plan: Plan, snapshots: list[Snapshot], pins: Mapping[str, Pin]
+    configuration: Configuration, plan: Plan, snapshots: list[Snapshot], wanted: Wanted, pins: Mapping[str, Pin]
 ) -> dict[str, Any]:
     return {
         "pegboard": version("pegboard"),
@@ -87,7 +87,7 @@ def _manifest(
             }
             for one in snapshots
         },
-        "counts": {"tools": pins["tools"].rows, "agents": pins["agents"].rows},
+        "counts": {"tools": pins["tools"].rows, "agents": pins["agents"].rows, **wanted.counts},
         "changes": {
             "against": plan.live,
             "new": len(plan.new),

@@ -19,7 +19,7 @@ from pegboard.store import open_table, public_uri, sql_literals, store_errors, t
 from tasks import progress
 from tasks.configuration import load_configuration
 from tasks.indices import fit_indices
-from tasks.lake import Lake
+from tasks.row_vectors import row_vectors
 from tasks.wanted import Wanted, WantedTable, table_digest, wanted_rows
 
 if TYPE_CHECKING:
@@ -81,15 +81,15 @@ def _stage(uri: str, database: "DBConnection", wanted: WantedTable) -> Pin:
 
     schema = _schema(wanted)
     with store_errors(uri):
-        table = _open_or_create(uri, database, wanted.name, schema)
-        rows = wanted_rows(uri, wanted)
+        table = _open_or_create(uri, database, wanted, schema)
+        rows = wanted_rows(uri, wanted, ["text_digests" if name == "vector" else name for name in schema.names])
         there = _digests(table, wanted.key)
         same = rows.join(there, on=[wanted.key, "digest"], how="semi").get_column(wanted.key)
         upserts = rows.filter(~pl.col(wanted.key).is_in(same.implode()))
         gone = there.join(rows, on=wanted.key, how="anti").get_column(wanted.key).to_list()
         if upserts.height:
             merge = table.merge_insert(wanted.key).when_matched_update_all().when_not_matched_insert_all()
-            merge.execute(_arrow(uri, schema, upserts, wanted.fingerprint))
+            merge.execute(_arrow(uri, schema, upserts, wanted))
         for start in range(0, len(gone), DELETE_CHUNK):
             table.delete(f"{wanted.key} IN ({sql_literals(gone[start : start + DELETE_CHUNK])})")
         if wanted.fingerprint is not None:
@@ -110,14 +110,21 @@ def _schema(wanted: WantedTable) -> "pa.Schema":
     return CURRENT.tools() if wanted.name == "tools" else CURRENT.agents()
 
 
-def _open_or_create(uri: str, database: "DBConnection", name: str, schema: "pa.Schema") -> "Table":
-    """The table of that name. Vectors of another length than it holds go to a table of their own: it is in use."""
+def _open_or_create(uri: str, database: "DBConnection", wanted: WantedTable, schema: "pa.Schema") -> "Table":
+    """The table for those rows. One with other columns, or vectors of another length, is in use: the rows go beside it."""
+    name = wanted.name
+    names = [name] if wanted.dimensions is None else [name, f"{name}_{wanted.dimensions}"]
     there = table_names(database)
-    if name in there and not open_table(database, name, uri).schema.equals(schema):
-        name = f"{name}_{schema.field('vector').type.list_size}"
-    if name in there:
-        return open_table(database, name, uri)
-    return database.create_table(name, schema=schema, exist_ok=True)
+    for one in (*names, f"{names[-1]}_v{CURRENT.version}"):
+        if one not in there:
+            return database.create_table(one, schema=schema, exist_ok=True)
+        table = open_table(database, one, uri)
+        if table.schema.equals(schema):
+            return table
+    raise PublishError(
+        f"Table '{name}' of the board at {public_uri(uri)} has columns of no known table contract. Nothing was published. "
+        "Was the table changed by hand? Publish to another folder or address."
+    )
 
 
 def _digests(table: "Table", key: str) -> "pl.DataFrame":
@@ -128,7 +135,7 @@ def _digests(table: "Table", key: str) -> "pl.DataFrame":
     return frame.select(key, "digest")
 
 
-def _arrow(uri: str, schema: "pa.Schema", rows: "pl.DataFrame", fingerprint: str | None) -> "pa.Table":
+def _arrow(uri: str, schema: "pa.Schema", rows: "pl.DataFrame", wanted: WantedTable) -> "pa.Table":
     import pyarrow as pa
 
     columns = {
@@ -136,21 +143,8 @@ def _arrow(uri: str, schema: "pa.Schema", rows: "pl.DataFrame", fingerprint: str
         for field in schema
         if field.name != "vector"
     }
-    if fingerprint is not None:
-        columns["vector"] = _vectors(uri, schema.field("vector").type, rows, fingerprint)
+    if wanted.fingerprint is not None and wanted.dimensions is not None:
+        vectors = row_vectors(uri, wanted.fingerprint, rows, wanted.dimensions)
+        kind = schema.field("vector").type
+        columns["vector"] = pa.FixedSizeListArray.from_arrays(pa.array(vectors.ravel()), type=kind)
     return pa.table([columns[name] for name in schema.names], schema=schema)
-
-
-def _vectors(uri: str, kind: "pa.DataType", rows: "pl.DataFrame", fingerprint: str) -> "pa.Array":
-    import pyarrow as pa
-
-    wanted = rows.select("text_digest")
-    found = Lake(uri).vectors(fingerprint, wanted.get_column("text_digest"))
-    joined = wanted.join(found, on="text_digest", how="left", maintain_order="left").get_column("vector")
-    if missing := joined.null_count():
-        raise PublishError(
-            f"{missing} of {rows.height} vectors are not in the lake at {public_uri(uri)}/lake, although they were encoded. "
-            "Nothing was published. Was the lake changed by hand? Run again: what is missing is encoded anew."
-        )
-    values = joined.explode().to_numpy()
-    return pa.FixedSizeListArray.from_arrays(pa.array(values, pa.float32()), type=kind)

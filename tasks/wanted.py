@@ -10,6 +10,7 @@ from tasks.compose import Documents
 from tasks.configuration import Configuration
 from tasks.encoders import encoder_for
 from tasks.lake import Lake
+from tasks.records import Records
 
 if TYPE_CHECKING:
     import polars as pl
@@ -22,11 +23,11 @@ RELEASE_ID_DIGITS = 12
 
 @dataclass(frozen=True, slots=True)
 class WantedTable:
-    """The rows of one table, as files in the lake. `fingerprint` and `dimensions` are an embedding table's."""
+    """The rows of one table, as a file in the lake. `fingerprint` and `dimensions` are an embedding table's."""
 
     name: str
     key: str
-    paths: tuple[str, ...]
+    path: str
     rows: int
     digest: str
     fingerprint: str | None = None
@@ -35,42 +36,40 @@ class WantedTable:
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """A release before it exists: the id and digest it will have, and its tables."""
+    """A release before it exists: the id and digest it will have, its tables, and counts of what is in them."""
 
     release: str
     digest: str
     tables: tuple[WantedTable, ...]
+    counts: Mapping[str, int]
 
 
-def make_wanted(configuration: Configuration, snapshots: Mapping[str, str], documents: Sequence[Documents]) -> Wanted:
-    """The release of these snapshots (catalog -> digest) and documents.
+def make_wanted(configuration: Configuration, documents: Sequence[Documents], records: Records) -> Wanted:
+    """The release of these records and documents.
 
-    Its digest is equal for equal tools, index configurations, encoders and contract, whenever and wherever it is made.
+    Its digest is equal for equal rows, index configurations, encoders and contract, whenever and wherever it is made.
     """
-    folders = [f"snapshots/{catalog}/{identity}" for catalog, identity in sorted(snapshots.items())]
     tables = [
-        _table(configuration.uri, name, "id", tuple(f"{folder}/{name}.parquet" for folder in folders))
-        for name in ("tools", "agents")
+        _table(configuration.uri, "tools", "id", records.tools_path),
+        _table(configuration.uri, "agents", "id", records.agents_path),
     ]
     for index, one in zip(configuration.indexes, documents, strict=True):
         encoder = encoder_for(index)
-        tables.append(
-            _table(configuration.uri, index.table, "key", (one.path,), encoder.fingerprint, encoder.dimensions)
-        )
+        tables.append(_table(configuration.uri, index.table, "key", one.path, encoder.fingerprint, encoder.dimensions))
     recipes = [
         [index.name, index.encoder, index.parts, index.shape, index.questions] for index in configuration.indexes
     ]
     contents = [[table.name, table.digest, table.fingerprint] for table in tables]
     whole = digest(CURRENT.version, recipes, configuration.default, contents)
-    return Wanted(whole[:RELEASE_ID_DIGITS], whole, tuple(tables))
+    counts = {"enriched": records.enriched, "flagged": records.flagged}
+    return Wanted(whole[:RELEASE_ID_DIGITS], whole, tuple(tables), counts)
 
 
 def wanted_rows(uri: str, table: WantedTable, columns: list[str] | None = None) -> "pl.DataFrame":
     """The rows of a table in the order of their keys. An embedding's row digest covers the encoder's fingerprint."""
     import polars as pl
 
-    lake = Lake(uri)
-    rows = pl.concat([lake.read(path, columns) for path in table.paths]).sort(table.key)
+    rows = Lake(uri).read(table.path, columns).sort(table.key)
     if table.fingerprint is None:
         return rows
     suffix = f":{digest(table.fingerprint)[:16]}"
@@ -86,10 +85,10 @@ def _table(
     uri: str,
     name: str,
     key: str,
-    paths: tuple[str, ...],
+    path: str,
     fingerprint: str | None = None,
     dimensions: int | None = None,
 ) -> WantedTable:
-    table = WantedTable(name, key, paths, 0, "", fingerprint, dimensions)
+    table = WantedTable(name, key, path, 0, "", fingerprint, dimensions)
     rows = wanted_rows(uri, table, [key, "digest"])
-    return WantedTable(name, key, paths, rows.height, table_digest(rows), fingerprint, dimensions)
+    return WantedTable(name, key, path, rows.height, table_digest(rows), fingerprint, dimensions)

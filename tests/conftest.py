@@ -18,6 +18,7 @@ import polars as pl
 import pytest
 
 from pegboard.canonical import digest
+from pegboard.contract import CURRENT
 from pegboard.encoders import Encoder, load_encoder
 from pegboard.releases import Pin, Release, ReleaseStore
 from pegboard.text import tokenize
@@ -27,6 +28,7 @@ from tasks.embed import embed_shard, shards_of
 from tasks.lake import Lake
 from tasks.plan import Plan, make_plan
 from tasks.publish import publish_release
+from tasks.records import Records, compose_records
 from tasks.snapshot import Snapshot, take_snapshot
 from tasks.stage import stage_tables
 from tasks.wanted import Wanted, WantedTable, make_wanted, table_digest, wanted_rows
@@ -180,8 +182,12 @@ class Workshop:
         channel: str = "live",
         allow_empty: bool = False,
         encoder: Encoder | None = None,
+        writings: str | None = None,
     ) -> Run:
-        """The steps of the reindex flow in their order, as far as `until`; `encoder` stands in for the configured one."""
+        """The steps of the reindex flow in their order, as far as `until`, but for those that ask an LLM.
+
+        `encoder` stands in for the configured one; `writings` is the folder of the lake with what was written about tools.
+        """
         wished = STEPS.index(until)
         snapshots = [take_snapshot(configuration, name, allow_empty=allow_empty) for name in configuration.catalogs]
         identities = {one.catalog: one.digest for one in snapshots}
@@ -191,9 +197,10 @@ class Workshop:
         plan.refuse_loss(snapshots)
         if wished < 2:
             return Run(snapshots, plan)
-        documents = [compose_index(configuration.uri, index, identities) for index in configuration.indexes]
+        documents = [compose_index(configuration.uri, index, identities, writings) for index in configuration.indexes]
+        records = compose_records(configuration.uri, identities, writings)
         make = make_wanted if encoder is None else _wanted_with(encoder)
-        wanted = make(configuration, identities, documents)
+        wanted = make(configuration, documents, records)
         if wished < 3 or wanted.release == plan.live:
             return Run(snapshots, plan, documents, wanted)
         encoded = (_encode if encoder is None else _encode_with(encoder))(configuration, documents)
@@ -219,7 +226,10 @@ def _encode_with(encoder: Encoder) -> Any:
     def encode(configuration: Configuration, documents: Sequence[Documents]) -> int:
         lake = Lake(configuration.uri)
         for one in documents:
-            texts = lake.read(one.path, ["text_digest", "text"]).unique("text_digest").sort("text_digest")
+            texts = lake.read(one.path, ["text_digests", "texts"]).explode("text_digests", "texts")
+            texts = (
+                texts.rename({"text_digests": "text_digest", "texts": "text"}).unique("text_digest").sort("text_digest")
+            )
             vectors = encoder.encode(texts.get_column("text").to_list())
             kind = pl.Array(pl.Float32, encoder.dimensions)
             frame = texts.select("text_digest", pl.Series("vector", vectors, dtype=kind))
@@ -230,20 +240,20 @@ def _encode_with(encoder: Encoder) -> Any:
 
 
 def _wanted_with(encoder: Encoder) -> Any:
-    def wanted(configuration: Configuration, identities: Mapping[str, str], documents: Sequence[Documents]) -> Wanted:
-        real = make_wanted(configuration, identities, documents)
+    def wanted(configuration: Configuration, documents: Sequence[Documents], records: Records) -> Wanted:
+        real = make_wanted(configuration, documents, records)
         tables = []
         for table in real.tables:
             if table.fingerprint is not None:
-                own = WantedTable(table.name, "key", table.paths, 0, "", encoder.fingerprint, encoder.dimensions)
+                own = WantedTable(table.name, "key", table.path, 0, "", encoder.fingerprint, encoder.dimensions)
                 rows = wanted_rows(configuration.uri, own, ["key", "digest"])
                 digest_of_rows = table_digest(rows)
                 table = WantedTable(
-                    table.name, "key", table.paths, rows.height, digest_of_rows, own.fingerprint, own.dimensions
+                    table.name, "key", table.path, rows.height, digest_of_rows, own.fingerprint, own.dimensions
                 )
             tables.append(table)
         whole = digest(real.digest, encoder.fingerprint)
-        return Wanted(whole[:12], whole, tuple(tables))
+        return Wanted(whole[:12], whole, tuple(tables), real.counts)
 
     return wanted
 
@@ -268,11 +278,11 @@ def _publish_with(encoder: Encoder) -> Any:
             "default_index": configuration.default,
             "indexes": indexes,
             "catalogs": {},
-            "counts": {"tools": pins["tools"].rows, "agents": pins["agents"].rows},
+            "counts": {"tools": pins["tools"].rows, "agents": pins["agents"].rows, **wanted.counts},
             "changes": {"against": plan.live, "new": 0, "changed": 0, "removed": 0, "unchanged": 0},
         }
         store = ReleaseStore(configuration.uri)
-        release = Release(wanted.release, wanted.digest, 1, datetime.now(UTC), pins, manifest)
+        release = Release(wanted.release, wanted.digest, CURRENT.version, datetime.now(UTC), pins, manifest)
         store.add(release)
         store.promote(release.id, plan.channel, expected=plan.generation)
         return store.get(release.id)
@@ -298,7 +308,7 @@ def hashing() -> type[HashingEncoder]:
 
 @pytest.fixture(scope="session")
 def board_uri(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """A board of 14 tools, three catalogs and the indexes `full` (single) and `fine` (multi). Do not change it."""
+    """A board of 14 tools, three catalogs and the indexes `full` (centroid) and `fine` (multi). Do not change it."""
     workshop = Workshop(tmp_path_factory.mktemp("shared"))
     workshop.run(workshop.full())
     return workshop.uri

@@ -46,6 +46,12 @@ def register_search(subparsers: Subparsers) -> None:
     output.add_argument(
         "--as", dest="shape", choices=("openai", "anthropic", "mcp"), help="print the tools for an API call, as JSON"
     )
+    parser.add_argument(
+        "--descriptions",
+        choices=("catalog", "written"),
+        default="catalog",
+        help="with --as: the catalog's descriptions, or those that an LLM wrote, where there are any (default: catalog)",
+    )
     parser.set_defaults(run=_search)
 
 
@@ -67,7 +73,8 @@ def _search(options: argparse.Namespace) -> int:
             "anthropic": pegboard.as_anthropic_tools,
             "mcp": pegboard.as_mcp_tools,
         }
-        print(json.dumps(shapes[options.shape](hits), ensure_ascii=False, indent=2))
+        tools = shapes[options.shape](hits, options.descriptions)
+        print(json.dumps(tools, ensure_ascii=False, indent=2))
     elif options.json:
         release = board.release
         index = options.index or release.manifest["default_index"]
@@ -81,4 +88,6 @@ def _search(options: argparse.Namespace) -> int:
             break
         summary = textwrap.shorten(hit.tool.description, width=100, placeholder=" ...")
         print(f"{rank:>3}. {hit.tool.name}  ({hit.agent.name})  {hit.score:.4f}\n     {summary}")
+        if hit.tool.flags:
+            print(f"     Suspicious text: {', '.join(hit.tool.flags)}")
     return 0

@@ -13,7 +13,18 @@ from pegboard.errors import ConfigurationError, ContractMismatch
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["CURRENT", "LAYOUTS", "VECTOR_OPTIONS", "Layout", "embedding_table", "layout", "row_key"]
+__all__ = [
+    "CATALOG_AGENT",
+    "CATALOG_TOOL",
+    "CURRENT",
+    "LAYOUTS",
+    "VECTOR_OPTIONS",
+    "Column",
+    "Layout",
+    "embedding_table",
+    "layout",
+    "row_key",
+]
 
 TABLES_FOLDER = "tables"
 """The LanceDB database below the root of a board."""
@@ -29,50 +40,59 @@ reader's own: a manifest that could set them could send a reader's key anywhere.
 
 
 @dataclass(frozen=True, slots=True)
-class Layout:
-    """One version of the table contract."""
+class Column:
+    """A column of the `tools` or `agents` table: one text, or several."""
 
-    version: int
+    name: str
+    several: bool = False
+    nullable: bool = False
 
-    def tools(self) -> "pa.Schema":
-        """One row per tool; `digest` covers the whole row. Schemas, annotations and dependencies are JSON text."""
+    def field(self) -> "pa.Field":
+        """The column as Lance stores it; `id` is the key."""
         import pyarrow as pa
 
-        text, texts = pa.string(), pa.list_(pa.string())
-        return pa.schema(
-            [
-                pa.field("id", text, nullable=False, metadata=PRIMARY_KEY),
-                pa.field("catalog", text, nullable=False),
-                pa.field("agent", text, nullable=False),
-                pa.field("kind", text, nullable=False),
-                pa.field("name", text, nullable=False),
-                pa.field("description", text, nullable=False),
-                pa.field("input_schema", text, nullable=False),
-                pa.field("output_schema", text),
-                pa.field("annotations", text, nullable=False),
-                pa.field("examples", texts, nullable=False),
-                pa.field("dependencies", text, nullable=False),
-                pa.field("tags", texts, nullable=False),
-                pa.field("digest", text, nullable=False),
-            ]
-        )
+        kind = pa.list_(pa.string()) if self.several else pa.string()
+        return pa.field(self.name, kind, nullable=self.nullable, metadata=PRIMARY_KEY if self.name == "id" else None)
+
+
+CATALOG_TOOL = (
+    *map(Column, ("id", "catalog", "agent", "kind", "name", "description", "input_schema")),
+    Column("output_schema", nullable=True),
+    Column("annotations"),
+    Column("examples", several=True),
+    Column("dependencies"),
+    Column("tags", several=True),
+)
+"""What a catalog says of a tool. Schemas, annotations and dependencies are JSON text."""
+CATALOG_AGENT = tuple(map(Column, ("id", "catalog", "name", "description", "kind", "source")))
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """One version of the table contract.
+
+    Attributes:
+        tool_columns: of the `tools` table; `digest` covers the whole row.
+        agent_columns: of the `agents` table.
+        tool_digest: the column that changes when and only when the catalog says something else of a tool.
+    """
+
+    version: int
+    tool_columns: tuple[Column, ...]
+    agent_columns: tuple[Column, ...]
+    tool_digest: str
+
+    def tools(self) -> "pa.Schema":
+        """One row per tool."""
+        import pyarrow as pa
+
+        return pa.schema([column.field() for column in self.tool_columns])
 
     def agents(self) -> "pa.Schema":
         """One row per agent, the owner of tools."""
         import pyarrow as pa
 
-        text = pa.string()
-        return pa.schema(
-            [
-                pa.field("id", text, nullable=False, metadata=PRIMARY_KEY),
-                pa.field("catalog", text, nullable=False),
-                pa.field("name", text, nullable=False),
-                pa.field("description", text, nullable=False),
-                pa.field("kind", text, nullable=False),
-                pa.field("source", text, nullable=False),
-                pa.field("digest", text, nullable=False),
-            ]
-        )
+        return pa.schema([column.field() for column in self.agent_columns])
 
     def embeddings(self, dimensions: int) -> "pa.Schema":
         """One row per document of an index: what was embedded, its words for text search, and its unit vector.
@@ -130,7 +150,26 @@ class Layout:
         )
 
 
-LAYOUTS: tuple[Layout, ...] = (Layout(version=1),)
+LAYOUTS: tuple[Layout, ...] = (
+    Layout(
+        version=1,
+        tool_columns=(*CATALOG_TOOL, Column("digest")),
+        agent_columns=(*CATALOG_AGENT, Column("digest")),
+        tool_digest="digest",
+    ),
+    Layout(
+        version=2,
+        tool_columns=(
+            *CATALOG_TOOL,
+            Column("tool_digest"),
+            Column("flags", several=True),
+            Column("enrichment", nullable=True),
+            Column("digest"),
+        ),
+        agent_columns=(*CATALOG_AGENT, Column("enrichment", nullable=True), Column("digest")),
+        tool_digest="tool_digest",
+    ),
+)
 CURRENT = LAYOUTS[-1]
 
 

@@ -1,13 +1,17 @@
 """What a search returns, and how it goes into an API call of OpenAI, Anthropic or MCP."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal, get_args
 
+from pegboard.errors import QueryError
 from pegboard.records import Agent, Tool
 
-__all__ = ["Hit", "as_anthropic_tools", "as_mcp_tools", "as_openai_tools", "call_names"]
+__all__ = ["Descriptions", "Hit", "as_anthropic_tools", "as_mcp_tools", "as_openai_tools", "call_names"]
+
+Descriptions = Literal["catalog", "written"]
+"""Which description a model is shown: the catalog's own, or the one that an LLM wrote, where a release has one."""
 
 MAX_CALL_NAME = 64
 """Characters that OpenAI and Anthropic take as the name of a tool; both want letters, digits, `_` and `-`."""
@@ -27,8 +31,8 @@ class Hit:
     why: Mapping[str, Mapping[str, Any]]
 
     def to_dict(self) -> dict[str, Any]:
-        """The hit as JSON values: id, name, agent, score, description, kind, tags, input_schema and why."""
-        return {
+        """The hit as JSON values: id, name, agent, score, description, kind, tags, input_schema, why; flags and enrichment if any."""
+        record: dict[str, Any] = {
             "id": self.tool.id,
             "name": self.tool.name,
             "agent": self.tool.agent,
@@ -39,6 +43,11 @@ class Hit:
             "input_schema": self.tool.input_schema,
             "why": self.why,
         }
+        if self.tool.flags:
+            record["flags"] = list(self.tool.flags)
+        if self.tool.enrichment:
+            record["enrichment"] = self.tool.enrichment.to_dict()
+        return record
 
 
 def call_names(hits: Sequence[Hit]) -> dict[str, Hit]:
@@ -61,14 +70,18 @@ def call_names(hits: Sequence[Hit]) -> dict[str, Hit]:
     return named
 
 
-def as_openai_tools(hits: Sequence[Hit]) -> list[dict[str, Any]]:
-    """The hits as the `tools` of an OpenAI chat completion; names as in `call_names`."""
+def as_openai_tools(hits: Sequence[Hit], descriptions: Descriptions = "catalog") -> list[dict[str, Any]]:
+    """The hits as the `tools` of an OpenAI chat completion; names as in `call_names`.
+
+    `descriptions="written"` gives what an LLM wrote about a tool, and when to take another one instead, where there is that.
+    """
+    describe = _describer(descriptions)
     return [
         {
             "type": "function",
             "function": {
                 "name": name,
-                "description": hit.tool.description,
+                "description": describe(hit),
                 "parameters": _object_schema(hit.tool.input_schema),
             },
         }
@@ -76,25 +89,33 @@ def as_openai_tools(hits: Sequence[Hit]) -> list[dict[str, Any]]:
     ]
 
 
-def as_anthropic_tools(hits: Sequence[Hit]) -> list[dict[str, Any]]:
-    """The hits as the `tools` of an Anthropic message; names as in `call_names`."""
+def as_anthropic_tools(hits: Sequence[Hit], descriptions: Descriptions = "catalog") -> list[dict[str, Any]]:
+    """The hits as the `tools` of an Anthropic message; names as in `call_names`.
+
+    `descriptions="written"` gives what an LLM wrote about a tool, and when to take another one instead, where there is that.
+    """
+    describe = _describer(descriptions)
     return [
         {
             "name": name,
-            "description": hit.tool.description,
+            "description": describe(hit),
             "input_schema": _object_schema(hit.tool.input_schema),
         }
         for name, hit in call_names(hits).items()
     ]
 
 
-def as_mcp_tools(hits: Sequence[Hit]) -> list[dict[str, Any]]:
-    """The hits as the `tools` of an MCP `tools/list` result; names as in `call_names`."""
+def as_mcp_tools(hits: Sequence[Hit], descriptions: Descriptions = "catalog") -> list[dict[str, Any]]:
+    """The hits as the `tools` of an MCP `tools/list` result; names as in `call_names`.
+
+    `descriptions="written"` gives what an LLM wrote about a tool, and when to take another one instead, where there is that.
+    """
+    describe = _describer(descriptions)
     listed: list[dict[str, Any]] = []
     for name, hit in call_names(hits).items():
         tool: dict[str, Any] = {
             "name": name,
-            "description": hit.tool.description,
+            "description": describe(hit),
             "inputSchema": _object_schema(hit.tool.input_schema),
         }
         if hit.tool.output_schema:
@@ -103,6 +124,19 @@ def as_mcp_tools(hits: Sequence[Hit]) -> list[dict[str, Any]]:
             tool["annotations"] = dict(hit.tool.annotations)
         listed.append(tool)
     return listed
+
+
+def _describer(descriptions: Descriptions) -> Callable[[Hit], str]:
+    if descriptions not in get_args(Descriptions):
+        raise QueryError(f"There are no descriptions '{descriptions}'. Expected one of: catalog, written.")
+    return _written if descriptions == "written" else lambda hit: hit.tool.description
+
+
+def _written(hit: Hit) -> str:
+    written = hit.tool.enrichment
+    if written is None:
+        return hit.tool.description
+    return " ".join(text for text in (written.description or hit.tool.description, written.avoid) if text)
 
 
 def _callable(name: str) -> str:

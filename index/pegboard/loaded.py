@@ -11,14 +11,14 @@ from pegboard.errors import BoardNotFound
 from pegboard.filters import Filter
 from pegboard.lance_index import LanceIndex
 from pegboard.memory import MemoryIndex
-from pegboard.records import Agent, Dependency, Tool
+from pegboard.records import Agent, Dependency, Enrichment, Tool
 from pegboard.releases import Release, ReleaseStore
 from pegboard.store import open_table, public_uri, sql_literals, store_errors
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["LoadedRelease", "tool_from_row"]
+__all__ = ["LoadedRelease", "agent_from_row", "tool_from_row"]
 
 
 class LoadedRelease:
@@ -68,9 +68,8 @@ class LoadedRelease:
     @cached_property
     def agents(self) -> dict[str, Agent]:
         """All agents by id."""
-        columns = ["id", "catalog", "name", "description", "kind", "source"]
-        rows = self._read("agents").select(columns).to_pylist()
-        return {row["id"]: Agent(**row) for row in rows}
+        rows = self._read("agents").to_pylist()
+        return {row["id"]: agent_from_row(row) for row in rows}
 
     def tools(self, ids: Sequence[str]) -> dict[str, Tool]:
         """The tools of those ids; unknown ids are absent."""
@@ -118,8 +117,14 @@ class LoadedRelease:
             return self._open(name).to_arrow()
 
 
+def agent_from_row(row: Mapping[str, Any]) -> Agent:
+    """The agent of a row of the `agents` table, of any layout."""
+    said = {name: row[name] for name in ("id", "catalog", "name", "description", "kind", "source")}
+    return Agent(**said, enrichment=_enrichment(row))
+
+
 def tool_from_row(row: Mapping[str, Any]) -> Tool:
-    """The tool of a row of the `tools` table."""
+    """The tool of a row of the `tools` table, of any layout."""
     return Tool(
         id=row["id"],
         catalog=row["catalog"],
@@ -132,4 +137,11 @@ def tool_from_row(row: Mapping[str, Any]) -> Tool:
         examples=tuple(row["examples"]),
         dependencies=tuple(Dependency(**one) for one in json.loads(row["dependencies"])),
         tags=tuple(row["tags"]),
+        enrichment=_enrichment(row),
+        flags=tuple(row.get("flags") or ()),
     )
+
+
+def _enrichment(row: Mapping[str, Any]) -> Enrichment | None:
+    written = row.get("enrichment")
+    return Enrichment.from_dict(json.loads(written)) if written else None

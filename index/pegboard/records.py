@@ -11,7 +11,18 @@ from urllib.parse import quote
 
 from pegboard.canonical import digest
 
-__all__ = ["KINDS", "Agent", "AgentKind", "Dependency", "DependencyType", "Rejected", "Tool", "agent_id", "tool_id"]
+__all__ = [
+    "KINDS",
+    "Agent",
+    "AgentKind",
+    "Dependency",
+    "DependencyType",
+    "Enrichment",
+    "Rejected",
+    "Tool",
+    "agent_id",
+    "tool_id",
+]
 
 AgentKind = Literal["mcp-server", "api", "library", "agent"]
 KINDS: tuple[AgentKind, ...] = get_args(AgentKind)
@@ -40,10 +51,53 @@ def tool_id(agent: str, name: str) -> str:
 
 
 @dataclass(frozen=True, slots=True)
+class Enrichment:
+    """What an LLM wrote about a tool, as far as it passed every check; empty where nothing was asked for or nothing passed.
+
+    Attributes:
+        description: what the tool does and when to use it; stands for the catalog's description in documents.
+        avoid: when not to use it, and which sibling instead. Shown to models that pick, never embedded: a sentence about what a
+            tool is not for draws its vector towards just that.
+        arguments: a note for each argument, by its true name.
+        questions: requests that the tool answers and that the filter kept.
+        topics: a few words each.
+    """
+
+    description: str = ""
+    avoid: str = ""
+    arguments: Mapping[str, str] = field(default_factory=dict[str, str])
+    questions: tuple[str, ...] = ()
+    topics: tuple[str, ...] = ()
+
+    def to_dict(self) -> dict[str, Any]:
+        """What there is, as JSON values; what is empty is left out."""
+        values: dict[str, Any] = {
+            "description": self.description,
+            "avoid": self.avoid,
+            "arguments": dict(self.arguments),
+            "questions": list(self.questions),
+            "topics": list(self.topics),
+        }
+        return {name: value for name, value in values.items() if value}
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> "Enrichment":
+        """The enrichment of such JSON values."""
+        return cls(
+            description=values.get("description", ""),
+            avoid=values.get("avoid", ""),
+            arguments=values.get("arguments", {}),
+            questions=tuple(values.get("questions", ())),
+            topics=tuple(values.get("topics", ())),
+        )
+
+
+@dataclass(frozen=True, slots=True)
 class Agent:
     """An owner of tools: an MCP server, an API, a library of functions, or an agent.
 
-    `source` says where it was listed (a path, a URL or a command), never with credentials in it.
+    `source` says where it was listed (a path, a URL or a command), never with credentials in it. `enrichment` is what a release
+    has beside what the agent says of itself, at most a description.
     """
 
     id: str
@@ -52,10 +106,11 @@ class Agent:
     description: str = ""
     kind: AgentKind = "library"
     source: str = ""
+    enrichment: Enrichment | None = None
 
     @property
     def digest(self) -> str:
-        """The sha256 of what the agent says of itself; `source` is not part of it."""
+        """The sha256 of what the agent says of itself; `source` and `enrichment` are not part of it."""
         return digest(self.id, self.name, self.description, self.kind)
 
 
@@ -74,7 +129,8 @@ class Tool:
     """One tool as its catalog describes it. `name` is the true name that a caller must use; `agent` is an agent's id.
 
     `input_schema` and `output_schema` are JSON Schema objects. `examples` are requests that the tool answers.
-    `dependencies` name other tools by their true name or id.
+    `dependencies` name other tools by their true name or id. A release adds to what the catalog says: `enrichment`, what an LLM
+    wrote about the tool, and `flags`, codes of what is suspicious in the catalog's text.
     """
 
     id: str
@@ -88,6 +144,8 @@ class Tool:
     examples: tuple[str, ...] = ()
     dependencies: tuple[Dependency, ...] = ()
     tags: tuple[str, ...] = ()
+    enrichment: Enrichment | None = None
+    flags: tuple[str, ...] = ()
 
     @property
     def digest(self) -> str:

@@ -2,6 +2,7 @@
 
 import json
 import re
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -9,6 +10,8 @@ from hypothesis import strategies as st
 
 import pegboard
 from pegboard import Agent, Hit, Tool
+from pegboard.errors import QueryError
+from pegboard.records import Enrichment
 
 VALID = re.compile(r"[A-Za-z0-9_-]{1,64}")
 SCHEMA = {"type": "object", "properties": {"title": {"type": "string"}}, "required": ["title"]}
@@ -112,6 +115,42 @@ def test_every_schema_is_an_object_with_properties(shape, schema_of):
     assert json.loads(json.dumps(tools)) == tools
 
 
+WRITTEN = Enrichment(description="Reports a bug.", avoid="To ask something use start_discussion.")
+
+
+@pytest.mark.parametrize(
+    ("shape", "description_of"),
+    [
+        (pegboard.as_openai_tools, lambda tool: tool["function"]["description"]),
+        (pegboard.as_anthropic_tools, lambda tool: tool["description"]),
+        (pegboard.as_mcp_tools, lambda tool: tool["description"]),
+    ],
+)
+def test_a_model_is_shown_the_catalogs_description_or_what_was_written(shape, description_of):
+    found = [
+        hit("create_issue", enrichment=WRITTEN),
+        hit("list", enrichment=replace(WRITTEN, avoid="")),
+        hit("close", enrichment=replace(WRITTEN, description="")),
+        hit("topics", enrichment=Enrichment(topics=("bugs",))),
+        hit("plain"),
+    ]
+
+    assert [description_of(tool) for tool in shape(found, descriptions="written")] == [
+        "Reports a bug. To ask something use start_discussion.",
+        "Reports a bug.",
+        "What it does. To ask something use start_discussion.",
+        "What it does.",
+        "What it does.",
+    ]
+    assert [description_of(tool) for tool in shape(found)] == ["What it does."] * 5
+    assert shape(found) == shape(found, descriptions="catalog")
+
+
+def test_unknown_descriptions_are_refused_with_those_there_are():
+    with pytest.raises(QueryError, match=r"no descriptions 'best'\. Expected one of: catalog, written"):
+        pegboard.as_openai_tools([], descriptions="best")
+
+
 def test_no_hits_are_no_tools():
     assert (pegboard.as_openai_tools([]), pegboard.as_anthropic_tools([]), pegboard.as_mcp_tools([])) == ([], [], [])
 
@@ -131,3 +170,20 @@ def test_a_hit_becomes_json_values():
         "input_schema": SCHEMA,
         "why": {"text": {"rank": 1, "score": 0.5, "part": "document"}},
     }
+
+
+def test_flags_and_what_was_written_are_in_the_json_of_a_hit_that_has_them():
+    plain = hit("create_issue").to_dict()
+    record = hit("create_issue", flags=("credential",), enrichment=replace(WRITTEN, topics=("bugs",))).to_dict()
+
+    assert json.loads(json.dumps(record)) == record
+    assert record == {
+        **plain,
+        "flags": ["credential"],
+        "enrichment": {
+            "description": "Reports a bug.",
+            "avoid": "To ask something use start_discussion.",
+            "topics": ["bugs"],
+        },
+    }
+    assert not {"flags", "enrichment"} & plain.keys()

@@ -72,5 +72,7 @@ def test_every_error_is_a_pegboard_error_with_an_exit_code_of_its_own_kind():
         "FingerprintMismatch": 5,
         "PublishError": 6,
         "PromotionConflict": 6,
+        "CompletionError": 7,
+        "BudgetExhausted": 7,
     }
     assert all(f"{name} " in errors.__doc__ or f"{name}\n" in errors.__doc__ for name in kinds)

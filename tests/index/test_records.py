@@ -1,12 +1,13 @@
 """Identities and digests of agents and tools."""
 
+import json
 from dataclasses import replace
 
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from pegboard.records import Agent, Dependency, Tool, agent_id, tool_id
+from pegboard.records import Agent, Dependency, Enrichment, Tool, agent_id, tool_id
 
 NAMES = st.text(min_size=1).filter(lambda name: name.strip())
 PLACES = st.tuples(NAMES, NAMES, NAMES)
@@ -81,6 +82,7 @@ def test_a_change_of_what_a_tool_says_changes_its_digest(change):
 @pytest.mark.parametrize(
     "change",
     [
+        {"enrichment": Enrichment(description="Reports a bug."), "flags": ("credential",)},
         {"tags": ("b", "a", "a")},
         {
             "input_schema": {
@@ -90,7 +92,7 @@ def test_a_change_of_what_a_tool_says_changes_its_digest(change):
             }
         },
     ],
-    ids=["order of tags", "order of keys"],
+    ids=["what a release adds", "order of tags", "order of keys"],
 )
 def test_what_means_the_same_has_the_same_digest(change):
     assert replace(TOOL, **change).digest == TOOL.digest
@@ -100,4 +102,25 @@ def test_where_an_agent_was_listed_is_not_part_of_what_it_says():
     agent = Agent("kit/git", "kit", "git", source="git.json")
 
     assert replace(agent, source="/elsewhere/git.json").digest == agent.digest
+    assert replace(agent, enrichment=Enrichment(description="Hosts code.")).digest == agent.digest
     assert replace(agent, kind="api").digest != agent.digest
+
+
+TEXTS = st.lists(st.text(), max_size=3).map(tuple)
+
+
+@given(
+    st.builds(
+        Enrichment,
+        description=st.text(),
+        avoid=st.text(),
+        arguments=st.dictionaries(st.text(), st.text()),
+        questions=TEXTS,
+        topics=TEXTS,
+    )
+)
+def test_an_enrichment_is_the_same_after_a_round_through_json(written):
+    values = json.loads(json.dumps(written.to_dict()))
+
+    assert Enrichment.from_dict(values) == written
+    assert all(values.values())

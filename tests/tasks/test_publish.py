@@ -37,13 +37,13 @@ def test_a_release_says_what_went_into_it(workshop, encoder):
     assert release == workshop.store.get(release.id)
     assert workshop.store.channel().release == release.id
     assert release.manifest["default_index"] == "full"
-    assert release.manifest["counts"] == {"tools": 14, "agents": 6}
+    assert release.manifest["counts"] == {"tools": 14, "agents": 6, "enriched": 0, "flagged": 0}
     assert release.manifest["indexes"]["fine"] == {
         "encoder": "local/all-MiniLM-L6-v2",
         "options": {},
         "fingerprint": encoder.fingerprint,
         "dimensions": 384,
-        "parts": ["name", "description", "arguments", "questions"],
+        "parts": ["name", "description", "arguments", "questions", "topics"],
         "shape": "multi",
         "questions": 10,
     }
@@ -165,6 +165,7 @@ from tasks.configuration import load_configuration
 from tasks.embed import embed_shard, shards_of
 from tasks.plan import make_plan
 from tasks.publish import publish_release
+from tasks.records import compose_records
 from tasks.snapshot import take_snapshot
 from tasks.stage import stage_tables
 from tasks.wanted import make_wanted
@@ -188,7 +189,7 @@ for number in range(rounds):
     documents = compose_index(configuration.uri, index, identities)
     for shard in shards_of(configuration.uri, documents, index):
         embed_shard(configuration.uri, shard, index)
-    wanted = make_wanted(configuration, identities, [documents])
+    wanted = make_wanted(configuration, [documents], compose_records(configuration.uri, identities))
     meet(f"ready-{number}")
     plan = make_plan(configuration, identities, "live")
     meet(f"planned-{number}")

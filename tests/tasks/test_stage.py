@@ -2,6 +2,7 @@
 
 import threading
 
+import numpy as np
 import pyarrow as pa
 import pytest
 
@@ -9,6 +10,8 @@ import pegboard
 from pegboard.contract import CURRENT
 from pegboard.errors import PublishError, StoreError
 from pegboard.store import open_table
+from tasks.compose import compose_index
+from tasks.records import compose_records
 from tasks.stage import stage_tables
 from tasks.wanted import make_wanted
 
@@ -143,7 +146,7 @@ def test_vectors_of_another_length_go_to_another_table_and_the_old_release_still
 def test_vectors_that_are_missing_in_the_lake_are_not_published(workshop):
     run = workshop.run(workshop.full(), "compose")
 
-    with pytest.raises(PublishError, match="14 of 14 vectors are not in the lake"):
+    with pytest.raises(PublishError, match="18 of 18 vectors are not in the lake"):
         stage_tables(workshop.uri, run.wanted)
     assert workshop.store.all() == []
 
@@ -204,4 +207,29 @@ def test_wanted_is_the_same_whatever_the_order_of_the_catalogs(workshop):
     run = workshop.run(configuration, "compose")
     identities = {one.catalog: one.digest for one in reversed(run.snapshots)}
 
-    assert make_wanted(configuration, identities, run.documents) == run.wanted
+    documents = [compose_index(workshop.uri, index, identities) for index in configuration.indexes]
+    records = compose_records(workshop.uri, identities)
+
+    assert make_wanted(configuration, documents, records) == run.wanted
+
+
+def test_the_vector_of_a_tool_is_the_unit_sum_of_its_description_and_each_of_its_questions(workshop, encoder):
+    pin = workshop.run(workshop.full()).pins["emb_full"]
+
+    rows = {row["tool"]: row for row in rows_of(workshop, pin, ["tool", "vector", "text"])}
+    taxi, commits = rows["desk/desk/call_taxi"], rows["kit/git/list_commits"]
+    together = encoder.encode(["call taxi. Calls a taxi.", "I need a ride to the airport"]).sum(axis=0)
+
+    assert taxi["vector"] == pytest.approx((together / np.linalg.norm(together)).tolist(), abs=1e-6)
+    assert commits["vector"] == pytest.approx(encoder.encode([commits["text"]])[0].tolist(), abs=1e-6)
+
+
+def test_without_questions_a_centroid_is_the_same_as_one_document(workshop):
+    index = '[[indexes]]\nname = "full"\nshape = "{}"\n'
+    workshop.servers(many(workshop, "create_issue", "delete_issue"))
+    single = workshop.run(workshop.configure(index.format("single")))
+
+    centroid = workshop.run(workshop.configure(index.format("centroid")))
+
+    assert centroid.encoded == 0
+    assert centroid.pins["emb_full"] == single.pins["emb_full"]
