@@ -5,10 +5,11 @@ import gc
 import logging
 import sys
 from pathlib import Path
-from typing import Any
 
+from flows.cli_prompts import register_prompts
+from flows.printing import print_run
 from pegboard.cli import Subparsers, print_json
-from pegboard.errors import ConfigurationError, SourceError
+from pegboard.errors import CompletionError, ConfigurationError, SourceError
 
 __all__ = ["register"]
 
@@ -37,8 +38,8 @@ def register(subparsers: Subparsers) -> None:
     plan: argparse.ArgumentParser = subparsers.add_parser(
         "plan",
         help="say what a build would do",
-        description="List the sources and say what a build would do: new, changed, removed and unchanged tools, and the "
-        "texts to encode. Nothing is encoded or published.",
+        description="List the sources and say what a build would do: new, changed, removed and unchanged tools, the texts "
+        "to encode, and the calls, tokens and cost of the LLM, if one is configured. Nothing is bought or published.",
     )
     _run_options(plan)
     plan.set_defaults(run=_build, dry_run=True)
@@ -53,6 +54,7 @@ def register(subparsers: Subparsers) -> None:
     _run_options(build)
     build.add_argument("--dry-run", action="store_true", help="stop after the plan, as `pegboard plan` does")
     build.set_defaults(run=_build)
+    register_prompts(subparsers)
 
 
 def _run_options(parser: argparse.ArgumentParser) -> None:
@@ -61,7 +63,19 @@ def _run_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--allow-empty", action="store_true", help="take a source that suddenly lists nothing at its word"
     )
-    parser.add_argument("--strict", action="store_true", help="end with 3 if any source failed")
+    parser.add_argument(
+        "--strict",
+        action="store_true",
+        help="end with 3 if any source failed, with 7 if the LLM left something unwritten",
+    )
+    parser.add_argument(
+        "--refresh-neighbours",
+        action="store_true",
+        help="have descriptions rewritten whose nearest neighbours changed, however far away those are",
+    )
+    parser.add_argument(
+        "--retry-rejected", action="store_true", help="ask the LLM again where its reply was rejected in an earlier run"
+    )
     parser.add_argument("--quiet", action="store_true", help="show no progress")
     parser.add_argument("--json", action="store_true", help="print the run as one JSON object")
 
@@ -112,49 +126,23 @@ def _build(options: argparse.Namespace) -> int:
             catalog=options.catalog,
             allow_empty=options.allow_empty,
             dry_run=options.dry_run,
+            refresh_neighbours=options.refresh_neighbours,
+            retry_rejected=options.retry_rejected,
         )
     outcome["seconds"] = _all_phases(outcome["seconds"], loaded, process_seconds())
     if options.json:
         print_json(outcome)
     else:
-        _print(outcome)
+        print_run(outcome)
     problems = [problem for catalog in outcome["catalogs"].values() for problem in catalog["problems"]]
-    for problem in problems:
+    for problem in [*problems, *outcome["problems"]]:
         print(f"pegboard {options.command}: {problem}", file=sys.stderr)
-    return SourceError.exit_code if problems and options.strict else 0
+    if not options.strict:
+        return 0
+    return SourceError.exit_code if problems else CompletionError.exit_code if outcome["problems"] else 0
 
 
 def _all_phases(phases: dict[str, float], loaded: float, total: float) -> dict[str, float]:
     """All phases: `load` is our own imports; `prefect` is Prefect's import, its server's start, and its work in the flow."""
     prefect = total - loaded - sum(phases.values())
     return {"load": round(loaded, 3), "prefect": round(prefect, 3), **phases, "total": round(total, 3)}
-
-
-def _print(outcome: dict[str, Any]) -> None:
-    plan = outcome["plan"]
-    print(
-        f"{len(plan['new'])} new, {len(plan['changed'])} changed, {len(plan['removed'])} removed, "
-        f"{plan['unchanged']} unchanged tools"
-    )
-    for name, catalog in outcome["catalogs"].items():
-        rejected = f", {catalog['rejected']} rejected" if catalog["rejected"] else ""
-        agents = f"{catalog['agents']} agent{'' if catalog['agents'] == 1 else 's'}"
-        print(f"  {name}: {catalog['tools']} tools of {agents}{rejected}")
-    for row in outcome["rejected"][:10]:
-        print(f"    rejected {row['where']}: {row['why']}")
-    if len(outcome["rejected"]) > 10:
-        print(f"    ... and {len(outcome['rejected']) - 10} more; --json lists all")
-    said = {
-        "planned": "A build would encode "
-        + ", ".join(
-            f"{texts['to_encode']} of {texts['documents']} texts for {i}" for i, texts in plan["texts"].items()
-        ),
-        "unchanged": f"Nothing changed: release {outcome['release']} stays live.",
-        "published": f"Release {outcome['release']} is live on {outcome['board']} ({outcome['encoded']} texts encoded).",
-    }
-    print(said[outcome["outcome"]])
-    if outcome["truncated"]:
-        print(
-            f"{outcome['truncated']} texts are longer than the encoder reads; what lies beyond is not in their vectors."
-        )
-    print("seconds: " + ", ".join(f"{name} {seconds:.1f}" for name, seconds in outcome["seconds"].items()))

@@ -1,6 +1,6 @@
 """The run: what the sources say becomes one release that the channel names. Reads like the table of contents.
 
-snapshot -> plan -> compose -> (nothing changed? stop) -> embed -> stage -> publish
+snapshot -> revise -> plan -> (enrich -> filter) -> compose -> (nothing changed? stop) -> embed -> stage -> publish
 
 Every step finds in the lake what an earlier run finished, so a killed run goes on where it stopped.
 """
@@ -17,8 +17,12 @@ from tasks import progress
 from tasks.compose import compose
 from tasks.configuration import load_configuration
 from tasks.embed import embed, shards_of
+from tasks.enrich import Wishes, enrich, estimate_cost
+from tasks.filter import filter_questions
 from tasks.plan import plan
 from tasks.publish import publish
+from tasks.records import records
+from tasks.revise import revise
 from tasks.snapshot import snapshot
 from tasks.stage import stage
 from tasks.wanted import make_wanted
@@ -32,7 +36,12 @@ __all__ = ["reindex"]
     task_runner=cast("TaskRunner[Any]", ThreadPoolTaskRunner(max_workers=8)),  # sources are waited for, not computed
 )
 def reindex(
-    config: str = "pegboard.toml", catalog: str = "all", allow_empty: bool = False, dry_run: bool = False
+    config: str = "pegboard.toml",
+    catalog: str = "all",
+    allow_empty: bool = False,
+    dry_run: bool = False,
+    refresh_neighbours: bool = False,
+    retry_rejected: bool = False,
 ) -> dict[str, Any]:
     """Index the catalogs of a pegboard.toml again, and publish a release if anything changed.
 
@@ -41,6 +50,8 @@ def reindex(
         catalog: list only this one anew and take the others from their last snapshot; `all` lists every one.
         allow_empty: take a source that suddenly lists nothing at its word.
         dry_run: stop after the plan.
+        refresh_neighbours: have descriptions rewritten whose nearest neighbours changed, however far away those are.
+        retry_rejected: ask the LLM again where its reply was rejected in an earlier run.
     """
     stale_runs.clean_up()
     configuration = load_configuration(config)
@@ -54,18 +65,32 @@ def reindex(
             for name in configuration.catalogs
         ]
         summary.snapshots = [future.result() for future in futures]
-        identities = {one.catalog: one.digest for one in summary.snapshots}
+        summary.revised = revise(config, {one.catalog: one.digest for one in summary.snapshots})
+        identities = summary.revised.identities
 
+    wishes = Wishes(refresh_neighbours, retry_rejected)
     with summary.phase("plan"):
         summary.plan = plan(config, identities, configuration.board.channel)
+        if dry_run and configuration.enrich is not None:
+            summary.estimate = estimate_cost(config, identities, wishes)
         plan_artifact(summary)
     summary.plan.refuse_loss(summary.snapshots)
     if dry_run:
         return summary.end("planned")
 
+    writings: str | None = None
+    if configuration.enrich is not None:
+        with summary.phase("enrich"):
+            summary.enriched = enrich(config, identities, wishes)
+        if summary.enriched.waiting and configuration.enrich.incomplete == "stop":
+            return summary.end("waiting")
+        with summary.phase("filter"):
+            summary.filtered = filter_questions(config, identities, summary.enriched.writings)
+            writings = summary.filtered.writings.path
+
     with summary.phase("compose"):
-        documents = [compose(config, index.name, identities) for index in configuration.indexes]
-        wanted = make_wanted(configuration, identities, documents)
+        documents = [compose(config, index.name, identities, writings) for index in configuration.indexes]
+        wanted = make_wanted(configuration, documents, records(config, identities, writings))
     if wanted.release == summary.plan.live:
         return summary.end("unchanged", wanted.release)
 

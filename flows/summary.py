@@ -7,12 +7,16 @@ from typing import Any, Literal
 
 from tasks.configuration import Configuration
 from tasks.embed import Encoded
+from tasks.enrich import Enriched
+from tasks.enrichment.estimate import Estimate
+from tasks.filter import Filtered
 from tasks.plan import Plan
+from tasks.revise import Revised
 from tasks.snapshot import Snapshot
 
 __all__ = ["Outcome", "RunSummary"]
 
-Outcome = Literal["planned", "unchanged", "published"]
+Outcome = Literal["planned", "waiting", "unchanged", "published"]
 
 
 class RunSummary:
@@ -22,6 +26,10 @@ class RunSummary:
         self.board = configuration.uri
         self.snapshots: list[Snapshot] = []
         self.plan: Plan | None = None
+        self.revised: Revised | None = None
+        self.estimate: Estimate | None = None
+        self.enriched: Enriched | None = None
+        self.filtered: Filtered | None = None
         self.encoded = Encoded()
         self.seconds: dict[str, float] = {}
 
@@ -37,6 +45,7 @@ class RunSummary:
     def end(self, outcome: Outcome, release: str | None = None) -> dict[str, Any]:
         """The whole run as JSON values; `problems` and `rejected` say what was left out of the release, and why."""
         assert self.plan is not None
+        assert self.revised is not None
         return {
             "outcome": outcome,
             "board": self.board,
@@ -56,8 +65,27 @@ class RunSummary:
             },
             "rejected": [
                 {"catalog": row.catalog, "where": row.where, "why": row.why}
-                for one in self.snapshots
-                for row in one.rejected
+                for row in (*(row for one in self.snapshots for row in one.rejected), *self.revised.quarantined)
             ],
+            "overridden": list(self.revised.applied),
+            "enrichment": self._enrichment(),
+            "filter": self.filtered.to_dict() if self.filtered else None,
+            "problems": [*self.revised.problems, *self._enrichment_problems()],
             "seconds": self.seconds,
         }
+
+    def _enrichment(self) -> dict[str, Any] | None:
+        """The estimate, and beside it what was really used; None without an LLM."""
+        if self.enriched is None:
+            return {"estimate": self.estimate.to_dict()} if self.estimate else None
+        return {
+            "estimate": self.enriched.estimate,
+            "actual": self.enriched.actual,
+            "stopped": self.enriched.stopped,
+            "waiting": list(self.enriched.waiting),
+        }
+
+    def _enrichment_problems(self) -> list[str]:
+        if self.enriched is None:
+            return []
+        return [*self.enriched.problems, *([self.enriched.stopped] if self.enriched.stopped else [])]

@@ -12,13 +12,14 @@ from catalogs.kinds import source_kind
 from catalogs.listing import SourceOptions
 from pegboard.contract import embedding_table
 from pegboard.errors import ConfigurationError
+from tasks.enrichment.settings import EnrichSettings, OverrideSettings, UntrustedSettings
 
 __all__ = ["DEFAULT_ENCODER", "PARTS", "BoardSettings", "Configuration", "IndexSettings", "Part", "load_configuration"]
 
 DEFAULT_ENCODER = "local/all-MiniLM-L6-v2"
 
-Part = Literal["name", "description", "arguments", "questions", "agent"]
-PARTS: tuple[Part, ...] = ("name", "description", "arguments", "questions", "agent")
+Part = Literal["name", "description", "arguments", "questions", "topics", "agent"]
+PARTS: tuple[Part, ...] = ("name", "description", "arguments", "questions", "topics", "agent")
 
 
 class _Settings(BaseModel):
@@ -37,8 +38,14 @@ class IndexSettings(_Settings):
 
     name: str = "full"
     encoder: Annotated[str, Field(validation_alias=AliasChoices("encoder", "embedder"))] = DEFAULT_ENCODER
-    parts: Annotated[tuple[Part, ...], Field(min_length=1)] = ("name", "description", "arguments", "questions")
-    shape: Literal["single", "multi"] = "single"
+    parts: Annotated[tuple[Part, ...], Field(min_length=1)] = (
+        "name",
+        "description",
+        "arguments",
+        "questions",
+        "topics",
+    )
+    shape: Literal["centroid", "single", "multi"] = "centroid"
     questions: Annotated[int, Field(ge=0, le=1000)] = 10
     options: dict[str, Any] = {}
 
@@ -74,6 +81,9 @@ class Configuration(_Settings):
     catalogs: dict[str, Any]
     indexes: tuple[IndexSettings, ...] = (IndexSettings(),)
     default_index: str | None = None
+    enrich: EnrichSettings | None = None
+    untrusted: UntrustedSettings = UntrustedSettings()
+    overrides: dict[str, OverrideSettings] = {}
 
     @property
     def base(self) -> Path:

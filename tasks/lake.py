@@ -5,6 +5,9 @@
     lake/snapshots/<catalog>/latest.json                       the last good snapshot; written last
     lake/documents/<digest>.parquet                            the documents of one index configuration
     lake/vectors/<fingerprint>/<digest>.parquet                what an encoder said
+    lake/ledger/<digest>.parquet, ledger/open/*.jsonl          every reply of an LLM (see enrichment/ledger.py)
+    lake/bought/<digest>/, enriched/<digest>/                  what was written about tools and agents; what the filter kept
+    lake/filtered/<digest>.parquet                             generated questions with their rank, kept or dropped, and why
 
 Files are written whole or not at all, and never changed: a killed run leaves nothing half-written, and the next run finds
 what this one finished.
@@ -13,8 +16,11 @@ what this one finished.
 import io
 import json
 import os
+import time
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable
 from functools import cached_property
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pegboard.canonical import digest
@@ -49,13 +55,21 @@ class Lake:
         filesystem, root = self._place
         return filesystem.get_file_info(f"{root}/{path}").type == FileType.File
 
-    def files(self, folder: str) -> list[str]:
-        """The Parquet files in a folder, as paths relative to the lake, sorted."""
+    def files(self, folder: str, kind: str = "parquet") -> list[str]:
+        """The files of a kind in a folder, as paths relative to the lake, sorted."""
+        return sorted(self.ages(folder, kind))
+
+    def ages(self, folder: str, kind: str) -> dict[str, float]:
+        """The files of a kind in a folder, and the seconds since each was written to."""
         from pyarrow.fs import FileSelector
 
         filesystem, root = self._place
         found = filesystem.get_file_info(FileSelector(f"{root}/{folder}", allow_not_found=True))
-        return sorted(f"{folder}/{info.base_name}" for info in found if info.extension == "parquet")
+        return {
+            f"{folder}/{info.base_name}": time.time() - (info.mtime.timestamp() if info.mtime else 0)
+            for info in found
+            if info.extension == kind
+        }
 
     def read(self, path: str, columns: list[str] | None = None) -> "pl.DataFrame":
         """The table in a Parquet file."""
@@ -79,6 +93,44 @@ class Lake:
         """Write a value as a JSON file, replacing one that is there as a whole."""
         self._write_bytes(path, json.dumps(value, ensure_ascii=False, indent=1).encode())
 
+    def read_text(self, path: str) -> str:
+        """The text of a file. What a killed process left unfinished at its end may be cut within a character."""
+        return self._read_bytes(path).decode("utf-8", errors="replace")
+
+    def append(self, path: str, text: str) -> None:
+        """Add text to the end of a file, on the disk when this returns. Only where files can grow: see `grows`."""
+        _, root = self._place
+        try:
+            target = Path(f"{root}/{path}")
+            target.parent.mkdir(parents=True, exist_ok=True)
+            with target.open("ab") as file:
+                file.write(text.encode())
+                file.flush()
+                os.fsync(file.fileno())
+        except OSError as error:
+            raise self._refused(path, error) from error
+
+    @cached_property
+    def grows(self) -> bool:
+        """Whether files can grow here: in a folder they can; in an object store every write is a whole object."""
+        from pyarrow.fs import LocalFileSystem
+
+        return isinstance(self._place[0], LocalFileSystem)
+
+    def write_text(self, path: str, text: str) -> None:
+        """Write a text file as a whole."""
+        self._write_bytes(path, text.encode())
+
+    def delete(self, path: str) -> None:
+        """Delete a file whose content is somewhere else by now; one that is gone is no error."""
+        filesystem, root = self._place
+        try:
+            filesystem.delete_file(f"{root}/{path}")
+        except FileNotFoundError:
+            return
+        except OSError as error:
+            raise StoreError(f"{self.uri}/{path} cannot be deleted: {error}. Check permissions.") from error
+
     def vector_folder(self, fingerprint: str) -> str:
         """The folder with the vectors of one encoder."""
         return f"vectors/{digest(fingerprint)[:16]}"
@@ -94,14 +146,20 @@ class Lake:
         """The rows (text_digest, vector) of the wanted texts, one each; texts that are not in the lake are absent."""
         import polars as pl
 
-        chosen = pl.Series("text_digest", sorted(set(wanted)), dtype=pl.String)
-        frames = [
-            self.read(path).filter(pl.col("text_digest").is_in(chosen.implode()))
-            for path in self.files(self.vector_folder(fingerprint))
-        ]
+        chosen = sorted(set(wanted))
+        frames = [self._chosen_vectors(path, chosen) for path in self.files(self.vector_folder(fingerprint))]
         if not frames:
             return pl.DataFrame(schema={"text_digest": pl.String, "vector": pl.List(pl.Float32)})
         return pl.concat(frames).unique("text_digest", keep="first", maintain_order=True)
+
+    def _chosen_vectors(self, path: str, chosen: list[str]) -> "pl.DataFrame":
+        import polars as pl
+
+        frame = self.read(path)
+        digests = frame.get_column("text_digest").to_list()
+        # A shard holds a narrow span of all digests, so few of the chosen ones have to be looked for in it.
+        span = chosen[bisect_left(chosen, min(digests, default="")) : bisect_right(chosen, max(digests, default=""))]
+        return frame.filter(pl.col("text_digest").is_in(pl.Series(span, dtype=pl.String).implode()))
 
     def _read_bytes(self, path: str) -> bytes:
         filesystem, root = self._place
@@ -128,7 +186,10 @@ class Lake:
                 file.write(content)
             filesystem.move(half, target)
         except OSError as error:
-            raise StoreError(
-                f"{self.uri}/{path} cannot be written: {error}. Check free space and permissions; "
-                "what is published is untouched, and the next run goes on from here."
-            ) from error
+            raise self._refused(path, error) from error
+
+    def _refused(self, path: str, error: OSError) -> StoreError:
+        return StoreError(
+            f"{self.uri}/{path} cannot be written: {error}. Check free space and permissions; "
+            "what is published is untouched, and the next run goes on from here."
+        )

@@ -1,6 +1,7 @@
 """Step 1: what each source says now, kept in the lake. A source that fails keeps its last good snapshot and says so."""
 
 import json
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
@@ -11,7 +12,7 @@ from prefect.cache_policies import NO_CACHE
 from catalogs.kinds import source_kind
 from catalogs.listing import Failure, Listing, ListingBuilder
 from pegboard.canonical import canonical_json, digest
-from pegboard.contract import CURRENT
+from pegboard.contract import CATALOG_AGENT, CATALOG_TOOL
 from pegboard.errors import SourceError
 from pegboard.records import Agent, Dependency, Rejected, Tool
 from tasks import progress
@@ -21,7 +22,17 @@ from tasks.lake import Lake
 if TYPE_CHECKING:
     import polars as pl
 
-__all__ = ["Snapshot", "list_source", "load_snapshot", "snapshot", "stored_snapshot", "take_snapshot"]
+__all__ = [
+    "Snapshot",
+    "agent_frame",
+    "list_source",
+    "load_snapshot",
+    "snapshot",
+    "stored_snapshot",
+    "take_snapshot",
+    "tool_frame",
+    "tool_of",
+]
 
 
 @task(name="snapshot", task_run_name="snapshot {catalog}", cache_policy=NO_CACHE)
@@ -57,8 +68,8 @@ def take_snapshot(configuration: Configuration, catalog: str, *, allow_empty: bo
     lake = Lake(configuration.uri)
     listing, snapshot = list_source(configuration, catalog, allow_empty=allow_empty)
     folder = f"snapshots/{catalog}"
-    lake.write(f"{folder}/{snapshot.digest}/agents.parquet", _agent_frame(listing.agents))
-    lake.write(f"{folder}/{snapshot.digest}/tools.parquet", _tool_frame(listing))
+    lake.write(f"{folder}/{snapshot.digest}/agents.parquet", agent_frame(listing.agents))
+    lake.write(f"{folder}/{snapshot.digest}/tools.parquet", tool_frame(listing))
     rejected = digest([asdict(row) for row in listing.rejected])
     lake.write(f"{folder}/rejected-{rejected}.parquet", _rejected_frame(listing.rejected))
     if "*" not in (*snapshot.kept, *snapshot.failed):
@@ -119,10 +130,10 @@ def list_source(configuration: Configuration, catalog: str, *, allow_empty: bool
 
 
 def load_snapshot(lake: Lake, catalog: str, identity: str) -> Listing:
-    """The agents and tools of a stored snapshot. Its files have the columns of the agents and tools tables."""
+    """The agents and tools of a stored snapshot. Its files have the columns `CATALOG_AGENT`, `CATALOG_TOOL`, and a digest."""
     folder = f"snapshots/{catalog}/{identity}"
     agents = tuple(Agent(**row) for row in lake.read(f"{folder}/agents.parquet").drop("digest").to_dicts())
-    tools = tuple(_tool(row) for row in lake.read(f"{folder}/tools.parquet").to_dicts())
+    tools = tuple(tool_of(row) for row in lake.read(f"{folder}/tools.parquet").to_dicts())
     return Listing(agents=agents, tools=tools)
 
 
@@ -148,18 +159,21 @@ def _merge(new: Listing, last: Listing | None, *, allow_empty: bool) -> tuple[Li
     return merged, sorted(keep)
 
 
-def _agent_frame(agents: tuple[Agent, ...]) -> "pl.DataFrame":
+def agent_frame(agents: Sequence[Agent]) -> "pl.DataFrame":
+    """The agents as rows of `agents.parquet`."""
     import polars as pl
 
     rows = [{**asdict(agent), "digest": agent.digest} for agent in agents]
-    return pl.DataFrame(rows, schema=dict.fromkeys(CURRENT.agents().names, pl.String))
+    names = (*(column.name for column in CATALOG_AGENT), "digest")
+    return pl.DataFrame(rows, schema=dict.fromkeys(names, pl.String))
 
 
-def _tool_frame(listing: Listing) -> "pl.DataFrame":
+def tool_frame(listing: Listing) -> "pl.DataFrame":
+    """The tools of a listing, whose agents are in it, as rows of `tools.parquet`."""
     import polars as pl
 
-    texts = {"examples": pl.List(pl.String), "tags": pl.List(pl.String)}
-    schema = {name: texts.get(name, pl.String) for name in CURRENT.tools().names}
+    schema = {column.name: pl.List(pl.String) if column.several else pl.String() for column in CATALOG_TOOL}
+    schema["digest"] = pl.String()
     kinds = {agent.id: agent.kind for agent in listing.agents}
     rows = [
         {
@@ -189,7 +203,8 @@ def _rejected_frame(rejected: tuple[Rejected, ...]) -> "pl.DataFrame":
     return pl.DataFrame([asdict(row) for row in rejected], schema=dict.fromkeys(columns, pl.String))
 
 
-def _tool(row: dict[str, Any]) -> Tool:
+def tool_of(row: Mapping[str, Any]) -> Tool:
+    """The tool of a row of `tools.parquet`."""
     return Tool(
         **{name: row[name] for name in ("id", "catalog", "agent", "name", "description")},
         input_schema=json.loads(row["input_schema"]),

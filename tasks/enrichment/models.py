@@ -1,0 +1,58 @@
+"""The models that a configuration names: how they are asked, and what they cost. LiteLLM is loaded when they are made, not before."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from pegboard.errors import ConfigurationError
+from pegboard.llm import Completer
+from pegboard.llm.hosted import HostedCompleter
+from tasks.configuration import Configuration
+from tasks.enrichment.calls import Price
+
+__all__ = ["NO_MODELS", "Models", "hosted_models"]
+
+
+@dataclass(frozen=True, slots=True)
+class Models:
+    """The model and its fallbacks, in the order in which they are asked.
+
+    `prices` are USD for a token of prompt and of reply, None where nobody knows; `count` says how many tokens a text has.
+    """
+
+    completers: Sequence[Completer]
+    prices: Sequence[Price | None]
+    count: Callable[[str], int]
+
+    async def aclose(self) -> None:
+        """Close the connections of the running event loop."""
+        for completer in self.completers:
+            if isinstance(completer, HostedCompleter):
+                await completer.aclose()
+
+
+NO_MODELS = Models((), (), len)
+"""For a run in which there is nothing to buy: loading LiteLLM would take longer than all of the rest."""
+
+
+def hosted_models(configuration: Configuration) -> Models:
+    """The models of `[enrich]`. Raises ConfigurationError if a budget in USD is set and nobody knows a price."""
+    settings = configuration.enrich
+    assert settings is not None
+    price = (settings.price.input, settings.price.output) if settings.price else None
+    first = HostedCompleter(
+        settings.model,
+        api_base=settings.api_base,
+        api_key_env=settings.api_key_env,
+        timeout=settings.timeout,
+        price=price,
+    )
+    completers = [first, *(HostedCompleter(name, timeout=settings.timeout) for name in settings.fallbacks)]
+    batch = settings.mode == "batch"
+    prices = [one.batch_price_per_token() if batch else one.price_per_token() for one in completers]
+    unknown = [one.name for one, price in zip(completers, prices, strict=True) if price is None]
+    if settings.budget_usd is not None and unknown:
+        raise ConfigurationError(
+            f"{configuration.file}: enrich.budget_usd is set, but nobody knows the price of {' and '.join(unknown)}. Give it "
+            "as [enrich.price] with input and output in USD for a million tokens, or use max_tokens as the limit."
+        )
+    return Models(completers, prices, first.count_tokens)

@@ -1,0 +1,237 @@
+"""Every order of a run: the products of each tool, in the order in which they are made, and the agents' descriptions."""
+
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from pegboard.canonical import digest
+from pegboard.records import Agent, Tool
+from tasks.configuration import Configuration
+from tasks.enrichment.ledger import Ledger
+from tasks.enrichment.neighbours import Neighbour
+from tasks.enrichment.orders import Made, Order, Stationery
+from tasks.enrichment.prompts import Prompts
+from tasks.enrichment.replies import OtherNames, Subject
+from tasks.enrichment.settings import EnrichSettings, Product
+from tasks.enrichment.untrusted import fenced, tool_data
+
+__all__ = ["Chain", "OrderBook"]
+
+LANGUAGES = {
+    "ar": "Arabic", "cs": "Czech", "da": "Danish", "de": "German", "en": "English", "es": "Spanish", "fi": "Finnish",
+    "fr": "French", "he": "Hebrew", "hi": "Hindi", "it": "Italian", "ja": "Japanese", "ko": "Korean", "nl": "Dutch",
+    "no": "Norwegian", "pl": "Polish", "pt": "Portuguese", "ru": "Russian", "sv": "Swedish", "tr": "Turkish",
+    "uk": "Ukrainian", "vi": "Vietnamese", "zh": "Chinese",
+}  # fmt: skip
+AGENT_TOOLS = 100
+"""Tools that the prompt for an agent's description shows."""
+
+Chain = tuple[Order, ...]
+"""The orders of one tool or agent, each of which may use what came of those before it."""
+
+
+@dataclass(frozen=True, slots=True)
+class OrderBook:
+    """All chains, tools first, agents last; `shared` are the keys of orders that several tools have in common."""
+
+    chains: tuple[Chain, ...]
+    shared: frozenset[str]
+
+    def orders(self) -> Iterator[Order]:
+        """Every order."""
+        return (order for chain in self.chains for order in chain)
+
+    def missing(self, ledger: Ledger) -> bool:
+        """Whether there is anything to buy."""
+        return any(order.answer(ledger) is None for order in self.orders())
+
+    @staticmethod
+    def write(
+        configuration: Configuration,
+        prompts: Prompts,
+        tools: Sequence[Tool],
+        agents: Sequence[Agent],
+        neighbours: Mapping[str, Sequence[Neighbour]],
+        *,
+        refresh_neighbours: bool = False,
+        retry_rejected: bool = False,
+    ) -> "OrderBook":
+        """Write the orders for these tools and agents.
+
+        Args:
+            neighbours: the nearest tools of each tool by id, best first.
+            refresh_neighbours: buy a description anew whenever other neighbours would be shown, however far they are.
+            retry_rejected: ask again where an earlier run's reply was rejected.
+        """
+        writer = _Writer(configuration, prompts, tools, neighbours, refresh_neighbours, retry_rejected)
+        by_agent: dict[str, list[Tool]] = {}
+        for tool in tools:
+            by_agent.setdefault(tool.agent, []).append(tool)
+        chains = [writer.tool_chain(tool) for tool in tools]
+        chains += [writer.agent_chain(agent, by_agent[agent.id]) for agent in agents if agent.id in by_agent]
+        keys = Counter(order.key for chain in chains for order in chain)
+        return OrderBook(
+            tuple(chain for chain in chains if chain), frozenset(key for key, count in keys.items() if count > 1)
+        )
+
+
+class _Writer:
+    def __init__(
+        self,
+        configuration: Configuration,
+        prompts: Prompts,
+        tools: Sequence[Tool],
+        neighbours: Mapping[str, Sequence[Neighbour]],
+        refresh_neighbours: bool,
+        retry_rejected: bool,
+    ) -> None:
+        assert configuration.enrich is not None
+        self.settings: EnrichSettings = configuration.enrich
+        self.overrides = configuration.overrides
+        self.prompts = prompts
+        self.tools = {tool.id: tool for tool in tools}
+        self.neighbours = neighbours
+        self.refresh, self.fresh = refresh_neighbours, retry_rejected
+        self.names = OtherNames(sorted({tool.name for tool in tools}))
+        self.stationery: dict[Product, Stationery] = {
+            product: Stationery(self.settings, prompts[product], prompts.think, prompts.repair)
+            for product in self.settings.products
+        }
+        language = self.settings.language
+        self.common = {
+            "context": self.settings.context,
+            "language": LANGUAGES.get(language, language) if language else "the language of the tool's own description",
+        }
+
+    def tool_chain(self, tool: Tool) -> Chain:
+        decided = self.overrides.get(tool.id)
+        skip: set[Product] = {"agents"}
+        if decided is not None and decided.description is not None:
+            skip.add("description")  # a person wrote it
+        if not _arguments(tool):
+            skip.add("arguments")
+        content = digest(tool.name, tool.description, tool.input_schema, tool.examples)
+        return tuple(
+            self._tool_order(product, tool, content) for product in self.settings.products if product not in skip
+        )
+
+    def agent_chain(self, agent: Agent, tools: Sequence[Tool]) -> Chain:
+        decided = self.overrides.get(agent.id)
+        if "agents" not in self.settings.products or (decided is not None and decided.description is not None):
+            return ()
+        shown = [{"name": tool.name, "description": tool_data(tool)["description"][:300]} for tool in tools]
+        # The tools' names, not their descriptions: a better wording of one tool is no reason to describe its agent anew.
+        content = digest(agent.name, agent.description, sorted(tool.name for tool in tools))
+        values = {
+            "agent": fenced("agent", {"name": agent.name, "description": agent.description[:4_000]}),
+            "tools": fenced("tools", shown[:AGENT_TOOLS]),
+        }
+        about = self._subject("agents", agent.name, agent.description, (), (), ())
+        return (self._order("agents", agent.id, content, values, about),)
+
+    def _tool_order(self, product: Product, tool: Tool, content: str) -> Order:
+        near = [self.tools[one.id] for one in self._near(tool)] if product == "description" else []
+        about = self._subject(
+            product, tool.name, tool.description, tool.examples, _arguments(tool), [one.name for one in near]
+        )
+        values: dict[str, Any] = {
+            "tool": fenced("tool", tool_data(tool)),
+            "neighbours": fenced("neighbours", [_neighbour(one) for one in near]) if near else "",
+            "count": {"questions": self.settings.questions, "topics": self.settings.topics}.get(product, 0),
+        }
+        if product != "description":
+            return self._order(product, tool.id, content, values, about, _made_values(tool, product))
+        closest = [one for one in self._near(tool) if self.refresh or one.cosine >= self.settings.collision]
+        return self._order(
+            product,
+            tool.id,
+            content,
+            values,
+            about,
+            shown=tuple(_shown(one) for one in near),
+            required=frozenset(_shown(self.tools[one.id]) for one in closest),
+        )
+
+    def _order(
+        self,
+        product: Product,
+        subject: str,
+        content: str,
+        values: Mapping[str, Any],
+        about: Subject,
+        made_values: Any = None,
+        shown: tuple[str, ...] = (),
+        required: frozenset[str] = frozenset(),
+    ) -> Order:
+        stationery, settings = self.stationery[product], self.settings
+        count = {"questions": settings.questions, "topics": settings.topics}.get(product, 0)
+        thinking = stationery.think.version if settings.think else None
+        parameters = [settings.temperature, settings.max_reply_tokens, settings.structured, count]
+        wording = [stationery.prompt.version, thinking, settings.context, settings.language]
+        return Order(
+            product=product,
+            subject=subject,
+            key=digest(product, content, settings.model, wording, parameters),
+            stationery=stationery,
+            values={"tool": "", "agent": "", "tools": "", "neighbours": "", "count": 0, **self.common, **values},
+            about=about,
+            shown=shown,
+            required=required,
+            fresh=self.fresh,
+            made_values=made_values,
+        )
+
+    def _subject(
+        self,
+        product: Product,
+        name: str,
+        description: str,
+        examples: Sequence[str],
+        arguments: Collection[str],
+        neighbours: Sequence[str],
+    ) -> Subject:
+        return Subject(
+            product=product,
+            name=name,
+            description=description,
+            examples=tuple(examples),
+            arguments=tuple(arguments),
+            neighbours=tuple(neighbours),
+            other_names=self.names,
+            instructions=self.prompts[product].instructions,
+            language=self.settings.language,
+            count={"questions": self.settings.questions, "topics": self.settings.topics}.get(product, 0),
+        )
+
+    def _near(self, tool: Tool) -> Sequence[Neighbour]:
+        return self.neighbours.get(tool.id, ())[: self.settings.neighbours]
+
+
+def _made_values(tool: Tool, product: Product) -> Any:
+    """What the prompt of a later product takes from the earlier ones: the new description, and the questions."""
+
+    def values(made: Made) -> dict[str, Any]:
+        description = made.get("description")
+        shown = tool_data(tool, description=description["description"] if description else None)
+        questions = made.get("questions") or list(tool.examples)
+        return {"tool": fenced("tool", shown), "questions": fenced("questions", questions)}
+
+    return values if product in ("questions", "topics") else None
+
+
+def _arguments(tool: Tool) -> list[str]:
+    properties = tool.input_schema.get("properties")
+    return [str(name) for name in properties] if isinstance(properties, Mapping) else []
+
+
+def _neighbour(tool: Tool) -> dict[str, str]:
+    return {
+        "name": tool.name,
+        "agent": tool.agent.rpartition("/")[2],
+        "description": tool_data(tool)["description"][:600],
+    }
+
+
+def _shown(tool: Tool) -> str:
+    return f"{tool.id}@{digest(tool.name, tool.description)[:12]}"

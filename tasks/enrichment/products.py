@@ -1,0 +1,184 @@
+"""What is bought of an LLM: for each product the form that a reply must have, and the value that it yields.
+
+    description   {"description": what it does and when to use it, "avoid": when not, and which sibling instead}
+    arguments     {argument: note}
+    questions     [request, ...]
+    topics        [topic, ...]
+    agents        what an agent is for
+
+The forms are strict: every field is required and no other is allowed, as servers with structured output want it.
+"""
+
+from collections.abc import Callable
+from copy import deepcopy
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from tasks.enrichment.settings import Product
+
+if TYPE_CHECKING:
+    from tasks.enrichment.settings import EnrichSettings
+
+__all__ = [
+    "REPLIES",
+    "AgentReply",
+    "ArgumentNote",
+    "ArgumentsReply",
+    "Avoid",
+    "DescriptionReply",
+    "QuestionsReply",
+    "TopicsReply",
+    "avoid_text",
+    "schema_of",
+    "typical_output_tokens",
+    "value_of",
+]
+
+
+class _Reply(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+
+
+class Avoid(_Reply):
+    """A case in which the tool is the wrong one."""
+
+    when: str = Field(description="the case, in a short clause")
+    instead: str = Field(description="the exact name of the sibling to use there; empty if none covers it")
+
+
+class DescriptionReply(_Reply):
+    """The reply to `description.md`."""
+
+    does: str = Field(description="what the tool does, to what, and what comes back")
+    use_when: str = Field(description="when it is the right choice")
+    avoid: list[Avoid] = Field(description="when it is the wrong one; may be empty")
+
+
+class ArgumentNote(_Reply):
+    """What is said of one argument."""
+
+    name: str = Field(description="the argument's exact name")
+    note: str = Field(description="what it is and what it is for")
+
+
+class ArgumentsReply(_Reply):
+    """The reply to `arguments.md`."""
+
+    arguments: list[ArgumentNote] = Field(description="one note for each argument")
+
+
+class QuestionsReply(_Reply):
+    """The reply to `questions.md`."""
+
+    questions: list[str] = Field(description="requests that the tool answers")
+
+
+class TopicsReply(_Reply):
+    """The reply to `topics.md`."""
+
+    topics: list[str] = Field(description="topics of one to five words")
+
+
+class AgentReply(_Reply):
+    """The reply to `agents.md`."""
+
+    description: str = Field(description="what the agent is for")
+
+
+REPLIES: dict[Product, type[_Reply]] = {
+    "description": DescriptionReply,
+    "arguments": ArgumentsReply,
+    "questions": QuestionsReply,
+    "topics": TopicsReply,
+    "agents": AgentReply,
+}
+
+TYPICAL_OUTPUT_TOKENS: dict[Product, Callable[["EnrichSettings"], int]] = {
+    "description": lambda _: (
+        180
+    ),  # expanded descriptions have 113 to 148 (Retrieval-Plan-Select, Appendix C); `avoid` comes on top
+    "arguments": lambda _: 75,  # 25 for a note, three for a tool: the benchmarks' tools have 2.5 arguments
+    "questions": lambda settings: 10 + 26 * settings.questions,  # MetaTool's example queries have 23
+    "topics": lambda settings: 6 + 6 * settings.topics,
+    "agents": lambda _: 90,
+}
+"""Tokens of a reply as JSON, counted with the tokenizer of gpt-4o-mini: good for an estimate until real replies are known."""
+THINKING_TOKENS = 260
+"""Tokens of the prose of a first step; its prompt allows 200 words."""
+
+
+def typical_output_tokens(product: Product, settings: "EnrichSettings") -> int:
+    """About how many tokens one reply has; with `think`, the mean of the two replies."""
+    tokens = min(TYPICAL_OUTPUT_TOKENS[product](settings), settings.max_reply_tokens)
+    return (tokens + min(THINKING_TOKENS, settings.max_reply_tokens)) // 2 if settings.think else tokens
+
+
+def schema_of(product: Product) -> dict[str, Any]:
+    """The JSON Schema of a reply, without references; a copy that the caller may change."""
+    return deepcopy(_schema(product))
+
+
+def value_of(reply: BaseModel) -> Any:
+    """The value that a valid reply yields, as JSON values (see the top of the module)."""
+    match reply:
+        case DescriptionReply():
+            return {
+                "description": f"{_sentence(reply.does)} {_sentence(reply.use_when)}",
+                "avoid": avoid_text(reply.avoid),
+            }
+        case ArgumentsReply():
+            return {item.name: item.note.strip() for item in reply.arguments}
+        case QuestionsReply():
+            return [item.strip() for item in reply.questions]
+        case TopicsReply():
+            return [item.strip() for item in reply.topics]
+        case AgentReply():
+            return reply.description.strip()
+        case _:
+            raise TypeError(f"{type(reply).__name__} is no reply")
+
+
+def avoid_text(cases: list[Avoid]) -> str:
+    """When not to use a tool as sentences: `Not when rain is asked for: use get_forecast.`"""
+    return " ".join(_case(case) for case in cases if case.when.strip())
+
+
+def _case(case: Avoid) -> str:
+    when = case.when.strip().rstrip(".;,")
+    lead = "Not" if when.lower().startswith(("when ", "if ", "for ", "to ", "in ", "with ")) else "Not when"
+    return f"{lead} {when[0].lower() + when[1:] if when[1:2].islower() else when}" + (
+        f": use {case.instead.strip()}." if case.instead.strip() else "."
+    )
+
+
+def _sentence(text: str) -> str:
+    text = " ".join(text.split())
+    return text if not text or text.endswith((".", "!", "?", "。", "！", "？", "।")) else f"{text}."
+
+
+@lru_cache
+def _schema(product: Product) -> dict[str, Any]:
+    schema = REPLIES[product].model_json_schema()
+    definitions = schema.pop("$defs", {})
+
+    def inlined(value: Any) -> Any:
+        if isinstance(value, list):
+            return [inlined(item) for item in value]
+        if not isinstance(value, dict):
+            return value
+        if "$ref" in value:
+            return inlined(definitions[value["$ref"].rpartition("/")[2]])
+        # Titles and the classes' docstrings say nothing to a model.
+        drop = ("title", "description") if value.get("type") == "object" and "properties" in value else ("title",)
+        return {
+            key: _members(item) if key == "properties" else inlined(item)
+            for key, item in value.items()
+            if key not in drop
+        }
+
+    def _members(value: dict[str, Any]) -> dict[str, Any]:
+        return {name: inlined(item) for name, item in value.items()}
+
+    return inlined(schema)

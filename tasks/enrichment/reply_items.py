@@ -1,0 +1,146 @@
+"""Lists of a reply, item by item: requests, topics and notes on arguments. What does not pass is dropped, with its reason."""
+
+from collections import Counter
+from collections.abc import Sequence
+
+from pegboard.text import identifier_words
+from tasks.enrichment.products import ArgumentNote
+from tasks.enrichment.reply_checks import copies_prompt, is_echo, is_refusal, near_duplicate, normalised, word_set
+from tasks.enrichment.reply_names import is_identifier
+from tasks.enrichment.reply_verdict import (
+    CREDENTIAL,
+    DUPLICATE,
+    EMPTY,
+    NAMES_ITSELF,
+    OTHER_TOOL,
+    PROMPT_COPY,
+    REFUSAL,
+    REPEATS_EXAMPLE,
+    SURPLUS,
+    TOO_LONG,
+    TOO_SHORT,
+    UNKNOWN_ARGUMENT,
+    Rejection,
+    Subject,
+)
+from tasks.enrichment.untrusted import without_credentials
+
+__all__ = ["kept_items", "kept_notes", "trouble_in"]
+
+QUESTION_CHARACTERS = (6, 400)
+"""Shorter ones are single words; longer ones are stories, which an encoder of 256 tokens would cut."""
+TOPIC_CHARACTERS = (2, 60)
+TOPIC_WORDS = 7
+"""Five were asked for; compounds count differently."""
+NOTE_CHARACTERS = (3, 400)
+SHOWN = 200
+"""Characters of a dropped item that are kept for people to see."""
+
+Dropped = tuple[tuple[str, str], ...]
+
+
+def kept_items(items: Sequence[str], subject: Subject) -> tuple[list[str], Dropped]:
+    """The requests or topics that pass, in their order, and those that do not.
+
+    Raises Rejection if none is left.
+    """
+    kept: list[str] = []
+    dropped: list[tuple[str, str]] = []
+    seen: list[frozenset[str]] = []
+    examples = [word_set(example) for example in subject.examples]
+    for item in items:
+        text = " ".join(item.split())
+        words = word_set(text)
+        reason = _item_trouble(text, subject)
+        if reason is None and near_duplicate(words, examples):
+            reason = REPEATS_EXAMPLE
+        if reason is None and near_duplicate(words, seen):
+            reason = DUPLICATE
+        if reason is None and subject.count and len(kept) >= subject.count:
+            reason = SURPLUS
+        if reason is None:
+            kept.append(text)
+            seen.append(words)
+        else:
+            dropped.append(_shown(text, reason))
+    if not kept:
+        raise _nothing_left(dropped)
+    return kept, tuple(dropped)
+
+
+def kept_notes(notes: Sequence[ArgumentNote], subject: Subject) -> tuple[dict[str, str], Dropped]:
+    """The notes that pass, in the order of the tool's arguments, and those that do not.
+
+    Raises Rejection if one is of an argument that the tool does not have, or if none is left.
+    """
+    if unknown := [note.name for note in notes if note.name.strip("` ") not in subject.arguments]:
+        raise Rejection(UNKNOWN_ARGUMENT, f"{len(unknown)} of its names do not stand under `arguments` in the data.")
+    kept: dict[str, str] = {}
+    dropped: list[tuple[str, str]] = []
+    for note in notes:
+        name, text = note.name.strip("` "), " ".join(note.note.split())
+        reason = _length(text, NOTE_CHARACTERS) or trouble_in(text, subject)
+        if reason is None and normalised(text) in (normalised(name), normalised(identifier_words(name))):
+            reason = TOO_SHORT
+        if reason is None and name in kept:
+            reason = DUPLICATE
+        if reason is None:
+            kept[name] = text
+        else:
+            dropped.append(_shown(f"{name}: {text}", reason))
+    if not kept:
+        raise _nothing_left(dropped)
+    return {name: kept[name] for name in subject.arguments if name in kept}, tuple(dropped)
+
+
+def trouble_in(text: str, subject: Subject, allowed: Sequence[str] = ()) -> str | None:
+    """Why a text may not stand in any reply, whatever the product; None if it may.
+
+    Args:
+        allowed: names of tools that may stand in it, besides its own and those of its arguments.
+    """
+    if is_refusal(text):
+        return REFUSAL
+    if is_echo(text) or copies_prompt(text, subject.instructions, subject.description):
+        return PROMPT_COPY
+    if without_credentials(text) != text:
+        return CREDENTIAL
+    if subject.other_names is not None:
+        own = (subject.name, *subject.arguments, *allowed)
+        named = subject.other_names.find(text, own)
+        # A note may say where its value comes from, if the catalog says so.
+        if named is not None and not (subject.product == "arguments" and named in subject.description):
+            return OTHER_TOOL
+    return None
+
+
+def _item_trouble(text: str, subject: Subject) -> str | None:
+    if subject.product == "topics":
+        reason = _length(text, TOPIC_CHARACTERS) or (TOO_LONG if len(text.split()) > TOPIC_WORDS else None)
+    else:
+        reason = _length(text, QUESTION_CHARACTERS)
+        if reason is None and text.isascii() and len(text.split()) < 2:
+            reason = TOO_SHORT
+    reason = reason or trouble_in(text, subject)
+    if reason is None and is_identifier(subject.name) and subject.name.casefold() in text.casefold():
+        return NAMES_ITSELF
+    return reason
+
+
+def _length(text: str, bounds: tuple[int, int]) -> str | None:
+    least, most = bounds
+    if not text.isascii():
+        least = min(least, 2)  # a Chinese word has two characters
+    return TOO_SHORT if len(text) < least else TOO_LONG if len(text) > most else None
+
+
+def _nothing_left(dropped: Sequence[tuple[str, str]]) -> Rejection:
+    reasons = Counter(reason for _, reason in dropped)
+    if not reasons:
+        return Rejection(EMPTY)
+    reason = reasons.most_common(1)[0][0]
+    return Rejection(reason, f"None of its {len(dropped)} items can be used.", tuple(dropped))
+
+
+def _shown(text: str, reason: str) -> tuple[str, str]:
+    return without_credentials(text)[:SHOWN], reason

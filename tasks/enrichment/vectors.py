@@ -1,0 +1,89 @@
+"""The vectors of any texts, through the lake: what an encoder said once, to whichever step, is not asked again."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from pegboard.canonical import digest
+from pegboard.encoders import Encoder
+from tasks import progress
+from tasks.lake import Lake
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+__all__ = ["SHARD_TEXTS", "encode_texts", "store_vectors", "vectors_of"]
+
+SHARD_TEXTS = 1_000
+"""Texts in a shard: about two seconds of the embedded encoder, which is what a kill can cost."""
+BATCH_TEXTS = 64
+"""Texts between two advances of the progress display."""
+
+
+def vectors_of(lake: Lake, encoder: Encoder, texts: Sequence[str], *, step: str = "vectors") -> "NDArray[np.float32]":
+    """The vectors of the texts, shape (len(texts), dimensions), in their order.
+
+    Those that no run has encoded yet are encoded now, shard by shard, each durable in the lake when it is done.
+
+    Args:
+        texts: any; equal ones are encoded once.
+        step: the name under which the display shows the progress; it appears only if there is something to encode.
+    """
+    import numpy as np
+
+    rows: dict[str, int] = {}
+    firsts = np.array([rows.setdefault(digest(text), row) for row, text in enumerate(texts)], np.int64)
+    vectors = np.empty((len(texts), encoder.dimensions), np.float32)
+    missing = _fill_known(lake, encoder, rows, vectors)
+    if missing:
+        progress.start(step, len(missing))
+    digests = list(missing)
+    for start in range(0, len(digests), SHARD_TEXTS):
+        shard = digests[start : start + SHARD_TEXTS]
+        places = [missing[one] for one in shard]
+        vectors[places] = encode_texts(encoder, [texts[place] for place in places], step)
+        store_vectors(lake, encoder, shard, vectors[places])
+    copies = np.flatnonzero(firsts != np.arange(len(texts)))
+    vectors[copies] = vectors[firsts[copies]]
+    return vectors
+
+
+def encode_texts(encoder: Encoder, texts: Sequence[str], step: str) -> "NDArray[np.float32]":
+    """The vectors of the texts in their order. Texts of like length go together: a batch costs what its longest does."""
+    import numpy as np
+
+    vectors = np.empty((len(texts), encoder.dimensions), np.float32)
+    by_length = sorted(range(len(texts)), key=lambda place: len(texts[place]))
+    for start in range(0, len(texts), BATCH_TEXTS):
+        places = by_length[start : start + BATCH_TEXTS]
+        vectors[places] = encoder.encode([texts[place] for place in places])
+        progress.advance(step, len(places))
+    return vectors
+
+
+def store_vectors(lake: Lake, encoder: Encoder, digests: Sequence[str], vectors: "NDArray[np.float32]") -> None:
+    """Store the vectors of texts (by their digests) as one file of the lake."""
+    import polars as pl
+
+    frame = pl.DataFrame(
+        {"text_digest": digests, "vector": vectors},
+        schema={"text_digest": pl.String, "vector": pl.Array(pl.Float32, encoder.dimensions)},
+    )
+    lake.write(f"{lake.vector_folder(encoder.fingerprint)}/{digest(encoder.fingerprint, digests)}.parquet", frame)
+
+
+def _fill_known(lake: Lake, encoder: Encoder, rows: dict[str, int], vectors: "NDArray[np.float32]") -> dict[str, int]:
+    """Fill in the vectors that the lake has, file by file to hold but one more at a time; returns the rows that it has not."""
+    import polars as pl
+
+    missing = dict(rows)
+    for path in lake.files(lake.vector_folder(encoder.fingerprint)):
+        if not missing:
+            break
+        frame = lake.read(path)
+        known = enumerate(frame.get_column("text_digest").to_list())
+        pairs = [(missing.pop(one), place) for place, one in known if one in missing]
+        if pairs:
+            stored = frame.get_column("vector").cast(pl.Array(pl.Float32, encoder.dimensions)).to_numpy()
+            vectors[[row for row, _ in pairs]] = stored[[place for _, place in pairs]]
+    return missing

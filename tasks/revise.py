@@ -1,0 +1,233 @@
+"""Step 1b: what people decided about tools (`[overrides]`), and what is kept out because its text is suspicious (`[untrusted]`).
+
+A catalog that this changes gets a revised snapshot beside the others in the lake, under a digest of its own; `latest.json` goes on to
+name what the source said. A catalog that it does not change keeps its snapshot, and if nothing is asked of a catalog, it is not even read.
+"""
+
+import difflib
+import heapq
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+from prefect import task
+from prefect.cache_policies import NO_CACHE
+
+from catalogs.listing import Listing
+from pegboard.canonical import canonical_json, digest
+from pegboard.records import Agent, Rejected, Tool
+from tasks.configuration import Configuration, load_configuration
+from tasks.enrichment.settings import OverrideSettings
+from tasks.enrichment.untrusted import clean, flags_of, flags_of_text
+from tasks.lake import Lake
+from tasks.snapshot import agent_frame, tool_frame, tool_of
+
+if TYPE_CHECKING:
+    import polars as pl
+
+__all__ = ["Revised", "revise", "revise_snapshots"]
+
+RAW_KEPT = 2_000
+"""Characters of a quarantined tool that are kept, so that a person can recognise it."""
+ARGUMENTS_NAMED = 20
+"""Arguments that a tool has which are named when an override is for another."""
+SHORTLIST = 50
+"""Ids that are compared letter by letter with one that is not there; with all of a large catalog that would take seconds."""
+
+
+@dataclass(frozen=True, slots=True)
+class Revised:
+    """The snapshots to go on with (catalog -> digest), and what was changed on the way.
+
+    `applied` names the tools and agents that an override changed or took out, `quarantined` what was left out and why;
+    `problems` are overrides that have nothing to apply to.
+    """
+
+    identities: dict[str, str]
+    applied: tuple[str, ...] = ()
+    quarantined: tuple[Rejected, ...] = ()
+    problems: tuple[str, ...] = ()
+
+
+@task(name="revise", cache_policy=NO_CACHE)
+def revise(config: str, snapshots: dict[str, str]) -> Revised:
+    """The Prefect skin of `revise_snapshots`."""
+    return revise_snapshots(load_configuration(config), snapshots)
+
+
+def revise_snapshots(configuration: Configuration, snapshots: Mapping[str, str]) -> Revised:
+    """Apply overrides and quarantine to snapshots (catalog -> digest), storing those that change."""
+    quarantine = configuration.untrusted.flagged == "quarantine"
+    identities, notes = dict(snapshots), _Notes()
+    overrides = _by_catalog(configuration, notes)
+    lake = Lake(configuration.uri)
+    for catalog, identity in snapshots.items():
+        asked = overrides.get(catalog, {})
+        if asked or quarantine:
+            identities[catalog] = _revise_catalog(lake, catalog, identity, asked, quarantine, notes)
+    return Revised(identities, tuple(sorted(notes.applied)), tuple(notes.quarantined), tuple(notes.problems))
+
+
+@dataclass(slots=True)
+class _Notes:
+    applied: set[str] = field(default_factory=set[str])
+    quarantined: list[Rejected] = field(default_factory=list[Rejected])
+    problems: list[str] = field(default_factory=list[str])
+
+    def problem(self, key: str, text: str) -> None:
+        self.problems.append(f'overrides."{key}": {text}')
+
+    def quarantine(self, catalog: str, identity: str, flags: Iterable[str], consequence: str, said: Any) -> None:
+        remedy = f'Say it in your own words under [overrides."{identity}"], or mend it at its source.'
+        why = f"{', '.join(sorted(flags))}: {consequence}. {remedy}"
+        self.quarantined.append(Rejected(catalog, identity, why, canonical_json(clean(said))[:RAW_KEPT]))
+
+
+def _by_catalog(configuration: Configuration, notes: _Notes) -> dict[str, dict[str, OverrideSettings]]:
+    grouped: dict[str, dict[str, OverrideSettings]] = {}
+    for key, override in sorted(configuration.overrides.items()):
+        catalog, *rest = key.split("/")
+        if catalog not in configuration.catalogs:
+            notes.problem(key, f"there is no catalog '{catalog}'. There is: {', '.join(configuration.catalogs)}.")
+        elif len(rest) not in (1, 2):
+            notes.problem(key, "expected a tool's id, catalog/agent/tool, or an agent's, catalog/agent.")
+        else:
+            grouped.setdefault(catalog, {})[key] = override
+    return grouped
+
+
+def _revise_catalog(
+    lake: Lake, catalog: str, identity: str, overrides: Mapping[str, OverrideSettings], quarantine: bool, notes: _Notes
+) -> str:
+    """The identity of the revised snapshot, stored. Rows are replaced: a large catalog is not made anew for one override."""
+    folder = f"snapshots/{catalog}"
+    old_agents = lake.read(f"{folder}/{identity}/agents.parquet")
+    old_tools = lake.read(f"{folder}/{identity}/tools.parquet")
+    _note_missing(overrides, set(old_agents.get_column("id")) | set(old_tools.get_column("id")), notes)
+
+    agents, gone = _revised_agents(old_agents, overrides, notes)
+    tools = _revised_tools(old_tools, agents, gone, overrides, notes)
+    if quarantine:
+        agents = [_without_flagged_description(agent, notes) for agent in agents]
+        tools = _without_flagged(tools, notes)
+
+    new_agents = agent_frame(agents)
+    changed = [frame.get_column("digest").to_list() for frame in (new_agents, tools)]
+    if changed == [frame.get_column("digest").to_list() for frame in (old_agents, old_tools)]:
+        return identity
+    revised = digest("revised", *changed)
+    lake.write(f"{folder}/{revised}/agents.parquet", new_agents)
+    lake.write(f"{folder}/{revised}/tools.parquet", tools)
+    return revised
+
+
+def _revised_agents(
+    frame: "pl.DataFrame", overrides: Mapping[str, OverrideSettings], notes: _Notes
+) -> tuple[list[Agent], set[str]]:
+    """The agents that stay, and the ids of those that an override takes out with their tools."""
+    agents = {row["id"]: Agent(**row) for row in frame.drop("digest").to_dicts()}
+    gone: set[str] = set()
+    for key in sorted(agents.keys() & overrides.keys()):
+        override = overrides[key]
+        if override.examples is not None or override.arguments or override.tags is not None:
+            notes.problem(key, "an agent has no examples, arguments or tags; give them to its tools.")
+        if override.skip:
+            del agents[key]
+            gone.add(key)
+        elif override.description is not None:
+            agents[key] = replace(agents[key], description=override.description.strip())
+        if override.skip or override.description is not None:
+            notes.applied.add(key)
+    return list(agents.values()), gone
+
+
+def _revised_tools(
+    frame: "pl.DataFrame",
+    agents: Sequence[Agent],
+    gone: set[str],
+    overrides: Mapping[str, OverrideSettings],
+    notes: _Notes,
+) -> "pl.DataFrame":
+    import polars as pl
+
+    frame = frame.filter(~pl.col("agent").is_in(sorted(gone)))
+    rows = frame.filter(pl.col("id").is_in(sorted(overrides))).to_dicts()
+    revised = [_revised_tool(tool_of(row), overrides[row["id"]], notes) for row in rows]
+    if not rows:
+        return frame
+    rest = frame.filter(~pl.col("id").is_in([row["id"] for row in rows]))
+    kept = tuple(tool for tool in revised if tool is not None)
+    return pl.concat([rest, tool_frame(Listing(agents=tuple(agents), tools=kept))]).sort("id")
+
+
+def _revised_tool(tool: Tool, override: OverrideSettings, notes: _Notes) -> Tool | None:
+    """The tool as people want it, or None if they do not want it."""
+    changes: dict[str, Any] = {}
+    if override.description is not None:
+        changes["description"] = override.description.strip()
+    if override.examples is not None:
+        changes["examples"] = tuple(dict.fromkeys(text.strip() for text in override.examples if text.strip()))
+    if override.tags is not None:
+        changes["tags"] = tuple(sorted({tag.strip() for tag in override.tags if tag.strip()}))
+    if override.arguments and (properties := _described(tool, override.arguments, notes)):
+        changes["input_schema"] = {**tool.input_schema, "properties": properties}
+    if override.skip or changes:
+        notes.applied.add(tool.id)
+    return None if override.skip else replace(tool, **changes)
+
+
+def _described(tool: Tool, texts: Mapping[str, str], notes: _Notes) -> dict[str, Any] | None:
+    """The properties of the tool with these descriptions; None if it has none of the arguments."""
+    given = tool.input_schema.get("properties")
+    properties: dict[str, Any] = dict(given) if isinstance(given, Mapping) else {}
+    known = [name for name in texts if properties.get(name) is True or isinstance(properties.get(name), Mapping)]
+    if unknown := [name for name in texts if name not in known]:
+        has = ", ".join(list(properties)[:ARGUMENTS_NAMED]) or "none"
+        notes.problem(tool.id, f"the tool has no argument {', '.join(unknown)}. It has: {has}.")
+    for name in known:
+        spec = properties[name]
+        properties[name] = {**(spec if isinstance(spec, Mapping) else {}), "description": texts[name].strip()}
+    return properties if known else None
+
+
+def _without_flagged_description(agent: Agent, notes: _Notes) -> Agent:
+    flags = flags_of_text(agent.description)
+    if not flags:
+        return agent
+    consequence = "the agent is published without its description"
+    notes.quarantine(agent.catalog, agent.id, flags, consequence, {"description": agent.description})
+    return replace(agent, description="")
+
+
+def _without_flagged(frame: "pl.DataFrame", notes: _Notes) -> "pl.DataFrame":
+    import polars as pl
+
+    out: list[str] = []
+    for row in frame.iter_rows(named=True):
+        tool = tool_of(row)
+        if flags := flags_of(tool):
+            said = {"name": tool.name, "description": tool.description, "input_schema": tool.input_schema}
+            notes.quarantine(tool.catalog, tool.id, flags, "the tool is left out", said)
+            out.append(tool.id)
+    return frame.filter(~pl.col("id").is_in(out))
+
+
+def _note_missing(overrides: Mapping[str, OverrideSettings], ids: set[str], notes: _Notes) -> None:
+    for key in sorted(overrides.keys() - ids):
+        what = "tool" if key.count("/") == 2 else "agent"
+        near = _nearest_ids(key, [one for one in ids if one.count("/") == key.count("/")])
+        hint = f"The nearest: {', '.join(near)}." if near else "Correct the id, or take the override out."
+        notes.problem(key, f"there is no such {what} now. {hint}")
+
+
+def _nearest_ids(key: str, ids: Sequence[str]) -> list[str]:
+    """The up to three ids most like one that is not there, best first."""
+    pairs = _letter_pairs(key)
+    shortlist = heapq.nlargest(
+        SHORTLIST, sorted(ids), key=lambda one: len(pairs & _letter_pairs(one)) / (len(pairs) + len(one))
+    )
+    return difflib.get_close_matches(key, shortlist, n=3)
+
+
+def _letter_pairs(text: str) -> set[str]:
+    return {text[at : at + 2] for at in range(len(text) - 1)}

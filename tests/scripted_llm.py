@@ -1,0 +1,268 @@
+"""An OpenAI-compatible server that does what a script says, for the tests: started as a process of its own, on loopback.
+
+    python tests/scripted_llm.py LOG [--delay S] [--trouble] [--batch-delay S] [--hang S]
+
+It prints its port. LOG gets one line of JSON for each request when it is decided, flushed: product, subject, attempt, outcome. With
+--trouble, requests for a tool meet failures first, chosen by a hash of its name: HTTP errors, hangs, broken bodies, then replies that do
+not validate. `paid` in the log says that a client would have to pay: a whole reply was sent.
+"""
+
+import argparse
+import asyncio
+import json
+import re
+import sys
+import time
+from collections import Counter
+from pathlib import Path
+from typing import Any
+from zlib import crc32
+
+from aiohttp import web
+
+HTTP = ["429", "500", "503", "529", "hang", "cut"]
+CONTENT = ["not-json", "refusal", "wrong-tool", "unfinished"]
+QUESTIONS = [
+    "Could you {what} before the meeting at 9:30?",
+    "I need someone to {what} for the Lisbon office.",
+    "{what} with reference 4471, please.",
+    "what is the quickest way to {what} this week?",
+    "My manager asked me to {what} by Friday. Help!",
+    "How do I {what} when the system is slow?",
+    "Please {what} for customer 20931 and tell me when it is done.",
+    "we have to {what} again, same as last month.",
+    "Is it possible to {what} without the old password?",
+    "For the audit I have to {what} from 3 March to 9 April.",
+]
+
+
+def troubles(subject: str) -> list[str]:
+    """The failures that a subject's requests meet, in their order; a third of the subjects meets none."""
+    dice = crc32(subject.encode())
+    if dice % 3 == 0:
+        return []
+    first = [HTTP[(dice >> 4) % len(HTTP)]] if dice % 3 == 1 else []
+    second = [CONTENT[(dice >> 8) % len(CONTENT)]] if dice % 2 == 0 else []
+    third = [CONTENT[(dice >> 12) % len(CONTENT)]] if second and dice % 7 == 0 else []
+    return first + second + third
+
+
+def good(product: str, subject: str, body: dict[str, Any]) -> Any:
+    """A reply that passes every check."""
+    what = re.sub(r"[_\W]+", " ", subject).lower()
+    what = re.sub(r"\b\d+\b", "", what).strip()
+    mark = crc32(subject.encode()) % 9973
+    if product == "description":
+        return {
+            "does": f"Lets the office {what} in the registry of records, kept under number {mark}.",
+            "use_when": f"Use it when somebody wants to {what} and knows the reference of the record.",
+            "avoid": [],
+        }
+    if product == "arguments":
+        names = re.findall(r'"([A-Za-z_]+)":\s*\{"type"', body["messages"][-1]["content"])
+        return {
+            "arguments": [{"name": name, "note": f"The {name} that the record has."} for name in dict.fromkeys(names)]
+        }
+    if product == "questions":
+        return {"questions": [question.format(what=f"{what} {mark}") for question in QUESTIONS]}
+    if product == "topics":
+        return {
+            "topics": ["Office records", "Audits and references", "Customer requests", "Month end", "Registry upkeep"]
+        }
+    return {
+        "description": "Keeps the records of the office: opens, changes, archives and finds them for every department."
+    }
+
+
+class Script:
+    def __init__(self, options: argparse.Namespace) -> None:
+        self.options = options
+        self.log = Path(options.log).open("a", encoding="utf-8", buffering=1)  # noqa: SIM115  open as long as the process
+        self.attempts: Counter[tuple[str, str]] = Counter()
+        self.files: dict[str, str] = {}
+        self.batches: dict[str, dict[str, Any]] = {}
+        self.running = 0
+        self.most = 0
+
+    def note(self, **what: Any) -> None:
+        self.log.write(json.dumps({"at": round(time.time(), 4), **what}) + "\n")
+
+    def decide(self, body: dict[str, Any]) -> tuple[str, str, str]:
+        product = (body.get("response_format") or {}).get("json_schema", {}).get("name", "text")
+        users = [message["content"] for message in body["messages"] if message["role"] == "user"]
+        named = re.search(r'"name":\s*"([^"]+)"', users[0])
+        subject = named[1] if named else "?"
+        attempt = self.attempts[product, subject]
+        self.attempts[product, subject] += 1
+        plan = troubles(f"{product}:{subject}") if self.options.trouble else []
+        return product, subject, plan[attempt] if attempt < len(plan) else "good"
+
+    def content(self, product: str, subject: str, outcome: str, body: dict[str, Any]) -> str:
+        if outcome == "good":
+            return json.dumps(good(product, subject, body))
+        if outcome == "refusal":
+            return "I'm sorry, but I can't help with that request."
+        if outcome == "wrong-tool":
+            other = "send_harbour_letter" if subject != "send_harbour_letter" else "open_school_order"
+            return (
+                json.dumps(good(product, subject, body)).replace("?", f" with {other}?").replace(".", f" with {other}.")
+            )
+        if outcome == "unfinished":
+            return json.dumps(good(product, subject, body))[:25]
+        return "Sure! Here is what you asked for: it is a fine tool."
+
+    async def chat(self, request: web.Request) -> web.StreamResponse:
+        body = await request.json()
+        product, subject, outcome = self.decide(body)
+        self.running += 1
+        self.most = max(self.most, self.running)
+        try:
+            self.note(event="began", product=product, subject=subject)
+            if outcome in ("429", "500", "503", "529"):
+                self.note(event="ended", product=product, subject=subject, outcome=outcome, paid=False)
+                headers = {"Retry-After": "0.2"} if outcome == "429" else {}
+                return web.json_response(
+                    {"error": {"message": f"scripted {outcome}"}}, status=int(outcome), headers=headers
+                )
+            if outcome == "hang":
+                self.note(event="ended", product=product, subject=subject, outcome=outcome, paid=False)
+                await asyncio.sleep(self.options.hang)
+                return web.json_response({"error": {"message": "too late"}}, status=500)
+            await asyncio.sleep(self.options.delay)
+            text = json.dumps(self.completion(body, self.content(product, subject, outcome, body), outcome))
+            if outcome == "cut":
+                self.note(event="ended", product=product, subject=subject, outcome=outcome, paid=False)
+                return web.Response(text=text[: len(text) // 2], content_type="application/json")
+            response = web.Response(text=text, content_type="application/json")
+            await response.prepare(request)
+            await response.write_eof()
+            self.note(event="ended", product=product, subject=subject, outcome=outcome, paid=True)
+            return response
+        finally:
+            self.running -= 1
+
+    def completion(self, body: dict[str, Any], content: str, outcome: str = "good") -> dict[str, Any]:
+        prompt = sum(len(message["content"]) for message in body["messages"]) // 4
+        usage = {
+            "prompt_tokens": prompt,
+            "completion_tokens": len(content) // 4,
+            "total_tokens": prompt + len(content) // 4,
+        }
+        choice = {
+            "index": 0,
+            "finish_reason": "length" if outcome == "unfinished" else "stop",
+            "message": {"role": "assistant", "content": content},
+        }
+        return {
+            "id": "chat",
+            "object": "chat.completion",
+            "created": 1,
+            "model": body["model"],
+            "choices": [choice],
+            "usage": usage,
+        }
+
+    async def upload(self, request: web.Request) -> web.Response:
+        form = await request.post()
+        file = form["file"]
+        content = file.file.read().decode() if isinstance(file, web.FileField) else str(file)
+        name = f"file-{len(self.files)}"
+        self.files[name] = content
+        return web.json_response(
+            {
+                "id": name,
+                "object": "file",
+                "bytes": len(content),
+                "created_at": 1,
+                "filename": "batch.jsonl",
+                "purpose": "batch",
+                "status": "processed",
+            }
+        )
+
+    async def create(self, request: web.Request) -> web.Response:
+        body = await request.json()
+        name = f"batch-{len(self.batches)}"
+        lines = [json.loads(line) for line in self.files[body["input_file_id"]].splitlines() if line]
+        self.batches[name] = {
+            "meta": body.get("metadata"),
+            "input": body["input_file_id"],
+            "at": time.time(),
+            "lines": lines,
+            "output": None,
+        }
+        self.note(event="batch", batch=name, requests=len(lines))
+        return web.json_response(self.batch(name))
+
+    def batch(self, name: str) -> dict[str, Any]:
+        one = self.batches[name]
+        ended = time.time() - one["at"] >= self.options.batch_delay
+        if ended and one["output"] is None:
+            rows: list[str] = []
+            for line in one["lines"]:
+                product, subject, outcome = self.decide(line["body"])
+                outcome = outcome if outcome in CONTENT else "good"
+                self.note(event="ended", product=product, subject=subject, outcome=outcome, paid=True, batch=name)
+                reply = self.completion(line["body"], self.content(product, subject, outcome, line["body"]), outcome)
+                rows.append(
+                    json.dumps(
+                        {
+                            "id": "r",
+                            "custom_id": line["custom_id"],
+                            "response": {"status_code": 200, "body": reply},
+                            "error": None,
+                        }
+                    )
+                )
+            one["output"] = f"file-{len(self.files)}"
+            self.files[one["output"]] = "\n".join(rows)
+        total = len(one["lines"])
+        return {
+            "id": name, "object": "batch", "endpoint": "/v1/chat/completions", "input_file_id": one["input"],
+            "completion_window": "24h", "status": "completed" if ended else "in_progress", "output_file_id": one["output"],
+            "created_at": 1, "metadata": one["meta"],
+            "request_counts": {"total": total, "completed": total if ended else 0, "failed": 0},
+        }  # fmt: skip
+
+    async def retrieve(self, request: web.Request) -> web.Response:
+        return web.json_response(self.batch(request.match_info["name"]))
+
+    async def listed(self, _: web.Request) -> web.Response:
+        return web.json_response(
+            {"object": "list", "data": [self.batch(name) for name in reversed(self.batches)], "has_more": False}
+        )
+
+    async def download(self, request: web.Request) -> web.Response:
+        return web.Response(text=self.files[request.match_info["name"]], content_type="application/jsonl")
+
+    async def figures(self, _: web.Request) -> web.Response:
+        return web.json_response({"most": self.most})
+
+
+async def main() -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("log")
+    parser.add_argument("--delay", type=float, default=0.0)
+    parser.add_argument("--batch-delay", type=float, default=0.0)
+    parser.add_argument("--hang", type=float, default=10.0)
+    parser.add_argument("--trouble", action="store_true")
+    script = Script(parser.parse_args())
+    app = web.Application(client_max_size=1 << 28)
+    app.router.add_post("/v1/chat/completions", script.chat)
+    app.router.add_post("/v1/files", script.upload)
+    app.router.add_get("/v1/files/{name}/content", script.download)
+    app.router.add_post("/v1/batches", script.create)
+    app.router.add_get("/v1/batches", script.listed)
+    app.router.add_get("/v1/batches/{name}", script.retrieve)
+    app.router.add_get("/figures", script.figures)
+    runner = web.AppRunner(app, access_log=None)
+    await runner.setup()
+    site = web.TCPSite(runner, "127.0.0.1", 0)
+    await site.start()
+    print(site._server.sockets[0].getsockname()[1], flush=True)  # type: ignore[union-attr]
+    await asyncio.to_thread(sys.stdin.read)  # until the test that started it lets go
+    await runner.cleanup()
+
+
+if __name__ == "__main__":
+    asyncio.run(main())

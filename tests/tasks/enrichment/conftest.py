@@ -1,0 +1,67 @@
+"""A scripted LLM as a process of its own, and catalogs for it."""
+
+import json
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+SERVER = Path(__file__).parents[2] / "scripted_llm.py"
+VERBS = ("archive", "open", "close", "approve", "print", "send", "check", "cancel", "copy", "sort")
+THINGS = ("invoice", "contract", "order", "ticket", "report", "permit", "receipt", "letter", "claim", "quote")
+PLACES = ("bakery", "harbour", "museum", "school", "garage", "clinic", "theatre", "library", "brewery", "station")
+
+
+@dataclass(frozen=True, slots=True)
+class ScriptedLlm:
+    """A running server: its address, and the log of what it decided."""
+
+    url: str
+    log: Path
+
+    def events(self) -> list[dict[str, Any]]:
+        """The log; a line that is being written at this moment is left out."""
+        lines = self.log.read_text("utf-8").split("\n")[:-1]
+        return [json.loads(line) for line in lines]
+
+    def paid(self) -> list[tuple[str, str, str]]:
+        """(product, subject, outcome) of every reply that was sent whole."""
+        return [(one["product"], one["subject"], one["outcome"]) for one in self.events() if one.get("paid")]
+
+
+@pytest.fixture
+def scripted_llm(tmp_path: Path) -> Iterator[Callable[..., ScriptedLlm]]:
+    """Start a server with the options of scripted_llm.py; it ends with the test."""
+    with ExitStack() as stack:
+
+        def start(*options: str) -> ScriptedLlm:
+            log = tmp_path / "llm.log"
+            command = [sys.executable, str(SERVER), str(log), *options]
+            process = stack.enter_context(
+                subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+            )
+            stack.callback(process.stdin.close)
+            port = process.stdout.readline().strip()
+            return ScriptedLlm(f"http://127.0.0.1:{port}/v1", log)
+
+        yield start
+
+
+@pytest.fixture
+def thousand_tools() -> list[dict[str, Any]]:
+    """A thousand tools with names that differ in words."""
+    return [
+        {
+            "name": f"{verb}_{place}_{thing}",
+            "description": f"Lets you {verb} a {thing} of the {place}.",
+            "inputSchema": {"type": "object", "properties": {"reference": {"type": "string"}}},
+        }
+        for verb in VERBS
+        for thing in THINGS
+        for place in PLACES
+    ]
