@@ -17,7 +17,9 @@ def main() -> None:
     parameters = CommonParams()
     parameters.model.path = str(model)
     parameters.n_ctx = 8192
-    parameters.n_parallel = 2
+    parameters.cpuparams.n_threads = (
+        1  # two threads wait for each other by spinning: on a busy machine ten times as slow
+    )
     server = Server(parameters)
     print(urlsplit(server.listening_address).port, flush=True)
     sys.stdin.read()

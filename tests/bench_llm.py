@@ -1,0 +1,62 @@
+"""How fast the enrichment asks: a thousand calls with replies after a second, at a concurrency of 128.
+
+    python -m tests.bench_llm [MODEL]      hosted_vllm/NAME (the default) or openai/NAME
+
+Prints calls per second and their share of 128, which is what a client without any cost would reach.
+"""
+
+import json
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+CALLS = 1_000
+CONCURRENCY = 128
+SERVER = Path(__file__).with_name("scripted_llm.py")
+
+
+def main() -> None:
+    import gc
+
+    from tasks.configuration import load_configuration
+    from tasks.enrich import enrich_tools
+    from tasks.snapshot import take_snapshot
+
+    gc.set_threshold(100_000, 50, 50)  # as `pegboard build` does
+    model = sys.argv[1] if len(sys.argv) > 1 else "hosted_vllm/scripted"
+    with tempfile.TemporaryDirectory() as folder:
+        log = Path(folder, "log")
+        server = subprocess.Popen(
+            [sys.executable, str(SERVER), str(log), "--delay", "1"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        assert server.stdout is not None
+        port = server.stdout.readline().strip()
+        tools = [{"name": f"archive_paper_{n:04d}", "description": f"Archives paper {n}."} for n in range(CALLS)]
+        Path(folder, "tools.json").write_text(json.dumps({"office": {"tools": tools}}))
+        Path(folder, "pegboard.toml").write_text(
+            '[board]\nuri = "board"\n[catalogs.kit]\ntype = "mcp-dump"\npath = "tools.json"\n'
+            f'[enrich]\nmodel = "{model}"\napi_base = "http://127.0.0.1:{port}/v1"\n'
+            f'products = ["topics"]\nconcurrency = {CONCURRENCY}\n'
+        )
+        configuration = load_configuration(f"{folder}/pegboard.toml")
+        snapshot = take_snapshot(configuration, "kit")
+        started = time.process_time()
+        enriched = enrich_tools(configuration, {"kit": snapshot.digest})
+        spent = time.process_time() - started
+        began = [json.loads(line)["at"] for line in log.read_text().splitlines() if '"began"' in line]
+        ended = [json.loads(line)["at"] for line in log.read_text().splitlines() if '"ended"' in line]
+        server.communicate("")
+    seconds = max(ended) - min(began)
+    print(
+        f"{model}: {enriched.actual['replies']} replies in {seconds:.1f} s, {CALLS / seconds:.0f} calls/s, "
+        f"{CALLS / seconds / CONCURRENCY:.0%} of {CONCURRENCY}; {1000 * spent / CALLS:.1f} ms of CPU per call, all told"
+    )
+
+
+if __name__ == "__main__":
+    main()
