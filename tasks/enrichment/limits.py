@@ -5,6 +5,7 @@ All of it runs in one event loop; nothing here is shared between threads.
 
 import asyncio
 import time
+from collections import deque
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager
 
@@ -62,11 +63,11 @@ class TokenBucket:
 
 
 class AdaptiveWidth:
-    """How many calls run at once: half of `maximum` at first, twice as many after every good window until one is bad.
+    """How many calls run at once: `maximum` at first, and as many as the provider bears from then on.
 
     Calls are judged window by window. A window with too many refusals halves the width; if that only halves the answers too, it
-    is undone, and refusals are tolerated up to that share. A width that was halved grows by one per good window, as TCP does
-    (RFC 5681). While a provider asks to wait, no call starts.
+    is undone, and refusals are tolerated up to that share. A good window widens it by one, as TCP does (RFC 5681). While a
+    provider asks to wait, no call starts.
     """
 
     def __init__(
@@ -77,24 +78,26 @@ class AdaptiveWidth:
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
         self.maximum = maximum
-        self.width = float(max(1, maximum // 2))
+        self.width = float(maximum)
         self.narrowest = self.width
         self.running = 0
         self._clock, self._sleep = clock, sleep
-        self._crowded = False
         self._tolerated = CROWDED_SHARE
         self._before: tuple[float, float] | None = None  # the width before it was halved, and the answers at once
         self._answered = self._refused = 0
         self._old_calls = 0  # under way since before the width was last changed: they say nothing of the new one
         self._resume_at = clock()
         self._start_at = clock()
-        self._freed = asyncio.Condition()
+        self._waiting: deque[asyncio.Future[None]] = deque()
 
     @asynccontextmanager
     async def slot(self) -> AsyncGenerator[None]:
         """Wait for a place, and hold it."""
-        async with self._freed:
-            await self._freed.wait_for(lambda: self.running < int(self.width))
+        if self._waiting or self.running >= int(self.width):
+            place = asyncio.get_running_loop().create_future()
+            self._waiting.append(place)
+            await place  # whoever frees a place counts it as taken before this wakes
+        else:
             self.running += 1
         try:
             now = self._clock()
@@ -104,12 +107,19 @@ class AdaptiveWidth:
                 await self._sleep(start - now)
             yield
         finally:
-            async with self._freed:
-                self.running -= 1
-                self._freed.notify_all()
+            self.running -= 1
+            self._hand_on()
+
+    def _hand_on(self) -> None:
+        """Give free places to those who have waited longest."""
+        while self._waiting and self.running < int(self.width):
+            place = self._waiting.popleft()
+            if not place.done():  # a cancelled one is
+                self.running += 1
+                place.set_result(None)
 
     def succeeded(self) -> None:
-        """A call came through: there may be room for more."""
+        """A call came through."""
         self._count(answered=1)
 
     def refused(self, retry_after: float | None = None) -> None:
@@ -135,7 +145,7 @@ class AdaptiveWidth:
         if share <= self._tolerated:
             self._before = None
             self._tolerated = max(CROWDED_SHARE, self._tolerated * 0.9)
-            self.width = min(float(self.maximum), self.width + 1 if self._crowded else self.width * 2)
+            self.width = min(float(self.maximum), self.width + 1)
         elif at_once == 0:
             return  # nothing comes through, which says nothing of the width
         elif self._before is not None and at_once < WORTHWHILE * self._before[1]:
@@ -143,7 +153,6 @@ class AdaptiveWidth:
             self._before = None
             self._tolerated = min(1.0, share * 1.5)
         else:
-            self._crowded = True
             self._before = (self.width, at_once)
             self._change(max(1.0, self.width / 2))
             self.narrowest = min(self.narrowest, self.width)

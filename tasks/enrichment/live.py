@@ -28,12 +28,12 @@ class LivePurchase:
         self._locks = {key: asyncio.Lock() for key in book.shared}
 
     async def run(self) -> None:
-        """Buy what the ledger lacks, for `width` tools at once."""
+        """Buy what the ledger lacks. More tools are at work than calls may run: some judge a reply or wait for the disk."""
         wanting = [chain for chain in self._book.chains if any(order.answer(self._ledger) is None for order in chain)]
         chains = iter(wanting)
         try:
             async with asyncio.TaskGroup() as group:
-                for _ in range(min(self._width, len(wanting))):
+                for _ in range(min(2 * self._width, len(wanting))):
                     group.create_task(self._work(chains))
         except* PegboardError as errors:
             self.stopped = _first(errors)

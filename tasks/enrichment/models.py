@@ -1,13 +1,19 @@
 """The models that a configuration names: how they are asked, and what they cost. LiteLLM is loaded when they are made, not before."""
 
+import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from math import ceil
 
 from pegboard.errors import ConfigurationError
 from pegboard.llm import Completer
 from pegboard.llm.hosted import HostedCompleter
+from pegboard.llm.workers import WorkersCompleter
 from tasks.configuration import Configuration
 from tasks.enrichment.calls import Price
+
+CALLS_PER_PROCESS = 64
+"""More at once than this in one process wait for the processor, not for the model: see tests/bench_llm.py."""
 
 __all__ = ["NO_MODELS", "Models", "hosted_models"]
 
@@ -26,7 +32,7 @@ class Models:
     async def aclose(self) -> None:
         """Close the connections of the running event loop."""
         for completer in self.completers:
-            if isinstance(completer, HostedCompleter):
+            if isinstance(completer, (HostedCompleter, WorkersCompleter)):
                 await completer.aclose()
 
 
@@ -49,10 +55,20 @@ def hosted_models(configuration: Configuration) -> Models:
     completers = [first, *(HostedCompleter(name, timeout=settings.timeout) for name in settings.fallbacks)]
     batch = settings.mode == "batch"
     prices = [one.batch_price_per_token() if batch else one.price_per_token() for one in completers]
-    unknown = [one.name for one, price in zip(completers, prices, strict=True) if price is None]
+    unknown = [one.name for one, known in zip(completers, prices, strict=True) if known is None]
     if settings.budget_usd is not None and unknown:
         raise ConfigurationError(
             f"{configuration.file}: enrich.budget_usd is set, but nobody knows the price of {' and '.join(unknown)}. Give it "
             "as [enrich.price] with input and output in USD for a million tokens, or use max_tokens as the limit."
         )
-    return Models(completers, prices, first.count_tokens)
+    processes = min(ceil(settings.concurrency / CALLS_PER_PROCESS), os.cpu_count() or 1)
+    if batch or processes == 1:
+        return Models(completers, prices, first.count_tokens)
+    options = {
+        "api_base": settings.api_base,
+        "api_key_env": settings.api_key_env,
+        "timeout": settings.timeout,
+        "price": price,
+    }
+    workers = WorkersCompleter(settings.model, processes=processes, **options)
+    return Models([workers, *completers[1:]], prices, first.count_tokens)

@@ -32,9 +32,9 @@ def test_a_minimal_file_has_one_index_with_the_embedded_encoder(load, tmp_path):
     (index,) = configuration.indexes
 
     assert (index.name, index.encoder, index.shape, index.questions, index.options, index.table) == (
-        "full", "local/all-MiniLM-L6-v2", "single", 10, {}, "emb_full",
+        "full", "local/all-MiniLM-L6-v2", "centroid", 10, {}, "emb_full",
     )  # fmt: skip
-    assert index.parts == ("name", "description", "arguments", "questions")
+    assert index.parts == ("name", "description", "arguments", "questions", "topics")
     assert (configuration.default, configuration.board.channel, list(configuration.catalogs)) == (
         "full", "live", ["tools"],
     )  # fmt: skip
@@ -115,7 +115,7 @@ def test_all_problems_are_in_one_message_each_with_its_place(load):
         "board.uri: it is missing",
         "board.chanel: there is no such setting",
         "indexes.0.parts.0: Input should be 'name'",
-        "indexes.0.shape: Input should be 'single' or 'multi' (got 'double')",
+        "indexes.0.shape: Input should be 'centroid', 'single' or 'multi' (got 'double')",
         "indexes.0.questions: Input should be greater than or equal to 0 (got -1)",
         "colour: there is no such setting",
     ):
