@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
+from typing import Any
 from uuid import UUID
 
 from prefect.artifacts import (
@@ -51,6 +52,8 @@ def release_artifact(summary: RunSummary, release: Release) -> None:
         "|---|---|",
         *(f"| {name} | {seconds:.1f} |" for name, seconds in summary.seconds.items()),
     ]
+    if summary.enriched is not None:
+        lines += _written(summary.enriched.estimate, summary.enriched.actual)
     problems = [f"- {problem}" for one in summary.snapshots for problem in one.problems]
     rejected = [f"- `{row.where}`: {row.why}" for one in summary.snapshots for row in one.rejected]
     if problems:
@@ -58,6 +61,27 @@ def release_artifact(summary: RunSummary, release: Release) -> None:
     if rejected:
         lines += ["", f"## {len(rejected)} rejected records", "", *rejected[:EXAMPLES]]
     create_markdown_artifact("\n".join(lines), key="release", description=f"Release {release.id}")
+
+
+def _written(expected: dict[str, Any], actual: dict[str, Any]) -> list[str]:
+    """What the LLM was asked for, and the actual figures beside the estimate."""
+    rows = [
+        f"| {product} | {part['orders']} | {actual['bought'].get(product, 0)} | {actual['accepted'].get(product, 0)} |"
+        for product, part in expected["products"].items()
+    ]
+    return [
+        "",
+        f"## Written by {expected['model']}",
+        "",
+        "| product | pieces | bought now | accepted in all |",
+        "|---|---|---|---|",
+        *rows,
+        "",
+        "| | calls | tokens | USD |",
+        "|---|---|---|---|",
+        f"| estimated | {expected['calls']} | {expected['prompt_tokens'] + expected['completion_tokens']} | {expected['cost_usd']} |",
+        f"| used | {actual['replies']} | {actual['prompt_tokens'] + actual['completion_tokens']} | {actual['cost_usd']} |",
+    ]
 
 
 @contextmanager

@@ -8,10 +8,14 @@ import urllib.request
 from collections.abc import Iterable
 from importlib.metadata import version
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from pegboard.cli_doctor import Check
 from pegboard.errors import PegboardError
 from pegboard.store import public_uri
+
+if TYPE_CHECKING:
+    from tasks.configuration import Configuration
 
 __all__ = ["checks"]
 
@@ -56,8 +60,36 @@ def _configuration(file: str) -> Iterable[Check]:
             yield Check(f"encoder of {index.name}", "good", encoder_for(index).fingerprint)
         except PegboardError as error:
             yield Check(f"encoder of {index.name}", "wrong", str(error))
+    if configuration.enrich is not None:
+        yield from _llm(configuration)
     if "://" not in configuration.uri:
         yield _writable(Path(configuration.uri))
+
+
+def _llm(configuration: "Configuration") -> Iterable[Check]:
+    """The models of `[enrich]` and the prompts, without asking any model anything."""
+    from tasks.enrichment.models import hosted_completers, hosted_models
+    from tasks.enrichment.prompts import load_prompts
+    from tasks.enrichment.settings import PRODUCTS
+
+    try:
+        hosted_models(configuration)
+        load_prompts(configuration.base / "prompts", PRODUCTS)
+        completers = hosted_completers(configuration)
+    except PegboardError as error:
+        yield Check("LLM", "wrong", str(error))
+        return
+    for completer in completers:
+        if missing := completer.missing_key():
+            yield Check("LLM", "wrong", f"{completer.name}: set the environment variable {missing} to its key.")
+            continue
+        price = completer.price_per_token()
+        cost = (
+            f"{price[0] * 1e6:g} and {price[1] * 1e6:g} USD for a million tokens in and out"
+            if price
+            else "its price is unknown"
+        )
+        yield Check("LLM", "good", f"{completer.name}; {cost}")
 
 
 def _writable(board: Path) -> Check:

@@ -11,11 +11,12 @@ from pegboard.llm.hosted import HostedCompleter
 from pegboard.llm.workers import WorkersCompleter
 from tasks.configuration import Configuration
 from tasks.enrichment.calls import Price
+from tasks.enrichment.settings import EnrichSettings
 
 CALLS_PER_PROCESS = 64
 """More at once than this in one process wait for the processor, not for the model: see tests/bench_llm.py."""
 
-__all__ = ["NO_MODELS", "Models", "hosted_models"]
+__all__ = ["NO_MODELS", "Models", "hosted_completers", "hosted_models"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,19 +41,24 @@ NO_MODELS = Models((), (), len)
 """For a run in which there is nothing to buy: loading LiteLLM would take longer than all of the rest."""
 
 
-def hosted_models(configuration: Configuration) -> Models:
-    """The models of `[enrich]`. Raises ConfigurationError if a budget in USD is set and nobody knows a price."""
+def hosted_completers(configuration: Configuration) -> list[HostedCompleter]:
+    """The model of `[enrich]` and its fallbacks, each asked from this process."""
     settings = configuration.enrich
     assert settings is not None
-    price = (settings.price.input, settings.price.output) if settings.price else None
     first = HostedCompleter(
         settings.model,
         api_base=settings.api_base,
         api_key_env=settings.api_key_env,
         timeout=settings.timeout,
-        price=price,
+        price=_price(settings),
     )
-    completers = [first, *(HostedCompleter(name, timeout=settings.timeout) for name in settings.fallbacks)]
+    return [first, *(HostedCompleter(name, timeout=settings.timeout) for name in settings.fallbacks)]
+
+
+def hosted_models(configuration: Configuration) -> Models:
+    """The models of `[enrich]`. Raises ConfigurationError if a budget in USD is set and nobody knows a price."""
+    settings, completers = configuration.enrich, hosted_completers(configuration)
+    assert settings is not None
     batch = settings.mode == "batch"
     prices = [one.batch_price_per_token() if batch else one.price_per_token() for one in completers]
     unknown = [one.name for one, known in zip(completers, prices, strict=True) if known is None]
@@ -63,12 +69,16 @@ def hosted_models(configuration: Configuration) -> Models:
         )
     processes = min(ceil(settings.concurrency / CALLS_PER_PROCESS), os.cpu_count() or 1)
     if batch or processes == 1:
-        return Models(completers, prices, first.count_tokens)
+        return Models(completers, prices, completers[0].count_tokens)
     options = {
         "api_base": settings.api_base,
         "api_key_env": settings.api_key_env,
         "timeout": settings.timeout,
-        "price": price,
+        "price": _price(settings),
     }
     workers = WorkersCompleter(settings.model, processes=processes, **options)
-    return Models([workers, *completers[1:]], prices, first.count_tokens)
+    return Models([workers, *completers[1:]], prices, completers[0].count_tokens)
+
+
+def _price(settings: EnrichSettings) -> Price | None:
+    return (settings.price.input, settings.price.output) if settings.price else None

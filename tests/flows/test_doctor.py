@@ -57,3 +57,29 @@ def test_an_encoder_that_cannot_load_is_said_with_the_way_out(tmp_path, capsys):
     assert code == 1
     assert checks["encoder of other"][0] == "wrong"
     assert "all-MiniLM-L6-v2" in checks["encoder of other"][1]
+
+
+@pytest.mark.filterwarnings("ignore:Item .* on TypedDict class .* is using the `ReadOnly` qualifier:UserWarning")
+def test_the_models_that_are_to_write_are_named_with_their_price_or_the_key_they_lack(tmp_path, capsys, monkeypatch):
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    config = tmp_path / "pegboard.toml"
+    config.write_text(GOOD + '[enrich]\nmodel = "openai/gpt-4o-mini"\n')
+    code, checks = doctor(capsys, config)
+    assert code == 1
+    assert checks["LLM"] == ("wrong", "openai/gpt-4o-mini: set the environment variable OPENAI_API_KEY to its key.")
+
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-not-a-real-one-1234")
+    code, checks = doctor(capsys, config)
+    assert code == 0
+    assert checks["LLM"] == ("good", "openai/gpt-4o-mini; 0.15 and 0.6 USD for a million tokens in and out")
+
+
+@pytest.mark.filterwarnings("ignore:Item .* on TypedDict class .* is using the `ReadOnly` qualifier:UserWarning")
+def test_a_broken_prompt_is_said_before_anything_is_bought(tmp_path, capsys):
+    config = tmp_path / "pegboard.toml"
+    config.write_text(GOOD + '[enrich]\nmodel = "openai/m"\napi_base = "http://127.0.0.1:9/v1"\n')
+    (tmp_path / "prompts").mkdir()
+    (tmp_path / "prompts/questions.md").write_text('+++\nversion = "2"\n+++\n# system\nWrite.\n# user\n{{ tol }}\n')
+    code, checks = doctor(capsys, config)
+    assert code == 1
+    assert "questions.md:7: there is no value `tol`" in checks["LLM"][1]

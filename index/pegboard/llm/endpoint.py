@@ -88,6 +88,15 @@ class Endpoint:
             return key
         raise self.error("was not asked: no key", "key")
 
+    def missing_key(self) -> str | None:
+        """The environment variable that a call would need and that is not set, as far as that can be told without one."""
+        if self._api_key_env is not None:
+            return None if os.environ.get(self._api_key_env) else self._api_key_env
+        if self.api_base is not None:
+            return None
+        missing: list[str] = self.litellm.validate_environment(self.name).get("missing_keys", [])
+        return " and ".join(missing) or None
+
     def failure(self, error: Exception) -> CompletionError:
         """The error that stands for a vendor's."""
         kind = failure_kind(error)

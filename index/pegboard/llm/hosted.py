@@ -66,6 +66,10 @@ class HostedCompleter:
         """How many tokens a text has, by OpenAI's cl100k: an estimate for other models, made here."""
         return self._endpoint.count_tokens(text)
 
+    def missing_key(self) -> str | None:
+        """The environment variable that a call would need and that is not set; None if nothing is known to be missing."""
+        return self._endpoint.missing_key()
+
     async def aclose(self) -> None:
         """Close the connections of the running event loop; whoever runs the loop calls it, when the last call is done."""
         await self._endpoint.close()
