@@ -1,33 +1,24 @@
 """Step 4: the vectors of texts that no run has encoded yet, shard by shard, each durable in the lake when it is done."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from prefect import task
 from prefect.cache_policies import NO_CACHE
 
-from pegboard.canonical import digest
-from pegboard.encoders import Encoder
-from tasks import progress
 from tasks.compose import Documents
 from tasks.configuration import IndexSettings, load_configuration
 from tasks.encoders import encoder_for
+from tasks.enrichment.vectors import SHARD_TEXTS, encode_texts, store_vectors
 from tasks.lake import Lake
 
 if TYPE_CHECKING:
-    import numpy as np
     import polars as pl
-    from numpy.typing import NDArray
 
 __all__ = ["SHARD_TEXTS", "Encoded", "Shard", "embed", "embed_shard", "shards_of"]
 
-SHARD_TEXTS = 1_000
-"""Texts in a shard: about two seconds of the embedded encoder, which is what a kill can cost."""
 MOST_SHARDS = 200
 """Each shard looks through all that the lake has. Many texts make larger shards; then a kill costs this part of the work."""
-BATCH_TEXTS = 64
-"""Texts between two advances of the progress display."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,26 +75,9 @@ def embed_shard(uri: str, shard: Shard, settings: IndexSettings) -> Encoded:
         return Encoded()
     digests: list[str] = missing.get_column("text_digest").to_list()
     before: int = getattr(encoder, "truncated", 0)
-    vectors = _encode(encoder, missing.get_column("text").to_list())
-    frame = pl.DataFrame(
-        {"text_digest": digests, "vector": vectors},
-        schema={"text_digest": pl.String, "vector": pl.Array(pl.Float32, encoder.dimensions)},
-    )
-    lake.write(f"{lake.vector_folder(encoder.fingerprint)}/{digest(encoder.fingerprint, digests)}.parquet", frame)
+    vectors = encode_texts(encoder, missing.get_column("text").to_list(), "embed")
+    store_vectors(lake, encoder, digests, vectors)
     return Encoded(len(digests), getattr(encoder, "truncated", 0) - before)
-
-
-def _encode(encoder: Encoder, texts: Sequence[str]) -> "NDArray[np.float32]":
-    """The vectors of the texts in their order. Texts of like length go together: a batch costs what its longest does."""
-    import numpy as np
-
-    vectors = np.empty((len(texts), encoder.dimensions), np.float32)
-    by_length = sorted(range(len(texts)), key=lambda place: len(texts[place]))
-    for start in range(0, len(texts), BATCH_TEXTS):
-        places = by_length[start : start + BATCH_TEXTS]
-        vectors[places] = encoder.encode([texts[place] for place in places])
-        progress.advance("embed", len(places))
-    return vectors
 
 
 def _texts(lake: Lake, path: str) -> "pl.DataFrame":

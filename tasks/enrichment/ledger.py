@@ -15,6 +15,7 @@ from dataclasses import asdict, dataclass, fields
 from typing import TYPE_CHECKING, Any, Literal
 
 from pegboard.canonical import digest
+from pegboard.errors import StoreError
 from tasks.lake import Lake
 
 if TYPE_CHECKING:
@@ -76,12 +77,11 @@ class Ledger:
 
     def load(self) -> "Ledger":
         """Read everything that was bought, by this run or any before."""
-        for path in self._lake.files("ledger"):
-            self._remember(_entries(self._lake.read(path)))
-        for path in self._lake.files("ledger/open", "jsonl"):
-            self._remember(_lines(self._lake.read_text(path)))
-        for entries in self._entries.values():
-            entries.sort(key=lambda entry: entry.at)
+        # Journals first: one that another run closes meanwhile is found again among the files, which are looked for afterwards.
+        found = [entry for path in self._lake.files("ledger/open", "jsonl") for entry in self._journal(path)]
+        found += [entry for path in self._lake.files("ledger") for entry in _entries(self._lake.read(path))]
+        once = {(entry.key, entry.step, entry.run, entry.at): entry for entry in found}
+        self._remember(sorted(once.values(), key=lambda entry: entry.at))
         return self
 
     def entries(self, key: str) -> list[Entry]:
@@ -116,13 +116,22 @@ class Ledger:
         """Turn this run's journal, and those that were abandoned, into one file of the ledger."""
         abandoned = [path for path, age in self._lake.ages("ledger/open", "jsonl").items() if age > ABANDONED_SECONDS]
         journals = [*self._own, *(path for path in abandoned if path not in self._own)]
-        entries = [entry for path in journals for entry in _lines(self._lake.read_text(path))]
+        entries = [entry for path in journals for entry in self._journal(path)]
         if entries:
             rows = [asdict(entry) for entry in entries]
             self._lake.write(f"ledger/{digest(rows)}.parquet", _frame(rows))
         for path in journals:
             self._lake.delete(path)
         self._own = []
+
+    def _journal(self, path: str) -> list[Entry]:
+        """The replies in a journal; none if another run has closed it since it was listed."""
+        try:
+            return _lines(self._lake.read_text(path))
+        except StoreError as error:
+            if isinstance(error.__cause__, FileNotFoundError):
+                return []
+            raise
 
     async def _write_pending(self) -> None:
         while self._pending:

@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import shutil
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -102,3 +103,27 @@ def test_a_disk_that_refuses_is_an_error_and_not_a_reply(tmp_path: Path) -> None
     (tmp_path / "lake/ledger").write_text("in the way")
     with pytest.raises(Exception, match="cannot be written"):
         add(Ledger(Lake(str(tmp_path))), ENTRY)
+
+
+def test_a_journal_that_another_run_closes_while_the_ledger_is_read_is_neither_lost_nor_counted_twice(
+    tmp_path: Path,
+) -> None:
+    class Closing(Lake):
+        """Closes the other run's journal once the journals were listed."""
+
+        def files(self, folder: str, kind: str = "parquet") -> list[str]:
+            found = super().files(folder, kind)
+            if kind == "jsonl":
+                other.close()
+            return found
+
+    other = Ledger(Lake(str(tmp_path)), run="other")
+    add(other, replace(ENTRY, final=False))
+    assert Ledger(Closing(str(tmp_path))).load().entries("k1") == [replace(ENTRY, final=False)]
+
+    again = Ledger(Lake(str(tmp_path)), run="again")
+    add(again, replace(ENTRY, final=False, run="again", at="2027"))
+    shutil.copytree(tmp_path / "lake/ledger/open", tmp_path / "kept")
+    again.close()
+    shutil.copytree(tmp_path / "kept", tmp_path / "lake/ledger/open", dirs_exist_ok=True)
+    assert len(Ledger(Lake(str(tmp_path))).load().entries("k1")) == 2
