@@ -45,6 +45,7 @@ format: setup
 
 bench: setup
 	$(BIN)/python -m tests.bench
+	$(BIN)/python -m tests.bench_llm
 
 pins: setup
 	$(BIN)/uv pip compile pyproject.toml index/pyproject.toml --all-extras --group dev --python-version 3.11 --upgrade \
