@@ -1,7 +1,7 @@
 """Every order of a run: the products of each tool, in the order in which they are made, and the agents' descriptions."""
 
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -120,13 +120,16 @@ class _Writer:
         decided = self.overrides.get(agent.id)
         if "agents" not in self.settings.products or (decided is not None and decided.description is not None):
             return ()
-        shown = [{"name": tool.name, "description": tool_data(tool)["description"][:300]} for tool in tools]
         # The tools' names, not their descriptions: a better wording of one tool is no reason to describe its agent anew.
         content = digest(agent.name, agent.description, sorted(tool.name for tool in tools))
-        values = {
-            "agent": fenced("agent", {"name": agent.name, "description": agent.description[:4_000]}),
-            "tools": fenced("tools", shown[:AGENT_TOOLS]),
-        }
+
+        def values(_: Made) -> dict[str, Any]:
+            shown = [
+                {"name": one.name, "description": tool_data(one)["description"][:300]} for one in tools[:AGENT_TOOLS]
+            ]
+            described = {"name": agent.name, "description": agent.description[:4_000]}
+            return {"agent": fenced("agent", described), "tools": fenced("tools", shown)}
+
         about = self._subject("agents", agent.name, agent.description, (), (), ())
         return (self._order("agents", agent.id, content, values, about),)
 
@@ -135,13 +138,13 @@ class _Writer:
         about = self._subject(
             product, tool.name, tool.description, tool.examples, _arguments(tool), [one.name for one in near]
         )
-        values: dict[str, Any] = {
-            "tool": fenced("tool", tool_data(tool)),
-            "neighbours": fenced("neighbours", [_neighbour(one) for one in near]) if near else "",
-            "count": {"questions": self.settings.questions, "topics": self.settings.topics}.get(product, 0),
-        }
+
+        def values(made: Made) -> dict[str, Any]:
+            siblings = fenced("neighbours", [_neighbour(one) for one in near]) if near else ""
+            return {"neighbours": siblings, **_tool_values(tool, product, made)}
+
         if product != "description":
-            return self._order(product, tool.id, content, values, about, _made_values(tool, product))
+            return self._order(product, tool.id, content, values, about)
         closest = [one for one in self._near(tool) if self.refresh or one.cosine >= self.settings.collision]
         return self._order(
             product,
@@ -158,9 +161,8 @@ class _Writer:
         product: Product,
         subject: str,
         content: str,
-        values: Mapping[str, Any],
+        values: Callable[[Made], Mapping[str, Any]],
         about: Subject,
-        made_values: Any = None,
         shown: tuple[str, ...] = (),
         required: frozenset[str] = frozenset(),
     ) -> Order:
@@ -174,12 +176,11 @@ class _Writer:
             subject=subject,
             key=digest(product, content, settings.model, wording, parameters),
             stationery=stationery,
-            values={"tool": "", "agent": "", "tools": "", "neighbours": "", "count": 0, **self.common, **values},
+            values=lambda made: {"count": count, **self.common, **values(made)},
             about=about,
             shown=shown,
             required=required,
             fresh=self.fresh,
-            made_values=made_values,
         )
 
     def _subject(
@@ -208,16 +209,14 @@ class _Writer:
         return self.neighbours.get(tool.id, ())[: self.settings.neighbours]
 
 
-def _made_values(tool: Tool, product: Product) -> Any:
-    """What the prompt of a later product takes from the earlier ones: the new description, and the questions."""
-
-    def values(made: Made) -> dict[str, Any]:
-        description = made.get("description")
-        shown = tool_data(tool, description=description["description"] if description else None)
-        questions = made.get("questions") or list(tool.examples)
-        return {"tool": fenced("tool", shown), "questions": fenced("questions", questions)}
-
-    return values if product in ("questions", "topics") else None
+def _tool_values(tool: Tool, product: Product, made: Made) -> dict[str, Any]:
+    """What a prompt shows of the tool; a later product takes from the earlier ones the new description, and the questions."""
+    if product not in ("questions", "topics"):
+        return {"tool": fenced("tool", tool_data(tool))}
+    description = made.get("description")
+    shown = tool_data(tool, description=description["description"] if description else None)
+    questions = made.get("questions") or list(tool.examples)
+    return {"tool": fenced("tool", shown), "questions": fenced("questions", questions)}
 
 
 def _arguments(tool: Tool) -> list[str]:

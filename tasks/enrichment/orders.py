@@ -5,8 +5,8 @@ the ledger; so a run that was killed goes on at the very reply where it stopped,
 """
 
 import json
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -52,7 +52,8 @@ class Order:
     Attributes:
         subject: the id of the tool or agent.
         key: what the ledger knows it by.
-        values: what the prompt's placeholders stand for, but for what is made on the way.
+        values: what the prompt's placeholders stand for, given what was made for the tool so far. Asked for when something is
+            to be bought, which for most orders of most runs is never.
         about: what a reply is judged by.
         shown: the neighbours in the prompt, as `id@digest`.
         required: those of them that a reply must have been shown; if one is a newcomer, the reply is bought anew.
@@ -63,12 +64,11 @@ class Order:
     subject: str
     key: str
     stationery: Stationery
-    values: Mapping[str, Any]
+    values: Callable[[Made], Mapping[str, Any]]
     about: Subject
     shown: tuple[str, ...] = ()
     required: frozenset[str] = frozenset()
     fresh: bool = False
-    made_values: Any = field(default=None)
 
     @property
     def wording(self) -> str:
@@ -86,7 +86,7 @@ class Order:
         """What to ask now, after the replies that are there already."""
         steps = {entry.step: entry for entry in self._under_way(ledger)}
         schema = self._schema_text() if self.stationery.settings.structured == "text" else ""
-        messages = self.stationery.prompt.messages(**{**self.values, **self._from(made), "schema": schema})
+        messages = self.stationery.prompt.messages(**self.values(made), schema=schema)
         if self.stationery.settings.think:
             first, second = self._thinking(messages)
             if "think" not in steps:
@@ -136,9 +136,6 @@ class Order:
         for entry in ledger.entries(self.key):
             begun = [] if entry.final else [*begun, entry]
         return [entry for entry in begun if entry.shown == self.shown]
-
-    def _from(self, made: Made) -> dict[str, Any]:
-        return self.made_values(made) if self.made_values else {}
 
     def _thinking(self, messages: Sequence[Message]) -> tuple[tuple[Message, ...], Message]:
         """The messages of the first step, and the one that asks for the structure in the second."""
