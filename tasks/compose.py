@@ -14,7 +14,7 @@ from prefect import task
 from prefect.cache_policies import NO_CACHE
 
 from pegboard.canonical import digest
-from pegboard.contract import CURRENT, row_key
+from pegboard.contract import CHECKSUM, CURRENT, row_key
 from pegboard.records import Agent, Enrichment, Tool
 from pegboard.text import identifier_words, tokenize
 from tasks.configuration import IndexSettings, load_configuration
@@ -69,7 +69,7 @@ def compose_index(
         agents = {agent.id: agent for agent in listing.agents}
         for tool in listing.tools:
             rows += _rows(tool, agents[tool.agent], settings, written.get(tool.id, NOTHING))
-    columns = [name for name in CURRENT.embeddings(1).names if name != "vector"]
+    columns = [name for name in CURRENT.embeddings(1).names if name not in ("vector", CHECKSUM)]
     schema: dict[str, Any] = dict.fromkeys((*columns, "texts", "text_digests"), pl.String)
     schema |= dict.fromkeys(("tags", "texts", "text_digests"), pl.List(pl.String))
     lake.write(path, pl.DataFrame(rows, schema=schema))

@@ -73,12 +73,14 @@ def _tool_rows(lake: Lake, snapshots: Mapping[str, str], written: Mapping[str, E
     )
     rows = _said(lake, snapshots, "tools").rename({"digest": "tool_digest"}).join(flags, on="id", how="left")
     rows = rows.join(_enrichments(written), on="id", how="left")
-    return _with_digests(rows, ["tool_digest", "flags", "enrichment"]).select(CURRENT.tools().names)
+    return _with_digests(rows, ["tool_digest", "flags", "enrichment"]).select(
+        column.name for column in CURRENT.tool_columns
+    )
 
 
 def _agent_rows(lake: Lake, snapshots: Mapping[str, str], written: Mapping[str, Enrichment]) -> "pl.DataFrame":
     rows = _said(lake, snapshots, "agents").join(_enrichments(written), on="id", how="left")
-    return _with_digests(rows, ["digest", "enrichment"]).select(CURRENT.agents().names)
+    return _with_digests(rows, ["digest", "enrichment"]).select(column.name for column in CURRENT.agent_columns)
 
 
 def _said(lake: Lake, snapshots: Mapping[str, str], kind: str) -> "pl.DataFrame":

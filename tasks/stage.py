@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING
 from prefect import task
 from prefect.cache_policies import NO_CACHE
 
-from pegboard.contract import CURRENT
+from pegboard.checksums import row_checksums, table_checksum
+from pegboard.contract import CHECKSUM, CURRENT
 from pegboard.errors import PublishError
 from pegboard.releases import Pin, ReleaseStore
 from pegboard.store import open_table, public_uri, sql_literals, store_errors, table_names
@@ -77,31 +78,31 @@ def _stage_calmly(uri: str, database: "DBConnection", wanted: WantedTable, attem
 
 
 def _stage(uri: str, database: "DBConnection", wanted: WantedTable) -> Pin:
-    import polars as pl
-
     schema = _schema(wanted)
     with store_errors(uri):
         table = _open_or_create(uri, database, wanted, schema)
-        rows = wanted_rows(uri, wanted, ["text_digests" if name == "vector" else name for name in schema.names])
+        rows = wanted_rows(uri, wanted, [wanted.key, "digest"])
         there = _digests(table, wanted.key)
-        same = rows.join(there, on=[wanted.key, "digest"], how="semi").get_column(wanted.key)
-        upserts = rows.filter(~pl.col(wanted.key).is_in(same.implode()))
+        differing = rows.join(there, on=[wanted.key, "digest"], how="anti").get_column(wanted.key)
         gone = there.join(rows, on=wanted.key, how="anti").get_column(wanted.key).to_list()
-        if upserts.height:
+        if len(differing):
+            columns = ["text_digests" if name == "vector" else name for name in schema.names if name != CHECKSUM]
+            upserts = wanted_rows(uri, wanted, columns, keys=differing)
             merge = table.merge_insert(wanted.key).when_matched_update_all().when_not_matched_insert_all()
             merge.execute(_arrow(uri, schema, upserts, wanted))
         for start in range(0, len(gone), DELETE_CHUNK):
             table.delete(f"{wanted.key} IN ({sql_literals(gone[start : start + DELETE_CHUNK])})")
         if wanted.fingerprint is not None:
-            fit_indices(table, rows.height, changed=bool(upserts.height or gone))
+            fit_indices(table, rows.height, changed=bool(len(differing) or gone))
         version = table.version
         staged = _digests(open_table(database, table.name, uri, version), wanted.key)
-    if table_digest(staged) != wanted.digest:
+    if table_digest(staged.select(wanted.key, "digest")) != wanted.digest:
         raise _DisturbedError(
             f"Table '{table.name}' of the board at {public_uri(uri)} changed while this run wrote to it: another run "
             "publishes to the same board. Nothing was published. Wait for the other run to end, and run again."
         )
-    return Pin(table.name, version, rows.height, wanted.digest)
+    checksum = table_checksum(staged.select(wanted.key, CHECKSUM).iter_rows())
+    return Pin(table.name, version, rows.height, wanted.digest, checksum)
 
 
 def _schema(wanted: WantedTable) -> "pa.Schema":
@@ -130,9 +131,9 @@ def _open_or_create(uri: str, database: "DBConnection", wanted: WantedTable, sch
 def _digests(table: "Table", key: str) -> "pl.DataFrame":
     import polars as pl
 
-    frame = pl.from_arrow(table.search().select([key, "digest"]).to_arrow())
+    frame = pl.from_arrow(table.search().select([key, "digest", CHECKSUM]).to_arrow())
     assert isinstance(frame, pl.DataFrame)
-    return frame.select(key, "digest")
+    return frame.select(key, "digest", CHECKSUM)
 
 
 def _arrow(uri: str, schema: "pa.Schema", rows: "pl.DataFrame", wanted: WantedTable) -> "pa.Table":
@@ -141,10 +142,12 @@ def _arrow(uri: str, schema: "pa.Schema", rows: "pl.DataFrame", wanted: WantedTa
     columns = {
         field.name: rows.get_column(field.name).to_arrow().cast(field.type)
         for field in schema
-        if field.name != "vector"
+        if field.name not in ("vector", CHECKSUM)
     }
     if wanted.fingerprint is not None and wanted.dimensions is not None:
         vectors = row_vectors(uri, wanted.fingerprint, rows, wanted.dimensions)
         kind = schema.field("vector").type
         columns["vector"] = pa.FixedSizeListArray.from_arrays(pa.array(vectors.ravel()), type=kind)
+    written = pa.table(columns)
+    columns[CHECKSUM] = pa.array(row_checksums(written), pa.string())
     return pa.table([columns[name] for name in schema.names], schema=schema)

@@ -1,6 +1,6 @@
 """What a release is to have in each table: files of the lake, and the digests by which tables and releases are compared."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -65,11 +65,20 @@ def make_wanted(configuration: Configuration, documents: Sequence[Documents], re
     return Wanted(whole[:RELEASE_ID_DIGITS], whole, tuple(tables), counts)
 
 
-def wanted_rows(uri: str, table: WantedTable, columns: list[str] | None = None) -> "pl.DataFrame":
-    """The rows of a table in the order of their keys. An embedding's row digest covers the encoder's fingerprint."""
+def wanted_rows(
+    uri: str, table: WantedTable, columns: list[str] | None = None, keys: Collection[str] | None = None
+) -> "pl.DataFrame":
+    """The rows of a table in the order of their keys. An embedding's row digest covers the encoder's fingerprint.
+
+    Args:
+        keys: only the rows with these keys.
+    """
     import polars as pl
 
-    rows = Lake(uri).read(table.path, columns).sort(table.key)
+    rows = Lake(uri).read(table.path, columns)
+    if keys is not None:
+        rows = rows.filter(pl.col(table.key).is_in(pl.Series(list(keys), dtype=pl.String).implode()))
+    rows = rows.sort(table.key)
     if table.fingerprint is None:
         return rows
     suffix = f":{digest(table.fingerprint)[:16]}"

@@ -5,7 +5,7 @@ Everything that writes or reads a board takes names and schemas from here. A new
 """
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from pegboard.errors import ConfigurationError, ContractMismatch
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 __all__ = [
     "CATALOG_AGENT",
     "CATALOG_TOOL",
+    "CHECKSUM",
     "CURRENT",
     "LAYOUTS",
     "VECTOR_OPTIONS",
@@ -25,6 +26,9 @@ __all__ = [
     "layout",
     "row_key",
 ]
+
+CHECKSUM = "checksum"
+"""The column with which a row proves itself: it is computed when a row is written, over all that was written."""
 
 TABLES_FOLDER = "tables"
 """The LanceDB database below the root of a board."""
@@ -75,24 +79,26 @@ class Layout:
         tool_columns: of the `tools` table; `digest` covers the whole row.
         agent_columns: of the `agents` table.
         tool_digest: the column that changes when and only when the catalog says something else of a tool.
+        checksums: whether every row carries a `checksum` over all of its other columns (see `checksums.py`).
     """
 
     version: int
     tool_columns: tuple[Column, ...]
     agent_columns: tuple[Column, ...]
     tool_digest: str
+    checksums: bool = True
 
     def tools(self) -> "pa.Schema":
         """One row per tool."""
         import pyarrow as pa
 
-        return pa.schema([column.field() for column in self.tool_columns])
+        return pa.schema([*(column.field() for column in self.tool_columns), *self._proof()])
 
     def agents(self) -> "pa.Schema":
         """One row per agent, the owner of tools."""
         import pyarrow as pa
 
-        return pa.schema([column.field() for column in self.agent_columns])
+        return pa.schema([*(column.field() for column in self.agent_columns), *self._proof()])
 
     def embeddings(self, dimensions: int) -> "pa.Schema":
         """One row per document of an index: what was embedded, its words for text search, and its unit vector.
@@ -115,8 +121,14 @@ class Layout:
                 pa.field("tokens", text, nullable=False),
                 pa.field("vector", pa.list_(pa.float32(), dimensions), nullable=False),
                 pa.field("digest", text, nullable=False),
+                *self._proof(),
             ]
         )
+
+    def _proof(self) -> "list[pa.Field]":
+        import pyarrow as pa
+
+        return [pa.field(CHECKSUM, pa.string(), nullable=False)] if self.checksums else []
 
     def releases(self) -> "pa.Schema":
         """One row per release, never changed: `tables` pins a version of every table, `manifest` says what went in."""
@@ -156,6 +168,7 @@ LAYOUTS: tuple[Layout, ...] = (
         tool_columns=(*CATALOG_TOOL, Column("digest")),
         agent_columns=(*CATALOG_AGENT, Column("digest")),
         tool_digest="digest",
+        checksums=False,
     ),
     Layout(
         version=2,
@@ -168,8 +181,10 @@ LAYOUTS: tuple[Layout, ...] = (
         ),
         agent_columns=(*CATALOG_AGENT, Column("enrichment", nullable=True), Column("digest")),
         tool_digest="tool_digest",
+        checksums=False,
     ),
 )
+LAYOUTS = (*LAYOUTS, replace(LAYOUTS[-1], version=3, checksums=True))
 CURRENT = LAYOUTS[-1]
 
 

@@ -8,7 +8,7 @@ milliseconds and needs no pipeline, so that a service's operator can promote or 
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
@@ -30,12 +30,24 @@ HISTORY_KEPT = 50
 
 @dataclass(frozen=True, slots=True)
 class Pin:
-    """One table of a release: its physical name, version, number of rows, and the digest over its row digests."""
+    """One table of a release.
+
+    Attributes:
+        table: its physical name.
+        version: the version of it that the release has.
+        rows: their number.
+        digest: over the digests of its rows: what they were made from.
+        checksum: over the checksums of its rows: what they hold. None before contract 3.
+        search: of an embedding table, the indices that this version has and how to ask them (see `tasks/indices.py`); None if
+            it is searched without any.
+    """
 
     table: str
     version: int
     rows: int
     digest: str
+    checksum: str | None = None
+    search: Mapping[str, Any] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -240,7 +252,8 @@ def _json(value: Any) -> str:
 
 
 def _pin_record(pin: Pin) -> dict[str, Any]:
-    return {"table": pin.table, "version": pin.version, "rows": pin.rows, "digest": pin.digest}
+    record = asdict(pin)
+    return {name: value for name, value in record.items() if value is not None}
 
 
 def _release(row: Mapping[str, Any]) -> Release:

@@ -99,7 +99,7 @@ def test_the_next_release_goes_beside_and_a_reader_follows_to_it_and_back(worksh
     workshop.store.rollback()
 
     assert {name: pin.table for name, pin in second.tables.items()} == {
-        "tools": "tools_v2", "agents": "agents_v2", "emb_full": "emb_full",
+        "tools": "tools_v3", "agents": "agents_v3", "emb_full": "emb_full_384",
     }  # fmt: skip
     assert (second.contract, [hit.tool.flags for hit in after]) == (2, [("credential",)])
     assert board.release == first
