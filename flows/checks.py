@@ -5,6 +5,7 @@ import os
 import tempfile
 import urllib.error
 import urllib.request
+import uuid
 from collections.abc import Iterable
 from importlib.metadata import version
 from pathlib import Path
@@ -62,8 +63,7 @@ def _configuration(file: str) -> Iterable[Check]:
             yield Check(f"encoder of {index.name}", "wrong", str(error))
     if configuration.enrich is not None:
         yield from _llm(configuration)
-    if "://" not in configuration.uri:
-        yield _writable(Path(configuration.uri))
+    yield _store(configuration.uri) if "://" in configuration.uri else _writable(Path(configuration.uri))
 
 
 def _llm(configuration: "Configuration") -> Iterable[Check]:
@@ -100,3 +100,21 @@ def _writable(board: Path) -> Check:
     except OSError as error:
         say = f"{folder} cannot be written: {error.strerror}. Change its permissions, or [board] uri."
         return Check("board folder", "wrong", say)
+
+
+def _store(uri: str) -> Check:
+    """Whether tables can be listed at an address, and a tiny file of the lake written, read and deleted."""
+    from pegboard.store import connect, store_errors, table_names
+    from tasks.lake import Lake
+
+    probe, lake = f"probe-{uuid.uuid4().hex}.txt", Lake(uri)
+    try:
+        database = connect(uri)
+        with store_errors(uri):
+            tables = len(table_names(database))
+        lake.write_text(probe, "pegboard doctor")
+        lake.read_text(probe)
+        lake.delete(probe)
+    except PegboardError as error:
+        return Check("board store", "wrong", str(error))
+    return Check("board store", "good", f"{public_uri(uri)} can be read, written and deleted in; {tables} tables")

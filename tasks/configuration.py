@@ -4,7 +4,7 @@ import re
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, cast
 
 from pydantic import AliasChoices, BaseModel, ConfigDict, Field, ValidationError, field_validator
 
@@ -12,9 +12,19 @@ from catalogs.kinds import source_kind
 from catalogs.listing import SourceOptions
 from pegboard.contract import embedding_table
 from pegboard.errors import ConfigurationError
+from pegboard.storage import is_secret, remember_options
 from tasks.enrichment.settings import EnrichSettings, OverrideSettings, UntrustedSettings
 
-__all__ = ["DEFAULT_ENCODER", "PARTS", "BoardSettings", "Configuration", "IndexSettings", "Part", "load_configuration"]
+__all__ = [
+    "DEFAULT_ENCODER",
+    "PARTS",
+    "BoardSettings",
+    "Configuration",
+    "IndexSettings",
+    "KeepSettings",
+    "Part",
+    "load_configuration",
+]
 
 DEFAULT_ENCODER = "local/all-MiniLM-L6-v2"
 
@@ -26,11 +36,41 @@ class _Settings(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
+class KeepSettings(_Settings):
+    """`[board.keep]`: which releases stay when a board is pruned: so many, and those so young.
+
+    Attributes:
+        releases: how many of the newest stay.
+        days: a release that was published within so many days stays, whatever their number.
+        grace_hours: what nothing refers to is deleted only when it is so old, for readers and runs that still use it.
+    """
+
+    releases: Annotated[int, Field(ge=1)] = 30
+    days: Annotated[float, Field(ge=0)] = 30
+    grace_hours: Annotated[float, Field(gt=0)] = 24
+
+
 class BoardSettings(_Settings):
-    """`[board]`: where the board is, and the channel that a run moves."""
+    """`[board]`: where the board is, what its store wants to know, the channel that a run moves, what is kept."""
 
     uri: str
     channel: str = "live"
+    storage: dict[str, str] = {}
+    keep: KeepSettings | None = None
+
+    @field_validator("storage", mode="before")
+    @classmethod
+    def _refers_to_secrets(cls, storage: Any) -> Any:
+        if not isinstance(storage, Mapping):
+            return storage
+        options = {str(name): _as_text(value) for name, value in cast("Mapping[Any, Any]", storage).items()}
+        plain = [name for name, value in options.items() if is_secret(name) and not _is_reference(value)]
+        if plain:
+            raise ValueError(
+                f"{', '.join(plain)}: a secret does not stand in a file. Put it into an environment variable, and write "
+                f'{plain[0]} = "${{NAME_OF_THE_VARIABLE}}"'
+            )
+        return options
 
 
 class IndexSettings(_Settings):
@@ -119,7 +159,10 @@ class Configuration(_Settings):
 
 
 def load_configuration(file: str | Path) -> Configuration:
-    """Read and check a pegboard.toml. Raises ConfigurationError that lists every problem with its place."""
+    """Read and check a pegboard.toml. Raises ConfigurationError that lists every problem with its place.
+
+    From then on, this process opens the board with the options in `[board.storage]`.
+    """
     path = Path(file).expanduser().resolve()
     try:
         data = tomllib.loads(path.read_text("utf-8"))
@@ -141,12 +184,24 @@ def load_configuration(file: str | Path) -> Configuration:
     else:
         problems += _index_problems(configuration)
         if not problems:
+            remember_options(configuration.uri, configuration.board.storage)
             return configuration
     raise ConfigurationError(
         f"{file} has {len(problems)} problem{'s' if len(problems) > 1 else ''}:\n"
         + "\n".join(f"  - {problem}" for problem in problems)
         + "\n`pegboard init --stdout` prints a commented example."
     )
+
+
+def _as_text(value: Any) -> Any:
+    """A TOML value as the stores take it: `true` for true, `5` for 5; what is none of these is left for the check of types."""
+    if isinstance(value, bool):
+        return str(value).lower()
+    return str(value) if isinstance(value, int | float) else value
+
+
+def _is_reference(value: Any) -> bool:
+    return isinstance(value, str) and re.fullmatch(r"\$\{[A-Za-z_][A-Za-z0-9_]*\}", value) is not None
 
 
 def _catalogs(tables: Any, problems: list[str]) -> dict[str, SourceOptions]:

@@ -10,72 +10,82 @@
     lake/filtered/<digest>.parquet                             generated questions with their rank, kept or dropped, and why
 
 Files are written whole or not at all, and never changed: a killed run leaves nothing half-written, and the next run finds
-what this one finished.
+what this one finished. Where the bytes lie, in a folder or in an object store, is the matter of `tasks/places.py`.
 """
 
 import io
 import json
-import os
-import time
-from bisect import bisect_left, bisect_right
-from collections.abc import Iterable
+from collections.abc import Generator
+from contextlib import contextmanager
 from functools import cached_property
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pegboard.canonical import digest
-from pegboard.errors import StoreError
+from pegboard.errors import ConfigurationError, PegboardError, StoreError
+from pegboard.store import public_uri
+from pegboard.store_trouble import cleaned, explain
+from tasks.places import Place, place_at
 
 if TYPE_CHECKING:
     import polars as pl
-    from pyarrow.fs import FileSystem
 
 __all__ = ["Lake"]
 
 
 class Lake:
-    """The lake of the board at one address. Raises StoreError for whatever the store refuses."""
+    """The lake of the board at one address, with the storage options known of it (`pegboard.storage`).
+
+    Paths are relative to the lake. Raises StoreError for whatever the store refuses.
+    """
 
     def __init__(self, uri: str) -> None:
         self.uri = f"{uri.rstrip('/')}/lake"
 
     @cached_property
-    def _place(self) -> "tuple[FileSystem, str]":
-        from pyarrow.fs import FileSystem
-
+    def _place(self) -> Place:
         try:
-            return FileSystem.from_uri(self.uri)
-        except (OSError, ValueError) as error:
-            raise StoreError(f"The lake at {self.uri} cannot be opened: {error}. Check the address.") from error
+            return place_at(self.uri)
+        except PegboardError:
+            raise
+        except Exception as error:
+            trouble = error
+        what, step = explain(trouble)
+        kind = ConfigurationError if "is not valid for store" in what else StoreError
+        raise kind(f"{public_uri(self.uri)} cannot be opened: {what}. {step}.") from cleaned(trouble)
 
     def exists(self, path: str) -> bool:
-        """Whether there is a file at a path relative to the lake."""
-        from pyarrow.fs import FileType
-
-        filesystem, root = self._place
-        return filesystem.get_file_info(f"{root}/{path}").type == FileType.File
+        """Whether there is a file of that path."""
+        with self._asked(path, "read"):
+            return self._place.exists(path)
 
     def files(self, folder: str, kind: str = "parquet") -> list[str]:
-        """The files of a kind in a folder, as paths relative to the lake, sorted."""
+        """The files of a kind in a folder, as paths, sorted."""
         return sorted(self.ages(folder, kind))
 
     def ages(self, folder: str, kind: str) -> dict[str, float]:
         """The files of a kind in a folder, and the seconds since each was written to."""
-        from pyarrow.fs import FileSelector
+        with self._asked(folder, "listed"):
+            files, _ = self._place.listing(folder)
+        return {f"{folder}/{name}": age for name, age in files.items() if name.endswith(f".{kind}")}
 
-        filesystem, root = self._place
-        found = filesystem.get_file_info(FileSelector(f"{root}/{folder}", allow_not_found=True))
-        return {
-            f"{folder}/{info.base_name}": time.time() - (info.mtime.timestamp() if info.mtime else 0)
-            for info in found
-            if info.extension == kind
-        }
+    def folders(self, folder: str = "") -> list[str]:
+        """The folders in a folder, as paths, sorted."""
+        with self._asked(folder, "listed"):
+            _, folders = self._place.listing(folder)
+        return [f"{folder}/{name}".lstrip("/") for name in folders]
+
+    def walk(self, prefix: str = "") -> dict[str, tuple[int, float]]:
+        """All files below a folder, however deep, by path: their bytes, and the seconds since each was written to.
+
+        What a process is writing, or was killed while it wrote, is among them, under a name that ends in `.tmp`.
+        """
+        with self._asked(prefix, "listed"):
+            return self._place.walk(prefix)
 
     def read(self, path: str, columns: list[str] | None = None) -> "pl.DataFrame":
-        """The table in a Parquet file."""
-        import polars as pl
-
-        return pl.read_parquet(io.BytesIO(self._read_bytes(path)), columns=columns)
+        """The table in a Parquet file; with `columns`, only their bytes are fetched."""
+        with self._asked(path, "read"):
+            return self._place.table(path, columns)
 
     def write(self, path: str, frame: "pl.DataFrame") -> None:
         """Write a table as a Parquet file; nothing happens if a file of that name, so of that content, is there."""
@@ -83,113 +93,65 @@ class Lake:
             return
         buffer = io.BytesIO()
         frame.write_parquet(buffer, compression="zstd", statistics=True)
-        self._write_bytes(path, buffer.getvalue())
+        self._put(path, buffer.getvalue())
 
     def read_json(self, path: str) -> Any:
         """The value of a JSON file, or None if there is none."""
-        return json.loads(self._read_bytes(path)) if self.exists(path) else None
+        with self._asked(path, "read"):
+            try:
+                content = self._place.get(path)
+            except FileNotFoundError:
+                return None
+        return json.loads(content)
 
     def write_json(self, path: str, value: Any) -> None:
         """Write a value as a JSON file, replacing one that is there as a whole."""
-        self._write_bytes(path, json.dumps(value, ensure_ascii=False, indent=1).encode())
+        self._put(path, json.dumps(value, ensure_ascii=False, indent=1).encode())
 
     def read_text(self, path: str) -> str:
         """The text of a file. What a killed process left unfinished at its end may be cut within a character."""
-        return self._read_bytes(path).decode("utf-8", errors="replace")
-
-    def append(self, path: str, text: str) -> None:
-        """Add text to the end of a file, on the disk when this returns. Only where files can grow: see `grows`."""
-        _, root = self._place
-        try:
-            target = Path(f"{root}/{path}")
-            target.parent.mkdir(parents=True, exist_ok=True)
-            with target.open("ab") as file:
-                file.write(text.encode())
-                file.flush()
-                os.fsync(file.fileno())
-        except OSError as error:
-            raise self._refused(path, error) from error
-
-    @cached_property
-    def grows(self) -> bool:
-        """Whether files can grow here: in a folder they can; in an object store every write is a whole object."""
-        from pyarrow.fs import LocalFileSystem
-
-        return isinstance(self._place[0], LocalFileSystem)
+        with self._asked(path, "read"):
+            return self._place.get(path).decode("utf-8", errors="replace")
 
     def write_text(self, path: str, text: str) -> None:
         """Write a text file as a whole."""
-        self._write_bytes(path, text.encode())
+        self._put(path, text.encode())
+
+    def append(self, path: str, text: str) -> None:
+        """Add text to the end of a file, on the disk when this returns. Only where files can grow: see `grows`."""
+        with self._asked(path, "written"):
+            self._place.append(path, text.encode())
+
+    @property
+    def grows(self) -> bool:
+        """Whether files can grow here: in a folder they can; in an object store every write is a whole object."""
+        return self._place.grows
 
     def delete(self, path: str) -> None:
         """Delete a file whose content is somewhere else by now; one that is gone is no error."""
-        filesystem, root = self._place
-        try:
-            filesystem.delete_file(f"{root}/{path}")
-        except FileNotFoundError:
-            return
-        except OSError as error:
-            raise StoreError(f"{self.uri}/{path} cannot be deleted: {error}. Check permissions.") from error
+        with self._asked(path, "deleted"):
+            self._place.delete(path)
 
     def vector_folder(self, fingerprint: str) -> str:
         """The folder with the vectors of one encoder."""
         return f"vectors/{digest(fingerprint)[:16]}"
 
-    def known_texts(self, fingerprint: str) -> set[str]:
-        """The digests of all texts whose vectors of that encoder are in the lake."""
-        known: set[str] = set()
-        for path in self.files(self.vector_folder(fingerprint)):
-            known.update(self.read(path, ["text_digest"]).get_column("text_digest").to_list())
-        return known
+    def _put(self, path: str, content: bytes) -> None:
+        with self._asked(path, "written"):
+            self._place.put(path, content)
 
-    def vectors(self, fingerprint: str, wanted: Iterable[str]) -> "pl.DataFrame":
-        """The rows (text_digest, vector) of the wanted texts, one each; texts that are not in the lake are absent."""
-        import polars as pl
-
-        chosen = sorted(set(wanted))
-        frames = [self._chosen_vectors(path, chosen) for path in self.files(self.vector_folder(fingerprint))]
-        if not frames:
-            return pl.DataFrame(schema={"text_digest": pl.String, "vector": pl.List(pl.Float32)})
-        return pl.concat(frames).unique("text_digest", keep="first", maintain_order=True)
-
-    def _chosen_vectors(self, path: str, chosen: list[str]) -> "pl.DataFrame":
-        import polars as pl
-
-        frame = self.read(path)
-        digests = frame.get_column("text_digest").to_list()
-        # A shard holds a narrow span of all digests, so few of the chosen ones have to be looked for in it.
-        span = chosen[bisect_left(chosen, min(digests, default="")) : bisect_right(chosen, max(digests, default=""))]
-        return frame.filter(pl.col("text_digest").is_in(pl.Series(span, dtype=pl.String).implode()))
-
-    def _read_bytes(self, path: str) -> bytes:
-        filesystem, root = self._place
+    @contextmanager
+    def _asked(self, path: str, done: str) -> Generator[None]:
+        """Turn what the file system, the store or a damaged file raises into StoreError, without any secret."""
         try:
-            with filesystem.open_input_file(f"{root}/{path}") as file:
-                return file.read()
-        except OSError as error:
-            raise StoreError(f"{self.uri}/{path} cannot be read: {error}.") from error
-
-    def _write_bytes(self, path: str, content: bytes) -> None:
-        from pyarrow.fs import LocalFileSystem
-
-        filesystem, root = self._place
-        target = f"{root}/{path}"
-        try:
-            if not isinstance(filesystem, LocalFileSystem):
-                # An object store shows an object only when its upload is complete.
-                with filesystem.open_output_stream(target) as file:
-                    file.write(content)
-                return
-            filesystem.create_dir(target.rpartition("/")[0], recursive=True)
-            half = f"{target}.{os.getpid()}.tmp"
-            with filesystem.open_output_stream(half) as file:
-                file.write(content)
-            filesystem.move(half, target)
-        except OSError as error:
-            raise self._refused(path, error) from error
-
-    def _refused(self, path: str, error: OSError) -> StoreError:
-        return StoreError(
-            f"{self.uri}/{path} cannot be written: {error}. Check free space and permissions; "
-            "what is published is untouched, and the next run goes on from here."
-        )
+            yield
+            return
+        except (PegboardError, TypeError, LookupError, AttributeError, AssertionError):
+            raise
+        except Exception as error:  # the stores' errors and those of polars have no class of their own in common
+            trouble = error
+        # Raised out here, so that the error hangs on no other one that may show what was cleaned away.
+        what, step = explain(trouble)
+        calm = "; what is published is untouched, and the next run goes on from here" if done == "written" else ""
+        place = f"{public_uri(self.uri)}/{path}".rstrip("/")
+        raise StoreError(f"{place} cannot be {done}: {what}. {step}{calm}.") from cleaned(trouble)

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from pegboard.errors import ConfigurationError
+from pegboard.storage import storage_options
 from tasks.configuration import PARTS, load_configuration
 
 MINIMAL = '[board]\nuri = "board"\n\n[catalogs.tools]\ntype = "functions"\npath = "tools.json"\n'
@@ -180,3 +181,41 @@ def test_a_folder_or_other_bytes_in_place_of_the_file_are_said(tmp_path):
     for path in (tmp_path, tmp_path / "bytes.toml"):
         with pytest.raises(ConfigurationError, match="cannot be read as TOML"):
             load_configuration(path)
+
+
+def test_what_a_store_wants_to_know_is_used_for_the_board_from_then_on(load, monkeypatch):
+    monkeypatch.setenv("THE_KEY", "abcd1234")
+    text = MINIMAL.replace('"board"', '"s3://kept/board"')
+    configuration = load(
+        text.replace("[catalogs", '[board.storage]\naws_access_key_id = "${THE_KEY}"\nallow_http = true\n\n[catalogs')
+    )
+
+    assert configuration.board.storage == {"aws_access_key_id": "${THE_KEY}", "allow_http": "true"}
+    for uri in ("s3://kept/board", "s3://kept/board/", "s3://kept/board/lake"):
+        assert storage_options(uri)["aws_access_key_id"] == "abcd1234"
+    assert "aws_access_key_id" not in storage_options("s3://kept/other")
+    load(text)
+    assert "aws_access_key_id" not in storage_options("s3://kept/board")
+
+
+@pytest.mark.parametrize(
+    "option", ["aws_secret_access_key", "aws_access_key_id", "AZURE_STORAGE_SAS_TOKEN", "connection_string", "password"]
+)
+@pytest.mark.parametrize("value", ['"hunter2"', '"${A}hunter2"', "[1]"])
+def test_a_secret_of_the_store_in_plain_text_is_refused_without_being_shown(load, option, value):
+    message = problems(load, MINIMAL + f"[board.storage]\n{option} = {value}\n")
+
+    assert f"board.storage: {option}: a secret does not stand in a file" in message
+    assert f'{option} = "${{NAME_OF_THE_VARIABLE}}"' in message
+    assert "hunter2" not in message
+
+
+def test_what_is_kept_has_defaults_and_bounds(load):
+    assert load(MINIMAL).board.keep is None
+    keep = load(MINIMAL + "[board.keep]\nreleases = 3\n").board.keep
+    assert keep is not None
+    assert (keep.releases, keep.days, keep.grace_hours) == (3, 30, 24)
+
+    message = problems(load, MINIMAL + "[board.keep]\nreleases = 0\ndays = -1\ngrace_hours = 0\n")
+    for name in ("releases", "days", "grace_hours"):
+        assert f"board.keep.{name}: Input should be greater than" in message

@@ -56,7 +56,6 @@ def test_a_file_that_was_half_written_is_not_taken_for_one(lake):
     half = Path(lake.uri) / lake.vector_folder("f") / "two.parquet.4711.tmp"
     half.write_bytes(b"PAR1 half")
 
-    assert lake.known_texts("f") == {"a", "b"}
     assert lake.files(lake.vector_folder("f")) == [f"{lake.vector_folder('f')}/one.parquet"]
 
 
@@ -80,17 +79,3 @@ def test_a_file_that_is_missing_is_a_store_error(lake):
 def test_an_address_of_an_unknown_kind_is_a_store_error():
     with pytest.raises(StoreError, match="cannot be opened"):
         Lake("nosuchscheme://bucket/board").exists("a")
-
-
-def test_vectors_are_found_by_their_texts_and_apart_for_each_encoder(lake):
-    lake.write(f"{lake.vector_folder('f')}/one.parquet", FRAME)
-    lake.write(f"{lake.vector_folder('f')}/two.parquet", FRAME.with_columns(text_digest=pl.Series(["b", "c"])))
-    lake.write(f"{lake.vector_folder('g')}/one.parquet", FRAME)
-
-    found = lake.vectors("f", ["c", "b", "b", "unknown"]).sort("text_digest")
-
-    assert found.rows() == [("b", [2.0]), ("c", [2.0])]
-    assert lake.known_texts("f") == {"a", "b", "c"}
-    assert lake.known_texts("g") == {"a", "b"}
-    assert lake.known_texts("other") == set()
-    assert lake.vectors("other", ["a"]).height == 0
