@@ -4,19 +4,26 @@
     hits = board.search("convert 30 dollars to yen", k=5)
     tools = pegboard.as_openai_tools(hits)
 
-Importing this costs little: LanceDB and the encoders are loaded when they are first used.
+Importing this costs next to nothing: every name is loaded when it is first used, LanceDB's core and the encoders later still.
 """
 
-from pegboard.board import Board
-from pegboard.board import open_board as open
-from pegboard.errors import PegboardError
-from pegboard.hits import Hit, as_anthropic_tools, as_mcp_tools, as_openai_tools, call_names
-from pegboard.records import Agent, Tool
-from pegboard.releases import Channel, Release, ReleaseStore
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from pegboard.board import Board
+    from pegboard.board import open_board as open
+    from pegboard.board import open_board_async as open_async
+    from pegboard.errors import PegboardError
+    from pegboard.following import BoardStatus
+    from pegboard.hits import Hit, as_anthropic_tools, as_mcp_tools, as_openai_tools, call_names
+    from pegboard.records import Agent, Tool
+    from pegboard.releases import Channel, Release, ReleaseStore
 
 __all__ = [
     "Agent",
     "Board",
+    "BoardStatus",
     "Channel",
     "Hit",
     "PegboardError",
@@ -28,4 +35,31 @@ __all__ = [
     "as_openai_tools",
     "call_names",
     "open",
+    "open_async",
 ]
+
+_HOMES = {
+    "board": ("Board",),
+    "errors": ("PegboardError",),
+    "following": ("BoardStatus",),
+    "hits": ("Hit", "as_anthropic_tools", "as_mcp_tools", "as_openai_tools", "call_names"),
+    "records": ("Agent", "Tool"),
+    "releases": ("Channel", "Release", "ReleaseStore"),
+}
+_PLACES = {
+    "open": ("board", "open_board"),
+    "open_async": ("board", "open_board_async"),
+    **{name: (module, name) for module, names in _HOMES.items() for name in names},
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _PLACES:
+        raise AttributeError(f"module 'pegboard' has no attribute '{name}'")
+    module, own = _PLACES[name]
+    value = globals()[name] = getattr(import_module(f"pegboard.{module}"), own)
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

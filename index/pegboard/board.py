@@ -1,19 +1,20 @@
 """The reader: `pegboard.open(uri)` gives a Board, and a Board finds tools."""
 
-import time
-from collections.abc import Mapping, Sequence
-from threading import Lock
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from collections.abc import Callable, Mapping, Sequence
+from datetime import UTC, datetime
+from functools import partial
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast, get_args
 
-from pegboard.contract import VECTOR_OPTIONS
-from pegboard.encoders import Encoder, encode_queries, load_encoder
-from pegboard.errors import BoardError, BoardNotFound, FingerprintMismatch, QueryError
+from pegboard.encoders import Encoder
+from pegboard.errors import BoardNotFound, QueryError, StoreError
 from pegboard.filters import Filter
+from pegboard.following import BoardStatus, Following
 from pegboard.hits import Hit
 from pegboard.loaded import LoadedRelease
+from pegboard.query_vectors import QueryVectors
 from pegboard.ranking import Ranked, convex_combination
 from pegboard.records import Agent, Tool
-from pegboard.releases import Release, ReleaseStore
+from pegboard.releases import Channel, Release, ReleaseStore
 from pegboard.store import public_uri
 from pegboard.text import tokenize
 
@@ -21,8 +22,9 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-__all__ = ["Board", "Mode", "open_board"]
+__all__ = ["Board", "Mode", "open_board", "open_board_async"]
 
+Answer = TypeVar("Answer")
 Mode = Literal["hybrid", "vector", "text"]
 FUSION_DEPTH = 100
 """Tools that each ranking gives to the fusion, at least; four times k where that is more."""
@@ -34,7 +36,9 @@ class Board:
     """A published board. Threads may share one; each call answers from one whole release.
 
     Made by `pegboard.open`. A board opened by channel looks every `refresh` seconds, at the next call, whether the channel
-    moved, and then swaps to the new release as a whole. If the store is away, it goes on with the release it has.
+    moved, and then swaps to the new release as a whole. While the store is away it goes on with the release it has, warns
+    once through `logging`, and `status()` says how old that is. Only a board opened with `background=True` has to be closed,
+    by `close()` or as a context manager; it may simply be forgotten, too.
     """
 
     def __init__(
@@ -46,19 +50,21 @@ class Board:
         encoder: Encoder | None = None,
         encoder_options: Mapping[str, Any] | None = None,
         refresh: float = 5.0,
+        background: bool = False,
         in_memory_rows: int = IN_MEMORY_ROWS,
     ) -> None:
         self._store = store
-        self._channel = None if release else channel
-        self._given_encoder = encoder
-        self._encoder_options = dict(encoder_options or {})
-        self._encoders: dict[str, Encoder] = {}
-        self._refresh = refresh
-        self._in_memory_rows = in_memory_rows
-        self._lock = Lock()
-        self._encoder_lock = Lock()
-        self._loaded = self._load(release or self._promoted())
-        self._checked = time.monotonic()
+        self._vectors = QueryVectors(encoder, encoder_options)
+
+        def load(identity: str) -> LoadedRelease:
+            return LoadedRelease(store, store.get(identity), in_memory_rows)
+
+        self._fixed, self._opened_at = load(release) if release else None, datetime.now(UTC)
+        self._following = (
+            None
+            if self._fixed
+            else Following(partial(_promoted, store, channel), load, refresh=refresh, background=background)
+        )
 
     @property
     def release(self) -> Release:
@@ -68,11 +74,37 @@ class Board:
     @property
     def agents(self) -> list[Agent]:
         """All agents of the release, by id."""
-        return sorted(self._current().agents.values(), key=lambda agent: agent.id)
+        return self._answer(lambda loaded: sorted(loaded.agents.values(), key=lambda agent: agent.id))
 
     def tool(self, identity: str) -> Tool | None:
         """The tool of that id, or None."""
-        return self._current().tools([identity]).get(identity)
+        return self._answer(lambda loaded: loaded.tools([identity]).get(identity))
+
+    def status(self) -> BoardStatus:
+        """What the board answers from now, and how old that may be. Looks at nothing, so it never waits."""
+        if self._following is not None:
+            return self._following.status()
+        at = self._opened_at
+        return BoardStatus(self._current().release.id, None, None, at, at, 0.0, None)
+
+    def close(self) -> None:
+        """End the thread of `background=True`; the board still answers, and looks at its channel during calls."""
+        if self._following is not None:
+            self._following.close()
+
+    def __enter__(self) -> "Board":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    async def __aenter__(self) -> "Board":
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        import asyncio
+
+        await asyncio.to_thread(self.close)
 
     def search(
         self,
@@ -111,13 +143,32 @@ class Board:
             raise QueryError(f"k is {k}; expected the number of tools wanted, 1 or more.")
         if mode == "text" and not isinstance(query, str):
             raise QueryError("Mode 'text' searches words, but the query is a vector. Give the request as text.")
-        loaded = self._current()
-        name = loaded.index_name(index)
-        narrowed = loaded.filter(where)
-        if given is None and not words.strip():
-            return []
-        rankings = self._rankings(loaded, name, mode, words, given, max(FUSION_DEPTH, 4 * k), narrowed)
-        return _hits(loaded, rankings, k)
+
+        def ask(loaded: LoadedRelease) -> list[Hit]:
+            name = loaded.index_name(index)
+            narrowed = loaded.filter(where)
+            if given is None and not words.strip():
+                return []
+            depth = max(FUSION_DEPTH, 4 * k) if mode == "hybrid" else k
+            rankings = self._rankings(loaded, name, mode, words, given, depth, narrowed)
+            return _hits(loaded, rankings, k)
+
+        return self._answer(ask)
+
+    async def search_async(
+        self,
+        query: "str | Sequence[float] | NDArray[np.floating]",
+        k: int = 5,
+        *,
+        mode: Mode = "hybrid",
+        index: str | None = None,
+        where: Mapping[str, str | Sequence[str]] | None = None,
+        vector: "Sequence[float] | NDArray[np.floating] | None" = None,
+    ) -> list[Hit]:
+        """`search` in a thread, for callers with an event loop, which goes on meanwhile. Cancelling abandons the answer only."""
+        import asyncio
+
+        return await asyncio.to_thread(self.search, query, k, mode=mode, index=index, where=where, vector=vector)
 
     def _rankings(
         self,
@@ -129,86 +180,31 @@ class Board:
         depth: int,
         where: Filter | None,
     ) -> dict[str, list[Ranked]]:
-        rankings: dict[str, list[Ranked]] = {}
-        if mode in ("hybrid", "vector"):
-            unit = self._unit_vector(loaded, index, words, given)
-            rankings["vector"] = loaded.index(index).vector(unit, depth, where)
-        if mode in ("hybrid", "text"):
-            rankings["text"] = loaded.index(index).text(tokenize(words), depth, where)
-        return rankings
-
-    def _unit_vector(
-        self,
-        loaded: LoadedRelease,
-        index: str,
-        words: str,
-        given: "Sequence[float] | NDArray[np.floating] | None",
-    ) -> "NDArray[np.float32]":
-        import numpy as np
-
-        manifest = loaded.index_manifest(index)
-        if given is None:
-            given = encode_queries(self._encoder(loaded, index), [words])[0]
-        vector = np.asarray(given, dtype=np.float32)
-        if vector.shape != (manifest["dimensions"],):
-            raise QueryError(
-                f"The query vector has the shape {vector.shape}; index '{index}' of release {loaded.release.id} holds "
-                f"vectors of {manifest['dimensions']} dimensions, made by {manifest['encoder']} "
-                f"({manifest['fingerprint']}). Encode the query with that encoder."
-            )
-        length = float(np.linalg.norm(vector))
-        if not np.isfinite(length) or length == 0:
-            raise QueryError("The query vector is zero or not finite; expected a direction in the encoder's space.")
-        return vector / np.float32(length)
-
-    def _encoder(self, loaded: LoadedRelease, index: str) -> Encoder:
-        manifest = loaded.index_manifest(index)
-        encoder = self._given_encoder
-        if encoder is None:
-            published = manifest.get("options", {})
-            options = {name: published[name] for name in VECTOR_OPTIONS if name in published} | self._encoder_options
-            key = f"{manifest['encoder']} {options}"
-            with self._encoder_lock:
-                if key not in self._encoders:
-                    self._encoders[key] = load_encoder(manifest["encoder"], **options)
-                encoder = self._encoders[key]
-        if encoder.fingerprint != manifest["fingerprint"]:
-            raise FingerprintMismatch(
-                f"Index '{index}' of release {loaded.release.id} was made by {manifest['encoder']} with fingerprint "
-                f"{manifest['fingerprint']}, but the encoder at hand is {encoder.name} with fingerprint "
-                f"{encoder.fingerprint}. Their vectors cannot be compared. Install the versions that the release was "
-                "made with, give `encoder=` to pegboard.open, or search with mode='text'."
-            )
-        return encoder
+        searched = loaded.index(index)
+        if mode == "text":
+            return {"text": searched.text(tokenize(words), depth, where)}
+        unit = self._vectors.unit(loaded, index, words, given)
+        if mode == "vector":
+            return {"vector": searched.vector(unit, depth, where)}
+        vector, text = searched.both(unit, tokenize(words), depth, where)
+        return {"vector": vector, "text": text}
 
     def _current(self) -> LoadedRelease:
-        due = self._channel is not None and time.monotonic() - self._checked >= self._refresh
-        if due and self._lock.acquire(blocking=False):
-            try:
-                promoted = self._promoted()
-                if promoted != self._loaded.release.id:
-                    following = self._load(promoted)
-                    following.warm(self._loaded)
-                    self._loaded = following
-            except BoardError:
-                pass  # The store is away, or the new release is not for this version: the one at hand still answers.
-            finally:
-                self._checked = time.monotonic()
-                self._lock.release()
-        return self._loaded
+        return self._fixed or cast("Following", self._following).current()
 
-    def _promoted(self) -> str:
-        channel = self._store.channel(self._channel or "live")
-        if channel is None:
-            names = ", ".join(known.name for known in self._store.channels()) or "none"
-            raise BoardNotFound(
-                f"The board at {public_uri(self._store.uri)} has no channel '{self._channel}'; it has: {names}. "
-                "`pegboard promote RELEASE --channel NAME` makes one."
-            )
-        return channel.release
-
-    def _load(self, release: str) -> LoadedRelease:
-        return LoadedRelease(self._store, self._store.get(release), self._in_memory_rows)
+    def _answer(self, ask: Callable[[LoadedRelease], Answer]) -> Answer:
+        """What `ask` finds in the release at hand or, where that was pruned while it was at hand, in the channel's release."""
+        loaded = self._current()
+        try:
+            return ask(loaded)
+        except StoreError:
+            if self._following is None:
+                self._store.get(loaded.release.id)  # says so, if it is not even recorded any more
+                raise
+            following = self._following.instead_of(loaded)
+            if following is None:
+                raise
+        return ask(following)
 
 
 def open_board(
@@ -220,6 +216,7 @@ def open_board(
     encoder_options: Mapping[str, Any] | None = None,
     storage_options: Mapping[str, str] | None = None,
     refresh: float = 5.0,
+    background: bool = False,
     in_memory_rows: int = IN_MEMORY_ROWS,
 ) -> Board:
     """Open a published board for searching; exported as `pegboard.open`.
@@ -232,24 +229,48 @@ def open_board(
         encoder_options: how this reader reaches the encoder, such as `api_base`; what decides a vector is in the release.
         storage_options: credentials and endpoints for the store, as LanceDB takes them.
         refresh: seconds after which a call looks whether the channel moved.
+        background: whether a thread looks instead, so that no call ever waits for the store.
         in_memory_rows: indexes with more rows are searched through Lance.
 
-    Raises BoardNotFound if there is no board, channel or release of that name.
+    Raises BoardNotFound if there is no board, channel or release of that name, StoreError if the store does not answer.
 
     Example:
         >>> board = pegboard.open("./board")
         >>> [hit.tool.name for hit in board.search("what time is it in Oslo?")]
     """
-    store = ReleaseStore(uri, storage_options)
     return Board(
-        store,
+        ReleaseStore(uri, storage_options),
         channel=channel,
         release=release,
         encoder=encoder,
         encoder_options=encoder_options,
         refresh=refresh,
+        background=background,
         in_memory_rows=in_memory_rows,
     )
+
+
+async def open_board_async(uri: str, channel: str = "live", release: str | None = None, **options: Any) -> Board:
+    """`open_board` in a thread, for callers with an event loop; exported as `pegboard.open_async`. Takes the same options.
+
+    Example:
+        >>> board = await pegboard.open_async("./board")
+        >>> hits = await board.search_async("what time is it in Oslo?")
+    """
+    import asyncio
+
+    return await asyncio.to_thread(partial(open_board, uri, channel, release, **options))
+
+
+def _promoted(store: ReleaseStore, name: str) -> Channel:
+    channel = store.channel(name)
+    if channel is None:
+        names = ", ".join(known.name for known in store.channels()) or "none"
+        raise BoardNotFound(
+            f"The board at {public_uri(store.uri)} has no channel '{name}'; it has: {names}. "
+            "`pegboard promote RELEASE --channel NAME` makes one."
+        )
+    return channel
 
 
 def _hits(loaded: LoadedRelease, rankings: Mapping[str, Sequence[Ranked]], k: int) -> list[Hit]:

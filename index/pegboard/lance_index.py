@@ -1,80 +1,99 @@
 """Searching one index of a release through Lance's own indices, for boards too large to be held in memory."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, cast
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
 
 from pegboard.filters import Filter
 from pegboard.memory import BM25_DIGITS, COSINE_DIGITS
 from pegboard.ranking import Ranked, best_per_tool
 from pegboard.store import store_errors
+from pegboard.tables import BoardTable
 
 if TYPE_CHECKING:
     import numpy as np
     import pyarrow as pa
-    from lancedb.table import Table
     from numpy.typing import NDArray
 
 __all__ = ["LanceIndex"]
 
 NPROBES = 40
-"""Partitions that a vector query visits: recall@10 of .99 at 100,000 rows and 100 partitions."""
+"""Partitions that a vector query visits where the release does not say: recall@10 of .99 at 100,000 rows and 316 partitions."""
 MARGIN = 16
 """Rows fetched beyond those asked for, so that ties at the end are ordered by id as in memory."""
+WANTED = ("tool", "part")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class LanceIndex:
-    """An `emb_<index>` table pinned to the version of a release."""
+    """An `emb_<index>` table pinned to the version of a release.
 
-    table: "Table"
+    `settings` is what the release records of its indices (`Pin.search`): how many partitions or candidates a vector query
+    visits, whether there is a text index. Where it records nothing, the table is asked once.
+    """
+
+    table: BoardTable
     uri: str
     rows: int
+    settings: Mapping[str, Any] | None = None
 
     def vector(self, query: "NDArray[np.float32]", n: int, where: Filter | None = None) -> list[Ranked]:
         """The `n` tools with the highest cosine to a unit vector of shape (dimensions,), best first."""
+        settings = self.settings or {}
+        nprobes, ef, refine = settings.get("nprobes") or NPROBES, settings.get("ef"), settings.get("refine")
+        condition = where.sql() if where else None
 
         def search(limit: int) -> "pa.Table":
-            built = cast("Any", self.table.search(query, vector_column_name="vector", query_type="vector"))
-            built = built.distance_type("cosine").nprobes(NPROBES).limit(limit).select(["tool", "part", "_distance"])
-            return (built.where(where.sql(), prefilter=True) if where else built).to_arrow()
+            # A graph search that keeps fewer candidates than rows are asked for would answer with fewer.
+            kept = max(ef, limit) if ef else None
+            return self.table.nearest(query, limit, WANTED, where=condition, nprobes=nprobes, ef=kept, refine=refine)
 
-        return self._best(
-            search, n, lambda found: [round(1 - d, COSINE_DIGITS) for d in found.column("_distance").to_pylist()]
-        )
+        return self._best(search, n, "_distance", lambda distance: round(1 - distance, COSINE_DIGITS))
 
     def text(self, tokens: Sequence[str], n: int, where: Filter | None = None) -> list[Ranked]:
         """The `n` tools with the highest BM25 for the query's words (see `text.tokenize`); a tool without any is left out."""
         words = " ".join(dict.fromkeys(tokens))
         if not words:
             return []
-
-        with store_errors(self.uri):
-            indexed = any("tokens" in index.columns for index in self.table.list_indices())
+        indexed = self._text_index
+        condition = where.sql() if where else None
 
         def search(limit: int) -> "pa.Table":
-            built = cast("Any", self.table.search(words, query_type="fts", fts_columns="tokens"))
             # A table without a text index is small; there Lance would take BM25's statistics from the rows that pass.
-            built = built.limit(limit if indexed or not where else self.rows).select(["tool", "part", "_score"])
-            return (built.where(where.sql(), prefilter=indexed) if where else built).to_arrow()
+            whole = limit if indexed or not where else self.rows
+            return self.table.matching(words, whole, WANTED, where=condition, prefilter=indexed)
 
-        return self._best(search, n, lambda found: [round(s, BM25_DIGITS) for s in found.column("_score").to_pylist()])
+        return self._best(search, n, "_score", lambda score: round(score, BM25_DIGITS))
 
-    def _best(self, search: Any, n: int, scores_of: Any) -> list[Ranked]:
+    def both(
+        self, query: "NDArray[np.float32]", tokens: Sequence[str], n: int, where: Filter | None = None
+    ) -> tuple[list[Ranked], list[Ranked]]:
+        """What `vector` and `text` find, at once: Lance has a thread for each."""
+        from concurrent.futures import ThreadPoolExecutor
+
+        with ThreadPoolExecutor(1, "pegboard-text") as pool:
+            words = pool.submit(self.text, tokens, n, where)
+            return self.vector(query, n, where), words.result()
+
+    @cached_property
+    def _text_index(self) -> bool:
+        if self.settings is not None:
+            return bool(self.settings.get("text"))
+        with store_errors(self.uri):
+            return "tokens" in self.table.indexed_columns()
+
+    def _best(
+        self, search: "Callable[[int], pa.Table]", n: int, column: str, scored: Callable[[float], float]
+    ) -> list[Ranked]:
         limit = n + MARGIN
         while True:
             with store_errors(self.uri):
                 found = search(limit)
-            ranked = [
-                Ranked(tool, score, part)
-                for tool, part, score in zip(
-                    found.column("tool").to_pylist(),
-                    found.column("part").to_pylist(),
-                    scores_of(found),
-                    strict=True,
-                )
-            ]
-            best = best_per_tool(ranked, n)
+            columns = (found.column(name).to_pylist() for name in (*WANTED, column))
+            best = best_per_tool(
+                (Ranked(tool, scored(value), part) for tool, part, value in zip(*columns, strict=True)), n
+            )
             if len(best) == n or found.num_rows < limit or limit >= self.rows:
                 return best
             limit *= 4

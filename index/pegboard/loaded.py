@@ -4,21 +4,25 @@ import json
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 from threading import Lock
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 from pegboard.contract import embedding_table, layout
-from pegboard.errors import BoardNotFound
+from pegboard.errors import BoardNotFound, StoreError
 from pegboard.filters import Filter
 from pegboard.lance_index import LanceIndex
 from pegboard.memory import MemoryIndex
 from pegboard.records import Agent, Dependency, Enrichment, Tool
 from pegboard.releases import Release, ReleaseStore
-from pegboard.store import open_table, public_uri, sql_literals, store_errors
+from pegboard.store import public_uri, sql_literals, store_errors
+from pegboard.tables import BoardTable, open_table
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 __all__ = ["LoadedRelease", "agent_from_row", "tool_from_row"]
+
+SEARCHED = ("tool", "part", "catalog", "agent", "kind", "tags", "tokens", "vector")
+"""The columns of an index that a search in memory needs."""
 
 
 class LoadedRelease:
@@ -58,7 +62,9 @@ class LoadedRelease:
         """Load what the release before had loaded, so that the swap is not felt, and fails as a whole or not at all."""
         _ = self.agents, self._tool_rows
         for name in set(before._indexes) & set(self.release.manifest["indexes"]):
-            self.index(name)
+            index, known = self.index(name), before._indexes[name]
+            if isinstance(index, MemoryIndex) and isinstance(known, MemoryIndex):
+                index.warm(known)
 
     def filter(self, where: Mapping[str, Any] | None) -> Filter | None:
         """The filter of a search, in which agents may be named by id or by name."""
@@ -78,10 +84,7 @@ class LoadedRelease:
             rows = self._tool_rows.take(places) if places else self._tool_rows.slice(0, 0)
         else:
             with store_errors(self._store.uri):
-                query = (
-                    self._open("tools").search().where(f"id IN ({sql_literals(ids) or 'NULL'})").limit(len(ids) or 1)
-                )
-                rows = cast("pa.Table", query.to_arrow())
+                rows = self._tools_table.read(where=f"id IN ({sql_literals(ids) or 'NULL'})", limit=len(ids) or 1)
         return {row["id"]: tool_from_row(row) for row in rows.to_pylist()}
 
     @cached_property
@@ -90,6 +93,10 @@ class LoadedRelease:
         for agent in self.agents.values():
             ids[agent.name] = (*ids.get(agent.name, ()), agent.id)
         return ids
+
+    @cached_property
+    def _tools_table(self) -> BoardTable:
+        return self._open("tools")
 
     @cached_property
     def _tool_rows(self) -> "pa.Table | None":
@@ -105,16 +112,23 @@ class LoadedRelease:
         table = embedding_table(name)
         pin = self.release.tables[table]
         if pin.rows > self._in_memory_rows:
-            return LanceIndex(self._open(table), self._store.uri, pin.rows)
-        return MemoryIndex(self._read(table))
+            return LanceIndex(self._open(table), self._store.uri, pin.rows, pin.search)
+        return MemoryIndex(self._read(table, SEARCHED))
 
-    def _open(self, name: str) -> Any:
+    def _open(self, name: str) -> BoardTable:
         pin = self.release.tables[name]
-        return open_table(self._store.database, pin.table, self._store.uri, pin.version)
+        try:
+            return open_table(self._store.tables, pin.table, self._store.uri, pin.version)
+        except BoardNotFound as error:
+            raise StoreError(
+                f"Release {self.release.id} of {public_uri(self._store.uri)} is recorded with version {pin.version} of "
+                f"table '{pin.table}', which is no longer there: the release was pruned, or the board was replaced. "
+                "`pegboard releases list` shows what there is; `pegboard releases verify RELEASE` tells whether it is whole."
+            ) from error
 
-    def _read(self, name: str) -> "pa.Table":
+    def _read(self, name: str, columns: Sequence[str] | None = None) -> "pa.Table":
         with store_errors(self._store.uri):
-            return self._open(name).to_arrow()
+            return self._open(name).read(columns)
 
 
 def agent_from_row(row: Mapping[str, Any]) -> Agent:

@@ -31,12 +31,29 @@ class MemoryIndex:
 
     def vector(self, query: "NDArray[np.float32]", n: int, where: Filter | None = None) -> list[Ranked]:
         """The `n` tools with the highest cosine to a unit vector of shape (dimensions,), best first."""
-        import numpy as np
-
-        return self._best(np.round((self._vectors @ query).astype(np.float64), COSINE_DIGITS), n, self._mask(where))
+        return self._by_vector(query, n, self._mask(where))
 
     def text(self, tokens: Sequence[str], n: int, where: Filter | None = None) -> list[Ranked]:
         """The `n` tools with the highest BM25 for the query's words (see `text.tokenize`); a tool without any is left out."""
+        return self._by_text(tokens, n, self._mask(where))
+
+    def both(
+        self, query: "NDArray[np.float32]", tokens: Sequence[str], n: int, where: Filter | None = None
+    ) -> tuple[list[Ranked], list[Ranked]]:
+        """What `vector` and `text` find."""
+        mask = self._mask(where)
+        return self._by_vector(query, n, mask), self._by_text(tokens, n, mask)
+
+    def warm(self, before: "MemoryIndex") -> None:
+        """Prepare what searches of the release before had prepared, so that no search has to after a swap."""
+        for name in ("_vectors", "_postings", "_tools", "_parts"):
+            if name in before.__dict__:
+                getattr(self, name)
+
+    def _by_vector(self, query: "NDArray[np.float32]", n: int, mask: "NDArray[np.bool_] | None") -> list[Ranked]:
+        return self._best(self._vectors @ query, COSINE_DIGITS, n, mask)
+
+    def _by_text(self, tokens: Sequence[str], n: int, mask: "NDArray[np.bool_] | None") -> list[Ranked]:
         import numpy as np
 
         scores = np.zeros(self.rows.num_rows, dtype=np.float64)
@@ -49,20 +66,24 @@ class MemoryIndex:
             documents, counts = postings.documents[span], postings.counts[span]
             idf = np.log(1 + (self.rows.num_rows - len(documents) + 0.5) / (len(documents) + 0.5))
             scores[documents] += idf * counts * (BM25_K1 + 1) / (counts + postings.norms[documents])
-        mask = self._mask(where)
         found = scores > 0
-        return self._best(np.round(scores, BM25_DIGITS), n, found if mask is None else found & mask)
+        return self._best(scores, BM25_DIGITS, n, found if mask is None else found & mask)
 
-    def _best(self, scores: "NDArray[np.float64]", n: int, mask: "NDArray[np.bool_] | None") -> list[Ranked]:
+    def _best(
+        self, scores: "NDArray[np.floating]", digits: int, n: int, mask: "NDArray[np.bool_] | None"
+    ) -> list[Ranked]:
         import numpy as np
 
-        candidates = np.arange(len(scores)) if mask is None else np.flatnonzero(mask)
+        candidates = None if mask is None else np.flatnonzero(mask)
+        values = scores if candidates is None else scores[candidates]
         tools, parts = self._tools, self._parts
         take = n
         while True:
-            chosen = _top(scores, candidates, take)
-            best = best_per_tool((Ranked(tools[i], float(scores[i]), parts[i]) for i in chosen.tolist()), n)
-            if len(best) == n or len(chosen) == len(candidates):
+            chosen, rounded = _top(values, digits, take)
+            places = chosen if candidates is None else candidates[chosen]
+            rows = zip(places.tolist(), rounded.tolist(), strict=True)
+            best = best_per_tool((Ranked(tools[i], score, parts[i]) for i, score in rows), n)
+            if len(best) == n or len(chosen) == len(values):
                 return best
             take *= 4
 
@@ -126,12 +147,17 @@ class _Postings:
     norms: "NDArray[np.float64]"
 
 
-def _top(scores: "NDArray[np.float64]", candidates: "NDArray[np.intp]", n: int) -> "NDArray[np.intp]":
-    """The candidates with the `n` highest scores and all that tie with the last, so that ties are broken by id later."""
+def _top(values: "NDArray[np.floating]", digits: int, n: int) -> "tuple[NDArray[np.intp], NDArray[np.float64]]":
+    """The places of the `n` highest values and of all that tie with the last once rounded, and their rounded values.
+
+    Rounding keeps the order, so only those that may be among the highest are rounded, which is most of the work.
+    """
     import numpy as np
 
-    if n >= len(candidates):
-        return candidates
-    values = scores[candidates]
-    threshold = np.partition(values, len(values) - n)[len(values) - n]
-    return candidates[values >= threshold]
+    if n >= len(values):
+        return np.arange(len(values)), np.round(values.astype(np.float64), digits)
+    last = np.round(np.float64(np.partition(values, len(values) - n)[len(values) - n]), digits)
+    near = np.flatnonzero(values >= last - 10.0**-digits)
+    rounded = np.round(values[near].astype(np.float64), digits)
+    enough = rounded >= last
+    return near[enough], rounded[enough]

@@ -6,21 +6,20 @@ milliseconds and needs no pipeline, so that a service's operator can promote or 
 """
 
 import json
+import os
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
-from pegboard.contract import CURRENT
+from pegboard.contract import CURRENT, TABLES_FOLDER
 from pegboard.errors import BoardNotFound, ConfigurationError, PromotionConflict
-from pegboard.store import connect, open_table, public_uri, store_errors, table_names
+from pegboard.store import connect, public_uri, sql_literals, store_errors, table_names
+from pegboard.tables import BoardDatabase, BoardTable, open_database, open_table
 
 if TYPE_CHECKING:
-    import pyarrow as pa
     from lancedb.db import DBConnection
-    from lancedb.table import Table
 
 __all__ = ["Channel", "Pin", "Release", "ReleaseStore"]
 
@@ -89,15 +88,23 @@ class ReleaseStore:
         self.uri = uri
         self._options = storage_options
         self._database: DBConnection | None = None
+        self._tables: BoardDatabase | None = None
 
     @property
     def database(self) -> "DBConnection":
-        """The LanceDB database, opened at the first use. Raises BoardNotFound for a folder that does not exist."""
+        """The LanceDB database for those who write, opened at the first use. Raises BoardNotFound for a missing folder."""
         if self._database is None:
-            if "://" not in self.uri and not (Path(self.uri) / "tables").is_dir():
-                raise self._no_board()
+            self._expect_folder()
             self._database = connect(self.uri, self._options)
         return self._database
+
+    @property
+    def tables(self) -> BoardDatabase:
+        """The same database for those who read, opened the light way. Raises BoardNotFound for a missing folder."""
+        if self._tables is None:
+            self._expect_folder()
+            self._tables = open_database(self.uri, self._options)
+        return self._tables
 
     def create(self) -> None:
         """Make the empty `releases` and `channels` tables if they are not there."""
@@ -132,7 +139,8 @@ class ReleaseStore:
 
     def channel(self, name: str = "live") -> Channel | None:
         """The channel of that name, or None if nothing was ever promoted to it."""
-        return next((channel for channel in self.channels() if channel.name == name), None)
+        rows = self._rows("channels", f"channel = {sql_literals([name])}")
+        return _channel(rows[0]) if rows else None
 
     def add(self, release: Release) -> bool:
         """Record a release; its tables must be complete. Returns False if a release of that id is there already."""
@@ -147,13 +155,7 @@ class ReleaseStore:
         with store_errors(self.uri):
             import pyarrow as pa
 
-            result = (
-                self._table("releases")
-                .merge_insert("release")
-                .when_not_matched_insert_all()
-                .execute(pa.table(row, schema=CURRENT.releases()))
-            )
-        return result.num_inserted_rows == 1
+            return self._table("releases").insert(pa.table(row, schema=CURRENT.releases()), "release") == 1
 
     def promote(self, release: str, channel: str = "live", *, expected: int | None = None) -> Channel:
         """Make a channel name a release, and return the channel as it is then.
@@ -188,20 +190,30 @@ class ReleaseStore:
         return moved
 
     def rollback(self, channel: str = "live") -> Channel:
-        """Make a channel name the release before. Raises BoardNotFound if there is none."""
+        """Make a channel name the release before that is still there. Raises BoardNotFound if there is none."""
         now = self.channel(channel)
-        if now is None or not now.history:
+        kept = self._recorded(now.history) if now else ()
+        if now is None or not kept:
+            pruned = f"; those it had before were pruned: {', '.join(now.history[:10])}" if now and now.history else ""
             raise BoardNotFound(
-                f"Channel '{channel}' of the board at {public_uri(self.uri)} has no earlier release to go back to. "
+                f"Channel '{channel}' of the board at {public_uri(self.uri)} has no earlier release to go back to{pruned}. "
                 "`pegboard releases list` shows all releases; `pegboard promote RELEASE` takes any of them."
             )
-        moved = Channel(channel, now.history[0], now.generation + 1, datetime.now(UTC), now.history[1:])
+        moved = Channel(channel, kept[0], now.generation + 1, datetime.now(UTC), kept[1:])
         if not self._compare_and_set(moved, now.generation):
             raise PromotionConflict(
                 f"Channel '{channel}' moved while it was to be rolled back from generation {now.generation}. "
                 "Nothing was changed. Look with `pegboard releases list` and run again."
             )
         return moved
+
+    def _recorded(self, releases: Sequence[str]) -> tuple[str, ...]:
+        """Those of the releases that are still recorded, in their order."""
+        if not releases:
+            return ()
+        rows = self._rows("releases", f"release IN ({sql_literals(releases)})", ["release"])
+        there = {row["release"] for row in rows}
+        return tuple(release for release in releases if release in there)
 
     def _compare_and_set(self, moved: Channel, expected: int) -> bool:
         with store_errors(self.uri):
@@ -217,24 +229,25 @@ class ReleaseStore:
                 },
                 schema=CURRENT.channels(),
             )
-            merge = self._table("channels").merge_insert("channel")
+            channels = self._table("channels")
             if expected == 0:
-                return merge.when_not_matched_insert_all().execute(row).num_inserted_rows == 1
-            where = f"target.generation = {int(expected)}"
-            return merge.when_matched_update_all(where=where).execute(row).num_updated_rows == 1
+                return channels.insert(row, "channel") == 1
+            return channels.replace(row, "channel", f"target.generation = {int(expected)}") == 1
 
-    def _table(self, name: str) -> "Table":
-        return open_table(self.database, name, self.uri)
+    def _table(self, name: str) -> BoardTable:
+        return open_table(self.tables, name, self.uri)
 
-    def _rows(self, name: str, where: str | None = None) -> "list[dict[str, Any]]":
+    def _rows(self, name: str, where: str | None = None, columns: Sequence[str] | None = None) -> list[dict[str, Any]]:
         try:
             table = self._table(name)
         except BoardNotFound:
             raise self._no_board() from None
         with store_errors(self.uri):
-            query = table.search()
-            rows = cast("pa.Table", (query.where(where) if where else query).to_arrow())
-            return rows.to_pylist()
+            return table.read(columns, where).to_pylist()
+
+    def _expect_folder(self) -> None:
+        if "://" not in self.uri and not os.path.isdir(os.path.join(self.uri, TABLES_FOLDER)):  # noqa: PTH112, PTH118
+            raise self._no_board()
 
     def _no_board(self) -> BoardNotFound:
         return BoardNotFound(

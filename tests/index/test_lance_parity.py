@@ -1,6 +1,7 @@
 """A board answers the same whether it is searched in memory or through Lance; the last digit of a score may differ."""
 
 import random
+from dataclasses import replace
 
 import lancedb
 import numpy as np
@@ -12,6 +13,7 @@ from pegboard.contract import CURRENT
 from pegboard.filters import Filter
 from pegboard.lance_index import LanceIndex
 from pegboard.memory import BM25_DIGITS, COSINE_DIGITS, MemoryIndex
+from pegboard.tables import PUBLIC, open_database, open_table
 from tasks.indices import fit_indices
 
 QUERIES = [
@@ -34,9 +36,11 @@ TOLERANCE = {"vector": 2 * 10**-COSINE_DIGITS, "text": 2 * 10**-BM25_DIGITS}
 LARGE, DIMENSIONS = 50_001, 8
 
 
-@pytest.fixture(scope="module")
-def boards(board_uri, encoder):
-    return [pegboard.open(board_uri, encoder=encoder, in_memory_rows=rows) for rows in (50_000, 0)]
+@pytest.fixture(scope="module", params=["core", "public"])
+def boards(request, board_uri, encoder):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv(PUBLIC, request.param)
+        return [pegboard.open(board_uri, encoder=encoder, in_memory_rows=rows) for rows in (50_000, 0)]
 
 
 def scores(ranking):
@@ -81,7 +85,7 @@ def test_tools_and_agents_are_read_alike(boards):
 
 
 @pytest.fixture(scope="module")
-def large(tmp_path_factory):
+def written(tmp_path_factory):
     """The same rows, more than are searched in memory: through Lance's indices as a run makes them, and in memory."""
     chance, numbers = random.Random(0), np.random.default_rng(0)
     vectors = numbers.normal(size=(LARGE, DIMENSIONS)).astype(np.float32)
@@ -101,15 +105,25 @@ def large(tmp_path_factory):
             "tokens": words,
             "vector": pa.FixedSizeListArray.from_arrays(pa.array(vectors.ravel()), DIMENSIONS),
             "digest": tools,
+            "checksum": tools,
         },
         schema=CURRENT.embeddings(DIMENSIONS),
     )
-    table = lancedb.connect(tmp_path_factory.mktemp("large")).create_table("emb_full", rows)
+    uri = str(tmp_path_factory.mktemp("large"))
+    table = lancedb.connect(f"{uri}/tables").create_table("emb_full", rows)
     fit_indices(table, LARGE, changed=True)
     assert {column for index in table.list_indices() for column in index.columns} == {
         "vector", "tokens", "tool", "agent", "catalog", "kind", "tags",
     }  # fmt: skip
-    return LanceIndex(table, "large", LARGE), MemoryIndex(rows)
+    return uri, rows
+
+
+@pytest.fixture(scope="module", params=["core", "public"])
+def large(request, written):
+    uri, rows = written
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv(PUBLIC, request.param)
+        return LanceIndex(open_table(open_database(uri), "emb_full", uri), uri, LARGE), MemoryIndex(rows)
 
 
 @pytest.mark.parametrize(
@@ -152,3 +166,26 @@ def test_a_large_index_finds_the_nearest_vectors_with_their_exact_scores(large, 
             {tool: by_memory[tool] for tool in both}, abs=TOLERANCE["vector"]
         )
     assert found / 200 > 0.95
+
+
+def test_as_many_partitions_are_visited_as_the_release_records(large):
+    lance, memory = large
+    queries = np.random.default_rng(3).normal(size=(20, DIMENSIONS)).astype(np.float32)
+    queries /= np.linalg.norm(queries, axis=1, keepdims=True)
+
+    def recall(**settings):
+        index = replace(lance, settings={"text": "fts", **settings})
+        found = [scores(index.vector(query, 10)).keys() & scores(memory.vector(query, 10)).keys() for query in queries]
+        return sum(map(len, found)) / 200
+
+    assert recall(nprobes=1) < 0.8
+    assert recall(nprobes=1_000) == recall(nprobes=1_000, ef=5, refine=2) == 1.0
+
+
+def test_a_table_that_the_release_says_has_no_text_index_is_searched_without(boards):
+    _, lance = boards
+    index = lance._answer(lambda loaded: loaded.index("full"))
+    unknown, none = replace(index, settings=None), replace(index, settings={"nprobes": 3})
+
+    for where in (None, Filter.parse({"agent": "kit/git"})):
+        assert none.text(["issue", "tide"], 5, where) == unknown.text(["issue", "tide"], 5, where) != []

@@ -27,6 +27,7 @@ def test_the_public_names_are_these():
     assert sorted(pegboard.__all__) == [
         "Agent",
         "Board",
+        "BoardStatus",
         "Channel",
         "Hit",
         "PegboardError",
@@ -38,6 +39,7 @@ def test_the_public_names_are_these():
         "as_openai_tools",
         "call_names",
         "open",
+        "open_async",
     ]
     assert all(hasattr(pegboard, name) for name in pegboard.__all__)
 

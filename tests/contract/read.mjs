@@ -1,0 +1,152 @@
+// A reader of a board in Node that knows only docs/table-contract.md: `node read.mjs BOARD vectors.json`.
+//
+// Every request is answered from the release that its channel names, at the versions that the release pins, and compared with what
+// has to be found. Ends with 1 if anything differs. PEGBOARD_NODE_MODULES names the folder with @lancedb/lancedb.
+
+import { readFile } from "node:fs/promises";
+import { createRequire } from "node:module";
+import { join } from "node:path";
+
+const modules = process.env.PEGBOARD_NODE_MODULES;
+const lancedb = createRequire(modules ? join(modules, "read.mjs") : import.meta.url)("@lancedb/lancedb");
+
+const [board, file] = process.argv.slice(2);
+const vectors = JSON.parse(await readFile(file, "utf-8"));
+const database = await lancedb.connect(join(board, "tables"));
+
+const VECTOR_SHARE = 0.8;
+const FILTERS = ["agent", "catalog", "kind", "tags"];
+const literal = (text) => `'${text.replaceAll("'", "''")}'`;
+
+function rounded(value, digits) {
+  return Math.round(value * 10 ** digits) / 10 ** digits;
+}
+
+function condition(where) {
+  const clauses = Object.entries(where ?? {}).map(([name, values]) => {
+    const literals = values.map(literal).join(", ");
+    if (values.length === 0) return "false";
+    return name === "tags" ? `array_has_any(tags, [${literals}])` : `${name} IN (${literals})`;
+  });
+  return clauses.join(" AND ");
+}
+
+function passes(row, where) {
+  return Object.entries(where ?? {}).every(([name, values]) =>
+    name === "tags" ? [...row.tags].some((tag) => values.includes(tag)) : values.includes(row[name]),
+  );
+}
+
+// Equal scores are ordered by the tool's id, by code points as everywhere else.
+function ordered(scores) {
+  const points = new Map([...scores.keys()].map((id) => [id, Buffer.from(id, "utf-8")]));
+  return [...scores].sort((a, b) => b[1] - a[1] || Buffer.compare(points.get(a[0]), points.get(b[0])));
+}
+
+function best(rows) {
+  const scores = new Map();
+  for (const { tool, score } of rows) scores.set(tool, Math.max(score, scores.get(tool) ?? -Infinity));
+  return ordered(scores);
+}
+
+async function resolve(name) {
+  const channels = await database.openTable("channels");
+  const [channel] = await channels.query().where(`channel = ${literal(name)}`).toArray();
+  const releases = await database.openTable("releases");
+  const [row] = await releases.query().where(`release = ${literal(channel.release)}`).toArray();
+  if (row.contract > vectors.contract) {
+    throw new Error(`release ${row.release} has contract ${row.contract}, which this reader does not know`);
+  }
+  return {
+    release: row.release,
+    generation: Number(channel.generation),
+    tables: JSON.parse(row.tables),
+    manifest: JSON.parse(row.manifest),
+  };
+}
+
+async function pinned(pin) {
+  const table = await database.openTable(pin.table);
+  await table.checkout(pin.version);
+  return table;
+}
+
+async function byVector(table, pin, asked, depth) {
+  const length = Math.hypot(...asked.vector);
+  const unit = Float32Array.from(asked.vector, (value) => value / length);
+  let query = table.query().nearestTo(unit).column("vector").distanceType("cosine").limit(pin.rows);
+  if (asked.where) query = query.where(condition(asked.where));
+  const rows = await query.select(["tool", "_distance"]).toArray();
+  return best(rows.map((row) => ({ tool: row.tool, score: rounded(1 - row._distance, 5) }))).slice(0, depth);
+}
+
+async function byText(table, pin, asked, depth) {
+  const words = [...new Set(asked.words)].join(" ");
+  if (!words) return [];
+  // A table without a text index: the filter comes last, since BM25 counts all of the table's rows.
+  const query = table.query().fullTextSearch(words, { columns: ["tokens"] }).limit(pin.rows);
+  const found = await query.select(["tool", ...FILTERS, "_score"]).toArray();
+  const rows = found.filter((row) => passes(row, asked.where));
+  return best(rows.map((row) => ({ tool: row.tool, score: rounded(row._score, 4) }))).slice(0, depth);
+}
+
+function fused(vector, text) {
+  const [cosine, bm25] = [new Map(vector), new Map(text)];
+  const top = Math.max(...cosine.values()) + 1;
+  const most = Math.max(0, ...bm25.values());
+  const last = vector.length ? vector.at(-1)[1] : -1;
+  const scores = new Map();
+  for (const id of [...cosine.keys(), ...bm25.keys()]) {
+    const words = most ? (bm25.get(id) ?? 0) / most : 0;
+    const share = (VECTOR_SHARE * ((cosine.get(id) ?? last) + 1)) / top;
+    scores.set(id, rounded(share + (1 - VECTOR_SHARE) * words, 5));
+  }
+  return ordered(scores);
+}
+
+async function answer(asked, release) {
+  const pin = release.tables[`emb_${asked.index}`];
+  const table = await pinned(pin);
+  const depth = Math.max(100, 4 * asked.k);
+  if (asked.mode === "vector") return (await byVector(table, pin, asked, depth)).slice(0, asked.k);
+  if (asked.mode === "text") return (await byText(table, pin, asked, depth)).slice(0, asked.k);
+  return fused(await byVector(table, pin, asked, depth), await byText(table, pin, asked, depth)).slice(0, asked.k);
+}
+
+function same(found, expected, tolerance) {
+  return (
+    found.length === expected.length &&
+    expected.every(({ id, score }, at) => found[at][0] === id && Math.abs(found[at][1] - score) <= tolerance)
+  );
+}
+
+let differences = 0;
+const releases = {};
+for (const [name, expected] of Object.entries(vectors.channels)) {
+  try {
+    const release = (releases[name] = await resolve(name));
+    const pins = Object.entries(expected.tables).every(
+      ([table, pin]) => release.tables[table].table === pin.table && release.tables[table].version === pin.version,
+    );
+    const there = release.release === expected.release && release.generation === expected.generation;
+    const rows = await Promise.all(
+      Object.values(release.tables).map(async (pin) => (await (await pinned(pin)).countRows()) === pin.rows),
+    );
+    if (expected.readable && pins && there && rows.every(Boolean)) continue;
+  } catch (error) {
+    if (!expected.readable && String(error).includes("does not know")) continue;
+    console.error(error);
+  }
+  differences += 1;
+  console.error(`channel ${name} does not lead where it has to`);
+}
+
+for (const asked of vectors.requests) {
+  const found = await answer(asked, releases[asked.channel]);
+  if (!same(found, asked.expected, vectors.tolerance[asked.mode])) {
+    differences += 1;
+    console.error(JSON.stringify({ ...asked, vector: undefined, found }));
+  }
+}
+console.log(`${vectors.requests.length} requests, ${differences} differences`);
+process.exitCode = differences ? 1 : 0;

@@ -1,0 +1,153 @@
+"""The contract's own vectors: what they say is what `pegboard` finds, and what readers find that never heard of `pegboard`.
+
+`make_vectors.py` made them. The programs `read.mjs` and `read_parquet.py` know nothing but docs/table-contract.md.
+"""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import pegboard
+from pegboard.errors import ContractMismatch
+from pegboard.export import export_release
+from pegboard.releases import ReleaseStore
+from pegboard.store import open_table
+from pegboard.tables import PUBLIC
+from pegboard.text import tokenize
+
+HERE = Path(__file__).parent
+VECTORS = json.loads((HERE / "vectors.json").read_text("utf-8"))
+LANCEDB_OF_NODE = "0.39.0"
+"""The version of @lancedb/lancedb that `read.mjs` was tried with."""
+
+
+@pytest.fixture(scope="module")
+def board_path(tmp_path_factory):
+    """The board, copied to another address: its tables hold no absolute path."""
+    return str(shutil.copytree(HERE / "board", tmp_path_factory.mktemp("contract") / "elsewhere"))
+
+
+@pytest.fixture(scope="module", params=["memory", "core", "public"])
+def boards(request, board_path, hashing):
+    rows = 50_000 if request.param == "memory" else 0
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv(PUBLIC, request.param)
+        return {
+            name: pegboard.open(board_path, name, encoder=hashing(), in_memory_rows=rows)
+            for name, channel in VECTORS["channels"].items()
+            if channel["readable"]
+        }
+
+
+def titles(request):
+    return "-".join(str(request[key]) for key in ("channel", "index", "mode", "k", "request"))
+
+
+@pytest.mark.parametrize("asked", VECTORS["requests"], ids=titles)
+def test_pegboard_finds_what_the_vectors_say(boards, asked):
+    hits = boards[asked["channel"]].search(
+        asked["request"],
+        asked["k"],
+        mode=asked["mode"],
+        index=asked["index"],
+        where=asked["where"],
+        vector=asked["vector"],
+    )
+
+    assert [hit.tool.id for hit in hits] == [one["id"] for one in asked["expected"]]
+    assert [hit.score for hit in hits] == pytest.approx(
+        [one["score"] for one in asked["expected"]], abs=VECTORS["tolerance"][asked["mode"]]
+    )
+    assert tokenize(asked["request"]) == asked["words"]
+
+
+def test_channels_lead_to_the_versions_that_the_vectors_name(board_path):
+    store = ReleaseStore(board_path)
+
+    assert sorted(channel.name for channel in store.channels()) == sorted(VECTORS["channels"])
+    for name, expected in VECTORS["channels"].items():
+        channel = store.channel(name)
+        assert (channel.release, channel.generation) == (expected["release"], expected["generation"])
+        for table, pin in store.get(channel.release).tables.items():
+            assert {"table": pin.table, "version": pin.version, "rows": pin.rows} == expected["tables"][table]
+            assert open_table(store.database, pin.table, board_path, pin.version).count_rows() == pin.rows
+
+
+def test_the_live_release_is_not_the_newest_version_of_its_tables(board_path):
+    store = ReleaseStore(board_path)
+    pin = store.get(store.channel().release).tables["tools"]
+
+    assert store.database.open_table(pin.table).version > pin.version
+    with pytest.raises(ContractMismatch, match="contract 99"):
+        pegboard.open(board_path, "future")
+
+
+def test_node_finds_what_the_vectors_say(board_path):
+    modules = node_modules()
+
+    done = run(["node", HERE / "read.mjs", board_path, HERE / "vectors.json"], PEGBOARD_NODE_MODULES=str(modules))
+    assert done.splitlines()[-1] == f"{len(VECTORS['requests'])} requests, 0 differences"
+
+
+def test_parquet_readers_find_what_the_vectors_say(board_path, tmp_path):
+    export(board_path, tmp_path)
+
+    done = run([sys.executable, HERE / "read_parquet.py", tmp_path, HERE / "vectors.json"])
+    assert done.splitlines() == [
+        f"duckdb: {len(VECTORS['requests'])} requests, 0 differences",
+        f"polars: {len(VECTORS['requests'])} requests, 0 differences",
+    ]
+
+
+def test_a_program_that_finds_something_else_says_so(board_path, tmp_path):
+    wrong = json.loads(json.dumps(VECTORS))
+    asked = next(one for one in wrong["requests"] if one["mode"] == "text" and one["expected"])
+    asked["expected"][0]["score"] += 0.01
+    asked["expected"].append({"id": "kit/none/none", "score": 0.1})
+    (tmp_path / "vectors.json").write_text(json.dumps(wrong))
+    export(board_path, tmp_path / "out")
+
+    command = [sys.executable, str(HERE / "read_parquet.py"), str(tmp_path / "out"), str(tmp_path / "vectors.json")]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == 1
+    assert "duckdb: 144 requests, 1 differences" in done.stdout
+
+
+def export(board, folder):
+    """The readable releases as Parquet."""
+    store = ReleaseStore(board)
+    for channel in VECTORS["channels"].values():
+        if channel["readable"]:
+            export_release(store, store.get(channel["release"]), folder)
+
+
+def run(command, **environment):
+    done = subprocess.run(
+        [str(part) for part in command], capture_output=True, text=True, env=os.environ | environment, timeout=280
+    )
+    assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-4000:]
+    return done.stdout
+
+
+def node_modules():
+    """A folder with @lancedb/lancedb for Node, installed there if it is not; skips the test where that cannot be."""
+    given = os.environ.get("PEGBOARD_NODE_MODULES")
+    if not shutil.which("node"):
+        pytest.skip("node is not installed")
+    folder = Path(given) if given else HERE.parents[1] / ".cache" / "npm" / "contract" / "node_modules"
+    if not (folder / "@lancedb" / "lancedb" / "package.json").is_file():
+        if given or not shutil.which("npm"):
+            pytest.skip(
+                f"there is no @lancedb/lancedb in {folder}, and npm is not to install it" if given else "no npm"
+            )
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        install = ["npm", "install", "--no-audit", "--no-fund", f"@lancedb/lancedb@{LANCEDB_OF_NODE}"]
+        done = subprocess.run(install, cwd=folder.parent, capture_output=True, text=True)
+        if done.returncode:
+            pytest.skip(f"npm could not install @lancedb/lancedb: {done.stderr.strip()[-300:]}")
+    return folder
