@@ -14,12 +14,13 @@ from prefect.cache_policies import NO_CACHE
 
 from pegboard.checksums import row_checksums, table_checksum
 from pegboard.contract import CHECKSUM, CURRENT
-from pegboard.errors import PublishError
+from pegboard.errors import PublishError, StoreError
 from pegboard.releases import Pin, ReleaseStore
 from pegboard.store import open_table, public_uri, sql_literals, store_errors, table_names
 from tasks import progress
 from tasks.configuration import load_configuration
-from tasks.indices import fit_indices
+from tasks.indices import IndexSizes, search_of
+from tasks.maintain import maintain, open_dataset
 from tasks.row_vectors import row_vectors
 from tasks.wanted import Wanted, WantedTable, table_digest, wanted_rows
 
@@ -29,12 +30,14 @@ if TYPE_CHECKING:
     from lancedb.db import DBConnection
     from lancedb.table import Table
 
-__all__ = ["stage", "stage_tables"]
+__all__ = ["key_digests", "stage", "stage_tables"]
 
 logger = logging.getLogger(__name__)
 
 ATTEMPTS = 3
 """Two runs that write at once can disturb each other; after a pause of random length one of them goes through."""
+CONFLICT = ("conflict", "incompatible transaction", "preempted")
+"""Words by which Lance says that another commit came first."""
 DELETE_CHUNK = 1_000
 """Keys in one delete condition: the condition is parsed as text."""
 
@@ -49,11 +52,14 @@ def stage(config: str, wanted: Wanted) -> dict[str, Pin]:
     return stage_tables(load_configuration(config).uri, wanted)
 
 
-def stage_tables(uri: str, wanted: Wanted, attempts: int = ATTEMPTS) -> dict[str, Pin]:
+def stage_tables(
+    uri: str, wanted: Wanted, attempts: int = ATTEMPTS, *, sizes: IndexSizes | None = None
+) -> dict[str, Pin]:
     """Bring every table to its wanted rows and return what the release pins.
 
     Args:
         attempts: how often a table that another run disturbed is tried.
+        sizes: rows at which a table gets indices.
 
     Raises PublishError if another run writes to the same tables meanwhile; nothing is published then.
     """
@@ -62,27 +68,31 @@ def stage_tables(uri: str, wanted: Wanted, attempts: int = ATTEMPTS) -> dict[str
     pins: dict[str, Pin] = {}
     progress.start("stage", len(wanted.tables))
     for table in wanted.tables:
-        pins[table.name] = _stage_calmly(uri, store.database, table, attempts)
+        pins[table.name] = _stage_calmly(uri, store.database, table, attempts, sizes)
         progress.advance("stage", text=table.name)
     return pins
 
 
-def _stage_calmly(uri: str, database: "DBConnection", wanted: WantedTable, attempts: int) -> Pin:
+def _stage_calmly(
+    uri: str, database: "DBConnection", wanted: WantedTable, attempts: int, sizes: IndexSizes | None
+) -> Pin:
     for attempt in range(1, attempts):
         try:
-            return _stage(uri, database, wanted)
-        except _DisturbedError as error:
+            return _stage(uri, database, wanted, sizes)
+        except (_DisturbedError, StoreError) as error:
+            if isinstance(error, StoreError) and not any(word in str(error).lower() for word in CONFLICT):
+                raise
             logger.warning("Try %s of %s: %s", attempt, attempts, error)
             time.sleep(random.uniform(0.5, 3))  # noqa: S311  no secret
-    return _stage(uri, database, wanted)
+    return _stage(uri, database, wanted, sizes)
 
 
-def _stage(uri: str, database: "DBConnection", wanted: WantedTable) -> Pin:
+def _stage(uri: str, database: "DBConnection", wanted: WantedTable, sizes: IndexSizes | None) -> Pin:
     schema = _schema(wanted)
     with store_errors(uri):
         table = _open_or_create(uri, database, wanted, schema)
         rows = wanted_rows(uri, wanted, [wanted.key, "digest"])
-        there = _digests(table, wanted.key)
+        there = key_digests(table, wanted.key)
         differing = rows.join(there, on=[wanted.key, "digest"], how="anti").get_column(wanted.key)
         gone = there.join(rows, on=wanted.key, how="anti").get_column(wanted.key).to_list()
         if len(differing):
@@ -92,17 +102,17 @@ def _stage(uri: str, database: "DBConnection", wanted: WantedTable) -> Pin:
             merge.execute(_arrow(uri, schema, upserts, wanted))
         for start in range(0, len(gone), DELETE_CHUNK):
             table.delete(f"{wanted.key} IN ({sql_literals(gone[start : start + DELETE_CHUNK])})")
-        if wanted.fingerprint is not None:
-            fit_indices(table, rows.height, changed=bool(len(differing) or gone))
+        maintain(table, uri, rows.height, sizes=sizes)
         version = table.version
-        staged = _digests(open_table(database, table.name, uri, version), wanted.key)
+        search = search_of(open_dataset(uri, table.name, version)) if wanted.fingerprint is not None else None
+        staged = _columns(open_table(database, table.name, uri, version), wanted.key, "digest", CHECKSUM)
     if table_digest(staged.select(wanted.key, "digest")) != wanted.digest:
         raise _DisturbedError(
             f"Table '{table.name}' of the board at {public_uri(uri)} changed while this run wrote to it: another run "
             "publishes to the same board. Nothing was published. Wait for the other run to end, and run again."
         )
     checksum = table_checksum(staged.select(wanted.key, CHECKSUM).iter_rows())
-    return Pin(table.name, version, rows.height, wanted.digest, checksum)
+    return Pin(table.name, version, rows.height, wanted.digest, checksum, search)
 
 
 def _schema(wanted: WantedTable) -> "pa.Schema":
@@ -115,25 +125,32 @@ def _open_or_create(uri: str, database: "DBConnection", wanted: WantedTable, sch
     """The table for those rows. One with other columns, or vectors of another length, is in use: the rows go beside it."""
     name = wanted.name
     names = [name] if wanted.dimensions is None else [name, f"{name}_{wanted.dimensions}"]
-    there = table_names(database)
-    for one in (*names, f"{names[-1]}_v{CURRENT.version}"):
+    names.append(f"{names[-1]}_v{CURRENT.version}")
+    there = set(table_names(database))
+    for one in names:
+        if one in there and (table := open_table(database, one, uri)).schema.equals(schema):
+            return table
+    # Only then a new one: a name may have become free because the table of earlier releases was pruned.
+    for one in names:
         if one not in there:
             return database.create_table(one, schema=schema, exist_ok=True)
-        table = open_table(database, one, uri)
-        if table.schema.equals(schema):
-            return table
     raise PublishError(
         f"Table '{name}' of the board at {public_uri(uri)} has columns of no known table contract. Nothing was published. "
         "Was the table changed by hand? Publish to another folder or address."
     )
 
 
-def _digests(table: "Table", key: str) -> "pl.DataFrame":
+def key_digests(table: "Table", key: str) -> "pl.DataFrame":
+    """The rows (key, digest) of a table, in no order."""
+    return _columns(table, key, "digest")
+
+
+def _columns(table: "Table", *names: str) -> "pl.DataFrame":
     import polars as pl
 
-    frame = pl.from_arrow(table.search().select([key, "digest", CHECKSUM]).to_arrow())
+    frame = pl.from_arrow(table.search().select(list(names)).to_arrow())
     assert isinstance(frame, pl.DataFrame)
-    return frame.select(key, "digest", CHECKSUM)
+    return frame.select(names)
 
 
 def _arrow(uri: str, schema: "pa.Schema", rows: "pl.DataFrame", wanted: WantedTable) -> "pa.Table":

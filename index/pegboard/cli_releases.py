@@ -1,18 +1,31 @@
-"""`pegboard releases`, `promote` and `rollback`: what is published, and what is live. They need no pipeline."""
+"""`pegboard releases`, `promote` and `rollback`: what is published, and what is live. They need no pipeline.
+
+Other distributions add actions to `pegboard releases` under the entry-point group `pegboard.releases_commands`, whose values are
+functions that take the group's subparsers.
+"""
 
 import argparse
+from importlib.metadata import entry_points
 from typing import Any
 
 from pegboard.cli import Subparsers, add_board_option, print_json
-from pegboard.releases import Channel, Release, ReleaseStore
+from pegboard.cli_diff import register_diff
+from pegboard.cli_export import register_export
+from pegboard.cli_release_names import NAME_HELP, named_release
+from pegboard.cli_verify import register_verify
+from pegboard.releases import Channel, Pin, Release, ReleaseStore
 
-__all__ = ["register_releases"]
+__all__ = ["GROUP", "register_releases"]
+
+GROUP = "pegboard.releases_commands"
 
 
 def register_releases(subparsers: Subparsers) -> None:
-    """Add the three commands."""
+    """Add the commands."""
     releases: argparse.ArgumentParser = subparsers.add_parser(
-        "releases", help="list and show releases", description="The releases of a board."
+        "releases",
+        help="list, show, compare and verify releases",
+        description="The releases of a board: what they hold, what is different between two, and whether they are sound.",
     )
     actions = releases.add_subparsers(dest="action", metavar="ACTION", required=True)
     listing = actions.add_parser("list", help="all releases, newest first, and the channels that name them")
@@ -20,10 +33,15 @@ def register_releases(subparsers: Subparsers) -> None:
     listing.add_argument("--json", action="store_true", help="print one JSON object: releases, channels")
     listing.set_defaults(run=_list)
     show = actions.add_parser("show", help="everything that is recorded of one release")
-    show.add_argument("release", help="the id of a release or its beginning, or a channel such as live")
+    show.add_argument("release", help=NAME_HELP)
     add_board_option(show)
     show.add_argument("--json", action="store_true", help="print the release as one JSON object")
     show.set_defaults(run=_show)
+    register_diff(actions)
+    register_verify(actions)
+    for point in sorted(entry_points(group=GROUP), key=lambda point: point.name):
+        point.load()(actions)
+    register_export(subparsers)
 
     promote: argparse.ArgumentParser = subparsers.add_parser(
         "promote",
@@ -78,15 +96,16 @@ def _list(options: argparse.Namespace) -> int:
 
 def _show(options: argparse.Namespace) -> int:
     store = ReleaseStore(options.board)
-    channel = store.channel(options.release)
-    release = store.get(channel.release if channel else options.release)
+    release = named_release(store, options.release)
     if options.json:
         print_json(_release_record(release))
         return 0
     print(f"release   {release.id}\ndigest    {release.digest}\ncreated   {release.created_at:%Y-%m-%d %H:%M:%S} UTC")
     print(f"contract  {release.contract}")
+    for said in _named_by(release, store.channels()):
+        print(f"channel   {said}")
     for name, pin in release.tables.items():
-        print(f"table     {name}: version {pin.version} of {pin.table}, {pin.rows} rows")
+        print(f"table     {name}: version {pin.version} of {pin.table}, {pin.rows} rows{_searched(name, pin)}")
     for name, index in release.manifest["indexes"].items():
         default = " (default)" if name == release.manifest["default_index"] else ""
         print(f"index     {name}{default}: {index['encoder']}, {index['fingerprint']}")
@@ -98,6 +117,23 @@ def _show(options: argparse.Namespace) -> int:
         f"{changes['unchanged']} unchanged, against {changes['against'] or 'an empty board'}"
     )
     return 0
+
+
+def _named_by(release: Release, channels: list[Channel]) -> list[str]:
+    """Why a prune keeps the release, however old it is."""
+    names = [f"{channel.name} names it" for channel in channels if channel.release == release.id]
+    before = [channel.name for channel in channels if channel.history[:1] == (release.id,)]
+    return names + [f"a rollback of {name} takes it" for name in before]
+
+
+def _searched(name: str, pin: Pin) -> str:
+    """The indices of an embedding table, as readers ask them."""
+    if not name.startswith("emb_"):
+        return ""
+    if pin.search is None:
+        return ", searched without an index"
+    asked = [f"{pin.search[key]} {key}" for key in ("partitions", "nprobes", "ef", "refine") if key in pin.search]
+    return f", {pin.search['vector']} ({', '.join(asked)}), {pin.search['text']}"
 
 
 def _promote(options: argparse.Namespace) -> int:
@@ -123,7 +159,14 @@ def _release_record(release: Release) -> dict[str, Any]:
         "contract": release.contract,
         "created_at": release.created_at.isoformat(),
         "tables": {
-            name: {"table": pin.table, "version": pin.version, "rows": pin.rows, "digest": pin.digest}
+            name: {
+                "table": pin.table,
+                "version": pin.version,
+                "rows": pin.rows,
+                "digest": pin.digest,
+                "checksum": pin.checksum,
+                "search": dict(pin.search) if pin.search else None,
+            }
             for name, pin in release.tables.items()
         },
         "manifest": release.manifest,

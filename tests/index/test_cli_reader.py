@@ -171,6 +171,57 @@ def test_a_release_is_shown_by_its_beginning_or_its_channel(capsys, two):
     assert "changes   14 new, 0 changed, 0 removed, 0 unchanged, against an empty board" in text
 
 
+def test_a_release_is_shown_with_its_indices_and_with_who_keeps_it(capsys, two):
+    uri, live, other = two
+    store = pegboard.ReleaseStore(uri)
+    search = {"vector": "ivf_flat", "partitions": 60, "nprobes": 25, "text": "fts", "filters": ["tool"]}
+    release = store.get(live)
+    tables = {**release.tables, "emb_fine": replace(release.tables["emb_fine"], search=search)}
+    store.add(replace(release, id="e" * 12, digest="e" * 64, tables=tables))
+    store.promote("eee", "canary")
+    store.promote(other, "canary")
+
+    _, indexed, _ = ran(capsys, "releases", "show", "eee", "--board", uri)
+    _, named, _ = ran(capsys, "releases", "show", live, "--board", uri)
+
+    assert "channel   a rollback of canary takes it\n" in indexed
+    assert "of emb_full, 14 rows, searched without an index\n" in indexed
+    assert "of emb_fine, 26 rows, ivf_flat (60 partitions, 25 nprobes), fts\n" in indexed
+    assert "channel   live names it\n" in named
+    assert ran_json(capsys, "releases", "show", "eee", "--board", uri)["tables"]["emb_fine"]["search"] == search
+
+
+def test_releases_are_verified_and_what_is_wrong_ends_with_1(capsys, two):
+    uri, live, other = two
+
+    code, out, err = ran(capsys, "releases", "verify", "--board", uri)
+    wrong = ran(capsys, "releases", "verify", "--board", uri, other)  # a copy under an id of its own
+    printed = ran_json(capsys, "releases", "verify", live[:6], "--board", uri)
+
+    assert (code, err) == (0, "")
+    assert out.splitlines() == [
+        "read      agents: 6 rows",
+        "read      tools: 14 rows",
+        "read      emb_fine: 26 rows",
+        "read      emb_full: 14 rows",
+        f"Release {live} is as it was published.",
+    ]
+    assert (printed["sound"], printed["problems"], printed["rows"]["tools"]) == (True, [], 14)
+    assert wrong[0] == 0
+    table = pegboard.ReleaseStore(uri).database.open_table("tools")
+    table.update(where="name = 'list_rates'", values={"description": "spoilt"})
+    release = pegboard.ReleaseStore(uri).get(live)
+    pin = replace(release.tables["tools"], version=table.version)
+    spoilt = replace(release, id="e" * 12, digest="e" * 64, tables={**release.tables, "tools": pin})
+    pegboard.ReleaseStore(uri).add(spoilt)
+
+    code, out, err = ran(capsys, "releases", "verify", "eee", "--board", uri)
+
+    assert (code, err) == (1, "")
+    assert "WRONG     tools: 1 row: without the checksum" in out
+    assert f"Release {'e' * 12} is not as it was published: 2 problems." in out
+
+
 def test_promote_and_rollback_move_the_channel(capsys, two):
     uri, live, other = two
 
@@ -189,6 +240,9 @@ def test_promote_and_rollback_move_the_channel(capsys, two):
         (["rollback"], 4, "BoardNotFound", "no earlier release"),
         (["rollback", "--channel", "nobody"], 4, "BoardNotFound", "no earlier release"),
         (["releases", "show", "abc"], 4, "BoardNotFound", "no release 'abc'"),
+        (["releases", "verify", "abc"], 4, "BoardNotFound", "no release 'abc'"),
+        (["releases", "diff"], 4, "BoardNotFound", "no earlier release to compare with"),
+        (["export", "abc", "--out", "x"], 4, "BoardNotFound", "no release 'abc'"),
         (["search", "x", "--channel", "nobody"], 4, "BoardNotFound", "no channel 'nobody'; it has: live"),
         (["search", "x", "--index", "nobody"], 4, "BoardNotFound", "no index 'nobody'"),
         (["search", "x", "-k", "0"], 2, "QueryError", "k is 0"),
@@ -263,7 +317,7 @@ def test_doctor_without_a_board_looks_at_the_installation(capsys):
     assert {"python", "pegboard", "lancedb", "embedded encoder"} <= {check["what"] for check in printed["checks"]}
 
 
-@pytest.mark.parametrize("command", ["search", "releases", "promote", "rollback", "doctor"])
+@pytest.mark.parametrize("command", ["search", "releases", "promote", "rollback", "export", "doctor"])
 def test_every_command_has_help(capsys, command):
     with pytest.raises(SystemExit) as end:
         main([command, "--help"])

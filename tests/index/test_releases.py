@@ -28,9 +28,10 @@ def ids(count):
     return [release(number).id for number in range(count)]
 
 
-@pytest.fixture
-def store(tmp_path):
-    """A board with three releases and no channel."""
+@pytest.fixture(params=["core", "public"])
+def store(request, tmp_path, monkeypatch):
+    """A board with three releases and no channel, through LanceDB's compiled core and through its Python package."""
+    monkeypatch.setenv("PEGBOARD_LANCEDB", request.param)
     store = ReleaseStore(str(tmp_path))
     store.create()
     for number in range(3):
@@ -124,6 +125,24 @@ def test_rolling_back_goes_one_release_back_each_time(store):
 def test_rolling_back_a_channel_that_never_was_says_so(store):
     with pytest.raises(BoardNotFound, match=r"Channel 'canary' of the board at .* has no earlier release"):
         store.rollback("canary")
+
+
+def test_rolling_back_passes_over_releases_that_were_pruned(store):
+    store.add(release(3))
+    for one in ids(4):
+        store.promote(one)
+    store.database.open_table("releases").delete(f"release IN ('{ids(3)[2]}', '{ids(3)[0]}')")
+
+    assert store.rollback().release == ids(3)[1]
+    assert store.channel().history == ()
+    store.database.open_table("releases").delete(f"release = '{ids(3)[2]}'")
+    store.promote(ids(4)[3])
+    store.database.open_table("releases").delete(f"release = '{ids(3)[1]}'")
+    with pytest.raises(
+        BoardNotFound, match=f"no earlier release to go back to; those it had before were pruned: {ids(3)[1]}"
+    ):
+        store.rollback()
+    assert store.channel().release == ids(4)[3]
 
 
 def test_channels_move_on_their_own(store):

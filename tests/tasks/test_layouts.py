@@ -10,7 +10,9 @@ from pegboard.contract import layout
 from pegboard.releases import Pin, Release
 from pegboard.store import open_table
 from tasks.lake import Lake
+from tasks.row_sets import read_rows
 from tasks.row_vectors import row_vectors
+from tasks.snapshot_rows import snapshot_rows
 from tasks.wanted import table_digest
 
 MODES = ["hybrid", "vector", "text"]
@@ -33,13 +35,13 @@ def publish_in_layout_1(workshop, configuration, encoder):
     """What a pipeline of contract 1 published: the rows as the catalogs give them, in tables of that layout."""
     run = workshop.run(configuration, "embed")
     (snapshot,) = run.snapshots
-    folder = f"snapshots/{snapshot.catalog}/{snapshot.digest}"
+    identities = {snapshot.catalog: snapshot.digest}
     old, lake = layout(1), Lake(workshop.uri)
-    documents = lake.read(run.documents[0].path)
+    documents = read_rows(lake, run.documents[0].path)
     vectors = row_vectors(workshop.uri, encoder.fingerprint, documents, 384)
     rows = {
-        "tools": (old.tools(), lake.read(f"{folder}/tools.parquet")),
-        "agents": (old.agents(), lake.read(f"{folder}/agents.parquet")),
+        "tools": (old.tools(), snapshot_rows(lake, identities, "tools")),
+        "agents": (old.agents(), snapshot_rows(lake, identities, "agents")),
         "emb_full": (
             old.embeddings(384),
             documents.with_columns(pl.Series("vector", vectors, dtype=pl.Array(pl.Float32, 384))),
@@ -101,7 +103,7 @@ def test_the_next_release_goes_beside_and_a_reader_follows_to_it_and_back(worksh
     assert {name: pin.table for name, pin in second.tables.items()} == {
         "tools": "tools_v3", "agents": "agents_v3", "emb_full": "emb_full_384",
     }  # fmt: skip
-    assert (second.contract, [hit.tool.flags for hit in after]) == (2, [("credential",)])
+    assert (second.contract, [hit.tool.flags for hit in after]) == (3, [("credential",)])
     assert board.release == first
     assert board.search("merge a branch", 2) == before
     for name, pin in first.tables.items():
@@ -114,5 +116,5 @@ def test_releases_after_the_first_of_a_contract_stay_in_its_tables(workshop, fir
 
     third = workshop.run(workshop.configure()).release
 
-    assert [one.tables["tools"].table for one in (first, second, third)] == ["tools", "tools_v2", "tools_v2"]
+    assert [one.tables["tools"].table for one in (first, second, third)] == ["tools", "tools_v3", "tools_v3"]
     assert third.tables["tools"].version > second.tables["tools"].version

@@ -4,12 +4,13 @@ import json
 import subprocess
 import sys
 import time
+from dataclasses import replace
 
 import polars as pl
 import pytest
 
 import pegboard
-from pegboard.errors import PromotionConflict
+from pegboard.errors import PromotionConflict, PublishError
 from pegboard.store import open_table
 from tasks.publish import publish_release
 from tasks.wanted import table_digest
@@ -119,10 +120,65 @@ def test_a_channel_that_moved_since_the_plan_is_not_overwritten(workshop):
         publish_release(workshop.configure(), run.plan, run.snapshots, run.wanted, run.pins)
 
     assert workshop.store.channel().release == first.id
+    assert run.wanted.release not in [one.id for one in workshop.store.all()]  # the loser changed nothing
     third = workshop.run(workshop.configure()).release
     assert (third.id, workshop.store.channel().release) == (run.wanted.release, run.wanted.release)
     for release in (first, second, third):
         assert_whole(workshop.store, workshop.store.get(release.id))
+
+
+@pytest.mark.parametrize("how_far", ["one tag", "all tags", "row", "promoted"])
+def test_a_publishing_that_was_killed_after_any_of_its_writes_is_completed_by_the_next(workshop, how_far):
+    first = workshop.publish(servers(workshop, "one")).release
+    workshop.servers(servers(workshop, "one", "two"))
+    run = workshop.run(workshop.configure(), "stage")
+    pins = list(run.pins.values())
+    for pin in pins[: 1 if how_far == "one tag" else len(pins)]:
+        table = open_table(workshop.store.database, pin.table, workshop.uri)
+        table.tags.create(f"{run.wanted.release}-v{pin.version}", pin.version)
+    if how_far in ("row", "promoted"):
+        publish_release(workshop.configure(), run.plan, run.snapshots, run.wanted, run.pins)
+    if how_far == "row":
+        workshop.store.rollback()
+
+    again = workshop.run(workshop.configure())
+
+    assert again.wanted.release == run.wanted.release
+    assert (again.release is None) == (how_far == "promoted")
+    assert [one.id for one in workshop.store.all()] == [run.wanted.release, first.id]
+    assert workshop.store.channel().release == run.wanted.release
+    assert_whole(workshop.store, workshop.store.get(run.wanted.release))
+
+
+def test_what_changed_since_it_was_staged_is_not_published(workshop):
+    first = workshop.publish(servers(workshop, "one")).release
+    workshop.servers(servers(workshop, "one", "two"))
+    run = workshop.run(workshop.configure(), "stage")
+    spoilt = {**run.pins, "tools": replace(run.pins["tools"], version=first.tables["tools"].version)}
+    fewer = {name: pin for name, pin in run.pins.items() if name != "agents"}
+    gone = {**run.pins, "emb_full": replace(run.pins["emb_full"], version=99)}
+
+    for pins, named in ((spoilt, "tools"), (fewer, "agents"), (gone, "emb_full")):
+        with pytest.raises(PublishError, match=f"is not what was wanted: {named} changed or went away since"):
+            publish_release(workshop.configure(), run.plan, run.snapshots, run.wanted, pins)
+
+    assert [one.id for one in workshop.store.all()] == [first.id]
+    assert workshop.store.channel().release == first.id
+    assert workshop.run(workshop.configure()).release.id == run.wanted.release
+
+
+def test_a_release_that_a_table_lost_meanwhile_is_recorded_anew(workshop):
+    first = workshop.publish(servers(workshop, "one")).release
+    broken = {**first.tables, "tools": replace(first.tables["tools"], version=99)}
+    workshop.store.database.open_table("releases").delete("true")
+    workshop.store.add(replace(first, tables=broken))
+    workshop.store.database.open_table("channels").delete("true")
+
+    again = workshop.publish(servers(workshop, "one")).release
+
+    assert (again.id, again.tables["tools"].version) == (first.id, first.tables["tools"].version)
+    assert len(workshop.store.all()) == 1
+    assert_whole(workshop.store, again)
 
 
 def test_going_back_to_earlier_tools_goes_back_to_the_earlier_release_and_keeps_it_whole(workshop, encoder):

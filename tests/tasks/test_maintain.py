@@ -1,0 +1,217 @@
+"""Tables kept in order from night to night: few fragments, few parts of an index, and no row outside of it."""
+
+from datetime import timedelta
+
+import lancedb
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from pegboard.contract import CURRENT
+from pegboard.memory import MemoryIndex
+from tasks.indices import IndexSizes, drop_indices, search_of
+from tasks.maintain import Upkeep, maintain, open_dataset, unindexed_rows
+
+ROWS, DIMENSIONS = 2_000, 8
+SIZES = IndexSizes(in_memory=500, flat_partition=100)
+UPKEEP = Upkeep(fragments=4, small_rows=100, deleted_rows=100)
+
+
+def rows_of(ids, state):
+    rng = np.random.default_rng(state)
+    vectors = rng.normal(size=(len(ids), DIMENSIONS)).astype(np.float32)
+    vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
+    text = [f"w{one % 37} w{one % 11} s{state}" for one in ids]
+    columns = {
+        "key": [f"t{one:05}" for one in ids],
+        "tool": [f"t{one:05}" for one in ids],
+        "part": ["document"] * len(ids),
+        "catalog": ["c"] * len(ids),
+        "agent": [f"a{one % 5}" for one in ids],
+        "kind": ["library"] * len(ids),
+        "tags": [["x"]] * len(ids),
+        "text": text,
+        "tokens": text,
+        "vector": pa.FixedSizeListArray.from_arrays(pa.array(vectors.ravel()), DIMENSIONS),
+        "digest": [f"{one}-{state}" for one in ids],
+        "checksum": [f"{one}-{state}" for one in ids],
+    }
+    return pa.table(columns, schema=CURRENT.embeddings(DIMENSIONS))
+
+
+class Board:
+    """One embedding table of a board, written and maintained as a run does."""
+
+    def __init__(self, folder):
+        self.uri = str(folder)
+        database = lancedb.connect(folder / "tables", read_consistency_interval=timedelta(0))
+        self.table = database.create_table("emb_full", rows_of(range(ROWS), 0))
+        self.maintain()
+
+    @property
+    def dataset(self):
+        return open_dataset(self.uri, "emb_full")
+
+    def maintain(self, sizes=SIZES, upkeep=UPKEEP):
+        maintain(self.table, self.uri, self.table.count_rows(), sizes=sizes, upkeep=upkeep)
+
+    def upsert(self, ids, state):
+        merge = self.table.merge_insert("key").when_matched_update_all().when_not_matched_insert_all()
+        merge.execute(rows_of(ids, state))
+
+    def night(self, ids, state):
+        self.upsert(ids, state)
+        self.maintain()
+
+    def parts(self):
+        return next(len(one.segments) for one in self.dataset.describe_indices() if one.field_names == ["vector"])
+
+    def fragments(self):
+        return [(one.physical_rows, one.num_deletions) for one in self.dataset.get_fragments()]
+
+    def assert_in_order(self):
+        """Every row is in every index, and the text index ranks as memory does."""
+        dataset = self.dataset
+        for column in ("vector", "tokens", "tool", "agent", "catalog", "kind", "tags"):
+            assert unindexed_rows(dataset, column) == 0, column
+        rows = self.table.to_arrow()
+        memory = MemoryIndex(rows)
+        for words in (["w3"], ["w5", "w7"], ["s1", "w2"]):
+            expected = {one.tool: one.score for one in memory.text(words, 5_000)}
+            found = self.table.search(" ".join(words), query_type="fts", fts_columns="tokens").limit(5_000)
+            scores = found.select(["tool", "_score"]).to_arrow().to_pydict()
+            assert dict(zip(scores["tool"], scores["_score"], strict=True)) == pytest.approx(expected, abs=2e-4), words
+
+
+@pytest.fixture
+def board(tmp_path):
+    return Board(tmp_path)
+
+
+def test_a_table_in_which_nothing_is_due_stays_at_its_version(board):
+    version = board.table.version
+
+    board.maintain()
+
+    assert board.table.version == version
+    board.assert_in_order()
+
+
+def test_changed_and_deleted_rows_are_in_every_index_the_same_night(board):
+    board.night(range(0, 40), 1)
+    board.assert_in_order()
+    board.table.delete("key IN ('t00001', 't00002', 't01999')")
+    board.maintain()
+
+    board.assert_in_order()
+    assert board.table.count_rows() == ROWS - 3
+
+
+def test_the_vector_index_is_extended_by_what_changed_and_its_parts_stay_few(board):
+    first = _index_files(board)
+    rng = np.random.default_rng(1)
+    most = 0
+    for night in range(1, 17):
+        board.night(rng.choice(ROWS, 20, replace=False), night)
+        most = max(most, board.parts())
+
+    assert 2 < most <= 6
+    # The large part of the first night is still there, untouched.
+    assert max(first.values()) == max(_index_files(board).values())
+    assert max(first, key=first.get) in _index_files(board)
+    board.assert_in_order()
+
+
+def _index_files(board):
+    dataset = board.dataset
+    index = next(one for one in dataset.describe_indices() if one.field_names == ["vector"])
+    return {str(segment.uuid): segment.size_bytes for segment in index.segments}
+
+
+def test_small_fragments_become_one_and_the_large_one_is_not_touched(board):
+    (large,) = board.dataset.get_fragments()
+    paths = [file.path for file in large.data_files()]
+    counts = []
+    for night in range(1, 9):
+        board.night(range(night * 10, night * 10 + 10), night)
+        counts.append(len(board.fragments()))
+
+    assert max(counts) <= UPKEEP.fragments + 1
+    assert min(counts[4:]) == 2
+    assert [file.path for file in board.dataset.get_fragments()[0].data_files()] == paths
+    board.assert_in_order()
+
+
+def test_a_table_of_which_much_is_deleted_is_written_anew(board):
+    board.night(range(0, 500), 1)
+    assert sum(deleted for _, deleted in board.fragments()) == 500
+
+    board.night(range(500, 1_000), 2)
+
+    assert board.fragments() == [(ROWS, 0)]
+    assert board.parts() == 1
+    board.assert_in_order()
+
+
+@pytest.mark.parametrize("kill", ["merge", "delete", "no text", "no vector", "no indices"])
+def test_what_a_killed_run_left_undone_is_done_by_the_next(board, kill):
+    if kill == "merge":
+        board.upsert(range(30), 1)
+    elif kill == "delete":
+        board.table.delete("key < 't00100'")
+    else:
+        board.upsert(range(30), 1)
+        drop_indices(board.table, *{"no text": ["tokens"], "no vector": ["vector"]}.get(kill, []))
+
+    board.maintain()
+
+    board.assert_in_order()
+
+
+@pytest.mark.parametrize(("rows", "partitions"), [(4_200, 42), (900, 9)])
+def test_a_table_that_grew_or_shrank_by_more_than_a_factor_of_2_gets_another_vector_index(board, rows, partitions):
+    assert search_of(board.dataset)["partitions"] == 20
+    if rows > ROWS:
+        board.upsert(range(ROWS, rows), 1)
+    else:
+        board.table.delete(f"key >= 't{rows:05}'")
+
+    board.maintain()
+
+    assert search_of(board.dataset)["partitions"] == partitions
+    assert board.parts() == 1
+    board.assert_in_order()
+
+
+def test_a_table_that_became_small_loses_its_indices_and_gets_them_back(board):
+    board.table.delete("key >= 't00300'")
+    board.maintain()
+    assert (board.table.list_indices(), search_of(board.dataset)) == ([], None)
+
+    board.upsert(range(ROWS), 2)
+    board.maintain()
+
+    assert search_of(board.dataset)["vector"] == "ivf_flat"
+    board.assert_in_order()
+
+
+def test_a_table_without_indices_keeps_few_fragments_too(board):
+    small = IndexSizes()
+    for night in range(30):
+        board.upsert(range(night, night + 3), night)
+        board.maintain(sizes=small)
+        assert len(board.fragments()) <= UPKEEP.fragments + 2
+
+    assert board.table.count_rows() == ROWS
+
+
+def test_earlier_versions_stay_readable_through_all_of_it(board):
+    before = board.table.version
+    rows = board.table.to_arrow().sort_by("key")
+    for night in range(1, 8):
+        board.night(range(night * 100, night * 100 + 100), night)
+
+    old = open_dataset(board.uri, "emb_full", before)
+
+    assert old.to_table().sort_by("key").equals(rows)
+    assert search_of(old)["partitions"] == 20

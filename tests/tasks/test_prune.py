@@ -1,0 +1,361 @@
+"""Pruning: what is kept, that nothing goes at once, and that what is kept stays whole whatever happens meanwhile."""
+
+import json
+import subprocess
+import sys
+import threading
+import time
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+import pegboard
+from pegboard.errors import BoardNotFound, PromotionConflict
+from pegboard.releases import Channel, Pin, Release
+from pegboard.store import open_table
+from tasks.configuration import KeepSettings
+from tasks.prune import MARKS, kept_releases, prune_board
+from tasks.publish import is_whole, publish_release
+
+NOW = datetime.now(UTC) + timedelta(minutes=10)  # after all that these tests publish
+DAY = timedelta(days=1)
+
+
+SHORT = 1e-6  # hours
+
+
+def Keep(releases=1, days=0, grace_hours=24):  # noqa: N802  reads as the settings
+    return KeepSettings(releases=releases, days=days, grace_hours=grace_hours)
+
+
+def names(number):
+    return [f"tool_{number}_{one}" for one in range(4)]
+
+
+def published(workshop, encoder, states, channel="live"):
+    """A board with a release for each state, oldest first."""
+    return [
+        workshop.publish(
+            {"git": [workshop.tool(name, f"Does {name}.") for name in [*names(0), *names(state)]]},
+            encoder=encoder,
+            channel=channel,
+        ).release
+        for state in states
+    ]
+
+
+@pytest.fixture
+def four(workshop, hashing):
+    """A board with four releases, the last of which is live."""
+    return published(workshop, hashing(8), range(1, 5))
+
+
+def ids(releases):
+    return tuple(one.id for one in releases)
+
+
+def files(workshop):
+    return {str(path.relative_to(workshop.uri)) for path in (workshop.folder / "board").rglob("*") if path.is_file()}
+
+
+def release(number, age):
+    return Release(str(number), "", 3, NOW - age, {}, {})
+
+
+def channel(name, *there):
+    return Channel(name, there[0], 1, NOW, tuple(there[1:]))
+
+
+@pytest.mark.parametrize(
+    ("keep", "channels", "kept"),
+    [
+        (Keep(releases=2), [], "01"),
+        (Keep(releases=1, days=2.5), [], "012"),
+        (Keep(releases=1), [channel("live", "0", "3")], "03"),
+        (Keep(releases=1), [channel("live", "2")], "02"),
+        (Keep(releases=1), [channel("live", "0"), channel("audit", "4")], "04"),
+        (Keep(releases=1), [channel("live", "0", "gone", "4", "3")], "04"),
+        (Keep(releases=3), [channel("live", "0", "4", "3", "1")], "01234"),
+    ],
+)
+def test_what_is_kept(keep, channels, kept):
+    releases = [release(number, number * DAY) for number in range(5)]
+
+    assert kept_releases(releases, channels, keep, NOW) == set(kept)
+
+
+def test_what_is_not_wanted_is_marked_first_and_removed_by_a_later_prune_after_the_grace_period(workshop, four):
+    first = prune_board(workshop.uri, Keep(), NOW)
+    soon = prune_board(workshop.uri, Keep(), NOW + DAY / 2)
+    assert ids(workshop.store.all()) == ids(reversed(four))
+
+    later = prune_board(workshop.uri, Keep(), NOW + 1.1 * DAY)
+
+    assert (first.kept, first.marked, first.removed) == (ids([four[3], four[2]]), ids([four[1], four[0]]), ())
+    assert (soon.marked, soon.removed) == (first.marked, ())
+    assert (later.marked, later.removed) == ((), ids([four[1], four[0]]))
+    assert later.versions.count > 0
+    assert later.bytes > 0
+    assert ids(workshop.store.all()) == ids([four[3], four[2]])
+    for one in four[2:]:
+        assert is_whole(workshop.store, workshop.store.get(one.id))
+    for one in four[:2]:
+        assert not is_whole(workshop.store, one)
+    assert workshop.store.rollback().release == four[2].id
+
+
+def test_without_a_grace_period_it_still_takes_two(workshop, four):
+    assert prune_board(workshop.uri, Keep(grace_hours=SHORT), NOW).removed == ()
+    assert prune_board(workshop.uri, Keep(grace_hours=SHORT), NOW + DAY).removed == ids([four[1], four[0]])
+
+
+def test_a_release_that_is_wanted_again_loses_its_mark(workshop, four):
+    prune_board(workshop.uri, Keep(), NOW)
+    workshop.store.promote(four[0].id, "audit")
+    prune_board(workshop.uri, Keep(), NOW + DAY / 2)
+    workshop.store.promote(four[3].id, "audit")
+
+    again = prune_board(workshop.uri, Keep(), NOW + 2 * DAY)
+
+    # It is what `audit` would go back to; the other one, marked long ago, is gone.
+    assert again.removed == (four[1].id,)
+    assert four[0].id in again.kept
+
+
+def test_a_dry_run_says_what_would_go_and_changes_nothing(workshop, four):
+    prune_board(workshop.uri, Keep(), NOW)
+    before = files(workshop)
+
+    said = prune_board(workshop.uri, Keep(), NOW + 2 * DAY, dry_run=True)
+
+    assert files(workshop) == before
+    assert said.removed == ids([four[1], four[0]])
+    done = prune_board(workshop.uri, Keep(), NOW + 2 * DAY)
+    assert (done.removed, done.tables, done.versions) == (said.removed, said.tables, said.versions)
+    assert said.versions.bytes > 0
+
+
+def test_a_board_that_was_pruned_again_and_again_grows_no_more(workshop, hashing):
+    encoder, sizes = hashing(8), []
+    for night in range(24):
+        published(workshop, encoder, [night % 5 + 1])
+        prune_board(workshop.uri, Keep(grace_hours=SHORT), datetime.now(UTC) + timedelta(seconds=night))
+        tables = workshop.folder / "board" / "tables"
+        # What lies of `releases` and `channels` is left to the readers of the last minutes.
+        files = [path for name in ("tools", "agents", "emb_full") for path in (tables / f"{name}.lance").rglob("*")]
+        sizes.append(sum(path.stat().st_size for path in files if path.is_file()))
+
+    assert len(workshop.store.all()) <= 4
+    assert max(sizes[12:]) < 1.5 * max(sizes[4:12])
+
+
+def test_a_reader_of_a_kept_release_answers_throughout(workshop, hashing):
+    encoder = hashing(8)
+    releases = published(workshop, encoder, [1, 2])
+    board = pegboard.open(workshop.uri, encoder=encoder, release=releases[1].id, in_memory_rows=0)
+    old = pegboard.open(workshop.uri, encoder=encoder, release=releases[0].id, in_memory_rows=0)
+    published(workshop, encoder, [3])
+
+    for number in range(4):
+        prune_board(workshop.uri, Keep(grace_hours=0.0001), datetime.now(UTC) + timedelta(seconds=number))
+        assert board.search("does tool", 8, mode="text")
+
+    assert ids(workshop.store.all())[1] == releases[1].id
+    with pytest.raises(pegboard.PegboardError):
+        old.search("does tool", 8, mode="text")
+
+
+def test_a_table_that_no_release_has_any_more_goes_with_the_last_one_that_had_it(workshop, hashing):
+    encoder = hashing(8)
+    two = '[[indexes]]\nname = "full"\n[[indexes]]\nname = "fine"\nshape = "multi"\n'
+    workshop.servers({"git": [workshop.tool("one")]})
+    workshop.run(workshop.configure(two), encoder=encoder)
+    published(workshop, encoder, [1, 2])
+
+    for number in range(5):
+        pruned = prune_board(workshop.uri, Keep(), NOW + number * 1.5 * DAY)
+        if pruned.tables:
+            break
+
+    assert pruned.tables == ("emb_fine",)
+    assert "emb_fine" not in workshop.store.database.list_tables().tables
+    assert len(workshop.store.all()) == 2
+
+
+def test_a_table_of_which_a_run_has_just_pinned_a_version_stays(workshop, hashing, four):
+    table = workshop.store.database.create_table("emb_new", schema=pegboard.contract.CURRENT.embeddings(8))
+    prune_board(workshop.uri, Keep(), NOW)
+    table.tags.create(f"{'a' * 12}-v1", 1)
+
+    # The mark and the table are two days old, the tag is young.
+    later = prune_board(workshop.uri, Keep(grace_hours=0.001), datetime.now(UTC))
+    assert later.tables == ()
+    assert prune_board(workshop.uri, Keep(), NOW + 2 * DAY).tables == ("emb_new",)
+
+
+def test_tags_of_a_release_that_was_never_recorded_go_and_those_of_people_stay(workshop, four):
+    table = open_table(workshop.store.database, "tools", workshop.uri)
+    table.tags.create(f"{'b' * 12}-v{four[0].tables['tools'].version}", four[0].tables["tools"].version)
+    table.tags.create("before-the-audit", four[1].tables["tools"].version)
+    prune_board(workshop.uri, Keep(), NOW)
+    assert f"{'b' * 12}-v{four[0].tables['tools'].version}" in table.tags.list()
+
+    prune_board(workshop.uri, Keep(), NOW + 2 * DAY)
+
+    assert {tag for tag in table.tags.list() if not tag.startswith(tuple(ids(four)))} == {"before-the-audit"}
+    assert open_table(workshop.store.database, "tools", workshop.uri, four[1].tables["tools"].version).count_rows() == 8
+
+
+def test_a_missing_tag_is_set_again_before_anything_is_removed(workshop, four):
+    for pin in four[2].tables.values():
+        table = open_table(workshop.store.database, pin.table, workshop.uri)
+        for tag in list(table.tags.list()):
+            table.tags.delete(tag)
+
+    for number in range(3):
+        prune_board(workshop.uri, Keep(), NOW + 2 * number * DAY)
+
+    assert is_whole(workshop.store, workshop.store.get(four[2].id))
+
+
+def test_a_release_that_was_promoted_while_it_was_to_go_is_put_back(workshop, four):
+    prune_board(workshop.uri, Keep(), NOW)
+    record = json.loads((workshop.folder / "board" / "lake" / MARKS).read_text())
+    # As if a prune had been killed right after it deleted the row, and someone had promoted the release just before.
+    workshop.store.promote(four[0].id, "audit")
+    workshop.store.database.open_table("releases").delete(f"release = '{four[0].id}'")
+    one = {**_plain(four[0]), "created_at": four[0].created_at.isoformat()}
+    workshop.lake.write_json(MARKS, {**record, "going": [one]})
+
+    prune_board(workshop.uri, Keep(), NOW + 2 * DAY)
+
+    assert workshop.store.get(four[0].id) == four[0]
+    assert is_whole(workshop.store, four[0])
+
+
+def _plain(release):
+    tables = {
+        name: {key: getattr(pin, key) for key in Pin.__dataclass_fields__} for name, pin in release.tables.items()
+    }
+    return {**{key: getattr(release, key) for key in Release.__dataclass_fields__}, "tables": tables}
+
+
+def test_a_release_whose_versions_were_pruned_is_published_anew(workshop, hashing):
+    encoder = hashing(8)
+    run = workshop.run(_servers(workshop, 1), "stage", encoder=encoder)
+    first = _publish(workshop, run)
+    published(workshop, encoder, [2, 3])
+    for number in range(2):
+        prune_board(workshop.uri, Keep(), NOW + 2 * number * DAY)
+    workshop.store.add(first)  # as if a prune had ended between the tags and the row
+    assert not is_whole(workshop.store, first)
+
+    run = workshop.run(_servers(workshop, 1), "stage", encoder=encoder)
+    again = _publish(workshop, run)
+
+    assert again.id == first.id
+    assert again.tables["tools"].version > first.tables["tools"].version
+    assert is_whole(workshop.store, workshop.store.get(first.id))
+    assert workshop.store.channel().release == first.id
+
+
+def _servers(workshop, state):
+    workshop.servers({"git": [workshop.tool(name, f"Does {name}.") for name in [*names(0), *names(state)]]})
+    return workshop.configure()
+
+
+def _publish(workshop, run):
+    return publish_release(workshop.configure(), run.plan, run.snapshots, run.wanted, run.pins)
+
+
+def test_a_board_that_is_not_there_is_said_so(tmp_path):
+    with pytest.raises(BoardNotFound, match="There is no board at"):
+        prune_board(str(tmp_path), Keep())
+
+
+def test_vectors_and_ledger_are_never_touched(workshop, hashing, four):
+    for path in (f"ledger/{'c' * 64}.parquet", f"vectors/{'d' * 16}/{'e' * 64}.parquet"):
+        workshop.lake.write_text(path, "paid for")
+    before = {one for one in files(workshop) if one.startswith(("lake/vectors", "lake/ledger"))}
+
+    for number in range(3):
+        prune_board(workshop.uri, Keep(), NOW + 100 * number * DAY)
+
+    assert before
+    assert {one for one in files(workshop) if one.startswith(("lake/vectors", "lake/ledger"))} == before
+    again = workshop.run(_servers(workshop, 1), "embed", encoder=hashing(8))
+    assert again.encoded == 0
+
+
+KILLED = """
+import sys, warnings
+warnings.simplefilter("ignore")
+from datetime import datetime, UTC, timedelta
+from types import SimpleNamespace
+from tasks.configuration import KeepSettings
+from tasks.prune import prune_board
+print("ready", flush=True)
+sys.stdin.readline()
+print("begun", flush=True)
+prune_board(sys.argv[1], SimpleNamespace(releases=1, days=0, grace_hours=24), datetime.now(UTC) + timedelta(days=2))
+"""
+
+
+def test_a_prune_that_is_killed_leaves_what_is_kept_whole_and_the_next_one_finishes(workshop, four, hashing):
+    prune_board(workshop.uri, Keep(), NOW)
+    for delay in (0.0, 0.01, 0.03, 0.06, 0.1, 0.2):
+        child = subprocess.Popen(
+            [sys.executable, "-c", KILLED, workshop.uri], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        )
+        assert child.stdout.readline() == "ready\n"
+        child.stdin.write("go\n")
+        child.stdin.flush()
+        child.stdout.readline()
+        time.sleep(delay)
+        child.kill()
+        child.communicate()
+        for one in four[2:]:
+            assert is_whole(workshop.store, workshop.store.get(one.id)), delay
+
+    for number in range(2, 4):
+        prune_board(workshop.uri, Keep(), NOW + number * DAY)
+
+    assert ids(workshop.store.all()) == ids([four[3], four[2]])
+    tools = open_table(workshop.store.database, "tools", workshop.uri)
+    assert len(tools.list_versions()) <= 3
+    assert set(tools.tags.list()) == {f"{one.id}-v{one.tables['tools'].version}" for one in four[2:]}
+    assert workshop.store.rollback().release == four[2].id
+
+
+def test_promotions_go_through_while_a_prune_tidies_the_table_of_channels(workshop, four):
+    store, stop, troubles = workshop.store, threading.Event(), []
+
+    def prune():
+        number = 0
+        while not stop.is_set():
+            number += 1
+            try:
+                prune_board(workshop.uri, Keep(releases=9, grace_hours=SHORT), datetime.now(UTC) + timedelta(seconds=1))
+            except Exception as error:
+                troubles.append(error)
+                return
+
+    pruner = threading.Thread(target=prune)
+    pruner.start()
+    conflicts = 0
+    try:
+        for number in range(60):
+            try:
+                store.promote(four[number % 4].id, f"channel-{number % 3}")
+            except PromotionConflict:
+                conflicts += 1
+    finally:
+        stop.set()
+        pruner.join()
+
+    assert troubles == []
+    assert conflicts == 0
+    assert {one.release for one in store.channels()} <= set(ids(four))
+    assert len(open_table(store.database, "channels", workshop.uri).to_arrow()) == 4
+    assert replace(store.get(four[0].id)) == four[0]
