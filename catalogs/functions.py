@@ -16,6 +16,7 @@ All of them may stand mixed in one file.
 """
 
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import Any
 
 from catalogs.files import matching_files, parse_json, read_json, read_lines
@@ -143,4 +144,9 @@ def _from_gemini(schema: Any) -> Any:
     return converted(out, _from_gemini)
 
 
-source = SourceKind(options=FunctionsOptions, read=read)
+def inputs(base: Path, options: FunctionsOptions) -> list[Path]:
+    """The files with the declarations."""
+    return matching_files(base, options.path)
+
+
+source = SourceKind(options=FunctionsOptions, read=read, inputs=inputs)

@@ -7,7 +7,7 @@ good tools are kept; a source that cannot be read at all raises `SourceError`.
 """
 
 import json
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -15,6 +15,7 @@ from typing import Any
 import jsonschema_rs
 from pydantic import BaseModel, ConfigDict
 
+from catalogs.tool_row import tool_row
 from pegboard.canonical import canonical_json
 from pegboard.records import Agent, AgentKind, Dependency, Rejected, Tool, agent_id, tool_id
 
@@ -54,23 +55,34 @@ class Failure:
 
 @dataclass(frozen=True, slots=True)
 class Listing:
-    """What a source says at one moment: tools and agents ordered by id, and everything that went wrong."""
+    """What a source says at one moment: tools and agents ordered by id, and everything that went wrong.
+
+    `rows` are the tools as text, in their order (see `tool_row`); empty where nobody has made them yet. `repeatable` says whether
+    the source would say the same again as long as its inputs stay (see `SourceKind`).
+    """
 
     agents: tuple[Agent, ...] = ()
     tools: tuple[Tool, ...] = ()
     rejected: tuple[Rejected, ...] = ()
     failures: tuple[Failure, ...] = ()
+    rows: tuple[Mapping[str, Any], ...] = field(default=(), compare=False, repr=False)
+    repeatable: bool = True
 
 
 @dataclass(slots=True)
 class ListingBuilder:
-    """Collects what a source lists. `base` is the folder of pegboard.toml, from which relative paths count."""
+    """Collects what a source lists. `base` is the folder of pegboard.toml, from which relative paths count.
+
+    A source that used more than the inputs that it names sets `repeatable` to False.
+    """
 
     catalog: str
     base: Path
     tags: tuple[str, ...] = ()
     _agents: dict[str, Agent] = field(default_factory=dict[str, Agent])
+    repeatable: bool = True
     _tools: dict[str, Tool] = field(default_factory=dict[str, Tool])
+    _rows: dict[str, dict[str, Any]] = field(default_factory=dict[str, dict[str, Any]])
     _where: dict[str, str] = field(default_factory=dict[str, str])
     _rejected: list[Rejected] = field(default_factory=list[Rejected])
     _failures: dict[str, Failure] = field(default_factory=dict[str, Failure])
@@ -115,8 +127,10 @@ class ListingBuilder:
             raw: the record as the source has it, kept with a rejection.
             input_schema: a JSON Schema object; None means no arguments.
         """
+        written: dict[str, str] = {}
         problems = list(
             _problems(
+                written,
                 name=name,
                 description=description,
                 input_schema=input_schema,
@@ -124,7 +138,7 @@ class ListingBuilder:
                 annotations=annotations,
             )
         )
-        tool = None
+        tool, row = None, dict[str, Any]()
         if not problems:
             tool = Tool(
                 id=tool_id(agent, name),
@@ -139,9 +153,10 @@ class ListingBuilder:
                 dependencies=tuple(dependencies),
                 tags=tuple(sorted({tag.strip() for tag in (*self.tags, *tags) if tag and tag.strip()})),
             )
-            problems += _encoding_problems(tool)
+            row = tool_row(tool, written)
+            problems += _encoding_problems(row)
         if tool is not None and not problems and (earlier := self._where.get(tool.id)):
-            same = self._tools[tool.id].digest == tool.digest
+            same = self._rows[tool.id]["digest"] == row["digest"]
             what = "the same tool" if same else "another tool"
             problems.append(
                 f"{what} with the id {tool.id} is already listed at {earlier}; rename or remove one of them"
@@ -149,7 +164,7 @@ class ListingBuilder:
         if tool is None or problems:
             self.reject(where, "; ".join(problems), raw)
             return None
-        self._tools[tool.id] = tool
+        self._tools[tool.id], self._rows[tool.id] = tool, row
         self._where[tool.id] = where
         return tool
 
@@ -168,18 +183,30 @@ class ListingBuilder:
             tools=tuple(self._tools[key] for key in sorted(self._tools)),
             rejected=tuple(self._rejected),
             failures=tuple(self._failures[key] for key in sorted(self._failures)),
+            rows=tuple(self._rows[key] for key in sorted(self._rows)),
+            repeatable=self.repeatable,
         )
 
 
 @dataclass(frozen=True, slots=True)
 class SourceKind:
-    """A kind of source, as found under the entry-point group `pegboard.catalogs`."""
+    """A kind of source, as found under the entry-point group `pegboard.catalogs`.
+
+    Attributes:
+        inputs: the files from which alone a listing with these options follows, given the folder from which relative paths
+            count; None if there is more to it. As long as they stay the same, the source is not read again. Without the
+            function a source is read in every run.
+    """
 
     options: type[SourceOptions]
     read: Callable[[ListingBuilder, Any], None]
+    inputs: Callable[[Path, Any], Sequence[Path] | None] | None = None
 
 
-def _problems(*, name: Any, description: Any, input_schema: Any, output_schema: Any, annotations: Any) -> Iterable[str]:
+def _problems(
+    written: dict[str, str], *, name: Any, description: Any, input_schema: Any, output_schema: Any, annotations: Any
+) -> Iterable[str]:
+    """What is wrong with a record; on the way, `written` gets the canonical JSON of its parts."""
     if not isinstance(name, str) or not name.strip():
         yield f"it has no name (got {_short(name)}); add a name"
     elif len(name) > MAX_NAME:
@@ -192,29 +219,32 @@ def _problems(*, name: Any, description: Any, input_schema: Any, output_schema: 
         yield f"its description has {len(description):,} characters, more than {MAX_DESCRIPTION:,}; shorten it"
     if annotations is not None and not isinstance(annotations, Mapping):
         yield f"its annotations are {_short(annotations)}, expected an object"
-    elif annotations and (problem := _json_problem(annotations)):
+    elif annotations and (problem := _json_problem(annotations, written)):
         yield f"its annotations {problem}"
     for label, schema in (("input", input_schema), ("output", output_schema)):
-        if schema is not None and (problem := _schema_problem(schema)):
+        if schema is not None and (problem := _schema_problem(schema, label, written)):
             yield f"its {label} schema {problem}"
     # What a tool returns may be anything; what it takes are named arguments.
     if isinstance(input_schema, dict) and "object" not in str(input_schema.get("type", "object")):
         yield f"its input schema has the type {_short(input_schema['type'])}, expected an object whose properties are the arguments"
 
 
-def _json_problem(value: Any) -> str | None:
+def _json_problem(value: Any, written: dict[str, str]) -> str | None:
     try:
-        canonical_json(value)
+        written["annotations"] = canonical_json(value)
     except (ValueError, RecursionError) as error:
         return f"cannot be written as JSON: {_short(str(error))}"
     return None
 
 
-def _schema_problem(schema: Any) -> str | None:
+def _schema_problem(schema: Any, label: str, written: dict[str, str]) -> str | None:
     if not isinstance(schema, dict):
         return f"is {_short(schema)}, expected a JSON Schema object"
     try:
-        size = len(canonical_json(schema))
+        text = canonical_json(schema)
+        size = len(text)
+        if schema:  # an empty one is replaced by a default, or written at once
+            written[f"{label}_schema"] = text
         if size > MAX_SCHEMA:
             return f"has {size:,} characters, more than {MAX_SCHEMA:,}; shorten it"
         known = str(schema.get("$schema", "")).removesuffix("#") in DIALECTS
@@ -232,20 +262,20 @@ def _schema_problem(schema: Any) -> str | None:
     return None
 
 
-def _encoding_problems(tool: Tool) -> list[str]:
+def _encoding_problems(row: Mapping[str, Any]) -> list[str]:
     fields = {
-        "name": tool.name,
-        "description": tool.description,
-        "input schema": canonical_json(tool.input_schema),
-        "output schema": canonical_json(tool.output_schema),
-        "annotations": canonical_json(tool.annotations),
-        "examples": canonical_json(tool.examples),
-        "tags": canonical_json(tool.tags),
+        "name": row["name"],
+        "description": row["description"],
+        "input schema": row["input_schema"],
+        "output schema": row["output_schema"] or "",
+        "annotations": row["annotations"],
+        "examples": "".join(row["examples"]),
+        "tags": "".join(row["tags"]),
     }
     return [
         f"its {label} is not valid UTF-8 text; save the source as UTF-8"
         for label, text in fields.items()
-        if _valid_text(text) != text
+        if not (text.isascii() or _valid_text(text) == text)
     ]
 
 

@@ -154,4 +154,9 @@ def _text(entry: Mapping[str, Any], key: str) -> str:
     return value if isinstance(value, str) else ""
 
 
-source = SourceKind(options=McpDumpOptions, read=read)
+def inputs(base: Path, options: McpDumpOptions) -> list[Path]:
+    """The files with the answers."""
+    return matching_files(base, options.path)
+
+
+source = SourceKind(options=McpDumpOptions, read=read, inputs=inputs)

@@ -11,6 +11,7 @@ not be followed, is rejected with the reason, and the others are listed.
 
 import re
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import Any
 
 from pydantic import Field, model_validator
@@ -77,6 +78,7 @@ def read(listing: ListingBuilder, options: OpenAPIOptions) -> None:
             for method in METHODS:
                 if method in part:
                     _list_operation(listing, agent, document, graph, (path, method, part, base), place)
+    listing.repeatable = listing.repeatable and not refs.left
 
 
 def _load(listing: ListingBuilder, options: OpenAPIOptions) -> tuple[Any, References, str]:
@@ -250,4 +252,9 @@ def _name(method: str, path: str) -> str:
     return re.sub(r"[^A-Za-z0-9_]+", "_", f"{method}_{words}").strip("_").replace("__", "_")
 
 
-source = SourceKind(options=OpenAPIOptions, read=read)
+def inputs(base: Path, options: OpenAPIOptions) -> list[Path] | None:
+    """The document, if it is a file; one that refers to other files says so when it is read."""
+    return matching_files(base, options.path) if options.path else None
+
+
+source = SourceKind(options=OpenAPIOptions, read=read, inputs=inputs)

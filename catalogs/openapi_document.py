@@ -108,17 +108,21 @@ def _expanded(header: str, value: str) -> str:
 
 @dataclass(slots=True)
 class References:
-    """The parts of a document, and of the files beside it, by reference. `folder` is None for a document from the network."""
+    """The parts of a document, and of the files beside it, by reference. `folder` is None for a document from the network.
+
+    `left` says whether a reference led out of the document, even to nothing.
+    """
 
     uri: str
     folder: Path | None
+    left: bool = False
     _files: dict[str, Any] = field(default_factory=dict[str, Any])
     _found: dict[str, Any] = field(default_factory=dict[str, Any])
 
     @classmethod
     def of(cls, document: Any, path: Path | None) -> "References":
         uri = path.resolve().as_uri() if path else ""
-        return cls(uri, path.resolve().parent if path else None, {uri: document})
+        return cls(uri, path.resolve().parent if path else None, _files={uri: document})
 
     def key(self, ref: Any, base: str) -> str:
         """The absolute form of a reference that stands in the file `base`. Raises Broken if it is not text."""
@@ -166,6 +170,7 @@ class References:
             raise Broken(f"it refers to {shown}, which does not exist") from None
 
     def _load(self, uri: str) -> Any:
+        self.left = True
         parts = urlsplit(uri)
         if self.folder is None or parts.scheme != "file" or parts.netloc:
             raise Broken(

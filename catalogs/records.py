@@ -25,6 +25,7 @@ A JSON file is a list of records, or an object whose keys are the names and whos
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, get_args
 
 from pydantic import BaseModel, ConfigDict
@@ -227,4 +228,10 @@ def _texts(value: Any) -> list[str]:
     return [item for item in values if isinstance(item, str) and item.strip()]
 
 
-source = SourceKind(options=RecordsOptions, read=read)
+def inputs(base: Path, options: RecordsOptions) -> list[Path]:
+    """The files with the records, and those with example queries."""
+    queries = matching_files(base, options.examples.path) if options.examples else []
+    return [*matching_files(base, options.path), *queries]
+
+
+source = SourceKind(options=RecordsOptions, read=read, inputs=inputs)

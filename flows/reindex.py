@@ -1,6 +1,6 @@
 """The run: what the sources say becomes one release that the channel names. Reads like the table of contents.
 
-snapshot -> revise -> plan -> (enrich -> filter) -> compose -> (nothing changed? stop) -> embed -> stage -> publish
+snapshot -> revise -> plan -> (enrich -> filter) -> compose -> (nothing changed? stop) -> embed -> stage -> publish -> (prune)
 
 Every step finds in the lake what an earlier run finished, so a killed run goes on where it stopped.
 """
@@ -20,6 +20,7 @@ from tasks.embed import embed, shards_of
 from tasks.enrich import Wishes, enrich, estimate_cost
 from tasks.filter import filter_questions
 from tasks.plan import plan
+from tasks.prune import prune
 from tasks.publish import publish
 from tasks.records import records
 from tasks.revise import revise
@@ -112,4 +113,8 @@ def reindex(
     with summary.phase("publish"):
         release = publish(config, summary.plan, summary.snapshots, wanted, pins)
         release_artifact(summary, release)
+
+    if configuration.board.keep is not None:
+        with summary.phase("prune"):
+            summary.pruned = prune(config)
     return summary.end("published", release.id)

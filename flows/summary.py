@@ -11,6 +11,7 @@ from tasks.enrich import Enriched
 from tasks.enrichment.estimate import Estimate
 from tasks.filter import Filtered
 from tasks.plan import Plan
+from tasks.prune import Pruned
 from tasks.revise import Revised
 from tasks.snapshot import Snapshot
 
@@ -31,6 +32,7 @@ class RunSummary:
         self.enriched: Enriched | None = None
         self.filtered: Filtered | None = None
         self.encoded = Encoded()
+        self.pruned: Pruned | None = None
         self.seconds: dict[str, float] = {}
 
     @contextmanager
@@ -70,6 +72,7 @@ class RunSummary:
             "overridden": list(self.revised.applied),
             "enrichment": self._enrichment(),
             "filter": self.filtered.to_dict() if self.filtered else None,
+            "pruned": self.pruned.to_dict() if self.pruned else None,
             "problems": [*self.revised.problems, *self._enrichment_problems()],
             "seconds": self.seconds,
         }

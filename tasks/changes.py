@@ -8,7 +8,7 @@ from prefect.cache_policies import NO_CACHE
 from pegboard.errors import BoardNotFound
 from pegboard.releases import ReleaseStore
 from tasks.configuration import Configuration, load_configuration
-from tasks.snapshot import list_source, stored_snapshot
+from tasks.snapshot import list_source, stored_snapshot, unchanged_snapshot
 
 __all__ = ["Change", "compare_source", "compare_with_source"]
 
@@ -36,7 +36,7 @@ def compare_with_source(configuration: Configuration, catalog: str) -> Change:
     What fails is replaced by its last good tools, so a failure alone is no change; nor is a source that fails before it was
     ever listed. Rejected records alone are none either: no table holds them, and the next nightly run reports them.
     """
-    _, now = list_source(configuration, catalog)
+    now = unchanged_snapshot(configuration, catalog) or list_source(configuration, catalog)[1]
     stored = stored_snapshot(configuration, catalog)
     nothing_yet = not now.tools and bool(now.problems)
     same = stored is not None and stored.digest == now.digest and now.digest in _published(configuration.uri, catalog)

@@ -6,9 +6,9 @@ has a row for the name and description together, one for the arguments, one for 
 by its best row. A true name `getRecord_v2` is embedded as `get Record v2`; the true name stays in the tools table for the caller.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from prefect import task
 from prefect.cache_policies import NO_CACHE
@@ -18,10 +18,15 @@ from pegboard.contract import CHECKSUM, CURRENT, row_key
 from pegboard.records import Agent, Enrichment, Tool
 from pegboard.text import identifier_words, tokenize
 from tasks.configuration import IndexSettings, load_configuration
-from tasks.enrichment.bought import read_writings
+from tasks.derived import derive, sources_of
+from tasks.enrichment.bought import read_written
 from tasks.enrichment.untrusted import without_credentials
 from tasks.lake import Lake
-from tasks.snapshot import load_snapshot
+from tasks.row_sets import find_rows
+from tasks.snapshot_rows import agents_of, tools_of
+
+if TYPE_CHECKING:
+    import polars as pl
 
 __all__ = ["Documents", "compose", "compose_index", "documents_of"]
 
@@ -32,8 +37,8 @@ NOTHING = Enrichment()
 
 @dataclass(frozen=True, slots=True)
 class Documents:
-    """The documents of one index: a file in the lake with the columns of its table, and, in place of the vector, the lists
-    `texts` and `text_digests` of what is encoded for it."""
+    """The documents of one index: a row set of the lake with the columns of its table, and, in place of the vector, the lists
+    `texts` and `text_digests` of what is encoded for it; and what each row follows from, see `derived.py`."""
 
     index: str
     path: str
@@ -55,25 +60,19 @@ def compose_index(
     Args:
         writings: the folder of the lake with what was written about the tools; None if nothing was.
     """
-    import polars as pl
-
     lake = Lake(uri)
-    recipe = [COMPOSE_VERSION, settings.parts, settings.shape, settings.questions, dict(snapshots), writings]
-    path = f"documents/{digest(recipe)}.parquet"
-    if lake.exists(path):
-        return Documents(settings.name, path, lake.read(path, ["key"]).height)
-    written = read_writings(lake, writings)[0] if writings else {}
-    rows: list[dict[str, Any]] = []
-    for catalog, identity in sorted(snapshots.items()):
-        listing = load_snapshot(lake, catalog, identity)
-        agents = {agent.id: agent for agent in listing.agents}
-        for tool in listing.tools:
-            rows += _rows(tool, agents[tool.agent], settings, written.get(tool.id, NOTHING))
-    columns = [name for name in CURRENT.embeddings(1).names if name not in ("vector", CHECKSUM)]
-    schema: dict[str, Any] = dict.fromkeys((*columns, "texts", "text_digests"), pl.String)
-    schema |= dict.fromkeys(("tags", "texts", "text_digests"), pl.List(pl.String))
-    lake.write(path, pl.DataFrame(rows, schema=schema))
-    return Documents(settings.name, path, len(rows))
+    recipe = [COMPOSE_VERSION, settings.parts, settings.shape, settings.questions]
+    path = f"documents/{digest([*recipe, dict(snapshots), writings])}"
+    done = find_rows(lake, path) or derive(
+        lake,
+        path,
+        f"documents/latest-{digest(recipe)}",
+        key="key",
+        tool="tool",
+        sources=sources_of(lake, snapshots, writings),
+        make=lambda ids: _composed(lake, settings, snapshots, writings, ids),
+    )
+    return Documents(settings.name, path, done.rows)
 
 
 def documents_of(
@@ -85,6 +84,23 @@ def documents_of(
     """
     for part, number, texts in _documents(tool, agent, settings, written):
         yield part, number, tuple(without_credentials(text) for text in texts)
+
+
+def _composed(
+    lake: Lake, settings: IndexSettings, snapshots: Mapping[str, str], writings: str | None, ids: Collection[str]
+) -> "pl.DataFrame":
+    """The rows of some tools."""
+    import polars as pl
+
+    written = read_written(lake, writings, ids) if writings else {}
+    agents = {agent.id: agent for agent in agents_of(lake, snapshots)}
+    rows: list[dict[str, Any]] = []
+    for tool in tools_of(lake, snapshots, ids):
+        rows += _rows(tool, agents[tool.agent], settings, written.get(tool.id, NOTHING))
+    columns = [name for name in CURRENT.embeddings(1).names if name not in ("vector", CHECKSUM)]
+    schema: dict[str, Any] = dict.fromkeys((*columns, "texts", "text_digests"), pl.String)
+    schema |= dict.fromkeys(("tags", "texts", "text_digests"), pl.List(pl.String))
+    return pl.DataFrame(rows, schema=schema)
 
 
 def _rows(tool: Tool, agent: Agent, settings: IndexSettings, written: Enrichment) -> Iterator[dict[str, Any]]:

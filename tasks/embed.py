@@ -6,11 +6,14 @@ from typing import TYPE_CHECKING
 from prefect import task
 from prefect.cache_policies import NO_CACHE
 
+from pegboard.encoders import Encoder
 from tasks.compose import Documents
 from tasks.configuration import IndexSettings, load_configuration
 from tasks.encoders import encoder_for
 from tasks.enrichment.vectors import SHARD_TEXTS, encode_texts, store_vectors
 from tasks.lake import Lake
+from tasks.row_sets import read_rows
+from tasks.vector_files import known_texts, merge_small_files
 
 if TYPE_CHECKING:
     import polars as pl
@@ -18,7 +21,11 @@ if TYPE_CHECKING:
 __all__ = ["SHARD_TEXTS", "Encoded", "Shard", "embed", "embed_shard", "shards_of"]
 
 MOST_SHARDS = 200
-"""Each shard looks through all that the lake has. Many texts make larger shards; then a kill costs this part of the work."""
+"""Each shard is a file that later runs open. Many texts make larger shards; then a kill costs this part of the work."""
+_missing_texts: "dict[tuple[str, str, str], pl.DataFrame]" = {}
+"""What `shards_of` found missing last, so that its shards need not look through all documents again. Where they are encoded in
+another process, each looks for itself."""
+MOST_REMEMBERED = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,10 +58,18 @@ def embed(config: str, shard: Shard) -> "Encoded":
     return embed_shard(configuration.uri, shard, configuration.index(shard.index))
 
 
-def shards_of(uri: str, documents: Documents, settings: IndexSettings) -> list[Shard]:
-    """The shards with texts that are not in the lake. The bounds hold whatever another run encodes meanwhile."""
-    lake = Lake(uri)
-    texts = _missing(lake, _texts(lake, documents.path), encoder_for(settings).fingerprint)
+def shards_of(uri: str, documents: Documents, settings: IndexSettings, encoder: Encoder | None = None) -> list[Shard]:
+    """The shards with texts that are not in the lake. The bounds hold whatever another run encodes meanwhile.
+
+    Args:
+        encoder: stands in for the one that is configured.
+    """
+    lake, fingerprint = Lake(uri), (encoder or encoder_for(settings)).fingerprint
+    merge_small_files(lake, fingerprint)
+    texts = _missing(lake, documents.path, fingerprint)
+    while len(_missing_texts) >= MOST_REMEMBERED:
+        del _missing_texts[next(iter(_missing_texts))]
+    _missing_texts[uri, documents.path, fingerprint] = texts
     missing: list[str] = texts.get_column("text_digest").to_list()
     size = max(SHARD_TEXTS, -(-len(missing) // MOST_SHARDS))
     pieces = [missing[start : start + size] for start in range(0, len(missing), size)]
@@ -64,13 +79,21 @@ def shards_of(uri: str, documents: Documents, settings: IndexSettings) -> list[S
     ]
 
 
-def embed_shard(uri: str, shard: Shard, settings: IndexSettings) -> Encoded:
-    """Encode what is still missing of a shard and store it."""
+def embed_shard(uri: str, shard: Shard, settings: IndexSettings, encoder: Encoder | None = None) -> Encoded:
+    """Encode what is still missing of a shard and store it.
+
+    Args:
+        encoder: stands in for the one that is configured.
+    """
     import polars as pl
 
-    lake, encoder = Lake(uri), encoder_for(settings)
-    texts = _texts(lake, shard.path).filter(pl.col("text_digest").is_between(pl.lit(shard.first), pl.lit(shard.last)))
-    missing = _missing(lake, texts, encoder.fingerprint)
+    lake, encoder = Lake(uri), encoder or encoder_for(settings)
+    texts = _missing_texts.get((uri, shard.path, encoder.fingerprint))
+    if texts is None:
+        texts = _missing(lake, shard.path, encoder.fingerprint)
+    texts = texts.filter(pl.col("text_digest").is_between(pl.lit(shard.first), pl.lit(shard.last)))
+    # Another run may have encoded some since the shards were made.
+    missing = texts.join(known_texts(lake, encoder.fingerprint), on="text_digest", how="anti").sort("text_digest")
     if not missing.height:
         return Encoded()
     digests: list[str] = missing.get_column("text_digest").to_list()
@@ -80,15 +103,15 @@ def embed_shard(uri: str, shard: Shard, settings: IndexSettings) -> Encoded:
     return Encoded(len(digests), getattr(encoder, "truncated", 0) - before)
 
 
-def _texts(lake: Lake, path: str) -> "pl.DataFrame":
-    """The texts of a file of documents as (text_digest, text); some several times."""
-    lists = lake.read(path, ["text_digests", "texts"]).rename({"text_digests": "text_digest", "texts": "text"})
-    return lists.explode("text_digest", "text")
-
-
-def _missing(lake: Lake, texts: "pl.DataFrame", fingerprint: str) -> "pl.DataFrame":
-    """Those of the texts whose vectors are not in the lake, each once, in the order of their digests."""
-    import polars as pl
-
-    known = pl.Series("text_digest", list(lake.known_texts(fingerprint)), dtype=pl.String)
-    return texts.unique("text_digest").filter(~pl.col("text_digest").is_in(known.implode())).sort("text_digest")
+def _missing(lake: Lake, path: str, fingerprint: str) -> "pl.DataFrame":
+    """The texts of documents whose vectors are not in the lake as (text_digest, text), each once, ordered by their digests."""
+    digests = (
+        read_rows(lake, path, ["key", "text_digests"]).explode("text_digests").rename({"text_digests": "text_digest"})
+    )
+    new = digests.join(known_texts(lake, fingerprint), on="text_digest", how="anti")
+    keys: list[str] = new.get_column("key").unique().to_list()
+    lists = read_rows(lake, path, ["text_digests", "texts"], keys).rename(
+        {"text_digests": "text_digest", "texts": "text"}
+    )
+    texts = lists.explode("text_digest", "text").join(new, on="text_digest", how="semi")
+    return texts.unique("text_digest").sort("text_digest")

@@ -8,6 +8,7 @@ from prefect import task
 from prefect.cache_policies import NO_CACHE
 
 from pegboard.contract import layout
+from pegboard.encoders import Encoder
 from pegboard.errors import BoardNotFound, SourceError
 from pegboard.releases import Channel, Release, ReleaseStore
 from pegboard.store import open_table
@@ -15,7 +16,10 @@ from tasks.compose import compose_index
 from tasks.configuration import Configuration, IndexSettings, load_configuration
 from tasks.encoders import encoder_for
 from tasks.lake import Lake
+from tasks.row_sets import read_rows
 from tasks.snapshot import Snapshot
+from tasks.snapshot_rows import snapshot_rows
+from tasks.vector_files import known_texts
 
 __all__ = ["Plan", "make_plan", "plan"]
 
@@ -75,8 +79,14 @@ def plan(config: str, snapshots: dict[str, str], channel: str) -> Plan:
     return make_plan(load_configuration(config), snapshots, channel)
 
 
-def make_plan(configuration: Configuration, snapshots: Mapping[str, str], channel: str) -> Plan:
-    """Compare the snapshots (catalog -> digest) with the release that the channel names."""
+def make_plan(
+    configuration: Configuration, snapshots: Mapping[str, str], channel: str, encoder: Encoder | None = None
+) -> Plan:
+    """Compare the snapshots (catalog -> digest) with the release that the channel names.
+
+    Args:
+        encoder: stands in for those that are configured.
+    """
     now, live = _live_release(configuration.uri, channel)
     published = _published_digests(configuration.uri, live)
     wanted = _digests(configuration.uri, snapshots)
@@ -90,7 +100,10 @@ def make_plan(configuration: Configuration, snapshots: Mapping[str, str], channe
         unchanged=sum(wanted[one] == published[one] for one in wanted.keys() & published.keys()),
         texts={}
         if configuration.enrich is not None
-        else {index.name: _texts(configuration, index, snapshots) for index in configuration.indexes},
+        else {
+            index.name: _texts(configuration.uri, index, snapshots, encoder or encoder_for(index))
+            for index in configuration.indexes
+        },
     )
 
 
@@ -115,19 +128,18 @@ def _published_digests(uri: str, release: Release | None) -> dict[str, str]:
 
 
 def _digests(uri: str, snapshots: Mapping[str, str]) -> dict[str, str]:
-    lake, digests = Lake(uri), dict[str, str]()
-    for catalog, identity in snapshots.items():
-        digests.update(lake.read(f"snapshots/{catalog}/{identity}/tools.parquet", ["id", "digest"]).rows())
-    return digests
+    return dict(snapshot_rows(Lake(uri), snapshots, "tools", ["id", "digest"]).rows())
 
 
 def _problems(snapshots: Sequence[Snapshot]) -> str:
     return "\n".join(f"  - {problem}" for one in snapshots for problem in one.problems)
 
 
-def _texts(configuration: Configuration, index: IndexSettings, snapshots: Mapping[str, str]) -> tuple[int, int]:
-    documents = compose_index(configuration.uri, index, snapshots)
-    lake = Lake(configuration.uri)
-    lists = lake.read(documents.path, ["text_digests"]).get_column("text_digests")
-    texts: list[str] = lists.explode().to_list()
-    return len(texts), len(set(texts) - lake.known_texts(encoder_for(index).fingerprint))
+def _texts(uri: str, index: IndexSettings, snapshots: Mapping[str, str], encoder: Encoder) -> tuple[int, int]:
+    """How many texts the documents of an index have, and how many of them no run has encoded yet."""
+    lake, documents = Lake(uri), compose_index(uri, index, snapshots)
+    texts = read_rows(lake, documents.path, ["text_digests"]).explode("text_digests")
+    new = texts.unique().join(
+        known_texts(lake, encoder.fingerprint), left_on="text_digests", right_on="text_digest", how="anti"
+    )
+    return texts.height, new.height

@@ -1,6 +1,6 @@
 """The rows of the `tools` and `agents` tables: what catalogs say, what is suspicious in it, and what was written beside it."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -11,10 +11,12 @@ from pegboard.canonical import canonical_json, digest
 from pegboard.contract import CURRENT
 from pegboard.records import Enrichment
 from tasks.configuration import load_configuration
-from tasks.enrichment.bought import read_writings
+from tasks.derived import derive, sources_of
+from tasks.enrichment.bought import read_described, read_written
 from tasks.enrichment.untrusted import flags_of
 from tasks.lake import Lake
-from tasks.snapshot import load_snapshot
+from tasks.row_sets import find_rows, latest_rows, point_to, read_rows, write_frame
+from tasks.snapshot_rows import snapshot_rows, tool_of
 
 if TYPE_CHECKING:
     import polars as pl
@@ -27,7 +29,7 @@ RECORDS_VERSION = 1
 
 @dataclass(frozen=True, slots=True)
 class Records:
-    """The rows of a release's `tools` and `agents` as files of the lake; how many tools something was written about, and how
+    """The rows of a release's `tools` and `agents` as row sets of the lake; how many tools something was written about, and how
     many are flagged."""
 
     tools_path: str
@@ -48,47 +50,48 @@ def compose_records(uri: str, snapshots: Mapping[str, str], writings: str | None
     Args:
         writings: the folder of the lake with what was written about tools and agents; None if nothing was.
     """
-    import polars as pl
-
     lake = Lake(uri)
-    folder = f"records/{digest(RECORDS_VERSION, CURRENT.version, dict(snapshots), writings)}"
-    tools_path, agents_path = f"{folder}/tools.parquet", f"{folder}/agents.parquet"
-    if not lake.exists(agents_path):
-        tools, agents = read_writings(lake, writings) if writings else ({}, {})
-        described = {identity: Enrichment(description=text) for identity, text in agents.items()}
-        lake.write(tools_path, _tool_rows(lake, snapshots, tools))
-        lake.write(agents_path, _agent_rows(lake, snapshots, described))
-    rows = lake.read(tools_path, ["flags", "enrichment"])
-    flagged = rows.filter(pl.col("flags").list.len() > 0).height
-    return Records(tools_path, agents_path, rows.get_column("enrichment").count(), flagged)
+    recipe = [RECORDS_VERSION, CURRENT.version]
+    folder = f"records/{digest(*recipe, dict(snapshots), writings)}"
+    tools_path, agents_path = f"{folder}/tools", f"{folder}/agents"
+    if not find_rows(lake, tools_path):
+        derive(
+            lake,
+            tools_path,
+            f"records/latest-tools-{digest(recipe)}",
+            key="id",
+            tool="id",
+            sources=sources_of(lake, snapshots, writings).drop("agent_name"),
+            make=lambda ids: _tool_rows(lake, snapshots, writings, ids),
+        )
+    if not find_rows(lake, agents_path):
+        described = read_described(lake, writings) if writings else {}
+        rows, pointer = _agent_rows(lake, snapshots, described), f"records/latest-agents-{digest(recipe)}"
+        base = latest_rows(lake, pointer)
+        point_to(lake, pointer, write_frame(lake, agents_path, "id", rows, base, ["digest", "source"]).path)
+    rows = read_rows(lake, tools_path, ["flags", "written"])
+    flagged = int((rows.get_column("flags").list.len() > 0).sum())
+    return Records(tools_path, agents_path, rows.get_column("written").count(), flagged)
 
 
-def _tool_rows(lake: Lake, snapshots: Mapping[str, str], written: Mapping[str, Enrichment]) -> "pl.DataFrame":
+def _tool_rows(lake: Lake, snapshots: Mapping[str, str], writings: str | None, ids: Collection[str]) -> "pl.DataFrame":
+    """The rows of some tools."""
     import polars as pl
 
-    tools = [tool for catalog in sorted(snapshots) for tool in load_snapshot(lake, catalog, snapshots[catalog]).tools]
-    flags = pl.DataFrame(
-        {"id": [tool.id for tool in tools], "flags": [list(flags_of(tool)) for tool in tools]},
-        schema={"id": pl.String, "flags": pl.List(pl.String)},
-    )
-    rows = _said(lake, snapshots, "tools").rename({"digest": "tool_digest"}).join(flags, on="id", how="left")
+    said = snapshot_rows(lake, snapshots, "tools", ids=ids).rename({"digest": "tool_digest"})
+    flags = [list(flags_of(tool_of(row))) for row in said.iter_rows(named=True)]
+    written = read_written(lake, writings, ids) if writings else {}
+    rows = said.with_columns(pl.Series("flags", flags, pl.List(pl.String)))
     rows = rows.join(_enrichments(written), on="id", how="left")
     return _with_digests(rows, ["tool_digest", "flags", "enrichment"]).select(
         column.name for column in CURRENT.tool_columns
     )
 
 
-def _agent_rows(lake: Lake, snapshots: Mapping[str, str], written: Mapping[str, Enrichment]) -> "pl.DataFrame":
-    rows = _said(lake, snapshots, "agents").join(_enrichments(written), on="id", how="left")
+def _agent_rows(lake: Lake, snapshots: Mapping[str, str], described: Mapping[str, str]) -> "pl.DataFrame":
+    written = {identity: Enrichment(description=text) for identity, text in described.items()}
+    rows = snapshot_rows(lake, snapshots, "agents").join(_enrichments(written), on="id", how="left")
     return _with_digests(rows, ["digest", "enrichment"]).select(column.name for column in CURRENT.agent_columns)
-
-
-def _said(lake: Lake, snapshots: Mapping[str, str], kind: str) -> "pl.DataFrame":
-    """What all catalogs say of their tools or agents."""
-    import polars as pl
-
-    folders = [f"snapshots/{catalog}/{identity}" for catalog, identity in sorted(snapshots.items())]
-    return pl.concat([lake.read(f"{folder}/{kind}.parquet") for folder in folders])
 
 
 def _enrichments(written: Mapping[str, Enrichment]) -> "pl.DataFrame":

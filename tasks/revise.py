@@ -20,7 +20,8 @@ from tasks.configuration import Configuration, load_configuration
 from tasks.enrichment.settings import OverrideSettings
 from tasks.enrichment.untrusted import clean, flags_of, flags_of_text
 from tasks.lake import Lake
-from tasks.snapshot import agent_frame, tool_frame, tool_of
+from tasks.row_sets import point_to
+from tasks.snapshot_rows import agent_frame, snapshot_rows, store_snapshot, tool_frame, tool_of
 
 if TYPE_CHECKING:
     import polars as pl
@@ -100,9 +101,8 @@ def _revise_catalog(
     lake: Lake, catalog: str, identity: str, overrides: Mapping[str, OverrideSettings], quarantine: bool, notes: _Notes
 ) -> str:
     """The identity of the revised snapshot, stored. Rows are replaced: a large catalog is not made anew for one override."""
-    folder = f"snapshots/{catalog}"
-    old_agents = lake.read(f"{folder}/{identity}/agents.parquet")
-    old_tools = lake.read(f"{folder}/{identity}/tools.parquet")
+    old_agents = snapshot_rows(lake, {catalog: identity}, "agents")
+    old_tools = snapshot_rows(lake, {catalog: identity}, "tools")
     _note_missing(overrides, set(old_agents.get_column("id")) | set(old_tools.get_column("id")), notes)
 
     agents, gone = _revised_agents(old_agents, overrides, notes)
@@ -116,8 +116,8 @@ def _revise_catalog(
     if changed == [frame.get_column("digest").to_list() for frame in (old_agents, old_tools)]:
         return identity
     revised = digest("revised", *changed)
-    lake.write(f"{folder}/{revised}/agents.parquet", new_agents)
-    lake.write(f"{folder}/{revised}/tools.parquet", tools)
+    store_snapshot(lake, catalog, revised, new_agents, tools, identity)
+    point_to(lake, f"snapshots/{catalog}/latest-revised", f"snapshots/{catalog}/{revised}/tools")
     return revised
 
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from pegboard.errors import PublishError
 from pegboard.store import public_uri
 from tasks.lake import Lake
+from tasks.vector_files import vector_pieces
 
 if TYPE_CHECKING:
     import numpy as np
@@ -69,8 +70,14 @@ def _pieces(counts: "NDArray[np.integer]", most: int) -> Iterator[tuple[int, int
 
 def _of_texts(lake: Lake, fingerprint: str, rows: "pl.DataFrame", dimensions: int) -> "tuple[NDArray[np.float32], int]":
     """The vectors of all texts of the rows one after another, and how many the lake does not have."""
+    import numpy as np
+    import polars as pl
+
     texts = rows.select(text_digest="text_digests").explode("text_digest")
-    found = lake.vectors(fingerprint, texts.get_column("text_digest"))
+    pieces = list(vector_pieces(lake, fingerprint, texts.get_column("text_digest")))
+    if not pieces:
+        return np.empty((0, dimensions), np.float32), texts.height
+    found = pl.concat(pieces)
     numbered = found.select("text_digest").with_row_index("place")
     places = texts.join(numbered, on="text_digest", how="left", maintain_order="left").get_column("place")
     matrix = found.get_column("vector").explode().to_numpy().reshape(found.height, dimensions)

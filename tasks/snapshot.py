@@ -1,38 +1,56 @@
-"""Step 1: what each source says now, kept in the lake. A source that fails keeps its last good snapshot and says so."""
+"""Step 1: what each source says now, kept in the lake. A source that fails keeps its last good snapshot and says so.
 
-import json
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+A source made of files that are what they were is not read again; see `unchanged.py`.
+"""
+
+import gc
+from collections.abc import Generator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from prefect import task
 from prefect.cache_policies import NO_CACHE
 
 from catalogs.kinds import source_kind
 from catalogs.listing import Failure, Listing, ListingBuilder
-from pegboard.canonical import canonical_json, digest
-from pegboard.contract import CATALOG_AGENT, CATALOG_TOOL
-from pegboard.errors import SourceError
-from pegboard.records import Agent, Dependency, Rejected, Tool
+from catalogs.tool_row import tool_row
+from pegboard.canonical import digest
+from pegboard.errors import SourceError, StoreError
+from pegboard.records import Rejected
 from tasks import progress
 from tasks.configuration import Configuration, load_configuration
 from tasks.lake import Lake
+from tasks.snapshot_rows import (
+    agent_frame,
+    agents_of,
+    has_snapshot,
+    load_snapshot,
+    snapshot_rows,
+    store_snapshot,
+    tool_frame,
+    tools_of,
+)
+from tasks.unchanged import fingerprint_of
 
 if TYPE_CHECKING:
     import polars as pl
 
 __all__ = [
     "Snapshot",
-    "agent_frame",
     "list_source",
     "load_snapshot",
     "snapshot",
     "stored_snapshot",
     "take_snapshot",
-    "tool_frame",
-    "tool_of",
+    "unchanged_snapshot",
 ]
+
+
+COLLECTION = gc.get_threshold()
+SELDOM = 200_000
+_reading: list[None] = []
 
 
 @task(name="snapshot", task_run_name="snapshot {catalog}", cache_policy=NO_CACHE)
@@ -65,13 +83,19 @@ class Snapshot:
 
 def take_snapshot(configuration: Configuration, catalog: str, *, allow_empty: bool = False) -> Snapshot:
     """List a catalog's source, merge it with the last good snapshot where the source failed, and store the result."""
-    lake = Lake(configuration.uri)
+    same = unchanged_snapshot(configuration, catalog, allow_empty=allow_empty)
+    if same is not None:
+        return same
+    lake, before = Lake(configuration.uri), stored_snapshot(configuration, catalog)
+    # Taken before the source is read: a file that changes meanwhile is read again in the next run.
+    inputs = fingerprint_of(configuration, catalog)
     listing, snapshot = list_source(configuration, catalog, allow_empty=allow_empty)
     folder = f"snapshots/{catalog}"
-    lake.write(f"{folder}/{snapshot.digest}/agents.parquet", agent_frame(listing.agents))
-    lake.write(f"{folder}/{snapshot.digest}/tools.parquet", tool_frame(listing))
+    earlier = before.digest if before else None
+    if earlier != snapshot.digest or not has_snapshot(lake, catalog, snapshot.digest):
+        store_snapshot(lake, catalog, snapshot.digest, agent_frame(listing.agents), tool_frame(listing), earlier)
     rejected = digest([asdict(row) for row in listing.rejected])
-    lake.write(f"{folder}/rejected-{rejected}.parquet", _rejected_frame(listing.rejected))
+    lake.write(_rejected_path(catalog, rejected), _rejected_frame(listing.rejected))
     if "*" not in (*snapshot.kept, *snapshot.failed):
         latest = {
             "snapshot": snapshot.digest,
@@ -79,10 +103,37 @@ def take_snapshot(configuration: Configuration, catalog: str, *, allow_empty: bo
             "tools": snapshot.tools,
             "agents": snapshot.agents,
             "kept": snapshot.kept,
+            "problems": snapshot.problems,
+            "inputs": inputs if listing.repeatable and not listing.failures else None,
             "taken_at": datetime.now(UTC).isoformat(timespec="seconds"),
         }
         lake.write_json(f"{folder}/latest.json", latest)
     return snapshot
+
+
+def unchanged_snapshot(configuration: Configuration, catalog: str, *, allow_empty: bool = False) -> Snapshot | None:
+    """What `take_snapshot` would give, found without reading the source; None if the source has to be read for that."""
+    lake = Lake(configuration.uri)
+    latest = lake.read_json(f"snapshots/{catalog}/latest.json")
+    if latest is None or not latest.get("inputs") or (allow_empty and latest["kept"]):
+        return None
+    if latest["inputs"] != fingerprint_of(configuration, catalog) or not has_snapshot(
+        lake, catalog, latest["snapshot"]
+    ):
+        return None
+    try:
+        rows = lake.read(_rejected_path(catalog, latest["rejected"])).iter_rows(named=True)
+    except StoreError:
+        return None
+    return Snapshot(
+        catalog=catalog,
+        digest=latest["snapshot"],
+        tools=latest["tools"],
+        agents=latest["agents"],
+        rejected=tuple(Rejected(**row) for row in rows),
+        problems=tuple(latest["problems"]),
+        kept=tuple(latest["kept"]),
+    )
 
 
 def stored_snapshot(configuration: Configuration, catalog: str) -> Snapshot | None:
@@ -99,7 +150,8 @@ def list_source(configuration: Configuration, catalog: str, *, allow_empty: bool
     builder = ListingBuilder(catalog, configuration.base, options.tags)
     problems: list[str] = []
     try:
-        source_kind(options.type).read(builder, options)
+        with _seldom_collected():
+            source_kind(options.type).read(builder, options)
         listing = builder.build()
     except SourceError as error:
         problems.append(str(error))
@@ -107,15 +159,14 @@ def list_source(configuration: Configuration, catalog: str, *, allow_empty: bool
     problems += [f"{failure.agent}: {failure.why}" for failure in listing.failures if failure.agent != "*"]
     lake = Lake(configuration.uri)
     stored = stored_snapshot(configuration, catalog)
-    last = load_snapshot(lake, catalog, stored.digest) if stored else None
-    merged, kept = _merge(listing, last, allow_empty=allow_empty)
+    merged, kept = _merge(listing, lake, stored, allow_empty=allow_empty)
     known = {failure.agent for failure in listing.failures}
     problems += [
         f"{agent} suddenly lists no tools; its last good ones are kept. Give --allow-empty if that is meant."
         for agent in kept
         if agent not in known
     ]
-    identity = digest([agent.digest for agent in merged.agents], [tool.digest for tool in merged.tools])
+    identity = digest([agent.digest for agent in merged.agents], [row["digest"] for row in merged.rows])
     snapshot = Snapshot(
         catalog=catalog,
         digest=identity,
@@ -129,71 +180,48 @@ def list_source(configuration: Configuration, catalog: str, *, allow_empty: bool
     return merged, snapshot
 
 
-def load_snapshot(lake: Lake, catalog: str, identity: str) -> Listing:
-    """The agents and tools of a stored snapshot. Its files have the columns `CATALOG_AGENT`, `CATALOG_TOOL`, and a digest."""
-    folder = f"snapshots/{catalog}/{identity}"
-    agents = tuple(Agent(**row) for row in lake.read(f"{folder}/agents.parquet").drop("digest").to_dicts())
-    tools = tuple(tool_of(row) for row in lake.read(f"{folder}/tools.parquet").to_dicts())
-    return Listing(agents=agents, tools=tools)
+@contextmanager
+def _seldom_collected() -> Generator[None]:
+    """Have Python look for cyclic garbage seldom: a large listing is millions of objects that stay, and going through them
+    again and again was a third of its time. Several sources may be read at once."""
+    _reading.append(None)
+    gc.set_threshold(SELDOM, *COLLECTION[1:])
+    try:
+        yield
+    finally:
+        _reading.pop()
+        if not _reading:
+            gc.set_threshold(*COLLECTION)
 
 
-def _merge(new: Listing, last: Listing | None, *, allow_empty: bool) -> tuple[Listing, list[str]]:
+def _merge(new: Listing, lake: Lake, stored: Snapshot | None, *, allow_empty: bool) -> tuple[Listing, list[str]]:
     """The new listing, with the last good agents and tools where the source failed or suddenly lists nothing."""
     failed = {failure.agent for failure in new.failures}
-    if last is None:
+    silent = {agent.id for agent in new.agents} - {tool.agent for tool in new.tools} if not allow_empty else set[str]()
+    empty = not new.tools and not allow_empty and not failed
+    if stored is None or not (failed or silent or empty):
         return new, []
-    if "*" in failed or (not new.tools and last.tools and not allow_empty and not failed):
-        return Listing(last.agents, last.tools, new.rejected, new.failures), ["*"]
-    listing = {tool.agent for tool in new.tools}
-    silent = {agent.id for agent in new.agents} - listing if not allow_empty else set[str]()
-    had_tools = {tool.agent for tool in last.tools}
-    keep = (failed | silent) & had_tools
-    agents = {agent.id: agent for agent in new.agents} | {a.id: a for a in last.agents if a.id in keep}
-    tools = [*new.tools, *(tool for tool in last.tools if tool.agent in keep)]
-    merged = Listing(
-        tuple(agents[key] for key in sorted(agents)),
-        tuple(sorted(tools, key=lambda tool: tool.id)),
-        new.rejected,
-        new.failures,
+    last = {stored.catalog: stored.digest}
+    if "*" in failed or (empty and stored.tools):
+        tools = tools_of(lake, last)
+        return replace(new, agents=agents_of(lake, last), tools=tools, rows=tuple(map(tool_row, tools))), ["*"]
+    had = snapshot_rows(lake, last, "tools", ["id", "agent"])
+    keep = (failed | silent) & set(had.get_column("agent"))
+    agents = {agent.id: agent for agent in new.agents} | {one.id: one for one in agents_of(lake, last, keep)}
+    kept = tools_of(lake, last, [tool for tool, agent in had.rows() if agent in keep])
+    rows = {row["id"]: row for row in (*new.rows, *map(tool_row, kept))}
+    tools = {tool.id: tool for tool in (*new.tools, *kept)}
+    merged = replace(
+        new,
+        agents=tuple(agents[key] for key in sorted(agents)),
+        tools=tuple(tools[key] for key in sorted(tools)),
+        rows=tuple(rows[key] for key in sorted(rows)),
     )
     return merged, sorted(keep)
 
 
-def agent_frame(agents: Sequence[Agent]) -> "pl.DataFrame":
-    """The agents as rows of `agents.parquet`."""
-    import polars as pl
-
-    rows = [{**asdict(agent), "digest": agent.digest} for agent in agents]
-    names = (*(column.name for column in CATALOG_AGENT), "digest")
-    return pl.DataFrame(rows, schema=dict.fromkeys(names, pl.String))
-
-
-def tool_frame(listing: Listing) -> "pl.DataFrame":
-    """The tools of a listing, whose agents are in it, as rows of `tools.parquet`."""
-    import polars as pl
-
-    schema = {column.name: pl.List(pl.String) if column.several else pl.String() for column in CATALOG_TOOL}
-    schema["digest"] = pl.String()
-    kinds = {agent.id: agent.kind for agent in listing.agents}
-    rows = [
-        {
-            "id": tool.id,
-            "catalog": tool.catalog,
-            "agent": tool.agent,
-            "kind": kinds[tool.agent],
-            "name": tool.name,
-            "description": tool.description,
-            "input_schema": canonical_json(tool.input_schema),
-            "output_schema": canonical_json(tool.output_schema) if tool.output_schema is not None else None,
-            "annotations": canonical_json(tool.annotations),
-            "dependencies": canonical_json([asdict(one) for one in tool.dependencies]),
-            "examples": list(tool.examples),
-            "tags": list(tool.tags),
-            "digest": digest(tool.digest, kinds[tool.agent]),
-        }
-        for tool in listing.tools
-    ]
-    return pl.DataFrame(rows, schema=schema)
+def _rejected_path(catalog: str, rejected: str) -> str:
+    return f"snapshots/{catalog}/rejected-{rejected}.parquet"
 
 
 def _rejected_frame(rejected: tuple[Rejected, ...]) -> "pl.DataFrame":
@@ -201,16 +229,3 @@ def _rejected_frame(rejected: tuple[Rejected, ...]) -> "pl.DataFrame":
 
     columns = ("catalog", "where", "why", "raw")
     return pl.DataFrame([asdict(row) for row in rejected], schema=dict.fromkeys(columns, pl.String))
-
-
-def tool_of(row: Mapping[str, Any]) -> Tool:
-    """The tool of a row of `tools.parquet`."""
-    return Tool(
-        **{name: row[name] for name in ("id", "catalog", "agent", "name", "description")},
-        input_schema=json.loads(row["input_schema"]),
-        output_schema=json.loads(row["output_schema"]) if row["output_schema"] else None,
-        annotations=json.loads(row["annotations"]),
-        examples=tuple(row["examples"]),
-        dependencies=tuple(Dependency(**one) for one in json.loads(row["dependencies"])),
-        tags=tuple(row["tags"]),
-    )

@@ -1,16 +1,20 @@
-"""What a release is to have in each table: files of the lake, and the digests by which tables and releases are compared."""
+"""What a release is to have in each table: row sets of the lake, and the digests by which tables and releases are compared."""
 
+import hashlib
+import json
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from pegboard.canonical import digest
 from pegboard.contract import CURRENT
+from pegboard.encoders import Encoder
 from tasks.compose import Documents
 from tasks.configuration import Configuration
 from tasks.encoders import encoder_for
 from tasks.lake import Lake
 from tasks.records import Records
+from tasks.row_sets import read_rows
 
 if TYPE_CHECKING:
     import polars as pl
@@ -23,7 +27,7 @@ RELEASE_ID_DIGITS = 12
 
 @dataclass(frozen=True, slots=True)
 class WantedTable:
-    """The rows of one table, as a file in the lake. `fingerprint` and `dimensions` are an embedding table's."""
+    """The rows of one table, as a row set of the lake. `fingerprint` and `dimensions` are an embedding table's."""
 
     name: str
     key: str
@@ -44,18 +48,23 @@ class Wanted:
     counts: Mapping[str, int]
 
 
-def make_wanted(configuration: Configuration, documents: Sequence[Documents], records: Records) -> Wanted:
+def make_wanted(
+    configuration: Configuration, documents: Sequence[Documents], records: Records, encoder: Encoder | None = None
+) -> Wanted:
     """The release of these records and documents.
 
     Its digest is equal for equal rows, index configurations, encoders and contract, whenever and wherever it is made.
+
+    Args:
+        encoder: stands in for those that are configured.
     """
     tables = [
         _table(configuration.uri, "tools", "id", records.tools_path),
         _table(configuration.uri, "agents", "id", records.agents_path),
     ]
     for index, one in zip(configuration.indexes, documents, strict=True):
-        encoder = encoder_for(index)
-        tables.append(_table(configuration.uri, index.table, "key", one.path, encoder.fingerprint, encoder.dimensions))
+        by = encoder or encoder_for(index)
+        tables.append(_table(configuration.uri, index.table, "key", one.path, by.fingerprint, by.dimensions))
     recipes = [
         [index.name, index.encoder, index.parts, index.shape, index.questions] for index in configuration.indexes
     ]
@@ -71,23 +80,22 @@ def wanted_rows(
     """The rows of a table in the order of their keys. An embedding's row digest covers the encoder's fingerprint.
 
     Args:
-        keys: only the rows with these keys.
+        keys: only the rows with these keys; where few changed, what is read is about as much.
     """
     import polars as pl
 
-    rows = Lake(uri).read(table.path, columns)
-    if keys is not None:
-        rows = rows.filter(pl.col(table.key).is_in(pl.Series(list(keys), dtype=pl.String).implode()))
-    rows = rows.sort(table.key)
-    if table.fingerprint is None:
+    rows = read_rows(Lake(uri), table.path, columns, keys)
+    if table.fingerprint is None or "digest" not in rows.columns:
         return rows
     suffix = f":{digest(table.fingerprint)[:16]}"
     return rows.with_columns(pl.col("digest") + pl.lit(suffix))
 
 
 def table_digest(rows: "pl.DataFrame") -> str:
-    """The digest of a table from its rows (key, digest), whatever their order."""
-    return digest(rows.sort(rows.columns[0]).rows())
+    """The digest of a table from its rows (key, digest), whatever their order: `canonical.digest` over their sorted list."""
+    # Texts alone have no other canonical form, and so a list of 100,000 rows is written by one call.
+    text = json.dumps([rows.sort(rows.columns[0]).rows()], ensure_ascii=False, separators=(",", ":"))
+    return hashlib.sha256(text.encode()).hexdigest()
 
 
 def _table(
@@ -100,4 +108,4 @@ def _table(
 ) -> WantedTable:
     table = WantedTable(name, key, path, 0, "", fingerprint, dimensions)
     rows = wanted_rows(uri, table, [key, "digest"])
-    return WantedTable(name, key, path, rows.height, table_digest(rows), fingerprint, dimensions)
+    return replace(table, rows=rows.height, digest=table_digest(rows))

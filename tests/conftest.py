@@ -14,10 +14,8 @@ from typing import Any
 from zlib import crc32
 
 import numpy as np
-import polars as pl
 import pytest
 
-from pegboard.canonical import digest
 from pegboard.contract import CURRENT
 from pegboard.encoders import Encoder, load_encoder
 from pegboard.releases import Pin, Release, ReleaseStore
@@ -28,10 +26,10 @@ from tasks.embed import embed_shard, shards_of
 from tasks.lake import Lake
 from tasks.plan import Plan, make_plan
 from tasks.publish import publish_release
-from tasks.records import Records, compose_records
+from tasks.records import compose_records
 from tasks.snapshot import Snapshot, take_snapshot
 from tasks.stage import stage_tables
-from tasks.wanted import Wanted, WantedTable, make_wanted, table_digest, wanted_rows
+from tasks.wanted import Wanted, make_wanted
 
 LOCAL = "local/all-MiniLM-L6-v2"
 STEPS = ("snapshot", "plan", "compose", "embed", "stage", "publish")
@@ -193,72 +191,37 @@ class Workshop:
         identities = {one.catalog: one.digest for one in snapshots}
         if wished < 1:
             return Run(snapshots)
-        plan = make_plan(configuration, identities, channel)
+        plan = make_plan(configuration, identities, channel, encoder)
         plan.refuse_loss(snapshots)
         if wished < 2:
             return Run(snapshots, plan)
         documents = [compose_index(configuration.uri, index, identities, writings) for index in configuration.indexes]
         records = compose_records(configuration.uri, identities, writings)
-        make = make_wanted if encoder is None else _wanted_with(encoder)
-        wanted = make(configuration, documents, records)
+        wanted = make_wanted(configuration, documents, records, encoder)
         if wished < 3 or wanted.release == plan.live:
             return Run(snapshots, plan, documents, wanted)
-        encoded = (_encode if encoder is None else _encode_with(encoder))(configuration, documents)
+        encoded = _encode(configuration, documents, encoder)
         if wished < 4:
             return Run(snapshots, plan, documents, wanted, encoded)
         pins = stage_tables(configuration.uri, wanted)
         if wished < 5:
             return Run(snapshots, plan, documents, wanted, encoded, pins)
-        put = publish_release if encoder is None else _publish_with(encoder)
+        put = publish_release if encoder is None else publish_with(encoder)
         release = put(configuration, plan, snapshots, wanted, pins)
         return Run(snapshots, plan, documents, wanted, encoded, pins, release)
 
 
-def _encode(configuration: Configuration, documents: Sequence[Documents]) -> int:
+def _encode(configuration: Configuration, documents: Sequence[Documents], encoder: Encoder | None) -> int:
     return sum(
-        embed_shard(configuration.uri, shard, index).texts
+        embed_shard(configuration.uri, shard, index, encoder).texts
         for one, index in zip(documents, configuration.indexes, strict=True)
-        for shard in shards_of(configuration.uri, one, index)
+        for shard in shards_of(configuration.uri, one, index, encoder)
     )
 
 
-def _encode_with(encoder: Encoder) -> Any:
-    def encode(configuration: Configuration, documents: Sequence[Documents]) -> int:
-        lake = Lake(configuration.uri)
-        for one in documents:
-            texts = lake.read(one.path, ["text_digests", "texts"]).explode("text_digests", "texts")
-            texts = (
-                texts.rename({"text_digests": "text_digest", "texts": "text"}).unique("text_digest").sort("text_digest")
-            )
-            vectors = encoder.encode(texts.get_column("text").to_list())
-            kind = pl.Array(pl.Float32, encoder.dimensions)
-            frame = texts.select("text_digest", pl.Series("vector", vectors, dtype=kind))
-            lake.write(f"{lake.vector_folder(encoder.fingerprint)}/{digest(one.path)}.parquet", frame)
-        return sum(one.rows for one in documents)
+def publish_with(encoder: Encoder) -> Any:
+    """`publish_release` for a board whose vectors are of an encoder that has no name to be loaded by."""
 
-    return encode
-
-
-def _wanted_with(encoder: Encoder) -> Any:
-    def wanted(configuration: Configuration, documents: Sequence[Documents], records: Records) -> Wanted:
-        real = make_wanted(configuration, documents, records)
-        tables = []
-        for table in real.tables:
-            if table.fingerprint is not None:
-                own = WantedTable(table.name, "key", table.path, 0, "", encoder.fingerprint, encoder.dimensions)
-                rows = wanted_rows(configuration.uri, own, ["key", "digest"])
-                digest_of_rows = table_digest(rows)
-                table = WantedTable(
-                    table.name, "key", table.path, rows.height, digest_of_rows, own.fingerprint, own.dimensions
-                )
-            tables.append(table)
-        whole = digest(real.digest, encoder.fingerprint)
-        return Wanted(whole[:12], whole, tuple(tables), real.counts)
-
-    return wanted
-
-
-def _publish_with(encoder: Encoder) -> Any:
     def publish(
         configuration: Configuration, plan: Plan, snapshots: list[Snapshot], wanted: Wanted, pins: Mapping[str, Pin]
     ) -> Release:
@@ -293,6 +256,12 @@ def _publish_with(encoder: Encoder) -> Any:
 @pytest.fixture
 def workshop(tmp_path: Path) -> Workshop:
     return Workshop(tmp_path)
+
+
+@pytest.fixture(scope="session")
+def workshop_type() -> type[Workshop]:
+    """For tests that need several folders."""
+    return Workshop
 
 
 @pytest.fixture(scope="session")

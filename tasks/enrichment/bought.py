@@ -1,21 +1,26 @@
-"""What was written about tools and agents, as a folder of the lake: before the filter (`bought`) and after it (`enriched`).
+"""What was written about tools and agents, as row sets of the lake: before the filter (`bought`) and after it (`enriched`).
 
-    tools.parquet    id, description, avoid, arguments (a JSON object), questions, topics; one row per tool that has anything
-    agents.parquet   id, description
+    <kind>/<digest>/tools    id, description, avoid, arguments (a JSON object), questions, topics; one row per tool that has anything
+    <kind>/<digest>/agents   id, description
 
-The folder's name is the digest of its content, so the same writings are stored once, whoever made them and when.
+Every row has a `digest` over the others. The name is the digest of the content, so the same writings are stored once, whoever
+made them and when; and each set is stored as the difference to the one before.
 """
 
 import json
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from pegboard.canonical import canonical_json, digest
 from pegboard.records import Enrichment
 from tasks.lake import Lake
+from tasks.row_sets import find_rows, latest_rows, point_to, read_rows, write_frame
 
-__all__ = ["Writings", "read_writings", "write_writings"]
+if TYPE_CHECKING:
+    import polars as pl
+
+__all__ = ["Writings", "read_described", "read_writings", "read_written", "write_writings", "written_digests"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,19 +39,30 @@ def write_writings(
     import polars as pl
 
     rows = [row for row in (_row(key, tools[key]) for key in sorted(tools)) if row is not None]
-    described = [{"id": key, "description": agents[key]} for key in sorted(agents) if agents[key]]
-    path = f"{kind}/{digest(rows, described)}"
+    described = [
+        {"id": key, "description": agents[key], "digest": digest(agents[key])} for key in sorted(agents) if agents[key]
+    ]
+    path = f"{kind}/{digest([[row['id'], row['digest']] for row in (*rows, {'id': '', 'digest': ''}, *described)])}"
     columns: dict[str, Any] = dict.fromkeys(("id", "description", "avoid", "arguments"), pl.String)
-    columns |= dict.fromkeys(("questions", "topics"), pl.List(pl.String))
-    agent_frame = pl.DataFrame(described, schema=dict.fromkeys(("id", "description"), pl.String))
-    lake.write(f"{path}/agents.parquet", agent_frame)
-    lake.write(f"{path}/tools.parquet", pl.DataFrame(rows, schema=columns))
+    columns |= dict.fromkeys(("questions", "topics"), pl.List(pl.String)) | {"digest": pl.String}
+    said = pl.DataFrame(described, schema=dict.fromkeys(("id", "description", "digest"), pl.String))
+    _store(lake, kind, f"{path}/agents", said)
+    _store(lake, kind, f"{path}/tools", pl.DataFrame(rows, schema=columns))
     return Writings(path, len(rows), len(described))
 
 
 def read_writings(lake: Lake, path: str) -> tuple[dict[str, Enrichment], dict[str, str]]:
     """What a folder holds: the enrichments by tool id and the descriptions by agent id, both ordered by id."""
-    tools = {
+    return read_written(lake, path), read_described(lake, path)
+
+
+def read_written(lake: Lake, path: str, ids: Collection[str] | None = None) -> dict[str, Enrichment]:
+    """The enrichments by tool id, ordered by id.
+
+    Args:
+        ids: only of these tools.
+    """
+    return {
         row["id"]: Enrichment(
             description=row["description"],
             avoid=row["avoid"],
@@ -54,19 +70,38 @@ def read_writings(lake: Lake, path: str) -> tuple[dict[str, Enrichment], dict[st
             questions=tuple(row["questions"]),
             topics=tuple(row["topics"]),
         )
-        for row in lake.read(f"{path}/tools.parquet").iter_rows(named=True)
+        for row in read_rows(lake, f"{path}/tools", keys=ids, key="id").iter_rows(named=True)
     }
-    return tools, dict(lake.read(f"{path}/agents.parquet", ["id", "description"]).rows())
+
+
+def read_described(lake: Lake, path: str) -> dict[str, str]:
+    """The descriptions by agent id, ordered by id."""
+    return dict(read_rows(lake, f"{path}/agents", ["id", "description"], key="id").rows())
+
+
+def written_digests(lake: Lake, path: str | None) -> "pl.DataFrame":
+    """The tools (`id`) about which anything was written, with a `digest` that is equal when and only when the writing is."""
+    import polars as pl
+
+    if path is None:
+        return pl.DataFrame(schema={"id": pl.String, "digest": pl.String})
+    return read_rows(lake, f"{path}/tools", ["id", "digest"])
+
+
+def _store(lake: Lake, kind: str, path: str, rows: "pl.DataFrame") -> None:
+    pointer = f"{kind}/latest-{path.rpartition('/')[2]}"
+    done = find_rows(lake, path) or write_frame(lake, path, "id", rows, latest_rows(lake, pointer), ["digest"])
+    point_to(lake, pointer, done.path)
 
 
 def _row(key: str, written: Enrichment) -> dict[str, Any] | None:
     if written == Enrichment():
         return None
-    return {
-        "id": key,
+    row: dict[str, Any] = {
         "description": written.description,
         "avoid": written.avoid,
         "arguments": canonical_json(written.arguments),
         "questions": list(written.questions),
         "topics": list(written.topics),
     }
+    return {"id": key, **row, "digest": digest(row)}

@@ -7,6 +7,7 @@ from pegboard.canonical import digest
 from pegboard.encoders import Encoder
 from tasks import progress
 from tasks.lake import Lake
+from tasks.vector_files import vector_pieces
 
 if TYPE_CHECKING:
     import numpy as np
@@ -77,13 +78,7 @@ def _fill_known(lake: Lake, encoder: Encoder, rows: dict[str, int], vectors: "ND
     import polars as pl
 
     missing = dict(rows)
-    for path in lake.files(lake.vector_folder(encoder.fingerprint)):
-        if not missing:
-            break
-        frame = lake.read(path)
-        known = enumerate(frame.get_column("text_digest").to_list())
-        pairs = [(missing.pop(one), place) for place, one in known if one in missing]
-        if pairs:
-            stored = frame.get_column("vector").cast(pl.Array(pl.Float32, encoder.dimensions)).to_numpy()
-            vectors[[row for row, _ in pairs]] = stored[[place for _, place in pairs]]
+    for frame in vector_pieces(lake, encoder.fingerprint, pl.Series(list(rows), dtype=pl.String)):
+        places = [missing.pop(one) for one in frame.get_column("text_digest").to_list()]
+        vectors[places] = frame.get_column("vector").cast(pl.Array(pl.Float32, encoder.dimensions)).to_numpy()
     return missing

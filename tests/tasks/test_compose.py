@@ -13,6 +13,7 @@ from tasks.compose import compose_index, documents_of
 from tasks.configuration import PARTS, IndexSettings
 from tasks.enrichment.bought import write_writings
 from tasks.records import compose_records
+from tasks.row_sets import read_rows
 
 SHAPES = ["centroid", "single", "multi"]
 
@@ -213,7 +214,7 @@ def test_documents_are_never_blank_and_have_keys_of_their_own(
 def test_the_documents_of_a_board_carry_what_a_search_needs(workshop):
     configuration = workshop.full()
     run = workshop.run(configuration, "compose")
-    centroid, multi = (workshop.lake.read(one.path) for one in run.documents)
+    centroid, multi = (read_rows(workshop.lake, one.path) for one in run.documents)
 
     assert [one.rows for one in run.documents] == [centroid.height, multi.height] == [14, 26]
     (taxi,) = centroid.filter(tool="desk/desk/call_taxi").rows(named=True)
@@ -262,7 +263,7 @@ def test_a_document_changes_its_row_when_and_only_when_a_text_of_it_does(worksho
     def rows(**written):
         path = write_writings(workshop.lake, "enriched", {"kit/git/create_issue": Enrichment(**written)}, {}).path
         composed = compose_index(workshop.uri, IndexSettings(), snapshots, path)
-        return dict(workshop.lake.read(composed.path, ["tool", "digest"]).rows())
+        return dict(read_rows(workshop.lake, composed.path, ["tool", "digest"]).rows())
 
     plain = rows()
     written = rows(questions=("file a bug", "report it"))
@@ -282,7 +283,7 @@ def test_writings_about_a_tool_that_is_gone_are_passed_over(workshop):
     composed = compose_index(workshop.uri, IndexSettings(), snapshots, writings.path)
     records = compose_records(workshop.uri, snapshots, writings.path)
 
-    assert workshop.lake.read(composed.path, ["tool"]).rows() == [("kit/git/create_issue",)]
-    assert workshop.lake.read(records.tools_path, ["id", "enrichment"]).rows() == [("kit/git/create_issue", None)]
-    assert workshop.lake.read(records.agents_path, ["id", "enrichment"]).rows() == [("kit/git", None)]
+    assert read_rows(workshop.lake, composed.path, ["tool"]).rows() == [("kit/git/create_issue",)]
+    assert read_rows(workshop.lake, records.tools_path, ["id", "enrichment"]).rows() == [("kit/git/create_issue", None)]
+    assert read_rows(workshop.lake, records.agents_path, ["id", "enrichment"]).rows() == [("kit/git", None)]
     assert (records.enriched, records.flagged) == (0, 0)

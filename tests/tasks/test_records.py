@@ -6,10 +6,11 @@ from dataclasses import fields, replace
 import pytest
 
 import pegboard
-from pegboard.contract import CURRENT
+from pegboard.contract import CHECKSUM, CURRENT
 from pegboard.records import Enrichment
 from tasks.enrichment.bought import write_writings
 from tasks.records import compose_records
+from tasks.row_sets import read_rows
 
 WRITTEN = Enrichment(
     description="Reports a bug in a project.",
@@ -34,7 +35,7 @@ def rows(workshop, tools=None, agents=None):
     snapshots = {one.catalog: one.digest for one in workshop.run(workshop.configure(), "snapshot").snapshots}
     writings = write_writings(workshop.lake, "enriched", tools or {}, agents or {}).path if tools or agents else None
     found = compose_records(workshop.uri, snapshots, writings)
-    frames = (workshop.lake.read(path) for path in (found.tools_path, found.agents_path))
+    frames = (read_rows(workshop.lake, path) for path in (found.tools_path, found.agents_path))
     return [{row["id"]: row for row in frame.rows(named=True)} for frame in frames]
 
 
@@ -42,8 +43,8 @@ def test_a_row_has_the_columns_of_the_contract_and_what_the_catalog_says(board):
     tools, agents = rows(board)
     tool = tools["kit/git/create_issue"]
 
-    assert list(tool) == CURRENT.tools().names
-    assert list(agents["kit/git"]) == CURRENT.agents().names
+    assert [*tool, CHECKSUM] == [*CURRENT.tools().names[:-1], "written", CHECKSUM]
+    assert [*agents["kit/git"], CHECKSUM] == CURRENT.agents().names
     assert (tool["description"], tool["kind"], tool["enrichment"]) == ("Opens an issue.", "mcp-server", None)
     assert agents["kit/git"]["enrichment"] is None
 

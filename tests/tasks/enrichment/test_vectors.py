@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from tasks.enrichment.vectors import SHARD_TEXTS, vectors_of
+from tasks.row_sets import read_rows
 
 
 class Counting:
@@ -69,7 +70,7 @@ def test_documents_that_were_embedded_are_found(workshop, hashing):
     workshop.servers({"git": [workshop.tool("create_issue", "Opens an issue.")]})
     run = workshop.run(workshop.configure(), encoder=hashing())
     (documents,) = run.documents
-    texts = workshop.lake.read(documents.path, ["texts"]).explode("texts").get_column("texts").to_list()
+    texts = read_rows(workshop.lake, documents.path, ["texts"]).explode("texts").get_column("texts").to_list()
     encoder = Counting(hashing())
 
     vectors_of(workshop.lake, encoder, texts)

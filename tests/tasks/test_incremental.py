@@ -1,0 +1,224 @@
+"""Runs after the first: whatever changed, what they make is what a first run would have made."""
+
+import random
+import shutil
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from pegboard.records import Enrichment
+from tasks.compose import compose_index
+from tasks.configuration import IndexSettings
+from tasks.enrichment.bought import write_writings
+from tasks.lake import Lake
+from tasks.plan import make_plan
+from tasks.records import compose_records
+from tasks.row_sets import read_rows
+from tasks.snapshot import take_snapshot
+from tasks.snapshot_rows import snapshot_rows
+from tasks.wanted import make_wanted, wanted_rows
+
+INDEXES = (
+    IndexSettings(name="full", parts=("agent", "name", "description", "arguments", "questions", "topics")),
+    IndexSettings(name="fine", shape="multi", questions=2),
+)
+MOVES = st.lists(
+    st.tuples(
+        st.sampled_from(["add", "change", "remove", "rename", "kind", "write", "forget", "nothing"]), st.integers(0, 99)
+    ),
+    min_size=1,
+    max_size=6,
+)
+
+
+class Office:
+    """Two catalogs that change by random moves, and what was written about their tools."""
+
+    def __init__(self, workshop):
+        self.workshop = workshop
+        self.agents = {"git": 0, "shop": 0}
+        self.tools = {("git", "create_issue"): 0, ("git", "merge_branch"): 0, ("shop", "order_lunch"): 0}
+        self.kind, self.written = "library", {}
+
+    def move(self, move, at):
+        keys = sorted(self.tools)
+        owner, name = keys[at % len(keys)]
+        identity = f"kit/{owner} {self.agents[owner]}/{name}"
+        if move == "add":
+            self.tools[owner, f"tool_{at}"] = 0
+        elif move == "change":
+            self.tools[owner, name] += 1
+        elif move == "remove" and len(keys) > 1:
+            del self.tools[owner, name]
+        elif move == "rename":
+            self.agents[owner] += 1
+        elif move == "kind":
+            self.kind = "agent" if self.kind == "library" else "library"
+        elif move == "write":
+            questions = tuple(f"question {number}" for number in range(at % 4))
+            self.written[identity] = Enrichment(description=f"Words {at}.", questions=questions, topics=("a", f"b{at}"))
+        elif move == "forget":
+            self.written.pop(identity, None)
+
+    def configure(self):
+        tool = self.workshop.tool
+        servers = {}
+        for (agent, name), edition in sorted(self.tools.items()):
+            listed = servers.setdefault(f"{agent} {self.agents[agent]}", [])
+            listed.append(tool(name, f"Edition {edition}.", item="what"))
+        self.workshop.servers(servers)
+        self.workshop.write("rows.json", [{"name": name, "description": agent} for agent, name in sorted(self.tools)])
+        return self.workshop.configure(
+            catalogs='[catalogs.kit]\ntype = "mcp-dump"\npath = "servers.json"\n'
+            f'[catalogs.desk]\ntype = "records"\npath = "rows.json"\nagent_kind = "{self.kind}"\n'
+        )
+
+    def made(self, configuration, uri):
+        """Every row that the steps make for this board, and the digest of the release."""
+        configuration = configuration.model_copy(
+            update={"board": configuration.board.model_copy(update={"uri": uri}), "indexes": INDEXES}
+        )
+        snapshots = [take_snapshot(configuration, name) for name in configuration.catalogs]
+        identities = {one.catalog: one.digest for one in snapshots}
+        lake = Lake(uri)
+        writings = write_writings(lake, "enriched", self.written, {"kit/git 0": "It hosts."}).path
+        documents = [compose_index(uri, index, identities, writings) for index in INDEXES]
+        records = compose_records(uri, identities, writings)
+        wanted = make_wanted(configuration, documents, records)
+        frames = [snapshot_rows(lake, identities, kind) for kind in ("agents", "tools")]
+        frames += [wanted_rows(uri, table) for table in wanted.tables]
+        counts = [one.rows for one in documents], records.enriched, records.flagged
+        return snapshots, counts, wanted.digest, [sorted(map(repr, frame.to_dicts())) for frame in frames]
+
+
+@settings(suppress_health_check=[HealthCheck.too_slow], deadline=None, max_examples=8)
+@given(MOVES)
+def test_a_run_makes_what_it_would_make_from_scratch(tmp_path_factory, workshop_type, moves):
+    folder: Path = tmp_path_factory.mktemp("office")
+    office = Office(workshop_type(folder))
+    office.made(office.configure(), str(folder / "grown"))
+    for number, (move, at) in enumerate(moves):
+        office.move(move, at)
+        configuration = office.configure()
+
+        grown = office.made(configuration, str(folder / "grown"))
+
+        assert grown == office.made(configuration, str(folder / f"fresh-{number}"))
+        assert office.made(configuration, str(folder / "grown")) == grown
+
+
+@pytest.fixture
+def large(workshop):
+    """A workshop with two hundred tools of ten agents, published."""
+    servers = {
+        f"server-{agent}": [workshop.tool(f"tool_{number}", f"Does {number} for {agent}.") for number in range(20)]
+        for agent in range(10)
+    }
+    workshop.publish(servers)
+    return workshop, servers
+
+
+def sizes(folder):
+    return {path: path.stat().st_size for path in Path(folder).rglob("*") if path.is_file()}
+
+
+def test_one_changed_tool_writes_one_row_of_each_table_of_the_lake(large):
+    workshop, servers = large
+    before = sizes(workshop.lake.uri)
+    servers["server-3"][7]["description"] = "Does another thing."
+
+    run = workshop.publish(servers)
+
+    new = [path for path in sizes(workshop.lake.uri) if path not in before and path.suffix == ".parquet"]
+    heights = {
+        path.parts[-3:-1]: workshop.lake.read(path.relative_to(workshop.lake.uri).as_posix()).height for path in new
+    }
+    assert run.encoded == 1
+    assert len(new) == 4
+    assert set(heights.values()) == {1}
+
+
+def test_a_run_in_which_nothing_changed_writes_nothing(large):
+    workshop, servers = large
+    before = sizes(workshop.uri)
+
+    run = workshop.publish(servers)
+
+    assert run.release is None
+    assert sizes(workshop.uri) == before
+
+
+def test_a_change_that_is_undone_is_the_release_of_before(large):
+    workshop, servers = large
+    first = workshop.run(workshop.configure(), "compose").wanted
+    words = servers["server-3"][7]["description"]
+    servers["server-3"][7]["description"] = "Does another thing."
+    second = workshop.publish(servers).release
+    servers["server-3"][7]["description"] = words
+
+    third = workshop.publish(servers)
+
+    assert third.wanted.digest == first.digest != second.digest
+    assert third.encoded == 0
+
+
+@pytest.mark.parametrize("lost", ["documents", "records", "snapshots/kit/layers", "latest-"])
+def test_what_is_lost_from_the_lake_is_made_again_and_the_release_is_the_same(large, lost):
+    workshop, servers = large
+    servers["server-3"][7]["description"] = "Does another thing."
+    expected = workshop.publish(servers).wanted
+    root = Path(workshop.lake.uri)
+    if lost == "latest-":
+        for path in root.rglob("latest-*.json"):
+            path.write_text("{")
+    else:
+        shutil.rmtree(root / lost)
+
+    assert workshop.run(workshop.configure()).wanted.digest == expected.digest
+
+
+def test_damaged_layers_make_a_whole_composition_when_something_changed(large):
+    workshop, servers = large
+    for path in (Path(workshop.lake.uri) / "documents" / "layers").glob("*.parquet"):
+        path.write_bytes(b"PAR1")
+    servers["server-3"][7]["description"] = "Does another thing."
+
+    run = workshop.publish(servers)
+
+    (documents,) = run.documents
+    rows = read_rows(workshop.lake, documents.path, ["text"])
+    assert rows.height == 200
+    assert "Does another thing." in "".join(rows.get_column("text"))
+
+
+def test_random_changes_of_many_nights_stay_small(large):
+    workshop, servers = large
+    rng, written = random.Random(1), []
+    for night in range(12):
+        before = sizes(workshop.lake.uri)
+        for _ in range(2):
+            servers[f"server-{rng.randrange(10)}"][rng.randrange(20)]["description"] = f"Night {night}: {rng.random()}"
+        configuration = workshop.configure()
+        workshop.servers(servers)
+        workshop.run(configuration, "compose")
+        new = [path for path in sizes(workshop.lake.uri) if path not in before and path.suffix == ".parquet"]
+        written.append(sum(workshop.lake.read(path.relative_to(workshop.lake.uri).as_posix()).height for path in new))
+
+    assert sorted(written)[6] <= 3 * 2
+    assert sum(written) < 12 * 3 * 20
+
+
+def test_the_plan_of_a_grown_board_is_that_of_a_fresh_lake(large):
+    workshop, servers = large
+    servers["server-1"].pop()
+    workshop.servers(servers)
+    configuration = workshop.configure()
+    identities = {one.catalog: one.digest for one in workshop.run(configuration, "snapshot").snapshots}
+    grown = make_plan(configuration, identities, "live")
+    for folder in ("documents", "records"):
+        shutil.rmtree(Path(workshop.lake.uri) / folder)
+
+    assert make_plan(configuration, identities, "live") == grown
+    assert (len(grown.removed), grown.unchanged, grown.texts) == (1, 199, {"full": (199, 0)})
