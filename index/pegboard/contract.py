@@ -162,29 +162,27 @@ class Layout:
         )
 
 
-LAYOUTS: tuple[Layout, ...] = (
-    Layout(
-        version=1,
-        tool_columns=(*CATALOG_TOOL, Column("digest")),
-        agent_columns=(*CATALOG_AGENT, Column("digest")),
-        tool_digest="digest",
-        checksums=False,
-    ),
-    Layout(
-        version=2,
-        tool_columns=(
-            *CATALOG_TOOL,
-            Column("tool_digest"),
-            Column("flags", several=True),
-            Column("enrichment", nullable=True),
-            Column("digest"),
-        ),
-        agent_columns=(*CATALOG_AGENT, Column("enrichment", nullable=True), Column("digest")),
-        tool_digest="tool_digest",
-        checksums=False,
-    ),
+_LAYOUT_1 = Layout(
+    version=1,
+    tool_columns=(*CATALOG_TOOL, Column("digest")),
+    agent_columns=(*CATALOG_AGENT, Column("digest")),
+    tool_digest="digest",
+    checksums=False,
 )
-LAYOUTS = (*LAYOUTS, replace(LAYOUTS[-1], version=3, checksums=True))
+_LAYOUT_2 = Layout(
+    version=2,
+    tool_columns=(
+        *CATALOG_TOOL,
+        Column("tool_digest"),
+        Column("flags", several=True),
+        Column("enrichment", nullable=True),
+        Column("digest"),
+    ),
+    agent_columns=(*CATALOG_AGENT, Column("enrichment", nullable=True), Column("digest")),
+    tool_digest="tool_digest",
+    checksums=False,
+)
+LAYOUTS: tuple[Layout, ...] = (_LAYOUT_1, _LAYOUT_2, replace(_LAYOUT_2, version=3, checksums=True))
 CURRENT = LAYOUTS[-1]
 
 

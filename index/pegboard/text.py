@@ -39,7 +39,7 @@ def tokenize(text: str) -> list[str]:
     """
     tokens: list[str] = []
     for word in _WORD.findall(_CAMEL.sub(" ", unicodedata.normalize("NFKC", text))):
-        if re.match(rf"[{_UNSPACED}]", word):
+        if not word.isascii() and re.match(rf"[{_UNSPACED}]", word):
             tokens += [word[i : i + 2] for i in range(len(word) - 1)] if len(word) > 1 else [word]
         else:
             tokens.append(_singular(word.casefold())[:MAX_TOKEN])
