@@ -29,6 +29,8 @@ def print_run(outcome: dict[str, Any]) -> None:
         print(
             f"{outcome['truncated']} texts are longer than the encoder reads; what lies beyond is not in their vectors."
         )
+    if pruned := outcome["pruned"]:
+        print(f"Pruned: {len(pruned['removed'])} releases, {pruned['bytes'] / 1e6:.1f} MB.")
     print("seconds: " + ", ".join(f"{name} {seconds:.1f}" for name, seconds in outcome["seconds"].items()))
 
 

@@ -15,7 +15,7 @@ from flows.artifacts import embed_progress, plan_artifact, release_artifact
 from flows.summary import RunSummary
 from tasks import progress
 from tasks.compose import compose
-from tasks.configuration import load_configuration
+from tasks.configuration import Configuration, load_configuration
 from tasks.embed import embed, shards_of
 from tasks.enrich import Wishes, enrich, estimate_cost
 from tasks.filter import filter_questions
@@ -93,6 +93,7 @@ def reindex(
         documents = [compose(config, index.name, identities, writings) for index in configuration.indexes]
         wanted = make_wanted(configuration, documents, records(config, identities, writings))
     if wanted.release == summary.plan.live:
+        _prune(configuration, summary)
         return summary.end("unchanged", wanted.release)
 
     with summary.phase("embed"):
@@ -114,7 +115,12 @@ def reindex(
         release = publish(config, summary.plan, summary.snapshots, wanted, pins)
         release_artifact(summary, release)
 
+    _prune(configuration, summary)
+    return summary.end("published", release.id)
+
+
+def _prune(configuration: Configuration, summary: RunSummary) -> None:
+    """What grows old has to go in quiet weeks, too."""
     if configuration.board.keep is not None:
         with summary.phase("prune"):
-            summary.pruned = prune(config)
-    return summary.end("published", release.id)
+            summary.pruned = prune(str(configuration.file))

@@ -42,7 +42,8 @@ class KeepSettings(_Settings):
     Attributes:
         releases: how many of the newest stay.
         days: a release that was published within so many days stays, whatever their number.
-        grace_hours: what nothing refers to is deleted only when it is so old, for readers and runs that still use it.
+        grace_hours: what nothing refers to is deleted only when it is so old. It has to be longer than the slowest reader goes
+            without looking at its channel, and than a run takes from staging to publishing.
     """
 
     releases: Annotated[int, Field(ge=1)] = 30

@@ -6,15 +6,15 @@ itself, so that a run finishes what a killed one left undone:
 
 - deleted rows are more than 30 % of a table: it is written anew, and its indices with it;
 - small fragments are many: they become one; the large ones stay as they are;
-- rows that the vector index does not have yet: they become a part of their own, together with the newest parts as long as
+- rows that an index does not have yet: they become a part of it of their own, together with the newest parts as long as
   those are not larger than what is merged. So there are few parts, and a row is rewritten only a few times;
-- the text index is built anew whenever rows changed, since BM25 depends on all of them; scalar indices are extended.
+- the text index is built anew whenever rows changed, since BM25 depends on all of them.
 
 LanceDB's own `optimize` is never called: it rewrites the large fragment every night, and cleans up what releases pin.
 """
 
 import os
-from collections.abc import Sequence
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -73,17 +73,13 @@ def maintain(
         there = None
     elif small := _small_fragments(dataset, rows, upkeep, new_index=wanted is not None and there is None):
         drop_indices(table, "tokens")
-        if there is not None:
-            _extend_vector_index(open_dataset(uri, table.name), small)
-        _extend_filters(open_dataset(uri, table.name))
+        _extend(open_dataset(uri, table.name), small)
         _compact(open_dataset(uri, table.name), small)
     if wanted is None:
         drop_indices(table)
         return
-    if there is not None:
-        _extend_vector_index(open_dataset(uri, table.name))
+    _extend(open_dataset(uri, table.name))
     fit_indices(table, rows, changed=_text_is_stale(open_dataset(uri, table.name), rows), sizes=sizes)
-    _extend_filters(open_dataset(uri, table.name))
 
 
 def open_dataset(uri: str, table: str, version: int | None = None) -> "LanceDataset":
@@ -120,8 +116,8 @@ def _spoilt(dataset: "LanceDataset", upkeep: Upkeep) -> bool:
 def _small_fragments(dataset: "LanceDataset", rows: int, upkeep: Upkeep, *, new_index: bool) -> set[int]:
     """The fragments that are due to become one; none if they are few.
 
-    Those of the oldest part of the vector index stay apart: to touch one of them would rewrite that whole part. Before there
-    is an index, as few fragments as possible are best.
+    Those of the oldest part of the vector index stay apart: to touch one of them would rewrite that whole part. Right before
+    an index is built, as few fragments as possible are best.
     """
     most = max(upkeep.small * rows, upkeep.small_rows)
     oldest = next(iter(_segments(dataset, "vector")), set[int]())
@@ -129,38 +125,33 @@ def _small_fragments(dataset: "LanceDataset", rows: int, upkeep: Upkeep, *, new_
     return small if len(small) > (1 if new_index else upkeep.fragments) else set()
 
 
-def _compact(dataset: "LanceDataset", small: "set[int] | Sequence[int]") -> None:
+def _compact(dataset: "LanceDataset", small: Collection[int]) -> None:
     """Make those fragments one; all of them, without any named."""
     apart = [one.fragment_id for one in dataset.get_fragments() if small and one.fragment_id not in small]
     dataset.optimize.compact_files(excluded_fragment_ids=apart, materialize_deletions_threshold=0.0)
 
 
-def _extend_vector_index(dataset: "LanceDataset", together: "set[int] | None" = None) -> None:
-    """Give the vector index the rows that it lacks.
+def _extend(dataset: "LanceDataset", together: Collection[int] = ()) -> None:
+    """Give the vector index and the scalar ones the rows that they lack.
 
     Args:
-        together: fragments that have to be in one part of the index, since Lance makes one fragment only of those.
+        together: fragments that have to be in one part of every index, since Lance makes one fragment only of those.
     """
-    name = index_name(dataset, "vector")
     lives = {one.fragment_id: _live(one) for one in dataset.get_fragments()}
-    lacking = unindexed_rows(dataset, "vector")
-    if name is None or not (lacking or together):
-        return
-    newer = _segments(dataset, "vector")[1:]
-    merged, size = 0, lacking
-    for number, segment in enumerate(reversed(newer), start=1):
-        part = sum(lives.get(fragment, 0) for fragment in segment)
-        if part > size and not (together and together & segment):
-            break
-        merged, size = number, size + part
-    if lacking or merged > 1:
-        dataset.optimize.optimize_indices(num_indices_to_merge=merged, index_names=[name])
-
-
-def _extend_filters(dataset: "LanceDataset") -> None:
-    names = [index_name(dataset, column) for column in FILTERS if unindexed_rows(dataset, column)]
-    if known := [name for name in names if name is not None]:
-        dataset.optimize.optimize_indices(index_names=known)
+    due: dict[int, list[str]] = {}
+    for column in ("vector", *FILTERS):
+        lacking, (_, *newer) = unindexed_rows(dataset, column), _segments(dataset, column) or [set[int]()]
+        merged, size = 0, lacking
+        for number, segment in enumerate(reversed(newer), start=1):
+            part = sum(lives.get(fragment, 0) for fragment in segment)
+            if part > size and segment.isdisjoint(together):
+                break
+            merged, size = number, size + part
+        name = index_name(dataset, column)
+        if name is not None and (lacking or (together and merged > 1)):
+            due.setdefault(merged, []).append(name)
+    for merged, names in due.items():
+        dataset.optimize.optimize_indices(num_indices_to_merge=merged, index_names=names)
 
 
 def _text_is_stale(dataset: "LanceDataset", rows: int) -> bool:

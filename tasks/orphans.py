@@ -85,7 +85,11 @@ def remove_orphans(uri: str, table: str, before: datetime, *, dry_run: bool) -> 
 
         session = LanceFileSession(dataset.uri, storage_options=lance_options(uri))
         for path in orphans:
-            session.delete_file(path)
+            try:
+                session.delete_file(path)
+            except OSError as error:
+                if "not found" not in str(error).lower():  # or else another prune was faster
+                    raise
     return Leftovers(len(orphans), sum(orphans.values()))
 
 

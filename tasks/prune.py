@@ -287,7 +287,7 @@ def _drop(store: ReleaseStore, name: str, before: datetime, *, dry_run: bool) ->
         return None
     if not dry_run:
         with store_errors(store.uri):
-            store.database.drop_table(name)
+            cast("Any", store.database).drop_table(name, ignore_missing=True)
     return freed
 
 

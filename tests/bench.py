@@ -1,7 +1,6 @@
 """`make bench`: what costs time, each as a ratio to the plain way of doing it, measured in one run on this machine.
 
 start     a warm small build by `pegboard build`, against the same flow with the server that Prefect starts by itself
-search    a query in memory, against the same vector search with `lancedb` itself, at 1,000 and 10,000 tools
 encode    500 short texts by the embedded encoder, against one call for each text
 """
 
@@ -61,36 +60,6 @@ def bench_start(folder: Path) -> dict[str, Any]:
     return {"what": "start", "pegboard": mine, "plain": plain, "unit": "s", "ratio": mine / plain}
 
 
-def bench_search(folder: Path, rows: int) -> dict[str, Any]:
-    """Ten nearest of random unit vectors of 384 dimensions."""
-    import lancedb
-    import numpy as np
-    import pyarrow as pa
-
-    from pegboard.contract import CURRENT
-    from pegboard.memory import MemoryIndex
-
-    random = np.random.default_rng(0)
-    vectors = random.normal(size=(rows, 384)).astype(np.float32)
-    vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
-    schema = CURRENT.embeddings(384)
-    names = [f"tool_{number}" for number in range(rows)]
-    columns: dict[str, Any] = {field.name: names for field in schema if field.type == pa.string()}
-    columns["tags"] = [[]] * rows
-    columns["vector"] = pa.FixedSizeListArray.from_arrays(pa.array(vectors.ravel()), 384)
-    table = lancedb.connect(folder / "plain").create_table(f"t{rows}", pa.table(columns, schema=schema))
-    memory, query = MemoryIndex(table.to_arrow()), vectors[rows // 2]
-    mine = seconds(lambda: memory.vector(query, 10), 50)
-    plain = seconds(lambda: table.search(query).distance_type("cosine").limit(10).to_arrow(), 50)
-    return {
-        "what": f"search {rows:,}",
-        "pegboard": mine * 1000,
-        "plain": plain * 1000,
-        "unit": "ms",
-        "ratio": mine / plain,
-    }
-
-
 def bench_encode() -> dict[str, Any]:
     """Batches against single texts."""
     from pegboard.encoders import load_encoder
@@ -110,8 +79,6 @@ def main() -> None:
         folder = Path(name)
         for work in (
             bench_encode,
-            lambda: bench_search(folder, 1_000),
-            lambda: bench_search(folder, 10_000),
             lambda: bench_start(folder),
         ):
             row = work()

@@ -35,7 +35,7 @@ IN_MEMORY_ROWS = 50_000
 class Board:
     """A published board. Threads may share one; each call answers from one whole release.
 
-    Made by `pegboard.open`. A board opened by channel looks every `refresh` seconds, at the next call, whether the channel
+    Made by `pegboard.open`. A board opened by channel looks at the next call, when half of `refresh` has passed, whether the channel
     moved, and then swaps to the new release as a whole. While the store is away it goes on with the release it has, warns
     once through `logging`, and `status()` says how old that is. Only a board opened with `background=True` has to be closed,
     by `close()` or as a context manager; it may simply be forgotten, too.
@@ -228,7 +228,7 @@ def open_board(
         encoder: encodes the queries, instead of the encoder that the release names; its fingerprint must be the same.
         encoder_options: how this reader reaches the encoder, such as `api_base`; what decides a vector is in the release.
         storage_options: credentials and endpoints for the store, as LanceDB takes them.
-        refresh: seconds after which a call looks whether the channel moved.
+        refresh: seconds by which an answer may be behind the channel, at most; a call looks after half of that.
         background: whether a thread looks instead, so that no call ever waits for the store.
         in_memory_rows: indexes with more rows are searched through Lance.
 
@@ -284,6 +284,9 @@ def _hits(loaded: LoadedRelease, rankings: Mapping[str, Sequence[Ranked]], k: in
         for rank, row in enumerate(ranking, start=1):
             why.setdefault(row.tool, {})[name] = {"rank": rank, "score": row.score, "part": row.part}
     tools = loaded.tools([tool for tool, _ in best])
+    release = loaded.release.id
     return [
-        Hit(tools[tool], loaded.agents[tools[tool].agent], score, why[tool]) for tool, score in best if tool in tools
+        Hit(tools[tool], loaded.agents[tools[tool].agent], score, why[tool], release)
+        for tool, score in best
+        if tool in tools
     ]

@@ -49,7 +49,7 @@ def register_releases(subparsers: Subparsers) -> None:
         description="Make a channel name a release. Readers that follow the channel swap to it within seconds. "
         "If someone else moves the channel at the same moment, nothing is changed and the exit code is 6.",
     )
-    promote.add_argument("release", help="the id of a release or its beginning")
+    promote.add_argument("release", help=NAME_HELP)
     add_board_option(promote)
     _channel_options(promote)
     promote.set_defaults(run=_promote)
@@ -137,7 +137,8 @@ def _searched(name: str, pin: Pin) -> str:
 
 
 def _promote(options: argparse.Namespace) -> int:
-    return _moved(ReleaseStore(options.board).promote(options.release, options.channel), options)
+    store = ReleaseStore(options.board)
+    return _moved(store.promote(named_release(store, options.release).id, options.channel), options)
 
 
 def _rollback(options: argparse.Namespace) -> int:

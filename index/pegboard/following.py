@@ -19,6 +19,8 @@ __all__ = ["BoardStatus", "Following"]
 
 PATIENCE = 0.25
 """Seconds that a call waits to learn whether the store is back; the first call that finds it away waits as long as that takes."""
+LOOK_SHARE = 0.5
+"""A look is due after this share of `refresh`: the rest is for the look itself, while other callers answer from what is there."""
 SHORTEST_WAIT = 0.05
 """Seconds that a thread in the background waits between two looks, at least."""
 
@@ -61,8 +63,9 @@ class _Held:
 class Following:
     """The loaded release of a channel, kept up to date. Threads may share it.
 
-    Once `refresh` seconds have passed since the last look, the next caller looks, while the others go on with what is there;
-    with `background` a thread looks instead. A look that fails is repeated after another `refresh` seconds.
+    An answer is at most `refresh` seconds behind the channel: once half of that has passed since the last look began, the next
+    caller looks, while the others go on with what is there; with `background` a thread looks instead. A look that fails is
+    repeated after as long again.
     """
 
     def __init__(
@@ -75,12 +78,12 @@ class Following:
     ) -> None:
         self._read, self._load, self._refresh = read, load, refresh
         self._process, self._lock = os.getpid(), Lock()
+        now, self._looked = datetime.now(UTC), time.monotonic()
         channel = read()
         loaded = load(channel.release)
-        now, self._looked = datetime.now(UTC), time.monotonic()
         self._held = _Held(loaded, now, channel, now, self._looked)
         self._stop = Event()
-        self._thread = _thread(self, self._stop, max(refresh, SHORTEST_WAIT)) if background else None
+        self._thread = _thread(self, self._stop, max(refresh * LOOK_SHARE, SHORTEST_WAIT)) if background else None
 
     def current(self) -> LoadedRelease:
         """The release to answer from. Never raises: what is at hand is better than nothing."""
@@ -99,7 +102,7 @@ class Following:
     def instead_of(self, failed: LoadedRelease) -> LoadedRelease | None:
         """The channel's release, if that is another than one whose tables could not be read; looks at once.
 
-        While the store is away it looks, as ever, once in `refresh` seconds.
+        While the store is away it looks no more often than ever.
         """
         with self._guard():
             if self._held.loaded is failed and (self._held.error is None or self._due()):
@@ -139,6 +142,8 @@ class Following:
 
     def _look(self) -> None:
         held = self._held
+        # A move of the channel after this moment may be missed, one before is not.
+        began_at, began = datetime.now(UTC), time.monotonic()
         try:
             channel = self._read()
             loaded, loaded_at = held.loaded, held.loaded_at
@@ -152,15 +157,15 @@ class Following:
                 since = f"{held.checked_at:%Y-%m-%d %H:%M:%S} UTC"
                 _log().warning("The board stays on release %s of %s: %s", held.loaded.release.id, since, error)
             self._held = replace(held, error=str(error) or type(error).__name__)
+            self._looked = time.monotonic()
         else:
             if held.error is not None:
                 _log().info("The board follows channel '%s' again: release %s.", channel.name, channel.release)
-            self._held = _Held(loaded, loaded_at, channel, datetime.now(UTC), time.monotonic())
-        finally:
-            self._looked = time.monotonic()
+            self._held = _Held(loaded, loaded_at, channel, began_at, began)
+            self._looked = began
 
     def _due(self) -> bool:
-        return time.monotonic() - self._looked >= self._refresh
+        return time.monotonic() - self._looked >= self._refresh * LOOK_SHARE
 
     def _guard(self) -> Lock:
         if self._process != os.getpid():  # A thread of the parent may have held the lock at the fork.

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal, get_args
 
 from pegboard.errors import QueryError
@@ -22,13 +22,15 @@ class Hit:
     """A tool that a search found, its agent, its score (higher is better, comparable within one search), and why.
 
     `why` says for each ranking that found the tool its rank (from 1) and score there, and the part that matched:
-    `{"vector": {"rank": 2, "score": 0.61, "part": "document"}, "text": {...}}`.
+    `{"vector": {"rank": 2, "score": 0.61, "part": "document"}, "text": {...}}`. `release` is the id of the release that answered:
+    the same for all hits of one search.
     """
 
     tool: Tool
     agent: Agent
     score: float
     why: Mapping[str, Mapping[str, Any]]
+    release: str = field(default="", compare=False)
 
     def to_dict(self) -> dict[str, Any]:
         """The hit as JSON values: id, name, agent, score, description, kind, tags, input_schema, why; flags and enrichment if any."""

@@ -146,7 +146,7 @@ def node_modules():
                 f"there is no @lancedb/lancedb in {folder}, and npm is not to install it" if given else "no npm"
             )
         folder.parent.mkdir(parents=True, exist_ok=True)
-        install = ["npm", "install", "--no-audit", "--no-fund", f"@lancedb/lancedb@{LANCEDB_OF_NODE}"]
+        install = ["npm", "install", "--prefix", ".", "--no-audit", "--no-fund", f"@lancedb/lancedb@{LANCEDB_OF_NODE}"]
         done = subprocess.run(install, cwd=folder.parent, capture_output=True, text=True)
         if done.returncode:
             pytest.skip(f"npm could not install @lancedb/lancedb: {done.stderr.strip()[-300:]}")

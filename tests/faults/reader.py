@@ -20,6 +20,8 @@ import world
 import pegboard
 
 ENCODER = world.HashingEncoder()
+WRITING = threading.Lock()
+PAUSE = 0.04
 
 
 def question(dice: random.Random) -> tuple[int, dict]:
@@ -32,7 +34,8 @@ def note(answers, began: float, tool: int, asked: dict, hits: list) -> None:
     found = [[hit.tool.id, hit.tool.description] for hit in hits]
     releases = sorted({hit.release for hit in hits})
     line = {"began": began, "ended": time.time(), "tool": tool, **asked, "releases": releases, "hits": found}
-    answers.write(json.dumps(line) + "\n")
+    with WRITING:
+        answers.write(json.dumps(line) + "\n")
 
 
 def threads(board: pegboard.Board, answers, stop: Path, seed: int) -> None:
@@ -46,7 +49,7 @@ def threads(board: pegboard.Board, answers, stop: Path, seed: int) -> None:
                 began = time.time()
                 hits = board.search(asked["query"], asked["k"], mode=asked["mode"], index=asked["index"])
                 note(answers, began, tool, asked, hits)
-                time.sleep(0.01)
+                time.sleep(PAUSE)
         except BaseException as error:
             broken.append(error)
 
@@ -67,7 +70,7 @@ async def coroutines(board: pegboard.Board, answers, stop: Path, seed: int) -> N
             began = time.time()
             hits = await board.search_async(asked["query"], asked["k"], mode=asked["mode"], index=asked["index"])
             note(answers, began, tool, asked, hits)
-            await asyncio.sleep(0.01)
+            await asyncio.sleep(PAUSE)
 
     await asyncio.gather(*(ask(number) for number in range(2)))
 

@@ -37,17 +37,14 @@ class Reader:
 
 def timeline(publisher, moves):
     """(when, release), in order: since when a release can have been the channel's, by what moved it."""
-    states = []
-    for event in publisher.events():
-        if event["what"] in ("publish", "published"):
-            states.append((event["at"], event["what"], event["n"]))
+    states = [event for event in publisher.events() if event["what"] in ("publish", "published")]
     releases = {event["n"]: event["release"] for event in publisher.events() if event["what"] == "planned"}
     spans, open_since = [], {}
-    for at, what, n in states:
-        if what == "publish":
-            open_since[n] = at
+    for event in states:
+        if event["what"] == "publish":
+            open_since[event["n"]] = event["at"]
         else:
-            spans.append([open_since[n], at, releases[n]])
+            spans.append([open_since[event["n"]], event["at"], releases[event["n"]]])
     spans += [[began, ended, release] for began, ended, release in moves]
     return sorted(spans)
 

@@ -230,6 +230,8 @@ def test_promote_and_rollback_move_the_channel(capsys, two):
     assert (moved["channel"], moved["release"], moved["generation"], moved["history"]) == ("live", live, 3, [])
     assert ran_json(capsys, "promote", live, "--board", uri, "--channel", "canary")["channel"] == "canary"
     assert pegboard.ReleaseStore(uri).channel("canary").release == live
+    assert ran_json(capsys, "promote", other, "--board", uri)["release"] == other
+    assert ran_json(capsys, "promote", "canary", "--board", uri)["release"] == live
 
 
 @pytest.mark.parametrize(

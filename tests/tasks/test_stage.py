@@ -11,6 +11,7 @@ from pegboard.contract import CURRENT
 from pegboard.errors import PublishError, StoreError
 from pegboard.store import open_table
 from tasks.compose import compose_index
+from tasks.indices import IndexSizes
 from tasks.records import compose_records
 from tasks.stage import stage_tables
 from tasks.wanted import make_wanted
@@ -88,6 +89,43 @@ def test_staging_again_changes_nothing(workshop):
 
     assert again == run.pins
     assert workshop.run(workshop.full(), "stage").wanted == run.wanted
+
+
+def test_a_large_table_is_pinned_with_the_indices_that_it_has_and_staging_again_changes_nothing(workshop, hashing):
+    sizes, encoder = IndexSizes(in_memory=50, flat_partition=20), hashing(8)
+    names = [f"tool_{number}" for number in range(120)]
+    workshop.servers(many(workshop, *names))
+    run = workshop.run(workshop.configure(), "embed", encoder=encoder)
+    pins = stage_tables(workshop.uri, run.wanted, sizes=sizes)
+    again = stage_tables(workshop.uri, run.wanted, sizes=sizes)
+    workshop.servers(many(workshop, *names[:90], "tool_zebra"))
+    fewer = stage_tables(workshop.uri, workshop.run(workshop.configure(), "embed", encoder=encoder).wanted, sizes=sizes)
+    workshop.servers(many(workshop, *names[:40]))
+    small = stage_tables(workshop.uri, workshop.run(workshop.configure(), "embed", encoder=encoder).wanted, sizes=sizes)
+
+    assert pins["tools"].search is pins["agents"].search is None
+    assert pins["emb_full"].search == {
+        "vector": "ivf_flat", "partitions": 6, "nprobes": 6, "text": "fts",
+        "filters": ["tool", "agent", "catalog", "kind", "tags"],
+    }  # fmt: skip
+    assert again == pins
+    assert fewer["emb_full"].search == pins["emb_full"].search
+    assert small["emb_full"].search is None
+    table = open_table(workshop.store.database, "emb_full", workshop.uri, fewer["emb_full"].version)
+    found = table.search("zebra", query_type="fts", fts_columns="tokens").select(["tool", "_score"]).to_arrow()
+    assert found.column("tool").to_pylist() == ["kit/git/tool_zebra"]
+    assert {table.index_stats(index.name).num_unindexed_rows for index in table.list_indices()} == {0}
+
+
+def test_the_table_in_use_is_found_again_when_a_name_before_it_became_free(workshop, hashing):
+    servers = many(workshop, "create_issue", "delete_issue")
+    workshop.publish(servers, encoder=hashing(8))
+    second = workshop.publish(servers, encoder=hashing(12)).release
+    workshop.store.database.drop_table("emb_full")  # as a prune does when no release has it any more
+
+    third = workshop.publish(many(workshop, "create_issue"), encoder=hashing(12)).release
+
+    assert third.tables["emb_full"].table == second.tables["emb_full"].table == "emb_full_12"
 
 
 def test_identical_inputs_on_another_board_have_the_same_release(tmp_path, workshop):
