@@ -271,3 +271,22 @@ def test_without_questions_a_centroid_is_the_same_as_one_document(workshop):
 
     assert centroid.encoded == 0
     assert centroid.pins["emb_full"] == single.pins["emb_full"]
+
+
+def test_a_configuration_that_comes_or_goes_touches_no_other_table_and_encodes_no_text_again(workshop):
+    first = '[[indexes]]\nname = "full"\n'
+    second = '\n[[indexes]]\nname = "plain"\nshape = "single"\n'  # without questions the same texts by the same encoder
+    workshop.full()
+    before = workshop.run(workshop.configure(first))
+
+    added = workshop.run(workshop.configure(first + second))
+    dropped = workshop.run(workshop.configure(first))
+
+    assert before.encoded > 0
+    assert added.encoded == 0
+    assert added.release.tables["emb_plain"].rows == before.release.tables["emb_full"].rows
+    for one in (added, dropped):
+        same = {name: one.release.tables[name] for name in ("tools", "agents", "emb_full")}
+        assert same == before.release.tables
+    assert dropped.release == before.release
+    assert pegboard.open(workshop.uri, release=added.release.id).search("merge a branch", 1, index="plain")
