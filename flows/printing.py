@@ -35,7 +35,7 @@ def print_run(outcome: dict[str, Any]) -> None:
 
 
 def _ended(outcome: dict[str, Any]) -> str:
-    texts = outcome["plan"]["texts"]
+    plan, texts = outcome["plan"], outcome["plan"]["texts"]
     if outcome["outcome"] == "planned":
         counts = [f"{one['to_encode']} of {one['documents']} texts for {index}" for index, one in texts.items()]
         return "A build would encode " + (", ".join(counts) if counts else "what the LLM's replies change.")
@@ -44,6 +44,11 @@ def _ended(outcome: dict[str, Any]) -> str:
         return f"Waiting for {batches}. Nothing was published; run again to collect them (usually within 24 hours)."
     if outcome["outcome"] == "unchanged":
         return f"Nothing changed: release {outcome['release']} stays live."
+    if outcome["outcome"] == "withdrawn":
+        return (
+            f"Nothing was published: these tools make release {outcome['release']}, from which '{plan['channel']}' was rolled "
+            f"back. Release {plan['live']} stays. `pegboard promote {outcome['release']}` takes the other one again."
+        )
     return f"Release {outcome['release']} is live on {outcome['board']} ({outcome['encoded']} texts encoded)."
 
 

@@ -95,6 +95,8 @@ def reindex(
     if wanted.release == summary.plan.live:
         _prune(configuration, summary)
         return summary.end("unchanged", wanted.release)
+    if wanted.release in summary.plan.withdrawn:
+        return summary.end("withdrawn", wanted.release)
 
     with summary.phase("embed"):
         shards = [

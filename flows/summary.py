@@ -17,7 +17,7 @@ from tasks.snapshot import Snapshot
 
 __all__ = ["Outcome", "RunSummary"]
 
-Outcome = Literal["planned", "waiting", "unchanged", "published"]
+Outcome = Literal["planned", "waiting", "unchanged", "withdrawn", "published"]
 
 
 class RunSummary:

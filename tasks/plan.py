@@ -30,7 +30,8 @@ class Plan:
 
     `texts` counts, for each index, the texts and those of them that must be encoded; with an LLM that is not known before its
     replies are, and it is empty. `generation` is the channel's at
-    this moment: the promotion at the end of the run succeeds only if it is still the same.
+    this moment: the promotion at the end of the run succeeds only if it is still the same. `withdrawn` are the releases from
+    which it was rolled back.
     """
 
     channel: str
@@ -41,6 +42,7 @@ class Plan:
     removed: tuple[str, ...]
     unchanged: int
     texts: Mapping[str, tuple[int, int]]
+    withdrawn: tuple[str, ...] = ()
 
     def refuse_loss(self, snapshots: Sequence[Snapshot]) -> None:
         """Raises SourceError if this plan would publish the failure of a source: nothing at all, or the loss of tools.
@@ -69,6 +71,7 @@ class Plan:
             "changed": list(self.changed),
             "removed": list(self.removed),
             "unchanged": self.unchanged,
+            "withdrawn": list(self.withdrawn),
             "texts": {index: {"documents": all_, "to_encode": new} for index, (all_, new) in self.texts.items()},
         }
 
@@ -104,6 +107,7 @@ def make_plan(
             index.name: _texts(configuration.uri, index, snapshots, encoder or encoder_for(index))
             for index in configuration.indexes
         },
+        withdrawn=now.withdrawn if now else (),
     )
 
 

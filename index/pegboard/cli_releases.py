@@ -181,4 +181,5 @@ def _channel_record(channel: Channel) -> dict[str, Any]:
         "generation": channel.generation,
         "updated_at": channel.updated_at.isoformat(),
         "history": list(channel.history),
+        "withdrawn": list(channel.withdrawn),
     }

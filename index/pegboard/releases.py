@@ -67,13 +67,21 @@ class Release:
 
 @dataclass(frozen=True, slots=True)
 class Channel:
-    """A name for a release. `generation` counts its moves; `history` lists the releases before, newest first."""
+    """A name for a release.
+
+    Attributes:
+        generation: counts its moves.
+        history: the releases before, newest first.
+        withdrawn: the releases from which it was rolled back: a run does not promote them again by itself. In the table they
+            stand at the end of `history`, each with a `-` before it.
+    """
 
     name: str
     release: str
     generation: int
     updated_at: datetime
     history: tuple[str, ...]
+    withdrawn: tuple[str, ...] = ()
 
 
 class ReleaseStore:
@@ -178,7 +186,8 @@ class ReleaseStore:
         if now is not None and now.generation == expected and now.release == identity:
             return now
         history = [old for old in (now.release, *now.history) if old != identity][:HISTORY_KEPT] if now else []
-        moved = Channel(channel, identity, expected + 1, datetime.now(UTC), tuple(history))
+        withdrawn = tuple(old for old in now.withdrawn if old != identity) if now else ()
+        moved = Channel(channel, identity, expected + 1, datetime.now(UTC), tuple(history), withdrawn)
         if not self._compare_and_set(moved, expected):
             there = self.channel(channel)
             raise PromotionConflict(
@@ -190,7 +199,10 @@ class ReleaseStore:
         return moved
 
     def rollback(self, channel: str = "live") -> Channel:
-        """Make a channel name the release before that is still there. Raises BoardNotFound if there is none."""
+        """Make a channel name the release before that is still there. Raises BoardNotFound if there is none.
+
+        The release that it named is withdrawn: a run that makes the same release again does not promote it.
+        """
         now = self.channel(channel)
         kept = self._recorded(now.history) if now else ()
         if now is None or not kept:
@@ -199,7 +211,8 @@ class ReleaseStore:
                 f"Channel '{channel}' of the board at {public_uri(self.uri)} has no earlier release to go back to{pruned}. "
                 "`pegboard releases list` shows all releases; `pegboard promote RELEASE` takes any of them."
             )
-        moved = Channel(channel, kept[0], now.generation + 1, datetime.now(UTC), kept[1:])
+        withdrawn = (now.release, *(old for old in now.withdrawn if old not in (now.release, kept[0])))[:HISTORY_KEPT]
+        moved = Channel(channel, kept[0], now.generation + 1, datetime.now(UTC), kept[1:], withdrawn)
         if not self._compare_and_set(moved, now.generation):
             raise PromotionConflict(
                 f"Channel '{channel}' moved while it was to be rolled back from generation {now.generation}. "
@@ -225,7 +238,7 @@ class ReleaseStore:
                     "release": [moved.release],
                     "generation": [moved.generation],
                     "updated_at": [moved.updated_at],
-                    "history": [list(moved.history)],
+                    "history": [[*moved.history, *(f"-{release}" for release in moved.withdrawn)]],
                 },
                 schema=CURRENT.channels(),
             )
@@ -282,4 +295,6 @@ def _release(row: Mapping[str, Any]) -> Release:
 
 
 def _channel(row: Mapping[str, Any]) -> Channel:
-    return Channel(row["channel"], row["release"], row["generation"], row["updated_at"], tuple(row["history"]))
+    history = tuple(release for release in row["history"] if not release.startswith("-"))
+    withdrawn = tuple(release[1:] for release in row["history"] if release.startswith("-"))
+    return Channel(row["channel"], row["release"], row["generation"], row["updated_at"], history, withdrawn)

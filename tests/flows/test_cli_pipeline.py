@@ -152,6 +152,7 @@ def test_the_story_of_a_board(command, workshop, encoder, environment):
         "changed": [],
         "removed": ["kit/git/delete_issue"],
         "unchanged": 1,
+        "withdrawn": [],
         "texts": {"full": {"documents": 2, "to_encode": 1}},
     }
     assert workshop.store.all() == [old]
@@ -170,4 +171,12 @@ def test_the_story_of_a_board(command, workshop, encoder, environment):
     assert (code, err) == (0, "")
     assert (again["outcome"], again["encoded"], again["release"]) == ("unchanged", 0, live.release)
     assert workshop.store.channel() == live
+
+    workshop.store.rollback()
+    code, out, _ = command("build")
+    assert (code, workshop.store.channel().release) == (0, old.id)  # the next night does not undo what a person did
+    assert f"these tools make release {live.release}, from which 'live' was rolled back. Release {old.id} stays." in out
+    workshop.store.promote(live.release)
+    code, out, _ = command("build")
+    assert f"Nothing changed: release {live.release} stays live." in out
     assert not (workshop.folder / "home" / ".prefect").exists()  # nothing of Prefect lands in the person's home

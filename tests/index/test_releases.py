@@ -122,6 +122,17 @@ def test_rolling_back_goes_one_release_back_each_time(store):
     assert store.channel().release == first
 
 
+def test_what_was_rolled_back_from_is_withdrawn_until_it_is_promoted_again(store):
+    first, second, third = ids(3)
+    for one in (first, second, third):
+        store.promote(one)
+
+    assert store.rollback().withdrawn == (third,)
+    assert store.rollback().withdrawn == (second, third)
+    assert store.promote(third).withdrawn == (second,)
+    assert (store.channel().history, store.channel().withdrawn) == ((first,), (second,))
+
+
 def test_rolling_back_a_channel_that_never_was_says_so(store):
     with pytest.raises(BoardNotFound, match=r"Channel 'canary' of the board at .* has no earlier release"):
         store.rollback("canary")

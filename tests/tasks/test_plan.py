@@ -30,6 +30,7 @@ def test_new_changed_removed_and_unchanged_tools_are_told_apart(workshop):
         "changed": ["kit/git/other"],
         "removed": ["kit/git/gone"],
         "unchanged": 1,
+        "withdrawn": [],
         "texts": {"full": {"documents": 4, "to_encode": 2}},  # the two fresh ones say the same
     }
 
