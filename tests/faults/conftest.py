@@ -42,6 +42,8 @@ class Publisher:
         )
         self._pids: Queue[int] = Queue()
         self._ends: dict[int, tuple[int, str]] = {}
+        self._read = 0
+        self._events: list[dict[str, Any]] = []
         assert self._process.stdout is not None
         assert self._process.stdout.readline(), (folder / "publisher.err").read_text()
         self._listener = Thread(target=self._listen, daemon=True)
@@ -71,9 +73,14 @@ class Publisher:
     def events(self, child: int | None = None) -> list[dict[str, Any]]:
         """What the children did so far, in order; only of one if given."""
         path = self.folder / "events.jsonl"
-        lines = path.read_text().splitlines() if path.exists() else []
-        events = [json.loads(line) for line in lines]
-        return [event for event in events if child in (None, event["pid"])]
+        if path.exists():
+            with path.open("rb") as file:
+                file.seek(self._read)
+                fresh = file.read()
+            whole = fresh[: fresh.rfind(b"\n") + 1]
+            self._read += len(whole)
+            self._events += [json.loads(line) for line in whole.splitlines()]
+        return [event for event in self._events if child in (None, event["pid"])]
 
     def state_of(self, release: str) -> int:
         """Which state of the world a release shows."""
@@ -104,7 +111,9 @@ def publisher(tmp_path: Path) -> Iterator[Any]:
     started: list[Publisher] = []
 
     def start(keep: str = "") -> Publisher:
-        started.append(Publisher(tmp_path, keep))
+        folder = tmp_path / f"board-{len(started)}"
+        folder.mkdir()
+        started.append(Publisher(folder, keep))
         return started[-1]
 
     yield start

@@ -21,7 +21,7 @@ import pegboard
 
 ENCODER = world.HashingEncoder()
 WRITING = threading.Lock()
-PAUSE = 0.04
+PAUSE = 0.1
 
 
 def question(dice: random.Random) -> tuple[int, dict]:
