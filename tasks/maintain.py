@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from pegboard.contract import TABLES_FOLDER
-from pegboard.storage import OPEN_TIMEOUT, storage_options
+from pegboard.store import opening_options
 from tasks.indices import FILTERS, IndexSizes, VectorIndex, drop_indices, fit_indices, index_name, vector_index
 
 if TYPE_CHECKING:
@@ -94,7 +94,7 @@ def open_dataset(uri: str, table: str, version: int | None = None) -> "LanceData
 
 def lance_options(uri: str) -> dict[str, str] | None:
     """The storage options of a board as pylance takes them."""
-    return {name: value for name, value in storage_options(uri).items() if name != OPEN_TIMEOUT} or None
+    return opening_options(uri)[0] or None
 
 
 def unindexed_rows(dataset: "LanceDataset", column: str) -> int:
