@@ -7,6 +7,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from queue import Queue
 from threading import Thread
@@ -170,5 +171,10 @@ def _wait_until() -> Any:
 
 @pytest.fixture
 def kill() -> Any:
-    """Ends a child of the publisher at once."""
-    return lambda pid: os.kill(pid, 9)
+    """Ends a child of the publisher at once; one that has ended already is left as it is."""
+
+    def end(pid: int) -> None:
+        with suppress(ProcessLookupError):
+            os.kill(pid, 9)
+
+    return end

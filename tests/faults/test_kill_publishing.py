@@ -21,7 +21,9 @@ def test_a_hundred_kills_break_no_board_and_every_run_after_one_completes(publis
         one.publish(1)
         times = {event["what"]: event["at"] for event in one.events() if event["n"] == 1}
         length, old = times["pruned"] - times["stage"], 1
-        for n in range(2, KILLS // BOARDS + 2):
+        for n in range(2, 2 * KILLS // BOARDS + 2):
+            if sum(reached.values()) - reached["ended before"] == KILLS // BOARDS:
+                break
             child = one.start(n)
             wait_until(lambda child=child: any(event["what"] == "stage" for event in one.events(child)))
             time.sleep(dice.uniform(0, length))
@@ -40,7 +42,7 @@ def test_a_hundred_kills_break_no_board_and_every_run_after_one_completes(publis
         reached = sum(side_by_side.map(torment, range(BOARDS)), Counter())
 
     killed = sum(reached.values()) - reached["ended before"]
-    print(f"{killed} of {KILLS} kills fell into a run; the last step begun: {dict(reached)}")
-    assert killed >= KILLS * 0.8
+    print(f"{killed} kills fell into a run; the last step begun: {dict(reached)}")
+    assert killed == KILLS
     assert reached["stage"] > 10
     assert reached["publish"] + reached["published"] > 3
