@@ -34,6 +34,7 @@ def plan_artifact(summary: RunSummary) -> None:
         {"change": f"texts to encode for {index}", "tools": new, "which": f"of {all_}"}
         for index, (all_, new) in plan.texts.items()
     ]
+    rows += [{"change": f"{origin} dependencies", "tools": count, "which": ""} for origin, count in plan.edges.items()]
     create_table_artifact(rows, key="plan", description=f"Plan against {plan.live or 'an empty board'}")
 
 

@@ -24,11 +24,15 @@ def print_run(outcome: dict[str, Any]) -> None:
         _print_enrichment(outcome["enrichment"])
     if outcome["filter"]:
         _print_filter(outcome["filter"])
+    made = outcome["edges"]
+    _print_edges(made["origins"] if made else plan["edges"], made["unresolved"] if made else [])
     print(_ended(outcome))
     if outcome["truncated"]:
         print(
             f"{outcome['truncated']} texts are longer than the encoder reads; what lies beyond is not in their vectors."
         )
+    if outcome["golden"]["queries"] or outcome["golden"]["unknown"]:
+        _print_golden(outcome["golden"])
     if pruned := outcome["pruned"]:
         print(f"Pruned: {len(pruned['removed'])} releases, {pruned['bytes'] / 1e6:.1f} MB.")
     print("seconds: " + ", ".join(f"{name} {seconds:.1f}" for name, seconds in outcome["seconds"].items()))
@@ -90,6 +94,22 @@ def _print_filter(kept: dict[str, Any]) -> None:
     if described["taken_back"]:
         print(f"  filter: {described['taken_back']} of {described['written']} new descriptions are taken back")
     _print_some([f"    {report}" for report in kept["reports"]])
+
+
+def _print_edges(origins: dict[str, int], unresolved: list[str]) -> None:
+    if origins:
+        said = ", ".join(f"{count} {origin}" for origin, count in origins.items())
+        total = sum(origins.values())
+        print(f"{total} {'dependency' if total == 1 else 'dependencies'} between tools: {said}")
+    _print_some([f"    no dependency: {one}" for one in unresolved])
+
+
+def _print_golden(golden: dict[str, Any]) -> None:
+    calibrated = (
+        f"calibrate {', '.join(golden['indexes'])}" if golden["indexes"] else "are too few to calibrate an index"
+    )
+    print(f"{golden['queries']} golden requests {calibrated}.")
+    _print_some([f"    golden requests name an unknown tool: {one}" for one in golden["unknown"]])
 
 
 def _print_some(lines: list[str]) -> None:

@@ -1,6 +1,6 @@
 """The run: what the sources say becomes one release that the channel names. Reads like the table of contents.
 
-snapshot -> revise -> plan -> (enrich -> filter) -> compose -> (nothing changed? stop) -> embed -> stage -> publish -> (prune)
+snapshot -> revise -> plan -> (enrich -> filter) -> compose -> (nothing changed? stop) -> embed -> stage -> (calibrate) -> publish -> (prune)
 
 Every step finds in the lake what an earlier run finished, so a killed run goes on where it stopped.
 """
@@ -14,11 +14,15 @@ from flows import stale_runs
 from flows.artifacts import embed_progress, plan_artifact, release_artifact
 from flows.summary import RunSummary
 from tasks import progress
+from tasks.calibrate_release import calibrate
 from tasks.compose import compose
+from tasks.compose_agents import compose_agents
 from tasks.configuration import Configuration, load_configuration
+from tasks.edges import edges
 from tasks.embed import embed, shards_of
 from tasks.enrich import Wishes, enrich, estimate_cost
 from tasks.filter import filter_questions
+from tasks.golden import read_golden
 from tasks.plan import plan
 from tasks.prune import prune
 from tasks.publish import publish
@@ -57,6 +61,7 @@ def reindex(
     stale_runs.clean_up()
     configuration = load_configuration(config)
     summary = RunSummary(configuration)
+    read_golden(configuration)  # what is wrong with these files is told before anything is listed or bought
 
     with summary.phase("snapshot"):
         names = configuration.catalogs_named(catalog)
@@ -90,8 +95,13 @@ def reindex(
             writings = summary.filtered.writings.path
 
     with summary.phase("compose"):
-        documents = [compose(config, index.name, identities, writings) for index in configuration.indexes]
-        wanted = make_wanted(configuration, documents, records(config, identities, writings))
+        documents = [
+            step(config, index.name, identities, writings)
+            for index in configuration.indexes
+            for step in (compose, compose_agents)
+        ]
+        summary.edges = edges(config, identities, writings)
+        wanted = make_wanted(configuration, documents, records(config, identities, writings), summary.edges)
     if wanted.release == summary.plan.live:
         _prune(configuration, summary)
         return summary.end("unchanged", wanted.release)
@@ -100,9 +110,7 @@ def reindex(
 
     with summary.phase("embed"):
         shards = [
-            shard
-            for one, index in zip(documents, configuration.indexes, strict=True)
-            for shard in shards_of(configuration.uri, one, index)
+            shard for one in documents for shard in shards_of(configuration.uri, one, configuration.index(one.index))
         ]
         progress.start("embed", sum(shard.texts for shard in shards))
         with embed_progress(len(shards)) as advance:
@@ -113,8 +121,12 @@ def reindex(
     with summary.phase("stage"):
         pins = stage(config, wanted)
 
+    if configuration.golden is not None:
+        with summary.phase("calibrate"):
+            summary.calibrated = calibrate(config, wanted, pins)
+
     with summary.phase("publish"):
-        release = publish(config, summary.plan, summary.snapshots, wanted, pins)
+        release = publish(config, summary.plan, summary.snapshots, wanted, pins, dict(summary.calibrated.indexes))
         release_artifact(summary, release)
 
     _prune(configuration, summary)

@@ -5,7 +5,9 @@ from collections.abc import Generator
 from contextlib import contextmanager
 from typing import Any, Literal
 
+from tasks.calibrate_release import Calibrated
 from tasks.configuration import Configuration
+from tasks.edges import Edges
 from tasks.embed import Encoded
 from tasks.enrich import Enriched
 from tasks.enrichment.estimate import Estimate
@@ -31,7 +33,9 @@ class RunSummary:
         self.estimate: Estimate | None = None
         self.enriched: Enriched | None = None
         self.filtered: Filtered | None = None
+        self.edges: Edges | None = None
         self.encoded = Encoded()
+        self.calibrated = Calibrated()
         self.pruned: Pruned | None = None
         self.seconds: dict[str, float] = {}
 
@@ -69,6 +73,8 @@ class RunSummary:
                 {"catalog": row.catalog, "where": row.where, "why": row.why}
                 for row in (*(row for one in self.snapshots for row in one.rejected), *self.revised.quarantined)
             ],
+            "edges": self.edges.to_dict() if self.edges else None,
+            "golden": self.calibrated.to_dict(),
             "overridden": list(self.revised.applied),
             "enrichment": self._enrichment(),
             "filter": self.filtered.to_dict() if self.filtered else None,

@@ -14,7 +14,7 @@ from prefect import task
 from prefect.cache_policies import NO_CACHE
 
 from pegboard.canonical import digest
-from pegboard.contract import CHECKSUM, CURRENT, row_key
+from pegboard.contract import CHECKSUM, CURRENT, embedding_table, row_key
 from pegboard.records import Agent, Enrichment, Tool
 from pegboard.text import identifier_words, tokenize
 from tasks.configuration import IndexSettings, load_configuration
@@ -37,12 +37,13 @@ NOTHING = Enrichment()
 
 @dataclass(frozen=True, slots=True)
 class Documents:
-    """The documents of one index: a row set of the lake with the columns of its table, and, in place of the vector, the lists
-    `texts` and `text_digests` of what is encoded for it; and what each row follows from, see `derived.py`."""
+    """The documents of one table of an index: a row set of the lake with its columns, and, in place of the vector, the lists `texts`
+    and `text_digests` of what is encoded for it; of tools, also what each row follows from, see `derived.py`."""
 
     index: str
     path: str
     rows: int
+    table: str
 
 
 @task(name="compose", task_run_name="compose {index}", cache_policy=NO_CACHE)
@@ -72,7 +73,7 @@ def compose_index(
         sources=sources_of(lake, snapshots, writings),
         make=lambda ids: _composed(lake, settings, snapshots, writings, ids),
     )
-    return Documents(settings.name, path, done.rows)
+    return Documents(settings.name, path, done.rows, embedding_table(settings.name))
 
 
 def documents_of(

@@ -14,6 +14,7 @@ from pegboard.contract import embedding_table
 from pegboard.errors import ConfigurationError
 from pegboard.storage import is_secret, remember_options
 from tasks.enrichment.settings import EnrichSettings, OverrideSettings, UntrustedSettings
+from tasks.release_settings import FindSettings, GoldenSettings, GraphSettings, default_plan
 
 __all__ = [
     "DEFAULT_ENCODER",
@@ -125,6 +126,9 @@ class Configuration(_Settings):
     enrich: EnrichSettings | None = None
     untrusted: UntrustedSettings = UntrustedSettings()
     overrides: dict[str, OverrideSettings] = {}
+    graph: GraphSettings = GraphSettings()
+    find: FindSettings = FindSettings()
+    golden: GoldenSettings | None = None
 
     @property
     def base(self) -> Path:
@@ -233,6 +237,12 @@ def _index_problems(configuration: Configuration) -> list[str]:
         problems.append("indexes: expected at least one, or leave it out for the default")
     if configuration.default_index is not None and configuration.default_index not in names:
         problems.append(f"default_index: there is no index '{configuration.default_index}'; expected one of {names}")
+    plan = default_plan(configuration.find.plan) or {}
+    problems += [
+        f"find.plan: there is no index '{name}'; expected one of {names}"
+        for name in plan.get("indexes", ())
+        if name not in names
+    ]
     return problems
 
 

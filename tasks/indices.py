@@ -8,7 +8,7 @@ Every table with a vector index has a text index, too, and one for every column 
 """
 
 import os
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from math import ceil, sqrt
 from typing import TYPE_CHECKING, Any, Literal
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 __all__ = ["FILTERS", "IndexSizes", "VectorIndex", "drop_indices", "fit_indices", "index_name", "search_of"]
 
 FILTERS = ("tool", "agent", "catalog", "kind", "tags")
-"""Columns with a scalar index."""
+"""Columns with a scalar index, where a table has them."""
 PROBES = 3.2
 """A query visits this many times the root of the number of partitions. With clustered vectors and requests that lie far from
 every cluster, recall@10 is .99 and better (32 dimensions, 20,000 to 250,000 rows); with vectors that are pure noise, for
@@ -62,13 +62,13 @@ class VectorIndex:
         """Whether a table need not get the wanted index instead: it has not grown or shrunk by more than a factor of 2."""
         return self.kind == wanted.kind and wanted.partitions <= 2 * self.partitions <= 4 * wanted.partitions
 
-    def search(self) -> dict[str, Any]:
-        """How a reader asks it: what `Pin.search` holds."""
+    def search(self, columns: Collection[str]) -> dict[str, Any]:
+        """How a reader asks it in a table with those columns: what `Pin.search` holds."""
         if self.kind == "ivf_flat":
             how = {"nprobes": min(self.partitions, ceil(PROBES * sqrt(self.partitions)))}
         else:
             how = {"nprobes": self.partitions, "ef": GRAPH_EF, "refine": GRAPH_REFINE}
-        return {"vector": self.kind, "partitions": self.partitions, **how, "text": "fts", "filters": list(FILTERS)}
+        return {"vector": self.kind, "partitions": self.partitions, **how, "text": "fts", "filters": _filters(columns)}
 
 
 def fit_indices(table: "Table", rows: int, *, changed: bool, sizes: IndexSizes | None = None) -> None:
@@ -91,9 +91,9 @@ def fit_indices(table: "Table", rows: int, *, changed: bool, sizes: IndexSizes |
         table.create_index("vector", config=_vector_config(wanted))
     if changed or "tokens" not in there:
         table.create_index("tokens", config=_words(), replace=True)
-    for column in FILTERS:
+    for column in (filters := _filters(table.schema.names)):
         if column not in there:
-            kind = LabelList() if column == "tags" else BTree() if column == "tool" else Bitmap()
+            kind = LabelList() if column == "tags" else BTree() if column == filters[0] else Bitmap()
             table.create_index(column, config=kind)
 
 
@@ -112,7 +112,7 @@ def index_name(dataset: "LanceDataset", column: str) -> str | None:
 def search_of(dataset: "LanceDataset") -> Mapping[str, Any] | None:
     """The indices that a version of a table really has, as `Pin.search` records them; None if it has no vector index."""
     index = vector_index(dataset)
-    return index.search() if index else None
+    return index.search(dataset.schema.names) if index else None
 
 
 def vector_index(dataset: "LanceDataset") -> VectorIndex | None:
@@ -125,6 +125,11 @@ def vector_index(dataset: "LanceDataset") -> VectorIndex | None:
     first = dataset.stats.index_stats(name)["indices"][0]
     graph = "HNSW" in first["index_type"]
     return VectorIndex("ivf_hnsw_sq" if graph else "ivf_flat", first.get("num_partitions") or len(first["partitions"]))
+
+
+def _filters(columns: Collection[str]) -> list[str]:
+    """Those by which rows are filtered; the first one has a value for nearly every row."""
+    return [column for column in FILTERS if column in columns]
 
 
 def _vector_config(wanted: VectorIndex) -> Any:

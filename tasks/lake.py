@@ -4,6 +4,7 @@
     lake/snapshots/<catalog>/rejected-<digest>.parquet         what was left out, and why
     lake/snapshots/<catalog>/latest.json                       the last good snapshot; written last
     lake/documents/<digest>.parquet                            the documents of one index configuration
+    lake/edges/<digest>.json                                   which tool needs which other
     lake/vectors/<fingerprint>/<digest>.parquet                what an encoder said
     lake/ledger/<digest>.parquet, ledger/open/*.jsonl          every reply of an LLM (see enrichment/ledger.py)
     lake/bought/<digest>/, enriched/<digest>/                  what was written about tools and agents; what the filter kept

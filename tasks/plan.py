@@ -1,7 +1,7 @@
 """Step 2: what a run will do: new, changed, removed and unchanged tools, and the texts that no encoder has seen yet."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from prefect import task
@@ -13,7 +13,9 @@ from pegboard.errors import BoardNotFound, SourceError
 from pegboard.releases import Channel, Release, ReleaseStore
 from pegboard.store import open_table
 from tasks.compose import compose_index
+from tasks.compose_agents import compose_agents_of
 from tasks.configuration import Configuration, IndexSettings, load_configuration
+from tasks.edges import compose_edges
 from tasks.encoders import encoder_for
 from tasks.lake import Lake
 from tasks.row_sets import read_rows
@@ -31,7 +33,7 @@ class Plan:
     `texts` counts, for each index, the texts and those of them that must be encoded; with an LLM that is not known before its
     replies are, and it is empty. `generation` is the channel's at
     this moment: the promotion at the end of the run succeeds only if it is still the same. `withdrawn` are the releases from
-    which it was rolled back.
+    which it was rolled back. `edges` counts the dependencies between the tools by their origin.
     """
 
     channel: str
@@ -43,6 +45,7 @@ class Plan:
     unchanged: int
     texts: Mapping[str, tuple[int, int]]
     withdrawn: tuple[str, ...] = ()
+    edges: Mapping[str, int] = field(default_factory=dict[str, int])
 
     def refuse_loss(self, snapshots: Sequence[Snapshot]) -> None:
         """Raises SourceError if this plan would publish the failure of a source: nothing at all, or the loss of tools.
@@ -73,6 +76,7 @@ class Plan:
             "unchanged": self.unchanged,
             "withdrawn": list(self.withdrawn),
             "texts": {index: {"documents": all_, "to_encode": new} for index, (all_, new) in self.texts.items()},
+            "edges": dict(self.edges),
         }
 
 
@@ -108,6 +112,7 @@ def make_plan(
             for index in configuration.indexes
         },
         withdrawn=now.withdrawn if now else (),
+        edges=compose_edges(configuration, snapshots).origins,
     )
 
 
@@ -140,9 +145,12 @@ def _problems(snapshots: Sequence[Snapshot]) -> str:
 
 
 def _texts(uri: str, index: IndexSettings, snapshots: Mapping[str, str], encoder: Encoder) -> tuple[int, int]:
-    """How many texts the documents of an index have, and how many of them no run has encoded yet."""
-    lake, documents = Lake(uri), compose_index(uri, index, snapshots)
-    texts = read_rows(lake, documents.path, ["text_digests"]).explode("text_digests")
+    """How many texts the documents of an index and of its agents have, and how many of them no run has encoded yet."""
+    import polars as pl
+
+    lake = Lake(uri)
+    documents = [compose(uri, index, snapshots) for compose in (compose_index, compose_agents_of)]
+    texts = pl.concat(read_rows(lake, one.path, ["text_digests"]).explode("text_digests") for one in documents)
     new = texts.unique().join(
         known_texts(lake, encoder.fingerprint), left_on="text_digests", right_on="text_digest", how="anti"
     )

@@ -6,12 +6,13 @@ The order is: tables (staged), tags that protect the pinned versions, the releas
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from importlib.metadata import version
+from types import MappingProxyType
 from typing import Any
 
 from prefect import task
 from prefect.cache_policies import NO_CACHE
 
-from pegboard.contract import CURRENT, VECTOR_OPTIONS
+from pegboard.contract import CURRENT, VECTOR_OPTIONS, key_column
 from pegboard.errors import BoardError, PromotionConflict, PublishError
 from pegboard.releases import Pin, Release, ReleaseStore
 from pegboard.store import open_table, public_uri, sql_literals, store_errors
@@ -20,6 +21,7 @@ from tasks.encoders import encoder_for
 from tasks.indices import search_of
 from tasks.maintain import open_dataset
 from tasks.plan import Plan
+from tasks.release_settings import default_plan
 from tasks.snapshot import Snapshot
 from tasks.stage import key_digests
 from tasks.wanted import Wanted, table_digest
@@ -28,15 +30,30 @@ __all__ = ["is_whole", "protect", "publish", "publish_release"]
 
 
 @task(name="publish", task_run_name="publish {wanted.release}", cache_policy=NO_CACHE)
-def publish(config: str, plan: Plan, snapshots: list[Snapshot], wanted: Wanted, pins: dict[str, Pin]) -> Release:
+def publish(
+    config: str,
+    plan: Plan,
+    snapshots: list[Snapshot],
+    wanted: Wanted,
+    pins: dict[str, Pin],
+    calibrations: dict[str, Any] | None = None,
+) -> Release:
     """The Prefect skin of `publish_release`."""
-    return publish_release(load_configuration(config), plan, snapshots, wanted, pins)
+    return publish_release(load_configuration(config), plan, snapshots, wanted, pins, calibrations or {})
 
 
 def publish_release(
-    configuration: Configuration, plan: Plan, snapshots: list[Snapshot], wanted: Wanted, pins: Mapping[str, Pin]
+    configuration: Configuration,
+    plan: Plan,
+    snapshots: list[Snapshot],
+    wanted: Wanted,
+    pins: Mapping[str, Pin],
+    calibrations: Mapping[str, Any] = MappingProxyType({}),
 ) -> Release:
     """Record the release and move the channel to it.
+
+    Args:
+        calibrations: what the scores of each index mean, as far as it is known.
 
     Each step is one that may have been taken before, by a run that was killed then. A release that is recorded keeps its
     pins, unless what it pins was pruned: then it is recorded anew with the ones given.
@@ -57,7 +74,7 @@ def publish_release(
             contract=CURRENT.version,
             created_at=datetime.now(UTC),
             tables=pins,
-            manifest=_manifest(configuration, plan, snapshots, wanted, pins),
+            manifest=_manifest(configuration, plan, snapshots, wanted, pins, calibrations),
         )
         protect(store, release)
         _check(store, wanted, pins)
@@ -96,7 +113,7 @@ def _pin_holds(store: ReleaseStore, name: str, pin: Pin) -> bool:
     try:
         table = open_table(store.database, pin.table, store.uri, pin.version)
         with store_errors(store.uri):
-            rows = key_digests(table, "key" if name.startswith("emb_") else "id")
+            rows = key_digests(table, key_column(name))
             search = search_of(open_dataset(store.uri, pin.table, pin.version)) if pin.search is not None else None
     except BoardError:
         return False
@@ -142,10 +159,17 @@ def _remove_broken(store: ReleaseStore, release: str) -> None:
 
 
 def _manifest(
-    configuration: Configuration, plan: Plan, snapshots: list[Snapshot], wanted: Wanted, pins: Mapping[str, Pin]
+    configuration: Configuration,
+    plan: Plan,
+    snapshots: list[Snapshot],
+    wanted: Wanted,
+    pins: Mapping[str, Pin],
+    calibrations: Mapping[str, Any],
 ) -> dict[str, Any]:
+    asked_by = default_plan(configuration.find.plan)
     return {
         "pegboard": version("pegboard"),
+        **({"plan": asked_by} if asked_by else {}),
         "default_index": configuration.default,
         "indexes": {
             index.name: {
@@ -156,6 +180,7 @@ def _manifest(
                 "parts": list(index.parts),
                 "shape": index.shape,
                 "questions": index.questions,
+                **({"calibration": calibrations[index.name]} if index.name in calibrations else {}),
             }
             for index in configuration.indexes
         },

@@ -13,7 +13,7 @@ from prefect import task
 from prefect.cache_policies import NO_CACHE
 
 from pegboard.checksums import row_checksums, table_checksum
-from pegboard.contract import CHECKSUM, CURRENT
+from pegboard.contract import CHECKSUM, CURRENT, LAYOUTS
 from pegboard.errors import PublishError, StoreError
 from pegboard.releases import Pin, ReleaseStore
 from pegboard.store import open_table, public_uri, sql_literals, store_errors, table_names
@@ -116,16 +116,14 @@ def _stage(uri: str, database: "DBConnection", wanted: WantedTable, sizes: Index
 
 
 def _schema(wanted: WantedTable) -> "pa.Schema":
-    if wanted.dimensions is not None:
-        return CURRENT.embeddings(wanted.dimensions)
-    return CURRENT.tools() if wanted.name == "tools" else CURRENT.agents()
+    return CURRENT.schema(wanted.name, wanted.dimensions or 0)
 
 
 def _open_or_create(uri: str, database: "DBConnection", wanted: WantedTable, schema: "pa.Schema") -> "Table":
     """The table for those rows. One with other columns, or vectors of another length, is in use: the rows go beside it."""
     name = wanted.name
     names = [name] if wanted.dimensions is None else [name, f"{name}_{wanted.dimensions}"]
-    names.append(f"{names[-1]}_v{CURRENT.version}")
+    names.append(f"{names[-1]}_v{_since(wanted.name)}")
     there = set(table_names(database))
     for one in names:
         if one in there and (table := open_table(database, one, uri)).schema.equals(schema):
@@ -138,6 +136,12 @@ def _open_or_create(uri: str, database: "DBConnection", wanted: WantedTable, sch
         f"Table '{name}' of the board at {public_uri(uri)} has columns of no known table contract. Nothing was published. "
         "Was the table changed by hand? Publish to another folder or address."
     )
+
+
+def _since(name: str) -> int:
+    """The version of the contract that gave a table the columns that it has now."""
+    now = CURRENT.schema(name, 1)
+    return min(one.version for one in LAYOUTS if one.holds(name) and one.schema(name, 1).equals(now))
 
 
 def key_digests(table: "Table", key: str) -> "pl.DataFrame":

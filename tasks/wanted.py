@@ -7,13 +7,17 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from pegboard.canonical import digest
-from pegboard.contract import CURRENT
+from pegboard.contract import CURRENT, EDGES
 from pegboard.encoders import Encoder
+from pegboard.retrieval.calibration import CALIBRATION_VERSION
 from tasks.compose import Documents
 from tasks.configuration import Configuration
+from tasks.edges import Edges
 from tasks.encoders import encoder_for
+from tasks.golden import read_golden
 from tasks.lake import Lake
 from tasks.records import Records
+from tasks.release_settings import default_plan
 from tasks.row_sets import read_rows
 
 if TYPE_CHECKING:
@@ -49,28 +53,38 @@ class Wanted:
 
 
 def make_wanted(
-    configuration: Configuration, documents: Sequence[Documents], records: Records, encoder: Encoder | None = None
+    configuration: Configuration,
+    documents: Sequence[Documents],
+    records: Records,
+    edges: Edges,
+    encoder: Encoder | None = None,
 ) -> Wanted:
-    """The release of these records and documents.
+    """The release of these records, edges and documents.
 
-    Its digest is equal for equal rows, index configurations, encoders and contract, whenever and wherever it is made.
+    Its digest is equal for equal rows, index configurations, encoders, plan, golden requests and contract, whenever and wherever it
+    is made.
 
     Args:
+        documents: of the tools and of the agents of every index.
         encoder: stands in for those that are configured.
     """
     tables = [
         _table(configuration.uri, "tools", "id", records.tools_path),
         _table(configuration.uri, "agents", "id", records.agents_path),
+        _table(configuration.uri, EDGES, "key", edges.path),
     ]
-    for index, one in zip(configuration.indexes, documents, strict=True):
-        by = encoder or encoder_for(index)
-        tables.append(_table(configuration.uri, index.table, "key", one.path, by.fingerprint, by.dimensions))
+    for one in documents:
+        by = encoder or encoder_for(configuration.index(one.index))
+        tables.append(_table(configuration.uri, one.table, "key", one.path, by.fingerprint, by.dimensions))
     recipes = [
         [index.name, index.encoder, index.parts, index.shape, index.questions] for index in configuration.indexes
     ]
     contents = [[table.name, table.digest, table.fingerprint] for table in tables]
-    whole = digest(CURRENT.version, recipes, configuration.default, contents)
-    counts = {"enriched": records.enriched, "flagged": records.flagged}
+    golden = read_golden(configuration)
+    calibrated = [CALIBRATION_VERSION, golden.digest] if golden else None
+    found_by = [default_plan(configuration.find.plan), calibrated]
+    whole = digest(CURRENT.version, recipes, configuration.default, contents, found_by)
+    counts = {"enriched": records.enriched, "flagged": records.flagged, "edges": edges.rows}
     return Wanted(whole[:RELEASE_ID_DIGITS], whole, tuple(tables), counts)
 
 

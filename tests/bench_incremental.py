@@ -218,7 +218,9 @@ class Meter:
 def run(folder: Path, encoder_name: str) -> dict[str, Any]:
     """The steps of the reindex flow in their order, without Prefect."""
     from tasks.compose import compose_index
+    from tasks.compose_agents import compose_agents_of
     from tasks.configuration import load_configuration
+    from tasks.edges import compose_edges
     from tasks.embed import embed_shard, shards_of
     from tasks.plan import make_plan
     from tasks.publish import publish_release
@@ -241,12 +243,19 @@ def run(folder: Path, encoder_name: str) -> dict[str, Any]:
     with meter.step("plan"):
         plan = make_plan(configuration, identities, "live", stand_in)
     with meter.step("compose"):
-        documents = [compose_index(configuration.uri, index, identities) for index in configuration.indexes]
+        documents = [
+            make(configuration.uri, index, identities)
+            for index in configuration.indexes
+            for make in (compose_index, compose_agents_of)
+        ]
         records = compose_records(configuration.uri, identities)
-        wanted = make_wanted(configuration, documents, records, stand_in)
+    with meter.step("edges"):
+        edges = compose_edges(configuration, identities)
+        wanted = make_wanted(configuration, documents, records, edges, stand_in)
     if wanted.release != plan.live:
         with meter.step("embed"):
-            for one, index in zip(documents, configuration.indexes, strict=True):
+            for one in documents:
+                index = configuration.index(one.index)
                 for shard in shards_of(configuration.uri, one, index, stand_in):
                     encoded += embed_shard(configuration.uri, shard, index, stand_in).texts
         with meter.step("stage"):

@@ -33,8 +33,11 @@ def machine() -> str:
     return f"{model or platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}, {packages}"
 
 
-def make_board(folder: Path, rows: int) -> str:
-    """A board with one release of so many tools, its index as a run makes it."""
+def make_board(folder: Path, rows: int, encoder: tuple[str, str] = ("none", "none"), edges: int = 0) -> str:
+    """A board with one release of so many tools, its index as a run makes it.
+
+    `encoder` is the name and the fingerprint that the release says; `edges` are the dependencies of each tool.
+    """
     import lancedb
     import numpy as np
     import pyarrow as pa
@@ -78,6 +81,24 @@ def make_board(folder: Path, rows: int) -> str:
         "agents": table(CURRENT.agents(), len(people), owners),
         "emb_full": table(CURRENT.embeddings(DIMENSIONS), rows, own),
     }
+    if edges:
+        pairs = [(one, (one * 7 + 13 * step) % rows) for one in range(rows) for step in range(1, edges + 1)]
+        keys = [f"{names[one]}#{names[other]}##" for one, other in pairs]
+        graph: dict[str, Any] = {
+            "key": keys, "source": [names[one] for one, _ in pairs], "target": [names[other] for _, other in pairs],
+            "type": ["tool-directly-depends-on"] * len(pairs), "origin": ["declared"] * len(pairs),
+            "confidence": [1.0] * len(pairs), "place": [step for _ in range(rows) for step in range(edges)],
+        }  # fmt: skip
+        tables["edges"] = table(CURRENT.edges(), len(pairs), graph)
+        said = {
+            **own,
+            "key": people,
+            "agent": people,
+            "vector": own["vector"][: len(people)],
+            "tokens": own["tokens"][: len(people)],
+        }
+        said |= {name: own[name][: len(people)] for name in ("part", "catalog", "kind")}
+        tables["agents_full"] = table(CURRENT.agent_embeddings(DIMENSIONS), len(people), said)
     opened = {name: database.create_table(name, data) for name, data in tables.items()}
     fit_indices(opened["emb_full"], rows, changed=True)
     wanted = VectorIndex.fitting(rows, IndexSizes())
@@ -87,7 +108,7 @@ def make_board(folder: Path, rows: int) -> str:
         )
         for name, one in opened.items()
     }
-    index = {"encoder": "none", "fingerprint": "none", "dimensions": DIMENSIONS, "shape": "single"}
+    index = {"encoder": encoder[0], "fingerprint": encoder[1], "dimensions": DIMENSIONS, "shape": "single"}
     manifest = {"default_index": "full", "indexes": {"full": index}}
     store.add(Release(f"{rows:012x}", f"{rows:064x}", CURRENT.version, datetime.now(UTC), pins, manifest))
     store.promote(f"{rows:012x}")

@@ -22,7 +22,9 @@ from pegboard.encoders import load_encoder
 from pegboard.ranking import Ranked, convex_combination
 from pegboard.store import open_table
 from tasks.compose import compose_index
+from tasks.compose_agents import compose_agents_of
 from tasks.configuration import DEFAULT_ENCODER, Configuration, load_configuration
+from tasks.edges import compose_edges
 from tasks.embed import embed_shard, shards_of
 from tasks.plan import make_plan
 from tasks.publish import publish_release
@@ -100,11 +102,14 @@ def _published(folder: Path, catalog: str, counts: Sequence[int]) -> Configurati
     configuration = load_configuration(file)
     snapshots = [take_snapshot(configuration, name) for name in configuration.catalogs]
     identities = {one.catalog: one.digest for one in snapshots}
-    documents = [compose_index(configuration.uri, index, identities) for index in configuration.indexes]
-    for one, index in zip(documents, configuration.indexes, strict=True):
+    makers = (compose_index, compose_agents_of)
+    documents = [make(configuration.uri, index, identities) for index in configuration.indexes for make in makers]
+    for one in documents:
+        index = configuration.index(one.index)
         for shard in shards_of(configuration.uri, one, index):
             embed_shard(configuration.uri, shard, index)
-    wanted = make_wanted(configuration, documents, compose_records(configuration.uri, identities))
+    records, edges = compose_records(configuration.uri, identities), compose_edges(configuration, identities)
+    wanted = make_wanted(configuration, documents, records, edges)
     plan = make_plan(configuration, identities, "live")
     publish_release(configuration, plan, snapshots, wanted, stage_tables(configuration.uri, wanted))
     return configuration

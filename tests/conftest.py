@@ -20,8 +20,11 @@ from pegboard.contract import CURRENT
 from pegboard.encoders import Encoder, load_encoder
 from pegboard.releases import Pin, Release, ReleaseStore
 from pegboard.text import tokenize
+from tasks.calibrate_release import calibrate_release
 from tasks.compose import Documents, compose_index
+from tasks.compose_agents import compose_agents_of
 from tasks.configuration import Configuration, load_configuration
+from tasks.edges import Edges, compose_edges
 from tasks.embed import embed_shard, shards_of
 from tasks.lake import Lake
 from tasks.plan import Plan, make_plan
@@ -106,6 +109,7 @@ class Run:
     snapshots: list[Snapshot]
     plan: Plan | None = None
     documents: list[Documents] | None = None
+    edges: Edges | None = None
     wanted: Wanted | None = None
     encoded: int = 0
     pins: dict[str, Pin] | None = None
@@ -195,26 +199,33 @@ class Workshop:
         plan.refuse_loss(snapshots)
         if wished < 2:
             return Run(snapshots, plan)
-        documents = [compose_index(configuration.uri, index, identities, writings) for index in configuration.indexes]
+        documents = [
+            make(configuration.uri, index, identities, writings)
+            for index in configuration.indexes
+            for make in (compose_index, compose_agents_of)
+        ]
         records = compose_records(configuration.uri, identities, writings)
-        wanted = make_wanted(configuration, documents, records, encoder)
+        edges = compose_edges(configuration, identities, writings)
+        wanted = make_wanted(configuration, documents, records, edges, encoder)
         if wished < 3 or wanted.release == plan.live:
-            return Run(snapshots, plan, documents, wanted)
+            return Run(snapshots, plan, documents, edges, wanted)
         encoded = _encode(configuration, documents, encoder)
         if wished < 4:
-            return Run(snapshots, plan, documents, wanted, encoded)
+            return Run(snapshots, plan, documents, edges, wanted, encoded)
         pins = stage_tables(configuration.uri, wanted)
         if wished < 5:
-            return Run(snapshots, plan, documents, wanted, encoded, pins)
+            return Run(snapshots, plan, documents, edges, wanted, encoded, pins)
         put = publish_release if encoder is None else publish_with(encoder)
-        release = put(configuration, plan, snapshots, wanted, pins)
-        return Run(snapshots, plan, documents, wanted, encoded, pins, release)
+        calibrated = calibrate_release(configuration, wanted, pins, encoder)
+        release = put(configuration, plan, snapshots, wanted, pins, calibrated.indexes)
+        return Run(snapshots, plan, documents, edges, wanted, encoded, pins, release)
 
 
 def _encode(configuration: Configuration, documents: Sequence[Documents], encoder: Encoder | None) -> int:
     return sum(
         embed_shard(configuration.uri, shard, index, encoder).texts
-        for one, index in zip(documents, configuration.indexes, strict=True)
+        for one in documents
+        for index in [configuration.index(one.index)]
         for shard in shards_of(configuration.uri, one, index, encoder)
     )
 
@@ -223,7 +234,12 @@ def publish_with(encoder: Encoder) -> Any:
     """`publish_release` for a board whose vectors are of an encoder that has no name to be loaded by."""
 
     def publish(
-        configuration: Configuration, plan: Plan, snapshots: list[Snapshot], wanted: Wanted, pins: Mapping[str, Pin]
+        configuration: Configuration,
+        plan: Plan,
+        snapshots: list[Snapshot],
+        wanted: Wanted,
+        pins: Mapping[str, Pin],
+        calibrations: Mapping[str, Any],
     ) -> Release:
         indexes = {
             index.name: {
@@ -234,6 +250,7 @@ def publish_with(encoder: Encoder) -> Any:
                 "parts": list(index.parts),
                 "shape": index.shape,
                 "questions": index.questions,
+                **({"calibration": calibrations[index.name]} if index.name in calibrations else {}),
             }
             for index in configuration.indexes
         }

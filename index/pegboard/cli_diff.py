@@ -2,11 +2,12 @@
 
 import argparse
 import json
+from dataclasses import asdict
 from typing import Any
 
 from pegboard.cli import Subparsers, add_board_option, print_json
 from pegboard.cli_release_names import named_release, release_before
-from pegboard.diff import FieldChange, IndexDiff, Neighbours, ReleaseDiff, diff_releases
+from pegboard.diff import EdgeChanges, FieldChange, IndexDiff, Neighbours, ReleaseDiff, diff_releases
 from pegboard.errors import BoardNotFound
 from pegboard.releases import ReleaseStore
 
@@ -32,7 +33,7 @@ def register_diff(actions: Subparsers) -> None:
         "diff",
         help="what is different between two releases",
         description="Compare two releases: tools added, removed and changed, and in which fields; the nearest neighbours that "
-        "changed and added tools gained and lost; indexes, their recipes and rows.",
+        "changed and added tools gained and lost; what tools depend on; indexes, their recipes and rows.",
         epilog=EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
@@ -61,6 +62,9 @@ def _diff(options: argparse.Namespace) -> int:
     counts = found.counts
     print(f"{found.old} -> {found.new}: " + ", ".join(f"{counts[name]} {name}" for name in counts))
     _print_tools(found)
+    if found.edges:
+        print(f"dependencies of {len(found.edges)} tools:")
+        _print_some([f"  {tool}: {_edges(changes)}" for tool, changes in found.edges.items()])
     for name, index in found.indexes.items():
         print(f"index {name}: {_index(index)}")
     return 0
@@ -99,6 +103,11 @@ def _near(neighbours: Neighbours | None) -> str:
     return f"; neighbours {', '.join(gained + [f'-{one}' for one in neighbours.lost])}"
 
 
+def _edges(changes: EdgeChanges) -> str:
+    kinds = {"added": changes.added, "removed": changes.removed, "changed": changes.changed}
+    return ", ".join(f"{SIGNS[kind]}{said}" for kind, several in kinds.items() for said in several)
+
+
 def _index(index: IndexDiff) -> str:
     rows = f"{index.rows_added} rows added, {index.rows_removed} removed, {index.rows_changed} changed"
     recipe = "; ".join(f"{name}: {_short(one.old)} -> {_short(one.new)}" for name, one in index.recipe.items())
@@ -107,12 +116,21 @@ def _index(index: IndexDiff) -> str:
 
 def _print_tool(found: ReleaseDiff, tool: str, *, as_json: bool) -> int:
     change = next((one for one in found.changed if one.id == tool), None)
-    state = "added" if tool in found.added else "removed" if tool in found.removed else "changed" if change else "same"
+    edges = (found.edges or {}).get(tool)
+    different = change is not None or edges is not None
+    state = (
+        "added" if tool in found.added else "removed" if tool in found.removed else "changed" if different else "same"
+    )
     near = found.neighbours.get(tool)
     if as_json:
         whole = found.to_dict()
         fields = next((one["fields"] for one in whole["changed"] if one["id"] == tool), {})
-        print_json({"tool": tool, "state": state, "fields": fields, "neighbours": whole["neighbours"].get(tool)})
+        said = {
+            "fields": fields,
+            "neighbours": whole["neighbours"].get(tool),
+            "edges": (whole["edges"] or {}).get(tool),
+        }
+        print_json({"tool": tool, "state": state, **said})
         return 0
     if state == "same":
         raise BoardNotFound(
@@ -125,6 +143,11 @@ def _print_tool(found: ReleaseDiff, tool: str, *, as_json: bool) -> int:
         for sign, values in (("-", _parts(field.old, field.removed)), ("+", _parts(field.new, field.added))):
             for value in values:
                 print("\n".join(f"  {sign} {line}" for line in value.splitlines() or [""]))
+    if edges is not None:
+        print("depends on")
+        for kind, several in asdict(edges).items():
+            for said in several:
+                print(f"  {SIGNS[kind]} {said}")
     return 0
 
 

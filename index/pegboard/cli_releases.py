@@ -127,8 +127,8 @@ def _named_by(release: Release, channels: list[Channel]) -> list[str]:
 
 
 def _searched(name: str, pin: Pin) -> str:
-    """The indices of an embedding table, as readers ask them."""
-    if not name.startswith("emb_"):
+    """The indices of a table with vectors, as readers ask them."""
+    if not name.startswith(("emb_", "agents_")):
         return ""
     if pin.search is None:
         return ", searched without an index"

@@ -5,6 +5,7 @@ Everything that writes or reads a board takes names and schemas from here. A new
 """
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -18,17 +19,24 @@ __all__ = [
     "CATALOG_TOOL",
     "CHECKSUM",
     "CURRENT",
+    "EDGES",
     "LAYOUTS",
     "VECTOR_OPTIONS",
     "Column",
     "Layout",
+    "agent_embedding_table",
+    "edge_key",
     "embedding_table",
+    "key_column",
     "layout",
     "row_key",
 ]
 
 CHECKSUM = "checksum"
 """The column with which a row proves itself: it is computed when a row is written, over all that was written."""
+
+EDGES = "edges"
+"""The table of the dependencies between tools, since contract 4."""
 
 TABLES_FOLDER = "tables"
 """The LanceDB database below the root of a board."""
@@ -80,6 +88,7 @@ class Layout:
         agent_columns: of the `agents` table.
         tool_digest: the column that changes when and only when the catalog says something else of a tool.
         checksums: whether every row carries a `checksum` over all of its other columns (see `checksums.py`).
+        graph: whether a release has the table `edges`, and for every index a table of its agents' documents.
     """
 
     version: int
@@ -87,6 +96,24 @@ class Layout:
     agent_columns: tuple[Column, ...]
     tool_digest: str
     checksums: bool = True
+    graph: bool = True
+
+    def tables(self, indexes: Iterable[str]) -> tuple[str, ...]:
+        """The names of a release's tables: those that others refer to come first."""
+        found = ["agents", "tools", *([EDGES] if self.graph else ())]
+        for index in indexes:
+            found += [embedding_table(index), *([agent_embedding_table(index)] if self.graph else ())]
+        return tuple(found)
+
+    def holds(self, table: str) -> bool:
+        """Whether a release of this contract can have a table of that name."""
+        return self.graph or table in ("tools", "agents") or table.startswith("emb_")
+
+    def schema(self, table: str, dimensions: int = 0) -> "pa.Schema":
+        """The schema of a table by its name in a release; `dimensions` are those of the vectors, if it has any."""
+        if table in ("tools", "agents", EDGES):
+            return {"tools": self.tools, "agents": self.agents, EDGES: self.edges}[table]()
+        return (self.embeddings if table.startswith("emb_") else self.agent_embeddings)(dimensions)
 
     def tools(self) -> "pa.Schema":
         """One row per tool."""
@@ -120,6 +147,39 @@ class Layout:
                 pa.field("text", text, nullable=False),
                 pa.field("tokens", text, nullable=False),
                 pa.field("vector", pa.list_(pa.float32(), dimensions), nullable=False),
+                pa.field("digest", text, nullable=False),
+                *self._proof(),
+            ]
+        )
+
+    def agent_embeddings(self, dimensions: int) -> "pa.Schema":
+        """One row per agent and index: its text, its words for text search, and its unit vector in the space of the tools'."""
+        import pyarrow as pa
+
+        fields = self.embeddings(dimensions)
+        return pa.schema([field for field in fields if field.name not in ("tool", "tags")])
+
+    def edges(self) -> "pa.Schema":
+        """One row per dependency: the tool `source` depends on the tool `target`; both are ids of `tools`.
+
+        `place` is its place, from 0, among those of its source: what a catalog declares in the catalog's order, then the others, most
+        probable first.
+        """
+        import pyarrow as pa
+
+        text = pa.string()
+        return pa.schema(
+            [
+                pa.field("key", text, nullable=False, metadata=PRIMARY_KEY),
+                pa.field("source", text, nullable=False),
+                pa.field("target", text, nullable=False),
+                pa.field("type", text, nullable=False),
+                pa.field("parameter", text, nullable=True),
+                pa.field("reason", text, nullable=False),
+                pa.field("origin", text, nullable=False),
+                pa.field("confidence", pa.float64(), nullable=False),
+                pa.field("evidence", text, nullable=False),
+                pa.field("place", pa.int32(), nullable=False),
                 pa.field("digest", text, nullable=False),
                 *self._proof(),
             ]
@@ -168,6 +228,7 @@ _LAYOUT_1 = Layout(
     agent_columns=(*CATALOG_AGENT, Column("digest")),
     tool_digest="digest",
     checksums=False,
+    graph=False,
 )
 _LAYOUT_2 = Layout(
     version=2,
@@ -181,8 +242,10 @@ _LAYOUT_2 = Layout(
     agent_columns=(*CATALOG_AGENT, Column("enrichment", nullable=True), Column("digest")),
     tool_digest="tool_digest",
     checksums=False,
+    graph=False,
 )
-LAYOUTS: tuple[Layout, ...] = (_LAYOUT_1, _LAYOUT_2, replace(_LAYOUT_2, version=3, checksums=True))
+_LAYOUT_3 = replace(_LAYOUT_2, version=3, checksums=True)
+LAYOUTS: tuple[Layout, ...] = (_LAYOUT_1, _LAYOUT_2, _LAYOUT_3, replace(_LAYOUT_3, version=4, graph=True))
 CURRENT = LAYOUTS[-1]
 
 
@@ -199,13 +262,32 @@ def layout(version: int) -> Layout:
 
 def embedding_table(index: str) -> str:
     """The table of an index configuration, `emb_<index>`. Raises ConfigurationError for a name that no table can have."""
+    return f"emb_{_index_name(index)}"
+
+
+def agent_embedding_table(index: str) -> str:
+    """The table of an index configuration's agents, `agents_<index>`. Raises ConfigurationError as `embedding_table`."""
+    return f"agents_{_index_name(index)}"
+
+
+def _index_name(index: str) -> str:
     if not re.fullmatch(r"[a-z][a-z0-9_]{0,39}", index):
         raise ConfigurationError(
             f"An index cannot be named '{index}': expected a lower-case letter, then letters, digits or _, at most 40."
         )
-    return f"emb_{index}"
+    return index
+
+
+def key_column(table: str) -> str:
+    """The key of a table, by its name in a release: `id` where a row is a tool or an agent, else `key`."""
+    return "id" if table in ("tools", "agents") else "key"
 
 
 def row_key(tool: str, part: str, number: int = 0) -> str:
     """The key of a document: its tool's id, the part that it shows, and its number within that part."""
     return f"{tool}#{part}#{number}"
+
+
+def edge_key(source: str, target: str, type: str, parameter: str | None) -> str:
+    """The key of a dependency; two tools may have several of other types or for other parameters."""
+    return f"{source}#{target}#{type}#{parameter or ''}"

@@ -1,4 +1,4 @@
-"""What is different between two releases: tools, the words they are found by, their neighbours, and the indexes.
+"""What is different between two releases: tools, the words they are found by, their dependencies and neighbours, and the indexes.
 
 Tables whose pins are equal are not read. Of others the digests are compared first, and only rows that differ are read whole.
 """
@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from pegboard.contract import embedding_table, layout
+from pegboard.contract import EDGES, embedding_table, key_column, layout
 from pegboard.loaded import LoadedRelease, tool_from_row
 from pegboard.records import Tool
 from pegboard.releases import Pin, Release, ReleaseStore
@@ -18,7 +18,7 @@ from pegboard.tables import open_table
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["FieldChange", "IndexDiff", "Neighbours", "ReleaseDiff", "ToolChange", "diff_releases"]
+__all__ = ["EdgeChanges", "FieldChange", "IndexDiff", "Neighbours", "ReleaseDiff", "ToolChange", "diff_releases"]
 
 IN_MEMORY_ROWS = 50_000
 """Indexes up to this many rows are read to find neighbours; larger ones are asked."""
@@ -47,6 +47,16 @@ class Neighbours:
 
 
 @dataclass(frozen=True, slots=True)
+class EdgeChanges:
+    """What a tool came to depend on, what it no longer does, and what is said otherwise: ids of tools, each with the dependency's
+    type, and with the parameter for which it is needed if it is needed for one."""
+
+    added: tuple[str, ...] = ()
+    removed: tuple[str, ...] = ()
+    changed: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class ToolChange:
     """A tool that both releases have, with the fields that differ; what was written about it is `enrichment.<field>`."""
 
@@ -71,6 +81,8 @@ class ReleaseDiff:
 
     Attributes:
         neighbours: of changed and added tools, by id; only those whose neighbours differ.
+        edges: of tools whose dependencies differ, by id, whether or not the tool itself does; None if a release is of a contract
+            that has none.
         neighbours_by: the index by which they were found, or None if the releases have none that can be compared.
         counts: tools added, removed, changed, unchanged.
     """
@@ -84,6 +96,7 @@ class ReleaseDiff:
     neighbours_by: str | None
     indexes: Mapping[str, IndexDiff]
     counts: Mapping[str, int]
+    edges: Mapping[str, EdgeChanges] | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """All of it as JSON values."""
@@ -120,6 +133,7 @@ def diff_releases(store: ReleaseStore, old: Release, new: Release, neighbours: i
             "changed": len(changed),
             "unchanged": len(before.keys() & after.keys()) - len(changed),
         },
+        edges=_edges(store, old, new),
     )
 
 
@@ -185,6 +199,40 @@ def _tools(store: ReleaseStore, release: Release, ids: Sequence[str]) -> dict[st
         where = f"id IN ({sql_literals(ids[start : start + KEYS_AT_ONCE])})"
         for row in _read(store, release.tables["tools"], where=where).to_pylist():
             found[row["id"]] = tool_from_row(row), row["kind"]
+    return found
+
+
+def _edges(store: ReleaseStore, old: Release, new: Release) -> dict[str, EdgeChanges] | None:
+    """What differs of the dependencies of each tool."""
+    if EDGES not in old.tables or EDGES not in new.tables:
+        return None
+    pins = old.tables[EDGES], new.tables[EDGES]
+    if pins[0].digest == pins[1].digest:
+        return {}
+    before, after = (_column(store, pin, key_column(EDGES), "digest") for pin in pins)
+    both = [key for key in sorted(before.keys() & after.keys()) if before[key] != after[key]]
+    said = [_said(store, pin, both) for pin in pins]
+    # Of a tool that needs one more, others have only another place.
+    differing = before.keys() ^ after.keys() | {key for key in both if said[0].get(key) != said[1].get(key)}
+    found: dict[str, dict[str, list[str]]] = {}
+    for key in sorted(differing):
+        kind = "removed" if key not in after else "changed" if key in before else "added"
+        source, target, type_, parameter = key.split("#", 3)
+        needed = f"{target} ({type_}{f' for {parameter}' if parameter else ''})"
+        found.setdefault(source, {}).setdefault(kind, []).append(needed)
+    return {
+        source: EdgeChanges(**{kind: tuple(said) for kind, said in kinds.items()}) for source, kinds in found.items()
+    }
+
+
+def _said(store: ReleaseStore, pin: Pin, keys: Sequence[str]) -> dict[str, tuple[Any, ...]]:
+    """What the edges of those keys say besides their keys, but for their places."""
+    columns, found = ["key", "reason", "origin", "confidence", "evidence"], dict[str, tuple[Any, ...]]()
+    for start in range(0, len(keys), KEYS_AT_ONCE):
+        where = f"key IN ({sql_literals(keys[start : start + KEYS_AT_ONCE])})"
+        rows = _read(store, pin, columns, where)
+        for key, *rest in zip(*(rows.column(name).to_pylist() for name in columns), strict=True):
+            found[key] = tuple(rest)
     return found
 
 

@@ -1,6 +1,7 @@
 """A release as Parquet, for everything that reads Parquet but not Lance: DuckDB, polars, Spark, a warehouse.
 
-    <out>/release=<id>/<table>/catalog=<name>/part-0.parquet      table: tools, agents, emb_<index>
+    <out>/release=<id>/<table>/catalog=<name>/part-0.parquet      table: tools, agents, emb_<index>, agents_<index>
+    <out>/release=<id>/edges/part-0.parquet                       an edge may lead from one catalog to another
     <out>/release=<id>/release.json                               the release's record, and the files; written last
 
 The folders are hive partitions: `release` and `catalog` are columns to whoever reads them so. A release is there whole or not at all.
@@ -116,7 +117,8 @@ def _write(store: ReleaseStore, name: str, pin: Pin, folder: Path) -> int:
             yield from table.search().to_batches(PIECE)
 
     # One thread keeps the order of the rows; a table without rows has no folder, but its schema is one file.
-    partitions = dataset.partitioning(pa.schema([schema.field("catalog")]), flavor="hive")
+    by = [schema.field("catalog")] if "catalog" in schema.names else []
+    partitions = dataset.partitioning(pa.schema(by), flavor="hive") if by else None
     dataset.write_dataset(
         pieces(),
         folder,
@@ -133,7 +135,8 @@ def _write(store: ReleaseStore, name: str, pin: Pin, folder: Path) -> int:
         from pyarrow import parquet
 
         folder.mkdir(parents=True, exist_ok=True)
-        parquet.write_table(schema.remove(schema.get_field_index("catalog")).empty_table(), folder / "part-0.parquet")
+        rest = pa.schema([field for field in schema if field not in by])
+        parquet.write_table(rest.empty_table(), folder / "part-0.parquet")
     return pin.rows
 
 

@@ -17,6 +17,8 @@ __all__ = [
     "AgentKind",
     "Dependency",
     "DependencyType",
+    "Edge",
+    "EdgeOrigin",
     "Enrichment",
     "Rejected",
     "Tool",
@@ -33,6 +35,7 @@ DependencyType = Literal[
     "parameter-directly-depends-on",
     "parameter-indirectly-depends-on",
 ]
+EdgeOrigin = Literal["declared", "inferred", "judged"]
 
 
 def _segment(name: str) -> str:
@@ -61,6 +64,8 @@ class Enrichment:
         arguments: a note for each argument, by its true name.
         questions: requests that the tool answers and that the filter kept.
         topics: a few words each.
+        dependencies: what was said of inferred dependencies of the tool, each with `tool` (an id), `parameter` ("" for the tool as a
+            whole), `needed`, `direct` and `reason`.
     """
 
     description: str = ""
@@ -68,6 +73,7 @@ class Enrichment:
     arguments: Mapping[str, str] = field(default_factory=dict[str, str])
     questions: tuple[str, ...] = ()
     topics: tuple[str, ...] = ()
+    dependencies: tuple[Mapping[str, Any], ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
         """What there is, as JSON values; what is empty is left out."""
@@ -77,6 +83,7 @@ class Enrichment:
             "arguments": dict(self.arguments),
             "questions": list(self.questions),
             "topics": list(self.topics),
+            "dependencies": [dict(one) for one in self.dependencies],
         }
         return {name: value for name, value in values.items() if value}
 
@@ -89,6 +96,7 @@ class Enrichment:
             arguments=values.get("arguments", {}),
             questions=tuple(values.get("questions", ())),
             topics=tuple(values.get("topics", ())),
+            dependencies=tuple(values.get("dependencies", ())),
         )
 
 
@@ -122,6 +130,28 @@ class Dependency:
     type: DependencyType
     parameter: str | None = None
     reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Edge:
+    """A dependency between two tools of a release: `source` depends on `target`. Both are ids.
+
+    Attributes:
+        parameter: the parameter of `source` that `target` provides; None for a dependency of the tool as a whole.
+        reason: why, for people and for models.
+        origin: `declared` by the catalog; `inferred` from names, schemas and descriptions; `judged`: inferred, and an LLM agreed.
+        confidence: 0 to 1, as far as it is known how often edges with such evidence are right; 1 for declared ones.
+        evidence: what speaks for an inferred edge.
+    """
+
+    source: str
+    target: str
+    type: DependencyType
+    parameter: str | None = None
+    reason: str = ""
+    origin: EdgeOrigin = "declared"
+    confidence: float = 1.0
+    evidence: str = ""
 
 
 @dataclass(frozen=True, slots=True)

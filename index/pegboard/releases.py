@@ -51,7 +51,7 @@ class Pin:
 
 @dataclass(frozen=True, slots=True)
 class Release:
-    """A published release. `tables` maps `tools`, `agents` and `emb_<index>` to their pins.
+    """A published release. `tables` maps `tools`, `agents`, `edges`, `emb_<index>` and `agents_<index>` to their pins.
 
     `manifest` holds the indexes with their encoders and fingerprints, the default index, the catalogs with their
     snapshots, counts, and what changed against the release before.

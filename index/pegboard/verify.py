@@ -7,13 +7,23 @@ of contracts 1 and 2 have digests of what rows were made from; what those cannot
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_args
 
 from pegboard.canonical import digest
-from pegboard.checksums import row_checksums, table_checksum
-from pegboard.contract import CHECKSUM, Layout, embedding_table, layout
+from pegboard.checksums import edge_digest, row_checksums, table_checksum
+from pegboard.contract import (
+    CHECKSUM,
+    EDGES,
+    Layout,
+    agent_embedding_table,
+    edge_key,
+    embedding_table,
+    key_column,
+    layout,
+)
 from pegboard.errors import BoardError
 from pegboard.loaded import tool_from_row
+from pegboard.records import DependencyType, EdgeOrigin
 from pegboard.releases import Pin, Release, ReleaseStore
 from pegboard.store import open_table, store_errors
 
@@ -28,7 +38,7 @@ NAMED = 5
 """Rows that a problem names; it counts them all."""
 LENGTH_TOLERANCE = 1e-3
 REPEATED = ("catalog", "agent", "kind", "tags")
-"""The columns of a tool that every row of an index has, too."""
+"""The columns of a tool that every row of an index has, too; an agent's row has those of its agent but for `tags`."""
 Progress = Callable[[str, int, int], None]
 
 
@@ -70,21 +80,26 @@ class _Check:
         """What is wrong, by table and kind: what a message names, a row's key or a column; the message itself if that is empty."""
         self._tools: dict[str, tuple[Any, ...]] = {}
         """What an index repeats of a tool, by its id."""
-        self._agents: set[str] = set()
+        self._agents: dict[str, tuple[Any, ...]] = {}
+        """What an index repeats of an agent, by its id."""
 
     def run(self) -> None:
-        """Check the record first, then agents, tools and every index, since each needs the ones before."""
+        """Check the record first, then agents, tools, edges and every index, since each needs the ones before."""
         manifest = self._release.manifest
         indexes: Mapping[str, Any] = manifest["indexes"]
-        wanted = ["agents", "tools", *(embedding_table(name) for name in indexes)]
+        wanted = self._layout.tables(indexes)
         self._record(manifest, wanted)
+        dimensions = {
+            table(name): int(index["dimensions"])
+            for name, index in indexes.items()
+            for table in (embedding_table, agent_embedding_table)
+        }
         for name in wanted:
             pin = self._release.tables.get(name)
             if pin is None:
                 continue
-            dimensions = indexes[name.removeprefix("emb_")]["dimensions"] if name.startswith("emb_") else 0
             try:
-                self._table(name, pin, dimensions)
+                self._table(name, pin, dimensions.get(name, 0))
             except BoardError as error:
                 self._note(name, str(error))
 
@@ -105,14 +120,13 @@ class _Check:
             self._note("release", f"its default index '{manifest['default_index']}' is not among its indexes")
         for name in sorted(set(wanted) - set(release.tables)):
             self._note(name, "the release pins no such table")
-        for name in ("tools", "agents"):
-            counted, pin = manifest["counts"][name], release.tables.get(name)
+        for name in ("tools", "agents", *([EDGES] if self._layout.graph else ())):
+            counted, pin = manifest["counts"].get(name), release.tables.get(name)
             if pin is not None and pin.rows != counted:
                 self._note(name, f"the manifest counts {counted}, the release pins {pin.rows} rows")
 
     def _table(self, name: str, pin: Pin, dimensions: int) -> None:
-        key = "key" if dimensions else "id"
-        schema = self._schema(name, dimensions)
+        key, schema = key_column(name), self._layout.schema(name, dimensions)
         table: Any = open_table(self._store.database, pin.table, self._store.uri, pin.version)
         with store_errors(self._store.uri):
             if table.schema.names != schema.names or table.schema.types != schema.types:
@@ -122,7 +136,7 @@ class _Check:
                 return
             digests: list[tuple[str, str]] = []
             checksums: list[tuple[str, str]] = []
-            tools = set[str]()
+            owners = set[str]()
             for rows in self._pieces(table, name, pin.rows):
                 keys: list[str] = rows.column(key).to_pylist()
                 digests += zip(keys, rows.column("digest").to_pylist(), strict=True)
@@ -137,18 +151,16 @@ class _Check:
                     )
                     checksums += zip(keys, stored, strict=True)
                 if dimensions:
-                    tools |= self._embeddings(name, rows, keys, dimensions)
+                    owners |= self._embeddings(name, rows, keys, dimensions)
+                elif name == EDGES:
+                    self._edges(name, rows, keys)
                 else:
                     self._records(name, rows, keys)
             self._indices(name, pin, table)
         self._whole(name, pin, digests, checksums)
         if dimensions:
-            self._say(name, "has no row of these tools", sorted(self._tools.keys() - tools))
-
-    def _schema(self, name: str, dimensions: int) -> "pa.Schema":
-        if dimensions:
-            return self._layout.embeddings(dimensions)
-        return self._layout.tools() if name == "tools" else self._layout.agents()
+            what, there = self._owners(name)
+            self._say(name, f"has no row of these {what}s", sorted(there.keys() - owners))
 
     def _pieces(self, table: Any, name: str, expected: int) -> "Iterator[pa.Table]":
         import pyarrow as pa
@@ -162,7 +174,8 @@ class _Check:
 
     def _records(self, name: str, rows: "pa.Table", keys: list[str]) -> None:
         if name == "agents":
-            self._agents.update(keys)
+            said = zip(rows.column("catalog").to_pylist(), keys, rows.column("kind").to_pylist(), strict=True)
+            self._agents.update(zip(keys, said, strict=True))
             return
         columns = zip(*(rows.column(one).to_pylist() for one in REPEATED), strict=True)
         self._tools.update(zip(keys, columns, strict=True))
@@ -177,17 +190,43 @@ class _Check:
             name, f"without the {self._layout.tool_digest} that follows from their columns", keys, stored, said
         )
 
+    def _edges(self, name: str, rows: "pa.Table", keys: list[str]) -> None:
+        """Check that the edges join tools of the release, and that keys and digests are those of what they say."""
+        said: list[dict[str, Any]] = rows.to_pylist()
+        follow = "that follows from their columns"
+        named = (edge_key(row["source"], row["target"], row["type"], row["parameter"]) for row in said)
+        self._unequal(name, f"without the key {follow}", keys, keys, named)
+        stored, made = [row["digest"] for row in said], [edge_digest(row) for row in said]
+        self._unequal(name, f"without the digest {follow}", keys, stored, made)
+        wrong: dict[str, Callable[[Mapping[str, Any]], bool]] = {
+            "of a type that there is not": lambda row: row["type"] not in get_args(DependencyType),
+            "of an origin that there is not": lambda row: row["origin"] not in get_args(EdgeOrigin),
+            "with a confidence that is not from 0 to 1": lambda row: not 0 <= row["confidence"] <= 1,
+        }
+        if "tools" in self.rows:
+            wrong["between tools that are not both in 'tools'"] = lambda row: (
+                not {row["source"], row["target"]} <= self._tools.keys()
+            )
+        for what, is_wrong in wrong.items():
+            self._say(name, what, [row["key"] for row in said if is_wrong(row)])
+
+    def _owners(self, name: str) -> tuple[str, Mapping[str, tuple[Any, ...]]]:
+        """Of what an index has rows, and what it repeats of each."""
+        return ("tool", self._tools) if name.startswith("emb_") else ("agent", self._agents)
+
     def _embeddings(self, name: str, rows: "pa.Table", keys: list[str], dimensions: int) -> set[str]:
-        """Check what an index says of its tools; returns these."""
+        """Check what an index says of its tools or agents; returns these."""
         import numpy as np
 
-        tools: list[str] = rows.column("tool").to_pylist()
-        if "tools" in self.rows:
-            unknown = [key for key, tool in zip(keys, tools, strict=True) if tool not in self._tools]
-            self._say(name, "of a tool that is not in 'tools'", unknown)
-        columns = zip(*(rows.column(one).to_pylist() for one in REPEATED), strict=True)
-        other = [k for k, tool, said in zip(keys, tools, columns, strict=True) if self._tools.get(tool, said) != said]
-        self._say(name, "with another catalog, agent, kind or tags than their tool", other)
+        what, there = self._owners(name)
+        owners: list[str] = rows.column(what).to_pylist()
+        if f"{what}s" in self.rows:
+            unknown = [key for key, owner in zip(keys, owners, strict=True) if owner not in there]
+            self._say(name, f"of {'a tool' if what == 'tool' else 'an agent'} that is not in '{what}s'", unknown)
+        repeated = [one for one in REPEATED if one in rows.column_names]
+        columns = zip(*(rows.column(one).to_pylist() for one in repeated), strict=True)
+        other = [k for k, owner, said in zip(keys, owners, columns, strict=True) if there.get(owner, said) != said]
+        self._say(name, f"with another {', '.join(repeated[:-1])} or {repeated[-1]} than their {what}", other)
         flat = rows.column("vector").combine_chunks().flatten().to_numpy(zero_copy_only=False)
         vectors = flat.reshape(-1, dimensions).astype(np.float64)
         finite = np.isfinite(vectors).all(axis=1)
@@ -195,7 +234,7 @@ class _Check:
         lengths = np.linalg.norm(vectors, axis=1)
         off = finite & (np.abs(lengths - 1) > LENGTH_TOLERANCE)
         self._say(name, "with a vector whose length is not 1", [keys[row] for row in np.flatnonzero(off)])
-        return set(tools)
+        return set(owners)
 
     def _indices(self, name: str, pin: Pin, table: Any) -> None:
         if pin.search is None:

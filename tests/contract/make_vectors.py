@@ -1,7 +1,10 @@
 """Make the board and the vectors by which a reader in any language is tried: `python -m tests.contract.make_vectors`.
 
     board/tables      a published board of 24 tools, three catalogs and two indexes, with several releases
-    vectors.json      channels and the versions they lead to; requests, and what has to be found
+    vectors.json      channels and the versions they lead to; requests, and the tools and agents that have to be found; what tools
+                      depend on
+
+`board_3` is the same board as it was published under contract 3. Nothing makes it again.
 
 What has to be found is worked out here, in plain Python from the formulas of docs/table-contract.md, and not by asking
 `pegboard`. The vectors are of a tiny encoder (words counted where they hash to), so that there are many ties; requests are given
@@ -44,6 +47,7 @@ tags = ["office"]
 
 [catalogs.desk.columns]
 examples = "examples"
+dependencies = "needs"
 """
 INDEXES = """
 [[indexes]]
@@ -52,6 +56,9 @@ name = "full"
 [[indexes]]
 name = "fine"
 shape = "multi"
+
+[graph]
+infer = false
 """
 SERVERS = {
     "git": [
@@ -94,8 +101,27 @@ FUNCTIONS = [
     ),
 ]
 REQUESTS = [
-    {"name": "book_room", "description": "Books a meeting room.", "examples": ["where can ten people meet?", "room"]},
-    {"name": "call_taxi", "description": "Calls a taxi.", "examples": ["I need a ride to the airport"]},
+    {
+        "name": "book_room",
+        "description": "Books a meeting room.",
+        "examples": ["where can ten people meet?", "room"],
+        "needs": [
+            {
+                "name": "find_room",
+                "dependence_type": "PARAMETER_DIRECTLY_DEPENDS_ON",
+                "parameter_name": "room's id",
+                "reason": "A room is booked by its id.",
+            },
+            {"name": "print_badge", "dependence_type": "TOOL_INDIRECTLY_DEPENDS_ON"},
+            {"name": "nobody"},
+        ],
+    },
+    {
+        "name": "call_taxi",
+        "description": "Calls a taxi.",
+        "examples": ["I need a ride to the airport"],
+        "needs": ["天気予報", "convert_currency", "kit/o'brien's/order_lunch"],
+    },
     {"name": "water_plants", "description": "Waters the plants.", "examples": ["the ferns look thirsty", "water!"]},
     {"name": "find_room", "description": "Finds a free room.", "examples": ["is a room free?", "a room for lunch"]},
     {"name": "print_badge", "description": "Prints a visitor's badge."},
@@ -259,6 +285,58 @@ def requests_of(workshop: Workshop, channels: Mapping[str, Release]) -> list[dic
     return made
 
 
+def agents_of(workshop: Workshop, channels: Mapping[str, Release]) -> list[dict[str, Any]]:
+    """Requests, and the agents that have to be found by their tools and by what they say of themselves."""
+    encoder, made = HashingEncoder(), []
+    for number, request in enumerate(ASKED):
+        channel, index, where, k = (
+            ("live", "canary")[number % 2],
+            ("full", "fine")[number % 3 == 0],
+            FILTERS[number % len(FILTERS)],
+            1 + number % 5,
+        )
+        vector = encoder.encode([request])[0].tolist()
+        tools, agents = (rows_of(workshop, channels[channel], f"{table}_{index}") for table in ("emb", "agents"))
+        owners = {row["tool"]: row["agent"] for row in tools} | {row["agent"]: row["agent"] for row in agents}
+        own = [row | {"tool": row["agent"]} for row in agents] if "tags" not in (where or {}) else []
+        found: dict[str, float] = {}
+        for one, score in sorted(
+            by_vector(tools, vector, where) + by_vector(own, vector, where), key=lambda pair: (-pair[1], pair[0])
+        ):
+            found.setdefault(owners[one], score)
+        expected = [{"id": one, "score": score} for one, score in list(found.items())[:k]]
+        made.append(
+            {
+                "channel": channel,
+                "index": index,
+                "k": k,
+                "where": where,
+                "request": request,
+                "vector": vector,
+                "expected": expected,
+            }
+        )
+    return made
+
+
+def dependencies_of(workshop: Workshop, channels: Mapping[str, Release]) -> list[dict[str, Any]]:
+    """Tools, and the tools that they need directly."""
+    made: list[dict[str, Any]] = []
+    for channel in ("live", "old"):
+        rows = rows_of(workshop, channels[channel], "edges")
+        for tool_id in ("desk/desk/book_room", "desk/desk/call_taxi", "kit/git/create_issue"):
+            needed = sorted((row for row in rows if row["source"] == tool_id), key=lambda row: row["place"])
+            said = ("target", "type", "parameter", "origin", "confidence")
+            made.append(
+                {
+                    "channel": channel,
+                    "tool": tool_id,
+                    "expected": [{name: row[name] for name in said} for row in needed],
+                }
+            )
+    return made
+
+
 def forget(tables: Path, releases: Sequence[Release]) -> None:
     """Remove the versions that are neither pinned nor the newest; their manifests are most of a small board."""
     for folder in tables.glob("*.lance"):
@@ -291,6 +369,8 @@ def main() -> None:
                 }
                 for one, channel in sorted(channels.items())
             },
+            "agents": agents_of(workshop, by_channel),
+            "dependencies": dependencies_of(workshop, by_channel),
             "requests": requests_of(workshop, by_channel),
         }
         shutil.rmtree(HERE / "board", ignore_errors=True)
@@ -298,10 +378,13 @@ def main() -> None:
             Path(workshop.uri) / "tables", HERE / "board" / "tables", ignore=shutil.ignore_patterns("_transactions")
         )
         forget(HERE / "board" / "tables", list(by_channel.values()))
-    lines = ",\n  ".join(json.dumps(one, ensure_ascii=False) for one in vectors.pop("requests"))
-    head = json.dumps(vectors, ensure_ascii=False, indent=1)[:-2]
-    (HERE / "vectors.json").write_text(f'{head},\n "requests": [\n  {lines}\n ]\n}}\n', "utf-8")
-    print(f"{len(releases)} releases, {lines.count(chr(10)) + 1} requests")
+    asked = {name: vectors.pop(name) for name in ("agents", "dependencies", "requests")}
+    text = json.dumps(vectors, ensure_ascii=False, indent=1)[:-2]
+    for name, several in asked.items():
+        lines = ",\n  ".join(json.dumps(one, ensure_ascii=False) for one in several)
+        text += f',\n "{name}": [\n  {lines}\n ]'
+    (HERE / "vectors.json").write_text(f"{text}\n}}\n", "utf-8")
+    print(f"{len(releases)} releases, " + ", ".join(f"{len(several)} {name}" for name, several in asked.items()))
 
 
 if __name__ == "__main__":

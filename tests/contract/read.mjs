@@ -71,13 +71,13 @@ async function pinned(pin) {
   return table;
 }
 
-async function byVector(table, pin, asked, depth) {
+async function byVector(table, pin, asked, depth, owner = "tool") {
   const length = Math.hypot(...asked.vector);
   const unit = Float32Array.from(asked.vector, (value) => value / length);
   let query = table.query().nearestTo(unit).column("vector").distanceType("cosine").limit(pin.rows);
   if (asked.where) query = query.where(condition(asked.where));
-  const rows = await query.select(["tool", "_distance"]).toArray();
-  return best(rows.map((row) => ({ tool: row.tool, score: rounded(1 - row._distance, 5) }))).slice(0, depth);
+  const rows = await query.select([owner, "_distance"]).toArray();
+  return best(rows.map((row) => ({ tool: row[owner], score: rounded(1 - row._distance, 5) }))).slice(0, depth);
 }
 
 async function byText(table, pin, asked, depth) {
@@ -111,6 +111,30 @@ async function answer(asked, release) {
   if (asked.mode === "vector") return (await byVector(table, pin, asked, depth)).slice(0, asked.k);
   if (asked.mode === "text") return (await byText(table, pin, asked, depth)).slice(0, asked.k);
   return fused(await byVector(table, pin, asked, depth), await byText(table, pin, asked, depth)).slice(0, asked.k);
+}
+
+// Tool-to-Agent Retrieval, Algorithm 1: tools and agents in one ranking, each tool replaced by its owner.
+async function agents(asked, release) {
+  const pins = [`emb_${asked.index}`, `agents_${asked.index}`].map((name) => release.tables[name]);
+  const [tools, own] = await Promise.all(pins.map(pinned));
+  const depth = Math.max(100, 10 * asked.k);
+  const entities = await byVector(tools, pins[0], asked, depth);
+  if (!asked.where?.tags) entities.push(...(await byVector(own, pins[1], asked, depth, "agent")));
+  const rows = await tools.query().select(["tool", "agent"]).toArray();
+  const owners = new Map(rows.map((row) => [row.tool, row.agent]));
+  const found = new Map();
+  for (const [id, score] of ordered(new Map(entities))) {
+    const agent = owners.get(id) ?? id;
+    if (!found.has(agent)) found.set(agent, score);
+  }
+  return [...found].slice(0, asked.k);
+}
+
+async function dependencies(asked, release) {
+  const edges = await pinned(release.tables.edges);
+  const rows = await edges.query().where(`source = ${literal(asked.tool)}`).toArray();
+  rows.sort((a, b) => a.place - b.place);
+  return rows.map(({ target, type, parameter, origin, confidence }) => ({ target, type, parameter, origin, confidence }));
 }
 
 function same(found, expected, tolerance) {
@@ -148,5 +172,21 @@ for (const asked of vectors.requests) {
     console.error(JSON.stringify({ ...asked, vector: undefined, found }));
   }
 }
-console.log(`${vectors.requests.length} requests, ${differences} differences`);
+for (const asked of vectors.agents) {
+  const found = await agents(asked, releases[asked.channel]);
+  if (!same(found, asked.expected, vectors.tolerance.vector)) {
+    differences += 1;
+    console.error(JSON.stringify({ ...asked, vector: undefined, found }));
+  }
+}
+
+for (const asked of vectors.dependencies) {
+  const found = await dependencies(asked, releases[asked.channel]);
+  if (JSON.stringify(found) !== JSON.stringify(asked.expected)) {
+    differences += 1;
+    console.error(JSON.stringify({ ...asked, found }));
+  }
+}
+const all = vectors.requests.length + vectors.agents.length + vectors.dependencies.length;
+console.log(`${all} requests, ${differences} differences`);
 process.exitCode = differences ? 1 : 0;

@@ -43,18 +43,45 @@ scored AS (
 SELECT tool, max(round(score, 4)) AS score FROM scored
 """ + CONDITION + "GROUP BY tool ORDER BY score DESC, tool LIMIT $depth"  # fmt: skip
 FILTERS = ("agent", "catalog", "kind", "tags")
+AGENTS = """
+WITH entities AS (
+    SELECT tool AS entity, agent, catalog, kind, tags, vector FROM read_parquet($tools, hive_partitioning = true)
+    UNION ALL BY NAME
+    SELECT agent AS entity, agent, catalog, kind, CASE WHEN len($tags) IS NULL THEN [] END AS tags, vector
+    FROM read_parquet($own, hive_partitioning = true)),
+scored AS (
+    SELECT entity, agent, max(round(list_dot_product(vector::DOUBLE[], $vector::DOUBLE[]), 5)) AS score FROM entities
+""" + CONDITION + """GROUP BY ALL)
+SELECT agent, max(score) AS score FROM scored
+GROUP BY agent ORDER BY score DESC, arg_min(entity, (-score, entity)) LIMIT $k
+"""  # fmt: skip
+DEPENDENCIES = """
+SELECT target, type, parameter, origin, confidence FROM read_parquet($files) WHERE source = $tool ORDER BY place
+"""
 
 
 def by_duckdb(folder: Path, asked: Asked, mode: str, depth: int) -> Ranking:
     """The ranking that SQL gives."""
-    where = asked["where"] or {}
-    values = {"files": f"{folder}/**/*.parquet", "depth": depth, **{name: where.get(name) for name in FILTERS}}
     own = {"vector": asked["vector"]} if mode == "vector" else {"words": asked["words"], "k1": K1, "b": B}
-    lists = {name: f"${name}::VARCHAR[]" for name in FILTERS}
-    sql = VECTOR if mode == "vector" else TEXT
-    for name, cast in lists.items():
-        sql = sql.replace(f"${name}", cast)
-    return duckdb.execute(sql, {**values, **own}).fetchall()
+    return _filtered(
+        VECTOR if mode == "vector" else TEXT, asked, {"files": f"{folder}/**/*.parquet", "depth": depth, **own}
+    )
+
+
+def agents(export: Path, asked: Asked) -> Ranking:
+    """Tool-to-Agent Retrieval, Algorithm 1: tools and agents in one ranking, each tool replaced by its owner."""
+    files = {
+        "tools": f"{export}/emb_{asked['index']}/**/*.parquet",
+        "own": f"{export}/agents_{asked['index']}/**/*.parquet",
+    }
+    return _filtered(AGENTS, asked, {**files, "vector": asked["vector"], "k": asked["k"]})
+
+
+def _filtered(sql: str, asked: Asked, values: Mapping[str, Any]) -> Ranking:
+    where = asked["where"] or {}
+    for name in FILTERS:
+        sql = sql.replace(f"${name}", f"${name}::VARCHAR[]")
+    return duckdb.execute(sql, {**values, **{name: where.get(name) for name in FILTERS}}).fetchall()
 
 
 def by_polars(folder: Path, asked: Asked, mode: str, depth: int) -> Ranking:
@@ -117,6 +144,28 @@ def differences(
             yield f"{asked['channel']} {asked['index']} {mode} {asked['where']} {asked['request']}: {found}, not {expected}"
 
 
+def others(export: Path, vectors: Mapping[str, Any]) -> Iterator[str]:
+    """One line for each request for agents, and for each tool's dependencies, that SQL answers otherwise."""
+    for asked in vectors["agents"]:
+        found = agents(export / f"release={vectors['channels'][asked['channel']]['release']}", asked)
+        expected = [(one["id"], one["score"]) for one in asked["expected"]]
+        near = all(
+            abs(one[1] - other[1]) <= vectors["tolerance"]["vector"]
+            for one, other in zip(found, expected, strict=False)
+        )
+        if [one for one, _ in found] != [one for one, _ in expected] or not near:
+            yield f"agents {asked['channel']} {asked['index']} {asked['where']} {asked['request']}: {found}, not {expected}"
+    for asked in vectors["dependencies"]:
+        release = vectors["channels"][asked["channel"]]["release"]
+        rows = duckdb.execute(
+            DEPENDENCIES, {"files": f"{export}/release={release}/edges/*.parquet", "tool": asked["tool"]}
+        )
+        names = [column[0] for column in rows.description or ()]
+        found = [dict(zip(names, row, strict=True)) for row in rows.fetchall()]
+        if found != asked["expected"]:
+            yield f"dependencies {asked['channel']} {asked['tool']}: {found}, not {asked['expected']}"
+
+
 def main() -> int:
     """Compare, and say what differs."""
     export, vectors = Path(sys.argv[1]), json.loads(Path(sys.argv[2]).read_text("utf-8"))
@@ -126,6 +175,12 @@ def main() -> int:
         print(*found, sep="\n", end="\n" if found else "", file=sys.stderr)
         print(f"{name}: {len(vectors['requests'])} requests, {len(found)} differences")
         wrong += len(found)
+    found = list(others(export, vectors))
+    print(*found, sep="\n", end="\n" if found else "", file=sys.stderr)
+    print(
+        f"agents and dependencies: {len(vectors['agents']) + len(vectors['dependencies'])} requests, {len(found)} differences"
+    )
+    wrong += len(found)
     assert not {"lancedb", "pegboard"} & sys.modules.keys()
     return 1 if wrong else 0
 

@@ -19,9 +19,12 @@ from pegboard.releases import ReleaseStore
 from pegboard.store import open_table
 from pegboard.tables import PUBLIC
 from pegboard.text import tokenize
+from pegboard.verify import verify_release
 
 HERE = Path(__file__).parent
 VECTORS = json.loads((HERE / "vectors.json").read_text("utf-8"))
+OLD = HERE / "board_3"
+"""The same tools, published by the code that made contract 3."""
 LANCEDB_OF_NODE = "0.39.0"
 """The version of @lancedb/lancedb that `read.mjs` was tried with."""
 
@@ -42,6 +45,11 @@ def boards(request, board_path, hashing):
             for name, channel in VECTORS["channels"].items()
             if channel["readable"]
         }
+
+
+@pytest.fixture(scope="module")
+def old_boards(hashing):
+    return {name: pegboard.open(str(OLD), name, encoder=hashing()) for name in ("live", "canary", "old")}
 
 
 def titles(request):
@@ -66,6 +74,37 @@ def test_pegboard_finds_what_the_vectors_say(boards, asked):
     assert tokenize(asked["request"]) == asked["words"]
 
 
+@pytest.mark.parametrize("asked", VECTORS["agents"], ids=lambda asked: f"{asked['channel']}-{asked['request']}")
+def test_pegboard_finds_the_agents_that_the_vectors_name(boards, asked):
+    found = boards[asked["channel"]].agents(
+        asked["request"], asked["k"], mode="vector", index=asked["index"], where=asked["where"]
+    )
+
+    assert [one.agent.id for one in found] == [one["id"] for one in asked["expected"]]
+    assert [one.score for one in found] == pytest.approx(
+        [one["score"] for one in asked["expected"]], abs=VECTORS["tolerance"]["vector"]
+    )
+
+
+@pytest.mark.parametrize("asked", [one for one in VECTORS["requests"] if one["mode"] == "hybrid"], ids=titles)
+def test_the_same_board_of_contract_3_gives_the_same_answers(old_boards, asked):
+    hits = old_boards[asked["channel"]].search(
+        asked["request"], asked["k"], mode="hybrid", index=asked["index"], where=asked["where"], vector=asked["vector"]
+    )
+
+    assert [hit.tool.id for hit in hits] == [one["id"] for one in asked["expected"]]
+
+
+def test_a_board_of_contract_3_is_sound_and_finds_agents_by_their_tools(old_boards, hashing):
+    store = ReleaseStore(str(OLD))
+    verified = verify_release(store, old_boards["live"].release)
+
+    assert (verified.contract, verified.problems, verified.unproven) == (3, (), ())
+    assert list(verified.rows) == ["agents", "tools", "emb_fine", "emb_full"]
+    found = old_boards["live"].agents("open an issue in the repository", 2)
+    assert [one.agent.id for one in found] == ["kit/git", "kit/mirror"]
+
+
 def test_channels_lead_to_the_versions_that_the_vectors_name(board_path):
     store = ReleaseStore(board_path)
 
@@ -83,7 +122,7 @@ def test_the_live_release_is_not_the_newest_version_of_its_tables(board_path):
     pin = store.get(store.channel().release).tables["tools"]
 
     assert store.database.open_table(pin.table).version > pin.version
-    with pytest.raises(ContractMismatch, match="contract 99"):
+    with pytest.raises(ContractMismatch, match=f"contract {VECTORS['contract'] + 96};"):
         pegboard.open(board_path, "future")
 
 
@@ -91,7 +130,8 @@ def test_node_finds_what_the_vectors_say(board_path):
     modules = node_modules()
 
     done = run(["node", HERE / "read.mjs", board_path, HERE / "vectors.json"], PEGBOARD_NODE_MODULES=str(modules))
-    assert done.splitlines()[-1] == f"{len(VECTORS['requests'])} requests, 0 differences"
+    asked = sum(len(VECTORS[name]) for name in ("requests", "agents", "dependencies"))
+    assert done.splitlines()[-1] == f"{asked} requests, 0 differences"
 
 
 def test_parquet_readers_find_what_the_vectors_say(board_path, tmp_path):
@@ -101,6 +141,7 @@ def test_parquet_readers_find_what_the_vectors_say(board_path, tmp_path):
     assert done.splitlines() == [
         f"duckdb: {len(VECTORS['requests'])} requests, 0 differences",
         f"polars: {len(VECTORS['requests'])} requests, 0 differences",
+        f"agents and dependencies: {len(VECTORS['agents']) + len(VECTORS['dependencies'])} requests, 0 differences",
     ]
 
 
@@ -109,6 +150,8 @@ def test_a_program_that_finds_something_else_says_so(board_path, tmp_path):
     asked = next(one for one in wrong["requests"] if one["mode"] == "text" and one["expected"])
     asked["expected"][0]["score"] += 0.01
     asked["expected"].append({"id": "kit/none/none", "score": 0.1})
+    wrong["agents"][1]["expected"][0]["score"] -= 0.01
+    wrong["dependencies"][0]["expected"][0]["confidence"] = 0.5
     (tmp_path / "vectors.json").write_text(json.dumps(wrong))
     export(board_path, tmp_path / "out")
 
@@ -116,6 +159,7 @@ def test_a_program_that_finds_something_else_says_so(board_path, tmp_path):
     done = subprocess.run(command, capture_output=True, text=True)
     assert done.returncode == 1
     assert "duckdb: 144 requests, 1 differences" in done.stdout
+    assert "agents and dependencies: 18 requests, 2 differences" in done.stdout
 
 
 def export(board, folder):

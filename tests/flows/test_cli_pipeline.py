@@ -153,7 +153,8 @@ def test_the_story_of_a_board(command, workshop, encoder, environment):
         "removed": ["kit/git/delete_issue"],
         "unchanged": 1,
         "withdrawn": [],
-        "texts": {"full": {"documents": 2, "to_encode": 1}},
+        "texts": {"full": {"documents": 3, "to_encode": 1}},  # the third is the agent's
+        "edges": {},
     }
     assert workshop.store.all() == [old]
 

@@ -18,6 +18,7 @@ def test_a_prompt_is_copied_to_be_changed_and_is_used_from_then_on(tmp_path, cap
         "questions",
         "topics",
         "agents",
+        "dependencies",
         "think",
         "repair",
     }

@@ -11,6 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from pegboard.cli import main
+from pegboard.contract import key_column
 from pegboard.errors import BoardError, ConfigurationError, StoreError
 from pegboard.export import export_release
 from pegboard.releases import ReleaseStore
@@ -37,13 +38,16 @@ def test_every_table_has_every_row_and_value_and_vectors_keep_their_type(store, 
 
     folder = tmp_path / f"release={release.id}"
     assert (exported.folder, exported.written) == (str(folder), True)
-    assert exported.rows == {"tools": 14, "agents": 6, "emb_full": 14, "emb_fine": 26}
+    assert exported.rows == {
+        "tools": 14, "agents": 6, "edges": 0, "emb_full": 14, "agents_full": 6, "emb_fine": 26, "agents_fine": 6,
+    }  # fmt: skip
     for name in release.tables:
-        expected, key = stored(store, release, name), "key" if name.startswith("emb_") else "id"
+        expected, key = stored(store, release, name), key_column(name)
         read = pq.read_table(folder / name)
-        read = read.set_column(
-            read.schema.get_field_index("catalog"), "catalog", read.column("catalog").cast(pa.string())
-        ).select(expected.schema.names)
+        if name != "edges":
+            place = read.schema.get_field_index("catalog")
+            read = read.set_column(place, "catalog", read.column("catalog").cast(pa.string()))
+        read = read.select(expected.schema.names)
         assert read.schema.types == expected.schema.types, name
         assert read.sort_by(key).to_pylist() == expected.sort_by(key).to_pylist(), name
     assert pq.read_schema(folder / "emb_full" / "catalog=kit" / "part-0.parquet").field("vector").type == pa.list_(
@@ -56,7 +60,7 @@ def test_it_says_what_it_is_and_which_files_it_has(store, release, tmp_path):
 
     folder = Path(exported.folder)
     record = json.loads((folder / "release.json").read_text())
-    assert (record["release"], record["digest"], record["contract"]) == (release.id, release.digest, 3)
+    assert (record["release"], record["digest"], record["contract"]) == (release.id, release.digest, 4)
     assert record["manifest"] == release.manifest
     assert record["tables"]["tools"]["checksum"] == release.tables["tools"].checksum
     assert record["files"] == {str(path.relative_to(folder)): path.stat().st_size for path in folder.rglob("*.parquet")}

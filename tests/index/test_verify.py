@@ -37,7 +37,9 @@ def test_a_sound_release_has_no_problem_and_says_what_was_read(board_uri):
     verified = verify_release(store, live(store), lambda *progress: told.append(progress))
 
     assert verified.problems == verified.unproven == ()
-    assert verified.rows == {"agents": 6, "tools": 14, "emb_full": 14, "emb_fine": 26}
+    assert verified.rows == {
+        "agents": 6, "tools": 14, "edges": 0, "emb_full": 14, "agents_full": 6, "emb_fine": 26, "agents_fine": 6,
+    }  # fmt: skip
     assert verified.to_dict()["sound"] is True
     assert ("emb_fine", 26, 26) in told
 
@@ -61,6 +63,18 @@ def test_a_sound_release_has_no_problem_and_says_what_was_read(board_uri):
             "agents: the digest over its rows is not the one that the release pins",
             "agents: the checksum over its rows is not",
             "tools: 4 rows: of an agent that is not in 'agents': kit/git/",
+            "agents_fine: 1 row: of an agent that is not in 'agents': kit/git#document#0",
+            "agents_fine: has no row of these agents: kit/got",
+            "agents_full: 1 row: of an agent that is not in 'agents': kit/git#document#0",
+            "agents_full: has no row of these agents: kit/got",
+        ]),
+        ("agents_full", "agent = 'kit/git'", {"kind": "agent"}, [
+            "agents_full: 1 row: without the checksum that follows from their columns: kit/git#document#0",
+            "agents_full: 1 row: with another catalog, agent or kind than their agent: kit/git#document#0",
+        ]),
+        ("agents_full", "agent = 'kit/git'", {"vector": [0.5] * 384}, [
+            "agents_full: 1 row: without the checksum",
+            "agents_full: 1 row: with a vector whose length is not 1: kit/git#document#0",
         ]),
         ("emb_full", "part = 'document'", {"text": "another text"}, ["emb_full: 14 rows: without the checksum"]),
         ("emb_fine", "tool = 'kit/git/create_issue' AND part = 'arguments'", {"vector": [0.5] * 384}, [

@@ -214,9 +214,13 @@ def test_documents_are_never_blank_and_have_keys_of_their_own(
 def test_the_documents_of_a_board_carry_what_a_search_needs(workshop):
     configuration = workshop.full()
     run = workshop.run(configuration, "compose")
-    centroid, multi = (read_rows(workshop.lake, one.path) for one in run.documents)
+    by_table = {one.table: one for one in run.documents}
+    centroid, multi = (read_rows(workshop.lake, by_table[name].path) for name in ("emb_full", "emb_fine"))
 
-    assert [one.rows for one in run.documents] == [centroid.height, multi.height] == [14, 26]
+    assert {name: one.rows for name, one in by_table.items()} == {
+        "emb_full": 14, "agents_full": 6, "emb_fine": 26, "agents_fine": 6,
+    }  # fmt: skip
+    assert (centroid.height, multi.height) == (14, 26)
     (taxi,) = centroid.filter(tool="desk/desk/call_taxi").rows(named=True)
     assert taxi["key"] == "desk/desk/call_taxi#document#0"
     assert (taxi["catalog"], taxi["agent"], taxi["kind"], taxi["tags"]) == ("desk", "desk/desk", "agent", ["office"])

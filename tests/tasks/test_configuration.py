@@ -219,3 +219,36 @@ def test_what_is_kept_has_defaults_and_bounds(load):
     message = problems(load, MINIMAL + "[board.keep]\nreleases = 0\ndays = -1\ngrace_hours = 0\n")
     for name in ("releases", "days", "grace_hours"):
         assert f"board.keep.{name}: Input should be greater than" in message
+
+
+def test_what_a_release_says_of_dependencies_plans_and_scores_has_defaults(load):
+    plain = load(MINIMAL)
+    full = load(
+        MINIMAL
+        + "[graph]\ninfer = false\nmin_confidence = 0.7\n"
+        + '[find]\nplan = "search"\n'
+        + '[golden]\nqueries = "golden.jsonl"\nunanswerable = "chat.jsonl"\n'
+    )
+
+    assert (plain.graph.infer, plain.graph.min_confidence, plain.find.plan, plain.golden) == (True, 0.5, None, None)
+    assert (full.graph.infer, full.graph.min_confidence, full.find.plan) == (False, 0.7, "search")
+    assert (full.golden.queries, full.golden.unanswerable) == ("golden.jsonl", "chat.jsonl")
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("[graph]\nmin_confidence = 2\n", "graph.min_confidence: Input should be less than or equal to 1 (got 2)"),
+        ("[graph]\ninfer = 3\n", "graph.infer: Input should be a valid boolean"),
+        ("[graph]\nlimit = 3\n", "graph.limit: there is no such setting"),
+        ('[find]\nplan = "magic"\n', "find.plan: There is no plan 'magic'"),
+        ('[find.plan]\nname = "mine"\ndepth = 0\n', "find.plan: The plan cannot be used: 'depth' is 0"),
+        (
+            '[find.plan]\nname = "mine"\nindexes = ["fine"]\n',
+            "find.plan: there is no index 'fine'; expected one of ['full']",
+        ),
+        ("[golden]\n", "golden.queries: it is missing"),
+    ],
+)
+def test_what_is_wrong_with_them_is_named(load, text, problem):
+    assert problem in problems(load, MINIMAL + text)

@@ -10,7 +10,9 @@ from hypothesis import strategies as st
 
 from pegboard.records import Enrichment
 from tasks.compose import compose_index
+from tasks.compose_agents import compose_agents_of
 from tasks.configuration import IndexSettings
+from tasks.edges import compose_edges
 from tasks.enrichment.bought import write_writings
 from tasks.lake import Lake
 from tasks.plan import make_plan
@@ -84,12 +86,15 @@ class Office:
         identities = {one.catalog: one.digest for one in snapshots}
         lake = Lake(uri)
         writings = write_writings(lake, "enriched", self.written, {"kit/git 0": "It hosts."}).path
-        documents = [compose_index(uri, index, identities, writings) for index in INDEXES]
+        documents = [
+            make(uri, index, identities, writings) for index in INDEXES for make in (compose_index, compose_agents_of)
+        ]
         records = compose_records(uri, identities, writings)
-        wanted = make_wanted(configuration, documents, records)
+        edges = compose_edges(configuration, identities, writings)
+        wanted = make_wanted(configuration, documents, records, edges)
         frames = [snapshot_rows(lake, identities, kind) for kind in ("agents", "tools")]
         frames += [wanted_rows(uri, table) for table in wanted.tables]
-        counts = [one.rows for one in documents], records.enriched, records.flagged
+        counts = [one.rows for one in documents], records.enriched, records.flagged, edges.to_dict()
         return snapshots, counts, wanted.digest, [sorted(map(repr, frame.to_dicts())) for frame in frames]
 
 
@@ -164,7 +169,7 @@ def test_a_change_that_is_undone_is_the_release_of_before(large):
     assert third.encoded == 0
 
 
-@pytest.mark.parametrize("lost", ["documents", "records", "snapshots/kit/layers", "latest-"])
+@pytest.mark.parametrize("lost", ["documents", "records", "edges", "snapshots/kit/layers", "latest-"])
 def test_what_is_lost_from_the_lake_is_made_again_and_the_release_is_the_same(large, lost):
     workshop, servers = large
     servers["server-3"][7]["description"] = "Does another thing."
@@ -187,7 +192,7 @@ def test_damaged_layers_make_a_whole_composition_when_something_changed(large):
 
     run = workshop.publish(servers)
 
-    (documents,) = run.documents
+    documents, _ = run.documents
     rows = read_rows(workshop.lake, documents.path, ["text"])
     assert rows.height == 200
     assert "Does another thing." in "".join(rows.get_column("text"))
@@ -221,4 +226,4 @@ def test_the_plan_of_a_grown_board_is_that_of_a_fresh_lake(large):
         shutil.rmtree(Path(workshop.lake.uri) / folder)
 
     assert make_plan(configuration, identities, "live") == grown
-    assert (len(grown.removed), grown.unchanged, grown.texts) == (1, 199, {"full": (199, 0)})
+    assert (len(grown.removed), grown.unchanged, grown.texts) == (1, 199, {"full": (209, 0)})

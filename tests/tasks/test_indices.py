@@ -74,7 +74,8 @@ def test_an_index_has_had_its_day_when_its_table_grew_or_shrank_by_more_than_a_f
 
 @pytest.mark.parametrize("partitions", [1, 50, 1_000])
 def test_a_query_visits_some_partitions_of_a_flat_index_and_all_of_a_graph(partitions):
-    flat, graph = VectorIndex("ivf_flat", partitions).search(), VectorIndex("ivf_hnsw_sq", partitions).search()
+    columns = CURRENT.embeddings(DIMENSIONS).names
+    flat, graph = (VectorIndex(kind, partitions).search(columns) for kind in ("ivf_flat", "ivf_hnsw_sq"))
 
     assert 1 <= flat["nprobes"] <= partitions
     assert flat.keys() == {"vector", "partitions", "nprobes", "text", "filters"}

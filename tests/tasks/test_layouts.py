@@ -1,14 +1,20 @@
 """Boards of an earlier table contract: they are read, compared with, published beside, and gone back to."""
 
+import shutil
+from dataclasses import replace
 from datetime import UTC, datetime
+from pathlib import Path
 
 import polars as pl
 import pytest
 
 import pegboard
 from pegboard.contract import layout
+from pegboard.diff import diff_releases
+from pegboard.loaded import LoadedRelease
 from pegboard.releases import Pin, Release
 from pegboard.store import open_table
+from pegboard.verify import verify_release
 from tasks.lake import Lake
 from tasks.row_sets import read_rows
 from tasks.row_vectors import row_vectors
@@ -101,9 +107,9 @@ def test_the_next_release_goes_beside_and_a_reader_follows_to_it_and_back(worksh
     workshop.store.rollback()
 
     assert {name: pin.table for name, pin in second.tables.items()} == {
-        "tools": "tools_v3", "agents": "agents_v3", "emb_full": "emb_full_384",
+        "tools": "tools_v3", "agents": "agents_v3", "edges": "edges", "emb_full": "emb_full_384", "agents_full": "agents_full",
     }  # fmt: skip
-    assert (second.contract, [hit.tool.flags for hit in after]) == (3, [("credential",)])
+    assert (second.contract, [hit.tool.flags for hit in after]) == (4, [("credential",)])
     assert board.release == first
     assert board.search("merge a branch", 2) == before
     for name, pin in first.tables.items():
@@ -118,3 +124,43 @@ def test_releases_after_the_first_of_a_contract_stay_in_its_tables(workshop, fir
 
     assert [one.tables["tools"].table for one in (first, second, third)] == ["tools", "tools_v3", "tools_v3"]
     assert third.tables["tools"].version > second.tables["tools"].version
+
+
+SPECIMEN = Path(__file__).parents[1] / "contract" / "board_3"
+"""A board as the code of contract 3 published it."""
+
+
+def test_a_release_of_contract_3_has_the_dependencies_that_its_catalogs_declared(workshop, hashing):
+    workshop.write("rows.json", [{"name": "book", "needs": ["find"]}, {"name": "find"}])
+    catalog = (
+        '[catalogs.desk]\ntype = "records"\npath = "rows.json"\nagent = "desk"\ncolumns = {dependencies = "needs"}\n'
+    )
+    now = workshop.run(workshop.configure("[graph]\ninfer = false\n", catalog), encoder=hashing()).release
+    tables = {name: now.tables[name] for name in ("tools", "agents", "emb_full")}
+    then = replace(now, id="3" * 12, digest="3" * 64, contract=3, tables=tables)
+    store = workshop.store
+    store.add(then)
+    store.promote(then.id, "old")
+
+    graphs = [LoadedRelease(store, store.get(one.id), 50_000).graph for one in (now, then)]
+
+    for graph in graphs:
+        assert [one.target for one in graph.edges_from("desk/desk/book")] == ["desk/desk/find"]
+    assert verify_release(store, then).problems == ()
+    assert diff_releases(store, then, now).edges is None
+    assert diff_releases(store, then, now).counts["unchanged"] == 2
+
+
+def test_a_build_after_contract_3_goes_on_in_its_tables(workshop, hashing):
+    shutil.copytree(SPECIMEN, workshop.uri)
+    before = workshop.store.get(workshop.store.channel().release)
+    workshop.servers({"git": [workshop.tool("create_issue", "Opens an issue.")]})
+
+    after = workshop.run(workshop.configure(), encoder=hashing()).release
+
+    assert (before.contract, after.contract) == (3, 4)
+    assert {name: pin.table for name, pin in after.tables.items()} == {
+        name: name for name in ("tools", "agents", "edges", "emb_full", "agents_full")
+    }
+    assert verify_release(workshop.store, before).problems == ()
+    assert pegboard.open(workshop.uri, release=before.id, encoder=hashing()).search("invoice", 1)

@@ -13,7 +13,7 @@ def test_everything_is_new_on_an_empty_board(workshop):
     assert (plan.live, plan.generation, len(plan.new), plan.changed, plan.removed, plan.unchanged) == (
         None, 0, 14, (), (), 0,
     )  # fmt: skip
-    assert plan.texts == {"full": (18, 18), "fine": (26, 26)}
+    assert plan.texts == {"full": (24, 24), "fine": (32, 32)}  # six of them are the agents'
 
 
 def test_new_changed_removed_and_unchanged_tools_are_told_apart(workshop):
@@ -31,7 +31,8 @@ def test_new_changed_removed_and_unchanged_tools_are_told_apart(workshop):
         "removed": ["kit/git/gone"],
         "unchanged": 1,
         "withdrawn": [],
-        "texts": {"full": {"documents": 4, "to_encode": 2}},  # the two fresh ones say the same
+        "texts": {"full": {"documents": 6, "to_encode": 3}},  # the two fresh ones say the same, and the shop is new
+        "edges": {},
     }
 
 
@@ -44,7 +45,7 @@ def test_nothing_is_to_be_done_for_what_is_live(workshop):
     assert (plan.live, plan.generation, plan.new, plan.changed, plan.removed, plan.unchanged) == (
         release.id, 1, (), (), (), 14,
     )  # fmt: skip
-    assert plan.texts == {"full": (18, 0), "fine": (26, 0)}
+    assert plan.texts == {"full": (24, 0), "fine": (32, 0)}
 
 
 def test_a_kind_of_agent_that_changed_changes_its_tools(workshop):

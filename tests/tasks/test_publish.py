@@ -10,6 +10,7 @@ import polars as pl
 import pytest
 
 import pegboard
+from pegboard.contract import key_column
 from pegboard.errors import PromotionConflict, PublishError
 from pegboard.store import open_table
 from tasks.publish import publish_release
@@ -22,7 +23,7 @@ def assert_whole(store, release):
     """Every table of the release has, at the version that it pins, the rows that it promises, protected by a tag."""
     for name, pin in release.tables.items():
         table = open_table(store.database, pin.table, store.uri, pin.version)
-        key = "key" if name.startswith("emb_") else "id"
+        key = key_column(name)
         rows = pl.from_arrow(table.search().select([key, "digest"]).to_arrow()).select(key, "digest")
         assert (rows.height, table_digest(rows)) == (pin.rows, pin.digest), name
         assert table.tags.list()[f"{release.id}-v{pin.version}"]["version"] == pin.version, name
@@ -38,7 +39,7 @@ def test_a_release_says_what_went_into_it(workshop, encoder):
     assert release == workshop.store.get(release.id)
     assert workshop.store.channel().release == release.id
     assert release.manifest["default_index"] == "full"
-    assert release.manifest["counts"] == {"tools": 14, "agents": 6, "enriched": 0, "flagged": 0}
+    assert release.manifest["counts"] == {"tools": 14, "agents": 6, "enriched": 0, "flagged": 0, "edges": 0}
     assert release.manifest["indexes"]["fine"] == {
         "encoder": "local/all-MiniLM-L6-v2",
         "options": {},
@@ -53,6 +54,19 @@ def test_a_release_says_what_went_into_it(workshop, encoder):
     }  # fmt: skip
     assert release.manifest["changes"] == {"against": None, "new": 14, "changed": 0, "removed": 0, "unchanged": 0}
     assert_whole(workshop.store, release)
+
+
+def test_a_plan_of_its_own_stands_in_the_release_and_another_one_makes_another_release(workshop):
+    workshop.servers(servers(workshop, "one"))
+    plain = workshop.run(workshop.configure()).release
+    named = workshop.run(workshop.configure('[find]\nplan = "search"\n')).release
+    own = workshop.run(workshop.configure('[find.plan]\nname = "mine"\ndepth = 20\n')).release
+
+    assert "plan" not in plain.manifest
+    assert named.manifest["plan"] == {"name": "search"}
+    assert own.manifest["plan"] == {"name": "mine", "depth": 20}
+    assert len({plain.id, named.id, own.id}) == 3
+    assert plain.tables == named.tables == own.tables
 
 
 def test_identical_inputs_make_no_new_release(workshop):
@@ -88,7 +102,7 @@ def test_a_run_that_was_killed_after_a_step_is_completed_by_the_next(tmp_path, w
     assert {name: pin.digest for name, pin in again.release.tables.items()} == {
         name: pin.digest for name, pin in expected.tables.items()
     }
-    assert again.encoded == (0 if step in ("embed", "stage") else 2 + (not live))
+    assert again.encoded == (0 if step in ("embed", "stage") else 2 + 2 * (not live))
     assert again.pins == (abandoned.pins or again.pins)
     assert_whole(workshop.store, again.release)
     assert workshop.store.channel().release == again.release.id
@@ -217,7 +231,9 @@ import json, sys, time
 from pathlib import Path
 from pegboard.errors import PublishError, PromotionConflict, StoreError
 from tasks.compose import compose_index
+from tasks.compose_agents import compose_agents_of
 from tasks.configuration import load_configuration
+from tasks.edges import compose_edges
 from tasks.embed import embed_shard, shards_of
 from tasks.plan import make_plan
 from tasks.publish import publish_release
@@ -242,10 +258,12 @@ for number in range(rounds):
     (folder / f"{me}.json").write_text(json.dumps({"git": {"tools": tools}}))
     snapshot = take_snapshot(configuration, me)
     identities = {me: snapshot.digest}
-    documents = compose_index(configuration.uri, index, identities)
-    for shard in shards_of(configuration.uri, documents, index):
-        embed_shard(configuration.uri, shard, index)
-    wanted = make_wanted(configuration, [documents], compose_records(configuration.uri, identities))
+    documents = [make(configuration.uri, index, identities) for make in (compose_index, compose_agents_of)]
+    for one in documents:
+        for shard in shards_of(configuration.uri, one, index):
+            embed_shard(configuration.uri, shard, index)
+    edges = compose_edges(configuration, identities)
+    wanted = make_wanted(configuration, documents, compose_records(configuration.uri, identities), edges)
     meet(f"ready-{number}")
     plan = make_plan(configuration, identities, "live")
     meet(f"planned-{number}")

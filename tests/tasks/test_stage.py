@@ -11,6 +11,8 @@ from pegboard.contract import CURRENT
 from pegboard.errors import PublishError, StoreError
 from pegboard.store import open_table
 from tasks.compose import compose_index
+from tasks.compose_agents import compose_agents_of
+from tasks.edges import compose_edges
 from tasks.indices import IndexSizes
 from tasks.records import compose_records
 from tasks.stage import stage_tables
@@ -34,8 +36,11 @@ def test_every_table_has_the_rows_that_it_pins(workshop):
     assert {name: (pin.table, pin.rows) for name, pin in run.pins.items()} == {
         "tools": ("tools", 14),
         "agents": ("agents", 6),
+        "edges": ("edges", 0),
         "emb_full": ("emb_full", 14),
+        "agents_full": ("agents_full", 6),
         "emb_fine": ("emb_fine", 26),
+        "agents_fine": ("agents_fine", 6),
     }
     for name, pin in run.pins.items():
         assert len(rows_of(workshop, pin, ["digest"])) == pin.rows, name
@@ -192,7 +197,7 @@ def test_vectors_that_are_missing_in_the_lake_are_not_published(workshop):
 def test_two_texts_that_are_the_same_are_encoded_once_and_staged_twice(workshop):
     run = workshop.publish({name: [workshop.tool("search", "Finds things.")] for name in ("git", "shop")})
 
-    assert run.encoded == 1
+    assert run.encoded == 1 + 2  # and the two agents
     assert run.release.tables["emb_full"].rows == 2
 
 
@@ -245,10 +250,14 @@ def test_wanted_is_the_same_whatever_the_order_of_the_catalogs(workshop):
     run = workshop.run(configuration, "compose")
     identities = {one.catalog: one.digest for one in reversed(run.snapshots)}
 
-    documents = [compose_index(workshop.uri, index, identities) for index in configuration.indexes]
-    records = compose_records(workshop.uri, identities)
+    documents = [
+        make(workshop.uri, index, identities)
+        for index in configuration.indexes
+        for make in (compose_index, compose_agents_of)
+    ]
+    records, edges = compose_records(workshop.uri, identities), compose_edges(configuration, identities)
 
-    assert make_wanted(configuration, documents, records) == run.wanted
+    assert make_wanted(configuration, documents, records, edges) == run.wanted
 
 
 def test_the_vector_of_a_tool_is_the_unit_sum_of_its_description_and_each_of_its_questions(workshop, encoder):
@@ -285,8 +294,9 @@ def test_a_configuration_that_comes_or_goes_touches_no_other_table_and_encodes_n
     assert before.encoded > 0
     assert added.encoded == 0
     assert added.release.tables["emb_plain"].rows == before.release.tables["emb_full"].rows
+    assert added.release.tables["agents_plain"].rows == before.release.tables["agents_full"].rows == 4
     for one in (added, dropped):
-        same = {name: one.release.tables[name] for name in ("tools", "agents", "emb_full")}
+        same = {name: one.release.tables[name] for name in ("tools", "agents", "edges", "emb_full", "agents_full")}
         assert same == before.release.tables
     assert dropped.release == before.release
     assert pegboard.open(workshop.uri, release=added.release.id).search("merge a branch", 1, index="plain")

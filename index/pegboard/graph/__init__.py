@@ -1,0 +1,1 @@
+"""The dependencies between tools: held, traversed, exported, explained (Graph RAG-Tool Fusion)."""

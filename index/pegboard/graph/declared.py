@@ -1,0 +1,76 @@
+"""The dependencies that catalogs declare, as edges: which tool a declared name or id means."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from pegboard.records import Edge, Tool
+
+__all__ = ["Unresolved", "declared_edges"]
+
+NAMED = 3
+"""Tools that are named where a name may mean several."""
+
+
+@dataclass(frozen=True, slots=True)
+class Unresolved:
+    """A declared dependency of which no edge was made: whose it is (a tool's id), the name or id that it gives, and why not."""
+
+    tool: str
+    dependency: str
+    why: str
+
+
+def declared_edges(tools: Iterable[Tool]) -> tuple[list[Edge], list[Unresolved]]:
+    """The edges that the tools declare, in the order of the tools and then of their dependencies, and what no edge came of.
+
+    A dependency gives another tool's true name or id. It means, whichever there is first: the tool of that name at the same
+    agent; the tool of that id; the only tool of that name in the same catalog; the only tool of that name anywhere. A name that
+    may mean several tools, none, or the tool itself makes no edge. Of equal edges (source, target, type, parameter) the
+    first is kept.
+    """
+    known = tuple(tools)
+    meanings = _Meanings.of(known)
+    edges: dict[tuple[str, str, str, str | None], Edge] = {}
+    unresolved: list[Unresolved] = []
+    for tool in known:
+        for dependency in tool.dependencies:
+            meant = meanings.find(tool, dependency.tool.strip())
+            if len(meant) == 1 and meant[0] != tool.id:
+                edge = Edge(tool.id, meant[0], dependency.type, dependency.parameter or None, dependency.reason)
+                edges.setdefault((edge.source, edge.target, edge.type, edge.parameter), edge)
+            else:
+                unresolved.append(Unresolved(tool.id, dependency.tool, _why(dependency.tool.strip(), meant)))
+    return list(edges.values()), unresolved
+
+
+@dataclass(frozen=True, slots=True)
+class _Meanings:
+    """Ids of tools by what a dependency may call them; a name within an agent, a catalog, or anywhere."""
+
+    ids: frozenset[str]
+    names: Mapping[tuple[str, ...], Sequence[str]]
+
+    @classmethod
+    def of(cls, tools: Sequence[Tool]) -> "_Meanings":
+        names: dict[tuple[str, ...], list[str]] = {}
+        for tool in tools:
+            for scope in ((tool.catalog, tool.agent), (tool.catalog,), ()):
+                names.setdefault((*scope, tool.name), []).append(tool.id)
+        return cls(frozenset(tool.id for tool in tools), names)
+
+    def find(self, tool: Tool, wanted: str) -> Sequence[str]:
+        """The ids of the tools that `wanted` may mean where `tool` says it."""
+        if siblings := self.names.get((tool.catalog, tool.agent, wanted)):
+            return siblings
+        if wanted in self.ids:
+            return (wanted,)
+        return self.names.get((tool.catalog, wanted)) or self.names.get((wanted,), ())
+
+
+def _why(wanted: str, meant: Sequence[str]) -> str:
+    if not meant:
+        return f"no tool has the name or id '{wanted}'"
+    if len(meant) == 1:
+        return "it names the tool itself"
+    shown = ", ".join(meant[:NAMED]) + (", ..." if len(meant) > NAMED else "")
+    return f"'{wanted}' may mean {len(meant)} tools: {shown}; declare the id of the one that is meant"

@@ -1,0 +1,133 @@
+"""The rows of the table `edges`: which tool of the release needs which other.
+
+Catalogs declare some dependencies; others are inferred (`tasks/dependencies`). Inference looks at all tools together, so one tool that
+changed can change the edges of others: everything is looked at again whenever any tool, the settings or the way of inferring changed,
+and then only rows that differ are written.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import asdict, dataclass, replace
+from typing import TYPE_CHECKING, Any, cast
+
+from prefect import task
+from prefect.cache_policies import NO_CACHE
+
+from pegboard.canonical import digest
+from pegboard.checksums import edge_digest
+from pegboard.contract import CHECKSUM, CURRENT, edge_key
+from pegboard.graph.declared import declared_edges
+from pegboard.records import Edge
+from tasks.configuration import Configuration, load_configuration
+from tasks.dependencies.edges import EDGES_VERSION, edges_of
+from tasks.enrichment.bought import read_written
+from tasks.lake import Lake
+from tasks.release_settings import GraphSettings
+from tasks.row_sets import find_rows, latest_rows, point_to, read_rows, write_frame
+from tasks.snapshot_rows import snapshot_rows, tools_of
+
+if TYPE_CHECKING:
+    import polars as pl
+
+__all__ = ["Edges", "compose_edges", "edges"]
+
+POINTER = "edges/latest"
+DECIMALS = 4
+"""Of a confidence: more would say nothing, and every language writes these the same way."""
+
+
+@dataclass(frozen=True, slots=True)
+class Edges:
+    """The rows of a release's `edges` as a row set of the lake, their number, and how many there are of each origin; `unresolved` says
+    of which declared dependencies no edge came, and why."""
+
+    path: str
+    rows: int
+    origins: Mapping[str, int]
+    unresolved: tuple[str, ...] = ()
+
+    def to_dict(self) -> dict[str, Any]:
+        """The counts, and what is unresolved, as JSON values."""
+        return {"count": self.rows, "origins": dict(self.origins), "unresolved": list(self.unresolved)}
+
+
+@task(name="edges", cache_policy=NO_CACHE)
+def edges(config: str, snapshots: dict[str, str], writings: str | None = None) -> Edges:
+    """The Prefect skin of `compose_edges`."""
+    return compose_edges(load_configuration(config), snapshots, writings)
+
+
+def compose_edges(configuration: Configuration, snapshots: Mapping[str, str], writings: str | None = None) -> Edges:
+    """The edges between the tools of the snapshots (catalog -> digest), made now or found made before.
+
+    Args:
+        writings: the folder of the lake with what was written about the tools, verdicts on edges among it; None if nothing was.
+    """
+    lake, settings = Lake(configuration.uri), configuration.graph
+    verdicts = _verdicts(lake, writings) if writings and settings.infer else {}
+    path = _path(lake, settings, snapshots, verdicts)
+    if (known := _known(lake, path)) is not None:
+        return known
+    written = read_written(lake, writings, verdicts) if writings and verdicts else {}
+    tools = [replace(tool, enrichment=written.get(tool.id)) for tool in tools_of(lake, snapshots)]
+    found = edges_of(tools, infer=settings.infer, min_confidence=settings.min_confidence)
+    declared, unresolved = declared_edges(tools)
+    rows = _frame(_rows(found, declared))
+    said = [f"{one.tool}: {one.why}" for one in unresolved]
+    lake.write_json(f"{path}-unresolved.json", said)
+    done = write_frame(lake, path, "key", rows, latest_rows(lake, POINTER), ["digest"])
+    point_to(lake, POINTER, done.path)
+    return Edges(path, done.rows, _origins(rows), tuple(said))
+
+
+def _rows(edges: Iterable[Edge], declared: Iterable[Edge]) -> Iterator[dict[str, Any]]:
+    """The rows, but for their checksums. A catalog's order is kept: it names first what matters more."""
+    said = {_key(edge): place for place, edge in enumerate(declared)}
+    by_source: dict[str, list[Edge]] = {}
+    for edge in edges:
+        by_source.setdefault(edge.source, []).append(edge)
+    for several in by_source.values():
+        several.sort(key=lambda edge: (said.get(_key(edge), len(said)), -edge.confidence, _key(edge)))
+        for place, edge in enumerate(several):
+            confidence = round(float(edge.confidence), DECIMALS)
+            row = {**asdict(edge), "parameter": edge.parameter or None, "confidence": confidence, "place": place}
+            yield {"key": _key(edge), **row, "digest": edge_digest(row)}
+
+
+def _key(edge: Edge) -> str:
+    return edge_key(edge.source, edge.target, edge.type, edge.parameter)
+
+
+def _path(lake: Lake, settings: GraphSettings, snapshots: Mapping[str, str], verdicts: Mapping[str, str]) -> str:
+    tools = snapshot_rows(lake, snapshots, "tools", ["id", "digest"]).sort("id").rows()
+    return f"edges/{digest(EDGES_VERSION, settings.infer, settings.min_confidence, tools, verdicts)}"
+
+
+def _verdicts(lake: Lake, writings: str) -> dict[str, str]:
+    """The digest of what was said of the dependencies of each tool, by its id; only of tools of which anything was."""
+    path = f"{writings}/dependencies"
+    return dict(read_rows(lake, path, ["id", "digest"]).rows()) if find_rows(lake, path) else {}
+
+
+def _known(lake: Lake, path: str) -> Edges | None:
+    done = find_rows(lake, path)
+    try:
+        unresolved: Any = lake.read_json(f"{path}-unresolved.json") if done else None
+    except ValueError:
+        return None
+    if done is None or not isinstance(unresolved, list):
+        return None
+    return Edges(path, done.rows, _origins(read_rows(lake, path, ["origin"])), tuple(cast("list[str]", unresolved)))
+
+
+def _origins(rows: "pl.DataFrame") -> dict[str, int]:
+    return dict(sorted(Counter(rows.get_column("origin").to_list()).items()))
+
+
+def _frame(rows: Iterable[Mapping[str, Any]]) -> "pl.DataFrame":
+    import polars as pl
+
+    columns = [name for name in CURRENT.edges().names if name != CHECKSUM]
+    return pl.DataFrame(
+        list(rows), schema=dict.fromkeys(columns, pl.String) | {"confidence": pl.Float64, "place": pl.Int32}
+    )
