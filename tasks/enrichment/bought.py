@@ -2,6 +2,7 @@
 
     <kind>/<digest>/tools    id, description, avoid, arguments (a JSON object), questions, topics; one row per tool that has anything
     <kind>/<digest>/agents   id, description
+    <kind>/<digest>/dependencies   id, dependencies (a JSON list); there only if anything was said of any
 
 Every row has a `digest` over the others. The name is the digest of the content, so the same writings are stored once, whoever
 made them and when; and each set is stored as the difference to the one before.
@@ -42,12 +43,21 @@ def write_writings(
     described = [
         {"id": key, "description": agents[key], "digest": digest(agents[key])} for key in sorted(agents) if agents[key]
     ]
+    judged = [
+        {"id": key, "dependencies": canonical_json(tools[key].dependencies), "digest": digest(tools[key].dependencies)}
+        for key in sorted(tools)
+        if tools[key].dependencies
+    ]
     path = f"{kind}/{digest([[row['id'], row['digest']] for row in (*rows, {'id': '', 'digest': ''}, *described)])}"
     columns: dict[str, Any] = dict.fromkeys(("id", "description", "avoid", "arguments"), pl.String)
     columns |= dict.fromkeys(("questions", "topics"), pl.List(pl.String)) | {"digest": pl.String}
     said = pl.DataFrame(described, schema=dict.fromkeys(("id", "description", "digest"), pl.String))
     _store(lake, kind, f"{path}/agents", said)
-    _store(lake, kind, f"{path}/tools", pl.DataFrame(rows, schema=columns))
+    if judged:
+        verdicts = pl.DataFrame(judged, schema=dict.fromkeys(("id", "dependencies", "digest"), pl.String))
+        _store(lake, kind, f"{path}/dependencies", verdicts)
+    written = [{name: row[name] for name in columns} for row in rows]
+    _store(lake, kind, f"{path}/tools", pl.DataFrame(written, schema=columns))
     return Writings(path, len(rows), len(described))
 
 
@@ -62,6 +72,7 @@ def read_written(lake: Lake, path: str, ids: Collection[str] | None = None) -> d
     Args:
         ids: only of these tools.
     """
+    verdicts = _verdicts(lake, f"{path}/dependencies", ids)
     return {
         row["id"]: Enrichment(
             description=row["description"],
@@ -69,9 +80,17 @@ def read_written(lake: Lake, path: str, ids: Collection[str] | None = None) -> d
             arguments=json.loads(row["arguments"]),
             questions=tuple(row["questions"]),
             topics=tuple(row["topics"]),
+            dependencies=verdicts.get(row["id"], ()),
         )
         for row in read_rows(lake, f"{path}/tools", keys=ids, key="id").iter_rows(named=True)
     }
+
+
+def _verdicts(lake: Lake, path: str, ids: Collection[str] | None) -> dict[str, tuple[dict[str, Any], ...]]:
+    if find_rows(lake, path) is None:
+        return {}
+    rows = read_rows(lake, path, ["id", "dependencies"], ids, key="id").rows()
+    return {key: tuple(json.loads(text)) for key, text in rows}
 
 
 def read_described(lake: Lake, path: str) -> dict[str, str]:
@@ -104,4 +123,6 @@ def _row(key: str, written: Enrichment) -> dict[str, Any] | None:
         "questions": list(written.questions),
         "topics": list(written.topics),
     }
+    if written.dependencies:  # where there are none, a row's digest is what it was before there could be any
+        row["dependencies"] = [dict(one) for one in written.dependencies]
     return {"id": key, **row, "digest": digest(row)}

@@ -2,12 +2,13 @@
 
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from pegboard.canonical import digest
-from pegboard.records import Agent, Tool
+from pegboard.records import Agent, Edge, Tool
 from tasks.configuration import Configuration
+from tasks.dependencies.candidates import candidates_of
 from tasks.enrichment.ledger import Ledger
 from tasks.enrichment.neighbours import Neighbour
 from tasks.enrichment.orders import Made, Order, Stationery
@@ -93,6 +94,8 @@ class _Writer:
         self.tools = {tool.id: tool for tool in tools}
         self.neighbours = neighbours
         self.refresh, self.fresh = refresh_neighbours, retry_rejected
+        asked = "dependencies" in self.settings.products
+        self.candidates: Mapping[str, Sequence[Edge]] = candidates_of(tools) if asked else {}
         self.names = OtherNames(sorted({tool.name for tool in tools}))
         self.stationery: dict[Product, Stationery] = {
             product: Stationery(self.settings, prompts[product], prompts.think, prompts.repair)
@@ -111,6 +114,8 @@ class _Writer:
             skip.add("description")  # a person wrote it
         if not _arguments(tool):
             skip.add("arguments")
+        if tool.id not in self.candidates:
+            skip.add("dependencies")
         content = digest(tool.name, tool.description, tool.input_schema, tool.examples)
         return tuple(
             self._tool_order(product, tool, content) for product in self.settings.products if product not in skip
@@ -134,6 +139,8 @@ class _Writer:
         return (self._order("agents", agent.id, content, values, about),)
 
     def _tool_order(self, product: Product, tool: Tool, content: str) -> Order:
+        if product == "dependencies":
+            return self._dependencies_order(tool, content)
         near = [self.tools[one.id] for one in self._near(tool)] if product == "description" else []
         about = self._subject(
             product, tool.name, tool.description, tool.examples, _arguments(tool), [one.name for one in near]
@@ -155,6 +162,30 @@ class _Writer:
             shown=tuple(_shown(one) for one in near),
             required=frozenset(_shown(self.tools[one.id]) for one in closest),
         )
+
+    def _dependencies_order(self, tool: Tool, content: str) -> Order:
+        edges = self.candidates[tool.id]
+        targets = [self.tools[edge.target] for edge in edges]
+        shown = [
+            {
+                "number": number,
+                "argument": edge.parameter or "",
+                "tool": {**_neighbour(target), "arguments": _arguments(target)},
+                "proposed": edge.reason,
+            }
+            for number, (edge, target) in enumerate(zip(edges, targets, strict=True), 1)
+        ]
+        about = replace(
+            self._subject(
+                "dependencies", tool.name, tool.description, (), _arguments(tool), [target.name for target in targets]
+            ),
+            candidates=tuple((edge.target, edge.parameter or "") for edge in edges),
+        )
+
+        def values(_: Made) -> dict[str, Any]:
+            return {"tool": fenced("tool", tool_data(tool)), "candidates": fenced("candidates", shown)}
+
+        return self._order("dependencies", tool.id, digest(content, shown), values, about)
 
     def _order(
         self,

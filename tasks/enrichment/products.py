@@ -4,6 +4,7 @@
     arguments     {argument: note}
     questions     [request, ...]
     topics        [topic, ...]
+    dependencies  [{"tool": id, "parameter": name or "", "needed", "direct", "reason"}, ...]
     agents        what an agent is for
 
 The forms are strict: every field is required and no other is allowed, as servers with structured output want it.
@@ -27,6 +28,8 @@ __all__ = [
     "ArgumentNote",
     "ArgumentsReply",
     "Avoid",
+    "CandidateVerdict",
+    "DependenciesReply",
     "DescriptionReply",
     "QuestionsReply",
     "TopicsReply",
@@ -81,6 +84,21 @@ class TopicsReply(_Reply):
     topics: list[str] = Field(description="topics of one to five words")
 
 
+class CandidateVerdict(_Reply):
+    """What is said of one candidate."""
+
+    number: int = Field(description="the candidate's number")
+    needed: bool = Field(description="whether the tool depends on the candidate")
+    direct: bool = Field(description="whether it cannot do without; false if only some requests need it")
+    reason: str = Field(description="why or why not, in one short sentence")
+
+
+class DependenciesReply(_Reply):
+    """The reply to `dependencies.md`."""
+
+    candidates: list[CandidateVerdict] = Field(description="one verdict for each candidate")
+
+
 class AgentReply(_Reply):
     """The reply to `agents.md`."""
 
@@ -92,6 +110,7 @@ REPLIES: dict[Product, type[_Reply]] = {
     "arguments": ArgumentsReply,
     "questions": QuestionsReply,
     "topics": TopicsReply,
+    "dependencies": DependenciesReply,
     "agents": AgentReply,
 }
 
@@ -102,6 +121,7 @@ TYPICAL_OUTPUT_TOKENS: dict[Product, Callable[["EnrichSettings"], int]] = {
     "arguments": lambda _: 75,  # 25 for a note, three for a tool: the benchmarks' tools have 2.5 arguments
     "questions": lambda settings: 10 + 26 * settings.questions,  # MetaTool's example queries have 23
     "topics": lambda settings: 6 + 6 * settings.topics,
+    "dependencies": lambda _: 70,  # 35 for a candidate: catalogs that declare nothing have one or two for a tool
     "agents": lambda _: 90,
 }
 """Tokens of a reply as JSON, counted with the tokenizer of gpt-4o-mini: good for an estimate until real replies are known."""
@@ -134,6 +154,8 @@ def value_of(reply: BaseModel) -> Any:
             return [item.strip() for item in reply.questions]
         case TopicsReply():
             return [item.strip() for item in reply.topics]
+        case DependenciesReply():
+            return [one.model_dump() | {"reason": _sentence(one.reason)} for one in reply.candidates]
         case AgentReply():
             return reply.description.strip()
         case _:

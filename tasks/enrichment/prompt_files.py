@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 __all__ = ["SECTIONS", "VALUES", "PromptFile", "nearest", "read_prompt", "template"]
 
 VALUES: tuple[str, ...] = (
-    *("tool", "neighbours", "questions", "agent", "tools"),
+    *("tool", "neighbours", "questions", "candidates", "agent", "tools"),
     *("examples", "context", "language", "count", "schema", "problem"),
 )
 SECTIONS: dict[str, tuple[str, ...]] = {
@@ -30,6 +30,7 @@ SECTIONS: dict[str, tuple[str, ...]] = {
 }
 _SHOWN: dict[str, tuple[str, ...]] = {
     **dict.fromkeys(PRODUCTS, ("tool",)),
+    "dependencies": ("candidates",),
     "agents": ("agent", "tools"),
     "repair": ("problem",),
 }

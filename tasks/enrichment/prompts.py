@@ -14,7 +14,7 @@ A prompt file has a front matter in TOML between lines of `+++`, and sections of
     # user
     ...
 
-`description`, `arguments`, `questions`, `topics` and `agents` have `# system` and `# user`; `repair` has `# user`; `think` has `# first` (added to
+`description`, `arguments`, `questions`, `topics`, `dependencies` and `agents` have `# system` and `# user`; `repair` has `# user`; `think` has `# first` (added to
 the request, asks for free prose) and `# second` (asks for the JSON then). A file of that name in the folder `prompts/` beside the configuration
 stands for the package's own.
 
@@ -23,6 +23,7 @@ Values, the same in every file; what a request has nothing of is empty, so `{% i
     tool         the tool: name, description, arguments, examples      as JSON inside <data>
     neighbours   its nearest siblings: name, agent, description        as JSON inside <data>
     questions    requests that it answers                              as JSON inside <data>
+    candidates   tools that it may depend on, numbered             as JSON inside <data>
     agent        the agent: name, description                          as JSON inside <data>
     tools        the agent's tools: name, description                  as JSON inside <data>
     examples     the few shots of this file, each with input and output

@@ -38,13 +38,14 @@ from tasks.enrichment.products import (
     AgentReply,
     ArgumentsReply,
     Avoid,
+    DependenciesReply,
     DescriptionReply,
     QuestionsReply,
     TopicsReply,
     value_of,
 )
 from tasks.enrichment.reply_checks import is_refusal, normalised
-from tasks.enrichment.reply_items import kept_items, kept_notes, trouble_in
+from tasks.enrichment.reply_items import kept_items, kept_notes, kept_verdicts, trouble_in
 from tasks.enrichment.reply_language import language_of, same_language
 from tasks.enrichment.reply_names import OtherNames
 from tasks.enrichment.reply_verdict import (
@@ -155,6 +156,8 @@ def _value(reply: Any, subject: Subject) -> tuple[Any, Dropped]:
             return kept_items(reply.questions, subject)
         case TopicsReply():
             return kept_items(reply.topics, subject)
+        case DependenciesReply():
+            return kept_verdicts(reply.candidates, subject)
         case AgentReply():
             text = reply.description.strip()
             _refuse_text(text, subject)
@@ -211,7 +214,10 @@ def _refuse_unchanged(text: str, subject: Subject) -> None:
 
 
 def _refuse_language(value: Any, subject: Subject) -> None:
-    found = language_of(" ".join(_strings(list(value.values()) if isinstance(value, dict) else value)))
+    texts = list(value.values()) if isinstance(value, dict) else value
+    if subject.product == "dependencies":
+        texts = [one["reason"] for one in value]
+    found = language_of(" ".join(_strings(texts)))
     expected = subject.language or language_of(subject.description)
     if found is not None and expected is not None and not same_language(found, expected):
         wanted = f"with the code '{subject.language}'" if subject.language else "of the data's own description"

@@ -2,9 +2,10 @@
 
 from collections import Counter
 from collections.abc import Sequence
+from typing import Any
 
 from pegboard.text import identifier_words
-from tasks.enrichment.products import ArgumentNote
+from tasks.enrichment.products import ArgumentNote, CandidateVerdict
 from tasks.enrichment.reply_checks import copies_prompt, is_echo, is_refusal, near_duplicate, normalised, word_set
 from tasks.enrichment.reply_names import is_identifier
 from tasks.enrichment.reply_verdict import (
@@ -16,6 +17,7 @@ from tasks.enrichment.reply_verdict import (
     PROMPT_COPY,
     REFUSAL,
     REPEATS_EXAMPLE,
+    SCHEMA,
     SURPLUS,
     TOO_LONG,
     TOO_SHORT,
@@ -25,7 +27,7 @@ from tasks.enrichment.reply_verdict import (
 )
 from tasks.enrichment.untrusted import without_credentials
 
-__all__ = ["kept_items", "kept_notes", "trouble_in"]
+__all__ = ["kept_items", "kept_notes", "kept_verdicts", "trouble_in"]
 
 QUESTION_CHARACTERS = (6, 400)
 """Shorter ones are single words; longer ones are stories, which an encoder of 256 tokens would cut."""
@@ -91,6 +93,31 @@ def kept_notes(notes: Sequence[ArgumentNote], subject: Subject) -> tuple[dict[st
     if not kept:
         raise _nothing_left(dropped)
     return {name: kept[name] for name in subject.arguments if name in kept}, tuple(dropped)
+
+
+def kept_verdicts(verdicts: Sequence[CandidateVerdict], subject: Subject) -> tuple[list[dict[str, Any]], Dropped]:
+    """The verdicts that pass, by the tool and the parameter of their candidates, in the candidates' order; and those that do not.
+
+    Raises Rejection if one is of a candidate that was not shown, or if none is left.
+    """
+    if unknown := [one.number for one in verdicts if not 0 < one.number <= len(subject.candidates)]:
+        raise Rejection(SCHEMA, f"{len(unknown)} of its numbers are not those of a candidate.")
+    kept: dict[int, dict[str, Any]] = {}
+    dropped: list[tuple[str, str]] = []
+    for one in verdicts:
+        text = " ".join(one.reason.split())
+        reason = _length(text, NOTE_CHARACTERS) or trouble_in(text, subject, subject.neighbours)
+        if reason is None and one.number in kept:
+            reason = DUPLICATE
+        if reason is None:
+            tool, parameter = subject.candidates[one.number - 1]
+            said = {"needed": one.needed, "direct": one.direct, "reason": text}
+            kept[one.number] = {"tool": tool, "parameter": parameter, **said}
+        else:
+            dropped.append(_shown(f"{one.number}: {text}", reason))
+    if not kept:
+        raise _nothing_left(dropped)
+    return [kept[number] for number in sorted(kept)], tuple(dropped)
 
 
 def trouble_in(text: str, subject: Subject, allowed: Sequence[str] = ()) -> str | None:

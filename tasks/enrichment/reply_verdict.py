@@ -66,6 +66,7 @@ class Subject:
         examples: the catalog's example requests.
         arguments: the names of the tool's arguments.
         neighbours: the names of the siblings that the prompt showed.
+        candidates: the tool and the parameter ("" for none) of each candidate that the prompt showed, in its order.
         other_names: the names of all tools; None looks for no names.
         instructions: the prompt's constant text.
         language: the ISO 639-1 code that was asked for; None holds the reply against the language of `description`.
@@ -78,6 +79,7 @@ class Subject:
     examples: tuple[str, ...] = ()
     arguments: tuple[str, ...] = ()
     neighbours: tuple[str, ...] = ()
+    candidates: tuple[tuple[str, str], ...] = ()
     other_names: OtherNames | None = None
     instructions: str = ""
     language: str | None = None

@@ -4,10 +4,20 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
-__all__ = ["PRODUCTS", "EnrichSettings", "OverrideSettings", "PriceSettings", "Product", "UntrustedSettings"]
+__all__ = [
+    "PRODUCTS",
+    "EnrichSettings",
+    "OverrideSettings",
+    "PriceSettings",
+    "Product",
+    "USUAL_PRODUCTS",
+    "UntrustedSettings",
+]
 
-Product = Literal["description", "arguments", "questions", "topics", "agents"]
-PRODUCTS: tuple[Product, ...] = ("description", "arguments", "questions", "topics", "agents")
+Product = Literal["description", "arguments", "questions", "topics", "dependencies", "agents"]
+PRODUCTS: tuple[Product, ...] = ("description", "arguments", "questions", "topics", "dependencies", "agents")
+USUAL_PRODUCTS: tuple[Product, ...] = tuple(product for product in PRODUCTS if product != "dependencies")
+"""What is bought unless `products` says otherwise: who does not use the graph of dependencies need not pay for it."""
 
 Positive = Annotated[float, Field(gt=0)]
 Count = Annotated[int, Field(gt=0)]
@@ -32,7 +42,7 @@ class EnrichSettings(_Settings):
     api_base: str | None = None
     api_key_env: str | None = None
     price: PriceSettings | None = None
-    products: Annotated[tuple[Product, ...], Field(min_length=1)] = PRODUCTS
+    products: Annotated[tuple[Product, ...], Field(min_length=1)] = USUAL_PRODUCTS
 
     questions: Annotated[int, Field(gt=0, le=100)] = 10
     topics: Annotated[int, Field(gt=0, le=50)] = 5

@@ -4,7 +4,7 @@ import pytest
 
 from pegboard.errors import StoreError
 from pegboard.records import Enrichment
-from tasks.enrichment.bought import read_writings, write_writings
+from tasks.enrichment.bought import read_writings, read_written, write_writings, written_digests
 
 TOOLS = {
     "kit/b/two": Enrichment(description="Zwei, für Köln.", questions=("wie?", "wo?")),
@@ -22,6 +22,20 @@ def test_what_was_written_comes_back_ordered_and_without_what_is_empty(workshop)
     assert (writings.tools, writings.agents) == (2, 1)
     assert list(tools.items()) == [(key, TOOLS[key]) for key in ("kit/a/one", "kit/b/two")]
     assert agents == {"kit/b": "Does two."}
+
+
+def test_verdicts_on_dependencies_come_back_and_are_part_of_the_name(workshop):
+    verdict = {"tool": "kit/a/one", "parameter": "x", "needed": True, "direct": False, "reason": "It says so."}
+    judged = {"kit/b/two": Enrichment(dependencies=(verdict,)), "kit/a/one": TOOLS["kit/a/one"]}
+    writings = write_writings(workshop.lake, "bought", judged, {})
+    other = write_writings(
+        workshop.lake, "bought", judged | {"kit/b/two": Enrichment(dependencies=({**verdict, "needed": False},))}, {}
+    )
+
+    assert read_writings(workshop.lake, writings.path)[0] == judged
+    assert list(read_written(workshop.lake, writings.path, ["kit/b/two"])) == ["kit/b/two"]
+    assert writings.path != other.path
+    assert written_digests(workshop.lake, writings.path).rows() != written_digests(workshop.lake, other.path).rows()
 
 
 def test_nothing_written_is_a_folder_like_any_other(workshop):

@@ -66,6 +66,8 @@ def test_the_other_products_are_notes_lists_and_a_text() -> None:
     assert value("arguments", {"arguments": [{"name": "dt", "note": " the date "}]}) == {"dt": "the date"}
     assert value("questions", {"questions": [" when is high water? "]}) == ["when is high water?"]
     assert value("topics", {"topics": ["Tides"]}) == ["Tides"]
+    verdict = {"number": 1, "needed": True, "direct": True, "reason": "It gives the id"}
+    assert value("dependencies", {"candidates": [verdict]}) == [verdict | {"reason": "It gives the id."}]
     assert value("agents", {"description": "Harbour services.\n"}) == "Harbour services."
 
 

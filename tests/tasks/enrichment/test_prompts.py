@@ -187,10 +187,18 @@ def test_no_text_of_a_catalog_breaks_out_of_a_prompt(description: str, note: str
         "tool": fenced("tool", tool_data(tool)),
         "neighbours": fenced("neighbours", [{"name": note, "agent": "a", "description": description}]),
         "questions": fenced("questions", [description, note]),
+        "candidates": fenced("candidates", [{"number": 1, "tool": {"name": note, "description": description}}]),
         "agent": fenced("agent", {"name": "a", "description": description}),
         "tools": fenced("tools", [{"name": note, "description": description}]),
     }
-    cases: Any = (("description", 2), ("arguments", 1), ("questions", 1), ("topics", 2), ("agents", 2))
+    cases: Any = (
+        ("description", 2),
+        ("arguments", 1),
+        ("questions", 1),
+        ("topics", 2),
+        ("dependencies", 2),
+        ("agents", 2),
+    )
     for product, fences in cases:
         text = OWN[product].messages(**values, count=3)[-1].content
         assert text.count("<data label=") == text.count("</data>") == fences

@@ -387,6 +387,53 @@ def test_every_reason_has_a_sentence_for_the_model() -> None:
     assert not REASONS.keys() & DROPPED.keys()
 
 
+CANDIDATES = (("kit/sea/get_forecast", "hb"), ("kit/sea/search", ""))
+
+
+def verdicts(*said: tuple[int, bool, str], **fields: Any) -> Verdict:
+    listed = [{"number": number, "needed": needed, "direct": needed, "reason": text} for number, needed, text in said]
+    fields = {"candidates": CANDIDATES, "count": 0} | fields
+    return judge("dependencies", json.dumps({"candidates": listed}), "stop", subject("dependencies", **fields))
+
+
+def test_verdicts_are_kept_by_the_candidates_tool_and_parameter() -> None:
+    found = verdicts((2, False, "Nothing has to be searched for."), (1, True, "The harbour comes from get_forecast."))
+    assert found.value == [
+        {
+            "tool": "kit/sea/get_forecast",
+            "parameter": "hb",
+            "needed": True,
+            "direct": True,
+            "reason": "The harbour comes from get_forecast.",
+        },
+        {
+            "tool": "kit/sea/search",
+            "parameter": "",
+            "needed": False,
+            "direct": False,
+            "reason": "Nothing has to be searched for.",
+        },
+    ]
+
+
+@pytest.mark.parametrize("number", [0, 3, -1])
+def test_a_verdict_on_what_was_not_shown_rejects_the_reply(number: int) -> None:
+    found = verdicts((1, True, "The harbour comes from it."), (number, True, "The harbour comes from it, too."))
+    assert (found.value, found.reason) == (None, "schema")
+
+
+def test_verdicts_that_do_not_pass_are_dropped() -> None:
+    found = verdicts(
+        (1, True, "The harbour comes from it."),
+        (1, False, "It does not after all."),
+        (2, True, f"It needs the key {KEY} for that."),
+    )
+    assert [one["tool"] for one in found.value or ()] == ["kit/sea/get_forecast"]
+    assert [reason for _, reason in found.dropped] == ["duplicate", "credential"]
+    assert verdicts((1, True, "It is like getBerths in that.")).reason == "other-tool"
+    assert verdicts().value is None
+
+
 @given(st.sampled_from(PRODUCTS), st.text(), st.sampled_from(["stop", "length", "content_filter", ""]))
 def test_any_text_has_a_verdict(product: Any, text: str, finish_reason: str) -> None:
     verdict = judge(product, text, finish_reason, subject(product))

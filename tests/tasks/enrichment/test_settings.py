@@ -3,7 +3,7 @@
 import pytest
 
 from pegboard.errors import ConfigurationError
-from tasks.enrichment.settings import PRODUCTS
+from tasks.enrichment.settings import USUAL_PRODUCTS
 
 
 def configure(workshop, text):
@@ -17,13 +17,19 @@ def test_without_the_table_no_llm_is_asked(workshop):
 
 def test_a_model_is_all_that_has_to_be_said(workshop):
     settings = configure(workshop, '[enrich]\nmodel = "openai/gpt-4o-mini"').enrich
-    assert settings.products == PRODUCTS
+    assert settings.products == USUAL_PRODUCTS
+    assert "dependencies" not in USUAL_PRODUCTS
     assert (settings.mode, settings.incomplete, settings.budget_usd) == ("live", "stop", None)
 
 
 def test_products_are_made_in_their_order_however_they_are_written(workshop):
     settings = configure(workshop, '[enrich]\nmodel = "m"\nproducts = ["topics", "questions", "topics"]').enrich
     assert settings.products == ("questions", "topics")
+
+
+def test_dependencies_are_judged_where_that_is_asked_for(workshop):
+    settings = configure(workshop, '[enrich]\nmodel = "m"\nproducts = ["agents", "dependencies", "topics"]').enrich
+    assert settings.products == ("topics", "dependencies", "agents")
 
 
 def test_all_problems_are_told_at_once(workshop):
