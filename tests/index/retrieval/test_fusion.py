@@ -1,0 +1,155 @@
+import random
+
+import pytest
+
+from pegboard.errors import QueryError
+from pegboard.retrieval.fusion import (
+    NORMALISATIONS,
+    BestScore,
+    ReciprocalRank,
+    RoundRobin,
+    Weighted,
+    by_maximum,
+    by_range,
+    standardised,
+)
+from pegboard.retrieval.parts import Scored
+
+FUSIONS = [ReciprocalRank(), ReciprocalRank(0), RoundRobin(), BestScore(), *(Weighted(name) for name in NORMALISATIONS)]
+
+
+def ranking(**scores: float) -> list[Scored]:
+    return [Scored(tool, score) for tool, score in scores.items()]
+
+
+def order(fused: list[Scored]) -> list[str]:
+    return [one.tool for one in fused]
+
+
+def test_reciprocal_rank_adds_the_reciprocals_of_the_ranks():
+    fused = ReciprocalRank(60).fuse([ranking(a=9, b=8), ranking(b=0.2, c=0.1)], [1.0, 2.0])
+
+    assert order(fused) == ["b", "c", "a"]
+    assert [one.score for one in fused] == pytest.approx([1 / 62 + 2 / 61, 2 / 62, 1 / 61])
+
+
+def test_a_small_k_prefers_the_first_of_one_ranking_to_the_middle_of_all():
+    rankings = [ranking(a=9, x=8, m=7), ranking(b=9, y=8, m=7)]
+
+    assert order(ReciprocalRank(60).fuse(rankings, [1, 1]))[0] == "m"
+    assert order(ReciprocalRank(0).fuse(rankings, [1, 1]))[0] == "a"
+
+
+def test_weighted_is_the_mean_of_what_the_scores_become():
+    fused = Weighted("minmax").fuse([ranking(a=30, b=20, c=10), ranking(c=0.9, a=0.4)], [3.0, 1.0])
+
+    assert fused == [Scored("a", 0.75), Scored("b", 0.375), Scored("c", 0.25)]
+
+
+def test_unchanged_scores_are_averaged_as_they_are():
+    fused = Weighted("none").fuse([ranking(a=0.9, b=0.5), ranking(b=0.7, a=0.1)], [1.0, 1.0])
+
+    assert order(fused) == ["b", "a"]
+    assert [one.score for one in fused] == pytest.approx([0.6, 0.5])
+
+
+@pytest.mark.parametrize("name", ["zscore", "none"])
+def test_a_tool_that_a_ranking_does_not_hold_is_no_better_there_than_its_last(name):
+    fused = Weighted(name).fuse([ranking(a=-0.1, b=-0.9), ranking(c=-0.2, b=-0.3)], [1.0, 1.0])
+    scores = {one.tool: one.score for one in fused}
+
+    assert scores["a"] > scores["b"]
+    assert scores["c"] > scores["b"]
+
+
+def test_round_robin_gives_every_ranking_its_turn():
+    fused = RoundRobin().fuse([ranking(a=1, b=1, c=1), ranking(x=9, y=8), ranking(a=3, x=2, z=1)], [1, 1, 1])
+
+    assert order(fused) == ["a", "x", "z", "b", "y", "c"]
+    assert [one.score for one in fused] == pytest.approx([1, 1 / 2, 1 / 3, 1 / 4, 1 / 5, 1 / 6])
+
+
+def test_round_robin_lets_rankings_of_higher_weight_begin():
+    assert order(RoundRobin().fuse([ranking(a=1, b=1), ranking(x=1, y=1)], [0.5, 1.0])) == ["x", "a", "y", "b"]
+
+
+def test_round_robin_follows_the_rule_of_the_paper():
+    first = ["RealEstateAnalyzer", "MarketTrendsExplorer", "GeoDataSearch"]
+    second = ["RiskAssessor", "FinancialTracker", "RiskMapAnalyzer"]
+    third = ["GreenInvestmentTool", "EcoFriendlyFinder", "SustainableInvestments"]
+
+    fused = RoundRobin().fuse([[Scored(tool, 0.5) for tool in tools] for tools in (first, second, third)], [1, 1, 1])
+
+    assert order(fused)[:5] == [first[0], second[0], third[0], first[1], second[1]]
+
+
+def test_best_score_takes_a_tool_at_its_best():
+    fused = BestScore().fuse([ranking(a=0.9, b=0.5), ranking(b=0.8, c=0.7)], [1.0, 1.0])
+
+    assert fused == ranking(a=0.9, b=0.8, c=0.7)
+    assert order(BestScore().fuse([ranking(a=0.9), ranking(b=0.6)], [0.5, 1.0])) == ["b", "a"]
+    assert BestScore().fuse([ranking(a=-0.5)], [1.0]) == ranking(a=-0.5)
+
+
+@pytest.mark.parametrize("fusion", FUSIONS, ids=str)
+def test_every_fusion_gives_the_union_in_falling_order_each_tool_once(fusion):
+    dice = random.Random(7)
+    for _ in range(50):
+        rankings = []
+        for _ in range(dice.randint(0, 4)):
+            tools = dice.sample("abcdefghij", dice.randint(0, 10))
+            scores = sorted((dice.choice([0, 0.5, -1, dice.random()]) for _ in tools), reverse=True)
+            rankings.append([Scored(tool, score) for tool, score in zip(tools, scores, strict=True)])
+
+        fused = fusion.fuse(rankings, [dice.choice([0.5, 1.0, 2.0]) for _ in rankings])
+
+        assert sorted(order(fused)) == sorted({one.tool for each in rankings for one in each})
+        assert [one.score for one in fused] == sorted((one.score for one in fused), reverse=True)
+
+
+@pytest.mark.parametrize("fusion", [one for one in FUSIONS if not isinstance(one, RoundRobin)], ids=str)
+def test_equal_scores_are_ordered_by_id(fusion):
+    assert order(fusion.fuse([ranking(b=0.5), ranking(a=0.5)], [1.0, 1.0])) == ["a", "b"]
+
+
+@pytest.mark.parametrize("fusion", FUSIONS, ids=str)
+def test_a_ranking_without_weight_is_left_out(fusion):
+    assert order(fusion.fuse([ranking(a=1), ranking(b=1)], [1.0, 0.0])) == ["a"]
+    assert fusion.fuse([ranking(a=1)], [0.0]) == []
+    assert fusion.fuse([], []) == []
+    assert fusion.fuse([[], []], [1.0, 1.0]) == []
+
+
+@pytest.mark.parametrize("fusion", FUSIONS, ids=str)
+def test_weights_that_do_not_fit_are_refused(fusion):
+    with pytest.raises(ValueError, match="weights"):
+        fusion.fuse([ranking(a=1)], [])
+    with pytest.raises(ValueError, match="weights"):
+        fusion.fuse([ranking(a=1)], [-1.0])
+
+
+def test_normalisations_of_ordinary_scores():
+    assert by_range([3, 2, 1]) == [1.0, 0.5, 0.0]
+    assert by_maximum([4, 2, -2]) == [1.0, 0.5, -0.5]
+    assert standardised([3, 2, 1]) == pytest.approx([1.2247449, 0, -1.2247449])
+
+
+@pytest.mark.parametrize("name", NORMALISATIONS)
+def test_normalisations_of_nothing_are_nothing(name):
+    assert NORMALISATIONS[name]([]) == []
+
+
+def test_normalisations_of_scores_that_do_not_differ():
+    assert by_range([0.3]) == [1.0]
+    assert by_range([0.3, 0.3]) == [1.0, 1.0]
+    assert by_maximum([0.3]) == [1.0]
+    assert by_maximum([0.0, 0.0]) == [0.0, 0.0]
+    assert standardised([0.3]) == [0.0]
+    assert standardised([0.1 + 0.2, 0.3, 0.3]) == [0.0, 0.0, 0.0]
+
+
+def test_options_that_mean_nothing_are_refused():
+    with pytest.raises(QueryError, match="k = -1"):
+        ReciprocalRank(-1)
+    with pytest.raises(QueryError, match="minmax, max, zscore, none"):
+        Weighted("sigmoid")  # pyright: ignore[reportArgumentType]
