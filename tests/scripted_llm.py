@@ -5,6 +5,8 @@
 It prints its port. LOG gets one line of JSON for each request when it is decided, flushed: product, subject, attempt, outcome. With
 --trouble, requests for a tool meet failures first, chosen by a hash of its name: HTTP errors, hangs, broken bodies, then replies that do
 not validate. `paid` in the log says that a client would have to pay: a whole reply was sent.
+
+A model named `always-OUTCOME` meets that outcome each time: one of those of --trouble, `filtered` or `empty`.
 """
 
 import argparse
@@ -47,8 +49,39 @@ def troubles(subject: str) -> list[str]:
     return first + second + third
 
 
+READER = {
+    "rewrite": "query",
+    "decompose": "steps",
+    "context_decompose": "steps",
+    "expand": "queries",
+    "step_back": "query",
+    "rerank": "ranking",
+    "rerank_steps": "ranking",
+    "select": "tools",
+    "post_select": "tools",
+    "grade": "relevant",
+    "reflect": "missing",
+}
+"""What a reader of boards asks while it searches, and the field of the reply."""
+
+
+def searching(product: str, body: dict[str, Any]) -> Any:
+    """A reply to a reader: the last of the names that are offered first; of texts, some about tides and parcels."""
+    field = READER[product]
+    schema = body["response_format"]["json_schema"]["schema"]["properties"][field]
+    if "enum" in schema.get("items", {}):
+        return {field: schema["items"]["enum"][::-1][:2]}
+    return {
+        field: ["the tides of a harbour", "where a parcel is"]
+        if schema["type"] == "array"
+        else "the tides of a harbour"
+    }
+
+
 def good(product: str, subject: str, body: dict[str, Any]) -> Any:
     """A reply that passes every check."""
+    if product in READER:
+        return searching(product, body)
     what = re.sub(r"[_\W]+", " ", subject).lower()
     what = re.sub(r"\b\d+\b", "", what).strip()
     mark = crc32(subject.encode()) % 9973
@@ -94,12 +127,18 @@ class Script:
         subject = named[1] if named else "?"
         attempt = self.attempts[product, subject]
         self.attempts[product, subject] += 1
+        if body.get("model", "").startswith("always-"):
+            return product, subject, body["model"].removeprefix("always-")
         plan = troubles(f"{product}:{subject}") if self.options.trouble else []
         return product, subject, plan[attempt] if attempt < len(plan) else "good"
 
     def content(self, product: str, subject: str, outcome: str, body: dict[str, Any]) -> str:
         if outcome == "good":
             return json.dumps(good(product, subject, body))
+        if outcome in ("filtered", "empty"):
+            return ""
+        if outcome == "wrong-tool" and product in READER:
+            return json.dumps({READER[product]: ["send_harbour_letter"]})
         if outcome == "refusal":
             return "I'm sorry, but I can't help with that request."
         if outcome == "wrong-tool":
@@ -150,7 +189,7 @@ class Script:
         }
         choice = {
             "index": 0,
-            "finish_reason": "length" if outcome == "unfinished" else "stop",
+            "finish_reason": {"unfinished": "length", "filtered": "content_filter"}.get(outcome, "stop"),
             "message": {"role": "assistant", "content": content},
         }
         return {

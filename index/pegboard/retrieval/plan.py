@@ -1,0 +1,210 @@
+"""A plan: which parts answer a request, in which order. It can be written into a manifest and read back.
+
+Plan(name="mine", transforms=(Clauses(),), across=RoundRobin(), refine=(Dependencies(),))
+{"name": "mine", "transforms": [{"part": "clauses"}], "across": {"part": "round-robin"}, "refine": [{"part": "dependencies"}]}
+"""
+
+import dataclasses
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from importlib import import_module
+from typing import Any, cast
+
+from pegboard.errors import QueryError
+from pegboard.ranking import MODES, Mode
+from pegboard.retrieval.fusion import ReciprocalRank, RoundRobin
+from pegboard.retrieval.parts import Fusion, Refinement, Transform
+
+__all__ = ["PARTS", "Plan", "part_class"]
+
+PARTS: dict[str, dict[str, str]] = {
+    "transform": {
+        "clauses": "clauses:Clauses",
+        "condense": "condensing:Condense",
+        "context-decompose": "planning:ContextDecompose",
+        "decompose": "decomposing:Decompose",
+        "dummy-steps": "variations:DummySteps",
+        "expand": "expanding:Expand",
+        "rewrite": "rewriting:Rewrite",
+        "step-back": "variations:StepBack",
+        "step-back-prompting": "step_back_prompting:StepBackPrompting",
+        "variations": "variations:Variations",
+    },
+    "fusion": {
+        "best-score": "fusion:BestScore",
+        "reciprocal-rank": "fusion:ReciprocalRank",
+        "round-robin": "fusion:RoundRobin",
+        "weighted": "fusion:Weighted",
+    },
+    "refinement": {
+        "at-least": "thresholds:AtLeast",
+        "cross-encoder-rerank": "cross_encoding:CrossEncoderRerank",
+        "dependencies": "expansion:Dependencies",
+        "grade": "grading:Grade",
+        "listwise-rerank": "reranking:ListwiseRerank",
+        "mean-of-rows": "rows:MeanOfRows",
+        "mmr": "diversity:MaximalMarginalRelevance",
+        "post-selection": "selecting:PostSelection",
+        "reflect": "reflecting:Reflect",
+        "step-loop": "step_loop:StepLoop",
+        "without-duplicates": "diversity:WithoutDuplicates",
+    },
+}
+"""Where the parts live that a plan can name: for each stage, module and class below `pegboard.retrieval`."""
+_STAGES = {
+    "transforms": "transform",
+    "within": "fusion",
+    "each": "refinement",
+    "across": "fusion",
+    "refine": "refinement",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """A composition of parts. Every field has a value that does nothing, so a plan says only what it does.
+
+    Attributes:
+        name: for traces and manifests.
+        transforms: make the queries to search for, one after the other, from the request.
+        indexes: the indexes to search; the release's default if empty.
+        modes: how each query is searched; the rankings of several modes or indexes are fused by `within`.
+        depth: tools that each search gives.
+        within: makes one ranking of the rankings of a step's queries.
+        each: refine the ranking of every step.
+        across: makes one ranking of those of the steps.
+        refine: refine that.
+    """
+
+    name: str = "unnamed"
+    transforms: tuple[Transform, ...] = ()
+    indexes: tuple[str, ...] = ()
+    modes: tuple[Mode, ...] = ("hybrid",)
+    depth: int = 50
+    within: Fusion = field(default_factory=ReciprocalRank)
+    each: tuple[Refinement, ...] = ()
+    across: Fusion = field(default_factory=RoundRobin)
+    refine: tuple[Refinement, ...] = ()
+
+    def to_dict(self) -> dict[str, Any]:
+        """The plan as JSON values; `Plan.from_dict` reads them back. What is as it is anyway is left out."""
+        values: dict[str, Any] = {"name": self.name}
+        for one in dataclasses.fields(self):
+            value = getattr(self, one.name)
+            if one.name == "name" or value == _default(one):
+                continue
+            if one.name in _STAGES:
+                value = [_part_to_dict(part) for part in value] if isinstance(value, tuple) else _part_to_dict(value)
+            values[one.name] = list(value) if isinstance(value, tuple) else value
+        return values
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> "Plan":
+        """The plan of such JSON values. Raises QueryError with every problem."""
+        problems: list[str] = []
+        known = {one.name: one for one in dataclasses.fields(cls)}
+        read: dict[str, Any] = {}
+        for name, value in values.items():
+            if name not in known:
+                problems.append(f"there is no '{name}'; a plan has {', '.join(known)}")
+            elif name in _STAGES:
+                several = name in ("transforms", "each", "refine")
+                written = value if several else [value]
+                if not isinstance(written, list | tuple):
+                    problems.append(f"'{name}' is {value!r}, expected a list of parts")
+                    continue
+                parts = [
+                    _part_from_dict(f"{name}[{place}]" if several else name, _STAGES[name], one, problems)
+                    for place, one in enumerate(cast("list[Any]", written))
+                ]
+                read[name] = tuple(parts) if several else parts[0]
+            elif wrong := _wrong(name, value):
+                problems.append(wrong)
+            else:
+                read[name] = tuple(value) if isinstance(value, list) else value
+        if problems:
+            raise QueryError(f"The plan cannot be used: {'; '.join(problems)}.")
+        return cls(**read)
+
+
+def part_class(stage: str, name: str) -> Any:
+    """The class of a part that a plan names. Raises KeyError if there is none."""
+    module, own = PARTS[stage][name].split(":")
+    return getattr(import_module(f"pegboard.retrieval.{module}"), own)
+
+
+def _default(one: "dataclasses.Field[Any]") -> Any:
+    return one.default_factory() if one.default_factory is not dataclasses.MISSING else one.default
+
+
+def _part_to_dict(part: Any) -> dict[str, Any]:
+    values: dict[str, Any] = {"part": part.part}
+    for one in dataclasses.fields(part) if dataclasses.is_dataclass(part) else ():
+        value = getattr(part, one.name)
+        if value != _default(one):
+            values[one.name] = list(value) if isinstance(value, tuple) else value
+    return values
+
+
+def _part_from_dict(place: str, stage: str, value: Any, problems: list[str]) -> Any:
+    written: Any = {"part": value} if isinstance(value, str) else value
+    if not isinstance(written, Mapping) or not isinstance(cast("Mapping[str, Any]", written).get("part"), str):
+        problems.append(f"'{place}' is {value!r}, expected the name of a part or a table with its name as 'part'")
+        return None
+    written = cast("Mapping[str, Any]", written)
+    name = written["part"]
+    if name not in PARTS[stage]:
+        problems.append(f"'{place}' names the part '{name}'; as a {stage} there are {', '.join(sorted(PARTS[stage]))}")
+        return None
+    made = part_class(stage, name)
+    defaults = _part_defaults(made)
+    options: dict[str, Any] = {}
+    for option, given in written.items():
+        if option == "part":
+            continue
+        if option not in defaults:
+            problems.append(
+                f"'{place}': the part '{name}' has no '{option}'; it has {', '.join(defaults) or 'no options'}"
+            )
+        elif not _fits(given, defaults[option]):
+            problems.append(f"'{place}.{option}' is {given!r}, expected a value like {defaults[option]!r}")
+        else:
+            options[option] = tuple(cast("list[Any]", given)) if isinstance(given, list) else given
+    try:
+        return made(**options)
+    except (QueryError, TypeError, ValueError) as error:
+        problems.append(f"'{place}': {error}")
+        return None
+
+
+@cache
+def _part_defaults(made: Any) -> dict[str, Any]:
+    return {one.name: _default(one) for one in dataclasses.fields(made)}
+
+
+def _fits(given: Any, default: Any) -> bool:
+    """Whether a JSON value is of the kind that an option has; an option that is None by default takes any plain value."""
+    if default is None or default is dataclasses.MISSING or given is None:
+        return default is None or default is dataclasses.MISSING
+    if isinstance(default, bool) or isinstance(given, bool):
+        return isinstance(given, bool) and isinstance(default, bool)
+    if isinstance(default, float):
+        return isinstance(given, int | float)
+    if isinstance(default, tuple):
+        return isinstance(given, list | tuple)
+    return isinstance(given, type(default))
+
+
+def _wrong(name: str, value: Any) -> str | None:
+    if name == "name":
+        return None if isinstance(value, str) and value else f"'name' is {value!r}, expected a text"
+    if name == "depth":
+        fine = isinstance(value, int) and not isinstance(value, bool) and value >= 1
+        return None if fine else f"'depth' is {value!r}, expected the number of tools that a search gives, 1 or more"
+    texts = isinstance(value, list | tuple) and all(isinstance(one, str) for one in cast("list[Any]", value))
+    if not texts:
+        return f"'{name}' is {value!r}, expected a list of texts"
+    if name == "modes" and (not value or set(value) - set(MODES)):
+        return f"'modes' is {value!r}, expected one or more of {', '.join(MODES)}"
+    return None
