@@ -1,7 +1,7 @@
 """Find the right few tools for a request, on a board that the Pegboard pipeline published.
 
     board = pegboard.open("s3://acme/pegboard")
-    hits = board.search("convert 30 dollars to yen", k=5)
+    hits = board.find("convert 30 dollars to yen", k=5)
     tools = pegboard.as_openai_tools(hits)
 
 Importing this costs next to nothing: every name is loaded when it is first used, LanceDB's core and the encoders later still.
@@ -12,21 +12,28 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from pegboard.board import Board
-    from pegboard.board import open_board as open
-    from pegboard.board import open_board_async as open_async
     from pegboard.errors import PegboardError
     from pegboard.following import BoardStatus
     from pegboard.hits import Hit, as_anthropic_tools, as_mcp_tools, as_openai_tools, call_names
-    from pegboard.records import Agent, Tool
+    from pegboard.opening import open_board as open
+    from pegboard.opening import open_board_async as open_async
+    from pegboard.records import Agent, Edge, Enrichment, Tool
     from pegboard.releases import Channel, Release, ReleaseStore
+    from pegboard.retrieval.found import AgentHit, Found
+    from pegboard.retrieval.plan import Plan
 
 __all__ = [
     "Agent",
+    "AgentHit",
     "Board",
     "BoardStatus",
     "Channel",
+    "Edge",
+    "Enrichment",
+    "Found",
     "Hit",
     "PegboardError",
+    "Plan",
     "Release",
     "ReleaseStore",
     "Tool",
@@ -43,12 +50,14 @@ _HOMES = {
     "errors": ("PegboardError",),
     "following": ("BoardStatus",),
     "hits": ("Hit", "as_anthropic_tools", "as_mcp_tools", "as_openai_tools", "call_names"),
-    "records": ("Agent", "Tool"),
+    "records": ("Agent", "Edge", "Enrichment", "Tool"),
     "releases": ("Channel", "Release", "ReleaseStore"),
+    "retrieval.found": ("AgentHit", "Found"),
+    "retrieval.plan": ("Plan",),
 }
 _PLACES = {
-    "open": ("board", "open_board"),
-    "open_async": ("board", "open_board_async"),
+    "open": ("opening", "open_board"),
+    "open_async": ("opening", "open_board_async"),
     **{name: (module, name) for module, names in _HOMES.items() for name in names},
 }
 

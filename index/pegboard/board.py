@@ -3,31 +3,34 @@
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import partial
-from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast, get_args
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast
 
+from pegboard.direct_search import Direct, search_directly
 from pegboard.encoders import Encoder
-from pegboard.errors import BoardNotFound, QueryError, StoreError
-from pegboard.filters import Filter
+from pegboard.errors import BoardNotFound, ConfigurationError, StoreError
 from pegboard.following import BoardStatus, Following
 from pegboard.hits import Hit
 from pegboard.loaded import LoadedRelease
 from pegboard.query_vectors import QueryVectors
-from pegboard.ranking import Ranked, convex_combination
+from pegboard.ranking import Mode
 from pegboard.records import Agent, Tool
 from pegboard.releases import Channel, Release, ReleaseStore
 from pegboard.store import public_uri
-from pegboard.text import tokenize
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-__all__ = ["Board", "Mode", "open_board", "open_board_async"]
+    from pegboard.graph.tool_graph import ToolGraph
+    from pegboard.llm import Completer, Message
+    from pegboard.retrieval.asking import LlmCaller
+    from pegboard.retrieval.found import AgentHit, Found
+    from pegboard.retrieval.plan import Plan
+
+__all__ = ["IN_MEMORY_ROWS", "Board"]
 
 Answer = TypeVar("Answer")
-Mode = Literal["hybrid", "vector", "text"]
-FUSION_DEPTH = 100
-"""Tools that each ranking gives to the fusion, at least; four times k where that is more."""
+Where = Mapping[str, str | Sequence[str]] | None
 IN_MEMORY_ROWS = 50_000
 """Boards up to this many rows are searched in memory (0.5 ms at 10,000 rows), larger ones through Lance's indices."""
 
@@ -49,12 +52,15 @@ class Board:
         release: str | None = None,
         encoder: Encoder | None = None,
         encoder_options: Mapping[str, Any] | None = None,
+        llm: "str | Completer | None" = None,
+        llm_options: Mapping[str, Any] | None = None,
         refresh: float = 5.0,
         background: bool = False,
         in_memory_rows: int = IN_MEMORY_ROWS,
     ) -> None:
         self._store = store
         self._vectors = QueryVectors(encoder, encoder_options)
+        self._caller = _caller(llm, llm_options)
 
         def load(identity: str) -> LoadedRelease:
             return LoadedRelease(store, store.get(identity), in_memory_rows)
@@ -72,7 +78,11 @@ class Board:
         return self._current().release
 
     @property
-    def agents(self) -> list[Agent]:
+    def graph(self) -> "ToolGraph":
+        """The dependencies between the tools of the release."""
+        return self._answer(lambda loaded: loaded.graph)
+
+    def list_agents(self) -> list[Agent]:
         """All agents of the release, by id."""
         return self._answer(lambda loaded: sorted(loaded.agents.values(), key=lambda agent: agent.id))
 
@@ -88,9 +98,11 @@ class Board:
         return BoardStatus(self._current().release.id, None, None, at, at, 0.0, None)
 
     def close(self) -> None:
-        """End the thread of `background=True`; the board still answers, and looks at its channel during calls."""
+        """End the threads of `background=True` and `llm=`; the board still answers, and looks at its channel during calls."""
         if self._following is not None:
             self._following.close()
+        if self._caller is not None:
+            self._caller.close()
 
     def __enter__(self) -> "Board":
         return self
@@ -113,10 +125,13 @@ class Board:
         *,
         mode: Mode = "hybrid",
         index: str | None = None,
-        where: Mapping[str, str | Sequence[str]] | None = None,
+        where: Where = None,
         vector: "Sequence[float] | NDArray[np.floating] | None" = None,
+        decompose: bool = False,
+        expand: Literal["dependencies"] | None = None,
+        threshold: float | None = None,
     ) -> list[Hit]:
-        """The `k` best tools for a request, best first; none for a blank one.
+        """The `k` best tools for a request, best first; none for a blank one. One search; `find` is the one that does more.
 
         Args:
             query: the request, or its vector of shape (dimensions,), which the caller encoded; a vector searches by vector.
@@ -124,6 +139,9 @@ class Board:
             index: an index of the release; the release's default if None.
             where: only tools with one of these values of `agent` (id or name), `catalog`, `kind` or `tags`.
             vector: the request's vector, if the caller encoded it and the words are to be searched as well.
+            decompose: search the clauses of the request, too.
+            expand: `dependencies` adds the tools that the first ones depend on, behind each (Graph RAG-Tool Fusion).
+            threshold: only tools whose cosine is at least this (Tool RAG); `find` knows thresholds of probability.
 
         Raises:
             QueryError: an unknown mode or filter, a k below 1, or a vector of another length.
@@ -133,61 +151,138 @@ class Board:
         Example:
             >>> board.search("convert 30 dollars to yen", k=3, where={"catalog": "finance"})
         """
-        words = query if isinstance(query, str) else ""
-        given = vector if isinstance(query, str) else query
-        if not isinstance(query, str) and mode == "hybrid":
-            mode = "vector"
-        if mode not in get_args(Mode):
-            raise QueryError(f"There is no mode '{mode}'. Expected one of: {', '.join(get_args(Mode))}.")
-        if k < 1:
-            raise QueryError(f"k is {k}; expected the number of tools wanted, 1 or more.")
-        if mode == "text" and not isinstance(query, str):
-            raise QueryError("Mode 'text' searches words, but the query is a vector. Give the request as text.")
+        if decompose or expand or threshold is not None:
+            from pegboard.retrieval.plans import composed_plan
 
-        def ask(loaded: LoadedRelease) -> list[Hit]:
-            name = loaded.index_name(index)
-            narrowed = loaded.filter(where)
-            if given is None and not words.strip():
-                return []
-            depth = max(FUSION_DEPTH, 4 * k) if mode == "hybrid" else k
-            rankings = self._rankings(loaded, name, mode, words, given, depth, narrowed)
-            return _hits(loaded, rankings, k)
+            plan = composed_plan(query, vector, mode, decompose, expand, threshold)
+            return list(self.find(str(query), k, plan=plan, index=index, where=where, llm=False))
+        asked = Direct(query, k, mode, index, where, vector)
+        return self._answer(lambda loaded: search_directly(loaded, asked, self._vectors))
 
-        return self._answer(ask)
-
-    async def search_async(
+    def search_many(
         self,
-        query: "str | Sequence[float] | NDArray[np.floating]",
+        queries: Sequence[str],
         k: int = 5,
         *,
         mode: Mode = "hybrid",
         index: str | None = None,
-        where: Mapping[str, str | Sequence[str]] | None = None,
-        vector: "Sequence[float] | NDArray[np.floating] | None" = None,
-    ) -> list[Hit]:
-        """`search` in a thread, for callers with an event loop, which goes on meanwhile. Cancelling abandons the answer only."""
-        import asyncio
+        where: Where = None,
+    ) -> list[list[Hit]]:
+        """What `search` finds for each of several requests: one call of the encoder and one search for all."""
+        from pegboard.retrieval.plans import composed_plan
 
-        return await asyncio.to_thread(self.search, query, k, mode=mode, index=index, where=where, vector=vector)
+        found = self.find_many(queries, k, plan=composed_plan("", None, mode), index=index, where=where, llm=False)
+        return [list(one) for one in found]
 
-    def _rankings(
+    def find(
         self,
-        loaded: LoadedRelease,
-        index: str,
-        mode: Mode,
-        words: str,
-        given: "Sequence[float] | NDArray[np.floating] | None",
-        depth: int,
-        where: Filter | None,
-    ) -> dict[str, list[Ranked]]:
-        searched = loaded.index(index)
-        if mode == "text":
-            return {"text": searched.text(tokenize(words), depth, where)}
-        unit = self._vectors.unit(loaded, index, words, given)
-        if mode == "vector":
-            return {"vector": searched.vector(unit, depth, where)}
-        vector, text = searched.both(unit, tokenize(words), depth, where)
-        return {"vector": vector, "text": text}
+        request: str,
+        k: int = 5,
+        *,
+        plan: "Plan | str | Mapping[str, Any] | None" = None,
+        index: str | None = None,
+        where: Where = None,
+        history: "Sequence[Message | Mapping[str, str]]" = (),
+        llm: bool = True,
+        explain: bool = False,
+    ) -> "Found":
+        """The tools for a request, by the release's own plan or another: a sequence of at most `k` hits, best first.
+
+        Args:
+            plan: which parts answer: a `Plan`, its JSON values, or a name of `pegboard.retrieval.plans`; the release's if None.
+            index, where: as in `search`; `index` stands for the plan's own.
+            history: the conversation before the request, as chat APIs take it.
+            llm: False asks no LLM, even if the board was opened with one.
+            explain: keep the rank of every tool after every part in `trace`.
+
+        Raises as `search` does, and QueryError for a plan that cannot be used. An LLM that fails is no error: its part's embedded
+        counterpart answers, and the trace says so.
+
+        Example:
+            >>> found = board.find("book a table for two and invite Ana", k=5)
+            >>> tools = pegboard.as_openai_tools(found)
+        """
+        return self.find_many(
+            [request], k, plan=plan, index=index, where=where, history=history, llm=llm, explain=explain
+        )[0]
+
+    def find_many(
+        self,
+        requests: Sequence[str],
+        k: int = 5,
+        *,
+        plan: "Plan | str | Mapping[str, Any] | None" = None,
+        index: str | None = None,
+        where: Where = None,
+        history: "Sequence[Message | Mapping[str, str]]" = (),
+        llm: bool = True,
+        explain: bool = False,
+    ) -> "list[Found]":
+        """What `find` finds for each of several requests of one release: one call of the encoder and one search for all."""
+        from pegboard.finding import Asked, find
+
+        asked = Asked(requests, k, plan, index, where, history, explain)
+        return self._answer(lambda loaded: find(loaded, asked, self._vectors, self._caller if llm else None))
+
+    def agents(
+        self,
+        request: str,
+        k: int = 3,
+        *,
+        mode: Mode = "hybrid",
+        decompose: bool = False,
+        steps: Sequence[str] = (),
+        index: str | None = None,
+        where: Where = None,
+    ) -> "list[AgentHit]":
+        """The `k` best agents for a request, found by their own descriptions and by their tools (Tool-to-Agent Retrieval).
+
+        Args:
+            decompose: search the clauses of the request beside it; the first agent of each comes before the second of any.
+            steps: the steps of the request where the caller knows them; searched instead of its clauses.
+            mode, index, where: as in `search`.
+
+        The tools of the agents found are a search away:
+
+            >>> agents = board.agents("book a table and invite Ana", k=3)
+            >>> board.find("book a table and invite Ana", where={"agent": [one.agent.id for one in agents]})
+        """
+        from pegboard.finding_agents import AgentsAsked, find_agents
+
+        asked = AgentsAsked(request, k, mode, decompose, tuple(steps), index, where)
+        return self._answer(lambda loaded: find_agents(loaded, asked, self._vectors))
+
+    async def search_async(self, *arguments: Any, **options: Any) -> list[Hit]:
+        """`search` in a thread, for callers with an event loop, which goes on meanwhile. Cancelling abandons the answer only."""
+        return await _in_thread(partial(self.search, *arguments, **options))
+
+    async def search_many_async(self, *arguments: Any, **options: Any) -> list[list[Hit]]:
+        """`search_many` in a thread."""
+        return await _in_thread(partial(self.search_many, *arguments, **options))
+
+    async def agents_async(self, *arguments: Any, **options: Any) -> "list[AgentHit]":
+        """`agents` in a thread."""
+        return await _in_thread(partial(self.agents, *arguments, **options))
+
+    async def find_async(self, request: str, k: int = 5, **options: Any) -> "Found":
+        """`find` for callers with an event loop: no thread waits for an LLM, and cancelling cancels what it was asked."""
+        return (await self.find_many_async([request], k, **options))[0]
+
+    async def find_many_async(
+        self, requests: Sequence[str], k: int = 5, *, llm: bool = True, **options: Any
+    ) -> "list[Found]":
+        """`find_many` likewise."""
+        from pegboard.finding import Asked, find_async
+
+        asked, caller = Asked(requests, k, **options), self._caller if llm else None
+        loaded = await _in_thread(self._current)
+        try:
+            return await find_async(loaded, asked, self._vectors, caller)
+        except StoreError:
+            following = await _in_thread(partial(self._instead_of, loaded))
+            if following is None:
+                raise
+        return await find_async(following, asked, self._vectors, caller)
 
     def _current(self) -> LoadedRelease:
         return self._fixed or cast("Following", self._following).current()
@@ -198,68 +293,39 @@ class Board:
         try:
             return ask(loaded)
         except StoreError:
-            if self._following is None:
-                self._store.get(loaded.release.id)  # says so, if it is not even recorded any more
-                raise
-            following = self._following.instead_of(loaded)
+            following = self._instead_of(loaded)
             if following is None:
                 raise
         return ask(following)
 
-
-def open_board(
-    uri: str,
-    channel: str = "live",
-    release: str | None = None,
-    *,
-    encoder: Encoder | None = None,
-    encoder_options: Mapping[str, Any] | None = None,
-    storage_options: Mapping[str, str] | None = None,
-    refresh: float = 5.0,
-    background: bool = False,
-    in_memory_rows: int = IN_MEMORY_ROWS,
-) -> Board:
-    """Open a published board for searching; exported as `pegboard.open`.
-
-    Args:
-        uri: the board's root: a folder, or an address that LanceDB takes (s3://, az://, gs://).
-        channel: the channel to follow.
-        release: a release to stay on, instead of following a channel.
-        encoder: encodes the queries, instead of the encoder that the release names; its fingerprint must be the same.
-        encoder_options: how this reader reaches the encoder, such as `api_base`; what decides a vector is in the release.
-        storage_options: credentials and endpoints for the store, as LanceDB takes them.
-        refresh: seconds by which an answer may be behind the channel, at most; a call looks after half of that.
-        background: whether a thread looks instead, so that no call ever waits for the store.
-        in_memory_rows: indexes with more rows are searched through Lance.
-
-    Raises BoardNotFound if there is no board, channel or release of that name, StoreError if the store does not answer.
-
-    Example:
-        >>> board = pegboard.open("./board")
-        >>> [hit.tool.name for hit in board.search("what time is it in Oslo?")]
-    """
-    return Board(
-        ReleaseStore(uri, storage_options),
-        channel=channel,
-        release=release,
-        encoder=encoder,
-        encoder_options=encoder_options,
-        refresh=refresh,
-        background=background,
-        in_memory_rows=in_memory_rows,
-    )
+    def _instead_of(self, loaded: LoadedRelease) -> LoadedRelease | None:
+        """The channel's release, if that is another than one that cannot be read any more."""
+        if self._following is not None:
+            return self._following.instead_of(loaded)
+        self._store.get(loaded.release.id)  # says so, if it is not even recorded any more
+        return None
 
 
-async def open_board_async(uri: str, channel: str = "live", release: str | None = None, **options: Any) -> Board:
-    """`open_board` in a thread, for callers with an event loop; exported as `pegboard.open_async`. Takes the same options.
-
-    Example:
-        >>> board = await pegboard.open_async("./board")
-        >>> hits = await board.search_async("what time is it in Oslo?")
-    """
+async def _in_thread(call: Callable[[], Answer]) -> Answer:
     import asyncio
 
-    return await asyncio.to_thread(partial(open_board, uri, channel, release, **options))
+    return await asyncio.to_thread(call)
+
+
+def _caller(llm: "str | Completer | None", options: Mapping[str, Any] | None) -> "LlmCaller | None":
+    if llm is None:
+        return None
+    from pegboard.retrieval.asking import LlmCaller, completer_of
+
+    known = {name: value for name, value in (options or {}).items() if name in ("api_base", "api_key_env", "price")}
+    bounds = {name: value for name, value in (options or {}).items() if name in ("timeout", "concurrency")}
+    if unknown := sorted(set(options or {}) - set(known) - set(bounds)):
+        raise ConfigurationError(
+            f"llm_options has no {', '.join(unknown)}. Expected: api_base, api_key_env, price, timeout, concurrency."
+        )
+    timeout = {"timeout": bounds["timeout"]} if "timeout" in bounds else {}
+    completer = completer_of(llm, **known, **timeout)
+    return LlmCaller(completer, **bounds) if completer is not None else None
 
 
 def _promoted(store: ReleaseStore, name: str) -> Channel:
@@ -271,22 +337,3 @@ def _promoted(store: ReleaseStore, name: str) -> Channel:
             "`pegboard promote RELEASE --channel NAME` makes one."
         )
     return channel
-
-
-def _hits(loaded: LoadedRelease, rankings: Mapping[str, Sequence[Ranked]], k: int) -> list[Hit]:
-    if len(rankings) == 1:
-        (ranking,) = rankings.values()
-        best = [(row.tool, row.score) for row in ranking[:k]]
-    else:
-        best = convex_combination(rankings["vector"], rankings["text"])[:k]
-    why: dict[str, dict[str, dict[str, Any]]] = {}
-    for name, ranking in rankings.items():
-        for rank, row in enumerate(ranking, start=1):
-            why.setdefault(row.tool, {})[name] = {"rank": rank, "score": row.score, "part": row.part}
-    tools = loaded.tools([tool for tool, _ in best])
-    release = loaded.release.id
-    return [
-        Hit(tools[tool], loaded.agents[tools[tool].agent], score, why[tool], release)
-        for tool, score in best
-        if tool in tools
-    ]

@@ -19,7 +19,7 @@ __all__ = ["GROUP", "add_board_option", "main", "print_json"]
 GROUP = "pegboard.commands"
 EXIT_CODES = """\
 exit codes: 0 done · 1 unexpected · 2 wrong use or configuration · 3 a source failed · 4 no such board, release or store
-            5 encoder · 6 not published: someone else did meanwhile · 130 interrupted"""
+            5 encoder · 6 not published: someone else did meanwhile · 7 no LLM · 130 interrupted"""
 
 Subparsers = Any
 """What `argparse.ArgumentParser.add_subparsers` returns; its class has no public name."""
@@ -67,6 +67,8 @@ def add_board_option(parser: argparse.ArgumentParser) -> None:
 
 def _parser() -> argparse.ArgumentParser:
     from pegboard.cli_doctor import register_doctor
+    from pegboard.cli_find import register_agents, register_find
+    from pegboard.cli_graph import register_graph
     from pegboard.cli_releases import register_releases
     from pegboard.cli_search import register_search
 
@@ -78,7 +80,10 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action="version", version=f"pegboard {version('pegboard')}")
     subparsers = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
+    register_find(subparsers)
     register_search(subparsers)
+    register_agents(subparsers)
+    register_graph(subparsers)
     register_releases(subparsers)
     for point in sorted(entry_points(group=GROUP), key=lambda point: point.name):
         point.load()(subparsers)

@@ -3,10 +3,15 @@
 import argparse
 import json
 import textwrap
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
 from pegboard.cli import Subparsers, add_board_option, print_json
 
-__all__ = ["register_search"]
+if TYPE_CHECKING:
+    from pegboard.hits import Hit
+
+__all__ = ["add_filter_options", "add_output_options", "print_hits", "print_tools", "register_search", "where_of"]
 
 EXAMPLES = """\
 examples:
@@ -34,6 +39,13 @@ def register_search(subparsers: Subparsers) -> None:
     parser.add_argument("--index", help="an index configuration (default: the release's own default)")
     parser.add_argument("--channel", default="live", help="the channel to ask (default: live)")
     parser.add_argument("--release", help="a release to ask instead of a channel, by id or its beginning")
+    add_filter_options(parser)
+    add_output_options(parser, "release, index, mode, hits")
+    parser.set_defaults(run=_search)
+
+
+def add_filter_options(parser: argparse.ArgumentParser) -> None:
+    """Add --agent, --catalog, --kind and --tag, which `where_of` reads."""
     for name, what in (
         ("agent", "the agent with this id or name"),
         ("catalog", "this catalog"),
@@ -41,8 +53,18 @@ def register_search(subparsers: Subparsers) -> None:
         ("tag", "tools with this tag"),
     ):
         parser.add_argument(f"--{name}", action="append", metavar=name.upper(), help=f"only {what}; may be repeated")
+
+
+def where_of(options: argparse.Namespace) -> dict[str, list[str]]:
+    """The filter that the options say."""
+    filters = {"agent": options.agent, "catalog": options.catalog, "kind": options.kind, "tags": options.tag}
+    return {name: values for name, values in filters.items() if values}
+
+
+def add_output_options(parser: argparse.ArgumentParser, keys: str) -> None:
+    """Add --json, --as and --descriptions; `keys` are those of the JSON object."""
     output = parser.add_mutually_exclusive_group()
-    output.add_argument("--json", action="store_true", help="print one JSON object: release, index, mode, hits")
+    output.add_argument("--json", action="store_true", help=f"print one JSON object: {keys}")
     output.add_argument(
         "--as", dest="shape", choices=("openai", "anthropic", "mcp"), help="print the tools for an API call, as JSON"
     )
@@ -52,42 +74,47 @@ def register_search(subparsers: Subparsers) -> None:
         default="catalog",
         help="with --as: the catalog's descriptions, or those that an LLM wrote, where there are any (default: catalog)",
     )
-    parser.set_defaults(run=_search)
+
+
+def print_tools(hits: "Sequence[Hit]", shape: str, descriptions: Any) -> None:
+    """Print the hits as the tools of an API call."""
+    import pegboard
+
+    shapes = {
+        "openai": pegboard.as_openai_tools,
+        "anthropic": pegboard.as_anthropic_tools,
+        "mcp": pegboard.as_mcp_tools,
+    }
+    print(json.dumps(shapes[shape](hits, descriptions), ensure_ascii=False, indent=2))
+
+
+def print_hits(hits: "Sequence[Hit]") -> None:
+    """Print the hits for people."""
+    if not hits:
+        print("No tool was found.")
+    for rank, hit in enumerate(hits, start=1):
+        summary = textwrap.shorten(hit.tool.description, width=100, placeholder=" ...")
+        likely = f"  {hit.probability:.0%}" if hit.probability is not None else ""
+        print(f"{rank:>3}. {hit.tool.name}  ({hit.agent.name})  {hit.score:.4f}{likely}\n     {summary}")
+        if "dependency" in hit.why:
+            print(f"     needed by {hit.why['dependency'].get('of')}")
+        if hit.tool.flags:
+            print(f"     Suspicious text: {', '.join(hit.tool.flags)}")
 
 
 def _search(options: argparse.Namespace) -> int:
     import pegboard
 
     board = pegboard.open(options.board, options.channel, options.release)
-    filters = {
-        "agent": options.agent,
-        "catalog": options.catalog,
-        "kind": options.kind,
-        "tags": options.tag,
-    }
-    where = {name: values for name, values in filters.items() if values}
-    hits = board.search(options.query, options.k, mode=options.mode, index=options.index, where=where)
+    hits = board.search(options.query, options.k, mode=options.mode, index=options.index, where=where_of(options))
     if options.shape:
-        shapes = {
-            "openai": pegboard.as_openai_tools,
-            "anthropic": pegboard.as_anthropic_tools,
-            "mcp": pegboard.as_mcp_tools,
-        }
-        tools = shapes[options.shape](hits, options.descriptions)
-        print(json.dumps(tools, ensure_ascii=False, indent=2))
+        print_tools(hits, options.shape, options.descriptions)
     elif options.json:
         release = board.release
         index = options.index or release.manifest["default_index"]
         print_json(
             {"release": release.id, "index": index, "mode": options.mode, "hits": [hit.to_dict() for hit in hits]}
         )
-    elif not hits:
-        print("No tool was found.")
-    for rank, hit in enumerate(hits, start=1):
-        if options.shape or options.json:
-            break
-        summary = textwrap.shorten(hit.tool.description, width=100, placeholder=" ...")
-        print(f"{rank:>3}. {hit.tool.name}  ({hit.agent.name})  {hit.score:.4f}\n     {summary}")
-        if hit.tool.flags:
-            print(f"     Suspicious text: {', '.join(hit.tool.flags)}")
+    else:
+        print_hits(hits)
     return 0

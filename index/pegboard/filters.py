@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
 
 from pegboard.errors import QueryError
+from pegboard.records import Tool
 from pegboard.store import sql_literals
 
 if TYPE_CHECKING:
@@ -49,6 +50,11 @@ class Filter:
             return self
         agents = tuple(identity for name in self.allowed["agent"] for identity in ids_of.get(name, (name,)))
         return Filter({**self.allowed, "agent": agents})
+
+    def passes(self, tool: Tool, kind: str) -> bool:
+        """Whether a tool passes, of an agent of that kind."""
+        has = {"agent": {tool.agent}, "catalog": {tool.catalog}, "kind": {kind}, "tags": set(tool.tags)}
+        return all(has[name] & set(values) for name, values in self.allowed.items())
 
     def mask(self, rows: "pa.Table") -> "NDArray[np.bool_]":
         """Which rows pass, as an array of shape (rows,)."""

@@ -23,7 +23,7 @@ class Hit:
 
     `why` says for each ranking that found the tool its rank (from 1) and score there, and the part that matched:
     `{"vector": {"rank": 2, "score": 0.61, "part": "document"}, "text": {...}}`. `release` is the id of the release that answered:
-    the same for all hits of one search.
+    the same for all hits of one search. `probability` says how likely the tool fits, where the index is calibrated.
     """
 
     tool: Tool
@@ -31,6 +31,7 @@ class Hit:
     score: float
     why: Mapping[str, Mapping[str, Any]]
     release: str = field(default="", compare=False)
+    probability: float | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """The hit as JSON values: id, name, agent, score, description, kind, tags, input_schema, why; flags and enrichment if any."""
@@ -45,6 +46,8 @@ class Hit:
             "input_schema": self.tool.input_schema,
             "why": self.why,
         }
+        if self.probability is not None:
+            record["probability"] = self.probability
         if self.tool.flags:
             record["flags"] = list(self.tool.flags)
         if self.tool.enrichment:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from pegboard.filters import Filter
 from pegboard.memory import BM25_DIGITS, COSINE_DIGITS
 from pegboard.ranking import Ranked, best_per_tool
-from pegboard.store import store_errors
+from pegboard.store import sql_literals, store_errors
 from pegboard.tables import BoardTable
 
 if TYPE_CHECKING:
@@ -23,6 +23,8 @@ NPROBES = 40
 MARGIN = 16
 """Rows fetched beyond those asked for, so that ties at the end are ordered by id as in memory."""
 WANTED = ("tool", "part")
+AT_ONCE = 8
+"""Queries that Lance is asked at once; each of them uses several of its threads."""
 
 
 @dataclass(frozen=True)
@@ -75,6 +77,39 @@ class LanceIndex:
         with ThreadPoolExecutor(1, "pegboard-text") as pool:
             words = pool.submit(self.text, tokens, n, where)
             return self.vector(query, n, where), words.result()
+
+    def vectors(self, queries: "NDArray[np.float32]", n: int, where: Filter | None = None) -> list[list[Ranked]]:
+        """What `vector` finds for each row of a matrix of unit vectors, of shape (queries, dimensions), all at once."""
+        return self._at_once(lambda query: self.vector(query, n, where), list(queries))
+
+    def texts(self, queries: Sequence[Sequence[str]], n: int, where: Filter | None = None) -> list[list[Ranked]]:
+        """What `text` finds for each query's words, all at once."""
+        return self._at_once(lambda tokens: self.text(tokens, n, where), list(queries))
+
+    def rows_of(self, tools: Sequence[str]) -> "dict[str, NDArray[np.float32]]":
+        """The unit vectors of those tools' rows, each of shape (rows of the tool, dimensions); unknown tools are absent."""
+        import numpy as np
+
+        if not tools:
+            return {}
+        with store_errors(self.uri):
+            found = self.table.read(["tool", "key", "vector"], where=f"tool IN ({sql_literals(tools)})")
+        found = found.sort_by("key")
+        places: dict[str, list[int]] = {}
+        for place, tool in enumerate(found.column("tool").to_pylist()):
+            places.setdefault(tool, []).append(place)
+        column = found.column("vector").combine_chunks()
+        flat = column.flatten().to_numpy(zero_copy_only=False)
+        matrix = flat.reshape(found.num_rows, column.type.list_size).astype(np.float32, copy=False)
+        return {tool: matrix[rows] for tool, rows in places.items()}
+
+    def _at_once(self, search: "Callable[[Any], list[Ranked]]", queries: Sequence[Any]) -> list[list[Ranked]]:
+        from concurrent.futures import ThreadPoolExecutor
+
+        if len(queries) < 2:
+            return [search(query) for query in queries]
+        with ThreadPoolExecutor(min(len(queries), AT_ONCE), "pegboard-queries") as pool:
+            return list(pool.map(search, queries))
 
     @cached_property
     def _text_index(self) -> bool:

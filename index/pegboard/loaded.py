@@ -6,12 +6,12 @@ from functools import cached_property
 from threading import Lock
 from typing import TYPE_CHECKING, Any
 
-from pegboard.contract import embedding_table, layout
+from pegboard.contract import EDGES, agent_embedding_table, embedding_table, layout
 from pegboard.errors import BoardNotFound, StoreError
 from pegboard.filters import Filter
 from pegboard.lance_index import LanceIndex
 from pegboard.memory import MemoryIndex
-from pegboard.records import Agent, Dependency, Enrichment, Tool
+from pegboard.records import Agent, Dependency, Edge, Enrichment, Tool
 from pegboard.releases import Release, ReleaseStore
 from pegboard.store import public_uri, sql_literals, store_errors
 from pegboard.tables import BoardTable, open_table
@@ -19,7 +19,10 @@ from pegboard.tables import BoardTable, open_table
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["LoadedRelease", "agent_from_row", "tool_from_row"]
+    from pegboard.graph.tool_graph import ToolGraph
+    from pegboard.retrieval.calibration import Calibration
+
+__all__ = ["LoadedRelease", "agent_from_row", "edge_from_row", "tool_from_row"]
 
 SEARCHED = ("tool", "part", "catalog", "agent", "kind", "tags", "tokens", "vector")
 """The columns of an index that a search in memory needs."""
@@ -34,6 +37,8 @@ class LoadedRelease:
         self._store = store
         self._in_memory_rows = in_memory_rows
         self._indexes: dict[str, MemoryIndex | LanceIndex] = {}
+        self._agent_indexes: dict[str, MemoryIndex] = {}
+        self._calibrations: dict[str, Calibration | None] = {}
         self._lock = Lock()
 
     def index_name(self, name: str | None) -> str:
@@ -86,6 +91,41 @@ class LoadedRelease:
             with store_errors(self._store.uri):
                 rows = self._tools_table.read(where=f"id IN ({sql_literals(ids) or 'NULL'})", limit=len(ids) or 1)
         return {row["id"]: tool_from_row(row) for row in rows.to_pylist()}
+
+    @cached_property
+    def graph(self) -> "ToolGraph":
+        """The dependencies between the tools: those that the release holds or, before table contract 4, the declared ones."""
+        from pegboard.graph.tool_graph import CORE_TAG, ToolGraph
+
+        if not layout(self.release.contract).graph:
+            rows = self._tool_rows if self._tool_rows is not None else self._read("tools")
+            return ToolGraph.from_declared(tool_from_row(row) for row in rows.to_pylist())
+        tagged = self._tool_rows if self._tool_rows is not None else self._read("tools", ("id", "tags"))
+        pairs = zip(tagged.column("id").to_pylist(), tagged.column("tags").to_pylist(), strict=True)
+        core = [tool for tool, tags in pairs if CORE_TAG in tags]
+        edges = self._read(EDGES).to_pylist() if EDGES in self.release.tables else []
+        edges.sort(key=lambda row: (row["source"], row["place"]))
+        return ToolGraph((edge_from_row(row) for row in edges), core)
+
+    def calibration(self, index: str) -> "Calibration | None":
+        """What the scores of an index mean as probabilities; None where the release does not say."""
+        if index not in self._calibrations:
+            from pegboard.retrieval.calibration import Calibration
+
+            said = self.index_manifest(index).get("calibration")
+            self._calibrations[index] = Calibration.from_dict(said) if said else None
+        return self._calibrations[index]
+
+    def agent_index(self, name: str) -> MemoryIndex | None:
+        """The agents' own descriptions in an index, searched as its tools are, with ids of agents; None before table contract 4."""
+        table = agent_embedding_table(name)
+        if table not in self.release.tables:
+            return None
+        with self._lock:
+            if name not in self._agent_indexes:
+                rows = self._read(table, ("agent", "part", "catalog", "kind", "tokens", "vector"))
+                self._agent_indexes[name] = MemoryIndex(rows.append_column("tool", rows.column("agent")))
+            return self._agent_indexes[name]
 
     @cached_property
     def _agent_ids(self) -> dict[str, tuple[str, ...]]:
@@ -154,6 +194,12 @@ def tool_from_row(row: Mapping[str, Any]) -> Tool:
         enrichment=_enrichment(row),
         flags=tuple(row.get("flags") or ()),
     )
+
+
+def edge_from_row(row: Mapping[str, Any]) -> Edge:
+    """The dependency of a row of the `edges` table."""
+    names = ("source", "target", "type", "parameter", "reason", "origin", "confidence", "evidence")
+    return Edge(**{name: row[name] for name in names})
 
 
 def _enrichment(row: Mapping[str, Any]) -> Enrichment | None:

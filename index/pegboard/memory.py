@@ -44,6 +44,24 @@ class MemoryIndex:
         mask = self._mask(where)
         return self._by_vector(query, n, mask), self._by_text(tokens, n, mask)
 
+    def vectors(self, queries: "NDArray[np.float32]", n: int, where: Filter | None = None) -> list[list[Ranked]]:
+        """What `vector` finds for each row of a matrix of unit vectors, of shape (queries, dimensions): one product for all."""
+        import numpy as np
+
+        mask = self._mask(where)
+        scores = np.ascontiguousarray((self._vectors @ queries.T).T)
+        return [self._best(row, COSINE_DIGITS, n, mask) for row in scores]
+
+    def texts(self, queries: Sequence[Sequence[str]], n: int, where: Filter | None = None) -> list[list[Ranked]]:
+        """What `text` finds for each query's words."""
+        mask = self._mask(where)
+        return [self._by_text(tokens, n, mask) for tokens in queries]
+
+    def rows_of(self, tools: Sequence[str]) -> "dict[str, NDArray[np.float32]]":
+        """The unit vectors of those tools' rows, each of shape (rows of the tool, dimensions); unknown tools are absent."""
+        places = self._places
+        return {tool: self._vectors[places[tool]] for tool in tools if tool in places}
+
     def warm(self, before: "MemoryIndex") -> None:
         """Prepare what searches of the release before had prepared, so that no search has to after a swap."""
         for name in ("_vectors", "_postings", "_tools", "_parts"):
@@ -93,6 +111,13 @@ class MemoryIndex:
     @cached_property
     def _tools(self) -> list[str]:
         return self.rows.column("tool").to_pylist()
+
+    @cached_property
+    def _places(self) -> dict[str, list[int]]:
+        places: dict[str, list[int]] = {}
+        for place, tool in enumerate(self._tools):
+            places.setdefault(tool, []).append(place)
+        return places
 
     @cached_property
     def _parts(self) -> list[str]:

@@ -1,5 +1,6 @@
 """The vector of a request: encoded by what made the index's vectors, or given by the caller."""
 
+from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from threading import Lock
 from typing import TYPE_CHECKING, Any
@@ -16,16 +17,22 @@ if TYPE_CHECKING:
 __all__ = ["QueryVectors"]
 
 
+CACHED = 2_048
+"""Vectors of requests that a board remembers, the latest ones: 3 MB at 384 dimensions."""
+
+
 class QueryVectors:
-    """The encoders of a board's requests, loaded when they are first needed. Threads may share it.
+    """The encoders of a board's requests, loaded when they are first needed, and the vectors that they made last. Threads may share it.
 
     Args:
         encoder: encodes all requests, instead of the encoders that releases name.
         options: how this reader reaches the encoders that releases name.
+        cached: how many vectors are remembered; 0 for none.
     """
 
-    def __init__(self, encoder: Encoder | None, options: Mapping[str, Any] | None) -> None:
-        self._given = encoder
+    def __init__(self, encoder: Encoder | None, options: Mapping[str, Any] | None, cached: int = CACHED) -> None:
+        self._given, self._cached = encoder, cached
+        self._known: OrderedDict[tuple[str, str], NDArray[np.float32]] = OrderedDict()
         self._options = dict(options or {})
         self._encoders: dict[str, Encoder] = {}
         self._lock = Lock()
@@ -46,9 +53,9 @@ class QueryVectors:
         """
         import numpy as np
 
-        manifest = loaded.index_manifest(index)
         if given is None:
-            given = encode_queries(self._encoder(loaded, index), [words])[0]
+            return self.units(loaded, index, [words])[0]
+        manifest = loaded.index_manifest(index)
         vector = np.asarray(given, dtype=np.float32)
         if vector.shape != (manifest["dimensions"],):
             raise QueryError(
@@ -60,6 +67,31 @@ class QueryVectors:
         if not np.isfinite(length) or length == 0:
             raise QueryError("The query vector is zero or not finite; expected a direction in the encoder's space.")
         return vector / np.float32(length)
+
+    def units(self, loaded: LoadedRelease, index: str, texts: Sequence[str]) -> "NDArray[np.float32]":
+        """The unit vectors of requests in words, of shape (texts, dimensions): those not remembered by one call of the encoder.
+
+        Raises as `unit` does.
+        """
+        import numpy as np
+
+        encoder = self._encoder(loaded, index)
+        with self._lock:
+            known = {text: self._known.get((encoder.fingerprint, text)) for text in dict.fromkeys(texts)}
+        missing = [text for text, vector in known.items() if vector is None]
+        if missing:
+            made = encode_queries(encoder, missing)
+            known.update(
+                (text, self.unit(loaded, index, text, vector)) for text, vector in zip(missing, made, strict=True)
+            )
+        with self._lock:
+            for text, vector in known.items():
+                if vector is not None and self._cached:
+                    self._known[encoder.fingerprint, text] = vector
+                    self._known.move_to_end((encoder.fingerprint, text))
+            while len(self._known) > self._cached:
+                self._known.popitem(last=False)
+        return np.stack([vector for vector in (known[text] for text in texts) if vector is not None])
 
     def _encoder(self, loaded: LoadedRelease, index: str) -> Encoder:
         manifest = loaded.index_manifest(index)

@@ -2,8 +2,14 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import Literal, get_args
 
-__all__ = ["Ranked", "best_per_tool", "convex_combination"]
+__all__ = ["MODES", "Mode", "Ranked", "best_per_tool", "convex_combination", "hybrid_depth"]
+
+Mode = Literal["hybrid", "vector", "text"]
+MODES: tuple[Mode, ...] = get_args(Mode)
+FUSION_DEPTH = 100
+"""Tools that each ranking gives to the fusion of cosine and BM25, at least; four times k where that is more."""
 
 VECTOR_SHARE = 0.8
 """The share that the paper finds good on all its collections. Here, with the embedded encoder, recall at 5 by vectors /
@@ -28,6 +34,11 @@ def best_per_tool(rows: Iterable[Ranked], n: int) -> list[Ranked]:
         if there is None or (-row.score, row.part) < (-there.score, there.part):
             best[row.tool] = row
     return sorted(best.values(), key=lambda row: (-row.score, row.tool))[:n]
+
+
+def hybrid_depth(k: int) -> int:
+    """How many tools cosine and BM25 each give, when k are wanted."""
+    return max(FUSION_DEPTH, 4 * k)
 
 
 def convex_combination(vector: Sequence[Ranked], text: Sequence[Ranked]) -> list[tuple[str, float]]:

@@ -114,7 +114,7 @@ def test_a_hit_carries_the_whole_tool_and_its_agent(board):
 
 
 def test_agents_and_tools_are_there_by_id(board):
-    assert [agent.id for agent in board.agents] == [
+    assert [agent.id for agent in board.list_agents()] == [
         "desk/desk", "finance/finance", "kit/git", "kit/o'brien's", "kit/weather", "kit/天気",
     ]  # fmt: skip
     assert board.tool("kit/git/create_issue").name == "create_issue"
@@ -250,7 +250,7 @@ def test_a_board_without_tools_finds_nothing(workshop, encoder):
     board = pegboard.open(workshop.uri, encoder=encoder)
 
     assert [board.search("anything", mode=mode) for mode in MODES] == [[], [], []]
-    assert [agent.name for agent in board.agents] == ["git"]
+    assert [agent.name for agent in board.list_agents()] == ["git"]
 
 
 def test_an_address_without_a_board_is_refused(tmp_path):
@@ -318,7 +318,7 @@ def test_a_reader_follows_a_promotion_by_itself_and_swaps_whole(two_releases, en
             assert all(name.startswith(prefix) for name in names(board.search("task", 24, mode=mode)))
         assert len(board.search("task", 24)) == 12
         assert board.release.id == release.id
-        assert [agent.name for agent in board.agents] == [prefix]
+        assert [agent.name for agent in board.list_agents()] == [prefix]
 
 
 def test_a_reader_looks_no_sooner_than_it_was_told(two_releases, encoder):

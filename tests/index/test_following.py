@@ -139,7 +139,7 @@ def test_a_reader_of_a_pruned_release_swaps_at_once(two_releases, encoder, rows)
 
     assert names(board.search("task", 12)) == {"new"}
     assert board.status().release == second.id
-    assert [agent.name for agent in board.agents] == ["new"]
+    assert [agent.name for agent in board.list_agents()] == ["new"]
 
 
 def _only_of(workshop, release):

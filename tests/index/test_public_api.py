@@ -26,11 +26,16 @@ def test_the_public_names_are_these():
     # A name more or less is a decision: change the list, the changelog and the version together.
     assert sorted(pegboard.__all__) == [
         "Agent",
+        "AgentHit",
         "Board",
         "BoardStatus",
         "Channel",
+        "Edge",
+        "Enrichment",
+        "Found",
         "Hit",
         "PegboardError",
+        "Plan",
         "Release",
         "ReleaseStore",
         "Tool",
