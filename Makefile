@@ -47,6 +47,7 @@ bench: setup
 	$(BIN)/python -m tests.bench
 	$(BIN)/python -m tests.bench_open
 	$(BIN)/python -m tests.bench_search
+	$(BIN)/python -m tests.bench_plans
 	$(BIN)/python -m tests.bench_incremental --tools 20000
 	$(BIN)/python -m tests.bench_llm
 

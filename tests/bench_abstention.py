@@ -16,7 +16,6 @@ itself against new ones; on LiveMCPBench, steps against whole questions.
 """
 
 import json
-import re
 from collections.abc import Callable, Sequence
 from typing import Any
 from zlib import crc32
@@ -27,7 +26,8 @@ from pegboard.ranking import convex_combination
 from pegboard.retrieval.calibration import Calibration
 from pegboard.retrieval.evidence import SearchEvidence
 from tasks.calibrate import calibrate_evidence, search_evidence
-from tests.bench_boards import BenchBoard, Encoding, arguments, lines, load_board
+from tests.bench_boards import BenchBoard, Encoding, arguments, load_board
+from tests.benchmarks import lines, numbered
 
 ACCEPT = 0.95
 BINS = 5
@@ -78,9 +78,9 @@ def bench_style(encoding: Encoding) -> None:
     questions: list[tuple[str, list[str]]] = []
     steps: list[tuple[str, list[str]]] = []
     for line in lines("livemcpbench/annotations.jsonl"):
-        tools = _numbered(line["Annotator Metadata"]["Tools"])
+        tools = numbered(line["Annotator Metadata"]["Tools"])
         questions.append((line["Question"], tools))
-        steps += [(step, tools) for step in _numbered(line["Annotator Metadata"]["Steps"])]
+        steps += [(step, tools) for step in numbered(line["Annotator Metadata"]["Steps"])]
     _style("livemcpbench", board, encoding, {"steps": steps, "questions": questions})
 
 
@@ -191,10 +191,6 @@ def _halved(queries: Sequence[str], found: Sequence[SearchEvidence]) -> list[lis
     return [
         [one for query, one in zip(queries, found, strict=True) if crc32(query.encode()) % 2 == half] for half in (0, 1)
     ]
-
-
-def _numbered(text: str) -> list[str]:
-    return [re.sub(r"^\s*\d+\s*[.)]\s*", "", line).strip() for line in text.splitlines() if line.strip()]
 
 
 if __name__ == "__main__":

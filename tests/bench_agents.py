@@ -14,7 +14,6 @@ k, each distinct one counted once.
 """
 
 import json
-import re
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -25,7 +24,8 @@ from pegboard.ranking import Ranked
 from pegboard.retrieval.agent_ranking import ENTITIES, Found, rank_agents
 from pegboard.retrieval.clauses import split_clauses
 from pegboard.text import tokenize
-from tests.bench_boards import BenchBoard, Encoding, arguments, lines, load_board
+from tests.bench_boards import BenchBoard, Encoding, arguments, load_board
+from tests.benchmarks import lines, numbered
 
 DEPTH = 5
 SEARCHED = {"agents": (False, True), "tools": (True, False), "tools+agents": (True, True)}
@@ -48,7 +48,7 @@ def asked_of(board: BenchBoard) -> Iterator[tuple[str, Asked]]:
         owners[tool.name].add(tool.agent)
     for line in lines("livemcpbench/annotations.jsonl"):
         question, said = line["Question"], line["Annotator Metadata"]
-        steps, tools = _numbered(said["Steps"]), _numbered(said["Tools"])
+        steps, tools = numbered(said["Steps"]), numbered(said["Tools"])
         right = tuple(dict.fromkeys(frozenset(owners[tool]) for tool in tools if tool in owners))
         if len(steps) == len(tools):
             pairs = [(step, frozenset(owners[tool])) for step, tool in zip(steps, tools, strict=True) if tool in owners]
@@ -112,11 +112,6 @@ def bench(encoding: Encoding) -> None:
                 if kind == "aligned":
                     line["by_own_description"] = round(brought / len(values), 3)
                 print(json.dumps(line), flush=True)
-
-
-def _numbered(text: str) -> list[str]:
-    """The lines of a numbered list without their numbers."""
-    return [re.sub(r"^\s*\d+\s*[.)]\s*", "", line).strip() for line in text.splitlines() if line.strip()]
 
 
 if __name__ == "__main__":

@@ -2,12 +2,11 @@
 
 import argparse
 import hashlib
-import json
+import tomllib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -20,38 +19,8 @@ from pegboard.text import tokenize
 from tasks.compose import documents_of
 from tasks.compose_agents import agent_text
 from tasks.configuration import DEFAULT_ENCODER, IndexSettings
+from tests.benchmarks import BENCHMARKS, CATALOGS
 
-BENCHMARKS = Path(__file__).parents[2] / "shared" / "benchmarks"
-CATALOGS: dict[str, tuple[Any, dict[str, Any]]] = {
-    "metatool": (
-        records,
-        {"type": "records", "path": "metatool/plugin_des.json", "examples": {"path": "metatool/example_queries.jsonl"}},
-    ),
-    "seal-tools": (
-        records,
-        {
-            "type": "records",
-            "path": "seal-tools/tool.jsonl",
-            "columns": {
-                "name": "api_name",
-                "description": "api_description",
-                "parameters": "parameters",
-                "required": "required",
-                "output": "responses",
-                "tags": "field",
-            },
-        },
-    ),
-    "toollinkos": (
-        records,
-        {
-            "type": "records",
-            "path": "toollinkos/tools.json",
-            "columns": {"parameters": "parameters", "dependencies": "depends_on", "annotations": ["func_type"]},
-        },
-    ),
-    "livemcpbench": (mcp_dump, {"type": "mcp-dump", "path": "livemcpbench/tools.json"}),
-}
 BATCH = 128
 
 
@@ -101,9 +70,10 @@ class BenchBoard:
 
 def load_board(name: str, encoding: Encoding) -> BenchBoard:
     """The default index of a benchmark's catalog."""
-    kind, options = CATALOGS[name]
+    (options,) = tomllib.loads(CATALOGS[name].format(BENCHMARKS))["catalogs"].values()
+    source = {"records": records, "mcp-dump": mcp_dump}[options["type"]].source
     builder = ListingBuilder(name, BENCHMARKS)
-    kind.source.read(builder, kind.source.options.model_validate(options))
+    source.read(builder, source.options.model_validate(options))
     listing = builder.build()
     settings = IndexSettings()
     owners = {agent.id: agent for agent in listing.agents}
@@ -114,11 +84,6 @@ def load_board(name: str, encoding: Encoding) -> BenchBoard:
     ]
     agents = [(agent.id, "document", (agent_text(agent),)) for agent in listing.agents]
     return BenchBoard(listing, _index(rows, encoding), _index(agents, encoding))
-
-
-def lines(path: str) -> list[Any]:
-    """The JSON values of a benchmark's file."""
-    return [json.loads(line) for line in (BENCHMARKS / path).read_text("utf-8").splitlines()]
 
 
 def arguments(doc: str | None) -> Encoding:

@@ -16,9 +16,11 @@ __all__ = [
     "CATALOGS",
     "Case",
     "build_board",
+    "lines",
     "livemcpbench",
     "metatool_multi",
     "metatool_single",
+    "numbered",
     "seal_tools",
     "toollinkos",
     "ultratool",
@@ -97,24 +99,24 @@ def build_board(folder: Path, name: str, extra: str = "") -> str:
 def seal_tools() -> list[Case]:
     """Requests for one to six of 4,076 tools."""
     return [
-        Case(one["query"], frozenset(call["api"] for call in one["calling"])) for one in _lines("seal-tools/dev.jsonl")
+        Case(one["query"], frozenset(call["api"] for call in one["calling"])) for one in lines("seal-tools/dev.jsonl")
     ]
 
 
 def metatool_single() -> list[Case]:
     """Requests for one of 199 plugins."""
-    return [Case(one["query"], frozenset({one["tool"]})) for one in _lines("metatool/single_tool_queries.jsonl")]
+    return [Case(one["query"], frozenset({one["tool"]})) for one in lines("metatool/single_tool_queries.jsonl")]
 
 
 def metatool_multi() -> list[Case]:
     """Requests for two tools at once."""
-    return [Case(one["query"], frozenset(one["tool"])) for one in _lines("metatool/multi_tool_queries.jsonl")]
+    return [Case(one["query"], frozenset(one["tool"])) for one in lines("metatool/multi_tool_queries.jsonl")]
 
 
 def toollinkos() -> list[Case]:
     """Requests for one of 573 tools and all that it depends on."""
     return [
-        Case(one["user_query"], frozenset(one["golden_function_names"])) for one in _lines("toollinkos/instances.jsonl")
+        Case(one["user_query"], frozenset(one["golden_function_names"])) for one in lines("toollinkos/instances.jsonl")
     ]
 
 
@@ -122,7 +124,7 @@ def ultratool() -> list[Case]:
     """Requests for several of 436 tools, with the plan's steps that need a tool, without their numbers."""
     known = {one["name"] for one in json.loads((BENCHMARKS / "ultratool/tools.json").read_text("utf-8"))}
     cases: list[Case] = []
-    for one in _lines("ultratool/instances.jsonl"):
+    for one in lines("ultratool/instances.jsonl"):
         steps = [(step["step"], str(step["tool"]).partition("(")[0].strip()) for step in one["plan"]]
         with_tool = [(re.sub(r"^[\d.]+\s*", "", text), tool) for text, tool in steps if tool in known]
         if with_tool:
@@ -140,17 +142,19 @@ def livemcpbench() -> list[Case]:
         for tool in server["tools"]
     }
     cases: list[Case] = []
-    for one in _lines("livemcpbench/annotations.jsonl"):
+    for one in lines("livemcpbench/annotations.jsonl"):
         said = one["Annotator Metadata"]
-        needed = frozenset(_numbered(said["Tools"])) & known
+        needed = frozenset(numbered(said["Tools"])) & known
         if needed:
-            cases.append(Case(one["Question"], needed, tuple(_numbered(said["Steps"]))))
+            cases.append(Case(one["Question"], needed, tuple(numbered(said["Steps"]))))
     return cases
 
 
-def _numbered(text: str) -> list[str]:
-    return [line for line in (re.sub(r"^\s*\d+\.\s*", "", one).strip() for one in text.splitlines()) if line]
+def numbered(text: str) -> list[str]:
+    """The lines of a numbered list without their numbers."""
+    return [line for line in (re.sub(r"^\s*\d+\s*[.)]\s*", "", one).strip() for one in text.splitlines()) if line]
 
 
-def _lines(name: str) -> list[Any]:
+def lines(name: str) -> list[Any]:
+    """The JSON values of a benchmark's file."""
     return [json.loads(line) for line in (BENCHMARKS / name).read_text("utf-8").splitlines() if line.strip()]

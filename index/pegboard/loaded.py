@@ -70,6 +70,10 @@ class LoadedRelease:
             index, known = self.index(name), before._indexes[name]
             if isinstance(index, MemoryIndex) and isinstance(known, MemoryIndex):
                 index.warm(known)
+        for name in set(before._agent_indexes) & set(self.release.manifest["indexes"]):
+            self.agent_index(name)
+        if "graph" in before.__dict__:
+            _ = self.graph
 
     def filter(self, where: Mapping[str, Any] | None) -> Filter | None:
         """The filter of a search, in which agents may be named by id or by name."""

@@ -49,6 +49,19 @@ def test_memory_and_lance_hold_the_same_rows(board_uri):
         assert ordered[0] == ordered[1]
 
 
+def test_what_the_release_before_had_loaded_is_loaded_before_a_swap(loaded, board_uri):
+    store = pegboard.ReleaseStore(board_uri)
+    after = LoadedRelease(store, loaded.release, 50_000)
+    after.warm(loaded)
+    assert not after._agent_indexes
+    assert "graph" not in after.__dict__
+    loaded.agent_index("full")
+    assert len(loaded.graph) >= 0
+    after.warm(loaded)
+    assert set(after._agent_indexes) == {"full"}
+    assert "graph" in after.__dict__
+
+
 def test_vectors_of_requests_are_remembered_but_not_without_bound(loaded, encoder):
     class Counting:
         name, fingerprint, dimensions = encoder.name, encoder.fingerprint, encoder.dimensions
