@@ -18,6 +18,7 @@ from typing import Any, ClassVar
 import pegboard
 from pegboard.measures import average_precision, ndcg, recall
 from pegboard.retrieval.parts import Query
+from pegboard.retrieval.plans import CLAUSES
 from tests.benchmarks import (
     BENCHMARKS,
     Case,
@@ -69,7 +70,8 @@ def bench_seal_tools(folder: Path) -> None:
 
 def bench_metatool(folder: Path) -> None:
     """Requests for one plugin, and for two tools at once."""
-    plans = {"vector": VECTOR, "hybrid": "search", "clauses, hybrid": "clauses"}
+    by_vector = {**CLAUSES, "name": "clauses", "modes": ["vector"]}
+    plans = {"vector": VECTOR, "hybrid": "search", "clauses, vector": by_vector, "clauses, hybrid": "clauses"}
     _table("MetaTool, one tool", folder, "metatool", metatool_single(), plans, ("R@1", "R@5", "R@10"))
     _table("MetaTool, two tools", folder, "metatool-multi", metatool_multi(), plans, ("R@1", "R@5", "R@10"))
 

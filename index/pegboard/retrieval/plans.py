@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-__all__ = ["DEFAULT_PLAN", "PLANS", "composed_plan", "named_plan"]
+__all__ = ["CLAUSES", "DEFAULT_PLAN", "PLANS", "composed_plan", "named_plan"]
 
 DEFAULT_PLAN = "clauses"
 """What a release is asked by that names no plan of its own."""
@@ -99,4 +99,6 @@ def composed_plan(
     if expand:
         refine.append({"part": "dependencies"})
     clauses = CLAUSES if decompose else {"depth": 1}
+    if decompose and mode == "text":  # BM25 grows with the request, so the whole would beat every clause
+        clauses = {**CLAUSES, "across": "round-robin"}
     return Plan.from_dict({"name": "search", "modes": [mode], "refine": refine, **clauses})

@@ -88,6 +88,10 @@ def test_the_options_of_a_search_become_a_plan():
     assert [part.part for part in plan.transforms] == ["clauses"]
     assert [part.part for part in plan.refine] == ["at-least", "dependencies"]
     assert plan.modes == ("text",)
+    assert (plan.across.part, composed_plan("find it", None, "hybrid", True).across.part) == (
+        "round-robin",
+        "best-score",
+    )
     with pytest.raises(QueryError, match="A vector is searched as it is"):
         composed_plan([0.1, 0.2], None, "vector", decompose=True)
     with pytest.raises(QueryError, match="There is no expansion 'friends'"):
