@@ -2,6 +2,8 @@
 
 from typing import Any
 
+from pegboard.cli import plain
+
 __all__ = ["print_run"]
 
 NAMED = 10
@@ -108,13 +110,14 @@ def _print_golden(golden: dict[str, Any]) -> None:
     calibrated = (
         f"calibrate {', '.join(golden['indexes'])}" if golden["indexes"] else "are too few to calibrate an index"
     )
-    print(f"{golden['queries']} golden requests {calibrated}.")
+    seen = f", {golden['seen']} left out that stand in the index" if golden["seen"] else ""
+    print(f"{golden['queries']} golden requests {calibrated}{seen}.")
     _print_some([f"    golden requests name an unknown tool: {one}" for one in golden["unknown"]])
 
 
 def _print_some(lines: list[str]) -> None:
     for line in lines[:NAMED]:
-        print(line)
+        print(plain(line))
     if len(lines) > NAMED:
         print(f"    ... and {len(lines) - NAMED} more; --json lists all")
 

@@ -1,6 +1,6 @@
 """Between staging and publishing: what the scores of each index of the release mean, by the golden requests of its configuration."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from typing import Any
@@ -9,15 +9,18 @@ from prefect import task
 from prefect.cache_policies import NO_CACHE
 
 from pegboard.board import IN_MEMORY_ROWS
-from pegboard.contract import CURRENT
+from pegboard.contract import CURRENT, embedding_table
 from pegboard.encoders import Encoder
+from pegboard.errors import PublishError
 from pegboard.loaded import LoadedRelease
 from pegboard.releases import Pin, Release, ReleaseStore
+from pegboard.retrieval.plan import Plan
 from pegboard.store import open_table, store_errors
-from tasks.calibrate import LEAST, calibrate_index
+from tasks.calibrate import LEAST, calibrate_index, unseen
 from tasks.configuration import Configuration, load_configuration
 from tasks.encoders import encoder_for
 from tasks.golden import read_golden
+from tasks.release_settings import default_plan
 from tasks.wanted import Wanted
 
 __all__ = ["Calibrated", "calibrate", "calibrate_release"]
@@ -30,12 +33,14 @@ class Calibrated:
     Attributes:
         queries: how many have a right tool in the release.
         unknown: the names and ids that no tool of the release has.
-        indexes: the calibration of every index, as a manifest holds it; empty if too few requests are left.
+        indexes: the calibration of every index, as a manifest holds it; without those for which too few requests are left.
+        seen: how many stand word for word in the index and were left out: they find themselves, and say nothing of other requests.
     """
 
     queries: int = 0
     unknown: tuple[str, ...] = ()
     indexes: Mapping[str, Mapping[str, Any]] = field(default_factory=dict[str, Mapping[str, Any]])
+    seen: int = 0
 
     def to_dict(self) -> dict[str, Any]:
         """All of it as JSON values."""
@@ -53,8 +58,8 @@ def calibrate_release(
 ) -> Calibrated:
     """Search the staged tables for the golden requests; nothing without any.
 
-    Requests whose right tools are all unknown are left out, since a source may have lost a tool over night; where fewer than
-    `LEAST` are left, the release has no calibration.
+    Requests whose right tools are all unknown are left out, since a source may have lost a tool over night; an index for which fewer
+    than `LEAST` are left has no calibration. Raises PublishError if the default plan needs one.
 
     Args:
         pins: what was staged.
@@ -64,23 +69,51 @@ def calibrate_release(
     if golden is None:
         return Calibrated()
     meant, unknown = golden.meant(_names(configuration.uri, pins["tools"]))
-    if len(meant) < LEAST:
-        return Calibrated(len(meant), tuple(unknown))
     indexes = {index.name: {} for index in configuration.indexes}
     manifest = {"default_index": configuration.default, "indexes": indexes}
     staged = Release(wanted.release, wanted.digest, CURRENT.version, datetime.now(UTC), pins, manifest)
     loaded = LoadedRelease(ReleaseStore(configuration.uri), staged, IN_MEMORY_ROWS)
-    calibrations = {
-        index.name: calibrate_index(
-            loaded.index(index.name),
-            encoder or encoder_for(index),
-            meant,
-            golden.unanswerable,
-            name=index.name,
-        ).to_dict()
-        for index in configuration.indexes
-    }
-    return Calibrated(len(meant), tuple(unknown), calibrations)
+    calibrations: dict[str, Mapping[str, Any]] = {}
+    left = len(meant)
+    for index in configuration.indexes:
+        fresh = unseen(meant, _texts(configuration.uri, pins[embedding_table(index.name)], meant))
+        left = min(left, len(fresh))
+        if len(fresh) >= LEAST:
+            searched, made_by = loaded.index(index.name), encoder or encoder_for(index)
+            found = calibrate_index(searched, made_by, fresh, golden.unanswerable, name=index.name)
+            calibrations[index.name] = found.to_dict()
+    calibrated = Calibrated(len(meant), tuple(unknown), calibrations, len(meant) - left)
+    _check_plan(configuration, calibrated)
+    return calibrated
+
+
+def _check_plan(configuration: Configuration, calibrated: Calibrated) -> None:
+    """Raises PublishError if the default plan asks for probabilities that the release would not have: every reader would fail."""
+    plan = default_plan(configuration.find.plan)
+    if plan is None or not Plan.from_dict(plan).needs_calibration():
+        return
+    asked = plan.get("indexes") or [configuration.default]
+    if missing := sorted(set(asked) - set(calibrated.indexes)):
+        usable = calibrated.queries - calibrated.seen
+        raise PublishError(
+            f"Nothing was published: the default plan '{plan['name']}' asks for probabilities, and index {', '.join(missing)} cannot "
+            f"be calibrated: {usable} golden requests can be used, {LEAST} are needed. {len(calibrated.unknown)} tools that they "
+            f"name are not in the release, and {calibrated.seen} requests stand in the index word for word. Add requests to "
+            "[golden], or choose another [find] plan."
+        )
+
+
+def _texts(uri: str, pin: Pin, meant: Sequence[tuple[str, Collection[str]]]) -> dict[str, list[str]]:
+    """The texts of an index by the id of the tool, of the right tools."""
+    right = {tool for _, tools in meant for tool in tools}
+    table = open_table(ReleaseStore(uri).database, pin.table, uri, pin.version)
+    with store_errors(uri):
+        rows = table.search().select(["tool", "text"]).to_arrow()
+    texts: dict[str, list[str]] = {}
+    for tool, text in zip(rows.column("tool").to_pylist(), rows.column("text").to_pylist(), strict=True):
+        if tool in right:
+            texts.setdefault(tool, []).append(text)
+    return texts
 
 
 def _names(uri: str, pin: Pin) -> dict[str, str]:

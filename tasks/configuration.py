@@ -12,6 +12,7 @@ from catalogs.kinds import source_kind
 from catalogs.listing import SourceOptions
 from pegboard.contract import embedding_table
 from pegboard.errors import ConfigurationError
+from pegboard.retrieval.plan import Plan
 from pegboard.storage import is_secret, remember_options
 from tasks.enrichment.settings import EnrichSettings, OverrideSettings, UntrustedSettings
 from tasks.release_settings import FindSettings, GoldenSettings, GraphSettings, default_plan
@@ -238,6 +239,10 @@ def _index_problems(configuration: Configuration) -> list[str]:
     if configuration.default_index is not None and configuration.default_index not in names:
         problems.append(f"default_index: there is no index '{configuration.default_index}'; expected one of {names}")
     plan = default_plan(configuration.find.plan) or {}
+    if Plan.from_dict(plan).needs_calibration() and configuration.golden is None:
+        problems.append(
+            f"find.plan: '{plan['name']}' asks for probabilities, which need [golden] queries; add them, or choose another plan"
+        )
     problems += [
         f"find.plan: there is no index '{name}'; expected one of {names}"
         for name in plan.get("indexes", ())

@@ -10,7 +10,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import fmean
 from typing import Any, ClassVar
@@ -40,20 +40,31 @@ MEASURES: dict[str, Measure] = {"R": recall, "mAP": average_precision, "nDCG": n
 
 @dataclass(frozen=True, slots=True)
 class Given:
-    """A transform that searches the steps that a benchmark's plan gives, instead of the request."""
+    """A transform that searches the steps that a benchmark's plan gives, instead of the request or, with `whole`, beside it."""
 
     part: ClassVar[str] = "given"
     steps: Mapping[str, Sequence[str]]
+    whole: bool = False
 
     async def transform(self, queries: Sequence[Query], context: Any) -> list[Query]:
         """The steps of the request's own plan."""
-        texts = self.steps[context.request.text]
-        return [Query(text, number, "step") for number, text in enumerate(texts, start=1)]
+        request = context.request.text
+        steps = [Query(text, number, "step") for number, text in enumerate(self.steps[request], start=1)]
+        beside = [Query(request, number) for number in range(len(steps) + 1)]
+        return [*steps, *beside] if self.whole else steps
 
 
 VECTOR = {"name": "search", "modes": ["vector"]}
 TEXT = {"name": "search", "modes": ["text"]}
-EXPANDED = {"name": "dependencies", "refine": ["dependencies"]}
+BRIEF = """
+[[indexes]]
+name = "full"
+[[indexes]]
+name = "brief"
+parts = ["name", "description"]
+"""
+DECLARED: dict[str, Any] = {"name": "declared", "refine": [{"part": "dependencies", "origins": ["declared"]}]}
+EXPANDED: dict[str, Any] = {"name": "dependencies", "refine": ["dependencies"]}
 
 
 def bench_seal_tools(folder: Path) -> None:
@@ -78,9 +89,21 @@ def bench_metatool(folder: Path) -> None:
 
 def bench_toollinkos(folder: Path) -> None:
     """Requests for a tool and all that it depends on; then with every declared dependency hidden."""
-    plans = {"vector": VECTOR, "hybrid": "search", "hybrid, dependencies": EXPANDED}
+    plans = {
+        "vector": VECTOR,
+        "hybrid": "search",
+        "hybrid, declared dependencies": DECLARED,
+        "vector, declared dependencies": {**DECLARED, "modes": ["vector"]},
+        "name and description alone, hybrid, declared dependencies": {**DECLARED, "indexes": ["brief"]},
+        "name and description alone, vector, declared dependencies": {
+            **DECLARED,
+            "modes": ["vector"],
+            "indexes": ["brief"],
+        },
+        "hybrid, declared and inferred dependencies": EXPANDED,
+    }
     shown = ("mAP@10", "R@10", "nDCG@10")
-    _table("ToolLinkOS", folder, "toollinkos", toollinkos(), plans, shown)
+    _table("ToolLinkOS", folder, "toollinkos", toollinkos(), plans, shown, BRIEF)
     _table(
         "ToolLinkOS, none declared",
         folder,
@@ -94,12 +117,14 @@ def bench_toollinkos(folder: Path) -> None:
 def bench_ultratool(folder: Path) -> None:
     """Requests with a plan of several steps."""
     cases = ultratool()
-    given = pegboard.Plan(name="given", transforms=(Given({case.request: case.steps for case in cases}),))
+    steps = {case.request: case.steps for case in cases}
+    fusion = pegboard.Plan.from_dict({name: CLAUSES[name] for name in ("within", "across")})
     plans = {
         "whole question": "search",
         "clauses": "clauses",
         "equal parts": "dummy-steps",
-        "the plan's own steps": given,
+        "the plan's own steps, round robin": pegboard.Plan(transforms=(Given(steps),)),
+        "the plan's own steps and the whole": replace(fusion, transforms=(Given(steps, whole=True),)),
     }
     _table("UltraTool", folder, "ultratool", cases, plans, ("R@5", "R@10"))
 
@@ -121,9 +146,15 @@ LINES: list[str] = []
 
 
 def _table(
-    title: str, folder: Path, board: str, cases: Sequence[Case], plans: Mapping[str, Any], shown: Sequence[str]
+    title: str,
+    folder: Path,
+    board: str,
+    cases: Sequence[Case],
+    plans: Mapping[str, Any],
+    shown: Sequence[str],
+    extra: str = "",
 ) -> None:
-    opened = pegboard.open(build_board(folder / board, board), refresh=3600)
+    opened = pegboard.open(build_board(folder / board, board, extra), refresh=3600)
     tools = opened.release.tables["tools"].rows
     _say(f"\n**{title}**: {len(cases)} requests, {tools:,} tools\n")
     _say(f"| composition | {' | '.join(shown)} |")

@@ -249,7 +249,8 @@ class Board:
         """
         from pegboard.finding_agents import AgentsAsked, find_agents
 
-        asked = AgentsAsked(request, k, mode, decompose, tuple(steps), index, where)
+        given = (steps,) if isinstance(steps, str) else tuple(steps)
+        asked = AgentsAsked(request, k, mode, decompose, given, index, where)
         return self._answer(lambda loaded: find_agents(loaded, asked, self._vectors))
 
     async def search_async(self, *arguments: Any, **options: Any) -> list[Hit]:

@@ -7,6 +7,7 @@ Results go to stdout, as a table or with --json as one JSON value; progress and 
 import argparse
 import json
 import os
+import re
 import sys
 from collections.abc import Callable, Sequence
 from importlib.metadata import entry_points, version
@@ -14,7 +15,7 @@ from typing import Any
 
 from pegboard.errors import PegboardError
 
-__all__ = ["GROUP", "add_board_option", "main", "print_json"]
+__all__ = ["GROUP", "add_board_option", "main", "plain", "print_json"]
 
 GROUP = "pegboard.commands"
 EXIT_CODES = """\
@@ -49,13 +50,19 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def print_json(value: Any) -> None:
-    """Print one JSON value to stdout."""
-    print(json.dumps(value, ensure_ascii=False, indent=2, default=str))
+    """Print one JSON value to stdout, with nothing in it that moves a terminal's cursor or colours it."""
+    text = json.dumps(value, ensure_ascii=False, indent=2, default=str)
+    print(re.sub(r"[\x7f-\x9f]", lambda found: f"\\u{ord(found[0]):04x}", text))
+
+
+def plain(text: str) -> str:
+    """Text of a catalog without what moves a terminal's cursor or colours it."""
+    return "".join(char if char.isprintable() else " " for char in text)
 
 
 def add_board_option(parser: argparse.ArgumentParser) -> None:
     """Add --board, which falls back on the environment variable PEGBOARD_BOARD."""
-    default = os.environ.get("PEGBOARD_BOARD")
+    default = os.environ.get("PEGBOARD_BOARD") or None
     parser.add_argument(
         "--board",
         metavar="URI",

@@ -6,7 +6,7 @@ import textwrap
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pegboard.cli import Subparsers, add_board_option, print_json
+from pegboard.cli import Subparsers, add_board_option, plain, print_json
 from pegboard.cli_search import add_filter_options, add_output_options, print_hits, print_tools, where_of
 from pegboard.errors import QueryError
 
@@ -43,7 +43,7 @@ def register_find(subparsers: Subparsers) -> None:
     parser.add_argument("request", nargs="*", help="the request, in the words of the person who has it; or several")
     _add_common(parser, 5, "tools")
     parser.add_argument("--plan", help="a plan's name, or a JSON file with one (default: the release's own)")
-    parser.add_argument("--plans", action="store_true", help="list the plans that come with the library, and end")
+    parser.add_argument("--plans", nargs=0, action=_Plans, help="list the plans that come with the library, and end")
     parser.add_argument(
         "--history", metavar="FILE", help='the conversation before, as JSON: [{"role": ..., "content": ...}]'
     )
@@ -81,19 +81,27 @@ def _add_common(parser: argparse.ArgumentParser, k: int, what: str) -> None:
     add_filter_options(parser)
 
 
-def _find(options: argparse.Namespace) -> int:
-    import pegboard
-    from pegboard.retrieval.plans import PLANS
+class _Plans(argparse.Action):
+    """Lists the plans and ends, whatever else is missing on the command line."""
 
-    if options.plans:
+    def __call__(self, parser: argparse.ArgumentParser, *_: object, **__: object) -> None:
+        from pegboard.retrieval.plans import PLANS
+
         for name, (what, _) in PLANS.items():
             print(f"{name}\n{textwrap.indent(textwrap.fill(what, 100), '    ')}")
-        return 0
-    if not options.request:
+        parser.exit()
+
+
+def _find(options: argparse.Namespace) -> int:
+    import pegboard
+
+    if not "".join(options.request).strip():
         raise QueryError(
             "There is no request. Expected one or more, each in quotes; `pegboard find --help` shows examples."
         )
     told = {"api_base": options.llm_api_base, "timeout": options.llm_timeout}
+    if options.llm is None and any(value is not None for value in told.values()):
+        raise QueryError("--llm-api-base and --llm-timeout are about a model. Expected --llm MODEL beside them.")
     with pegboard.open(
         options.board,
         options.channel,
@@ -110,19 +118,21 @@ def _find(options: argparse.Namespace) -> int:
             history=_json(options.history, list) if options.history else (),
             explain=options.explain,
         )
-    if options.shape:
-        print_tools(
-            list({hit.tool.id: hit for found in several for hit in found}.values()), options.shape, options.descriptions
-        )
-    elif options.json:
-        print_json(several[0].to_dict() if len(several) == 1 else [found.to_dict() for found in several])
-    else:
-        for request, found in zip(options.request, several, strict=True):
-            if len(several) > 1:
-                print(f"\n{request}")
-            print_hits(found)
-            if options.explain:
-                _print_trace(found)
+        if options.shape:
+            print_tools(
+                list({hit.tool.id: hit for found in several for hit in found}.values()),
+                options.shape,
+                options.descriptions,
+            )
+        elif options.json:
+            print_json(several[0].to_dict() if len(several) == 1 else [found.to_dict() for found in several])
+        else:
+            for request, found in zip(options.request, several, strict=True):
+                if len(several) > 1:
+                    print(f"\n{request}")
+                print_hits(found, board, where_of(options))
+                if options.explain:
+                    _print_trace(found)
     return 0
 
 
@@ -144,9 +154,9 @@ def _agents(options: argparse.Namespace) -> int:
     if not found:
         print("No agent was found.")
     for rank, hit in enumerate(found, start=1):
-        brought = f"by its tool {hit.why['tool']}" if hit.why.get("tool") else "by its description"
-        summary = textwrap.shorten(hit.agent.description, width=100, placeholder=" ...")
-        print(f"{rank:>3}. {hit.agent.name}  ({hit.agent.kind})  {hit.score:.4f}  {brought}\n     {summary}")
+        brought = f"by its tool {plain(hit.why['tool'])}" if hit.why.get("tool") else "by its description"
+        summary = plain(textwrap.shorten(hit.agent.description, width=100, placeholder=" ..."))
+        print(f"{rank:>3}. {plain(hit.agent.name)}  ({hit.agent.kind})  {hit.score:.4f}  {brought}\n     {summary}")
     return 0
 
 
@@ -159,13 +169,13 @@ def _print_trace(found: "Found") -> None:
         step = f" of step {part.step}" if part.step is not None else ""
         print(f"  {part.stage:<9} {part.part}{step}  {part.milliseconds:.1f} ms")
         for query in part.queries:
-            print(f"            {textwrap.shorten(query, 110, placeholder=' ...')}")
+            print(f"            {plain(textwrap.shorten(query, 110, placeholder=' ...'))}")
         for said in (part.note, part.instead_because and f"without an LLM: {part.instead_because}"):
             if said:
-                print(f"            {said}")
+                print(f"            {plain(said)}")
     for hit in found:
         places = ", ".join(f"{part} {rank}" for part, rank in trace.brought_by(hit.tool.id))
-        print(f"  {hit.tool.name}: {places}")
+        print(f"  {plain(hit.tool.name)}: {places}")
 
 
 def _plan(name: str | None) -> "str | dict[str, Any] | None":

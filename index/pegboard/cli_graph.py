@@ -8,7 +8,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pegboard.cli import Subparsers, add_board_option, print_json
+from pegboard.cli import Subparsers, add_board_option, plain, print_json
 from pegboard.errors import BoardNotFound, ConfigurationError, QueryError
 
 if TYPE_CHECKING:
@@ -99,9 +99,9 @@ def _show(options: argparse.Namespace) -> int:
     print(f"release {overview['release']}: {len(graph)} dependencies of {len(+needing)} tools")
     for name in ("types", "origins"):
         print(f"{name}: " + (", ".join(f"{count} {value}" for value, count in overview[name].items()) or "none"))
-    _print_list("core tools", [_plain(tool) for tool in overview["core"]])
+    _print_list("core tools", [plain(tool) for tool in overview["core"]])
     for title, counts in (("most needed", overview["most_needed"]), ("needing most", overview["most_needing"])):
-        _print_list(title, [f"{count:>4}  {_plain(tool)}" for tool, count in counts.items()], count=False)
+        _print_list(title, [f"{count:>4}  {plain(tool)}" for tool, count in counts.items()], count=False)
     _print_list("circles", [_some(group) for group in circles])
     return 0
 
@@ -117,10 +117,10 @@ def _show_tool(graph: "ToolGraph", tool: str, *, as_json: bool) -> int:
             {"tool": tool, "role": role, **{name: [asdict(one) for one in some] for name, some in lists.items()}}
         )
         return 0
-    print(f"{_plain(tool)}  ({role} tool)")
+    print(f"{plain(tool)}  ({role} tool)")
     _print_list("needs", [line for edge in needs for line in _edge(edge, edge.target)], count=False, most=10**6)
-    _print_list("and through others", [f"{_plain(edge.target)}  (of {_plain(edge.source)})" for edge in through])
-    _print_list("needed by", [_plain(one) for one in _others(needed_by, "source")])
+    _print_list("and through others", [f"{plain(edge.target)}  (of {plain(edge.source)})" for edge in through])
+    _print_list("needed by", [plain(one) for one in _others(needed_by, "source")])
     return 0
 
 
@@ -135,9 +135,9 @@ def _path(options: argparse.Namespace) -> int:
         print_json({"from": source, "to": target, "paths": [[asdict(edge) for edge in way] for way in ways]})
         return 0
     if not ways:
-        print(f"{_plain(source)} does not need {_plain(target)}, not even through others.")
+        print(f"{plain(source)} does not need {plain(target)}, not even through others.")
     for number, way in enumerate(ways):
-        print(("\n" if number else "") + _plain(source))
+        print(("\n" if number else "") + plain(source))
         for edge in way:
             print("\n".join(f"  {line}" for line in _edge(edge, edge.target)))
     return 0
@@ -213,9 +213,9 @@ def _others(edges: "Sequence[Edge]", end: str) -> list[str]:
 def _edge(edge: "Edge", tool: str) -> list[str]:
     """A dependency in two lines: the tool that is needed, and how and why."""
     certain = "" if edge.origin == "declared" else f" ({edge.origin}, confidence {edge.confidence:.2f})"
-    for_parameter = f" for {_plain(edge.parameter)}" if edge.parameter else ""
-    reason = f": {_plain(edge.reason)}" if edge.reason else ""
-    return [f"-> {_plain(tool)}", f"   {edge.type}{for_parameter}{certain}{reason}"]
+    for_parameter = f" for {plain(edge.parameter)}" if edge.parameter else ""
+    reason = f": {plain(edge.reason)}" if edge.reason else ""
+    return [f"-> {plain(tool)}", f"   {edge.type}{for_parameter}{certain}{reason}"]
 
 
 def _print_list(title: str, lines: Sequence[str], *, count: bool = True, most: int = SHOWN) -> None:
@@ -227,9 +227,4 @@ def _print_list(title: str, lines: Sequence[str], *, count: bool = True, most: i
 
 
 def _some(ids: Sequence[str]) -> str:
-    return ", ".join(_plain(one) for one in ids[:SHOWN]) + (", ..." if len(ids) > SHOWN else "")
-
-
-def _plain(text: str) -> str:
-    """Text of a catalog without what would move a terminal's cursor or colour it."""
-    return "".join(char if char.isprintable() else " " for char in text)
+    return ", ".join(plain(one) for one in ids[:SHOWN]) + (", ..." if len(ids) > SHOWN else "")

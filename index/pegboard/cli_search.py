@@ -3,12 +3,13 @@
 import argparse
 import json
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from pegboard.cli import Subparsers, add_board_option, print_json
+from pegboard.cli import Subparsers, add_board_option, plain, print_json
 
 if TYPE_CHECKING:
+    from pegboard.board import Board
     from pegboard.hits import Hit
 
 __all__ = ["add_filter_options", "add_output_options", "print_hits", "print_tools", "register_search", "where_of"]
@@ -88,16 +89,21 @@ def print_tools(hits: "Sequence[Hit]", shape: str, descriptions: Any) -> None:
     print(json.dumps(shapes[shape](hits, descriptions), ensure_ascii=False, indent=2))
 
 
-def print_hits(hits: "Sequence[Hit]") -> None:
-    """Print the hits for people."""
+def print_hits(hits: "Sequence[Hit]", board: "Board", where: Mapping[str, Sequence[str]]) -> None:
+    """Print the hits for people; where there are none, what a filter could have let through."""
     if not hits:
         print("No tool was found.")
+        if where:
+            agents = board.list_agents()
+            names = ", ".join(plain(agent.name) for agent in agents[:10]) + (", ..." if len(agents) > 10 else "")
+            catalogs = ", ".join(sorted({plain(agent.catalog) for agent in agents}))
+            print(f"The filter may be why. Catalogs: {catalogs}. Agents: {names}.")
     for rank, hit in enumerate(hits, start=1):
-        summary = textwrap.shorten(hit.tool.description, width=100, placeholder=" ...")
+        summary = plain(textwrap.shorten(hit.tool.description, width=100, placeholder=" ..."))
         likely = f"  {hit.probability:.0%}" if hit.probability is not None else ""
-        print(f"{rank:>3}. {hit.tool.name}  ({hit.agent.name})  {hit.score:.4f}{likely}\n     {summary}")
+        print(f"{rank:>3}. {plain(hit.tool.name)}  ({plain(hit.agent.name)})  {hit.score:.4f}{likely}\n     {summary}")
         if "dependency" in hit.why:
-            print(f"     needed by {hit.why['dependency'].get('of')}")
+            print(f"     needed by {plain(str(hit.why['dependency']['of']))}")
         if hit.tool.flags:
             print(f"     Suspicious text: {', '.join(hit.tool.flags)}")
 
@@ -116,5 +122,5 @@ def _search(options: argparse.Namespace) -> int:
             {"release": release.id, "index": index, "mode": options.mode, "hits": [hit.to_dict() for hit in hits]}
         )
     else:
-        print_hits(hits)
+        print_hits(hits, board, where_of(options))
     return 0

@@ -30,6 +30,10 @@ class Filter:
         """A filter from `{"agent": "github", "tags": ["billing", "crm"]}`. Raises QueryError with every problem."""
         if not where:
             return None
+        if not isinstance(where, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise QueryError(
+                f"The filter is {where!r:.80}; expected values by field, such as {{'catalog': 'finance'}}."
+            )
         problems: list[str] = []
         allowed: dict[str, tuple[str, ...]] = {}
         for name, value in where.items():

@@ -1,7 +1,7 @@
 """What `Board.find` does in one release: requests, a plan, and the hits that come of it."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from pegboard.errors import QueryError
@@ -13,7 +13,7 @@ from pegboard.retrieval.engine import Answered, answer
 from pegboard.retrieval.found import Found, FoundStep
 from pegboard.retrieval.parts import Request
 from pegboard.retrieval.plan import Plan
-from pegboard.retrieval.plans import DEFAULT_PLAN, named_plan
+from pegboard.retrieval.plans import DEFAULT_PLAN, PLANS, named_plan
 from pegboard.retrieval.searching import Searches
 from pegboard.retrieval.trace import Trace
 from pegboard.retrieval.waits import Blocking, Waits, Yielding, drive, run_to_end
@@ -39,8 +39,12 @@ class Asked:
 
 
 def find(loaded: LoadedRelease, asked: Asked, vectors: QueryVectors, caller: "LlmCaller | None") -> list[Found]:
-    """What was found for each request; waits in this thread. Where an LLM may be asked, all that can wait at once does."""
-    if caller is None:
+    """What was found for each request; waits in this thread. Where an LLM may be asked, or a part of the caller's own may wait for
+    something, all that can wait at once does, in an event loop."""
+    _check(asked)
+    plan = plan_of(asked.plan, loaded)
+    asked = replace(asked, plan=plan)
+    if caller is None and plan.is_of_the_library():
         return drive(_find(loaded, asked, vectors, None, Blocking()))
     return run_to_end(_find(loaded, asked, vectors, caller, Yielding()))
 
@@ -62,14 +66,30 @@ def plan_of(plan: "Plan | str | Mapping[str, Any] | None", loaded: LoadedRelease
         plan = published or DEFAULT_PLAN
     if isinstance(plan, str):
         return named_plan(plan)
+    if not isinstance(plan, Plan | Mapping):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise QueryError(f"The plan is {plan!r:.80}; expected a Plan, its JSON values, or a name: {', '.join(PLANS)}.")
     return plan if isinstance(plan, Plan) else Plan.from_dict(plan)
+
+
+def _check(asked: Asked) -> None:
+    """Raises QueryError with all that is wrong with what was asked, but for the plan and the filter."""
+    problems: list[str] = []
+    requests: Any = asked.requests
+    if isinstance(requests, str) or not all(isinstance(text, str) for text in requests):
+        problems.append(f"the requests are {requests!r:.80}, expected a list of texts")
+    if type(asked.k) is not int or asked.k < 1:
+        problems.append(f"k is {asked.k!r}; expected the number of tools wanted, 1 or more")
+    history: Any = asked.history
+    if not isinstance(history, list | tuple):
+        problems.append(f"the history is {history!r:.80}, expected a list of messages")
+    if problems:
+        raise QueryError(f"This cannot be asked: {'; '.join(problems)}.")
 
 
 async def _find(
     loaded: LoadedRelease, asked: Asked, vectors: QueryVectors, caller: "LlmCaller | None", waits: Waits
 ) -> list[Found]:
-    if asked.k < 1:
-        raise QueryError(f"k is {asked.k}; expected the number of tools wanted, 1 or more.")
+    _check(asked)
     plan = plan_of(asked.plan, loaded)
     names = [asked.index] if asked.index else plan.indexes or [None]
     indexes = [loaded.index_name(name) for name in names]
@@ -137,10 +157,11 @@ def _why(work: Work, ids: Sequence[str]) -> dict[str, dict[str, dict[str, Any]]]
 def _message(one: Message | Mapping[str, str]) -> Message:
     if isinstance(one, Message):
         return one
-    role, content = one.get("role"), one.get("content")
+    given: Any = one
+    role, content = (given.get("role"), given.get("content")) if isinstance(given, Mapping) else (None, None)
     if role not in ("system", "user", "assistant") or not isinstance(content, str):
         raise QueryError(
-            f"A message of the history is {dict(one)!r}; expected "
+            f"A message of the history is {given!r:.80}; expected "
             '{"role": "user" or "assistant", "content": a text}, as chat APIs take them.'
         )
     return Message(role, content)

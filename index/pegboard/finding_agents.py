@@ -34,8 +34,10 @@ def find_agents(loaded: LoadedRelease, asked: AgentsAsked, vectors: QueryVectors
     """The agents found, best first. Raises as `Board.search` does."""
     if asked.mode not in MODES:
         raise QueryError(f"There is no mode '{asked.mode}'. Expected one of: {', '.join(MODES)}.")
-    if asked.k < 1:
-        raise QueryError(f"k is {asked.k}; expected the number of agents wanted, 1 or more.")
+    if type(asked.k) is not int or asked.k < 1:
+        raise QueryError(f"k is {asked.k!r}; expected the number of agents wanted, 1 or more.")
+    if not isinstance(asked.request, str) or not all(isinstance(step, str) for step in asked.steps):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise QueryError("The request and its steps are not all texts; expected a text, and a list of texts.")
     index, where = loaded.index_name(asked.index), loaded.filter(asked.where)
     steps = list(asked.steps) or [asked.request, *(split_clauses(asked.request) if asked.decompose else ())]
     steps = [step for step in dict.fromkeys(steps) if step.strip()]

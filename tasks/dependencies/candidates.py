@@ -16,11 +16,11 @@ AGREED = 0.9
 
 
 def candidates_of(tools: Sequence[Tool]) -> Mapping[str, Sequence[Edge]]:
-    """The inferred edges of each tool (by id) that has any, in the order of `infer_edges`, but for pairs that a catalog declares."""
-    declared = {(edge.source, edge.target) for edge in declared_edges(tools)[0]}
+    """The inferred edges of each tool (by id) that has any, in the order of `infer_edges`, but for tools of which a catalog speaks."""
+    spoken_for = {edge.source for edge in declared_edges(tools)[0]}
     candidates: dict[str, list[Edge]] = defaultdict(list)
     for edge in infer_edges(tools):
-        if (edge.source, edge.target) not in declared:
+        if edge.source not in spoken_for:
             candidates[edge.source].append(edge)
     return dict(candidates)
 

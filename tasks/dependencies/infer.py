@@ -1,7 +1,7 @@
 """Dependencies that no catalog declares, inferred from names, schemas and descriptions.
 
 Parameters are matched with what other tools provide (`matching`), descriptions are searched for other tools' names (`mentions`), and
-tools as a whole for logins, checks and states (`states`). tools as a whole for logins, checks and states (`states`). Every edge says which evidence it has, and how often such edges are right.
+tools as a whole for logins, checks and states (`states`). Every edge says which evidence it has, and how often such edges are right.
 
 No encoder is asked. Where words do not match, the tool nearest to a parameter by meaning was right for one parameter in five (ToolLinkOS,
 all-MiniLM-L6-v2, whatever the least cosine): it is mostly a sibling that asks for the same."""
@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 
 from pegboard.records import Edge, Tool
 from tasks.dependencies.evidence import Evidence, Kind
-from tasks.dependencies.matching import parameter_edges
+from tasks.dependencies.matching import Matching
 from tasks.dependencies.mentions import mention_edges
 from tasks.dependencies.provided import Known, known_of
 from tasks.dependencies.states import state_edges
@@ -46,14 +46,18 @@ def infer_edges(tools: Sequence[Tool]) -> list[Edge]:
     Of two tools that need each other by the same evidence the better one is kept, and of a pair of tools one edge for each parameter or
     one for the tool as a whole.
     """
-    known = [known_of(tool) for tool in sorted(tools, key=lambda tool: tool.id)]
-    found = _one_way(_strongest((*parameter_edges(known), *mention_edges(known), *state_edges(known))))
+    known = [known_of(tool) for tool in sorted(tools, key=_place)]
+    found = _one_way(_strongest((*Matching(known).edges(), *mention_edges(known), *state_edges(known))))
     by_source: dict[int, list[Evidence]] = defaultdict(list)
     for one in found:
         by_source[one.source].append(one)
     kept = [one for several in by_source.values() for one in sorted(several, key=_strength)[:PER_TOOL]]
     edges = [_edge(one, known) for one in kept]
     return sorted(edges, key=lambda edge: (edge.source, edge.target, edge.type, edge.parameter or ""))
+
+
+def _place(tool: Tool) -> tuple[str, str, str]:
+    return f"{tool.catalog}/", f"{tool.agent}/", tool.id
 
 
 def _strength(one: Evidence) -> tuple[float, int, str, str]:

@@ -1,34 +1,29 @@
 """Parameter edges: a tool that asks for what another provides.
 
-A parameter asks for the noun phrase of its name, with the object of its tool before it where the name alone says nothing (`id` of
-`cancel_order` is an order id). It matches what is provided if the last words agree, as English puts the noun that counts last, and the
-rest does not contradict. What many tools provide tells none of them apart: such a parameter makes no edge.
+Tools of the same agent are asked first, then those of the same catalog, then all. What many tools provide equally well tells none of them
+apart: such a parameter makes no edge. Each parameter is compared with a bounded number of tools (`offers`).
 """
 
-from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from math import log
+from functools import partial
 
+from tasks.dependencies.asked import Asked, Fit, asked_of
 from tasks.dependencies.evidence import Evidence, Kind
-from tasks.dependencies.phrases import parameter_phrase, words_of
+from tasks.dependencies.offers import MOST_RIVALS, Offers, rarity_of
 from tasks.dependencies.provided import IDS, Known, Provided
 from tasks.dependencies.schemas import Parameter
-from tasks.dependencies.words import CALENDAR, CREATING, GENERIC, HERE, ROLES, WORLD, verb_forms
+from tasks.dependencies.words import GENERIC, WORLD
 
-__all__ = ["parameter_edges"]
+__all__ = ["Matching"]
 
-MOST_RIVALS = 3
-"""Tools that provide the same thing equally well, above which none of them is named."""
 PER_PARAMETER = 2
 """Targets of one parameter."""
 SLACK = 0.5
 """Ranks that differ by less are equal."""
 
-_FITS = {"exact": 8.0, "here": 6.0, "narrow": 4.0, "wide": 2.0}
+_FITS: dict[Fit, float] = {"exact": 8.0, "here": 6.0, "narrow": 4.0, "wide": 2.0}
 _HOWS = {"named": 0.6, "schema": 0.6, "listed": 0.6, "found": 0.4, "told": 0.0}
-_NEAR = 20.0
-"""More than everything else together: a tool of the same agent comes before one of another, however that is called."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,121 +34,103 @@ class _Found:
     provided: Provided
 
 
-@dataclass(frozen=True, slots=True)
-class _Asked:
-    """What a parameter asks for: the noun phrase, its words but for roles, and the words that may explain more of it."""
+class Matching:
+    """The parameters of tools, and the tools that provide what they ask for.
 
-    words: tuple[str, ...]
-    bare: frozenset[str]
-    around: frozenset[str]
-    choices: bool
+    Args:
+        known: sorted so that the tools of a catalog, and of an agent in it, stand together.
 
+    Attributes:
+        compared: how often a parameter was compared with something that a tool provides; it grows as the tools do, not as their square.
+    """
 
-def parameter_edges(known: Sequence[Known]) -> Iterator[Evidence]:
-    """The evidence that parameters of these tools are provided by others of them."""
-    index: dict[tuple[str, ...], list[tuple[int, Provided]]] = defaultdict(list)
-    for at, one in enumerate(known):
-        for provided in one.provides:
-            for key in {_key(provided.words), *([provided.words[-1:]] if provided.here else ())}:
-                index[key].append((at, provided))
-    rarity = _rarity(known)
-    for at, one in enumerate(known):
-        for parameter in one.parameters:
-            for asked in _asked(one, parameter):
-                candidates = {
-                    id(each[1]): each for key in (_key(asked.words), asked.words[-1:]) for each in index.get(key, ())
-                }
-                if found := _best(known, at, asked, candidates.values(), rarity):
-                    yield from _evidence(at, parameter, found)
-                    break
+    def __init__(self, known: Sequence[Known]) -> None:
+        self.compared = 0
+        self._known = known
+        self._rarity = rarity_of(known)
+        self._offers = Offers(known, self._rarity)
+        self._spans = _spans((one.tool.catalog, one.tool.agent) for one in known)
+        self._spans |= _spans((one.tool.catalog,) for one in known)
 
+    def edges(self) -> Iterator[Evidence]:
+        """The evidence that parameters of these tools are provided by others of them."""
+        for at, one in enumerate(self._known):
+            for parameter in one.parameters:
+                phrases = list(asked_of(one, parameter))
+                for asked in phrases:
+                    if found := self._best(at, asked, last=asked is phrases[-1]):
+                        yield from _evidence(at, parameter, found)
+                        break
 
-def _key(words: tuple[str, ...]) -> tuple[str, ...]:
-    """What two noun phrases have to share to fit: the last word, and the one before it where the last says nothing."""
-    return words[-2:] if words[-1] in IDS or words[-1] in GENERIC else words[-1:]
+    def _best(self, at: int, asked: Asked, *, last: bool) -> Sequence[_Found]:
+        """The tools that provide what is asked for best; none where too many do."""
+        tool = self._known[at].tool
+        near = self._spans[tool.catalog, tool.agent]
+        if best := self._fitting(at, asked, near, near=True):
+            return self._apart(best)
+        # Of what other agents provide, little is evidence; it may only keep the next phrase of the parameter from being asked for.
+        if last and not _is_clear(asked, self._offers):
+            return []
+        for tools in (self._spans[tool.catalog,], range(len(self._known))):
+            if len(tools) > len(near) and (best := self._fitting(at, asked, tools, near=False)):
+                return self._apart(best)
+            near = tools
+        return []
 
+    def _fitting(self, at: int, asked: Asked, tools: range, *, near: bool) -> list[_Found]:
+        one = self._known[at]
+        best: dict[int, _Found] = {}
+        fits = partial(self._fits, at, asked, near)
+        for other, provided, fit in self._offers.fitting(asked, one.name, tools, fits):
+            theirs = self._known[other]
+            kin = max((self._rarity.get(word, 0.0) for word in (one.name & theirs.name) - asked.bare), default=0.0)
+            rank = _FITS[fit] + _HOWS[provided.how] + kin
+            if other not in best or best[other].rank < rank:
+                best[other] = _Found(other, _kind(fit, asked, provided, theirs, near=near), rank, provided)
+        return list(best.values())
 
-def _asked(one: Known, parameter: Parameter) -> Iterator[_Asked]:
-    """The noun phrases that a parameter may ask for, the likeliest first."""
-    words = parameter_phrase(parameter.name)
-    if not words or words[-1] in ROLES or parameter.types == {"boolean"}:
-        return
-    phrases = [words]
-    if len(words) == 1 and words[0] in GENERIC and one.named.phrase:
-        phrases.append((*(word for word in one.named.phrase if word not in words), *words))
-    if words[-1] in CALENDAR and not parameter.name.casefold().endswith("s"):  # `days` are a duration
-        phrases.append((*words[:-1], CALENDAR[words[-1]]))
-    around = one.text | set(words_of(parameter.description[:500]))
-    for phrase in phrases:
-        # What creates a thing gives it the id that it asks for.
-        if one.named.verb in CREATING and phrase[-1] in IDS and set(one.named.phrase) == set(phrase[:-1]):
-            continue
-        if bare := frozenset(phrase) - ROLES:
-            yield _Asked(phrase, bare, around, parameter.choices)
+    def _fits(self, at: int, asked: Asked, near: bool, other: int | None, provided: Provided) -> Fit | None:
+        self.compared += 1
+        if other is None:
+            return asked.fit(provided, near, None)
+        theirs = self._known[other]
+        return None if other == at or asked.bare in theirs.requires else asked.fit(provided, near, theirs.text)
 
-
-def _rarity(known: Sequence[Known]) -> Mapping[str, float]:
-    """The information in nats of the words of names but verbs: in how few of the tools' names a word is."""
-    counts: dict[str, int] = defaultdict(int)
-    for one in known:
-        for word in one.name - verb_forms().keys():
-            counts[word] += 1
-    return {word: log((1 + len(known)) / count) for word, count in counts.items()}
-
-
-def _best(
-    known: Sequence[Known],
-    at: int,
-    asked: _Asked,
-    candidates: Iterable[tuple[int, Provided]],
-    rarity: Mapping[str, float],
-) -> list[_Found]:
-    """The tools that provide what is asked for best; none where too many do."""
-    one, best = known[at], dict[int, _Found]()
-    for other, provided in candidates:
-        theirs = known[other]
-        if other == at or asked.bare in theirs.requires or not (fit := _fit(asked, provided, one, theirs)):
-            continue
-        near = (one.tool.agent == theirs.tool.agent) + (one.tool.catalog == theirs.tool.catalog)
-        kin = max((rarity.get(word, 0.0) for word in (one.name & theirs.name) - asked.bare), default=0.0)
-        rank = _NEAR * near + _FITS[fit] + _HOWS[provided.how] + kin
-        if other not in best or best[other].rank < rank:
-            best[other] = _Found(other, _kind(fit, asked, provided, one, theirs), rank, provided)
-    top = max((found.rank for found in best.values()), default=0.0)
-    first = [found for found in best.values() if found.rank >= top - SLACK]
-    return sorted(first, key=lambda f: (-f.rank, known[f.tool].tool.id)) if len(first) <= MOST_RIVALS else []
+    def _apart(self, found: Sequence[_Found]) -> Sequence[_Found]:
+        top = max(one.rank for one in found)
+        first = [one for one in found if one.rank >= top - SLACK]
+        return (
+            sorted(first, key=lambda one: (-one.rank, self._known[one.tool].tool.id))
+            if len(first) <= MOST_RIVALS
+            else []
+        )
 
 
-def _fit(asked: _Asked, provided: Provided, one: Known, other: Known) -> str:
-    """How what is provided fits what is asked for; nothing if it does not."""
-    asks, gives, head = asked.bare, provided.bare, asked.words[-1]
-    mine = head in WORLD or (one.tool.agent == other.tool.agent and not asks <= GENERIC)
-    if provided.here and mine and asks - HERE <= gives and gives - asks - HERE <= asked.around:
-        return "here"
-    if asked.choices or head not in gives or (asks <= GENERIC and (len(asks) == 1 or head not in IDS)):
-        return ""
-    if asks == gives:
-        return "exact"
-    # The id of a robot's status is not the id of the robot: what the id is of has to agree, too.
-    if head in IDS and not {*asked.words[-2:-1], *provided.words[-2:-1]} <= asks & gives:
-        return ""
-    if gives <= GENERIC:
-        return ""
-    if asks < gives and gives - asks <= asked.around:
-        return "narrow"
-    if gives < asks and asks - gives <= other.text:
-        return "wide"
-    return ""
+def _spans(keys: Iterable[tuple[str, ...]]) -> dict[tuple[str, ...], range]:
+    """The positions of each key among keys of which equal ones stand together."""
+    spans: dict[tuple[str, ...], range] = {}
+    for at, key in enumerate(keys):
+        spans[key] = range(spans[key].start if key in spans else at, at + 1)
+    return spans
 
 
-def _kind(fit: str, asked: _Asked, provided: Provided, one: Known, other: Known) -> Kind:
+def _is_clear(asked: Asked, offers: Offers) -> bool:
+    """Whether a tool of another agent may be meant: by an id of more than one word, and by the date and its like."""
+    return asked.words[-1] in WORLD or (_is_distinct_id(asked) and offers.has(asked.bare))
+
+
+def _is_distinct_id(asked: Asked) -> bool:
+    return asked.words[-1] in IDS and len(asked.bare - GENERIC) > 1
+
+
+def _kind(fit: Fit, asked: Asked, provided: Provided, other: Known, *, near: bool) -> Kind:
     """Which kind of evidence a fit is; see `evidence`."""
-    near, head = one.tool.agent == other.tool.agent, asked.words[-1]
+    head = asked.words[-1]
     if fit == "here":
         return "here" if near else "here-far"
     known_by = head in IDS
     if not near:
-        return "id-far" if known_by and fit == "exact" and len(asked.bare - GENERIC) > 1 else "far"
+        return "id-far" if fit == "exact" and _is_distinct_id(asked) else "far"
     if provided.how == "found":
         return "id-found"
     if provided.how == "named":

@@ -45,7 +45,10 @@ def mention_edges(known: Sequence[Known]) -> Iterator[Evidence]:
 
 
 def _named(description: str, siblings: Mapping[str, int], at: int) -> Iterator[tuple[int, str]]:
-    for sentence in _SENTENCE.split(description[:READ]):
+    text = description[:READ]
+    if siblings.keys().isdisjoint(_NAME.findall(text)):
+        return
+    for sentence in _SENTENCE.split(text):
         if _INSTEAD.search(sentence):
             continue
         for found in _NAME.finditer(sentence):

@@ -6,6 +6,7 @@ ids) and by the description (`Returns the appointment ids ...`). What a tool its
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Literal
 
 from pegboard.records import Tool
@@ -68,9 +69,12 @@ def known_of(tool: Tool) -> Known:
     for words, how in _provided(tool, named, verb):
         bare = frozenset(words) - ROLES
         if bare and bare not in requires and words not in seen:
-            seen[words] = Provided(words, bare, how, free and how != "found" and bool(HERE & (name | set(words))))
+            seen[words] = _provided_once(words, bare, how, free and how != "found" and bool(HERE & (name | set(words))))
     text = name | set(words_of(tool.description[:2_000]))
     return Known(tool, parameters, named, verb, name, text, frozenset(requires), tuple(seen.values()))
+
+
+_provided_once = lru_cache(maxsize=100_000)(Provided)
 
 
 def _provided(tool: Tool, named: NamedFor, verb: str) -> Iterator[tuple[tuple[str, ...], How]]:

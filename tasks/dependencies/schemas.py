@@ -13,6 +13,9 @@ DEEPEST = 4
 MOST = 60
 """Properties of an output schema that are read."""
 
+_ALTERNATIVES = ("anyOf", "oneOf", "allOf")
+_ELSEWHERE = frozenset(("$ref", *_ALTERNATIVES))
+
 
 @dataclass(frozen=True, slots=True)
 class Parameter:
@@ -76,6 +79,8 @@ def _properties(schema: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, A
 
 def _whole(schema: Mapping[str, Any], root: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     """A subschema, what it refers to, and its alternatives, each once."""
+    if _ELSEWHERE.isdisjoint(schema):
+        return [schema]
     found: list[Mapping[str, Any]] = []
     open_ = [schema]
     while open_ and len(found) < MOST:
@@ -85,7 +90,7 @@ def _whole(schema: Mapping[str, Any], root: Mapping[str, Any]) -> list[Mapping[s
         found.append(one)
         if isinstance(reference := one.get("$ref"), str) and (named := _referred(reference, root)) is not None:
             open_.append(named)
-        for keyword in ("anyOf", "oneOf", "allOf"):
+        for keyword in _ALTERNATIVES:
             parts = one.get(keyword)
             if isinstance(parts, list):
                 open_ += [

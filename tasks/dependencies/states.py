@@ -17,6 +17,7 @@ from itertools import pairwise
 from tasks.dependencies.evidence import Evidence
 from tasks.dependencies.phrases import noun_phrase, words_of
 from tasks.dependencies.provided import Known
+from tasks.dependencies.subsets import WordSets
 from tasks.dependencies.words import (
     CHANGING,
     CHECKING,
@@ -64,14 +65,15 @@ def _common(known: Sequence[Known], members: Sequence[int]) -> frozenset[str]:
 
 def _login_edges(known: Sequence[Known], members: Sequence[int], common: frozenset[str]) -> Iterator[Evidence]:
     logins = {at: service for at in members if (service := _service(known[at])) is not None}
-    for at in members:
+    services = WordSets((service, login) for login, service in logins.items() if service)
+    only = list(logins) if len(logins) == 1 else []
+    for at in members if logins else ():
         one = known[at]
-        if at in logins or not logins:
+        if at in logins:
             continue
-        named = [login for login, service in logins.items() if service and service - common and service <= one.name]
-        said = [login for login, service in logins.items() if service and service <= one.text]
-        only = list(logins) if len(logins) == 1 else []
+        named = sorted(login for login in services.within(one.name) if logins[login] - common)
         secrets = [p for p in one.parameters if set(words_of(p.name)) & SECRETS and p.types != {"boolean"}]
+        said = sorted(services.within(one.text)) if secrets and not named else []
         for parameter in secrets[:1]:
             for login in (named or said or only)[:1]:
                 direct = parameter.needed
@@ -174,14 +176,14 @@ def _state_edges(
         if state.switch:
             yield Evidence(state.reader, state.changer, "tool-indirectly-depends-on", None, "state-switch", what)
     switches = {state.words - SWITCHES: state for state in states if state.switch and state.words - SWITCHES}
+    sets = WordSets((words, words) for words in switches)
     for at in members if switches else ():
         one = known[at]
-        for words, state in sorted(switches.items(), key=lambda item: sorted(item[0])):
-            if at in (state.reader, state.changer) or not (
-                words <= set(one.named.phrase) or (words <= one.name and words - common)
-            ):
-                continue
-            yield Evidence(at, state.reader, "tool-directly-depends-on", None, "state-needed", state.what)
+        phrase = frozenset(one.named.phrase)
+        for words in sorted(sets.within(one.name | phrase), key=sorted):
+            state = switches[words]
+            if at not in (state.reader, state.changer) and (words <= phrase or (words <= one.name and words - common)):
+                yield Evidence(at, state.reader, "tool-directly-depends-on", None, "state-needed", state.what)
 
 
 def _connection_edges(known: Sequence[Known], members: Sequence[int], states: Sequence[_State]) -> Iterator[Evidence]:

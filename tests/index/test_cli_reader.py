@@ -202,8 +202,11 @@ def test_releases_are_verified_and_what_is_wrong_ends_with_1(capsys, two):
     assert out.splitlines() == [
         "read      agents: 6 rows",
         "read      tools: 14 rows",
+        "read      edges: 0 rows",
         "read      emb_fine: 26 rows",
+        "read      agents_fine: 6 rows",
         "read      emb_full: 14 rows",
+        "read      agents_full: 6 rows",
         f"Release {live} is as it was published.",
     ]
     assert (printed["sound"], printed["problems"], printed["rows"]["tools"]) == (True, [], 14)

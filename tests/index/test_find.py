@@ -270,6 +270,74 @@ def test_a_plan_with_an_llm_works_where_a_loop_runs_already(board_uri, encoder):
     assert blocking == awaited == ["water_plants", "order_lunch"]
 
 
+def test_an_llm_that_answered_too_late_once_is_not_waited_for_again(board_uri, encoder):
+    class Hangs:
+        name = "stub/hangs"
+        asked = 0
+
+        async def complete(self, request):
+            Hangs.asked += 1
+            await asyncio.sleep(600)
+
+    with pegboard.open(board_uri, encoder=encoder, llm=Hangs(), llm_options={"timeout": 0.2}) as board:
+        found = board.find(TWO, 4, plan="rag-tool-fusion")
+    assert {"convert_currency", "create_issue"} <= set(names(found))
+    assert Hangs.asked == found.trace.llm_calls == 1
+    reasons = [part.instead_because for part in found.trace.parts if part.instead_because]
+    assert reasons[0] == "timed out after 0.2 s"
+    assert set(reasons[1:]) == {"the LLM was not asked again: it timed out after 0.2 s"}
+
+
+def test_a_completer_that_returns_something_else_is_no_reason_to_fail(board_uri, encoder):
+    class Wrong:
+        name = "stub/wrong"
+
+        async def complete(self, request):
+            return "a text"
+
+    with pegboard.open(board_uri, encoder=encoder, llm=Wrong()) as board:
+        found = board.find(TWO, 4, plan={"transforms": ["decompose"]})
+    assert found.trace.parts[0].instead_because == "no answer: stub/wrong returned str, expected a ChatReply"
+
+
+def test_a_part_of_ones_own_may_wait_for_something(board):
+    @dataclass(frozen=True, slots=True)
+    class Waits:
+        part: ClassVar[str] = "waits"
+
+        async def refine(self, candidates, context):
+            await asyncio.sleep(0.001)
+            return [await asyncio.to_thread(lambda: candidates.ranking[0])]
+
+    assert len(board.find("convert dollars", 5, plan=Plan(refine=(Waits(),)))) == 1
+
+
+@pytest.mark.parametrize(
+    ("ask", "said"),
+    [
+        (lambda board: board.find(None), "the requests are .None.*expected a list of texts"),
+        (lambda board: board.find_many("hello"), "the requests are 'hello', expected a list of texts"),
+        (lambda board: board.search_many("hello"), "expected a list of texts"),
+        (lambda board: board.find("x", k="5"), "k is '5'; expected the number of tools wanted"),
+        (lambda board: board.find("x", k=2.5), "k is 2.5"),
+        (lambda board: board.find("x", where="finance"), "The filter is 'finance'; expected values by field"),
+        (lambda board: board.find("x", plan=5), "The plan is 5; expected a Plan"),
+        (lambda board: board.find("x", history=["a"]), "A message of the history is 'a'"),
+        (lambda board: board.find("x", history=None), "the history is None, expected a list of messages"),
+        (lambda board: board.agents(None), "expected a text, and a list of texts"),
+        (lambda board: Plan(modes=("foo",)), "'modes' is"),
+        (lambda board: Plan(depth=0), "'depth' is 0"),
+        (lambda board: Plan.from_dict({"transforms": [{"part": "expand", "prompts": 5}]}), "is 5, expected a text"),
+        (lambda board: Plan.from_dict({"refine": [{"part": "dependencies", "depth": 2.5}]}), "expected a whole number"),
+        (lambda board: Plan.from_dict({"refine": [{"part": "at-least", "score": "high"}]}), "expected a number"),
+        (lambda board: Plan.from_dict({"refine": [{"part": "at-least", "probability": True}]}), "is True, expected"),
+    ],
+)
+def test_wrong_arguments_are_told_apart_from_bugs(board, ask, said):
+    with pytest.raises(QueryError, match=said):
+        ask(board)
+
+
 def test_options_for_an_llm_that_are_unknown_are_refused(board_uri, encoder):
     with pytest.raises(ConfigurationError, match=r"llm_options has no api_bass\. Expected: api_base"):
         pegboard.open(board_uri, encoder=encoder, llm=Says(""), llm_options={"api_bass": "x"})

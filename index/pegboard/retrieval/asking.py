@@ -11,7 +11,7 @@ import time
 import weakref
 from collections.abc import Awaitable, Callable, Sequence
 from concurrent.futures import CancelledError, Future
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, cast
 
 from pegboard.errors import CompletionError, ConfigurationError
@@ -42,6 +42,7 @@ class Answer:
         cost_usd: None if nobody knows: the model has no listed price, or the question was given up.
         seconds: from the question to the answer, waiting for other questions included.
         why: why there is no text: timed out, cut off, refused, no key, what the server said.
+        timed_out: whether it was waited for in vain.
     """
 
     text: str | None
@@ -50,6 +51,7 @@ class Answer:
     cost_usd: float | None = None
     seconds: float = 0.0
     why: str | None = None
+    timed_out: bool = False
 
 
 class LlmCaller:
@@ -125,11 +127,13 @@ class LlmCaller:
         try:
             async with asyncio.timeout(self.timeout), self._slots:
                 reply = await self._attempts(request, began + self.timeout)
+            if not isinstance(reply, ChatReply):  # pyright: ignore[reportUnnecessaryIsInstance]
+                return _failed(f"no answer: {self.name} returned {type(reply).__name__}, expected a ChatReply", began)
         except TimeoutError:
-            return _failed(f"timed out after {self.timeout:g} s", began)
+            return _timed_out(self.timeout, began)
         except CompletionError as error:
             if error.kind == "timeout" and error.status is None:
-                return _failed(f"timed out after {self.timeout:g} s", began)
+                return _timed_out(self.timeout, began)
             return _failed(f"{_SHORT.get(error.kind, 'no answer')}: {error}", began, status=error.status)
         except Exception as error:  # a completer of someone's own may raise anything; the search goes on without it
             return _failed(f"no answer: {type(error).__name__}: {error}", began)
@@ -200,6 +204,10 @@ def _failed(why: str, began: float, status: int | None = None) -> Answer:
     # Providers bill no call that they answer with an error; of one that was given up nobody knows.
     cost = 0.0 if status is not None else None
     return Answer(text=None, cost_usd=cost, seconds=time.monotonic() - began, why=scrubbed(why, _WHY_CHARACTERS))
+
+
+def _timed_out(timeout: float, began: float) -> Answer:
+    return replace(_failed(f"timed out after {timeout:g} s", began), timed_out=True)
 
 
 def _closed(requests: Sequence[ChatRequest]) -> list[Answer]:

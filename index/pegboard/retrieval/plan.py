@@ -9,7 +9,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from importlib import import_module
-from typing import Any, cast
+from types import UnionType
+from typing import Any, Literal, Union, cast, get_args, get_origin, get_type_hints
 
 from pegboard.errors import QueryError
 from pegboard.ranking import MODES, Mode
@@ -87,6 +88,23 @@ class Plan:
     across: Fusion = field(default_factory=RoundRobin)
     refine: tuple[Refinement, ...] = ()
 
+    def __post_init__(self) -> None:
+        checked = {"name": self.name, "depth": self.depth, "modes": self.modes, "indexes": self.indexes}
+        if problems := [wrong for name, value in checked.items() if (wrong := _wrong(name, value))]:
+            raise QueryError(f"The plan cannot be used: {'; '.join(problems)}.")
+
+    def parts(self) -> list[Transform | Fusion | Refinement]:
+        """All parts, in the order of the fields."""
+        return [*self.transforms, self.within, *self.each, self.across, *self.refine]
+
+    def is_of_the_library(self) -> bool:
+        """Whether all parts are the library's own, which wait for nothing but their context."""
+        return all(type(part).__module__.startswith("pegboard.retrieval.") for part in self.parts())
+
+    def needs_calibration(self) -> bool:
+        """Whether it asks for a probability, which an index has only if it is calibrated."""
+        return any(part.part == "at-least" and getattr(part, "probability", None) is not None for part in self.parts())
+
     def to_dict(self) -> dict[str, Any]:
         """The plan as JSON values; `Plan.from_dict` reads them back. What is as it is anyway is left out."""
         values: dict[str, Any] = {"name": self.name}
@@ -158,17 +176,17 @@ def _part_from_dict(place: str, stage: str, value: Any, problems: list[str]) -> 
         problems.append(f"'{place}' names the part '{name}'; as a {stage} there are {', '.join(sorted(PARTS[stage]))}")
         return None
     made = part_class(stage, name)
-    defaults = _part_defaults(made)
+    known = _options(made)
     options: dict[str, Any] = {}
     for option, given in written.items():
         if option == "part":
             continue
-        if option not in defaults:
+        if option not in known:
             problems.append(
-                f"'{place}': the part '{name}' has no '{option}'; it has {', '.join(defaults) or 'no options'}"
+                f"'{place}': the part '{name}' has no '{option}'; it has {', '.join(known) or 'no options'}"
             )
-        elif not _fits(given, defaults[option]):
-            problems.append(f"'{place}.{option}' is {given!r}, expected a value like {defaults[option]!r}")
+        elif not _fits(given, known[option]):
+            problems.append(f"'{place}.{option}' is {given!r}, expected {_named(known[option])}")
         else:
             options[option] = tuple(cast("list[Any]", given)) if isinstance(given, list) else given
     try:
@@ -179,21 +197,38 @@ def _part_from_dict(place: str, stage: str, value: Any, problems: list[str]) -> 
 
 
 @cache
-def _part_defaults(made: Any) -> dict[str, Any]:
-    return {one.name: _default(one) for one in dataclasses.fields(made)}
+def _options(made: Any) -> dict[str, Any]:
+    """The options of a part, each with the type that its field is declared with."""
+    hints = get_type_hints(made)
+    return {one.name: hints[one.name] for one in dataclasses.fields(made)}
 
 
-def _fits(given: Any, default: Any) -> bool:
-    """Whether a JSON value is of the kind that an option has; an option that is None by default takes any plain value."""
-    if default is None or default is dataclasses.MISSING or given is None:
-        return default is None or default is dataclasses.MISSING
-    if isinstance(default, bool) or isinstance(given, bool):
-        return isinstance(given, bool) and isinstance(default, bool)
-    if isinstance(default, float):
-        return isinstance(given, int | float)
-    if isinstance(default, tuple):
-        return isinstance(given, list | tuple)
-    return isinstance(given, type(default))
+def _fits(given: Any, kind: Any) -> bool:
+    """Whether a JSON value is of a declared type: a plain one, a Literal, a tuple of those (a list), or a union."""
+    origin = get_origin(kind)
+    if origin in (Union, UnionType):
+        return any(_fits(given, one) for one in get_args(kind))
+    if origin is Literal:
+        return isinstance(given, str)  # the part itself says which there are
+    if origin is tuple:
+        return isinstance(given, list | tuple) and all(
+            _fits(one, get_args(kind)[0]) for one in cast("list[Any]", given)
+        )
+    if kind is float:
+        return isinstance(given, int | float) and not isinstance(given, bool)
+    return given is None if kind is type(None) else type(given) is kind
+
+
+def _named(kind: Any) -> str:
+    """A type in words, for messages."""
+    origin = get_origin(kind)
+    if origin in (Union, UnionType):
+        return " or ".join(_named(one) for one in get_args(kind) if one is not type(None))
+    if origin is tuple:
+        return f"a list of {_named(get_args(kind)[0])}"
+    if origin is Literal:
+        return "one of " + ", ".join(repr(one) for one in get_args(kind))
+    return {int: "a whole number", float: "a number", str: "a text", bool: "true or false"}.get(kind, str(kind))
 
 
 def _wrong(name: str, value: Any) -> str | None:

@@ -15,7 +15,7 @@ class PartTrace:
         part: its name; `search` for the searches.
         stage: where in the plan it stands: transform, search, fuse, refine.
         step: the step of the request that it worked on; None for all.
-        milliseconds: how long it took, waiting included.
+        milliseconds: how long it took, waiting included; the search of several requests at once is noted whole with each.
         llm_calls: calls of an LLM, answered or not.
         prompt_tokens, completion_tokens, cost_usd: of those calls, as far as they are known.
         instead_because: why its embedded counterpart did the work; None if the LLM did, or if it needs none.
@@ -55,7 +55,7 @@ class Trace:
 
     @property
     def milliseconds(self) -> float:
-        """Of all parts."""
+        """Of all parts; more than has passed where parts of several steps waited side by side."""
         return sum(part.milliseconds for part in self.parts)
 
     @property

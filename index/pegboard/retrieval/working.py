@@ -31,6 +31,7 @@ class Work:
     Attributes:
         seen: everything that was searched for it.
         added: why parts added tools that no search found.
+        llm_silent: why the LLM is not asked any more: a part waited for it in vain, and every other part would, too.
         explain: whether the trace keeps the rank of every tool after every part.
     """
 
@@ -42,6 +43,7 @@ class Work:
     explain: bool = False
     seen: list[Seen] = field(default_factory=list[Seen])
     added: dict[str, Mapping[str, Any]] = field(default_factory=dict[str, Mapping[str, Any]])
+    llm_silent: str = ""
 
     @property
     def loaded(self) -> LoadedRelease:
@@ -161,10 +163,12 @@ class PartContext:
     async def ask(self, requests: Sequence[ChatRequest]) -> list[str | None]:
         """The texts of the LLM's replies, asked for at once; None for one that did not come."""
         caller, trace = self._work.caller, self.trace
-        if caller is None:
-            trace.instead_because = NO_LLM
+        if caller is None or self._work.llm_silent:
+            trace.instead_because = self._work.llm_silent or NO_LLM
             return [None] * len(requests)
         answers = await caller.ask(requests)
+        if requests and all(answer.timed_out for answer in answers):
+            self._work.llm_silent = f"the LLM was not asked again: it {answers[0].why}"
         for answer in answers:
             trace.llm_calls += 1
             trace.prompt_tokens += answer.prompt_tokens

@@ -67,7 +67,7 @@ def test_all_problems_of_a_plan_are_said_at_once_with_where_they_are_and_what_is
         "'transforms[1]' names the part 'no-such-part'",
         "clauses",
         "'transforms[2]' is 7",
-        "'within.k' is 'sixty', expected a value like 60",
+        "'within.k' is 'sixty', expected a whole number",
         "has no 'q'; it has k",
         "'refine' is 'dependencies', expected a list of parts",
         "'modes' is ['fuzzy'], expected one or more of hybrid, vector, text",

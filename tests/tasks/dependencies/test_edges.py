@@ -43,15 +43,15 @@ def test_nothing_is_inferred_about_tools_of_which_a_catalog_speaks():
 
 def test_nothing_is_inferred_unless_it_is_wanted():
     declared = Dependency("get_stock_ticker", "tool-directly-depends-on")
-    tools = [SEARCH, TICKER, replace(CANCEL, dependencies=(declared,))]
+    tools = [SEARCH, TICKER, CANCEL, a_tool("ship", "order_id", dependencies=(declared,))]
 
     assert [edge.target for edge in edges_of(tools, infer=False)] == [TICKER.id]
-    assert [edge.target for edge in edges_of(tools)] == [TICKER.id, SEARCH.id]
+    assert [edge.target for edge in edges_of(tools)] == [SEARCH.id, TICKER.id]
 
 
 def test_weak_edges_are_left_out_and_declared_ones_never():
     declared = Dependency("cancel_order", "tool-directly-depends-on")
-    tools = [SEARCH, CANCEL, TICKER, replace(REFUND, dependencies=(declared,))]
+    tools = [SEARCH, CANCEL, TICKER, REFUND, a_tool("ship", "order_id", dependencies=(declared,))]
     by_least = {least: edges_of(tools, min_confidence=least) for least in (0.0, 0.5, 0.7, 1.0)}
 
     assert {least: len(edges) for least, edges in by_least.items()} == {0.0: 4, 0.5: 4, 0.7: 3, 1.0: 1}
