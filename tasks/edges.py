@@ -17,6 +17,7 @@ from pegboard.canonical import digest
 from pegboard.checksums import edge_digest
 from pegboard.contract import CHECKSUM, CURRENT, edge_key
 from pegboard.graph.declared import declared_edges
+from pegboard.graph.tool_graph import DIRECT
 from pegboard.records import Edge
 from tasks.configuration import Configuration, load_configuration
 from tasks.dependencies.edges import EDGES_VERSION, edges_of
@@ -87,7 +88,9 @@ def _rows(edges: Iterable[Edge], declared: Iterable[Edge]) -> Iterator[dict[str,
     for edge in edges:
         by_source.setdefault(edge.source, []).append(edge)
     for several in by_source.values():
-        several.sort(key=lambda edge: (said.get(_key(edge), len(said)), -edge.confidence, _key(edge)))
+        several.sort(
+            key=lambda edge: (said.get(_key(edge), len(said)), edge.type not in DIRECT, -edge.confidence, _key(edge))
+        )
         for place, edge in enumerate(several):
             confidence = round(float(edge.confidence), DECIMALS)
             row = {**asdict(edge), "parameter": edge.parameter or None, "confidence": confidence, "place": place}

@@ -87,7 +87,7 @@ class _Plans(argparse.Action):
     def __call__(self, parser: argparse.ArgumentParser, *_: object, **__: object) -> None:
         from pegboard.retrieval.plans import PLANS
 
-        for name, (what, _) in PLANS.items():
+        for name, (what, _parts) in PLANS.items():
             print(f"{name}\n{textwrap.indent(textwrap.fill(what, 100), '    ')}")
         parser.exit()
 

@@ -18,7 +18,7 @@ from tasks.dependencies.states import state_edges
 
 __all__ = ["INFERENCE_VERSION", "LEAST", "PER_TOOL", "infer_edges"]
 
-INFERENCE_VERSION = 1
+INFERENCE_VERSION = 2
 LEAST = 0.3
 """Confidence below which an edge is not even worth being judged."""
 PER_TOOL = 8

@@ -13,7 +13,7 @@ from tasks.dependencies.evidence import Evidence, Kind
 from tasks.dependencies.offers import MOST_RIVALS, Offers, rarity_of
 from tasks.dependencies.provided import IDS, Known, Provided
 from tasks.dependencies.schemas import Parameter
-from tasks.dependencies.words import GENERIC, WORLD
+from tasks.dependencies.words import CREATING, GENERIC, WORLD
 
 __all__ = ["Matching"]
 
@@ -59,8 +59,23 @@ class Matching:
                 phrases = list(asked_of(one, parameter))
                 for asked in phrases:
                     if found := self._best(at, asked, last=asked is phrases[-1]):
-                        yield from _evidence(at, parameter, found)
+                        yield from self._evidence(at, parameter, found)
                         break
+
+    def _evidence(self, at: int, parameter: Parameter, found: Sequence[_Found]) -> Iterator[Evidence]:
+        for one in found[:PER_PARAMETER]:
+            # What makes a new thing gives its id as well, but a request about a thing that is there does not need it.
+            makes = self._known[one.tool].named.verb in CREATING
+            direct = parameter.needed and not makes and not one.kind.startswith("here")
+            yield Evidence(
+                at,
+                one.tool,
+                "parameter-directly-depends-on" if direct else "parameter-indirectly-depends-on",
+                parameter.name,
+                one.kind,
+                " ".join(one.provided.words),
+                1.1 - len(found) / 10,
+            )
 
     def _best(self, at: int, asked: Asked, *, last: bool) -> Sequence[_Found]:
         """The tools that provide what is asked for best; none where too many do."""
@@ -143,17 +158,3 @@ def _kind(fit: Fit, asked: Asked, provided: Provided, other: Known, *, near: boo
     if known_by:
         return "id-result" if about else "id-result-aside"
     return "result" if about and len(asked.bare - GENERIC) > 1 else "result-aside"
-
-
-def _evidence(at: int, parameter: Parameter, found: Sequence[_Found]) -> Iterator[Evidence]:
-    for one in found[:PER_PARAMETER]:
-        direct = parameter.needed and not one.kind.startswith("here")
-        yield Evidence(
-            at,
-            one.tool,
-            "parameter-directly-depends-on" if direct else "parameter-indirectly-depends-on",
-            parameter.name,
-            one.kind,
-            " ".join(one.provided.words),
-            1.1 - len(found) / 10,
-        )

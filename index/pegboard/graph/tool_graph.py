@@ -14,8 +14,8 @@ from pegboard.records import DependencyType, Edge, EdgeOrigin, Tool
 __all__ = ["CORE_TAG", "CORE_THRESHOLD", "DEPENDENCY_LIMIT", "DIRECT", "ORIGINS", "TYPES", "Order", "ToolGraph"]
 
 Order = Literal["declared", "direct-first"]
-"""How the edges of a tool follow one another. `declared`: those that its catalog declares, in the catalog's order, then the others, the
-most certain first. `direct-first`: direct ones before indirect ones, and within both as `declared`."""
+"""How the edges of a tool follow one another. `declared`: those that its catalog declares, in the catalog's order, then the others,
+direct ones first, then the most certain. `direct-first`: direct ones before indirect ones, and within both as `declared`."""
 
 TYPES: tuple[DependencyType, ...] = get_args(DependencyType)
 ORIGINS: tuple[EdgeOrigin, ...] = get_args(EdgeOrigin)
@@ -143,8 +143,8 @@ class ToolGraph:
         return Counter({tool: len({edge.source for edge in edges}) for tool, edges in self._to.items()})
 
 
-def _place(edge: Edge) -> tuple[bool, float]:
-    return (True, -edge.confidence) if edge.origin != "declared" else (False, 0.0)
+def _place(edge: Edge) -> tuple[bool, bool, float]:
+    return (True, edge.type not in DIRECT, -edge.confidence) if edge.origin != "declared" else (False, False, 0.0)
 
 
 def _by(edges: Iterable[Edge], keys: Iterable[str]) -> dict[str, tuple[Edge, ...]]:
