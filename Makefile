@@ -26,7 +26,7 @@ demo: setup
 	$(BIN)/pegboard build -c demo/pegboard.toml
 	@for question in "What time is it in Tokyo right now?" "Which files did I change since the last commit?" "I want a birthday cake on Saturday"; do \
 		printf '\n%s\n' "$$question"; \
-		$(BIN)/pegboard search "$$question" --board demo/board -k 3 || exit 1; \
+		$(BIN)/pegboard find "$$question" --board demo/board -k 3 || exit 1; \
 	done
 
 test: setup

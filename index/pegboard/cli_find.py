@@ -156,7 +156,10 @@ def _agents(options: argparse.Namespace) -> int:
     for rank, hit in enumerate(found, start=1):
         brought = f"by its tool {plain(hit.why['tool'])}" if hit.why.get("tool") else "by its description"
         summary = plain(textwrap.shorten(hit.agent.description, width=100, placeholder=" ..."))
-        print(f"{rank:>3}. {plain(hit.agent.name)}  ({hit.agent.kind})  {hit.score:.4f}  {brought}\n     {summary}")
+        print(
+            f"{rank:>3}. {plain(hit.agent.name)}  ({hit.agent.kind})  {hit.score:.4f}  {brought}"
+            + (f"\n     {summary}" if summary else "")
+        )
     return 0
 
 
