@@ -246,6 +246,7 @@ def test_cancelling_cancels_the_calls(made):
 
 def test_an_interrupt_of_the_thread_that_waits_cancels_the_calls(made):
     async def interrupted():
+        await asyncio.sleep(0.5)  # by then the caller is waiting, and no longer asking
         os.kill(os.getpid(), signal.SIGINT)
         await forever()
 
