@@ -76,7 +76,7 @@ def test_a_small_board_fuses_to_the_same_hits(boards, index, where):
 def test_tools_and_agents_are_read_alike(boards):
     memory, lance = boards
 
-    assert lance.agents == memory.agents
+    assert lance.list_agents() == memory.list_agents()
     for agent, name in (("git", "create_issue"), ("o'brien's", "order_lunch"), ("天気", "天気予報")):
         identity = f"kit/{agent}/{name}"
         assert lance.tool(identity) == memory.tool(identity)

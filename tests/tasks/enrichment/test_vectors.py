@@ -69,7 +69,7 @@ def test_what_was_encoded_before_a_failure_is_not_encoded_again(workshop, hashin
 def test_documents_that_were_embedded_are_found(workshop, hashing):
     workshop.servers({"git": [workshop.tool("create_issue", "Opens an issue.")]})
     run = workshop.run(workshop.configure(), encoder=hashing())
-    (documents,) = run.documents
+    documents, _of_agents = run.documents
     texts = read_rows(workshop.lake, documents.path, ["texts"]).explode("texts").get_column("texts").to_list()
     encoder = Counting(hashing())
 
