@@ -261,7 +261,7 @@ def run(folder: Path, encoder_name: str) -> dict[str, Any]:
         with meter.step("stage"):
             pins = stage_tables(configuration.uri, wanted)
         with meter.step("publish"):
-            publish(configuration, plan, snapshots, wanted, pins)
+            publish(configuration, plan, snapshots, wanted, pins, {})
     changes = {"new": len(plan.new), "changed": len(plan.changed), "removed": len(plan.removed)}
     return {"steps": meter.steps, "encoded": encoded, "tools": sum(one.tools for one in snapshots), **changes}
 
