@@ -1,6 +1,7 @@
 """`Board.find` and `Board.agents`: plans over a published board, what they cost, and that they answer whatever fails."""
 
 import asyncio
+import gc
 import threading
 from dataclasses import dataclass, field
 from typing import ClassVar
@@ -197,6 +198,12 @@ def test_an_index_without_a_calibration_cannot_be_asked_for_probabilities(board)
     with pytest.raises(QueryError, match="calibrat"):
         board.find("convert dollars", plan={"refine": [{"part": "at-least", "probability": 0.5}]})
     assert board.find("convert dollars").probability is None
+
+
+def test_a_plan_that_fails_for_one_request_leaves_nothing_half_begun(board):
+    with pytest.raises(QueryError, match="calibrat"):
+        board.find_many(["one", "two", "three"], plan={"refine": [{"part": "at-least", "probability": 0.5}]})
+    gc.collect()  # a coroutine that nobody awaits is reported here
 
 
 def test_an_llm_is_asked_through_its_completer_and_counted(board_uri, encoder):

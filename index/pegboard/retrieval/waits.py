@@ -34,8 +34,16 @@ class Blocking:
         return call()
 
     async def all(self, works: Sequence[Awaitable[Answer]]) -> list[Answer]:
-        """What several works return."""
-        return [await work for work in works]
+        """What several works return; where one fails, those behind it are not begun."""
+        done, waiting = list[Answer](), list(works)
+        try:
+            while waiting:
+                done.append(await waiting.pop(0))
+        finally:
+            for work in waiting:
+                if isinstance(work, Coroutine):
+                    work.close()
+        return done
 
 
 class Yielding:
