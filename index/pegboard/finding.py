@@ -1,7 +1,7 @@
 """What `Board.find` does in one release: requests, a plan, and the hits that come of it."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from pegboard.errors import QueryError
@@ -43,17 +43,17 @@ def find(loaded: LoadedRelease, asked: Asked, vectors: QueryVectors, caller: "Ll
     something, all that can wait at once does, in an event loop."""
     _check(asked)
     plan = plan_of(asked.plan, loaded)
-    asked = replace(asked, plan=plan)
     if caller is None and plan.is_of_the_library():
-        return drive(_find(loaded, asked, vectors, None, Blocking()))
-    return run_to_end(_find(loaded, asked, vectors, caller, Yielding()))
+        return drive(_find(loaded, asked, plan, vectors, None, Blocking()))
+    return run_to_end(_find(loaded, asked, plan, vectors, caller, Yielding()))
 
 
 async def find_async(
     loaded: LoadedRelease, asked: Asked, vectors: QueryVectors, caller: "LlmCaller | None"
 ) -> list[Found]:
     """What was found for each request; the event loop goes on meanwhile."""
-    return await _find(loaded, asked, vectors, caller, Yielding())
+    _check(asked)
+    return await _find(loaded, asked, plan_of(asked.plan, loaded), vectors, caller, Yielding())
 
 
 def plan_of(plan: "Plan | str | Mapping[str, Any] | None", loaded: LoadedRelease) -> Plan:
@@ -87,10 +87,13 @@ def _check(asked: Asked) -> None:
 
 
 async def _find(
-    loaded: LoadedRelease, asked: Asked, vectors: QueryVectors, caller: "LlmCaller | None", waits: Waits
+    loaded: LoadedRelease,
+    asked: Asked,
+    plan: Plan,
+    vectors: QueryVectors,
+    caller: "LlmCaller | None",
+    waits: Waits,
 ) -> list[Found]:
-    _check(asked)
-    plan = plan_of(asked.plan, loaded)
     names = [asked.index] if asked.index else plan.indexes or [None]
     indexes = [loaded.index_name(name) for name in names]
     searches = Searches(loaded, vectors, indexes, plan.modes, plan.within, loaded.filter(asked.where), asked.k)

@@ -12,9 +12,9 @@ from pegboard.records import Tool
 from pegboard.retrieval.parts import Candidates, Context, Query, Ranking, Scored
 from pegboard.retrieval.prompting import fenced
 from pegboard.retrieval.structured import Unusable
+from pegboard.retrieval.trace import NO_LLM
 
 __all__ = [
-    "NO_LLM",
     "Question",
     "at_least_one",
     "by_rank",
@@ -31,7 +31,6 @@ __all__ = [
 
 Value = TypeVar("Value")
 
-NO_LLM = "no LLM was given"
 REQUEST_CHARACTERS = 4_000
 DESCRIPTION_CHARACTERS = 300
 """Of one tool: two or three sentences, so that twenty tools are about 2,000 tokens."""

@@ -6,7 +6,6 @@ from typing import ClassVar
 
 from pegboard.retrieval.clauses import Clauses
 from pegboard.retrieval.consulting import (
-    NO_LLM,
     at_least_one,
     show_history,
     show_request,
@@ -18,6 +17,7 @@ from pegboard.retrieval.decomposing import steps_asked_of
 from pegboard.retrieval.parts import Context, Query
 from pegboard.retrieval.prompting import prompt
 from pegboard.retrieval.structured import texts_schema
+from pegboard.retrieval.trace import NO_LLM
 
 __all__ = ["ContextDecompose"]
 

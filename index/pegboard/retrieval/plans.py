@@ -1,6 +1,7 @@
 """The plans that come with the library, by name."""
 
 from collections.abc import Sequence
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from pegboard.errors import QueryError
@@ -71,6 +72,7 @@ PLANS: dict[str, tuple[str, dict[str, Any]]] = {
 """For each name what it is, and the plan as JSON values."""
 
 
+@cache
 def named_plan(name: str) -> Plan:
     """The plan of that name. Raises QueryError that names those there are."""
     if name not in PLANS:

@@ -10,7 +10,6 @@ from typing import ClassVar
 
 from pegboard.records import Tool
 from pegboard.retrieval.consulting import (
-    NO_LLM,
     Question,
     at_least_one,
     by_rank,
@@ -24,6 +23,7 @@ from pegboard.retrieval.fusion import ReciprocalRank, RoundRobin
 from pegboard.retrieval.parts import Candidates, Context, Query, Ranking, Scored
 from pegboard.retrieval.prompting import prompt
 from pegboard.retrieval.structured import names_schema, read_names
+from pegboard.retrieval.trace import NO_LLM
 
 __all__ = ["StepLoop"]
 

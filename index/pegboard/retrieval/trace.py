@@ -4,7 +4,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-__all__ = ["PartTrace", "Trace"]
+__all__ = ["NO_LLM", "PartTrace", "Trace"]
+
+NO_LLM = "no LLM was given"
+"""The commonest of all reasons why a part's counterpart did the work."""
 
 
 @dataclass(slots=True)

@@ -9,7 +9,7 @@ from pegboard.loaded import LoadedRelease
 from pegboard.records import Agent, Tool
 from pegboard.retrieval.parts import Query, Ranking, Request, Scored
 from pegboard.retrieval.searching import Searches, Seen
-from pegboard.retrieval.trace import PartTrace, Trace
+from pegboard.retrieval.trace import NO_LLM, PartTrace, Trace
 from pegboard.retrieval.waits import Waits
 
 if TYPE_CHECKING:
@@ -19,9 +19,7 @@ if TYPE_CHECKING:
     from pegboard.graph.tool_graph import ToolGraph
     from pegboard.retrieval.asking import LlmCaller
 
-__all__ = ["NO_LLM", "PartContext", "Work"]
-
-NO_LLM = "no LLM was given"
+__all__ = ["PartContext", "Work"]
 
 
 @dataclass(slots=True)
