@@ -19,7 +19,7 @@ $(READY): pyproject.toml index/pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Pegboard needs Python 3.11 or newer; give one with make PYTHON=python3.11")'
 	$(PYTHON) -m venv .venv
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt uv
-	UV_COMPILE_BYTECODE=1 $(BIN)/uv pip install --quiet --python $(BIN)/python --constraint constraints.txt --group dev -e './index[local,litellm]' -e .
+	UV_COMPILE_BYTECODE=1 $(BIN)/uv pip install --quiet --python $(BIN)/python --constraint constraints.txt --group dev -e './index[local,litellm,eval]' -e .
 	@touch $(READY)
 
 demo: setup

@@ -12,6 +12,7 @@ from pegboard.board import IN_MEMORY_ROWS
 from pegboard.contract import CURRENT, embedding_table
 from pegboard.encoders import Encoder
 from pegboard.errors import PublishError
+from pegboard.evaluation.golden import ToolNames
 from pegboard.loaded import LoadedRelease
 from pegboard.releases import Pin, Release, ReleaseStore
 from pegboard.retrieval.plan import Plan
@@ -68,11 +69,11 @@ def calibrate_release(
     golden = read_golden(configuration)
     if golden is None:
         return Calibrated()
-    meant, unknown = golden.meant(_names(configuration.uri, pins["tools"]))
     indexes = {index.name: {} for index in configuration.indexes}
     manifest = {"default_index": configuration.default, "indexes": indexes}
     staged = Release(wanted.release, wanted.digest, CURRENT.version, datetime.now(UTC), pins, manifest)
     loaded = LoadedRelease(ReleaseStore(configuration.uri), staged, IN_MEMORY_ROWS)
+    meant, unknown = golden.meant(ToolNames(loaded.tool_names()))
     calibrations: dict[str, Mapping[str, Any]] = {}
     left = len(meant)
     for index in configuration.indexes:
@@ -114,11 +115,3 @@ def _texts(uri: str, pin: Pin, meant: Sequence[tuple[str, Collection[str]]]) -> 
         if tool in right:
             texts.setdefault(tool, []).append(text)
     return texts
-
-
-def _names(uri: str, pin: Pin) -> dict[str, str]:
-    """The true name of every tool by its id."""
-    table = open_table(ReleaseStore(uri).database, pin.table, uri, pin.version)
-    with store_errors(uri):
-        rows = table.search().select(["id", "name"]).to_arrow()
-    return dict(zip(rows.column("id").to_pylist(), rows.column("name").to_pylist(), strict=True))

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from pegboard.retrieval.found import AgentHit, Found
     from pegboard.retrieval.plan import Plan
 
-__all__ = ["IN_MEMORY_ROWS", "Board"]
+__all__ = ["IN_MEMORY_ROWS", "Board", "llm_caller"]
 
 Answer = TypeVar("Answer")
 Where = Mapping[str, str | Sequence[str]] | None
@@ -60,7 +60,7 @@ class Board:
     ) -> None:
         self._store = store
         self._vectors = QueryVectors(encoder, encoder_options)
-        self._caller = _caller(llm, llm_options)
+        self._caller = llm_caller(llm, llm_options)
 
         def load(identity: str) -> LoadedRelease:
             return LoadedRelease(store, store.get(identity), in_memory_rows)
@@ -313,7 +313,8 @@ async def _in_thread(call: Callable[[], Answer]) -> Answer:
     return await asyncio.to_thread(call)
 
 
-def _caller(llm: "str | Completer | None", options: Mapping[str, Any] | None) -> "LlmCaller | None":
+def llm_caller(llm: "str | Completer | None", options: Mapping[str, Any] | None) -> "LlmCaller | None":
+    """What asks that LLM; None for none. Raises ConfigurationError for options that there are not."""
     if llm is None:
         return None
     from pegboard.retrieval.asking import LlmCaller, completer_of

@@ -96,6 +96,12 @@ class LoadedRelease:
                 rows = self._tools_table.read(where=f"id IN ({sql_literals(ids) or 'NULL'})", limit=len(ids) or 1)
         return {row["id"]: tool_from_row(row) for row in rows.to_pylist()}
 
+    def tool_names(self) -> "list[tuple[str, str, str]]":
+        """Id, true name and agent's name of every tool."""
+        rows = self._tool_rows if self._tool_rows is not None else self._read("tools", ("id", "name", "agent"))
+        columns = (rows.column(name).to_pylist() for name in ("id", "name", "agent"))
+        return [(one, name, self.agents[agent].name) for one, name, agent in zip(*columns, strict=True)]
+
     @cached_property
     def graph(self) -> "ToolGraph":
         """The dependencies between the tools: those that the release holds or, before table contract 4, the declared ones."""

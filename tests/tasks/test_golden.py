@@ -6,9 +6,10 @@ import re
 import pytest
 
 from pegboard.errors import ConfigurationError
+from pegboard.evaluation.golden import GoldenQuery, ToolNames
 from pegboard.retrieval.calibration import Calibration
 from tasks.calibrate_release import calibrate_release
-from tasks.golden import Golden, GoldenQuery, read_golden
+from tasks.golden import Golden, read_golden
 
 GOLDEN = '[golden]\nqueries = "golden.jsonl"\n'
 NAMES = [
@@ -92,7 +93,7 @@ def test_requests_whose_tools_went_are_left_out_and_told_and_too_few_calibrate_n
 
 
 def test_a_name_means_every_tool_that_has_it_and_an_id_only_its_own():
-    names = {"a/x/find": "find", "a/y/find": "find", "a/y/stop": "stop"}
+    names = ToolNames([("a/x/find", "find", "x"), ("a/y/find", "find", "y"), ("a/y/stop", "stop", "y")])
     golden = Golden((GoldenQuery("q", ("find",)), GoldenQuery("r", ("a/y/find", "stop")), GoldenQuery("s", ("none",))))
 
     assert golden.meant(names) == (

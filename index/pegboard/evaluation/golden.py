@@ -1,0 +1,236 @@
+"""Golden queries: requests whose right tools are known, as JSON lines.
+
+{"query": "what are 30 dollars in yen?", "tools": ["convert_currency"]}
+{"query": "book a table and invite Ana", "tools": ["book_table", "invite"], "kind": "parallel", "steps": ["book a table", "invite Ana"]}
+
+`tools` holds true names, `agent/name`, or ids. Optional: `steps`, the parts of the request; `kind` (single, parallel, sequential, or a
+word of one's own); `history`, the messages before it; `id`; `origin`, where it is from (user, logs, examples, generated); `by`, the
+model that wrote a generated one.
+"""
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal, cast, get_args
+
+from pegboard.canonical import digest
+from pegboard.errors import ConfigurationError
+
+__all__ = [
+    "GoldenQuery",
+    "Needed",
+    "Origin",
+    "ToolNames",
+    "golden_problems",
+    "read_problems",
+    "read_queries",
+    "write_queries",
+]
+
+Origin = Literal["user", "logs", "examples", "generated"]
+SHOWN = 10
+"""Problems that a message lists; it counts them all."""
+FIELDS = ("query", "tools", "steps", "kind", "history", "id", "origin", "by")
+
+
+@dataclass(frozen=True, slots=True)
+class GoldenQuery:
+    """A request and the tools that are right for it.
+
+    Attributes:
+        tools: their true names, `agent/name` or ids. Empty only where a query is one that no tool answers.
+        kind: `single`, `parallel`, `sequential`, or what the file says; `single` or `multi`, by the number of tools, where it says nothing.
+        history: the conversation before the request: messages with `role` and `content`.
+    """
+
+    query: str
+    tools: tuple[str, ...] = ()
+    steps: tuple[str, ...] = ()
+    kind: str = ""
+    history: tuple[Mapping[str, str], ...] = ()
+    id: str = ""
+    origin: Origin = "user"
+    by: str = ""
+
+    def __post_init__(self) -> None:
+        if not self.kind:
+            object.__setattr__(self, "kind", "single" if len(set(self.tools)) <= 1 else "multi")
+        if not self.id:
+            object.__setattr__(self, "id", digest(self.query, sorted(self.tools), list(self.history))[:12])
+
+    def to_dict(self) -> dict[str, Any]:
+        """As a line of a file, without what is empty."""
+        values: dict[str, Any] = {name: getattr(self, name) for name in FIELDS}
+        lists = {
+            name: [dict(one) if isinstance(one, Mapping) else one for one in values[name]]
+            for name in ("tools", "steps", "history")
+        }
+        return {name: value for name, value in (values | lists).items() if value}
+
+
+@dataclass(frozen=True, slots=True)
+class Needed:
+    """What one query needs, among the tools of a release.
+
+    Attributes:
+        tools: for each tool that the query names, the ids of those it may mean: several tools may share a name, and any of them will do.
+        unknown: the names and ids that no tool has.
+    """
+
+    tools: Mapping[str, frozenset[str]]
+    unknown: tuple[str, ...] = ()
+
+    @property
+    def labels(self) -> frozenset[str]:
+        """What a measure counts as right: one label for each tool that is named, also for those that are not there."""
+        return frozenset((*self.tools, *self.unknown))
+
+    def labelled(self, ranking: Iterable[tuple[str, float]]) -> list[tuple[str, float]]:
+        """A ranking of ids with what the query names in the place of the first tool that is meant by it."""
+        label_of = {one: name for name, ids in self.tools.items() for one in ids}
+        seen: set[str] = set()
+        found: list[tuple[str, float]] = []
+        for one, score in ranking:
+            label = label_of.get(one)
+            free = label is not None and label not in seen
+            seen.add(label if label is not None and free else one)
+            found.append((label if label is not None and free else f"id:{one}", score))
+        return found
+
+
+class ToolNames:
+    """The tools of a release by what people call them.
+
+    Args:
+        tools: id, true name and agent's name of every tool.
+    """
+
+    def __init__(self, tools: Iterable[tuple[str, str, str]]) -> None:
+        self._ids: dict[str, set[str]] = {}
+        self.catalogs: dict[str, str] = {}
+        for identity, name, agent in tools:
+            for called in {identity, name, f"{agent}/{name}"}:
+                self._ids.setdefault(called, set()).add(identity)
+            self.catalogs[identity] = identity.partition("/")[0]
+
+    def meant(self, names: Iterable[str]) -> Needed:
+        """The tools that names mean. An id means its tool only, even where another tool is so called."""
+        tools: dict[str, frozenset[str]] = {}
+        unknown: list[str] = []
+        for name in dict.fromkeys(names):
+            ids = frozenset((name,)) if name in self.catalogs else frozenset(self._ids.get(name, ()))
+            if not ids:
+                unknown.append(name)
+            elif ids not in tools.values():  # the same tool, called by its name and by its id
+                tools[name] = ids
+        return Needed(tools, tuple(unknown))
+
+
+def read_queries(path: str | Path, *, answerable: bool = True) -> list[GoldenQuery]:
+    """The golden queries of a file of JSON lines.
+
+    Args:
+        answerable: whether each has to name its tools; otherwise none may.
+
+    Raises ConfigurationError with every line that is not as expected.
+    """
+    queries, problems = read_problems(Path(path), answerable=answerable)
+    if problems:
+        raise ConfigurationError(golden_problems(str(path), problems))
+    return queries
+
+
+def golden_problems(what: str, problems: Sequence[str]) -> str:
+    """The message for problems of files of golden queries."""
+    more = f"\n  ... and {len(problems) - SHOWN} more" if len(problems) > SHOWN else ""
+    return (
+        f"{what} has {len(problems)} problem{'s' if len(problems) > 1 else ''}:\n"
+        + "\n".join(f"  - {problem}" for problem in problems[:SHOWN])
+        + f'{more}\nExpected lines such as {{"query": "what are 30 dollars in yen?", "tools": ["convert_currency"]}}; '
+        "those of `unanswerable` have a query only."
+    )
+
+
+def write_queries(path: str | Path, queries: Iterable[GoldenQuery]) -> None:
+    """Write the queries as JSON lines, whole or not at all. Raises ConfigurationError where that cannot be done."""
+    path = Path(path)
+    text = "".join(json.dumps(query.to_dict(), ensure_ascii=False) + "\n" for query in queries)
+    beside = path.with_name(f".{path.name}.new")
+    try:
+        beside.write_text(text, "utf-8")
+        beside.replace(path)
+    except OSError as error:
+        raise ConfigurationError(f"{path} cannot be written: {error.strerror}. Choose a folder that can be.") from error
+
+
+def read_problems(path: Path, *, answerable: bool = True) -> tuple[list[GoldenQuery], list[str]]:
+    """The queries of a file, and what is wrong with its other lines, each with its place."""
+    try:
+        text = path.read_text("utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        return [], [f"{path} cannot be read: {getattr(error, 'strerror', None) or error}"]
+    queries: list[GoldenQuery] = []
+    problems: list[str] = []
+    for number, line in enumerate(text.splitlines(), start=1):
+        if not line.strip():
+            continue
+        try:
+            value: Any = json.loads(line)
+        except ValueError as error:
+            problems.append(f"{path}:{number}: not JSON: {error}")
+            continue
+        wrong = list(_wrong(value, answerable))
+        problems += [f"{path}:{number}: {one}" for one in wrong]
+        if not wrong:
+            queries.append(_query(value))
+    return queries, problems
+
+
+def _query(value: Mapping[str, Any]) -> GoldenQuery:
+    lists: dict[str, Any] = {name: tuple(value.get(name, ())) for name in ("tools", "steps", "history")}
+    return GoldenQuery(
+        query=value["query"],
+        **lists,
+        **{name: value[name] for name in ("kind", "id", "origin", "by") if value.get(name)},
+    )
+
+
+def _wrong(value: Any, answerable: bool) -> Iterable[str]:
+    if not isinstance(value, dict):
+        yield f"expected a JSON object, got {json.dumps(value)[:60]}"
+        return
+    known = cast("dict[str, Any]", value)
+    if not _is_text(known.get("query")):
+        yield f"query: expected a text (got {known.get('query')!r:.60})"
+    if answerable and not (_is_texts(known.get("tools")) and known["tools"]):
+        yield f"tools: expected a list of names or ids (got {known.get('tools')!r:.60})"
+    if not answerable and known.get("tools"):
+        yield f"tools: expected none for a query that no tool answers (got {known['tools']!r:.60})"
+    if not _is_texts(known.get("steps", [])):
+        yield f"steps: expected a list of texts (got {known['steps']!r:.60})"
+    for name in ("kind", "id", "by"):
+        if name in known and not _is_text(known[name]):
+            yield f"{name}: expected a text (got {known[name]!r:.60})"
+    if "origin" in known and known["origin"] not in get_args(Origin):
+        yield f"origin: expected one of {', '.join(get_args(Origin))} (got {known['origin']!r:.60})"
+    history: Any = known.get("history", [])
+    if not (isinstance(history, list) and all(_is_message(one) for one in cast("list[Any]", history))):
+        yield f'history: expected messages such as {{"role": "user", "content": "hello"}} (got {history!r:.60})'
+    for other in sorted(known.keys() - set(FIELDS)):
+        yield f"{other}: there is no such field"
+
+
+def _is_text(value: Any) -> bool:
+    return isinstance(value, str) and bool(value.strip())
+
+
+def _is_texts(value: Any) -> bool:
+    return isinstance(value, list) and all(_is_text(one) for one in cast("list[Any]", value))
+
+
+def _is_message(value: Any) -> bool:
+    if not isinstance(value, dict):
+        return False
+    message = cast("dict[str, Any]", value)
+    return message.get("role") in ("system", "user", "assistant") and isinstance(message.get("content"), str)

@@ -1,0 +1,146 @@
+"""How sure a mean over queries is: bootstrap intervals, and paired tests between two systems that answered the same queries."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
+
+from pegboard.encoders import install_command
+from pegboard.errors import ConfigurationError
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+__all__ = ["CONFIDENCE", "RESAMPLES", "Difference", "Interval", "compare", "holm", "interval"]
+
+RESAMPLES = 2_000
+"""Of queries, with replacement: the ends of a 95 % interval move by about .001 from seed to seed at 500 queries."""
+CONFIDENCE = 0.95
+SEED = 0
+"""Equal values give equal intervals, on every machine and in every run."""
+SWAPS = 9_999
+"""Of the two systems, query by query: p is at least 2 / 10,000."""
+BATCH = 200
+"""Resamples made at a time, which bounds the memory at 100,000 queries to 160 MB."""
+
+
+@dataclass(frozen=True, slots=True)
+class Interval:
+    """A mean over `n` queries, and between which bounds it lies with 95 % confidence."""
+
+    value: float
+    low: float
+    high: float
+    n: int
+
+    def __str__(self) -> str:
+        return f"{self.value:.3f} [{self.low:.3f}, {self.high:.3f}]"
+
+    def to_dict(self) -> dict[str, Any]:
+        """As JSON values."""
+        return asdict(self)
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """By how much the mean of one system is above another's over the same `n` queries.
+
+    Attributes:
+        value: the difference of the means.
+        low, high: between which bounds it lies with 95 % confidence, by a paired bootstrap.
+        p: how often a difference as large, in either direction, would come about by chance: a paired randomisation test, which swaps
+            the two systems query by query (Smucker, Allan, Carterette, CIKM 2007).
+        n: queries.
+    """
+
+    value: float
+    low: float
+    high: float
+    p: float
+    n: int
+
+    def to_dict(self) -> dict[str, Any]:
+        """As JSON values."""
+        return asdict(self)
+
+
+def interval(values: "Sequence[float] | NDArray[np.float64]", confidence: float = CONFIDENCE) -> Interval:
+    """The mean of values per query with its percentile bootstrap interval. Raises ConfigurationError for no values."""
+    import numpy as np
+
+    array = np.asarray(values, dtype=np.float64)
+    if not array.size:
+        raise ConfigurationError("There are no queries to measure. Add golden queries, or choose others.")
+    low, high = _bounds(array, confidence)
+    return Interval(float(array.mean()), low, high, array.size)
+
+
+def compare(
+    ours: "Sequence[float] | NDArray[np.float64]",
+    theirs: "Sequence[float] | NDArray[np.float64]",
+    confidence: float = CONFIDENCE,
+) -> Difference:
+    """How far the mean of `ours` is above that of `theirs`, query by query. Raises ConfigurationError where they are not as many."""
+    import numpy as np
+
+    first, second = np.asarray(ours, dtype=np.float64), np.asarray(theirs, dtype=np.float64)
+    if first.shape != second.shape or not first.size:
+        raise ConfigurationError(
+            f"{first.size} and {second.size} values cannot be compared in pairs: both systems have to answer the same queries."
+        )
+    gaps = first - second
+    low, high = _bounds(gaps, confidence)
+    return Difference(float(gaps.mean()), low, high, _randomised(first, second), gaps.size)
+
+
+def holm(p_values: Mapping[str, float]) -> dict[str, float]:
+    """The p values of several comparisons, corrected for their number (Holm 1979), by name."""
+    corrected: dict[str, float] = {}
+    least = 0.0
+    for place, (name, p) in enumerate(sorted(p_values.items(), key=lambda one: one[1])):
+        least = max(least, min(1.0, p * (len(p_values) - place)))
+        corrected[name] = least
+    return {name: corrected[name] for name in p_values}
+
+
+def _bounds(values: "NDArray[np.float64]", confidence: float) -> tuple[float, float]:
+    if (values == values[0]).all():  # nothing to resample, and scipy warns of it
+        return float(values[0]), float(values[0])
+    found = _stats().bootstrap(
+        (values,), _mean, n_resamples=RESAMPLES, batch=BATCH, confidence_level=confidence, method="percentile", rng=SEED
+    )
+    return float(found.confidence_interval.low), float(found.confidence_interval.high)
+
+
+def _randomised(ours: "NDArray[np.float64]", theirs: "NDArray[np.float64]") -> float:
+    differing = ours != theirs  # where both are equal, swapping them changes nothing
+    if not differing.any():
+        return 1.0
+    found = _stats().permutation_test(
+        (ours[differing], theirs[differing]),
+        _gap,
+        permutation_type="samples",
+        n_resamples=SWAPS,
+        batch=BATCH,
+        vectorized=True,
+        rng=SEED,
+    )
+    return min(1.0, float(found.pvalue))
+
+
+def _mean(values: Any, axis: int = -1) -> Any:
+    return values.mean(axis=axis)
+
+
+def _gap(ours: Any, theirs: Any, axis: int = -1) -> Any:
+    return ours.mean(axis=axis) - theirs.mean(axis=axis)
+
+
+def _stats() -> Any:
+    try:
+        from scipy import stats
+    except ImportError as error:
+        raise ConfigurationError(
+            f"Intervals need the package scipy, which cannot be imported ({error}). Install it: {install_command('scipy')}"
+        ) from error
+    return stats
