@@ -74,10 +74,13 @@ def add_board_option(parser: argparse.ArgumentParser) -> None:
 
 def _parser() -> argparse.ArgumentParser:
     from pegboard.cli_doctor import register_doctor
+    from pegboard.cli_eval import register_eval
+    from pegboard.cli_eval_agent import register_eval_agent
     from pegboard.cli_find import register_agents, register_find
     from pegboard.cli_graph import register_graph
     from pegboard.cli_releases import register_releases
     from pegboard.cli_search import register_search
+    from pegboard.cli_stress import register_stress
 
     parser = argparse.ArgumentParser(
         prog="pegboard",
@@ -94,6 +97,9 @@ def _parser() -> argparse.ArgumentParser:
     register_releases(subparsers)
     for point in sorted(entry_points(group=GROUP), key=lambda point: point.name):
         point.load()(subparsers)
+    register_eval(subparsers)
+    register_eval_agent(subparsers)
+    register_stress(subparsers)
     register_doctor(subparsers)
     return parser
 

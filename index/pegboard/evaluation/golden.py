@@ -4,8 +4,8 @@
 {"query": "book a table and invite Ana", "tools": ["book_table", "invite"], "kind": "parallel", "steps": ["book a table", "invite Ana"]}
 
 `tools` holds true names, `agent/name`, or ids. Optional: `steps`, the parts of the request; `kind` (single, parallel, sequential, or a
-word of one's own); `history`, the messages before it; `id`; `origin`, where it is from (user, logs, examples, generated); `by`, the
-model that wrote a generated one.
+word of one's own); `history`, the messages before it; `calls`, the right calls, each {"tool": ..., "arguments": {...}}; `id`; `origin`, where
+it is from (user, logs, examples, generated); `by`, the model that wrote a generated one.
 """
 
 import json
@@ -31,7 +31,8 @@ __all__ = [
 Origin = Literal["user", "logs", "examples", "generated"]
 SHOWN = 10
 """Problems that a message lists; it counts them all."""
-FIELDS = ("query", "tools", "steps", "kind", "history", "id", "origin", "by")
+FIELDS = ("query", "tools", "steps", "kind", "history", "calls", "id", "origin", "by")
+LISTS = ("tools", "steps", "history", "calls")
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +43,7 @@ class GoldenQuery:
         tools: their true names, `agent/name` or ids. Empty only where a query is one that no tool answers.
         kind: `single`, `parallel`, `sequential`, or what the file says; `single` or `multi`, by the number of tools, where it says nothing.
         history: the conversation before the request: messages with `role` and `content`.
+        calls: the right calls of the tools, in order: mappings with `tool` and `arguments`.
     """
 
     query: str
@@ -49,6 +51,7 @@ class GoldenQuery:
     steps: tuple[str, ...] = ()
     kind: str = ""
     history: tuple[Mapping[str, str], ...] = ()
+    calls: tuple[Mapping[str, Any], ...] = ()
     id: str = ""
     origin: Origin = "user"
     by: str = ""
@@ -63,8 +66,8 @@ class GoldenQuery:
         """As a line of a file, without what is empty."""
         values: dict[str, Any] = {name: getattr(self, name) for name in FIELDS}
         lists = {
-            name: [dict(one) if isinstance(one, Mapping) else one for one in values[name]]
-            for name in ("tools", "steps", "history")
+            name: [dict(one) if isinstance(one, Mapping) else one for one in cast("tuple[Any, ...]", values[name])]
+            for name in LISTS
         }
         return {name: value for name, value in (values | lists).items() if value}
 
@@ -188,7 +191,7 @@ def read_problems(path: Path, *, answerable: bool = True) -> tuple[list[GoldenQu
 
 
 def _query(value: Mapping[str, Any]) -> GoldenQuery:
-    lists: dict[str, Any] = {name: tuple(value.get(name, ())) for name in ("tools", "steps", "history")}
+    lists: dict[str, Any] = {name: tuple(value.get(name, ())) for name in LISTS}
     return GoldenQuery(
         query=value["query"],
         **lists,
@@ -217,6 +220,9 @@ def _wrong(value: Any, answerable: bool) -> Iterable[str]:
     history: Any = known.get("history", [])
     if not (isinstance(history, list) and all(_is_message(one) for one in cast("list[Any]", history))):
         yield f'history: expected messages such as {{"role": "user", "content": "hello"}} (got {history!r:.60})'
+    calls: Any = known.get("calls", [])
+    if not (isinstance(calls, list) and all(_is_call(one) for one in cast("list[Any]", calls))):
+        yield f'calls: expected calls such as {{"tool": "convert", "arguments": {{"amount": 30}}}} (got {calls!r:.60})'
     for other in sorted(known.keys() - set(FIELDS)):
         yield f"{other}: there is no such field"
 
@@ -227,6 +233,17 @@ def _is_text(value: Any) -> bool:
 
 def _is_texts(value: Any) -> bool:
     return isinstance(value, list) and all(_is_text(one) for one in cast("list[Any]", value))
+
+
+def _is_call(value: Any) -> bool:
+    if not isinstance(value, dict):
+        return False
+    call = cast("dict[str, Any]", value)
+    return (
+        call.keys() <= {"tool", "arguments"}
+        and _is_text(call.get("tool"))
+        and isinstance(call.get("arguments", {}), dict)
+    )
 
 
 def _is_message(value: Any) -> bool:

@@ -1,0 +1,5 @@
+"""`pegboard bench`."""
+
+
+def register(subparsers: object) -> None:
+    """Add the command."""

@@ -1,0 +1,5 @@
+"""`pegboard golden`."""
+
+
+def register(subparsers: object) -> None:
+    """Add the command."""

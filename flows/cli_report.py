@@ -1,0 +1,5 @@
+"""`pegboard report`."""
+
+
+def register(subparsers: object) -> None:
+    """Add the command."""

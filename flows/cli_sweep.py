@@ -1,0 +1,5 @@
+"""`pegboard sweep`."""
+
+
+def register(subparsers: object) -> None:
+    """Add the command."""

@@ -1,0 +1,5 @@
+"""`pegboard eval`."""
+
+
+def register_eval(subparsers: object) -> None:
+    """Add the command."""

@@ -1,0 +1,5 @@
+"""`pegboard stress`."""
+
+
+def register_stress(subparsers: object) -> None:
+    """Add the command."""
