@@ -13,7 +13,7 @@ from pegboard.errors import QueryError
 if TYPE_CHECKING:
     from pegboard.retrieval.found import Found
 
-__all__ = ["register_agents", "register_find"]
+__all__ = ["plan_option", "register_agents", "register_find"]
 
 FIND = """\
 examples:
@@ -112,7 +112,7 @@ def _find(options: argparse.Namespace) -> int:
         several = board.find_many(
             options.request,
             options.k,
-            plan=_plan(options.plan),
+            plan=plan_option(options.plan),
             index=options.index,
             where=where_of(options),
             history=_json(options.history, list) if options.history else (),
@@ -181,7 +181,8 @@ def _print_trace(found: "Found") -> None:
         print(f"  {plain(hit.tool.name)}: {places}")
 
 
-def _plan(name: str | None) -> "str | dict[str, Any] | None":
+def plan_option(name: str | None) -> "str | dict[str, Any] | None":
+    """The plan that an option names: itself, or what its JSON file holds."""
     if name is None or not name.endswith(".json"):
         return name
     return _json(name, dict)
