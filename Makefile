@@ -6,7 +6,7 @@ BIN := $(CURDIR)/.venv/bin
 READY := .venv/.ready
 export PATH := $(BIN):$(PATH)
 
-.PHONY: help setup demo test check format bench pins clean
+.PHONY: help setup demo test browser check format bench pins clean
 
 help:
 	@sed -n 's/^# make/make/p' Makefile
@@ -29,8 +29,15 @@ demo: setup
 		$(BIN)/pegboard find "$$question" --board demo/board -k 3 || exit 1; \
 	done
 
-test: setup
+test: setup browser
 	$(BIN)/python -m pytest
+
+# The tests that look at pages want a browser; without one they are skipped, and say so. Nothing is installed for who may not.
+browser:
+	@if ! { command -v chromium || command -v chromium-browser || command -v google-chrome; } > /dev/null && [ "$$(id -u)" = 0 ] && command -v apt-get > /dev/null; then \
+		{ apt-get update -qq && apt-get install -y -qq --no-install-recommends chromium; } > /dev/null 2>&1 \
+			|| echo "Chromium could not be installed: the tests of pages in a browser are skipped." >&2; \
+	fi
 
 check: setup
 	$(BIN)/ruff check .
