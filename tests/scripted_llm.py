@@ -1,12 +1,17 @@
 """An OpenAI-compatible server that does what a script says, for the tests: started as a process of its own, on loopback.
 
-    python tests/scripted_llm.py LOG [--delay S] [--trouble] [--batch-delay S] [--hang S]
+    python tests/scripted_llm.py LOG [--delay S] [--trouble] [--batch-delay S] [--hang S] [--golden FILE]
 
 It prints its port. LOG gets one line of JSON for each request when it is decided, flushed: product, subject, attempt, outcome. With
 --trouble, requests for a tool meet failures first, chosen by a hash of its name: HTTP errors, hangs, broken bodies, then replies that do
 not validate. `paid` in the log says that a client would have to pay: a whole reply was sent.
 
 A model named `always-OUTCOME` meets that outcome each time: one of those of --trouble, `filtered` or `empty`.
+
+A model named `agent-HABIT` makes the tool calls that the golden queries of --golden say, as far as it is given their tools. Habits: `right`;
+`drops` the last argument of each call; `unknown`: calls a tool that nobody offered; `malformed`: arguments that are no JSON; `wordy`: adds a
+call of the first tool that it is given; `fails`: status 500; `small`: status 400 for more than five tools; `crowded`: with more than five tools
+it calls a wrong one in the place of the first. `plain` passes over tools, as servers do that know none, and writes calls as JSON when asked to.
 """
 
 import argparse
@@ -107,11 +112,64 @@ def good(product: str, subject: str, body: dict[str, Any]) -> Any:
     }
 
 
+def called(habit: str, body: dict[str, Any], golden: dict[str, list[Any]]) -> list[tuple[str, str]]:
+    """The calls of an agent with that habit: names of tools, and arguments as text."""
+    asked = body["messages"][-1]["content"]
+    written = re.search(r'<data label="request">\n(.*)\n</data>', asked)
+    calls = golden.get(json.loads(written[1]) if written else asked, [])
+    names = offered(body)
+    made = [(one["tool"], dict(one.get("arguments", {}))) for one in calls if one["tool"] in names]
+    if habit == "drops":
+        made = [(tool, dict(list(arguments.items())[:-1])) for tool, arguments in made]
+    if habit == "unknown":
+        made = [("summon_dragon", {}) for _ in made]
+    if habit == "crowded" and len(names) > 5 and made:
+        wrong = [name for name in names if name not in {tool for tool, _ in made}]
+        made[0] = (wrong[0], made[0][1])
+    if habit == "wordy":
+        made.append((names[0], {"please": True}))
+    end = "," if habit == "malformed" else ""
+    return [(tool, json.dumps(arguments)[: -1 if end else None] + end) for tool, arguments in made]
+
+
+def offered(body: dict[str, Any]) -> list[str]:
+    """The names of the tools that a request offers, by the API or in its prompt."""
+    if body.get("tools"):
+        return [tool["function"]["name"] for tool in body["tools"]]
+    schema = (body.get("response_format") or {}).get("json_schema", {}).get("schema", {})
+    item = schema.get("properties", {}).get("calls", {}).get("items", {})
+    return item.get("properties", {}).get("tool", {}).get("enum", [])
+
+
+def acted(habit: str, body: dict[str, Any], golden: dict[str, list[Any]]) -> dict[str, Any]:
+    """The message of an agent: tool calls, or their JSON where the tools stood in the prompt."""
+    native = bool(body.get("tools"))
+    if native and habit == "plain":
+        return {"role": "assistant", "content": "I would look that up for you, if only I could."}
+    calls = [("say", '{"text": "hello"}')] if offered(body) == ["say"] else called(habit, body, golden)
+    if not native:
+        pairs = [
+            {
+                "tool": tool,
+                "arguments": [{"name": name, "value": str(value)} for name, value in json.loads(text).items()],
+            }
+            for tool, text in calls
+        ]
+        return {"role": "assistant", "content": json.dumps({"calls": pairs})}
+    made = [
+        {"id": f"call-{at}", "type": "function", "function": {"name": tool, "arguments": text}}
+        for at, (tool, text) in enumerate(calls)
+    ]
+    return {"role": "assistant", "content": None if made else "No tool fits.", **({"tool_calls": made} if made else {})}
+
+
 class Script:
     def __init__(self, options: argparse.Namespace) -> None:
         self.options = options
         self.log = Path(options.log).open("a", encoding="utf-8", buffering=1)  # noqa: SIM115  open as long as the process
         self.attempts: Counter[tuple[str, str]] = Counter()
+        lines = Path(options.golden).read_text("utf-8").splitlines() if options.golden else []
+        self.golden = {one["query"]: one.get("calls", []) for one in map(json.loads, lines)}
         self.files: dict[str, str] = {}
         self.batches: dict[str, dict[str, Any]] = {}
         self.running = 0
@@ -152,6 +210,8 @@ class Script:
 
     async def chat(self, request: web.Request) -> web.StreamResponse:
         body = await request.json()
+        if body.get("model", "").startswith("agent-") or body.get("tools"):
+            return await self.act(body)
         product, subject, outcome = self.decide(body)
         self.running += 1
         self.most = max(self.most, self.running)
@@ -180,8 +240,28 @@ class Script:
         finally:
             self.running -= 1
 
+    async def act(self, body: dict[str, Any]) -> web.Response:
+        habit = body["model"].removeprefix("agent-")
+        tools = offered(body)
+        refused = {"fails": 500}.get(habit) or (400 if habit == "small" and len(tools) > 5 else None)
+        self.note(
+            event="ended", product="agent", subject=body["messages"][-1]["content"], tools=len(tools),
+            native=bool(body.get("tools")), outcome=refused or "good", paid=not refused,
+        )  # fmt: skip
+        if refused:
+            return web.json_response({"error": {"message": f"scripted {refused}"}}, status=refused)
+        await asyncio.sleep(self.options.delay)
+        message = acted(habit, body, self.golden)
+        reply = self.completion(body, str(message["content"] or message.get("tool_calls")))
+        reply["choices"][0] |= {
+            "message": message,
+            "finish_reason": "tool_calls" if "tool_calls" in message else "stop",
+        }
+        return web.json_response(reply)
+
     def completion(self, body: dict[str, Any], content: str, outcome: str = "good") -> dict[str, Any]:
         prompt = sum(len(message["content"]) for message in body["messages"]) // 4
+        prompt += sum(len(json.dumps(tool)) for tool in body.get("tools", [])) // 4
         usage = {
             "prompt_tokens": prompt,
             "completion_tokens": len(content) // 4,
@@ -285,6 +365,7 @@ async def main() -> None:
     parser.add_argument("--batch-delay", type=float, default=0.0)
     parser.add_argument("--hang", type=float, default=10.0)
     parser.add_argument("--trouble", action="store_true")
+    parser.add_argument("--golden")
     script = Script(parser.parse_args())
     app = web.Application(client_max_size=1 << 28)
     app.router.add_post("/v1/chat/completions", script.chat)

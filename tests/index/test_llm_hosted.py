@@ -232,6 +232,75 @@ def test_unusual_replies_are_still_replies(server, completer, came, text, finish
     assert (answer.text, answer.finish_reason) == (text, finish)
 
 
+TOOL = {
+    "type": "function",
+    "function": {
+        "name": "get_forecast",
+        "description": "The weather of a city.",
+        "parameters": {"type": "object", "properties": {"city": {"type": "string"}}},
+    },
+}
+OFFERED = ChatRequest(messages=ASKED.messages, max_tokens=50, tools=(TOOL,), tool_choice="required")
+
+
+def calling(*calls, content=None, usage=(10, 5)):
+    """A reply that calls tools: names and texts of arguments."""
+    made = [
+        {"id": f"{at}", "type": "function", "function": {"name": name, "arguments": arguments}}
+        for at, (name, arguments) in enumerate(calls)
+    ]
+    return reply(content, "tool_calls", usage, tool_calls=made)
+
+
+def test_tools_go_out_with_the_request_and_calls_come_back_as_they_were_written(server, completer):
+    server.script = [calling(("get_forecast", '{"city": "Oslo"}'), ("get_forecast", '{"city": "Ber'), ("dance", ""))]
+
+    answer = ask(completer, OFFERED, ChatRequest(messages=ASKED.messages, max_tokens=50, tools=(TOOL,)))[0]
+
+    required, free = sorted(server.bodies, key=lambda body: "tool_choice" not in body)
+    assert (required["tools"], required["tool_choice"]) == ([TOOL], "required")
+    assert free["tools"] == [TOOL]
+    assert "tool_choice" not in free
+    assert answer.text == ""
+    assert answer.finish_reason == "tool_calls"
+    assert answer.counted
+    assert [(call.name, call.arguments) for call in answer.calls] == [
+        ("get_forecast", '{"city": "Oslo"}'),
+        ("get_forecast", '{"city": "Ber'),
+        ("dance", ""),
+    ]
+
+
+def test_an_agent_may_speak_beside_its_calls_or_instead_of_them(server, completer):
+    server.script = [calling(("dance", "{}"), content="At once!"), reply("No need.")]
+
+    both, neither = [ask(completer, OFFERED)[0] for _ in range(2)]
+
+    assert (both.text, len(both.calls)) == ("At once!", 1)
+    assert (neither.text, neither.calls) == ("No need.", ())
+
+
+def test_a_call_is_a_text_only_where_no_tool_was_offered(server, completer):
+    server.script = [calling(("reply", '{"a": 1}')), calling(("reply", '{"a": 1}'))]
+
+    with_schema = ask(completer, ChatRequest(messages=ASKED.messages, max_tokens=9, schema=SCHEMA))[0]
+    with_tools = ask(completer, OFFERED)[0]
+
+    assert (with_schema.text, with_schema.finish_reason, with_schema.calls) == ('{"a": 1}', "stop", ())
+    assert (with_tools.text, len(with_tools.calls)) == ("", 1)
+
+
+def test_tools_and_calls_count_where_the_server_does_not_count(server):
+    completer = HostedCompleter(NAME, api_base=server.url)
+    server.script = [calling(("get_forecast", '{"city": "Oslo"}'), usage=None), reply("Hi", usage=None)]
+
+    with_tools, without = [ask(completer, request)[0] for request in (OFFERED, ASKED)]
+
+    assert not with_tools.counted
+    assert with_tools.prompt_tokens > without.prompt_tokens + 20
+    assert with_tools.completion_tokens == completer.count_tokens('get_forecast{"city": "Oslo"}')
+
+
 def test_tokens_that_the_server_does_not_count_are_estimated(server):
     completer = HostedCompleter(NAME, api_base=server.url, price=(1, 10))
     server.script = [reply("one two three", usage=None)]

@@ -10,10 +10,16 @@ from pathlib import Path
 import pytest
 
 from pegboard.errors import CompletionError
-from pegboard.llm import ChatRequest, Message
+from pegboard.llm import ChatRequest, Message, ToolCall
 from pegboard.llm.workers import WorkersCompleter
 
 SERVER = Path(__file__).parents[1] / "scripted_llm.py"
+OFFERED = ChatRequest(
+    messages=(Message("user", "say hello"),),
+    max_tokens=9,
+    tools=({"type": "function", "function": {"name": "say", "parameters": {"type": "object", "properties": {}}}},),
+    tool_choice="required",
+)
 
 
 @pytest.fixture
@@ -55,12 +61,14 @@ def test_replies_come_back_to_those_who_asked_and_the_processes_end(server):
     async def work():
         completer = WorkersCompleter("hosted_vllm/scripted", processes=2, api_base=server, price=(1.0, 2.0))
         replies = await asyncio.gather(*(completer.complete(request(number)) for number in range(20)))
+        called = await completer.complete(OFFERED)
         started = len(children())
         await completer.aclose()
-        return replies, started
+        return replies, called, started
 
-    replies, started = asyncio.run(work())
+    replies, called, started = asyncio.run(work())
     assert started == 2
+    assert called.calls == (ToolCall("say", '{"text": "hello"}'),)
     assert children() == []
     assert all("Office records" in reply.text for reply in replies)
     assert all(reply.model == "hosted_vllm/scripted" and reply.seconds >= 0.2 for reply in replies)

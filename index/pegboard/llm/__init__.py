@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol
 
-__all__ = ["ChatReply", "ChatRequest", "Completer", "Message"]
+__all__ = ["ChatReply", "ChatRequest", "Completer", "Message", "ToolCall"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +31,8 @@ class ChatRequest:
         temperature: None leaves it to the model; some models take no other.
         schema: the JSON Schema that the reply is asked to follow; None asks for plain text. Not every server keeps to it.
         schema_name: a name for the schema, as some servers want one: letters, digits and _.
+        tools: what the model may call, as OpenAI's tools; not in batches. A server that knows no tools may well pass over them in silence.
+        tool_choice: whether it has to call one; None leaves that to the server.
     """
 
     messages: tuple[Message, ...]
@@ -38,6 +40,16 @@ class ChatRequest:
     temperature: float | None = None
     schema: Mapping[str, Any] | None = None
     schema_name: str = "reply"
+    tools: tuple[Mapping[str, Any], ...] = ()
+    tool_choice: Literal["auto", "required"] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ToolCall:
+    """A call that the model asks for: the tool's name and the text of its arguments, as they came. That text need not be JSON."""
+
+    name: str
+    arguments: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,6 +64,8 @@ class ChatReply:
         completion_tokens: likewise.
         cost_usd: None if nobody knows the model's price.
         seconds: from the request to the reply.
+        calls: the calls that it asks for, in their order, where the request offered tools.
+        counted: whether the server counted the tokens of the prompt.
     """
 
     text: str
@@ -61,6 +75,8 @@ class ChatReply:
     completion_tokens: int
     cost_usd: float | None
     seconds: float
+    calls: tuple[ToolCall, ...] = ()
+    counted: bool = True
 
 
 class Completer(Protocol):

@@ -1,9 +1,11 @@
 """A request in the words of OpenAI's chat protocol, and what is read from a reply in them."""
 
+import json
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from pegboard.llm import ChatRequest
+from pegboard.llm import ChatRequest, ToolCall
 
 __all__ = ["Answer", "chat_arguments", "prompt_text", "read_answer"]
 
@@ -16,6 +18,7 @@ class Answer:
     finish_reason: str
     prompt_tokens: int | None
     completion_tokens: int | None
+    calls: tuple[ToolCall, ...] = ()
 
 
 def chat_arguments(request: ChatRequest) -> dict[str, Any]:
@@ -30,16 +33,25 @@ def chat_arguments(request: ChatRequest) -> dict[str, Any]:
     if request.schema is not None:
         schema = {"name": request.schema_name, "schema": dict(request.schema), "strict": True}
         arguments["response_format"] = {"type": "json_schema", "json_schema": schema}
+    if request.tools:
+        arguments["tools"] = [dict(tool) for tool in request.tools]
+        if request.tool_choice is not None:
+            arguments["tool_choice"] = request.tool_choice
     return arguments
 
 
 def prompt_text(request: ChatRequest) -> str:
-    """The text of all messages, for counting."""
-    return "\n\n".join(message.content for message in request.messages)
+    """The text of all messages, and the tools as JSON if there are any, for counting."""
+    tools = [json.dumps(tool, ensure_ascii=False) for tool in request.tools]
+    return "\n\n".join([*(message.content for message in request.messages), *tools])
 
 
-def read_answer(reply: Any) -> Answer | None:
-    """What a reply in the form of OpenAI's objects says; None if it holds no message."""
+def read_answer(reply: Any, *, tools: bool = False) -> Answer | None:
+    """What a reply in the form of OpenAI's objects says; None if it holds no message.
+
+    Args:
+        tools: whether the request offered tools. Where it did not, a call is the text of the reply.
+    """
     choices: Any = getattr(reply, "choices", None)
     message = getattr(choices[0], "message", None) if isinstance(choices, list) and choices else None
     if message is None:
@@ -48,11 +60,21 @@ def read_answer(reply: Any) -> Answer | None:
     text = content if isinstance(content, str) else ""
     reason = str(getattr(choices[0], "finish_reason", None) or "stop")
     calls: Any = getattr(message, "tool_calls", None)
-    if not text and calls:  # some providers answer a schema by a call of a tool with that schema
+    asked = tuple(_calls(calls)) if tools else ()
+    if not text and calls and not tools:  # some providers answer a schema by a call of a tool with that schema
         text = str(getattr(calls[0].function, "arguments", None) or "")
         reason = "stop" if reason in ("tool_calls", "function_call") else reason
     usage = getattr(reply, "usage", None)
-    return Answer(text, reason, _count(usage, "prompt_tokens"), _count(usage, "completion_tokens"))
+    return Answer(text, reason, _count(usage, "prompt_tokens"), _count(usage, "completion_tokens"), asked)
+
+
+def _calls(calls: Any) -> Iterator[ToolCall]:
+    for one in calls if isinstance(calls, list) else ():
+        function: Any = getattr(one, "function", None)
+        arguments: Any = getattr(function, "arguments", None)
+        # Some servers give the arguments as an object instead of its text.
+        text = arguments if isinstance(arguments, str) else "" if arguments is None else json.dumps(arguments)
+        yield ToolCall(str(getattr(function, "name", None) or ""), text)
 
 
 def _count(usage: Any, field: str) -> int | None:

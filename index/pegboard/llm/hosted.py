@@ -85,12 +85,13 @@ class HostedCompleter:
         return endpoint.litellm.acompletion(**arguments, num_retries=0, max_retries=0)
 
     def _read(self, request: ChatRequest, reply: Any, seconds: float) -> ChatReply:
-        answer = read_answer(reply)
+        answer = read_answer(reply, tools=bool(request.tools))
         if answer is None:
             raise self._endpoint.error("answered, but its reply holds no message", "reply", may_pass=True)
         counted = answer.prompt_tokens is not None
         prompt = answer.prompt_tokens or self.count_tokens(prompt_text(request))
-        completion = answer.completion_tokens or self.count_tokens(answer.text)
+        said = answer.text + "".join(call.name + call.arguments for call in answer.calls)
+        completion = answer.completion_tokens or self.count_tokens(said)
         return ChatReply(
             text=answer.text,
             finish_reason=answer.finish_reason,
@@ -99,6 +100,8 @@ class HostedCompleter:
             completion_tokens=completion,
             cost_usd=self._cost(reply if counted else None, prompt, completion),
             seconds=seconds,
+            calls=answer.calls,
+            counted=counted,
         )
 
     def _cost(self, reply: Any, prompt: int, completion: int) -> float | None:

@@ -40,7 +40,8 @@ async def work() -> None:
 
 async def answer(completer: HostedCompleter, asked: dict[str, Any]) -> None:
     """Ask, and say what came of it."""
-    fields = asked["request"] | {"messages": tuple(Message(**one) for one in asked["request"]["messages"])}
+    fields: dict[str, Any] = asked["request"]
+    fields |= {"messages": tuple(Message(**one) for one in fields["messages"]), "tools": tuple(fields["tools"])}
     try:
         reply = await completer.complete(ChatRequest(**fields))
     except CompletionError as error:

@@ -11,7 +11,7 @@ from dataclasses import asdict
 from typing import Any
 
 from pegboard.errors import CompletionError
-from pegboard.llm import ChatReply, ChatRequest
+from pegboard.llm import ChatReply, ChatRequest, ToolCall
 from pegboard.llm.worker import LINE_BYTES
 
 __all__ = ["WorkersCompleter"]
@@ -115,7 +115,8 @@ class _Worker:
             if future is None or future.done():
                 continue
             if "reply" in said:
-                future.set_result(ChatReply(**said["reply"]))
+                calls = tuple(ToolCall(**one) for one in said["reply"].pop("calls"))
+                future.set_result(ChatReply(**said["reply"], calls=calls))
             else:
                 error: dict[str, Any] = said["error"]
                 future.set_exception(CompletionError(error.pop("message"), **error))

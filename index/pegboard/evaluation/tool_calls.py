@@ -1,0 +1,237 @@
+"""An agent's tool calls against the right ones, by the Toolshed Evaluation Framework (Toolshed, appendix B).
+
+Each right call scores three ways, each a recall: its tool was called (weight .5), its argument names were given (.25), with their values
+(.25). A request's score is the mean over its right calls. What was called or given beside that lowers nothing; it is counted apart.
+
+What the paper leaves open is decided here:
+
+- Several calls are matched one to one so that the sum of the scores is highest; a right call is matched at most once.
+- Arguments count only where the tool is right; a value counts only where its name was given. Names are compared as they stand.
+- A right call without arguments has full marks for both as soon as its tool is called with arguments that can be read.
+- Values are equal as JSON, where 30, 30.0 and "30" are one number, and true and "true" one truth; texts are equal but for case, for runs
+  of white space and for the compatibility forms of Unicode, or exactly (`exact`). Lists have an order, objects have not.
+- A value that stands for the result of another call (`API_call_0` in Seal-Tools) cannot be known when all calls are made at once: it
+  counts as right where its argument was given.
+- Arguments that are no JSON object count as none given, and as malformed; empty text and `null` are an empty object.
+"""
+
+import json
+import re
+import unicodedata
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any, cast
+
+from pegboard.encoders import install_command
+from pegboard.errors import ConfigurationError
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+__all__ = ["WEIGHTS", "CallScore", "MadeCall", "RightCall", "made_call", "same_value", "score_calls"]
+
+WEIGHTS = (0.5, 0.25, 0.25)
+"""Of tool name, argument names and argument values: Toolshed, appendix B."""
+PLACEHOLDER = re.compile(r"\bAPI_call_\d+\b")
+"""How Seal-Tools writes the result of an earlier call as the value of an argument."""
+
+_NUMBER = re.compile(r"-?(?:0|[1-9]\d{0,39})(?:\.\d{1,40})?(?:[eE][+-]?\d{1,3})?")
+"""Numbers as JSON writes them, so that `007` stays a text, and short enough to be compared at once."""
+_TIES = (1e-6, -1e-9)
+"""What values, and arguments too many, are worth beside the weights in the matching: of equal matchings the same one is always taken."""
+
+
+@dataclass(frozen=True, slots=True)
+class RightCall:
+    """A right call: the tools that will do (several may share a name), and the arguments."""
+
+    tools: frozenset[str]
+    arguments: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class MadeCall:
+    """A call that an agent made.
+
+    Attributes:
+        tool: which tool was called; None if none of that name was given to the agent.
+        arguments: None if their text is no JSON object.
+    """
+
+    tool: str | None
+    arguments: Mapping[str, Any] | None
+
+
+@dataclass(frozen=True, slots=True)
+class CallScore:
+    """How an agent's calls for one request compare with the right ones.
+
+    Attributes:
+        name, arguments, values: recall of tools, of argument names and of argument values, from 0 to 1.
+        weighted: the three together, by `WEIGHTS`.
+        right: how many right calls there are.
+        made: how many calls the agent made.
+        matched: how many of them call the tool of a right call.
+        surplus_arguments: arguments of matched calls that the right call has not.
+        unknown: calls of tools that the agent was not given.
+        malformed: calls whose arguments cannot be read.
+    """
+
+    name: float
+    arguments: float
+    values: float
+    weighted: float
+    right: int
+    made: int = 0
+    matched: int = 0
+    surplus_arguments: int = 0
+    unknown: int = 0
+    malformed: int = 0
+
+    @property
+    def surplus(self) -> int:
+        """How many calls answer no right one."""
+        return self.made - self.matched
+
+    def to_dict(self) -> dict[str, Any]:
+        """As JSON values."""
+        return asdict(self) | {"surplus": self.surplus}
+
+
+def made_call(name: str, arguments: str, tools: Mapping[str, str]) -> MadeCall:
+    """A call as a model wrote it.
+
+    Args:
+        name: the name by which it calls the tool.
+        arguments: their text.
+        tools: the id of each tool that the model was given, by the name under which it was.
+    """
+    return MadeCall(tools.get(name.strip()), _arguments(arguments))
+
+
+def score_calls(right: Sequence[RightCall], made: Sequence[MadeCall], *, exact: bool = False) -> CallScore:
+    """The score of the calls that an agent made for one request. No calls at all score 0.
+
+    Args:
+        exact: compare texts character by character.
+
+    Raises ConfigurationError if there is no right call to compare with, or scipy is not installed.
+    """
+    import numpy as np
+
+    if not right:
+        raise ConfigurationError("There is no right call to compare with. Give the query `calls`.")
+    pairs = np.array([[_pair(one, other, exact) for other in made] for one in right], np.float64)
+    pairs = pairs.reshape(len(right), len(made), 4)
+    matched = [(row, column) for row, column in _assigned(pairs) if pairs[row, column, 0]]
+    name, arguments, values = (float(sum(pairs[at][part] for at in matched)) / len(right) for part in range(3))
+    return CallScore(
+        name,
+        arguments,
+        values,
+        weighted=_weighted((name, arguments, values)),
+        right=len(right),
+        made=len(made),
+        matched=len(matched),
+        surplus_arguments=int(sum(pairs[at][3] for at in matched)),
+        unknown=sum(one.tool is None for one in made),
+        malformed=sum(one.arguments is None for one in made),
+    )
+
+
+def same_value(right: Any, given: Any, *, exact: bool = False) -> bool:
+    """Whether two values of an argument are the same, by the rules above. Raises nothing, whatever they are."""
+    if isinstance(right, Mapping) or isinstance(given, Mapping):
+        return _same_objects(right, given, exact)
+    if isinstance(right, list | tuple) or isinstance(given, list | tuple):
+        return _same_lists(right, given, exact)
+    return _plain(right, exact) == _plain(given, exact)
+
+
+def _same_objects(right: Any, given: Any, exact: bool) -> bool:
+    if not (isinstance(right, Mapping) and isinstance(given, Mapping)):
+        return False
+    ours, theirs = cast("Mapping[str, Any]", right), cast("Mapping[str, Any]", given)
+    return ours.keys() == theirs.keys() and all(same_value(ours[key], theirs[key], exact=exact) for key in ours)
+
+
+def _same_lists(right: Any, given: Any, exact: bool) -> bool:
+    if not (isinstance(right, list | tuple) and isinstance(given, list | tuple)):
+        return False
+    ours, theirs = cast("Sequence[Any]", right), cast("Sequence[Any]", given)
+    return len(ours) == len(theirs) and all(
+        same_value(one, other, exact=exact) for one, other in zip(ours, theirs, strict=True)
+    )
+
+
+def _plain(value: Any, exact: bool) -> tuple[str, Any]:
+    """A value that is neither list nor object, in the form in which it is compared."""
+    if isinstance(value, bool):
+        return "truth", value
+    if value is None:
+        return "null", None
+    text = value if isinstance(value, str) else str(value)
+    if _NUMBER.fullmatch(trimmed := text.strip()):
+        return "number", Decimal(trimmed)
+    if not isinstance(value, str):
+        return "number", text  # nan and infinity, and numbers longer than anybody writes
+    if trimmed.lower() in ("true", "false"):
+        return "truth", trimmed.lower() == "true"
+    return "text", text if exact else " ".join(unicodedata.normalize("NFKC", text).casefold().split())
+
+
+def _pair(right: RightCall, made: MadeCall, exact: bool) -> tuple[float, float, float, int]:
+    """Tool name, argument names and values of a right call that a made one answers, and how many arguments it has too many."""
+    if made.tool not in right.tools:
+        return 0.0, 0.0, 0.0, 0
+    if made.arguments is None:
+        return 1.0, 0.0, 0.0, 0
+    wanted = right.arguments
+    surplus = len(made.arguments.keys() - wanted.keys())
+    if not wanted:
+        return 1.0, 1.0, 1.0, surplus
+    given = wanted.keys() & made.arguments.keys()
+    equal = [name for name in given if _is_right(wanted[name], made.arguments[name], exact)]
+    return 1.0, len(given) / len(wanted), len(equal) / len(wanted), surplus
+
+
+def _is_right(wanted: Any, given: Any, exact: bool) -> bool:
+    placeholder = isinstance(wanted, str) and PLACEHOLDER.search(wanted) is not None
+    return placeholder or same_value(wanted, given, exact=exact)
+
+
+def _weighted(parts: Collection[float]) -> float:
+    return sum(weight * part for weight, part in zip(WEIGHTS, parts, strict=True))
+
+
+def _assigned(pairs: "NDArray[np.float64]") -> list[tuple[int, int]]:
+    """Which made call answers which right one."""
+    if pairs.shape[:2] == (1, 1):
+        return [(0, 0)]
+    worth = pairs @ [WEIGHTS[0], WEIGHTS[1], WEIGHTS[2] + _TIES[0], _TIES[1]]
+    rows, columns = _solver()(worth, maximize=True)
+    return list(zip(rows.tolist(), columns.tolist(), strict=True))
+
+
+def _solver() -> Any:
+    try:
+        from scipy.optimize import linear_sum_assignment
+    except ImportError as error:
+        raise ConfigurationError(
+            f"Comparing calls needs the package scipy, which cannot be imported ({error}). Install it: {install_command('scipy')}"
+        ) from error
+    return linear_sum_assignment
+
+
+def _arguments(text: str) -> Mapping[str, Any] | None:
+    if not text.strip():
+        return {}
+    try:
+        value: Any = json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+    if value is None:
+        return {}
+    return cast("Mapping[str, Any]", value) if isinstance(value, dict) else None
