@@ -1,0 +1,183 @@
+"""Tools that look alike to an index: pairs whose vectors lie so close together that a search can hardly tell one from the other.
+
+"Too Many Tools, Too Much Confusion?" (Kamiński et al., 2026) calls these collisions, and finds that recall falls with them.
+"""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from pegboard.errors import ConfigurationError
+from pegboard.loaded import LoadedRelease
+from pegboard.memory import COSINE_DIGITS, MemoryIndex
+
+if TYPE_CHECKING:
+    import numpy as np
+    import pyarrow as pa
+    from numpy.typing import NDArray
+
+__all__ = ["Collision", "Collisions", "collisions", "tool_vectors"]
+
+CELLS = 16_000_000
+"""Cosines that are held at a time: 64 MB."""
+NO_PAIR = -2.0
+"""Below every cosine."""
+
+
+@dataclass(frozen=True, slots=True)
+class Collision:
+    """Two tools, by their ids, and the cosine of their vectors: of the closest two rows, where an index keeps several of a tool."""
+
+    first: str
+    second: str
+    cosine: float
+
+
+@dataclass(frozen=True, slots=True)
+class Collisions:
+    """The pairs of tools of an index whose cosine is `least` or more.
+
+    Attributes:
+        tools: how many tools the index has.
+        pairs: the closest, highest first; at most as many as were asked for.
+        total: how many pairs there are in all.
+        colliding: the ids of all tools that are in such a pair.
+    """
+
+    least: float
+    tools: int
+    pairs: tuple[Collision, ...]
+    total: int
+    colliding: frozenset[str] = frozenset()
+
+    @property
+    def density(self) -> float:
+        """The share of all pairs of tools that collide; 0 for fewer than two tools."""
+        possible = self.tools * (self.tools - 1) // 2
+        return self.total / possible if possible else 0.0
+
+    def to_dict(self) -> dict[str, Any]:
+        """As JSON values; of the colliding tools only how many they are."""
+        return {
+            "least": self.least,
+            "tools": self.tools,
+            "total": self.total,
+            "density": self.density,
+            "colliding": len(self.colliding),
+            "pairs": [{"first": one.first, "second": one.second, "cosine": one.cosine} for one in self.pairs],
+        }
+
+
+def collisions(loaded: LoadedRelease, index: str | None = None, *, least: float = 0.9, shown: int = 200) -> Collisions:
+    """The pairs of tools of an index whose vectors lie `least` or closer.
+
+    Args:
+        index: the release's default if None.
+        least: a cosine above 0, at most 1; cosines are rounded to five digits, as those of a search.
+        shown: pairs that are listed; all are counted.
+
+    Every pair is looked at, block by block: 20,000 tools with one vector each take seconds, and with six vectors each minutes.
+
+    Raises:
+        ConfigurationError: `least` or `shown` cannot be meant.
+        BoardNotFound: the release has no such index.
+    """
+    if not 0 < least <= 1 or shown < 0:
+        raise ConfigurationError(
+            f"Collisions cannot be looked for above {least!r}, {shown!r} of them shown: expected a cosine above 0, at most 1, "
+            "and a number of pairs, 0 or more."
+        )
+    ids, starts, matrix = tool_vectors(loaded, loaded.index_name(index))
+    pairs = _Pairs(len(ids), shown)
+    several = len(ids) < len(matrix)
+    at = 0
+    while at < len(ids):
+        end = _block(starts, at, len(matrix))
+        cosines = matrix[starts[at] : _row(starts, end, len(matrix))] @ matrix[starts[at] :].T
+        if several:
+            cosines = _best_rows(cosines, starts[at:end] - starts[at], starts[at:] - starts[at])
+        pairs.add(cosines, at, least)
+        at = end
+    return pairs.found(ids, least)
+
+
+def tool_vectors(loaded: LoadedRelease, name: str) -> "tuple[list[str], NDArray[np.int64], NDArray[np.float32]]":
+    """The ids of an index's tools in order, each one's first row, and the unit vectors, of shape (rows, dimensions)."""
+    import numpy as np
+
+    index = loaded.index(name)
+    rows: pa.Table = index.rows if isinstance(index, MemoryIndex) else index.table.read(["tool", "vector"])
+    tools = np.array(rows.column("tool").to_pylist(), dtype=np.str_)
+    column = rows.column("vector").combine_chunks()
+    flat = column.flatten().to_numpy(zero_copy_only=False)
+    matrix = flat.reshape(rows.num_rows, column.type.list_size).astype(np.float32, copy=False)
+    order = np.argsort(tools, kind="stable")
+    ids, starts = np.unique(tools[order], return_index=True)
+    return ids.tolist(), starts.astype(np.int64), matrix[order]
+
+
+class _Pairs:
+    """The closest pairs so far, how many there are, and which tools are in one."""
+
+    def __init__(self, tools: int, shown: int) -> None:
+        import numpy as np
+
+        self._shown = shown
+        self._total = 0
+        self._colliding = np.zeros(tools, np.bool_)
+        self._values = np.empty(0)
+        self._places = np.empty((0, 2), np.int64)
+
+    def add(self, cosines: "NDArray[np.float32]", at: int, least: float) -> None:
+        """Take the cosines of some tools, from number `at` on, with themselves and all that follow: shape (some, following)."""
+        import numpy as np
+
+        some = len(cosines)
+        cosines[:, :some][np.tril_indices(some)] = NO_PAIR  # a tool with itself, and each pair a second time
+        near = np.flatnonzero(cosines >= least - 10.0**-COSINE_DIGITS)
+        values = np.round(cosines.ravel()[near].astype(np.float64), COSINE_DIGITS)
+        enough = values >= least
+        near, values = near[enough], values[enough]
+        places = np.stack(np.divmod(near, cosines.shape[1]), axis=1) + at
+        self._total += len(values)
+        self._colliding[places.ravel()] = True
+        self._keep(np.concatenate([self._values, values]), np.concatenate([self._places, places]))
+
+    def _keep(self, values: "NDArray[np.float64]", places: "NDArray[np.int64]") -> None:
+        import numpy as np
+
+        if len(values) > self._shown > 0:
+            high = values >= np.partition(values, len(values) - self._shown)[len(values) - self._shown]
+            values, places = values[high], places[high]
+        order = np.lexsort((places[:, 1], places[:, 0], -values))[: self._shown]
+        self._values, self._places = values[order], places[order]
+
+    def found(self, ids: list[str], least: float) -> Collisions:
+        import numpy as np
+
+        pairs = tuple(
+            Collision(ids[first], ids[second], cosine)
+            for cosine, (first, second) in zip(self._values.tolist(), self._places.tolist(), strict=True)
+        )
+        colliding = frozenset(ids[one] for one in np.flatnonzero(self._colliding).tolist())
+        return Collisions(least, len(ids), pairs, self._total, colliding)
+
+
+def _row(starts: "NDArray[np.int64]", tool: int, rows: int) -> int:
+    return int(starts[tool]) if tool < len(starts) else rows
+
+
+def _block(starts: "NDArray[np.int64]", at: int, rows: int) -> int:
+    """The tool before which a block that begins with tool number `at` ends: at least one tool, and about `CELLS` cosines."""
+    import numpy as np
+
+    wanted = int(starts[at]) + max(1, CELLS // max(1, rows - int(starts[at])))
+    return max(at + 1, int(np.searchsorted(starts, wanted)))
+
+
+def _best_rows(
+    cosines: "NDArray[np.float32]", rows: "NDArray[np.int64]", columns: "NDArray[np.int64]"
+) -> "NDArray[np.float32]":
+    """The best cosine between any rows of two tools; `rows` and `columns` say where each tool begins."""
+    import numpy as np
+
+    return np.maximum.reduceat(np.maximum.reduceat(cosines, rows, axis=0), columns, axis=1)
