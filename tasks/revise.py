@@ -1,11 +1,10 @@
-"""Step 1b: what people decided about tools (`[overrides]`), and what is kept out because its text is suspicious (`[untrusted]`).
+"""Step 1b: what people decided about tools (`[overrides]`), which of their examples are golden queries and so held out of the index
+(`golden_queries/held.py`), and what is kept out because its text is suspicious (`[untrusted]`).
 
 A catalog that this changes gets a revised snapshot beside the others in the lake, under a digest of its own; `latest.json` goes on to
 name what the source said. A catalog that it does not change keeps its snapshot, and if nothing is asked of a catalog, it is not even read.
 """
 
-import difflib
-import heapq
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
@@ -19,7 +18,9 @@ from pegboard.records import Agent, Rejected, Tool
 from tasks.configuration import Configuration, load_configuration
 from tasks.enrichment.settings import OverrideSettings
 from tasks.enrichment.untrusted import clean, flags_of, flags_of_text
+from tasks.golden_queries.held import held_out, left_examples
 from tasks.lake import Lake
+from tasks.near_names import nearest_names
 from tasks.row_sets import point_to
 from tasks.snapshot_rows import agent_frame, snapshot_rows, store_snapshot, tool_frame, tool_of
 
@@ -32,8 +33,7 @@ RAW_KEPT = 2_000
 """Characters of a quarantined tool that are kept, so that a person can recognise it."""
 ARGUMENTS_NAMED = 20
 """Arguments that a tool has which are named when an override is for another."""
-SHORTLIST = 50
-"""Ids that are compared letter by letter with one that is not there; with all of a large catalog that would take seconds."""
+NOTHING: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,13 +41,14 @@ class Revised:
     """The snapshots to go on with (catalog -> digest), and what was changed on the way.
 
     `applied` names the tools and agents that an override changed or took out, `quarantined` what was left out and why;
-    `problems` are overrides that have nothing to apply to.
+    `problems` are overrides that have nothing to apply to; `held_out` says how many examples are golden queries instead.
     """
 
     identities: dict[str, str]
     applied: tuple[str, ...] = ()
     quarantined: tuple[Rejected, ...] = ()
     problems: tuple[str, ...] = ()
+    held_out: int = 0
 
 
 @task(name="revise", cache_policy=NO_CACHE)
@@ -57,16 +58,32 @@ def revise(config: str, snapshots: dict[str, str]) -> Revised:
 
 
 def revise_snapshots(configuration: Configuration, snapshots: Mapping[str, str]) -> Revised:
-    """Apply overrides and quarantine to snapshots (catalog -> digest), storing those that change."""
+    """Apply overrides, held-out examples and quarantine to snapshots (catalog -> digest), storing those that change."""
     quarantine = configuration.untrusted.flagged == "quarantine"
     identities, notes = dict(snapshots), _Notes()
     overrides = _by_catalog(configuration, notes)
     lake = Lake(configuration.uri)
+    held = held_out(configuration, lake, snapshots)
     for catalog, identity in snapshots.items():
-        asked = overrides.get(catalog, {})
-        if asked or quarantine:
-            identities[catalog] = _revise_catalog(lake, catalog, identity, asked, quarantine, notes)
-    return Revised(identities, tuple(sorted(notes.applied)), tuple(notes.quarantined), tuple(notes.problems))
+        asked = _Asked(overrides.get(catalog, {}), held.get(catalog, {}), quarantine)
+        if asked.anything:
+            identities[catalog] = _revise_catalog(lake, catalog, identity, asked, notes)
+    return Revised(
+        identities, tuple(sorted(notes.applied)), tuple(notes.quarantined), tuple(notes.problems), notes.held_out
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """What is asked of one catalog; `held` are the requests, as their words, that are taken from the examples of tools."""
+
+    overrides: Mapping[str, OverrideSettings]
+    held: Mapping[str, frozenset[str]]
+    quarantine: bool
+
+    @property
+    def anything(self) -> bool:
+        return bool(self.overrides or self.held or self.quarantine)
 
 
 @dataclass(slots=True)
@@ -74,6 +91,7 @@ class _Notes:
     applied: set[str] = field(default_factory=set[str])
     quarantined: list[Rejected] = field(default_factory=list[Rejected])
     problems: list[str] = field(default_factory=list[str])
+    held_out: int = 0
 
     def problem(self, key: str, text: str) -> None:
         self.problems.append(f'overrides."{key}": {text}')
@@ -97,17 +115,15 @@ def _by_catalog(configuration: Configuration, notes: _Notes) -> dict[str, dict[s
     return grouped
 
 
-def _revise_catalog(
-    lake: Lake, catalog: str, identity: str, overrides: Mapping[str, OverrideSettings], quarantine: bool, notes: _Notes
-) -> str:
+def _revise_catalog(lake: Lake, catalog: str, identity: str, asked: _Asked, notes: _Notes) -> str:
     """The identity of the revised snapshot, stored. Rows are replaced: a large catalog is not made anew for one override."""
     old_agents = snapshot_rows(lake, {catalog: identity}, "agents")
     old_tools = snapshot_rows(lake, {catalog: identity}, "tools")
-    _note_missing(overrides, set(old_agents.get_column("id")) | set(old_tools.get_column("id")), notes)
+    _note_missing(asked.overrides, set(old_agents.get_column("id")) | set(old_tools.get_column("id")), notes)
 
-    agents, gone = _revised_agents(old_agents, overrides, notes)
-    tools = _revised_tools(old_tools, agents, gone, overrides, notes)
-    if quarantine:
+    agents, gone = _revised_agents(old_agents, asked.overrides, notes)
+    tools = _revised_tools(old_tools, agents, gone, asked, notes)
+    if asked.quarantine:
         agents = [_without_flagged_description(agent, notes) for agent in agents]
         tools = _without_flagged(tools, notes)
 
@@ -142,17 +158,13 @@ def _revised_agents(
 
 
 def _revised_tools(
-    frame: "pl.DataFrame",
-    agents: Sequence[Agent],
-    gone: set[str],
-    overrides: Mapping[str, OverrideSettings],
-    notes: _Notes,
+    frame: "pl.DataFrame", agents: Sequence[Agent], gone: set[str], asked: _Asked, notes: _Notes
 ) -> "pl.DataFrame":
     import polars as pl
 
     frame = frame.filter(~pl.col("agent").is_in(sorted(gone)))
-    rows = frame.filter(pl.col("id").is_in(sorted(overrides))).to_dicts()
-    revised = [_revised_tool(tool_of(row), overrides[row["id"]], notes) for row in rows]
+    rows = frame.filter(pl.col("id").is_in(sorted(asked.overrides.keys() | asked.held.keys()))).to_dicts()
+    revised = [_revised_tool(tool_of(row), asked, notes) for row in rows]
     if not rows:
         return frame
     rest = frame.filter(~pl.col("id").is_in([row["id"] for row in rows]))
@@ -160,8 +172,21 @@ def _revised_tools(
     return pl.concat([rest, tool_frame(Listing(agents=tuple(agents), tools=kept))]).sort("id")
 
 
-def _revised_tool(tool: Tool, override: OverrideSettings, notes: _Notes) -> Tool | None:
-    """The tool as people want it, or None if they do not want it."""
+def _revised_tool(tool: Tool, asked: _Asked, notes: _Notes) -> Tool | None:
+    """The tool as people want it, without the examples that are golden queries; None if they do not want it."""
+    if (override := asked.overrides.get(tool.id)) is not None:
+        changes = _changes(tool, override, notes)
+        if override.skip or changes:
+            notes.applied.add(tool.id)
+        if override.skip:
+            return None
+        tool = replace(tool, **changes)
+    left = left_examples(tool, asked.held.get(tool.id, NOTHING))
+    notes.held_out += len(tool.examples) - len(left)
+    return tool if len(left) == len(tool.examples) else replace(tool, examples=left)
+
+
+def _changes(tool: Tool, override: OverrideSettings, notes: _Notes) -> dict[str, Any]:
     changes: dict[str, Any] = {}
     if override.description is not None:
         changes["description"] = override.description.strip()
@@ -171,9 +196,7 @@ def _revised_tool(tool: Tool, override: OverrideSettings, notes: _Notes) -> Tool
         changes["tags"] = tuple(sorted({tag.strip() for tag in override.tags if tag.strip()}))
     if override.arguments and (properties := _described(tool, override.arguments, notes)):
         changes["input_schema"] = {**tool.input_schema, "properties": properties}
-    if override.skip or changes:
-        notes.applied.add(tool.id)
-    return None if override.skip else replace(tool, **changes)
+    return changes
 
 
 def _described(tool: Tool, texts: Mapping[str, str], notes: _Notes) -> dict[str, Any] | None:
@@ -215,19 +238,6 @@ def _without_flagged(frame: "pl.DataFrame", notes: _Notes) -> "pl.DataFrame":
 def _note_missing(overrides: Mapping[str, OverrideSettings], ids: set[str], notes: _Notes) -> None:
     for key in sorted(overrides.keys() - ids):
         what = "tool" if key.count("/") == 2 else "agent"
-        near = _nearest_ids(key, [one for one in ids if one.count("/") == key.count("/")])
+        near = nearest_names(key, [one for one in ids if one.count("/") == key.count("/")])
         hint = f"The nearest: {', '.join(near)}." if near else "Correct the id, or take the override out."
         notes.problem(key, f"there is no such {what} now. {hint}")
-
-
-def _nearest_ids(key: str, ids: Sequence[str]) -> list[str]:
-    """The up to three ids most like one that is not there, best first."""
-    pairs = _letter_pairs(key)
-    shortlist = heapq.nlargest(
-        SHORTLIST, sorted(ids), key=lambda one: len(pairs & _letter_pairs(one)) / (len(pairs) + len(one))
-    )
-    return difflib.get_close_matches(key, shortlist, n=3)
-
-
-def _letter_pairs(text: str) -> set[str]:
-    return {text[at : at + 2] for at in range(len(text) - 1)}
