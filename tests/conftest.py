@@ -30,6 +30,7 @@ from tasks.lake import Lake
 from tasks.plan import Plan, make_plan
 from tasks.publish import publish_release
 from tasks.records import compose_records
+from tasks.revise import revise_snapshots
 from tasks.snapshot import Snapshot, take_snapshot
 from tasks.stage import stage_tables
 from tasks.wanted import Wanted, make_wanted
@@ -193,6 +194,7 @@ class Workshop:
         wished = STEPS.index(until)
         snapshots = [take_snapshot(configuration, name, allow_empty=allow_empty) for name in configuration.catalogs]
         identities = {one.catalog: one.digest for one in snapshots}
+        identities = revise_snapshots(configuration, identities).identities
         if wished < 1:
             return Run(snapshots)
         plan = make_plan(configuration, identities, channel, encoder)

@@ -2,11 +2,13 @@
 
 import sys
 from collections.abc import Collection, Sequence
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from pegboard.contract import EDGES, embedding_table
 from pegboard.loaded import SEARCHED, LoadedRelease
 from pegboard.memory import MemoryIndex
+from pegboard.records import Agent
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -28,6 +30,12 @@ class RestrictedRelease(LoadedRelease):
         super().__init__(whole._store, whole.release, sys.maxsize)
         self._whole = whole
         self._kept = frozenset(tools)
+
+    @cached_property
+    def agents(self) -> dict[str, Agent]:
+        """The agents that have one of the tools, by id."""
+        kept = self._kept_agents
+        return {one: agent for one, agent in self._whole.agents.items() if one in kept}
 
     def _load_index(self, name: str) -> MemoryIndex:
         index = self._whole.index(name)
