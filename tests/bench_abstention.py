@@ -1,4 +1,6 @@
-"""`python -m tests.bench_abstention`: how well a score tells that no tool of a board fits, as JSON lines.
+"""`python -m tests.bench_abstention [--cache FOLDER] [--write]`: how well a score tells that no tool of a board fits, as JSON lines.
+
+With --cache vectors are kept for the next time; with --write the means over the pairs go into docs/results.md, too.
 
 The requests of one benchmark have an answer on its board; those of another count as having none. That is not always so: a board with a
 weather tool answers a question for the weather, whoever asks it, so a false accept of these is not always false. Each set is halved by a
@@ -15,8 +17,11 @@ hash of the request; everything is fitted on the one half and measured on the ot
 itself against new ones; on LiveMCPBench, steps against whole questions.
 """
 
+import argparse
 import json
 from collections.abc import Callable, Sequence
+from pathlib import Path
+from statistics import fmean
 from typing import Any
 from zlib import crc32
 
@@ -25,9 +30,11 @@ import numpy as np
 from pegboard.ranking import convex_combination
 from pegboard.retrieval.calibration import Calibration
 from pegboard.retrieval.evidence import SearchEvidence
+from tasks.benchmarks.livemcpbench import numbered
+from tasks.benchmarks.tables import write_between_marks
 from tasks.calibrate import calibrate_evidence, search_evidence
-from tests.bench_boards import BenchBoard, Encoding, arguments, load_board
-from tests.benchmarks import lines, numbered
+from tests.bench_boards import BenchBoard, Encoding, load_board
+from tests.benchmarks import BENCHMARKS, lines
 
 ACCEPT = 0.95
 BINS = 5
@@ -36,6 +43,8 @@ PAIRS = (
     ("seal-tools", ("metatool", "ultratool", "toollinkos")),
     ("toollinkos", ("metatool", "ultratool", "seal-tools")),
 )
+SAID: list[dict[str, Any]] = []
+RESULTS = Path(__file__).parents[1] / "docs" / "results.md"
 Scoring = Callable[[SearchEvidence], float]
 
 
@@ -115,7 +124,7 @@ def _compare(
     }
     for name, score in plain.items():
         line = label | {"score": name, "fitted": "nothing"}
-        print(json.dumps(line | _accepts(score, fit, test, unrelated[1])), flush=True)
+        _say(line | _accepts(score, fit, test, unrelated[1]))
     for fitted, others in {"left-out": left, "unrelated": unrelated[0]}.items():
         made = calibrate_evidence(fit, others, left_out=fitted == "left-out")
         _print(label | {"fitted": fitted}, made, fit, test, unrelated[1])
@@ -133,7 +142,12 @@ def _print(
         line = label | {"score": f"probability, {mode}"} | _accepts(score, fit, test, others)
         line |= _reliability([score(one) for one in test], [score(one) for one in others])
         line["curve"] = [curve.bias, curve.cosine, curve.words]
-        print(json.dumps(line), flush=True)
+        _say(line)
+
+
+def _say(line: dict[str, Any]) -> None:
+    SAID.append(line)
+    print(json.dumps(line), flush=True)
 
 
 def _accepts(
@@ -193,7 +207,36 @@ def _halved(queries: Sequence[str], found: Sequence[SearchEvidence]) -> list[lis
     ]
 
 
-if __name__ == "__main__":
-    encoding = arguments(__doc__)
+def table(rows: Sequence[dict[str, Any]]) -> str:
+    """The means over the pairs of a board and one other benchmark, as Markdown."""
+    own = [row for row in rows if row.get("unanswerable") in {other for _, others in PAIRS for other in others}]
+    pairs = {(row["board"], row["unanswerable"]) for row in own}
+    written = [
+        f"Means over {len(pairs)} pairs of a board and requests of another benchmark.\n",
+        "| what decides | learned from | false accepts at 95 % true ones | at the fitted threshold | false rejects there |",
+        "|---|---|---|---|---|",
+    ]
+    for score, fitted in dict.fromkeys((row["score"], row["fitted"]) for row in own):
+        same = [row for row in own if (row["score"], row["fitted"]) == (score, fitted)]
+        means = [fmean(row[name] for row in same) for name in ("false_accept_roc", "false_accept", "false_reject")]
+        written.append(f"| {score} | {fitted} | {' | '.join(f'{value:.3f}' for value in means)} |")
+    return "\n".join(written) + "\n"
+
+
+def main() -> None:
+    """Measure and print; write, if that is wished."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--cache", type=Path, help="a folder that keeps the vectors for the next time")
+    parser.add_argument("--write", action="store_true", help="put the means into docs/results.md")
+    options = parser.parse_args()
+    if not BENCHMARKS.is_dir():
+        parser.error(f"the benchmarks are not at {BENCHMARKS}")
+    encoding = Encoding(options.cache)
     bench_pairs(encoding)
     bench_style(encoding)
+    if options.write:
+        write_between_marks(RESULTS, "abstention", table(SAID))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,6 +1,5 @@
 """Boards of the benchmarks in memory, for measuring how they are searched: composed and encoded as a build does, without publishing."""
 
-import argparse
 import hashlib
 import tomllib
 from collections.abc import Iterable, Sequence
@@ -19,7 +18,7 @@ from pegboard.text import tokenize
 from tasks.compose import documents_of
 from tasks.compose_agents import agent_text
 from tasks.configuration import DEFAULT_ENCODER, IndexSettings
-from tests.benchmarks import BENCHMARKS, CATALOGS
+from tests.benchmarks import BENCHMARKS, catalog_of
 
 BATCH = 128
 
@@ -70,7 +69,7 @@ class BenchBoard:
 
 def load_board(name: str, encoding: Encoding) -> BenchBoard:
     """The default index of a benchmark's catalog."""
-    (options,) = tomllib.loads(CATALOGS[name].format(BENCHMARKS))["catalogs"].values()
+    (options,) = tomllib.loads(catalog_of(name))["catalogs"].values()
     source = {"records": records, "mcp-dump": mcp_dump}[options["type"]].source
     builder = ListingBuilder(name, BENCHMARKS)
     source.read(builder, source.options.model_validate(options))
@@ -84,16 +83,6 @@ def load_board(name: str, encoding: Encoding) -> BenchBoard:
     ]
     agents = [(agent.id, "document", (agent_text(agent),)) for agent in listing.agents]
     return BenchBoard(listing, _index(rows, encoding), _index(agents, encoding))
-
-
-def arguments(doc: str | None) -> Encoding:
-    """The command line of a bench: `--cache FOLDER` keeps the vectors for the next time."""
-    parser = argparse.ArgumentParser(description=doc, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--cache", type=Path, help="a folder that keeps the vectors for the next time")
-    options = parser.parse_args()
-    if not BENCHMARKS.is_dir():
-        parser.error(f"the benchmarks are not at {BENCHMARKS}")
-    return Encoding(options.cache)
 
 
 @cache

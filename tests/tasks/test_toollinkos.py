@@ -1,13 +1,12 @@
 """Real tools with declared dependencies, through every step and the reader: what expanding by them is worth."""
 
-import json
 from pathlib import Path
-from statistics import fmean
 
 import pytest
 
-import pegboard
-from pegboard.measures import average_precision
+from pegboard.evaluation.evaluate import evaluate
+from pegboard.evaluation.judged import JudgedRelease
+from tasks.benchmarks.loading import load_benchmark
 
 TOOLLINKOS = Path(__file__).parents[3] / "shared" / "benchmarks" / "toollinkos"
 CATALOG = f"""
@@ -27,16 +26,15 @@ pytestmark = [
 )
 def test_what_a_tool_depends_on_comes_with_it(workshop, encoder, declared, least):
     release = workshop.run(workshop.configure(catalogs=CATALOG.replace("DECLARED", declared))).release
-    lines = [json.loads(line) for line in (TOOLLINKOS / "instances.jsonl").read_text("utf-8").splitlines()]
-    requests, needed = [one["user_query"] for one in lines], [one["golden_function_names"] for one in lines]
-    board = pegboard.open(workshop.uri, encoder=encoder, refresh=3600)
+    queries = load_benchmark("toollinkos", TOOLLINKOS).asked[0].queries
+    judged = JudgedRelease.open(workshop.uri, encoder=encoder)
 
     def precision(plan):
-        found = board.find_many(requests, 10, plan=plan)
-        names = [[hit.tool.name for hit in one] for one in found]
-        return fmean(average_precision(one, right, 10) for one, right in zip(names, needed, strict=True))
+        return evaluate(judged, queries, plan=plan, measures=["mAP@10"]).interval("mAP@10").value
 
     assert release.tables["edges"].rows > 500
     assert precision("search") < 0.25
     assert precision("dependencies") >= least
-    assert {edge.origin for edge in board.graph.edges} <= ({"declared", "inferred"} if declared else {"inferred"})
+    assert {edge.origin for edge in judged.loaded.graph.edges} <= (
+        {"declared", "inferred"} if declared else {"inferred"}
+    )
