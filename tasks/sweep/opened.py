@@ -1,0 +1,118 @@
+"""What the cells of a sweep share in a process: the release, its samples, encoders, and the vectors of queries."""
+
+import json
+from collections.abc import Collection, Mapping
+from functools import cache, lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pegboard.board import llm_caller
+from pegboard.canonical import digest
+from pegboard.cli_release_names import named_release
+from pegboard.contract import VECTOR_OPTIONS
+from pegboard.encoders import Encoder
+from pegboard.errors import ConfigurationError
+from pegboard.evaluation.golden import GoldenQuery, read_queries
+from pegboard.evaluation.judged import JudgedRelease
+from pegboard.hits import Hit, as_openai_tools
+from pegboard.loaded import LoadedRelease
+from pegboard.query_vectors import QueryVectors
+from pegboard.releases import ReleaseStore
+from tasks.configuration import IndexSettings
+from tasks.encoders import encoder_for
+from tasks.sweep.files import read_json
+from tasks.sweep.query_store import StoredQueries
+
+if TYPE_CHECKING:
+    from pegboard.retrieval.asking import LlmCaller
+
+__all__ = [
+    "CHARACTERS",
+    "caller_of",
+    "encoder_of",
+    "golden_queries",
+    "prompt_tokens",
+    "release_named",
+    "release_of",
+    "sample_of",
+    "vectors_of",
+]
+
+CHARACTERS = 4.7
+"""Characters of compact JSON in a token of OpenAI's cl100k: 4.2 to 5.0 on the tools of five public catalogs."""
+_stored: dict[tuple[str, str, str], StoredQueries] = {}
+
+
+def release_named(uri: str, name: str) -> str:
+    """The id of the release that a channel has, or whose id begins so. Raises BoardNotFound."""
+    return named_release(ReleaseStore(uri), name).id
+
+
+@lru_cache(maxsize=2)
+def release_of(uri: str, release: str) -> JudgedRelease:
+    """A release by its id. Raises BoardNotFound."""
+    return JudgedRelease.open(uri, release=release)
+
+
+@lru_cache(maxsize=1)
+def sample_of(uri: str, release: str, file: Path) -> LoadedRelease:
+    """The release as if it had only the tools whose ids the file has; itself if that is all of them."""
+    whole = release_of(uri, release)
+    ids: list[str] = read_json(file)
+    return whole.loaded if len(ids) == len(whole.names.catalogs) else whole.restricted(ids).loaded
+
+
+def vectors_of(folder: Path, manifest: Mapping[str, Any], options: Mapping[str, Any]) -> QueryVectors:
+    """The vectors of queries for an index, kept in a folder.
+
+    Args:
+        manifest: what the release says of the index.
+        options: of its encoder, where the configuration says more than the release: addresses, limits.
+    """
+    key = (str(folder), manifest["fingerprint"], json.dumps(dict(options), sort_keys=True))
+    if key not in _stored:
+        _stored[key] = StoredQueries(
+            folder,
+            manifest["encoder"],
+            manifest["fingerprint"],
+            manifest["dimensions"],
+            lambda: encoder_of(manifest, options),
+        )
+    return QueryVectors(_stored[key], None, 0)  # which remembers by itself
+
+
+def encoder_of(manifest: Mapping[str, Any], options: Mapping[str, Any]) -> Encoder:
+    """The encoder of an index, loaded once in a process; the same that builds in this process have loaded."""
+    published = {name: value for name, value in manifest.get("options", {}).items() if name in VECTOR_OPTIONS}
+    return encoder_for(IndexSettings(encoder=manifest["encoder"], options={**published, **options}))
+
+
+@cache
+def caller_of(llm: str | None, api_base: str | None) -> "LlmCaller | None":
+    """What asks the LLM; None without one."""
+    return llm_caller(llm, {"api_base": api_base} if api_base else None)
+
+
+@lru_cache(maxsize=2)
+def golden_queries(file: Path, expected: str) -> list[GoldenQuery]:
+    """The golden queries of a file that has that digest. Raises ConfigurationError if it was changed meanwhile."""
+    queries = read_queries(file)
+    if digest([one.to_dict() for one in queries]) != expected:
+        raise ConfigurationError(
+            f"{file} was changed while the sweep ran. Start it again; what is still valid is kept."
+        )
+    return queries
+
+
+def prompt_tokens(uri: str, release: str, tools: Collection[str]) -> Mapping[str, float]:
+    """About how many tokens each of the tools takes in a prompt, as a tool of OpenAI's API: an estimate by its characters."""
+    known, loaded = _tokens(uri, release), release_of(uri, release).loaded
+    for tool in loaded.tools([one for one in tools if one not in known]).values():
+        written = as_openai_tools([Hit(tool, loaded.agents[tool.agent], 0.0, {})])[0]
+        known[tool.id] = len(json.dumps(written, ensure_ascii=False, separators=(",", ":"))) / CHARACTERS
+    return known
+
+
+@lru_cache(maxsize=2)
+def _tokens(_uri: str, _release: str) -> dict[str, float]:
+    return {}

@@ -1,0 +1,105 @@
+"""Samples of a catalog, each within the next larger one: what retrieval is worth among 100 tools, 500, 1,000, all (tool-M in Toolshed, 4.2).
+
+A small random sample would hold hardly any query with all its tools, so the tools are put in an order in which the tools of whole golden
+queries alternate with other tools, at a fixed share, and a sample is the beginning of that order. In a small sample the tools that queries
+need are therefore denser than in the catalog, and queries that need few tools are a little more frequent: what only looks like the effect of
+size is told apart by comparing the same queries in both samples.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from pegboard.canonical import digest
+from pegboard.evaluation.golden import Needed
+
+__all__ = ["Sample", "catalog_order", "default_sizes", "nested_samples"]
+
+SIZES = (100, 500, 1_000, 5_000, 10_000)
+NEAR = 0.8
+"""A sample that has more of the catalog than this tells nothing beside the whole."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """So many tools of a catalog, and the golden queries all of whose tools are among them.
+
+    Attributes:
+        seed: 0 and up; that of the whole catalog is the first.
+        tools: their ids, sorted.
+        queries: places of the queries in the golden file, rising.
+        share: how much of the sample are tools that golden queries need.
+    """
+
+    size: int
+    seed: int
+    tools: tuple[str, ...]
+    queries: tuple[int, ...]
+    share: float
+
+    @property
+    def digest(self) -> str:
+        """Equal for the same tools."""
+        return digest(self.tools)
+
+
+def default_sizes(tools: int) -> list[int]:
+    """The sizes for a catalog of so many tools, where nobody says others; the last is the whole."""
+    return [*(size for size in SIZES if size < NEAR * tools), tools]
+
+
+def nested_samples(
+    tools: Iterable[str], needed: Sequence[Needed], sizes: Iterable[int], seed: int, share: float
+) -> list[Sample]:
+    """The samples of one seed, smallest first, each within the next.
+
+    Args:
+        tools: the ids of the whole catalog.
+        needed: what each golden query needs of it.
+        share: see `catalog_order`.
+    """
+    order = catalog_order(tools, needed, seed, share)
+    wanted = {tool for one in needed for ids in one.tools.values() for tool in ids}
+    samples: list[Sample] = []
+    for size in sorted(set(sizes)):
+        kept = frozenset(order[:size])
+        asked = tuple(at for at, one in enumerate(needed) if _holds(kept, one))
+        samples.append(Sample(size, seed, tuple(sorted(kept)), asked, len(kept & wanted) / max(len(kept), 1)))
+    return samples
+
+
+def catalog_order(tools: Iterable[str], needed: Sequence[Needed], seed: int, share: float) -> list[str]:
+    """All tools in the order in which samples take them.
+
+    Args:
+        seed: another one gives another order; equal seeds give equal orders everywhere. A tool that comes or goes leaves the order of
+            the others nearly as it is.
+        share: of every beginning, how much are tools of golden queries, all tools of one query together, until there are none left.
+    """
+    shuffled = sorted(tools, key=lambda one: digest(seed, one))
+    rank = {tool: place for place, tool in enumerate(shuffled)}
+    queries = sorted(needed, key=lambda one: digest(seed, _names(one.tools)))
+    golden = list(dict.fromkeys(_chosen(ids, rank) for one in queries for _, ids in sorted(one.tools.items())))
+    others = [tool for tool in shuffled if tool not in set(golden)]
+    order: list[str] = []
+    taken = 0
+    while len(order) < len(shuffled):
+        due = taken < share * (len(order) + 1)
+        if (due and taken < len(golden)) or len(order) - taken >= len(others):
+            order.append(golden[taken])
+            taken += 1
+        else:
+            order.append(others[len(order) - taken])
+    return order
+
+
+def _chosen(ids: Iterable[str], rank: Mapping[str, int]) -> str:
+    """Of several tools of one name, any of which will do, the same one for all queries."""
+    return min(ids, key=lambda one: rank[one])
+
+
+def _holds(kept: frozenset[str], needed: Needed) -> bool:
+    return bool(needed.tools) and not needed.unknown and all(ids & kept for ids in needed.tools.values())
+
+
+def _names(tools: Mapping[str, frozenset[str]]) -> list[list[str]]:
+    return sorted(sorted(ids) for ids in tools.values())

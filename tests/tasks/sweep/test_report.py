@@ -1,0 +1,113 @@
+"""The results as files, the pictures, the page, and the choice written into the configuration."""
+
+import json
+import xml.etree.ElementTree as ElementTree
+
+import polars as pl
+import pytest
+
+from pegboard.errors import ConfigurationError
+from pegboard.retrieval.plan import Plan
+from pegboard.retrieval.plans import named_plan
+from tasks.configuration import load_configuration
+from tasks.sweep.best import Choice
+from tasks.sweep.report import report_sweep
+from tasks.sweep.results import COLUMNS
+from tasks.sweep.write_back import write_choice
+
+SCRIPT = "<script>alert(1)</script>"
+
+
+def test_a_sweep_leaves_rows_values_pictures_and_a_page(bench):
+    laid = bench.design(tools="10,all", plans=["clauses", {"name": SCRIPT, "modes": ["text"]}])
+    bench.measure(laid)
+
+    summary = report_sweep(laid)
+
+    folder = laid.sweep.out
+    rows = pl.read_parquet(folder / "sweep.parquet")
+    assert tuple(rows.columns) == COLUMNS
+    assert rows.height == 2 * 2 * 2 * 3
+    assert rows.filter(index="names").get_column("parts").unique().to_list() == ["name"]
+    values = pl.read_parquet(folder / "values.parquet")
+    whole = rows.filter(index="whole", plan="clauses", tools=40, k=3)
+    assert whole["value"][0] == pytest.approx(
+        values.filter(index="whole", plan="clauses", tools=40, k=3)["value"].mean()
+    )
+    assert json.loads((folder / "sweep.json").read_text("utf-8")) == summary
+    assert summary["says"][0].startswith("Best of 12 candidates among 40 tools: index whole")
+    for name in ("over-tools", "over-k"):
+        picture = (folder / f"{name}.svg").read_text("utf-8")
+        assert ElementTree.fromstring(picture).tag.endswith("svg")
+        assert len(picture) < 200_000
+    page = (folder / "sweep.html").read_text("utf-8")
+    assert page.count("<svg") == 2
+    assert SCRIPT not in page
+    assert "http://" not in page.replace("http://www.w3.org/", "")
+    assert "https://" not in page
+
+
+def test_a_choice_is_written_and_the_rest_of_the_file_stays(bench):
+    text = bench.config.read_text("utf-8")
+    bench.config.write_text(f"# Ours.\n\n{text}\n[graph]  # between tools\ninfer = false\n", "utf-8")
+    laid = bench.design(plans=["search"], indexes=["names"])
+    bench.measure(laid)
+
+    summary = report_sweep(laid, write=True)
+
+    assert summary["written"] == {
+        "default_index": {"before": "whole", "now": "names"},
+        "find.plan": {"before": None, "now": "search"},
+    }
+    after = bench.config.read_text("utf-8")
+    assert after.startswith('# Ours.\n\ndefault_index = "names"\n\n')
+    for kept in ('name = "whole"  # every part', "[graph]  # between tools"):
+        assert kept in after
+    configuration = load_configuration(bench.config)
+    assert (configuration.default, configuration.find.plan) == ("names", "search")
+    assert configuration.catalogs
+    assert report_sweep(bench.design(plans=["search"], indexes=["names"]), write=True)["written"] == {}
+
+
+def test_a_plan_of_ones_own_is_written_with_its_parts(bench):
+    bench.config.write_text(bench.config.read_text("utf-8") + '\n[find]\nplan = "search"  # for now\n', "utf-8")
+    own = Plan.from_dict({"name": "mine", "transforms": [{"part": "clauses"}], "depth": 20})
+    choice = Choice("whole", "mine", 3, 0.9, 0.8, 1.0, 48, 90.0, None, None)
+
+    changes = write_choice(load_configuration(bench.config), choice, own)
+
+    assert list(changes) == ["find.plan"]
+    assert load_configuration(bench.config).find.plan == own.to_dict()
+    assert write_choice(load_configuration(bench.config), choice, own) == {}
+
+
+def test_an_index_that_the_configuration_lacks_is_not_written(bench):
+    before = bench.config.read_bytes()
+    choice = Choice("gone", "search", 3, 0.9, 0.8, 1.0, 48, 90.0, None, None)
+
+    with pytest.raises(ConfigurationError, match="has no index 'gone', which the sweep chose; it has whole, names"):
+        write_choice(load_configuration(bench.config), choice, named_plan("search"))
+
+    assert bench.config.read_bytes() == before
+
+
+def test_where_no_candidate_keeps_within_the_limits_nothing_is_written(bench):
+    before = bench.config.read_bytes()
+    laid = bench.design(plans=["search"], indexes=["names"], max_tokens=0.1)
+    bench.measure(laid)
+
+    summary = report_sweep(laid, write=True)
+
+    assert summary["written"] is None
+    assert summary["choice"]["best"] is None
+    assert "None of the 3 candidates keeps within the limits" in summary["says"][0]
+    assert bench.config.read_bytes() == before
+
+
+def test_a_plan_that_would_ask_an_llm_is_said_to_have_done_without(bench):
+    laid = bench.design(plans=["step-back"], indexes=["names"])
+    bench.measure(laid)
+
+    assert report_sweep(laid)["warnings"] == [
+        "Plan step-back was measured without what an LLM would do in step-back-prompting: none was named, or it did not answer. Name one with --llm."
+    ]
