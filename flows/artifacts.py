@@ -14,6 +14,7 @@ from prefect.artifacts import (
 
 from flows.summary import RunSummary
 from pegboard.releases import Release
+from tasks.gate.words import held_lines, measured_line
 
 __all__ = ["embed_progress", "plan_artifact", "release_artifact"]
 
@@ -39,9 +40,9 @@ def plan_artifact(summary: RunSummary) -> None:
 
 
 def release_artifact(summary: RunSummary, release: Release) -> None:
-    """The release as a page: what is in it, what went wrong with its sources, and how long the phases took."""
+    """The release as a page: what is in it, what its gate says, what went wrong with its sources, and how long the phases took."""
     lines = [
-        f"# Release `{release.id}`",
+        f"# Release `{release.id}`{' is held' if summary.held else ''}",
         "",
         f"Board `{summary.board}`, contract {release.contract}, {release.created_at:%Y-%m-%d %H:%M:%S} UTC.",
         "",
@@ -53,6 +54,8 @@ def release_artifact(summary: RunSummary, release: Release) -> None:
         "|---|---|",
         *(f"| {name} | {seconds:.1f} |" for name, seconds in summary.seconds.items()),
     ]
+    if summary.gate is not None and summary.plan is not None:
+        lines += _gate(summary.gate, summary.plan.channel, held=summary.held)
     if summary.enriched is not None:
         lines += _written(summary.enriched.estimate, summary.enriched.actual)
     problems = [f"- {problem}" for one in summary.snapshots for problem in one.problems]
@@ -62,6 +65,17 @@ def release_artifact(summary: RunSummary, release: Release) -> None:
     if rejected:
         lines += ["", f"## {len(rejected)} rejected records", "", *rejected[:EXAMPLES]]
     create_markdown_artifact("\n".join(lines), key="release", description=f"Release {release.id}")
+
+
+def _gate(details: dict[str, Any], channel: str, *, held: bool) -> list[str]:
+    """What the gate says. Queries and descriptions are text of others: nothing of them is to be read as Markdown."""
+    lines = held_lines(details, channel) if held else [measured_line(details)]
+    rules = [f"- {_mark(one['passed'])}: {one['rule']}: {one['says']}" for one in details["rules"]]
+    return ["", "## Gate", "", *rules, "", "````text", *(line.replace("````", "'") for line in lines), "````"]
+
+
+def _mark(passed: bool | None) -> str:
+    return "not judged" if passed is None else "holds" if passed else "**failed**"
 
 
 def _written(expected: dict[str, Any], actual: dict[str, Any]) -> list[str]:

@@ -9,7 +9,7 @@ from pathlib import Path
 from flows.cli_prompts import register_prompts
 from flows.printing import print_run
 from pegboard.cli import Subparsers, print_json
-from pegboard.errors import CompletionError, ConfigurationError, SourceError
+from pegboard.errors import CompletionError, ConfigurationError, GateFailed, SourceError
 
 __all__ = ["register"]
 
@@ -17,6 +17,9 @@ BUILD_EPILOG = """\
 A build is safe to repeat and to kill: what was listed and encoded is kept, and readers see the old release until the new
 one is complete. If nothing changed, no release is made. A source that fails keeps its last good tools, which is said here
 and in the JSON; with --strict the exit code is then 3, after publishing the rest.
+
+With [gate] the golden queries are asked of the new release before readers see it. One that does not pass is held: it is
+recorded, no channel moves, the exit code is 8, and what is printed says which queries were lost, and to which tools.
 
 examples:
   pegboard build
@@ -108,9 +111,11 @@ def _build(options: argparse.Namespace) -> int:
     if Path(options.config).is_file():
         engine.start()
     from tasks.configuration import load_configuration
+    from tasks.gate.asked import read_gate
 
     configuration = load_configuration(options.config)
     configuration.catalogs_named(options.catalog)
+    read_gate(configuration)
     import lancedb  # noqa: F401
     import polars  # noqa: F401
 
@@ -121,14 +126,17 @@ def _build(options: argparse.Namespace) -> int:
     logging.getLogger("pegboard.encoders").setLevel(logging.ERROR)  # what they warn of is said once, at the end
     with progress.showing(not options.quiet):
         engine.ready()
-        outcome = reindex(
-            config=str(configuration.file),
-            catalog=options.catalog,
-            allow_empty=options.allow_empty,
-            dry_run=options.dry_run,
-            refresh_neighbours=options.refresh_neighbours,
-            retry_rejected=options.retry_rejected,
-        )
+        try:
+            outcome = reindex(
+                config=str(configuration.file),
+                catalog=options.catalog,
+                allow_empty=options.allow_empty,
+                dry_run=options.dry_run,
+                refresh_neighbours=options.refresh_neighbours,
+                retry_rejected=options.retry_rejected,
+            )
+        except GateFailed as held:
+            outcome = dict(held.outcome)
     outcome["seconds"] = _all_phases(outcome["seconds"], loaded, process_seconds())
     if options.json:
         print_json(outcome)
@@ -137,6 +145,14 @@ def _build(options: argparse.Namespace) -> int:
     problems = [problem for catalog in outcome["catalogs"].values() for problem in catalog["problems"]]
     for problem in [*problems, *outcome["problems"]]:
         print(f"pegboard {options.command}: {problem}", file=sys.stderr)
+    if outcome["outcome"] == "held":
+        channel, there = outcome["plan"]["channel"], outcome["plan"]["live"]
+        stays = f"stays at release {there}" if there else "names no release yet"
+        print(
+            f"pegboard {options.command}: release {outcome['release']} is held by its gate; '{channel}' {stays}.",
+            file=sys.stderr,
+        )
+        return GateFailed.exit_code
     if not options.strict:
         return 0
     return SourceError.exit_code if problems else CompletionError.exit_code if outcome["problems"] else 0

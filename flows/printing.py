@@ -3,6 +3,7 @@
 from typing import Any
 
 from pegboard.cli import plain
+from tasks.gate.words import held_lines, measured_line
 
 __all__ = ["print_run"]
 
@@ -29,6 +30,8 @@ def print_run(outcome: dict[str, Any]) -> None:
     made = outcome["edges"]
     _print_edges(made["origins"] if made else plan["edges"], made["unresolved"] if made else [])
     print(_ended(outcome))
+    if outcome["gate"] and outcome["outcome"] == "published":
+        print(measured_line(outcome["gate"]))
     if outcome["truncated"]:
         print(
             f"{outcome['truncated']} texts are longer than the encoder reads; what lies beyond is not in their vectors."
@@ -55,6 +58,8 @@ def _ended(outcome: dict[str, Any]) -> str:
             f"Nothing was published: these tools make release {outcome['release']}, from which '{plan['channel']}' was rolled "
             f"back. Release {plan['live']} stays. `pegboard promote {outcome['release']}` takes the other one again."
         )
+    if outcome["outcome"] == "held":
+        return "\n".join(held_lines(outcome["gate"], plan["channel"]))
     return f"Release {outcome['release']} is live on {outcome['board']} ({outcome['encoded']} texts encoded)."
 
 

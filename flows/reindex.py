@@ -1,18 +1,21 @@
 """The run: what the sources say becomes one release that the channel names. Reads like the table of contents.
 
-snapshot -> revise -> plan -> (enrich -> filter) -> compose -> (nothing changed? stop) -> embed -> stage -> (calibrate) -> publish -> (prune)
+snapshot -> revise -> plan -> (enrich -> filter) -> compose -> (nothing changed? stop) -> embed -> stage -> (calibrate) -> (gate) -> publish
+-> (prune)
 
-Every step finds in the lake what an earlier run finished, so a killed run goes on where it stopped.
+A release that does not pass its gate is recorded, but no channel moves, and the run ends as failed, in the state Held. Every step finds in the lake what an earlier run finished, so a killed run goes on where it stopped.
 """
 
 from typing import Any, cast
 
 from prefect import flow
+from prefect.states import Failed
 from prefect.task_runners import TaskRunner, ThreadPoolTaskRunner
 
 from flows import stale_runs
 from flows.artifacts import embed_progress, plan_artifact, release_artifact
 from flows.summary import RunSummary
+from pegboard.errors import GateFailed
 from tasks import progress
 from tasks.calibrate_release import calibrate
 from tasks.compose import compose
@@ -22,7 +25,9 @@ from tasks.edges import edges
 from tasks.embed import embed, shards_of
 from tasks.enrich import Wishes, enrich, estimate_cost
 from tasks.filter import filter_questions
-from tasks.golden import read_golden
+from tasks.gate.asked import has_gate, read_gate
+from tasks.gate.decide import gate
+from tasks.gate.words import held_headline
 from tasks.plan import plan
 from tasks.prune import prune
 from tasks.publish import publish
@@ -50,6 +55,8 @@ def reindex(
 ) -> dict[str, Any]:
     """Index the catalogs of a pegboard.toml again, and publish a release if anything changed.
 
+    Raises GateFailed, with what is returned otherwise as its `outcome`, if the release did not pass its gate and is held.
+
     Args:
         config: the configuration's path; secrets are read from the environment where they are used, never passed.
         catalog: list only this one anew and take the others from their last snapshot; `all` lists every one.
@@ -61,7 +68,7 @@ def reindex(
     stale_runs.clean_up()
     configuration = load_configuration(config)
     summary = RunSummary(configuration)
-    read_golden(configuration)  # what is wrong with these files is told before anything is listed or bought
+    read_gate(configuration)  # what is wrong with these files is told before anything is listed or bought
 
     with summary.phase("snapshot"):
         names = configuration.catalogs_named(catalog)
@@ -125,12 +132,25 @@ def reindex(
         with summary.phase("calibrate"):
             summary.calibrated = calibrate(config, wanted, pins)
 
+    calibrations = dict(summary.calibrated.indexes)
+    if has_gate(configuration):
+        with summary.phase("gate"):
+            summary.gated = gate(config, summary.plan, summary.snapshots, wanted, pins, calibrations)
+
     with summary.phase("publish"):
-        release = publish(config, summary.plan, summary.snapshots, wanted, pins, dict(summary.calibrated.indexes))
+        release = publish(config, summary.plan, summary.snapshots, wanted, pins, calibrations, summary.gated)
         release_artifact(summary, release)
 
     _prune(configuration, summary)
-    return summary.end("published", release.id)
+    ended = summary.end("held" if summary.held else "published", release.id)
+    return _held(ended) if summary.held else ended
+
+
+def _held(ended: dict[str, Any]) -> dict[str, Any]:
+    """The state in which a run ends whose release is held: failed, for whoever waits for it; it raises GateFailed for who called it."""
+    message = held_headline(ended["gate"], ended["plan"]["channel"])
+    # Prefect takes a state for a flow's result, which its types do not say.
+    return cast("dict[str, Any]", Failed(name="Held", message=message, data=GateFailed(message, ended)))
 
 
 def _prune(configuration: Configuration, summary: RunSummary) -> None:

@@ -3,6 +3,7 @@
 import time
 from collections.abc import Generator
 from contextlib import contextmanager
+from functools import cached_property
 from typing import Any, Literal
 
 from tasks.calibrate_release import Calibrated
@@ -12,6 +13,8 @@ from tasks.embed import Encoded
 from tasks.enrich import Enriched
 from tasks.enrichment.estimate import Estimate
 from tasks.filter import Filtered
+from tasks.gate.gated import Gated
+from tasks.lake import Lake
 from tasks.plan import Plan
 from tasks.prune import Pruned
 from tasks.revise import Revised
@@ -19,7 +22,7 @@ from tasks.snapshot import Snapshot
 
 __all__ = ["Outcome", "RunSummary"]
 
-Outcome = Literal["planned", "waiting", "unchanged", "withdrawn", "published"]
+Outcome = Literal["planned", "waiting", "unchanged", "withdrawn", "held", "published"]
 
 
 class RunSummary:
@@ -36,6 +39,7 @@ class RunSummary:
         self.edges: Edges | None = None
         self.encoded = Encoded()
         self.calibrated = Calibrated()
+        self.gated: Gated | None = None
         self.pruned: Pruned | None = None
         self.seconds: dict[str, float] = {}
 
@@ -47,6 +51,16 @@ class RunSummary:
             yield
         finally:
             self.seconds[name] = round(time.monotonic() - start, 3)
+
+    @property
+    def held(self) -> bool:
+        """Whether a gate keeps the release from going live."""
+        return self.gated is not None and not self.gated.passed
+
+    @cached_property
+    def gate(self) -> dict[str, Any] | None:
+        """All that the gate measured and decided, as JSON values (see `tasks/gate/details.py`); None without one."""
+        return Lake(self.board).read_json(self.gated.details) if self.gated is not None else None
 
     def end(self, outcome: Outcome, release: str | None = None) -> dict[str, Any]:
         """The whole run as JSON values; `problems` and `rejected` say what was left out of the release, and why."""
@@ -75,6 +89,7 @@ class RunSummary:
             ],
             "edges": self.edges.to_dict() if self.edges else None,
             "golden": self.calibrated.to_dict(),
+            "gate": self.gate,
             "overridden": list(self.revised.applied),
             "enrichment": self._enrichment(),
             "filter": self.filtered.to_dict() if self.filtered else None,

@@ -15,7 +15,7 @@ from pegboard.errors import ConfigurationError
 from pegboard.retrieval.plan import Plan
 from pegboard.storage import is_secret, remember_options
 from tasks.enrichment.settings import EnrichSettings, OverrideSettings, UntrustedSettings
-from tasks.release_settings import FindSettings, GoldenSettings, GraphSettings, default_plan
+from tasks.release_settings import FindSettings, GateSettings, GoldenSettings, GraphSettings, default_plan
 
 __all__ = [
     "DEFAULT_ENCODER",
@@ -130,6 +130,7 @@ class Configuration(_Settings):
     graph: GraphSettings = GraphSettings()
     find: FindSettings = FindSettings()
     golden: GoldenSettings | None = None
+    gate: GateSettings | None = None
 
     @property
     def base(self) -> Path:

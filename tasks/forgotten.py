@@ -19,7 +19,7 @@ from tasks.places import HALF_WRITTEN, place_at
 
 __all__ = ["FOLDERS", "remove_forgotten"]
 
-FOLDERS = ("snapshots", "documents", "records", "edges", "bought", "enriched", "filtered")
+FOLDERS = ("snapshots", "documents", "records", "edges", "bought", "enriched", "filtered", "gates")
 """What can be made again. The ledger and the vectors are in no list of what may go."""
 DIGEST = re.compile(r"[0-9a-f]{64}")
 

@@ -1,27 +1,27 @@
 """Step 6: one release, all tables or none, and the channel moved to it by compare-and-set.
 
-The order is: tables (staged), tags that protect the pinned versions, the release's row, the channel.
+The order is: tables (staged), tags that protect the pinned versions, the release's row, the channel. A release that did not pass its
+gate is held: it is recorded, so that it can be opened, compared and promoted by hand, and no channel moves.
 """
 
 from collections.abc import Mapping
-from datetime import UTC, datetime
-from importlib.metadata import version
+from dataclasses import replace
 from types import MappingProxyType
 from typing import Any
 
 from prefect import task
 from prefect.cache_policies import NO_CACHE
 
-from pegboard.contract import CURRENT, VECTOR_OPTIONS, key_column
+from pegboard.contract import key_column
 from pegboard.errors import BoardError, PromotionConflict, PublishError
 from pegboard.releases import Pin, Release, ReleaseStore
 from pegboard.store import open_table, public_uri, sql_literals, store_errors
 from tasks.configuration import Configuration, load_configuration
-from tasks.encoders import encoder_for
+from tasks.gate.gated import Gated
 from tasks.indices import search_of
 from tasks.maintain import open_dataset
+from tasks.manifest import staged_release
 from tasks.plan import Plan
-from tasks.release_settings import default_plan
 from tasks.snapshot import Snapshot
 from tasks.stage import key_digests
 from tasks.wanted import Wanted, table_digest
@@ -37,9 +37,10 @@ def publish(
     wanted: Wanted,
     pins: dict[str, Pin],
     calibrations: dict[str, Any] | None = None,
+    gated: Gated | None = None,
 ) -> Release:
     """The Prefect skin of `publish_release`."""
-    return publish_release(load_configuration(config), plan, snapshots, wanted, pins, calibrations or {})
+    return publish_release(load_configuration(config), plan, snapshots, wanted, pins, calibrations or {}, gated)
 
 
 def publish_release(
@@ -49,11 +50,13 @@ def publish_release(
     wanted: Wanted,
     pins: Mapping[str, Pin],
     calibrations: Mapping[str, Any] = MappingProxyType({}),
+    gated: Gated | None = None,
 ) -> Release:
-    """Record the release and move the channel to it.
+    """Record the release, and move the channel to it if no gate holds it.
 
     Args:
         calibrations: what the scores of each index mean, as far as it is known.
+        gated: what came of its gate, if there is one; it stands in the manifest, instead of what stood there before.
 
     Each step is one that may have been taken before, by a run that was killed then. A release that is recorded keeps its
     pins, unless what it pins was pruned: then it is recorded anew with the ones given.
@@ -66,23 +69,22 @@ def publish_release(
     store = ReleaseStore(configuration.uri)
     _refuse_moved(store, plan, wanted.release)
     release = _recorded(store, wanted.release)
+    said = gated.manifest() if gated is not None else {}
     if release is None or not is_whole(store, release):
         _check(store, wanted, pins)
-        release = Release(
-            id=wanted.release,
-            digest=wanted.digest,
-            contract=CURRENT.version,
-            created_at=datetime.now(UTC),
-            tables=pins,
-            manifest=_manifest(configuration, plan, snapshots, wanted, pins, calibrations),
-        )
+        release = staged_release(configuration, plan, snapshots, wanted, pins, calibrations)
+        release = replace(release, manifest={**release.manifest, **said})
         protect(store, release)
         _check(store, wanted, pins)
         _refuse_moved(store, plan, wanted.release)
         _remove_broken(store, wanted.release)
         store.add(release)
+    elif any(release.manifest.get(name) != value for name, value in said.items()):
+        release = replace(release, manifest={**release.manifest, **said})
+        store.update(release)
     protect(store, release)
-    store.promote(release.id, plan.channel, expected=plan.generation)
+    if gated is None or gated.passed:
+        store.promote(release.id, plan.channel, expected=plan.generation)
     # A prune that had decided before the channel moved may have taken the row or the tags meanwhile.
     if _recorded(store, release.id) is None:
         store.add(release)
@@ -156,50 +158,3 @@ def _recorded(store: ReleaseStore, release: str) -> Release | None:
 def _remove_broken(store: ReleaseStore, release: str) -> None:
     with store_errors(store.uri):
         open_table(store.database, "releases", store.uri).delete(f"release = {sql_literals([release])}")
-
-
-def _manifest(
-    configuration: Configuration,
-    plan: Plan,
-    snapshots: list[Snapshot],
-    wanted: Wanted,
-    pins: Mapping[str, Pin],
-    calibrations: Mapping[str, Any],
-) -> dict[str, Any]:
-    asked_by = default_plan(configuration.find.plan)
-    return {
-        "pegboard": version("pegboard"),
-        **({"plan": asked_by} if asked_by else {}),
-        "default_index": configuration.default,
-        "indexes": {
-            index.name: {
-                "encoder": index.encoder,
-                "options": {name: index.options[name] for name in VECTOR_OPTIONS if name in index.options},
-                "fingerprint": encoder_for(index).fingerprint,
-                "dimensions": encoder_for(index).dimensions,
-                "parts": list(index.parts),
-                "shape": index.shape,
-                "questions": index.questions,
-                **({"calibration": calibrations[index.name]} if index.name in calibrations else {}),
-            }
-            for index in configuration.indexes
-        },
-        "catalogs": {
-            one.catalog: {
-                "snapshot": one.digest,
-                "tools": one.tools,
-                "agents": one.agents,
-                "rejected": len(one.rejected),
-                "kept": list(one.kept),
-            }
-            for one in snapshots
-        },
-        "counts": {"tools": pins["tools"].rows, "agents": pins["agents"].rows, **wanted.counts},
-        "changes": {
-            "against": plan.live,
-            "new": len(plan.new),
-            "changed": len(plan.changed),
-            "removed": len(plan.removed),
-            "unchanged": plan.unchanged,
-        },
-    }

@@ -1,13 +1,14 @@
-"""`[graph]`, `[find]` and `[golden]` of a pegboard.toml: what a release says of its tools' dependencies and of how to search it."""
+"""`[graph]`, `[find]`, `[golden]` and `[gate]` of a pegboard.toml: what a release says of its tools' dependencies and of how to search
+it, and what it has to find before it is published."""
 
 from collections.abc import Mapping
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from pegboard.errors import QueryError
 
-__all__ = ["FindSettings", "GoldenSettings", "GraphSettings", "default_plan"]
+__all__ = ["FindSettings", "GateSettings", "GoldenSettings", "GraphSettings", "default_plan"]
 
 
 class _Settings(BaseModel):
@@ -51,6 +52,27 @@ class GoldenSettings(_Settings):
 
     queries: str
     unanswerable: str | None = None
+
+
+class GateSettings(_Settings):
+    """`[gate]`: what a staged release has to find before a channel moves to it; see `tasks/gate/`.
+
+    Attributes:
+        queries: a file of golden queries; those of `[golden]` if None.
+        canaries: a file of golden queries each of which has to find all its tools among the first `canary_k`.
+        rules: texts such as `Recall@5 >= 0.9`; `tasks/gate/rules.py` has their forms.
+        plans: by name or as tables of parts: the retrieval plans that are measured in every index; the release's own if there are none.
+        choose: the measure by which the best of them becomes the release's default; false leaves the default as it is configured.
+        measures: what is reported; those of `pegboard.evaluation.measures.STANDARD` if there are none.
+    """
+
+    queries: str | None = None
+    canaries: str | None = None
+    canary_k: Annotated[int, Field(ge=1)] = 5
+    rules: tuple[str, ...] = ()
+    plans: tuple[str | dict[str, Any], ...] = ()
+    choose: str | Literal[False] = "Recall@5"
+    measures: tuple[str, ...] = ()
 
 
 def default_plan(plan: str | Mapping[str, Any] | None) -> dict[str, Any] | None:

@@ -14,6 +14,7 @@ from tasks.compose import Documents
 from tasks.configuration import Configuration
 from tasks.edges import Edges
 from tasks.encoders import encoder_for
+from tasks.gate.asked import gate_digest
 from tasks.golden import read_golden
 from tasks.lake import Lake
 from tasks.records import Records
@@ -61,8 +62,9 @@ def make_wanted(
 ) -> Wanted:
     """The release of these records, edges and documents.
 
-    Its digest is equal for equal rows, index configurations, encoders, plan, golden requests and contract, whenever and wherever it
-    is made.
+    Its digest is equal for equal rows, index configurations, encoders, plan, golden requests and contract, and for equal queries and
+    plans of its gate, whenever and wherever it is made. The rules of the gate are no part of it: a release that it holds is judged
+    again when they changed.
 
     Args:
         documents: of the tools and of the agents of every index.
@@ -83,6 +85,8 @@ def make_wanted(
     golden = read_golden(configuration)
     calibrated = [CALIBRATION_VERSION, golden.digest] if golden else None
     found_by = [default_plan(configuration.find.plan), calibrated]
+    if (gate := gate_digest(configuration)) is not None:
+        found_by.append(gate)
     whole = digest(CURRENT.version, recipes, configuration.default, contents, found_by)
     counts = {"enriched": records.enriched, "flagged": records.flagged, "edges": edges.rows}
     return Wanted(whole[:RELEASE_ID_DIGITS], whole, tuple(tables), counts)

@@ -20,7 +20,7 @@ __all__ = ["GROUP", "add_board_option", "main", "plain", "print_json"]
 GROUP = "pegboard.commands"
 EXIT_CODES = """\
 exit codes: 0 done · 1 unexpected · 2 wrong use or configuration · 3 a source failed · 4 no such board, release or store
-            5 encoder · 6 not published: someone else did meanwhile · 7 no LLM · 130 interrupted"""
+            5 encoder · 6 not published: someone else did meanwhile · 7 no LLM · 8 held by its gate · 130 interrupted"""
 
 Subparsers = Any
 """What `argparse.ArgumentParser.add_subparsers` returns; its class has no public name."""

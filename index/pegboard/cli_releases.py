@@ -5,12 +5,14 @@ functions that take the group's subparsers.
 """
 
 import argparse
+import sys
 from importlib.metadata import entry_points
 from typing import Any
 
 from pegboard.cli import Subparsers, add_board_option, print_json
 from pegboard.cli_diff import register_diff
 from pegboard.cli_export import register_export
+from pegboard.cli_gate import failures, gate_lines, gate_state
 from pegboard.cli_release_names import NAME_HELP, named_release
 from pegboard.cli_verify import register_verify
 from pegboard.releases import Channel, Pin, Release, ReleaseStore
@@ -47,7 +49,8 @@ def register_releases(subparsers: Subparsers) -> None:
         "promote",
         help="make a channel name a release",
         description="Make a channel name a release. Readers that follow the channel swap to it within seconds. "
-        "If someone else moves the channel at the same moment, nothing is changed and the exit code is 6.",
+        "If someone else moves the channel at the same moment, nothing is changed and the exit code is 6. A release that is held by "
+        "its gate can be promoted, too; what it failed is said on stderr.",
     )
     promote.add_argument("release", help=NAME_HELP)
     add_board_option(promote)
@@ -83,13 +86,16 @@ def _list(options: argparse.Namespace) -> int:
     named: dict[str, list[str]] = {}
     for channel in channels:
         named.setdefault(channel.release, []).append(channel.name)
-    print(f"{'RELEASE':<14}{'CREATED (UTC)':<21}{'TOOLS':>7}{'AGENTS':>8}  {'INDEXES':<20}CHANNELS")
+    gated = any("gate" in release.manifest for release in releases)
+    gate_head = f"{'GATE':<8}" if gated else ""
+    print(f"{'RELEASE':<14}{'CREATED (UTC)':<21}{'TOOLS':>7}{'AGENTS':>8}  {'INDEXES':<20}{gate_head}CHANNELS")
     for release in releases:
         counts = release.manifest["counts"]
         indexes = ", ".join(sorted(release.manifest["indexes"]))
+        gate = f"{gate_state(release, channels):<8}" if gated else ""
         print(
             f"{release.id:<14}{release.created_at:%Y-%m-%d %H:%M:%S}  {counts['tools']:>7}{counts['agents']:>8}  "
-            f"{indexes:<20}{', '.join(named.get(release.id, []))}"
+            f"{indexes:<20}{gate}{', '.join(named.get(release.id, []))}"
         )
     return 0
 
@@ -104,6 +110,8 @@ def _show(options: argparse.Namespace) -> int:
     print(f"contract  {release.contract}")
     for said in _named_by(release, store.channels()):
         print(f"channel   {said}")
+    for said in gate_lines(release, store.channels()):
+        print(f"gate      {said}")
     for name, pin in release.tables.items():
         print(f"table     {name}: version {pin.version} of {pin.table}, {pin.rows} rows{_searched(name, pin)}")
     for name, index in release.manifest["indexes"].items():
@@ -138,7 +146,15 @@ def _searched(name: str, pin: Pin) -> str:
 
 def _promote(options: argparse.Namespace) -> int:
     store = ReleaseStore(options.board)
-    return _moved(store.promote(named_release(store, options.release).id, options.channel), options)
+    release = named_release(store, options.release)
+    moved = store.promote(release.id, options.channel)
+    if why := failures(release):
+        told = "; ".join(why)
+        print(
+            f"pegboard promote: release {release.id} did not pass its gate, and is promoted all the same: {told}",
+            file=sys.stderr,
+        )
+    return _moved(moved, options)
 
 
 def _rollback(options: argparse.Namespace) -> int:

@@ -10,13 +10,17 @@ PegboardError
 ├── EncoderError            an encoder cannot load or answer                exit 5
 │   └── FingerprintMismatch the query encoder is not the one of the release
 ├── PublishError            a release could not be published                exit 6
-│   └── PromotionConflict   someone else moved the channel meanwhile
+│   ├── PromotionConflict   someone else moved the channel meanwhile
+│   └── GateFailed          a release did not pass its gate and is held     exit 8
 ├── CompletionError         an LLM did not answer, or refused               exit 7
 │   └── BudgetExhausted     a run reached the budget that it was given
 └── QueryError              a search was asked for in a way that has no answer, exit 2
 
 A message says what, where, what was expected, and the next step. `exit_code` is what the command line ends with.
 """
+
+from collections.abc import Mapping
+from typing import Any
 
 __all__ = [
     "BoardError",
@@ -27,6 +31,7 @@ __all__ = [
     "ContractMismatch",
     "EncoderError",
     "FingerprintMismatch",
+    "GateFailed",
     "PegboardError",
     "PromotionConflict",
     "PublishError",
@@ -90,6 +95,20 @@ class PublishError(PegboardError):
 
 class PromotionConflict(PublishError):
     """Another publisher moved the channel meanwhile; nothing was changed."""
+
+
+class GateFailed(PublishError):
+    """A release did not pass its gate: it is recorded, so that it can be looked at, and no channel moved.
+
+    Attributes:
+        outcome: what the run did, as JSON values.
+    """
+
+    exit_code = 8
+
+    def __init__(self, message: str, outcome: Mapping[str, Any] | None = None) -> None:
+        super().__init__(message)
+        self.outcome = outcome or {}
 
 
 class CompletionError(PegboardError):

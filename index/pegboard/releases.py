@@ -19,6 +19,7 @@ from pegboard.store import connect, public_uri, sql_literals, store_errors, tabl
 from pegboard.tables import BoardDatabase, BoardTable, open_database, open_table
 
 if TYPE_CHECKING:
+    import pyarrow as pa
     from lancedb.db import DBConnection
 
 __all__ = ["Channel", "Pin", "Release", "ReleaseStore"]
@@ -152,18 +153,14 @@ class ReleaseStore:
 
     def add(self, release: Release) -> bool:
         """Record a release; its tables must be complete. Returns False if a release of that id is there already."""
-        row = {
-            "release": [release.id],
-            "digest": [release.digest],
-            "contract": [release.contract],
-            "created_at": [release.created_at],
-            "tables": [_json({name: _pin_record(pin) for name, pin in release.tables.items()})],
-            "manifest": [_json(release.manifest)],
-        }
         with store_errors(self.uri):
-            import pyarrow as pa
+            return self._table("releases").insert(_release_row(release), "release") == 1
 
-            return self._table("releases").insert(pa.table(row, schema=CURRENT.releases()), "release") == 1
+    def update(self, release: Release) -> bool:
+        """Record another manifest of a release that is recorded. Returns False if no release of that id and digest is there."""
+        with store_errors(self.uri):
+            same = f"target.digest = {sql_literals([release.digest])}"
+            return self._table("releases").replace(_release_row(release), "release", same) == 1
 
     def promote(self, release: str, channel: str = "live", *, expected: int | None = None) -> Channel:
         """Make a channel name a release, and return the channel as it is then.
@@ -280,6 +277,20 @@ def _json(value: Any) -> str:
 def _pin_record(pin: Pin) -> dict[str, Any]:
     record = asdict(pin)
     return {name: value for name, value in record.items() if value is not None}
+
+
+def _release_row(release: Release) -> "pa.Table":
+    import pyarrow as pa
+
+    row = {
+        "release": [release.id],
+        "digest": [release.digest],
+        "contract": [release.contract],
+        "created_at": [release.created_at],
+        "tables": [_json({name: _pin_record(pin) for name, pin in release.tables.items()})],
+        "manifest": [_json(release.manifest)],
+    }
+    return pa.table(row, schema=CURRENT.releases())
 
 
 def _release(row: Mapping[str, Any]) -> Release:

@@ -79,6 +79,7 @@ def test_every_error_is_a_pegboard_error_with_an_exit_code_of_its_own_kind():
         "FingerprintMismatch": 5,
         "PublishError": 6,
         "PromotionConflict": 6,
+        "GateFailed": 8,
         "CompletionError": 7,
         "BudgetExhausted": 7,
     }

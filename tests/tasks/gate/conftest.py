@@ -1,0 +1,117 @@
+"""A small shop whose tools are known by what they say of themselves, golden queries for it, and a build with its gate as plain calls."""
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pegboard.releases import Release
+from tasks.calibrate_release import calibrate_release
+from tasks.gate.decide import decide
+from tasks.gate.details import read_details
+from tasks.gate.gated import Gated
+from tasks.manifest import staged_release
+from tasks.publish import publish_release
+
+VERBS = {"open": "Opens", "paint": "Paints", "sell": "Sells", "clean": "Cleans"}
+THINGS = ("door", "window", "roof", "fence", "bicycle")
+TOOLS = {
+    f"tool_{verb[0]}{thing[0]}": f"{says} the {thing} of a customer."
+    for verb, says in VERBS.items()
+    for thing in THINGS
+}
+QUERIES = [
+    {"query": f"please {verb} my {thing}", "tools": [f"tool_{verb[0]}{thing[0]}"], "kind": verb}
+    for verb in VERBS
+    for thing in THINGS
+]
+SWAPPED = ("tool_od", "tool_cb")
+
+
+def swapped(tools: dict[str, str]) -> dict[str, str]:
+    """The tools, two of which tell each other's description."""
+    one, other = SWAPPED
+    return {**tools, one: tools[other], other: tools[one]}
+
+
+@dataclass(frozen=True)
+class Built:
+    """What a build did; `details` is all that its gate measured."""
+
+    gated: Gated | None
+    release: Release | None
+    details: dict[str, Any]
+
+
+class Shop:
+    """A workshop with one server. `build` is the reindex flow from the sources to the channel, without Prefect."""
+
+    def __init__(self, workshop: Any) -> None:
+        self.workshop = workshop
+        self.lines("golden.jsonl", QUERIES)
+        self.sells(TOOLS)
+        self.configured, self.catalogs = "", None
+
+    def lines(self, file: str, values: list[dict[str, Any]]) -> Path:
+        return self.workshop.write(file, "\n".join(map(json.dumps, values)))
+
+    def sells(self, tools: dict[str, str]) -> None:
+        self.workshop.servers({"shop": [self.workshop.tool(name, text) for name, text in tools.items()]})
+
+    def configure(self, gate: str = 'queries = "golden.jsonl"\n', rest: str = "") -> None:
+        """What stands in the configuration under `[gate]`, if anything, and before it."""
+        self.configured = rest + (f"[gate]\n{gate}" if gate else "")
+
+    @property
+    def configuration(self) -> Any:
+        return self.workshop.configure(self.configured, self.catalogs)
+
+    @property
+    def live(self) -> str | None:
+        channel = self.workshop.store.channel()
+        return channel.release if channel else None
+
+    @property
+    def releases(self) -> list[str]:
+        return [one.id for one in self.workshop.store.all()]
+
+    def build(self, *, publish: bool = True, channel: str = "live") -> Built:
+        configuration = self.configuration
+        run = self.workshop.run(configuration, until="stage", channel=channel)
+        if run.pins is None:
+            return Built(None, None, {})
+        calibrations = calibrate_release(configuration, run.wanted, run.pins).indexes
+        staged = staged_release(configuration, run.plan, run.snapshots, run.wanted, run.pins, calibrations)
+        gated = decide(configuration, run.plan, staged)
+        if not publish:
+            return Built(gated, None, {})
+        release = publish_release(configuration, run.plan, run.snapshots, run.wanted, run.pins, calibrations, gated)
+        return Built(gated, release, read_details(self.workshop.uri, release) or {})
+
+
+@pytest.fixture
+def shop(workshop: Any) -> Shop:
+    return Shop(workshop)
+
+
+@pytest.fixture(scope="session")
+def tools() -> dict[str, str]:
+    return TOOLS
+
+
+@pytest.fixture(scope="session")
+def queries() -> list[dict[str, Any]]:
+    return QUERIES
+
+
+@pytest.fixture(scope="session")
+def sabotaged() -> dict[str, str]:
+    """The tools of the shop, two of them with each other's description."""
+    return swapped(TOOLS)
+
+
+@pytest.fixture(scope="session")
+def swapped_ids() -> set[str]:
+    return {f"kit/shop/{name}" for name in SWAPPED}
