@@ -1,0 +1,218 @@
+"""The map of a release: its tools and agents as points of a plane, near each other where the vectors of an index are.
+
+The projection is t-SNE (van der Maaten and Hinton, 2008), started from the principal components, so that equal vectors give equal maps. Its time
+grows faster than the number of points: a large board is laid out by landmarks, tools chosen evenly over the agents, and every other
+tool lies where the landmarks nearest to it do.
+"""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+from zlib import crc32
+
+from pegboard.loaded import LoadedRelease
+from pegboard.memory import MemoryIndex
+from tasks.report.texts import agent_of, cut
+
+if TYPE_CHECKING:
+    import numpy as np
+    import pyarrow as pa
+    from numpy.typing import NDArray
+
+__all__ = ["LANDMARKS", "SHOWN", "evenly", "map_data", "project", "tool_vectors"]
+
+SHOWN = 10_000
+"""Tools on a map: 2 MB of names and beginnings of descriptions."""
+LANDMARKS = 1_000
+"""Points that t-SNE lays out: 3.5 s on one core, and twice as many take 7 s."""
+FEW = 10
+"""Below so many points there are no neighbourhoods to keep, and the two principal components say all."""
+COMPONENTS = 50
+PERPLEXITY = 30
+ROUNDS = 500
+NEAREST = 3
+"""Landmarks beside which another tool lies: midway between the two of three that are nearer to each other, so in the cluster that has both."""
+SCATTER = 0.004
+"""Of the width of the map: tools with the same landmarks do not hide each other."""
+DESCRIPTION = 160
+DIGITS = 4
+
+
+def map_data(loaded: LoadedRelease, shown: int = SHOWN, landmarks: int = LANDMARKS) -> dict[str, Any]:
+    """The map by the release's default index, as JSON values; places are from 0 to 1.
+
+    Args:
+        shown: tools on the map, at most.
+        landmarks: of these, the ones that are laid out by t-SNE, at most; 3 or more.
+    """
+    index = loaded.index_name(None)
+    every, vectors = tool_vectors(loaded, index)
+    kept = sorted(evenly(every, [agent_of(one) for one in every], shown))
+    ids, vectors = [every[at] for at in kept], vectors[kept]
+    owners = [agent_of(one) for one in ids]
+    marks = sorted(evenly(ids, owners, landmarks))
+    places = _placed(vectors, marks, ids)
+    tools, agents = loaded.tools(ids), sorted(set(owners))
+    numbers = {agent: number for number, agent in enumerate(agents)}
+    return {
+        "index": index,
+        "method": "t-SNE" if len(marks) >= FEW else "PCA",
+        "of": len(every),
+        "shown": len(ids),
+        "landmarks": len(marks),
+        "agents": _agents(loaded, agents, owners, vectors, places),
+        "tools": [
+            {
+                "agent": numbers[owner],
+                "name": tools[one].name,
+                "description": cut(tools[one].description, DESCRIPTION),
+                "x": round(float(x), DIGITS),
+                "y": round(float(y), DIGITS),
+            }
+            for one, owner, (x, y) in zip(ids, owners, places, strict=True)
+        ],
+    }
+
+
+def tool_vectors(loaded: LoadedRelease, index: str) -> "tuple[list[str], NDArray[np.float32]]":
+    """The ids of an index's tools, sorted, and for each the mean of its vectors, brought to length 1: shape (tools, dimensions)."""
+    import numpy as np
+
+    searched = loaded.index(index)
+    rows: pa.Table = searched.rows if isinstance(searched, MemoryIndex) else searched.table.read(["tool", "vector"])
+    tools = np.array(rows.column("tool").to_pylist(), dtype=np.str_)
+    matrix = _matrix(rows)
+    if not len(tools):
+        return [], matrix
+    order = np.argsort(tools, kind="stable")
+    ids, starts = np.unique(tools[order], return_index=True)
+    return ids.tolist(), _unit(np.add.reduceat(matrix[order], starts, axis=0))
+
+
+def evenly(ids: Sequence[str], owners: Sequence[str], count: int) -> list[int]:
+    """The places of `count` tools, as many of one agent as of another as far as they have them; of each in an order that is always the same."""
+    if len(ids) <= count:
+        return list(range(len(ids)))
+    turns: dict[str, int] = {}
+    taken: list[tuple[int, str, int]] = []
+    for at in sorted(range(len(ids)), key=lambda at: (crc32(ids[at].encode()), ids[at])):
+        turn = turns[owners[at]] = turns.get(owners[at], 0) + 1
+        taken.append((turn, owners[at], at))
+    return [at for _, _, at in sorted(taken)[:count]]
+
+
+def project(vectors: "NDArray[np.float32]") -> "NDArray[np.float64]":
+    """Points of the plane for unit vectors of shape (points, dimensions); equal vectors give equal points, in every run."""
+    import numpy as np
+    from sklearn.decomposition import PCA
+    from sklearn.manifold import TSNE
+    from threadpoolctl import threadpool_limits
+
+    if len(vectors) < 2 or np.ptp(vectors, axis=0).max() < 1e-6:
+        return np.zeros((len(vectors), 2))
+    count, few = min(COMPONENTS, *vectors.shape), len(vectors) < vectors.shape[1]
+    # Its threads wait for each other several times in each round: beside other work, two took ten times as long as one.
+    with threadpool_limits(1):
+        pca = PCA(count, svd_solver="full" if few else "covariance_eigh", random_state=0)
+        reduced = pca.fit_transform(vectors.astype(np.float64))
+        if len(vectors) < FEW or count < 2:
+            return np.pad(reduced, ((0, 0), (0, 2)))[:, :2]
+        start: Any = _start(reduced)
+        perplexity = min(PERPLEXITY, (len(vectors) - 1) / 3)
+        layout = TSNE(2, perplexity=perplexity, max_iter=ROUNDS, init=start, random_state=0)
+        return layout.fit_transform(reduced).astype(np.float64)
+
+
+def _start(reduced: "NDArray[np.float64]") -> "NDArray[np.float32]":
+    """The first two components at the small scale from which t-SNE starts (Kobak and Berens, 2019)."""
+    import numpy as np
+
+    return (reduced[:, :2] / max(float(np.std(reduced[:, 0])), 1e-12) * 1e-4).astype(np.float32)
+
+
+def _placed(points: "NDArray[np.float32]", laid_out: list[int], names: list[str]) -> "NDArray[np.float64]":
+    """The places of all points, from 0 to 1: those of the landmarks by projection, those of others between the nearest landmarks."""
+    import numpy as np
+
+    if not len(points):
+        return np.zeros((0, 2))
+    marks = points[laid_out]
+    plane = _fitted(project(marks))
+    if len(laid_out) == len(points):
+        return plane
+    places = np.zeros((len(points), 2))
+    places[laid_out] = plane
+    others = np.setdiff1d(np.arange(len(points)), laid_out)
+    for start in range(0, len(others), 1_000):
+        some = others[start : start + 1_000]
+        nearest = np.argpartition(points[some] @ marks.T, -NEAREST, axis=1)[:, -NEAREST:]
+        places[some] = _between(plane[nearest]) + [_scatter(names[at]) for at in some]
+    return np.clip(places, 0, 1)
+
+
+def _between(corners: "NDArray[np.float64]") -> "NDArray[np.float64]":
+    """Of triangles, shape (triangles, 3, 2), the middles of their shortest sides."""
+    import numpy as np
+
+    middles = (corners + np.roll(corners, 1, axis=1)) / 2
+    sides = np.linalg.norm(corners - np.roll(corners, 1, axis=1), axis=2)
+    return middles[np.arange(len(corners)), sides.argmin(axis=1)]
+
+
+def _scatter(name: str) -> tuple[float, float]:
+    """A small step aside, always the same for a name."""
+    number = crc32(name.encode())
+    return SCATTER * ((number & 0xFFFF) / 0x8000 - 1), SCATTER * ((number >> 16) / 0x8000 - 1)
+
+
+def _fitted(plane: "NDArray[np.float64]") -> "NDArray[np.float64]":
+    """The points moved and scaled to the square from 0 to 1; where all are at one place, that is its middle."""
+    import numpy as np
+
+    low, span = plane.min(axis=0), np.ptp(plane, axis=0)
+    return np.where(span > 0, (plane - low) / np.where(span > 0, span, 1), 0.5)
+
+
+def _agents(
+    loaded: LoadedRelease,
+    agents: Sequence[str],
+    owners: Sequence[str],
+    vectors: "NDArray[np.float32]",
+    places: "NDArray[np.float64]",
+) -> list[dict[str, Any]]:
+    """Each agent at the place of the tool nearest to the mean of its tools' vectors.
+
+    At the vectors of their own descriptions they would lie in a heap: those are about being a server, and most like each other.
+    """
+    known, of_agent = loaded.agents, dict[str, list[int]]()
+    for at, owner in enumerate(owners):
+        of_agent.setdefault(owner, []).append(at)
+    found: list[dict[str, Any]] = []
+    for one in agents:
+        own = vectors[of_agent[one]]
+        x, y = places[of_agent[one][int((own @ own.mean(axis=0)).argmax())]]
+        found.append(
+            {
+                "id": one,
+                "name": known[one].name,
+                "catalog": known[one].catalog,
+                "description": cut(known[one].description, DESCRIPTION),
+                "tools": len(own),
+                "x": round(float(x), DIGITS),
+                "y": round(float(y), DIGITS),
+            }
+        )
+    return found
+
+
+def _matrix(rows: "pa.Table") -> "NDArray[np.float32]":
+    import numpy as np
+
+    column = rows.column("vector").combine_chunks()
+    flat = column.flatten().to_numpy(zero_copy_only=False)
+    return flat.reshape(rows.num_rows, column.type.list_size).astype(np.float32, copy=False)
+
+
+def _unit(vectors: "NDArray[np.float32]") -> "NDArray[np.float32]":
+    import numpy as np
+
+    return vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-12)
