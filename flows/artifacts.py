@@ -15,8 +15,9 @@ from prefect.artifacts import (
 from flows.summary import RunSummary
 from pegboard.releases import Release
 from tasks.gate.words import held_lines, measured_line
+from tasks.report.written import Written
 
-__all__ = ["embed_progress", "plan_artifact", "release_artifact"]
+__all__ = ["embed_progress", "plan_artifact", "release_artifact", "report_artifact"]
 
 EXAMPLES = 20
 """Tools that are named for each kind of change; the rest are counted."""
@@ -76,6 +77,11 @@ def _gate(details: dict[str, Any], channel: str, *, held: bool) -> list[str]:
 
 def _mark(passed: bool | None) -> str:
     return "not judged" if passed is None else "holds" if passed else "**failed**"
+
+
+def report_artifact(written: Written) -> None:
+    """The verdict, the measures and where the page is."""
+    create_markdown_artifact(written.markdown(), key="report", description=written.title or "No report")
 
 
 def _written(expected: dict[str, Any], actual: dict[str, Any]) -> list[str]:

@@ -145,6 +145,8 @@ def _build(options: argparse.Namespace) -> int:
     problems = [problem for catalog in outcome["catalogs"].values() for problem in catalog["problems"]]
     for problem in [*problems, *outcome["problems"]]:
         print(f"pegboard {options.command}: {problem}", file=sys.stderr)
+    if outcome["report"] and outcome["report"]["problem"]:
+        print(f"pegboard {options.command}: no report: {outcome['report']['problem']}", file=sys.stderr)
     if outcome["outcome"] == "held":
         channel, there = outcome["plan"]["channel"], outcome["plan"]["live"]
         stays = f"stays at release {there}" if there else "names no release yet"

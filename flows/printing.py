@@ -29,7 +29,11 @@ def print_run(outcome: dict[str, Any]) -> None:
         _print_filter(outcome["filter"])
     made = outcome["edges"]
     _print_edges(made["origins"] if made else plan["edges"], made["unresolved"] if made else [])
+    if outcome["held_out"]:
+        print(f"{outcome['held_out']} examples are golden queries, and held out of the index.")
     print(_ended(outcome))
+    if outcome["report"] and outcome["report"]["html"]:
+        print(f"Its page: {outcome['report']['html']}")
     if outcome["gate"] and outcome["outcome"] == "published":
         print(measured_line(outcome["gate"]))
     if outcome["truncated"]:

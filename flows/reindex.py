@@ -1,9 +1,10 @@
 """The run: what the sources say becomes one release that the channel names. Reads like the table of contents.
 
 snapshot -> revise -> plan -> (enrich -> filter) -> compose -> (nothing changed? stop) -> embed -> stage -> (calibrate) -> (gate) -> publish
--> (prune)
+-> (prune) -> (report)
 
-A release that does not pass its gate is recorded, but no channel moves, and the run ends as failed, in the state Held. Every step finds in the lake what an earlier run finished, so a killed run goes on where it stopped.
+A release that does not pass its gate is recorded, but no channel moves, and the run ends as failed, in the state Held. Every step finds in
+the lake what an earlier run finished, so a killed run goes on where it stopped.
 """
 
 from typing import Any, cast
@@ -13,7 +14,7 @@ from prefect.states import Failed
 from prefect.task_runners import TaskRunner, ThreadPoolTaskRunner
 
 from flows import stale_runs
-from flows.artifacts import embed_progress, plan_artifact, release_artifact
+from flows.artifacts import embed_progress, plan_artifact, release_artifact, report_artifact
 from flows.summary import RunSummary
 from pegboard.errors import GateFailed
 from tasks import progress
@@ -32,6 +33,7 @@ from tasks.plan import plan
 from tasks.prune import prune
 from tasks.publish import publish
 from tasks.records import records
+from tasks.report.written import report
 from tasks.revise import revise
 from tasks.snapshot import snapshot
 from tasks.stage import stage
@@ -142,7 +144,12 @@ def reindex(
         release_artifact(summary, release)
 
     _prune(configuration, summary)
-    ended = summary.end("held" if summary.held else "published", release.id)
+    outcome = "held" if summary.held else "published"
+    if configuration.board.report:
+        with summary.phase("report"):
+            summary.report = report(config, release.id, summary.end(outcome, release.id))
+            report_artifact(summary.report)
+    ended = summary.end(outcome, release.id)
     return _held(ended) if summary.held else ended
 
 

@@ -17,6 +17,7 @@ from tasks.gate.gated import Gated
 from tasks.lake import Lake
 from tasks.plan import Plan
 from tasks.prune import Pruned
+from tasks.report.written import Written
 from tasks.revise import Revised
 from tasks.snapshot import Snapshot
 
@@ -41,6 +42,7 @@ class RunSummary:
         self.calibrated = Calibrated()
         self.gated: Gated | None = None
         self.pruned: Pruned | None = None
+        self.report: Written | None = None
         self.seconds: dict[str, float] = {}
 
     @contextmanager
@@ -91,9 +93,11 @@ class RunSummary:
             "golden": self.calibrated.to_dict(),
             "gate": self.gate,
             "overridden": list(self.revised.applied),
+            "held_out": self.revised.held_out,
             "enrichment": self._enrichment(),
             "filter": self.filtered.to_dict() if self.filtered else None,
             "pruned": self.pruned.to_dict() if self.pruned else None,
+            "report": self.report.to_dict() if self.report else None,
             "problems": [*self.revised.problems, *self._enrichment_problems()],
             "seconds": self.seconds,
         }

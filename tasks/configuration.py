@@ -54,12 +54,16 @@ class KeepSettings(_Settings):
 
 
 class BoardSettings(_Settings):
-    """`[board]`: where the board is, what its store wants to know, the channel that a run moves, what is kept."""
+    """`[board]`: where the board is, what its store wants to know, the channel that a run moves, what is kept.
+
+    `report` is whether each release gets its page, `<board>/reports/<release>.html`.
+    """
 
     uri: str
     channel: str = "live"
     storage: dict[str, str] = {}
     keep: KeepSettings | None = None
+    report: bool = True
 
     @field_validator("storage", mode="before")
     @classmethod

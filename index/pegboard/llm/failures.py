@@ -26,7 +26,7 @@ _SHARED_STEPS = {
 NEXT_STEPS = _SHARED_STEPS | {
     "key": "{key}",
     "length": "This model reads less than that: take one that reads more, or send less.",
-    "request": "Sending it again would not help: check that the model takes such a temperature, schema and max_tokens.",
+    "request": "Sending it again would not help: check that the model takes such a temperature, schema, tools and max_tokens.",
     "rate": "Run again later, or with a lower concurrency.",
     "timeout": "Raise timeout ({timeout:g} s), or lower concurrency or max_tokens.",
     "server": "Check that the server is up, and run again.",
