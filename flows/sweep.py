@@ -90,7 +90,8 @@ def _built(wanted: Sweep) -> tuple[Sweep, list[str]]:
 def _measure(design: Design) -> None:
     todo = design.todo
     pace = Pace([len(cell.queries) for cell in todo])
-    progress.start("queries", pace.total)
+    if todo:
+        progress.start("queries", pace.total)
     progress.start("cells", len(design.cells))
     progress.advance("cells", design.finished, "done before" if design.finished else None)
     for cell in todo:

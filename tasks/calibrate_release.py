@@ -20,7 +20,9 @@ from pegboard.store import open_table, store_errors
 from tasks.calibrate import LEAST, calibrate_index, unseen
 from tasks.configuration import Configuration, load_configuration
 from tasks.encoders import encoder_for
+from tasks.gate.query_vectors import RememberingEncoder
 from tasks.golden import read_golden
+from tasks.lake import Lake
 from tasks.release_settings import default_plan
 from tasks.wanted import Wanted
 
@@ -80,7 +82,8 @@ def calibrate_release(
         fresh = unseen(meant, _texts(configuration.uri, pins[embedding_table(index.name)], meant))
         left = min(left, len(fresh))
         if len(fresh) >= LEAST:
-            searched, made_by = loaded.index(index.name), encoder or encoder_for(index)
+            searched = loaded.index(index.name)
+            made_by = RememberingEncoder(encoder or encoder_for(index), Lake(configuration.uri))
             found = calibrate_index(searched, made_by, fresh, golden.unanswerable, name=index.name)
             calibrations[index.name] = found.to_dict()
     calibrated = Calibrated(len(meant), tuple(unknown), calibrations, len(meant) - left)

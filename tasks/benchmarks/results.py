@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from pegboard.evaluation.evaluate import Evaluation
-from pegboard.evaluation.intervals import Difference, holm, interval
+from pegboard.evaluation.intervals import holm
 from pegboard.evaluation.measures import STANDARD, Measure, measures_of
 from tasks.benchmarks.benchmark import Benchmark
 from tasks.benchmarks.measuring import Measured
@@ -96,7 +96,7 @@ def _differences(measured: Sequence[Measured], measure: Measure) -> list[dict[st
 
 
 def _against(task: str, baseline: Evaluation, others: Sequence[Evaluation], measure: Measure) -> list[dict[str, Any]]:
-    found = [_difference(one, baseline, measure) for one in others]
+    found = [one.against(baseline, measure) for one in others]
     corrected = holm({str(at): one.p for at, one in enumerate(found)})
     return [
         {
@@ -110,12 +110,3 @@ def _against(task: str, baseline: Evaluation, others: Sequence[Evaluation], meas
         }
         for at, (other, one) in enumerate(zip(others, found, strict=True))
     ]
-
-
-def _difference(ours: Evaluation, baseline: Evaluation, measure: Measure) -> Difference:
-    """Where a single query differs, chance alone would bring it about: there is nothing to permute."""
-    gaps = ours.values[measure] - baseline.values[measure]
-    if (gaps != 0).sum() != 1:
-        return ours.against(baseline, measure)
-    mean = interval(gaps)
-    return Difference(mean.value, mean.low, mean.high, 1.0, mean.n)

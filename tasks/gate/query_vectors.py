@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from pegboard.canonical import digest
-from pegboard.encoders import Encoder
+from pegboard.encoders import Encoder, encode_queries
 from pegboard.evaluation.judged import REMEMBERED
 from pegboard.loaded import LoadedRelease
 from pegboard.query_vectors import QueryVectors
@@ -21,7 +21,43 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-__all__ = ["GoldenVectors"]
+__all__ = ["GoldenVectors", "RememberingEncoder"]
+
+
+class RememberingEncoder:
+    """An encoder of queries that looks first whether the lake has their vectors, and stores what it had to encode."""
+
+    def __init__(self, encoder: Encoder, lake: Lake) -> None:
+        self.name, self.dimensions, self.fingerprint = encoder.name, encoder.dimensions, encoder.fingerprint
+        self._encoder, self._lake = encoder, lake
+        # An encoder may encode queries in another way than documents, so they are filed apart.
+        self._filed = f"{encoder.fingerprint}, as queries"
+        self._merged = False
+
+    def encode(self, texts: Sequence[str]) -> "NDArray[np.float32]":
+        """The vectors of queries, shape (texts, dimensions), as `encode_queries` of the encoder itself gives them."""
+        import numpy as np
+        import polars as pl
+
+        if not self._merged:
+            merge_small_files(self._lake, self._filed)
+            self._merged = True
+        names = [digest(text) for text in texts]
+        known: dict[str, NDArray[np.float32]] = {}
+        for piece in vector_pieces(self._lake, self._filed, pl.Series(names, dtype=pl.String)):
+            matrix = piece.get_column("vector").to_numpy()
+            known.update(zip(piece.get_column("text_digest").to_list(), matrix, strict=True))
+        if new := {name: text for name, text in zip(names, texts, strict=True) if name not in known}:
+            vectors = np.asarray(encode_queries(self._encoder, list(new.values())), np.float32)
+            self._store(list(new), vectors)
+            known.update(zip(new, vectors, strict=True))
+        return np.stack([known[name] for name in names]) if names else np.empty((0, self.dimensions), np.float32)
+
+    def _store(self, names: Sequence[str], vectors: "NDArray[np.float32]") -> None:
+        import polars as pl
+
+        frame = pl.DataFrame({"text_digest": names, "vector": vectors}).sort("text_digest")
+        self._lake.write(f"{self._lake.vector_folder(self._filed)}/{digest(self._filed, sorted(names))}.parquet", frame)
 
 
 class GoldenVectors(QueryVectors):
@@ -31,52 +67,14 @@ class GoldenVectors(QueryVectors):
         super().__init__(None, None, REMEMBERED)
         self._settings = configuration.indexes
         self._lake = Lake(configuration.uri)
-        self._merged: set[str] = set()
-
-    def units(self, loaded: LoadedRelease, index: str, texts: Sequence[str]) -> "NDArray[np.float32]":
-        """As `QueryVectors.units`; what no run encoded before is stored."""
-        by = self._encoder(loaded, index).fingerprint
-        unknown = [text for text in dict.fromkeys(texts) if (by, text) not in self._known]
-        if new := self._recall(by, unknown):
-            super().units(loaded, index, new)
-            self._store(by, new)
-        return super().units(loaded, index, texts)
+        self._remembering: dict[str, RememberingEncoder] = {}
 
     def _encoder(self, loaded: LoadedRelease, index: str) -> Encoder:
         manifest = loaded.index_manifest(index)
-        for settings in self._settings:
-            if settings.encoder == manifest["encoder"]:
-                encoder = encoder_for(settings)
-                if encoder.fingerprint == manifest["fingerprint"]:
-                    return encoder
-        return super()._encoder(loaded, index)
-
-    def _recall(self, by: str, texts: Sequence[str]) -> list[str]:
-        """Take what the lake has of the texts, and return the others."""
-        import polars as pl
-
-        if not texts:
-            return []
-        if by not in self._merged:
-            self._merged.add(by)
-            merge_small_files(self._lake, _as_queries(by))
-        by_digest = {digest(text): text for text in texts}
-        for piece in vector_pieces(self._lake, _as_queries(by), pl.Series(list(by_digest))):
-            matrix = piece.get_column("vector").to_numpy()
-            for name, vector in zip(piece.get_column("text_digest").to_list(), matrix, strict=True):
-                self._known[by, by_digest.pop(name)] = vector
-        return list(by_digest.values())
-
-    def _store(self, by: str, texts: Sequence[str]) -> None:
-        import numpy as np
-        import polars as pl
-
-        vectors = np.stack([self._known[by, text] for text in texts])
-        names = [digest(text) for text in texts]
-        frame = pl.DataFrame({"text_digest": names, "vector": vectors}).sort("text_digest")
-        self._lake.write(f"{self._lake.vector_folder(_as_queries(by))}/{digest(by, names)}.parquet", frame)
-
-
-def _as_queries(fingerprint: str) -> str:
-    """What the vectors of queries are filed under: an encoder may encode them in another way than documents."""
-    return f"{fingerprint}, as queries"
+        fingerprint = str(manifest["fingerprint"])
+        if fingerprint not in self._remembering:
+            named = [encoder_for(one) for one in self._settings if one.encoder == manifest["encoder"]]
+            made_by = next((one for one in named if one.fingerprint == fingerprint), None)
+            encoder = made_by or super()._encoder(loaded, index)
+            self._remembering[fingerprint] = RememberingEncoder(encoder, self._lake)
+        return self._remembering[fingerprint]

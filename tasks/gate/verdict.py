@@ -102,8 +102,8 @@ def _against(rule: Rule, ours: "NDArray[np.float64]", live: Live, places: list[i
     if rule.confidence is not None:
         # One-sided: what lies below the lower end of a two-sided interval is half of what lies outside of it.
         worse = -interval(gaps, confidence=2 * rule.confidence - 1).low
-        bound = f"{_points(worse)} worse" if worse > SLACK else "no worse"
-        says += f"; with {100 * rule.confidence:g} % confidence, at most {bound}"
+        bound = f"at most {_points(worse)} worse" if worse > SLACK else "no worse"
+        says += f"; with {100 * rule.confidence:g} % confidence {bound}"
     allowed = f"; {rule.margin:g} is allowed" if worse > SLACK else ""
     return Verdict(rule.text, worse <= rule.margin + SLACK, says + allowed)
 

@@ -88,14 +88,18 @@ def report_data(
     }
 
 
-def collisions_data(loaded: LoadedRelease) -> dict[str, Any]:
-    """The pairs of tools that the default index can hardly tell apart, closest first, with what the catalogs say of both."""
+def collisions_data(loaded: LoadedRelease, most_rows: int = MOST_ROWS) -> dict[str, Any]:
+    """The pairs of tools that the default index can hardly tell apart, closest first, with what the catalogs say of both.
+
+    Args:
+        most_rows: vectors of the index; of more, none are compared.
+    """
     index = loaded.index_name(None)
     rows = loaded.release.tables[embedding_table(index)].rows
-    if rows > MOST_ROWS:
+    if rows > most_rows:
         return {
             "missing": f"Index {index} has {rows:,} vectors, and each pair would have to be compared; a report looks for "
-            f"collisions among {MOST_ROWS:,} at most. `pegboard stress collisions` takes the time."
+            f"collisions among {most_rows:,} at most. `pegboard stress GOLDEN --collisions 0.9` takes the time."
         }
     found = collisions(loaded, index, least=LEAST_COSINE, shown=PAIRS)
     tools = loaded.tools(sorted({one for pair in found.pairs for one in (pair.first, pair.second)}))

@@ -12,7 +12,6 @@ __all__ = ["gate_data", "history_data", "verdict_data"]
 
 RELEASES = 60
 QUERIES = 100
-"""Lost queries that are shown."""
 GROUPS = 60
 SYSTEMS = 40
 """Configurations, plans in indexes, whose measures are shown."""
@@ -20,7 +19,6 @@ NO_GATE = (
     "This release was published without golden queries, so nothing is known of how well it finds tools. Name a file of them under "
     "[golden], and what has to hold for them under [gate] rules; the next build measures and decides."
 )
-
 GONE = "What the gate measured is no longer in the lake; its verdict stands in the release itself."
 
 
@@ -106,9 +104,13 @@ def _past(release: Release, channels: Sequence[Channel], this: bool) -> dict[str
 
 def verdict_data(gate: Mapping[str, Any], changes: Mapping[str, Any], channels: Sequence[str]) -> dict[str, Any]:
     """The headline: `passed`, `held`, `measured` (golden queries, but nothing that has to hold) or `none`; and why, in words."""
-    what = _capital(_changed(changes.get("counts") or {}))
+    what = _capital(_changed(changes["counts"])) + "." if changes.get("counts") else ""
     if gate.get("passed") is None:
-        return {"state": "none", "title": "No gate", "says": f"Nothing was measured before it was published. {what}."}
+        return {
+            "state": "none",
+            "title": "No gate",
+            "says": f"Nothing was measured before it was published. {what}".strip(),
+        }
     chosen, rules, canaries = gate.get("chosen") or {}, list(gate.get("rules") or ()), gate.get("canaries") or {}
     value = f"{chosen['measure']} is {chosen['value']:.3f}. " if chosen.get("value") is not None else ""
     judged = [rule for rule in rules if rule["passed"] is not None]
@@ -119,11 +121,15 @@ def verdict_data(gate: Mapping[str, Any], changes: Mapping[str, Any], channels: 
         where = f"Promoted by hand: {', '.join(channels)}." if channels else "No channel moved to it."
         return {"state": "held", "title": "Held back by the gate", "says": f"{', '.join(why)}. {value}{where}"}
     if not rules and not canaries.get("asked"):
-        return {"state": "measured", "title": "Measured, not gated", "says": f"{value}No rule has to hold. {what}."}
+        return {
+            "state": "measured",
+            "title": "Measured, not gated",
+            "says": f"{value}No rule has to hold. {what}".strip(),
+        }
     why = [f"{_count(len(judged), 'rule')} held"] if judged else []
     why += [f"{_count(len(rules) - len(judged), 'rule')} not judged"] if len(judged) < len(rules) else []
     why += [f"{_count(canaries['asked'], 'canary', 'canaries')} found"] if canaries.get("asked") else []
-    return {"state": "passed", "title": "Passed the gate", "says": f"{_capital(', '.join(why))}. {value}{what}."}
+    return {"state": "passed", "title": "Passed the gate", "says": f"{_capital(', '.join(why))}. {value}{what}".strip()}
 
 
 def _changed(counts: Mapping[str, Any]) -> str:

@@ -11,6 +11,7 @@ from zlib import crc32
 
 from pegboard.loaded import LoadedRelease
 from pegboard.memory import MemoryIndex
+from pegboard.records import Tool
 from tasks.report.texts import agent_of, cut
 
 if TYPE_CHECKING:
@@ -51,7 +52,7 @@ def map_data(loaded: LoadedRelease, shown: int = SHOWN, landmarks: int = LANDMAR
     owners = [agent_of(one) for one in ids]
     marks = sorted(evenly(ids, owners, landmarks))
     places = _placed(vectors, marks, ids)
-    tools, agents = loaded.tools(ids), sorted(set(owners))
+    tools, agents = _tools(loaded, ids), sorted(set(owners))
     numbers = {agent: number for number, agent in enumerate(agents)}
     return {
         "index": index,
@@ -170,6 +171,14 @@ def _fitted(plane: "NDArray[np.float64]") -> "NDArray[np.float64]":
 
     low, span = plane.min(axis=0), np.ptp(plane, axis=0)
     return np.where(span > 0, (plane - low) / np.where(span > 0, span, 1), 0.5)
+
+
+def _tools(loaded: LoadedRelease, ids: Sequence[str]) -> dict[str, Tool]:
+    """The tools of those ids, asked for by the thousand: of a large board each question names them all."""
+    found: dict[str, Tool] = {}
+    for start in range(0, len(ids), 1_000):
+        found |= loaded.tools(ids[start : start + 1_000])
+    return found
 
 
 def _agents(

@@ -2,9 +2,8 @@
 
 import json
 import logging
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from prefect import task
@@ -15,11 +14,11 @@ from pegboard.releases import ReleaseStore
 from pegboard.store import public_uri
 from tasks.configuration import Configuration, load_configuration
 from tasks.lake import Lake
-from tasks.orphans import Leftovers
 from tasks.report.gathered import report_data
+from tasks.report.kept import Reports
 from tasks.report.page import page, vega, vega_digest
 
-__all__ = ["Reports", "Written", "make_report", "remove_reports", "report", "write_report"]
+__all__ = ["Written", "make_report", "report", "write_report"]
 
 logger = logging.getLogger(__name__)
 
@@ -58,13 +57,6 @@ class Written:
         return "\n".join(
             [f"# {self.title}", "", self.says, *table, "", f"Page: `{self.html}`", "", f"JSON: `{self.json}`"]
         )
-
-
-class Reports(Lake):
-    """The folder of a board's reports, written and read like the lake."""
-
-    def __init__(self, uri: str) -> None:
-        self.uri = f"{uri.rstrip('/')}/reports"
 
 
 @task(name="report", task_run_name="report {release}", cache_policy=NO_CACHE)
@@ -120,24 +112,6 @@ def make_report(
         ),
     )
     return written, data, text
-
-
-def remove_reports(uri: str, releases: Collection[str], *, before: datetime, dry_run: bool = False) -> Leftovers:
-    """Remove the reports on releases that are no more, as far as they were written before a moment.
-
-    Args:
-        releases: the ids of those that stay.
-    """
-    reports, now = Reports(uri), datetime.now(UTC)
-    gone = {
-        path: size
-        for path, (size, age) in reports.walk().items()
-        if path.split(".")[0] not in releases and now - timedelta(seconds=age) <= before
-    }
-    if not dry_run:
-        for path in gone:
-            reports.delete(path)
-    return Leftovers(len(gone), sum(gone.values()))
 
 
 def _library(lake: Lake, *, keep: bool) -> str:

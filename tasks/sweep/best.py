@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
-from pegboard.evaluation.intervals import Difference, compare, holm, interval
+from pegboard.evaluation.intervals import Difference, compare, holm
 from tasks.sweep.results import Results, of_all_seeds
 from tasks.sweep.settings import SweepSettings
 
@@ -31,7 +31,8 @@ class Choice:
 
     Attributes:
         tokens: mean prompt tokens of its k tools, an estimate.
-        against: how far it is above the best (so below zero), and p corrected for all candidates; None for the best itself.
+        against: how far it is above the best (so below zero), with p as it is and corrected for all candidates; None for the best
+            itself.
     """
 
     index: str
@@ -110,10 +111,10 @@ def choose(results: Results, settings: SweepSettings) -> Best:
     others = [one for one in allowed if one != best]
     ours = values[_name(best)]
     plain = {_name(one): _normal(values[_name(one)], ours) for one in others}
-    tested = {name: _paired(values[name], ours) for name, p in plain.items() if p >= PLAIN}
+    tested = {name: compare(values[name], ours) for name, p in plain.items() if p >= PLAIN}
     p_values = holm({name: tested[name].p if name in tested else p for name, p in plain.items()})
     near = [
-        _against(one, tested.get(_name(one)) or _paired(values[_name(one)], ours), p_values[_name(one)])
+        _against(one, tested.get(_name(one)) or compare(values[_name(one)], ours), p_values[_name(one)])
         for one in others
         if p_values[_name(one)] >= SIGNIFICANT
     ]
@@ -136,7 +137,7 @@ def falls(results: Results, settings: SweepSettings, k: int) -> list[Fall]:
     both = few.join(many, on=["index", "plan", "place"], suffix="_all").sort("index", "plan", "place")
     found: list[Fall] = []
     for (index, plan), group in both.group_by("index", "plan", maintain_order=True):
-        gap = _paired(group.get_column("value_all").to_numpy(), group.get_column("value").to_numpy())
+        gap = compare(group.get_column("value_all").to_numpy(), group.get_column("value").to_numpy())
         found.append(Fall(str(index), str(plan), k, measure, sizes[0], sizes[-1], gap.value, gap.low, gap.high, gap.n))
     return found
 
@@ -165,15 +166,6 @@ def _name(one: Choice) -> str:
     return f"{one.index} {one.plan} {one.k}"
 
 
-def _paired(ours: "NDArray[np.float64]", theirs: "NDArray[np.float64]") -> Difference:
-    """`compare`; where only one query differs, no test is needed: swapping it is as extreme as not swapping it."""
-    gaps = ours - theirs
-    if int((gaps != 0).sum()) != 1:
-        return compare(ours, theirs)
-    said = interval(gaps)
-    return Difference(said.value, said.low, said.high, 1.0, said.n)
-
-
 def _normal(ours: "NDArray[np.float64]", theirs: "NDArray[np.float64]") -> float:
     """p of the paired randomisation test by the normal distribution that its swaps tend to.
 
@@ -186,7 +178,13 @@ def _normal(ours: "NDArray[np.float64]", theirs: "NDArray[np.float64]") -> float
 
 
 def _against(one: Choice, difference: Difference, p_holm: float) -> Choice:
-    said = {"value": difference.value, "low": difference.low, "high": difference.high, "p_holm": p_holm}
+    said = {
+        "value": difference.value,
+        "low": difference.low,
+        "high": difference.high,
+        "p": difference.p,
+        "p_holm": p_holm,
+    }
     return Choice(
         **{name: getattr(one, name) for name in Choice.__dataclass_fields__ if name != "against"}, against=said
     )

@@ -57,7 +57,7 @@ def board_file(
     if indexes and "indexes" in data:
         data["indexes"] = [one for one in data["indexes"] if one.get("name", "full") in indexes]
     storage = configuration.board.storage if "://" in uri else {}
-    data["board"] = {"uri": uri, "channel": CHANNEL, **({"storage": storage} if storage else {})}
+    data["board"] = {"uri": uri, "channel": CHANNEL, "report": False, **({"storage": storage} if storage else {})}
     with _beside(file, data, digest(uri)[:8]) as copy:
         yield copy
 

@@ -57,8 +57,8 @@ def report_sweep(design: Design, *, write: bool = False) -> dict[str, Any]:
         ],
         "cells": {"total": len(design.cells), "finished_before": design.finished},
         "limits": {"max_tokens": settings.max_tokens, "max_ms": settings.max_ms},
-        "table": _table(results, settings.measures[0], shown),
-        "falls": [asdict(one) for one in falls(results, settings, shown)],
+        "table": _ordered(design, _table(results, settings.measures[0], shown)),
+        "falls": _ordered(design, [asdict(one) for one in falls(results, settings, shown)]),
         "choice": _choice(best),
         "says": _says(best, design),
         "written": _told(written),
@@ -99,6 +99,13 @@ def _table(results: Results, measure: str, k: int) -> list[dict[str, Any]]:
     return rows.select(columns).to_dicts()
 
 
+def _ordered(design: Design, rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Rows in the order in which indexes and plans were given."""
+    indexes = [one.name for one in design.indexes]
+    plans = [plan.name for plan in design.sweep.plans]
+    return sorted(rows, key=lambda row: (indexes.index(row["index"]), plans.index(row["plan"])))
+
+
 def _choice(best: Best) -> dict[str, Any]:
     said = best.to_dict()
     return said | {"near": said["near"][:NEAR_SHOWN], "near_in_all": len(best.near)}
@@ -122,7 +129,7 @@ def _says(best: Best, design: Design) -> list[str]:
         lines.append(
             f"Recommended: {_named(named)}, {best.measure} {named.value:.3f} [{named.low:.3f}, {named.high:.3f}], {_cost(named)}: the cheapest "
             f"of {len(best.near)} that are not significantly worse ({gap['value']:+.3f} [{gap['low']:+.3f}, {gap['high']:+.3f}], "
-            f"p {gap['p_holm']:.2f} after Holm)."
+            f"p {gap['p']:.3f} alone, {gap['p_holm']:.2f} among {best.allowed - 1} comparisons)."
         )
     if best.near and named == best_one:
         lines.append(f"Not told apart from it: {len(best.near)} that cost more, such as {_named(best.near[0])}.")

@@ -1,9 +1,13 @@
 """What a report says of a release, with and without a gate, a run, and a release before it."""
 
 import json
+from dataclasses import replace
 
-from tasks.report.gathered import report_data
-from tasks.report.written import Reports
+from pegboard.loaded import LoadedRelease
+from pegboard.releases import ReleaseStore
+from tasks.enrichment.ledger import Entry, Ledger
+from tasks.report.gathered import collisions_data, report_data
+from tasks.report.kept import Reports
 
 
 def test_a_held_release_says_so_and_which_rules_failed(board, held_data):
@@ -80,6 +84,15 @@ def test_tools_whose_texts_are_alike_collide(held_data):
     assert pairs[0]["first"]["description"] == "Sells the fence of a customer."
 
 
+def test_collisions_are_not_looked_for_among_too_many_vectors(board):
+    store = ReleaseStore(board.uri)
+
+    told = collisions_data(LoadedRelease(store, board.held, 50_000), most_rows=21)
+
+    assert list(told) == ["missing"]
+    assert "Index full has 22 vectors" in told["missing"]
+
+
 def test_flagged_texts_and_rejected_rows_are_shown(held_data):
     assert [(one["id"], one["flags"]) for one in held_data["flagged"]["shown"]] == [
         ("kit/fence/leak", ["hidden-instructions"])
@@ -152,8 +165,6 @@ def test_a_gate_whose_details_are_gone_keeps_its_verdict(workshop, hashing):
 
 
 def test_the_sums_of_the_ledger_are_there_without_a_run(workshop, hashing):
-    from tasks.enrichment.ledger import Entry, Ledger
-
     release = workshop.publish({"git": [workshop.tool("one")]}, encoder=hashing(8)).release
     ledger = Ledger(workshop.lake)
     bought = {"step": "reply", "product": "topics", "subject": "s", "prompt": "p", "model": "m", "answered_by": "m"}
@@ -197,8 +208,6 @@ def _main(data):
 
 
 def _live(uri):
-    from pegboard.releases import ReleaseStore
-
     return ReleaseStore(uri).channel().release
 
 
@@ -207,6 +216,4 @@ def _forget(workshop, release):
 
 
 def _with_gate(workshop, release, gate):
-    from dataclasses import replace
-
     assert workshop.store.update(replace(release, manifest={**release.manifest, "gate": gate}))

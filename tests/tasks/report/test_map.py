@@ -5,6 +5,7 @@ import pytest
 
 from pegboard.board import IN_MEMORY_ROWS
 from pegboard.loaded import LoadedRelease
+from pegboard.releases import ReleaseStore
 from tasks.report.map import evenly, map_data, project, tool_vectors
 
 
@@ -16,11 +17,9 @@ def clusters(count, each, seed=0):
     return (vectors / np.linalg.norm(vectors, axis=1, keepdims=True)).astype(np.float32)
 
 
-def loaded(workshop, uri=None):
-    from pegboard.releases import ReleaseStore
-
-    store = ReleaseStore(uri or workshop.uri)
-    return LoadedRelease(store, store.get(store.channel().release), IN_MEMORY_ROWS)
+def loaded(uri, in_memory_rows=IN_MEMORY_ROWS):
+    store = ReleaseStore(uri)
+    return LoadedRelease(store, store.get(store.channel().release), in_memory_rows)
 
 
 def test_what_is_alike_lies_together_and_equal_vectors_give_equal_maps():
@@ -60,7 +59,7 @@ def test_tools_are_chosen_evenly_over_the_agents_and_always_the_same():
 
 
 def test_every_tool_has_the_mean_of_its_vectors(board_uri):
-    release = loaded(None, board_uri)
+    release = loaded(board_uri)
 
     ids, vectors = tool_vectors(release, "fine")
 
@@ -90,7 +89,7 @@ def test_of_many_tools_landmarks_are_laid_out_and_the_others_lie_beside_them(wor
     tools = {word: [workshop.tool(f"{word}_{n}", f"{word} {word} {word} {n}") for n in range(30)] for word in words}
     workshop.publish(tools, encoder=hashing(64))
 
-    drawn = map_data(loaded(workshop), landmarks=30)
+    drawn = map_data(loaded(workshop.uri), landmarks=30)
 
     assert (drawn["of"], drawn["shown"], drawn["landmarks"]) == (90, 90, 30)
     places = np.array([[(one["x"], one["y"]) for one in drawn["tools"] if one["agent"] == at] for at in range(3)])
@@ -99,15 +98,22 @@ def test_of_many_tools_landmarks_are_laid_out_and_the_others_lie_beside_them(wor
         min(np.linalg.norm(np.median(places[a], 0) - np.median(places[b], 0)) for a, b in ((0, 1), (0, 2), (1, 2)))
         > spread
     )
-    assert drawn == map_data(loaded(workshop), landmarks=30)
+    assert drawn == map_data(loaded(workshop.uri), landmarks=30)
 
 
 def test_of_too_many_tools_some_of_every_agent_are_shown(workshop, hashing):
     tools = {agent: [workshop.tool(f"{agent}_{n}", f"{agent} {n}") for n in range(12)] for agent in ("one", "two")}
     workshop.publish(tools, encoder=hashing(16))
 
-    drawn = map_data(loaded(workshop), shown=6)
+    drawn = map_data(loaded(workshop.uri), shown=6)
 
     assert (drawn["of"], drawn["shown"]) == (24, 6)
     assert [one["agent"] for one in drawn["tools"]] == [0, 0, 0, 1, 1, 1]
     assert [one["tools"] for one in drawn["agents"]] == [3, 3]
+
+
+def test_a_board_that_is_searched_in_the_store_has_the_same_map(workshop, hashing):
+    tools = {agent: [workshop.tool(f"{agent}_{n}", f"{agent} {n}") for n in range(8)] for agent in ("one", "two")}
+    workshop.publish(tools, encoder=hashing(16))
+
+    assert map_data(loaded(workshop.uri, in_memory_rows=1)) == map_data(loaded(workshop.uri))

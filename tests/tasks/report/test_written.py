@@ -4,7 +4,8 @@ import json
 from datetime import UTC, datetime, timedelta
 
 from tasks.orphans import Leftovers
-from tasks.report.written import Reports, Written, make_report, remove_reports, report, write_report
+from tasks.report.kept import Reports, remove_reports
+from tasks.report.written import Written, make_report, report, write_report
 
 
 def test_a_report_lies_in_the_board_and_its_page_holds_its_values(board):

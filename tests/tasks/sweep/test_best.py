@@ -83,10 +83,12 @@ def test_of_equals_the_cheapest_is_the_best():
 
 
 def test_a_plain_difference_is_one_however_many_candidates_there_are():
-    many = [(f"i{number}", "search", 10, 1, hits(0.3, number), 10, 5) for number in range(60)]
+    worse = np.repeat([1.0, 0.0], [12, 48])
+    many = [(f"i{number}", "search", 10, 1, worse, 10, 5) for number in range(300)]  # 300 * 2 / 10,000 is not below .05
 
-    best = choose(results(("best", "search", 10, 5, hits(0.9), 500, 5), *many * 5), SweepSettings())
+    best = choose(results(("best", "search", 10, 5, np.ones(60), 500, 5), *many), SweepSettings())
 
+    assert best.allowed == 301
     assert best.near == ()
     assert best.recommended.index == "best"
 
