@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Process", "clean_up", "end_stale_runs", "main", "process_of", "this_process"]
 
-FLOWS = ["reindex", "watch"]
+FLOWS = ["reindex", "watch", "sweep"]
 LABEL = "pegboard.process."
 ACTIVE = [StateType.RUNNING, StateType.PENDING, StateType.CANCELLING]
 LEASE_SECONDS = 300

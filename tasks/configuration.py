@@ -189,6 +189,7 @@ def load_configuration(file: str | Path) -> Configuration:
         problems.append("file: there is no such setting")
         del data["file"]
     try:
+        data.pop("sweep", None)  # read by tasks/sweep/settings.py
         configuration = Configuration(**data, catalogs=catalogs, file=path)
     except ValidationError as error:
         problems += _lines(error)

@@ -226,7 +226,7 @@ def live(config: Path) -> str:
 def test_every_deployment_is_a_flow_that_can_be_loaded(prefect):
     found = {f"{one['name']}": one for one in prefect.post("/deployments/filter")}
 
-    assert found.keys() == {"nightly", "sources"}
+    assert found.keys() == {"nightly", "sources", "by-hand"}
     assert [one["schedule"]["cron"] for one in found["nightly"]["schedules"]] == ["0 3 * * *"]
     assert found["nightly"]["global_concurrency_limit"]["limit"] == 1
     assert found["nightly"]["concurrency_options"]["collision_strategy"] == "ENQUEUE"
