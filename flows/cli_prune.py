@@ -89,6 +89,7 @@ def _print(pruned: "Pruned", keep: "KeepSettings") -> None:
         ("versions", pruned.versions.count, pruned.versions.bytes, "of tables, that nothing pins"),
         ("files", pruned.files.count, pruned.files.bytes, "of tables, that belong to no version or release"),
         ("lake", pruned.lake.count, pruned.lake.bytes, "files to which nothing leads"),
+        ("reports", pruned.reports.count, pruned.reports.bytes, "on releases that are gone"),
     ]
     print(f"{'':<18}{'COUNT':>7}{'BYTES':>15}")
     for name, count, size, what in rows:

@@ -11,6 +11,7 @@
     lake/filtered/<digest>.parquet                             generated questions with their rank, kept or dropped, and why
     lake/gates/<release>-<digest>.json                         what a release found for golden queries, and what was decided
     lake/gates/answers/<digest>.{json,parquet}                 the answers themselves, so that none is asked for twice
+    lake/charts/<digest>.js                                    the plotting library that reports carry
 
 Files are written whole or not at all, and never changed: a killed run leaves nothing half-written, and the next run finds
 what this one finished. Where the bytes lie, in a folder or in an object store, is the matter of `tasks/places.py`.

@@ -26,6 +26,7 @@ from tasks.lake import Lake
 from tasks.maintain import maintain, open_dataset
 from tasks.orphans import RELEASE_TAG, Leftovers, remove_orphans, remove_versions, superseded, written_at
 from tasks.publish import protect
+from tasks.report.kept import remove_reports
 
 __all__ = ["MARKS", "Pruned", "kept_releases", "prune", "prune_board"]
 
@@ -49,7 +50,7 @@ class Pruned:
         marked: those that are not, and that a later prune removes unless they are wanted again.
         removed: those that are gone.
         tables: the tables that are gone because no release has them.
-        versions, files, lake: what went of tables and of the lake, with bytes.
+        versions, files, lake, reports: what went of tables, of the lake and of reports, with bytes.
     """
 
     kept: tuple[str, ...] = ()
@@ -59,12 +60,13 @@ class Pruned:
     versions: Leftovers = NOTHING
     files: Leftovers = NOTHING
     lake: Leftovers = NOTHING
+    reports: Leftovers = NOTHING
     dry_run: bool = False
 
     @property
     def bytes(self) -> int:
         """All bytes together."""
-        return self.versions.bytes + self.files.bytes + self.lake.bytes
+        return self.versions.bytes + self.files.bytes + self.lake.bytes + self.reports.bytes
 
     def to_dict(self) -> dict[str, Any]:
         """All of it as JSON values."""
@@ -113,6 +115,7 @@ def prune_board(uri: str, keep: KeepSettings, now: datetime | None = None, *, dr
         versions=versions,
         files=files,
         lake=remove_forgotten(uri, staying, before=before, unused=now - age, dry_run=dry_run),
+        reports=remove_reports(uri, {one.id for one in staying}, before=before, dry_run=dry_run),
         dry_run=dry_run,
     )
 

@@ -7,8 +7,8 @@ import pytest
 from pegboard.releases import ReleaseStore
 from pegboard.store import open_table
 
-GATE = 'queries = "golden.jsonl"\nrules = ["Recall@5 >= 0.99"]\n'
-RELAXED = 'queries = "golden.jsonl"\nrules = ["Recall@5 >= 0.5"]\n'
+GATE = 'queries = "golden.jsonl"\nmeasures = ["Recall@5"]\nrules = ["Recall@5 >= 0.99"]\n'
+RELAXED = 'queries = "golden.jsonl"\nmeasures = ["Recall@5"]\nrules = ["Recall@5 >= 0.5"]\n'
 
 
 @pytest.fixture

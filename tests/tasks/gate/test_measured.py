@@ -9,7 +9,9 @@ from tasks.gate.details import read_details
 from tasks.prune import prune_board
 from tasks.vector_files import known_texts
 
-AGAINST = 'queries = "golden.jsonl"\nrules = ["Recall@5 no worse than live by more than 0.01"]\n'
+AGAINST = (
+    'queries = "golden.jsonl"\nmeasures = ["Recall@5"]\nrules = ["Recall@5 no worse than live by more than 0.01"]\n'
+)
 NOW = KeepSettings(releases=1, days=0, grace_hours=1e-9)
 
 
@@ -90,7 +92,7 @@ def test_no_query_is_encoded_twice(shop, tools, encoder):
 
 
 def test_what_a_gate_left_in_the_lake_goes_with_its_release_and_what_live_needs_stays(shop, tools, sabotaged):
-    shop.configure('queries = "golden.jsonl"\nrules = ["Recall@5 >= 0.99"]\n')
+    shop.configure('queries = "golden.jsonl"\nmeasures = ["Recall@5"]\nrules = ["Recall@5 >= 0.99"]\n')
     first = shop.build().release
     shop.sells(sabotaged)
     held = shop.build().release
