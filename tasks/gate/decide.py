@@ -86,7 +86,7 @@ class _Judging:
     """One gate at work: what it asks, of which releases."""
 
     def __init__(self, configuration: Configuration, asked: Gate, plan: Plan, staged: Release) -> None:
-        self.asked, self.staged = asked, staged
+        self.asked, self.plan, self.staged = asked, plan, staged
         self.store = ReleaseStore(configuration.uri)
         self.live = self.store.get(plan.live) if plan.live else None
         self.systems, self.unable = candidates(configuration, asked, staged)
@@ -143,7 +143,8 @@ def _values(judging: _Judging, found: _Found) -> dict[str, Any]:
     """The details of a gate as JSON values, but for when and where they are stored."""
     asked, ours, theirs = judging.asked, found.chosen.evaluation, found.live.evaluation
     lost, won = lost_and_won(ours, found.live, asked.k)
-    changes, diff = changes_between(judging.store, judging.live, judging.staged)
+    looked_into = bool(lost or found.broken or not found.passed)
+    changes, diff = changes_between(judging.store, judging.live, judging.staged, judging.plan, looked_into=looked_into)
     now = judging.measurer.judged(judging.staged).loaded
     before = judging.measurer.judged(judging.live).loaded if judging.live else None
     marked, fields = with_changes([*lost, *found.broken], changes, diff, before, now)

@@ -11,6 +11,7 @@ from pegboard.loaded import LoadedRelease
 from pegboard.records import Tool
 from pegboard.releases import Release, ReleaseStore
 from tasks.gate.verdict import Live
+from tasks.plan import Plan
 
 __all__ = ["Changes", "Lost", "broken", "changes_between", "is_complete", "lost_and_won", "with_changes"]
 
@@ -95,10 +96,17 @@ def broken(canaries: Evaluation | None, before: Evaluation | None, k: int) -> li
     return [_lost(now, was, k) for now, was in zip(canaries.answers, others, strict=True) if not is_complete(now, k)]
 
 
-def changes_between(store: ReleaseStore, live: Release | None, staged: Release) -> tuple[Changes, ReleaseDiff | None]:
-    """All that changed, and the whole difference; nothing without a live release."""
+def changes_between(
+    store: ReleaseStore, live: Release | None, staged: Release, plan: Plan, *, looked_into: bool
+) -> tuple[Changes, ReleaseDiff | None]:
+    """All that changed, and the whole difference where it is looked into; nothing without a live release.
+
+    Where nothing went wrong it is enough to know which tools the plan found changed: the difference of two large releases takes seconds.
+    """
     if live is None:
         return Changes(), None
+    if not looked_into:
+        return Changes(live.id, plan.new, plan.changed, plan.removed), None
     diff = diff_releases(store, live, staged, neighbours=0)
     indexes = {
         name: {part: (change.old, change.new) for part, change in index.recipe.items()}
