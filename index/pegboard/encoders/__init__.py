@@ -2,10 +2,14 @@
 
     local/all-MiniLM-L6-v2          runs here, weights from the package index      pegboard[local]
     fastembed/BAAI/bge-small-en-v1.5  runs here, weights from a hub at first use     pegboard[fastembed]
+    hashing/256                     counts words, no meaning: for tests and trials of scale
+    mine/model                      an installed plug-in: the entry point `mine` of the group `pegboard.encoders`
     openai/text-embedding-3-small   any other name is a LiteLLM model, run elsewhere   pegboard[litellm]
 
 An encoder is anything with the four members of `Encoder`. Some models want a query told apart from a document (a prefix, an input type);
 such an encoder has a fifth, `encode_queries`, and whoever holds a query calls the function of that name here, which falls back on `encode`.
+A plug-in's entry point refers to a class or function that takes the whole name and, as keyword-only parameters, its options,
+and returns an encoder. Two plug-ins of one name are an error, and no plug-in replaces a built-in kind.
 Importing this module imports no runtime: no onnxruntime, no fastembed, no LiteLLM.
 """
 
@@ -18,17 +22,23 @@ from typing import TYPE_CHECKING, Any, Protocol, cast
 from pegboard.errors import ConfigurationError, EncoderError
 
 if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
+
     import numpy as np
     from numpy.typing import NDArray
 
-__all__ = ["Encoder", "encode_queries", "load_encoder"]
+__all__ = ["GROUP", "Encoder", "encode_queries", "load_encoder"]
 
+GROUP = "pegboard.encoders"
+"""The entry-point group of encoder plug-ins; an entry point's name is the prefix of encoder names before `/`."""
 # Imported when asked for: loading this module must load no runtime.
 _IN_PROCESS = {
     "local": ("pegboard.encoders.local", "LocalEncoder"),
     "fastembed": ("pegboard.encoders.fastembed", "FastembedEncoder"),
+    "hashing": ("pegboard.encoders.hashing", "HashingEncoder"),
 }
 _HOSTED = ("pegboard.encoders.hosted", "HostedEncoder")
+_MEMBERS = ("name", "dimensions", "fingerprint", "encode")
 
 
 class Encoder(Protocol):
@@ -62,23 +72,24 @@ def load_encoder(name: str, **options: Any) -> Encoder:
         encoder.encode(["Converts an amount from one currency to another"]).shape    # (1, 384)
 
     Args:
-        name: `local/...`, `fastembed/...`, or the usual LiteLLM name of a hosted model.
-        options: what that kind of encoder can be told; see `LocalEncoder`, `FastembedEncoder` and `HostedEncoder`.
+        name: `local/...`, `fastembed/...`, `hashing/...`, `<plug-in>/...`, or the usual LiteLLM name of a hosted model.
+        options: what that kind of encoder can be told; see `LocalEncoder`, `FastembedEncoder` and `HostedEncoder`. `HashingEncoder`
+            has none.
 
     Raises:
-        EncoderError: the extra is not installed, the model is unknown, or its files are not the expected ones.
+        EncoderError: the extra is not installed, the model is unknown, its files are not the expected ones, or a plug-in does not
+            import or returns no encoder.
         ConfigurationError: the encoder has no such option, or no such value for it.
     """
     kind, _, model = name.partition("/")
-    if not name.strip() or (kind in _IN_PROCESS and not model):
+    point = None if kind in _IN_PROCESS or not kind.strip() else _plugin(kind)
+    if not name.strip() or (not model and (kind in _IN_PROCESS or point)):
         raise ConfigurationError(f"Encoder {name!r} names no model. Try 'local/all-MiniLM-L6-v2'.")
+    if point:
+        return _plugin_encoder(point, name, options)
     module, factory_name = _IN_PROCESS.get(kind, _HOSTED)
     factory = getattr(importlib.import_module(module), factory_name)
-    known = [
-        name for name, option in inspect.signature(factory).parameters.items() if option.kind is option.KEYWORD_ONLY
-    ]
-    if unknown := sorted(set(options) - set(known)):
-        raise ConfigurationError(f"Encoder {name!r} has no option {', '.join(unknown)}. It has: {', '.join(known)}.")
+    _check_options(factory, name, options)
     return factory(name, **options)
 
 
@@ -150,6 +161,48 @@ def prefix_notation(query_prefix: str, document_prefix: str) -> str:
     """How prefixes appear at the end of a fingerprint; nothing where there are none."""
     prefixes = {"query": query_prefix, "document": document_prefix}
     return "".join(f"/{kind}={prefix!r}" for kind, prefix in prefixes.items() if prefix)
+
+
+def _plugin(kind: str) -> "EntryPoint | None":
+    from importlib.metadata import entry_points  # slow to import, and no built-in kind needs it
+
+    points = sorted(entry_points(group=GROUP, name=kind), key=lambda point: point.value)
+    if len(points) > 1:
+        values = ", ".join(point.value for point in points)
+        raise EncoderError(f"Several plug-ins add encoders of the name '{kind}': {values}. Uninstall all but one.")
+    return points[0] if points else None
+
+
+def _plugin_encoder(point: "EntryPoint", name: str, options: dict[str, Any]) -> Encoder:
+    source = f"The encoder plug-in '{point.name}' ({point.value})"
+    try:
+        factory = point.load()
+    except Exception as error:  # a plug-in's module may raise anything when it is imported
+        raise EncoderError(
+            f"{source} does not import: {type(error).__name__}: {error}. Repair or uninstall it."
+        ) from error
+    if not callable(factory):
+        raise EncoderError(
+            f"{source} is {type(factory).__name__}, expected a class or function that returns an encoder."
+        )
+    _check_options(factory, name, options)
+    encoder: object = factory(name, **options)
+    if missing := [member for member in _MEMBERS if not hasattr(encoder, member)]:
+        raise EncoderError(
+            f"{source} returned no encoder: it has no {', '.join(missing)}. See pegboard.encoders.Encoder."
+        )
+    return cast(Encoder, encoder)
+
+
+def _check_options(factory: Callable[..., Any], name: str, options: dict[str, Any]) -> None:
+    parameters = inspect.signature(factory).parameters
+    if any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters.values()):
+        return
+    known = [option for option, parameter in parameters.items() if parameter.kind is parameter.KEYWORD_ONLY]
+    if unknown := sorted(set(options) - set(known)):
+        raise ConfigurationError(
+            f"Encoder {name!r} has no option {', '.join(unknown)}. It has: {', '.join(known) or 'none'}."
+        )
 
 
 def _is_text(text: object) -> bool:

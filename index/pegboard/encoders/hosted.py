@@ -163,7 +163,7 @@ class HostedEncoder:
             return str(model), str(provider)
         raise EncoderError(
             f"LiteLLM knows no provider for {self.name!r}. Write provider/model, such as openai/text-embedding-3-small; "
-            "what runs here is called local/... or fastembed/..."
+            "what runs here is called local/..., fastembed/..., hashing/... or by an installed plug-in's name."
         )
 
     def _cut(self, texts: list[str]) -> list[str]:

@@ -1,0 +1,142 @@
+"""Encoders of other distributions, found by the entry-point group `pegboard.encoders`."""
+
+import importlib.metadata
+import subprocess
+import sys
+
+import pytest
+
+from pegboard.encoders import encode_queries, load_encoder
+from pegboard.errors import ConfigurationError, EncoderError
+
+MODULE = """
+import numpy as np
+
+class Letters:
+    dimensions, fingerprint = 2, "letters/1"
+
+    def __init__(self, name, *, first="a"):
+        self.name, self._first = name, first
+
+    def encode(self, texts):
+        return np.array([[1, 0] if text.startswith(self._first) else [0, 1] for text in texts], np.float32)
+
+def anything(name, **options):
+    encoder = Letters(name)
+    encoder.options = options
+    return encoder
+
+def incomplete(name):
+    return "no encoder"
+
+not_callable = 3
+"""
+
+
+@pytest.fixture
+def install(tmp_path, monkeypatch):
+    """Install a distribution with one entry point: its metadata and, for `letters`, its module, on the import path."""
+
+    def install(name, value, module=MODULE):
+        site = tmp_path / f"site-{len(list(tmp_path.iterdir()))}"
+        info = site / f"{site.name.replace('-', '_')}-1.dist-info"
+        info.mkdir(parents=True)
+        (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {site.name}\nVersion: 1\n")
+        (info / "entry_points.txt").write_text(f"[pegboard.encoders]\n{name} = {value}\n")
+        (site / "plugin_of_a_test.py").write_text(module)
+        monkeypatch.syspath_prepend(site)
+        return site
+
+    yield install
+    sys.modules.pop("plugin_of_a_test", None)
+
+
+def test_the_prefix_of_a_name_selects_the_plug_in(install):
+    install("letters", "plugin_of_a_test:Letters")
+
+    encoder = load_encoder("letters/latin/v2")
+
+    assert encoder.name == "letters/latin/v2"
+    assert encode_queries(encoder, ["abc", "xyz"]).tolist() == [[1, 0], [0, 1]]
+
+
+def test_keyword_only_parameters_of_a_plug_in_are_its_options(install):
+    install("letters", "plugin_of_a_test:Letters")
+
+    assert load_encoder("letters/latin", first="x").encode(["xyz"]).tolist() == [[1, 0]]
+    with pytest.raises(ConfigurationError, match=r"'letters/latin' has no option last\. It has: first\."):
+        load_encoder("letters/latin", last="x")
+
+
+def test_a_plug_in_with_a_catch_all_parameter_is_given_every_option(install):
+    install("letters", "plugin_of_a_test:anything")
+
+    assert load_encoder("letters/latin", depth=3).options == {"depth": 3}
+
+
+def test_a_plug_in_needs_the_name_of_a_model(install):
+    install("letters", "plugin_of_a_test:Letters")
+
+    with pytest.raises(ConfigurationError, match="'letters' names no model"):
+        load_encoder("letters")
+
+
+@pytest.mark.parametrize(
+    ("value", "module", "reason"),
+    [
+        ("plugin_of_a_test:Letters", "import a_package_that_is_missing", "ModuleNotFoundError: No module named"),
+        ("plugin_of_a_test:Letters", "1 / 0", "ZeroDivisionError"),
+        ("plugin_of_a_test:Renamed", MODULE, "AttributeError"),
+        ("missing_of_a_test:Letters", MODULE, "ModuleNotFoundError"),
+    ],
+)
+def test_a_plug_in_that_does_not_import_is_an_encoder_error_that_names_it(install, value, module, reason):
+    install("letters", value, module)
+
+    with pytest.raises(EncoderError, match=rf"'letters' \({value}\) does not import: {reason}.*Repair or uninstall it"):
+        load_encoder("letters/latin")
+
+
+def test_a_plug_in_that_returns_no_encoder_is_an_encoder_error(install):
+    install("letters", "plugin_of_a_test:incomplete")
+    install("number", "plugin_of_a_test:not_callable")
+
+    with pytest.raises(EncoderError, match="it has no name, dimensions, fingerprint"):
+        load_encoder("letters/latin")
+    with pytest.raises(EncoderError, match="is int, expected a class or function"):
+        load_encoder("number/3")
+
+
+def test_two_plug_ins_of_one_name_are_an_encoder_error(install):
+    install("letters", "plugin_of_a_test:Letters")
+    install("letters", "plugin_of_a_test:anything")
+
+    with pytest.raises(
+        EncoderError, match=r"Several plug-ins add encoders of the name 'letters'.*Uninstall all but one"
+    ):
+        load_encoder("letters/latin")
+
+
+def test_no_plug_in_replaces_a_built_in_kind(install):
+    install("hashing", "plugin_of_a_test:Letters")
+
+    assert load_encoder("hashing/8").fingerprint == "hashing-8/1"
+
+
+def test_installed_distributions_are_not_searched_for_a_built_in_kind(monkeypatch):
+    searches = []
+    monkeypatch.setattr(importlib.metadata, "entry_points", lambda **wanted: searches.append(wanted) or ())
+
+    load_encoder("hashing/8")
+    with pytest.raises(EncoderError, match="LiteLLM knows no provider for 'letters/latin'"):
+        load_encoder("letters/latin")
+
+    assert searches == [{"group": "pegboard.encoders", "name": "letters"}]
+
+
+def test_a_built_in_kind_imports_no_distribution_metadata():
+    code = "import sys; from pegboard.encoders import load_encoder; load_encoder('hashing/8'); print('importlib.metadata' in sys.modules)"
+
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+
+    assert run.stdout == "False\n"
