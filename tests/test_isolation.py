@@ -72,6 +72,15 @@ def test_a_service_with_the_reader_alone_opens_and_searches_a_board(service, boa
     assert "pip install 'pegboard[local]'" in message
 
 
+def test_the_wheel_carries_its_type_marker_and_its_licence(service):
+    files = {
+        path.name: path for path in service.parents[1].rglob("pegboard*/**/*") if path.name in ("py.typed", "LICENSE")
+    }
+
+    assert sorted(files) == ["LICENSE", "py.typed"]
+    assert files["LICENSE"].read_text("utf-8") == (ROOT / "LICENSE").read_text("utf-8")
+
+
 def test_a_service_has_the_command_of_the_reader_but_not_of_the_pipeline(service, board_uri, tmp_path):
     def command(*arguments):
         return subprocess.run([service.with_name("pegboard"), *arguments], cwd=tmp_path, capture_output=True, text=True)

@@ -22,6 +22,9 @@ if TYPE_CHECKING:
     from pegboard.retrieval.found import AgentHit, Found
     from pegboard.retrieval.plan import Plan
 
+__version__ = "0.1.0"
+"""The version of both distributions, `pegboard` and `pegboard-pipeline`: their pyproject.toml read it here."""
+
 __all__ = [
     "Agent",
     "AgentHit",

@@ -10,9 +10,10 @@ import os
 import re
 import sys
 from collections.abc import Callable, Sequence
-from importlib.metadata import entry_points, version
+from importlib.metadata import entry_points
 from typing import Any
 
+from pegboard import __version__
 from pegboard.errors import PegboardError
 
 __all__ = ["GROUP", "add_board_option", "main", "plain", "print_json"]
@@ -88,7 +89,7 @@ def _parser() -> argparse.ArgumentParser:
         epilog=EXIT_CODES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("--version", action="version", version=f"pegboard {version('pegboard')}")
+    parser.add_argument("--version", action="version", version=f"pegboard {__version__}")
     subparsers = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
     register_find(subparsers)
     register_search(subparsers)
