@@ -1,0 +1,127 @@
+"""The examples, installed and run as examples/README.md says; without a network, and in a copy of the folder."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from http.client import HTTPConnection
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+UV = Path(sys.executable).with_name("uv")
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """A copy of examples/, with both plug-ins installed beside it in `site`."""
+    folder = tmp_path_factory.mktemp("examples")
+    shutil.copytree(ROOT / "examples", folder, dirs_exist_ok=True, ignore=shutil.ignore_patterns("board"))
+    plugins = [str(folder / "own_source"), str(folder / "own_encoder")]
+    options = ["--quiet", "--offline", "--no-deps", "--no-build-isolation", "--python", sys.executable]
+    done = subprocess.run(
+        [UV, "pip", "install", *options, "--target", str(folder / "site"), *plugins], capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr
+    return folder
+
+
+@pytest.fixture(scope="module")
+def environment(folder):
+    """The environment with the plug-ins, without a Prefect server or the home of whoever runs the tests."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(("PREFECT_", "PEGBOARD_"))}
+    return {**kept, "HOME": str(folder / "home"), "PYTHONPATH": str(folder / "site")}
+
+
+@pytest.fixture(scope="module")
+def pegboard(folder, environment):
+    """Run a command in the copy; returns its standard output."""
+
+    def run(*arguments):
+        done = subprocess.run(
+            [sys.executable, "-m", "pegboard.cli", *arguments],
+            cwd=folder,
+            env=environment,
+            capture_output=True,
+            text=True,
+        )
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    return run
+
+
+@pytest.fixture(scope="module")
+def operations(pegboard):
+    """The board of the example source, built once."""
+    pegboard("build", "-c", "own_source/pegboard.toml")
+    return "own_source/board"
+
+
+@pytest.fixture
+def service(folder, environment, operations):
+    """A connection to the example service, which reads that board."""
+    program = subprocess.Popen(
+        [sys.executable, "read_a_board.py", operations, "--port", "0"],
+        cwd=folder,
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+    )
+    with program:
+        address = program.stdout.readline().removeprefix("Serving http://").partition("/")[0]
+        connection = HTTPConnection(address)
+        yield connection
+        connection.close()
+        program.terminate()
+
+
+def get(connection, path):
+    connection.request("GET", path)
+    response = connection.getresponse()
+    return response.status, json.loads(response.read())
+
+
+def test_the_source_plug_in_lists_documented_targets_as_tools(pegboard, operations):
+    hits = json.loads(pegboard("find", "restore the database", "--board", operations, "--json"))["hits"]
+
+    assert hits[0]["name"] == "restore-db"
+    assert hits[0]["tags"] == ["operations"]
+    assert {hit["name"] for hit in hits} == {"stop", "restore-db", "rotate-certificates"}
+
+
+def test_the_encoder_plug_in_finds_a_tool_in_spite_of_typos(pegboard):
+    pegboard("build", "-c", "own_encoder/pegboard.toml")
+
+    output = pegboard("find", "reserv a tabel in a restaurnt", "--board", "own_encoder/board", "--json")
+
+    assert json.loads(output)["hits"][0]["name"] == "book_restaurant"
+
+
+def test_the_service_answers_with_tools_for_an_api_call(service):
+    status, reply = get(service, "/tools?request=restore+the+database&k=1")
+
+    assert status == 200
+    assert [tool["function"]["name"] for tool in reply["tools"]] == ["restore-db"]
+    assert reply["release"]
+
+
+@pytest.mark.parametrize(
+    ("path", "status"),
+    [("/", 404), ("/tools", 400), ("/tools?request=stop&k=many", 400), ("/tools?request=stop&k=0", 400)],
+)
+def test_the_service_rejects_a_bad_request_with_a_reason(service, path, status):
+    got, reply = get(service, path)
+
+    assert got == status
+    assert reply["error"]
+
+
+def test_the_readme_runs_what_these_tests_run():
+    text = (ROOT / "examples" / "README.md").read_text("utf-8")
+
+    for words in ("restore the database", "reserv a tabel in a restaurnt", "request=restore+the+database&k=1"):
+        assert words in text
