@@ -1,29 +1,22 @@
-"""What a run leaves in the Prefect UI for the person who looks there: the plan as a table, the release as a page."""
+"""What a run shows in the UI of an orchestrator: the plan and the sources as tables, the release, the report and the sweep as pages."""
 
-from collections.abc import Callable, Generator
-from contextlib import contextmanager
+from collections.abc import Sequence
 from typing import Any
-from uuid import UUID
 
-from prefect.artifacts import (
-    create_markdown_artifact,
-    create_progress_artifact,
-    create_table_artifact,
-    update_progress_artifact,
-)
-
+from flows.runner import Artifact
 from flows.summary import RunSummary
 from pegboard.releases import Release
+from tasks.changes import Change
 from tasks.gate.words import held_lines, measured_line
 from tasks.report.written import Written
 
-__all__ = ["embed_progress", "plan_artifact", "release_artifact", "report_artifact"]
+__all__ = ["plan_artifact", "release_artifact", "report_artifact", "sources_artifact", "sweep_artifact"]
 
 EXAMPLES = 20
 """Tools that are named for each kind of change; the rest are counted."""
 
 
-def plan_artifact(summary: RunSummary) -> None:
+def plan_artifact(summary: RunSummary) -> Artifact:
     """The plan as a table: each kind of change, how many tools, and the first of them."""
     plan = summary.plan
     assert plan is not None
@@ -37,10 +30,10 @@ def plan_artifact(summary: RunSummary) -> None:
         for index, (all_, new) in plan.texts.items()
     ]
     rows += [{"change": f"{origin} dependencies", "tools": count, "which": ""} for origin, count in plan.edges.items()]
-    create_table_artifact(rows, key="plan", description=f"Plan against {plan.live or 'an empty board'}")
+    return Artifact("plan", f"Plan against {plan.live or 'an empty board'}", rows=rows)
 
 
-def release_artifact(summary: RunSummary, release: Release) -> None:
+def release_artifact(summary: RunSummary, release: Release) -> Artifact:
     """The release as a page: what is in it, what its gate says, what went wrong with its sources, and how long the phases took."""
     lines = [
         f"# Release `{release.id}`{' is held' if summary.held else ''}",
@@ -65,7 +58,7 @@ def release_artifact(summary: RunSummary, release: Release) -> None:
         lines += ["", "## Sources that failed", "", *problems[:EXAMPLES]]
     if rejected:
         lines += ["", f"## {len(rejected)} rejected records", "", *rejected[:EXAMPLES]]
-    create_markdown_artifact("\n".join(lines), key="release", description=f"Release {release.id}")
+    return Artifact("release", f"Release {release.id}", "\n".join(lines))
 
 
 def _gate(details: dict[str, Any], channel: str, *, held: bool) -> list[str]:
@@ -79,9 +72,29 @@ def _mark(passed: bool | None) -> str:
     return "not judged" if passed is None else "holds" if passed else "**failed**"
 
 
-def report_artifact(written: Written) -> None:
+def report_artifact(written: Written) -> Artifact:
     """The verdict, the measures and where the page is."""
-    create_markdown_artifact(written.markdown(), key="report", description=written.title or "No report")
+    return Artifact("report", written.title or "No report", written.markdown())
+
+
+def sources_artifact(config: str, changes: Sequence[Change]) -> Artifact:
+    """What a watch found at each source, as a table."""
+    rows = [
+        {
+            "catalog": change.catalog,
+            "changed": "yes" if change.changed else "no",
+            "tools": change.tools,
+            "rejected": change.rejected,
+            "problems": "; ".join(change.problems),
+        }
+        for change in changes
+    ]
+    return Artifact("sources", f"Sources of {config}", rows=rows)
+
+
+def sweep_artifact(outcome: dict[str, Any]) -> Artifact:
+    """What a sweep recommends."""
+    return Artifact("sweep", f"Sweep of release {outcome['release']}", "\n\n".join(outcome["says"]))
 
 
 def _written(expected: dict[str, Any], actual: dict[str, Any]) -> list[str]:
@@ -103,18 +116,3 @@ def _written(expected: dict[str, Any], actual: dict[str, Any]) -> list[str]:
         f"| estimated | {expected['calls']} | {expected['prompt_tokens'] + expected['completion_tokens']} | {expected['cost_usd']} |",
         f"| used | {actual['replies']} | {actual['prompt_tokens'] + actual['completion_tokens']} | {actual['cost_usd']} |",
     ]
-
-
-@contextmanager
-def embed_progress(shards: int) -> Generator[Callable[[], None]]:
-    """A progress bar of the shards; call what it gives after each. None is made for a single shard: it would only jump."""
-    done = 0
-    bar = create_progress_artifact(0.0, key="embed", description=f"{shards} shards to encode") if shards > 1 else None
-
-    def advance() -> None:
-        nonlocal done
-        done += 1
-        if isinstance(bar, UUID):
-            update_progress_artifact(bar, progress=100 * done / shards)
-
-    yield advance

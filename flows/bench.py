@@ -1,6 +1,6 @@
 """A benchmark from its files to its result: its boards built by the pipeline, asked through the reader, measured.
 
-One server of Prefect serves all builds. Boards in a folder that stays are found again: the next run encodes only what changed.
+Boards in a folder that stays are found again: the next run encodes only what changed.
 """
 
 import logging
@@ -12,7 +12,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
-from flows.engine import Engine
+from flows.build import build
 from pegboard.errors import ConfigurationError
 from pegboard.evaluation.measures import Measure
 from tasks import progress
@@ -36,12 +36,14 @@ class BenchSettings:
         chosen: the plans; every plan that can be asked if None.
         measures: the benchmark's own if empty.
         llm: a LiteLLM model for plans that ask one.
+        prefect: build the boards as Prefect flows.
     """
 
     chosen: Chosen | None = None
     measures: tuple[Measure, ...] = ()
     llm: str | None = None
     llm_options: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    prefect: bool = False
 
 
 @contextmanager
@@ -60,10 +62,10 @@ def working_folder(folder: Path | None) -> Generator[Path]:
     yield folder.resolve()
 
 
-def run_benchmark(benchmark: Benchmark, folder: Path, settings: BenchSettings, engine: Engine) -> dict[str, Any]:
-    """Build, ask and measure; see `result_of` for what comes back. `engine` was started."""
+def run_benchmark(benchmark: Benchmark, folder: Path, settings: BenchSettings) -> dict[str, Any]:
+    """Build, ask and measure; see `result_of` for what comes back."""
     began = time.monotonic()
-    outcomes = _built(benchmark, folder / benchmark.name, engine)
+    outcomes = _built(benchmark, folder / benchmark.name, prefect=settings.prefect)
     built = time.monotonic()
     boards = _opened(outcomes, settings)
     measures = list(settings.measures) or default_measures(benchmark.name)
@@ -93,7 +95,7 @@ def run_benchmark(benchmark: Benchmark, folder: Path, settings: BenchSettings, e
     return result
 
 
-def _built(benchmark: Benchmark, folder: Path, engine: Engine) -> dict[str, dict[str, Any]]:
+def _built(benchmark: Benchmark, folder: Path, *, prefect: bool) -> dict[str, dict[str, Any]]:
     """What the pipeline says of each board, as `RunSummary.end` returns it."""
     configurations: dict[str, Path] = {}
     for board in benchmark.boards:
@@ -103,11 +105,8 @@ def _built(benchmark: Benchmark, folder: Path, engine: Engine) -> dict[str, dict
             if not (own / name).is_file() or (own / name).read_text("utf-8") != text:
                 (own / name).write_text(text, "utf-8")
         configurations[board.name] = own / "pegboard.toml"
-    engine.ready()
-    from flows.reindex import reindex
-
     logging.getLogger("pegboard.encoders").setLevel(logging.ERROR)  # what they warn of is said once, at the end
-    return {name: reindex(config=str(file), allow_empty=True) for name, file in configurations.items()}
+    return {name: build(file, allow_empty=True, prefect=prefect) for name, file in configurations.items()}
 
 
 def _opened(outcomes: Mapping[str, Mapping[str, Any]], settings: BenchSettings) -> "dict[str, JudgedRelease]":

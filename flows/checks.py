@@ -1,16 +1,14 @@
 """What `pegboard doctor` looks at in the pipeline. Found under the entry-point group `pegboard.checks`."""
 
 import argparse
-import os
 import tempfile
-import urllib.error
-import urllib.request
 import uuid
 from collections.abc import Iterable
 from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from flows.prefect.server import check_server, server_url
 from pegboard.cli_doctor import Check
 from pegboard.errors import PegboardError
 from pegboard.store import public_uri
@@ -29,19 +27,13 @@ def checks(options: argparse.Namespace) -> Iterable[Check]:
 
 
 def _prefect() -> Check:
-    url = os.environ.get("PREFECT_API_URL")
-    if not url:
-        return Check("prefect", "good", f"{version('prefect')}; a build starts a server for itself")
+    if (url := server_url()) is None:
+        return Check("prefect", "good", f"{version('prefect')}; no server is named, so builds run directly")
     try:
-        with urllib.request.urlopen(f"{url.rstrip('/')}/health", timeout=5):  # noqa: S310  the user's own address
-            return Check("prefect", "good", f"{version('prefect')}; the server at {public_uri(url)} answers")
-    except (urllib.error.URLError, OSError, ValueError) as error:
-        return Check(
-            "prefect",
-            "wrong",
-            f"the server at {public_uri(url)} (PREFECT_API_URL) does not answer: {error}. Start it with "
-            "`prefect server start`, or unset PREFECT_API_URL to have a build start one for itself.",
-        )
+        check_server(url)
+    except PegboardError as error:
+        return Check("prefect", "wrong", str(error))
+    return Check("prefect", "good", f"{version('prefect')}; the server at {public_uri(url)} answers")
 
 
 def _configuration(file: str) -> Iterable[Check]:

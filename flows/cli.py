@@ -6,7 +6,9 @@ import logging
 import sys
 from pathlib import Path
 
+from flows.cli_options import add_prefect_option, process_seconds
 from flows.cli_prompts import register_prompts
+from flows.prefect.server import use_prefect
 from flows.printing import print_run
 from pegboard.cli import Subparsers, print_json
 from pegboard.errors import CompletionError, ConfigurationError, GateFailed, SourceError
@@ -64,7 +66,7 @@ def _run_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("-c", "--config", default="pegboard.toml", metavar="FILE", help="default: pegboard.toml")
     parser.add_argument("--catalog", default="all", metavar="NAME", help="list only this one anew (default: all)")
     parser.add_argument(
-        "--allow-empty", action="store_true", help="take a source that suddenly lists nothing at its word"
+        "--allow-empty", action="store_true", help="accept an empty listing from a source that had tools"
     )
     parser.add_argument(
         "--strict",
@@ -79,6 +81,7 @@ def _run_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--retry-rejected", action="store_true", help="ask the LLM again where its reply was rejected in an earlier run"
     )
+    add_prefect_option(parser)
     parser.add_argument("--quiet", action="store_true", help="show no progress")
     parser.add_argument("--json", action="store_true", help="print the run as one JSON object")
 
@@ -103,13 +106,7 @@ def _init(options: argparse.Namespace) -> int:
 
 
 def _build(options: argparse.Namespace) -> int:
-    from flows.engine import Engine, process_seconds
-
-    gc.set_threshold(100_000, 50, 50)  # as in flows/server.py: imports make objects, not garbage
-    # The server starts on the other core while this one checks the configuration and loads what the run needs anyway.
-    engine = Engine(Path(options.config))
-    if Path(options.config).is_file():
-        engine.start()
+    gc.set_threshold(100_000, 50, 50)  # imports make objects, not garbage
     from tasks.configuration import load_configuration
     from tasks.gate.asked import read_gate
 
@@ -119,25 +116,23 @@ def _build(options: argparse.Namespace) -> int:
     import lancedb  # noqa: F401
     import polars  # noqa: F401
 
-    loaded = process_seconds()
-    from flows.reindex import reindex
+    from flows.build import build
     from tasks import progress
+    from tasks.enrich import Wishes
 
+    prefect = use_prefect(options.prefect)
+    loaded = process_seconds()
     logging.getLogger("pegboard.encoders").setLevel(logging.ERROR)  # what they warn of is said once, at the end
     with progress.showing(not options.quiet):
-        engine.ready()
-        try:
-            outcome = reindex(
-                config=str(configuration.file),
-                catalog=options.catalog,
-                allow_empty=options.allow_empty,
-                dry_run=options.dry_run,
-                refresh_neighbours=options.refresh_neighbours,
-                retry_rejected=options.retry_rejected,
-            )
-        except GateFailed as held:
-            outcome = dict(held.outcome)
-    outcome["seconds"] = _all_phases(outcome["seconds"], loaded, process_seconds())
+        outcome = build(
+            configuration,
+            catalog=options.catalog,
+            allow_empty=options.allow_empty,
+            dry_run=options.dry_run,
+            wishes=Wishes(options.refresh_neighbours, options.retry_rejected),
+            prefect=prefect,
+        )
+    outcome["seconds"] = _all_phases(outcome["seconds"], loaded, process_seconds(), prefect=prefect)
     if options.json:
         print_json(outcome)
     else:
@@ -160,7 +155,7 @@ def _build(options: argparse.Namespace) -> int:
     return SourceError.exit_code if problems else CompletionError.exit_code if outcome["problems"] else 0
 
 
-def _all_phases(phases: dict[str, float], loaded: float, total: float) -> dict[str, float]:
+def _all_phases(phases: dict[str, float], loaded: float, total: float, *, prefect: bool) -> dict[str, float]:
     """All phases: `load` is our own imports; `prefect` is Prefect's import, its server's start, and its work in the flow."""
-    prefect = total - loaded - sum(phases.values())
-    return {"load": round(loaded, 3), "prefect": round(prefect, 3), **phases, "total": round(total, 3)}
+    around = {"prefect": round(total - loaded - sum(phases.values()), 3)} if prefect else {}
+    return {"load": round(loaded, 3), **around, **phases, "total": round(total, 3)}

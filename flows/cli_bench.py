@@ -8,6 +8,8 @@ import textwrap
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from flows.cli_options import add_prefect_option
+from flows.prefect.server import use_prefect
 from pegboard.cli import Subparsers, print_json
 from pegboard.errors import ConfigurationError, PegboardError
 from tasks.benchmarks import NAMES
@@ -101,6 +103,7 @@ def register(subparsers: Subparsers) -> None:
     parser.add_argument(
         "--write", metavar="FILE", help="put the tables into a document, between its marks <!-- bench NAME -->"
     )
+    add_prefect_option(parser)
     parser.add_argument("--quiet", action="store_true", help="show no progress")
     parser.set_defaults(run=_bench)
 
@@ -132,22 +135,18 @@ def _bench(options: argparse.Namespace) -> int:
     for name in missing:
         print(f"pegboard bench: {name} is skipped: {options.data} has no folder of that name", file=sys.stderr)
 
-    from flows.engine import Engine
-
-    gc.set_threshold(100_000, 50, 50)  # as in flows/server.py: imports make objects, not garbage
+    gc.set_threshold(100_000, 50, 50)  # imports make objects, not garbage
     from flows.bench import BenchSettings, run_benchmark, working_folder
     from tasks import progress
 
     told = {"api_base": options.llm_api_base, "timeout": options.llm_timeout}
     llm_options = {name: value for name, value in told.items() if value is not None}
-    settings = BenchSettings(chosen, measures, options.llm, llm_options)
+    settings = BenchSettings(chosen, measures, options.llm, llm_options, prefect=use_prefect(options.prefect))
     results: list[dict[str, Any]] = []
     with working_folder(Path(options.board) if options.board else None) as folder, progress.showing(not options.quiet):
-        engine = Engine(folder / "pegboard.toml")
         try:
-            engine.start()
             for benchmark in benchmarks:
-                result = run_benchmark(benchmark, folder, settings, engine)
+                result = run_benchmark(benchmark, folder, settings)
                 results.append(result)
                 if options.json not in (None, "-"):
                     _write_json(Path(options.json), _as_json(options, results, missing))
@@ -159,8 +158,6 @@ def _bench(options: argparse.Namespace) -> int:
             if options.board is None:
                 print("pegboard bench: the boards were in a temporary folder; --board DIR keeps them.", file=sys.stderr)
             raise
-        finally:
-            engine.stop()
     if options.json == "-":
         print_json(_as_json(options, results, missing))
     return 0

@@ -4,9 +4,10 @@ import argparse
 import gc
 import logging
 import sys
-from pathlib import Path
 from typing import Any, cast
 
+from flows.cli_options import add_prefect_option
+from flows.prefect.server import use_prefect
 from pegboard.cli import Subparsers, plain, print_json
 from pegboard.errors import ConfigurationError
 
@@ -80,31 +81,31 @@ def register(subparsers: Subparsers) -> None:
     parser.add_argument(
         "--write", action="store_true", help="write the recommended index and plan into the configuration"
     )
+    add_prefect_option(parser)
     parser.add_argument("--quiet", action="store_true", help="show no progress")
     parser.add_argument("--json", action="store_true", help="print the summary as one JSON object")
     parser.set_defaults(run=_sweep)
 
 
 def _sweep(options: argparse.Namespace) -> int:
-    from flows.engine import Engine
-
-    gc.set_threshold(100_000, 50, 50)  # as in flows/server.py: imports make objects, not garbage
+    gc.set_threshold(100_000, 50, 50)  # imports make objects, not garbage
     given = _given(options)
     from tasks.sweep.settings import read_sweep
 
-    wanted = read_sweep(options.config, given, write=options.write)  # told before anything is started
-    engine = Engine(Path(options.config) if Path(options.config).is_file() else wanted.out / "sweep")
-    engine.start()
-    import lancedb  # noqa: F401
-    import polars  # noqa: F401
-
-    from flows.sweep import sweep
+    settings = read_sweep(options.config, given, write=options.write)  # errors are reported before anything is started
     from tasks import progress
 
     logging.getLogger("pegboard.encoders").setLevel(logging.ERROR)  # what they cut is said by the build
+    prefect = use_prefect(options.prefect)
     with progress.showing(not options.quiet):
-        engine.ready()
-        outcome: dict[str, Any] = cast("Any", sweep)(config=options.config, write=options.write, **given)
+        if prefect:
+            from flows.prefect.flows import sweep as sweep_flow
+
+            outcome: dict[str, Any] = cast("Any", sweep_flow)(config=options.config, write=options.write, **given)
+        else:
+            from flows.sweep import sweep
+
+            outcome = sweep(settings, write=options.write)
     if options.json:
         print_json(outcome)
     else:

@@ -3,92 +3,80 @@
 snapshot -> revise -> plan -> (enrich -> filter) -> compose -> (nothing changed? stop) -> embed -> stage -> (calibrate) -> (gate) -> publish
 -> (prune) -> (report)
 
-A release that does not pass its gate is recorded, but no channel moves, and the run ends as failed, in the state Held. Every step finds in
-the lake what an earlier run finished, so a killed run goes on where it stopped.
+A release that does not pass its gate is recorded, but no channel moves, and the outcome is `held`. Every step finds in the lake
+what an earlier run finished, so a killed run goes on where it stopped. `flows/prefect/flows.py` runs the same body as a Prefect flow.
 """
 
-from typing import Any, cast
+from functools import partial
+from typing import Any
 
-from prefect import flow
-from prefect.states import Failed
-from prefect.task_runners import TaskRunner, ThreadPoolTaskRunner
-
-from flows import stale_runs
-from flows.artifacts import embed_progress, plan_artifact, release_artifact, report_artifact
+from flows.artifacts import plan_artifact, release_artifact, report_artifact
+from flows.runner import Direct, Runner
 from flows.summary import RunSummary
-from pegboard.errors import GateFailed
 from tasks import progress
-from tasks.calibrate_release import calibrate
-from tasks.compose import compose
-from tasks.compose_agents import compose_agents
-from tasks.configuration import Configuration, load_configuration
-from tasks.edges import edges
-from tasks.embed import embed, shards_of
-from tasks.enrich import Wishes, enrich, estimate_cost
-from tasks.filter import filter_questions
+from tasks.calibrate_release import calibrate_release
+from tasks.compose import Documents, compose_index
+from tasks.compose_agents import compose_agents_of
+from tasks.configuration import Configuration
+from tasks.edges import compose_edges
+from tasks.embed import Encoded, at_once, embed_shard, shards_of
+from tasks.enrich import Wishes, enrich_tools, estimate_tools
+from tasks.filter import filter_writings
 from tasks.gate.asked import has_gate, read_gate
-from tasks.gate.decide import gate
-from tasks.gate.words import held_headline
-from tasks.plan import plan
-from tasks.prune import prune
-from tasks.publish import publish
-from tasks.records import records
-from tasks.report.written import report
-from tasks.revise import revise
-from tasks.snapshot import snapshot
-from tasks.stage import stage
-from tasks.wanted import make_wanted
+from tasks.gate.decide import gate_release
+from tasks.plan import make_plan
+from tasks.prune import prune_board
+from tasks.publish import publish_release
+from tasks.records import compose_records
+from tasks.report.written import report_release
+from tasks.revise import revise_snapshots
+from tasks.snapshot import Snapshot, take_snapshot
+from tasks.stage import stage_tables
+from tasks.wanted import Wanted, make_wanted
 
 __all__ = ["reindex"]
 
+SOURCES_AT_ONCE = 8
+"""Sources are waited for, not computed."""
 
-@flow(
-    name="reindex",
-    flow_run_name="reindex {catalog} of {config}",
-    task_runner=cast("TaskRunner[Any]", ThreadPoolTaskRunner(max_workers=8)),  # sources are waited for, not computed
-)
+
 def reindex(
-    config: str = "pegboard.toml",
+    configuration: Configuration,
+    *,
     catalog: str = "all",
     allow_empty: bool = False,
     dry_run: bool = False,
-    refresh_neighbours: bool = False,
-    retry_rejected: bool = False,
+    wishes: Wishes | None = None,
+    runner: Runner | None = None,
 ) -> dict[str, Any]:
-    """Index the catalogs of a pegboard.toml again, and publish a release if anything changed.
-
-    Raises GateFailed, with what is returned otherwise as its `outcome`, if the release did not pass its gate and is held.
+    """Index the catalogs of a configuration again, and publish a release if anything changed.
 
     Args:
-        config: the configuration's path; secrets are read from the environment where they are used, never passed.
         catalog: list only this one anew and take the others from their last snapshot; `all` lists every one.
-        allow_empty: take a source that suddenly lists nothing at its word.
+        allow_empty: accept an empty listing from a source that had tools.
         dry_run: stop after the plan.
-        refresh_neighbours: have descriptions rewritten whose nearest neighbours changed, however far away those are.
-        retry_rejected: ask the LLM again where its reply was rejected in an earlier run.
+        wishes: what to buy beyond what is due.
+        runner: who calls the steps; by default they are called directly.
+
+    Returns:
+        What `RunSummary.end` says of the run: JSON values, with the outcome `planned`, `waiting`, `unchanged`, `withdrawn`, `held`
+        or `published`.
     """
-    stale_runs.clean_up()
-    configuration = load_configuration(config)
-    summary = RunSummary(configuration)
-    read_gate(configuration)  # what is wrong with these files is told before anything is listed or bought
+    runner, wishes = runner or Direct(), wishes or Wishes()
+    uri, channel, summary = configuration.uri, configuration.board.channel, RunSummary(configuration)
+    read_gate(configuration)  # errors in these files are reported before anything is listed or bought
 
     with summary.phase("snapshot"):
-        names = configuration.catalogs_named(catalog)
-        progress.start("snapshot", len(configuration.catalogs))
-        futures = [
-            snapshot.submit(config, name, allow_empty=allow_empty, fresh=name in names)
-            for name in configuration.catalogs
-        ]
-        summary.snapshots = [future.result() for future in futures]
-        summary.revised = revise(config, {one.catalog: one.digest for one in summary.snapshots})
+        summary.snapshots = _snapshots(configuration, runner, catalog, allow_empty=allow_empty)
+        digests = {one.catalog: one.digest for one in summary.snapshots}
+        summary.revised = runner.call(revise_snapshots, configuration, digests)
         identities = summary.revised.identities
 
-    wishes = Wishes(refresh_neighbours, retry_rejected)
     with summary.phase("plan"):
-        summary.plan = plan(config, identities, configuration.board.channel)
+        summary.plan = runner.call(make_plan, configuration, identities, channel)
         if dry_run and configuration.enrich is not None:
-            summary.estimate = estimate_cost(config, identities, wishes)
-        plan_artifact(summary)
+            summary.estimate = runner.call(estimate_tools, configuration, identities, wishes)
+        runner.show(plan_artifact(summary))
     summary.plan.refuse_loss(summary.snapshots)
     if dry_run:
         return summary.end("planned")
@@ -96,72 +84,94 @@ def reindex(
     writings: str | None = None
     if configuration.enrich is not None:
         with summary.phase("enrich"):
-            summary.enriched = enrich(config, identities, wishes)
+            summary.enriched = runner.call(enrich_tools, configuration, identities, wishes)
         if summary.enriched.waiting and configuration.enrich.incomplete == "stop":
             return summary.end("waiting")
         with summary.phase("filter"):
-            summary.filtered = filter_questions(config, identities, summary.enriched.writings)
+            summary.filtered = runner.call(filter_writings, configuration, identities, summary.enriched.writings)
             writings = summary.filtered.writings.path
 
     with summary.phase("compose"):
-        documents = [
-            step(config, index.name, identities, writings)
-            for index in configuration.indexes
-            for step in (compose, compose_agents)
-        ]
-        summary.edges = edges(config, identities, writings)
-        wanted = make_wanted(configuration, documents, records(config, identities, writings), summary.edges)
+        documents, wanted = _compose(configuration, runner, summary, identities, writings)
     if wanted.release == summary.plan.live:
-        _prune(configuration, summary)
+        _prune(configuration, runner, summary)
         return summary.end("unchanged", wanted.release)
     if wanted.release in summary.plan.withdrawn:
         return summary.end("withdrawn", wanted.release)
 
     with summary.phase("embed"):
-        shards = [
-            shard for one in documents for shard in shards_of(configuration.uri, one, configuration.index(one.index))
-        ]
-        progress.start("embed", sum(shard.texts for shard in shards))
-        with embed_progress(len(shards)) as advance:
-            for shard in shards:
-                summary.encoded += embed(config, shard)
-                advance()
+        summary.encoded = _embed(configuration, runner, documents)
 
     with summary.phase("stage"):
-        pins = stage(config, wanted)
+        pins = runner.call(stage_tables, uri, wanted)
 
     if configuration.golden is not None:
         with summary.phase("calibrate"):
-            summary.calibrated = calibrate(config, wanted, pins)
+            summary.calibrated = runner.call(calibrate_release, configuration, wanted, pins)
 
-    calibrations = dict(summary.calibrated.indexes)
+    staged = (configuration, summary.plan, summary.snapshots, wanted, pins, dict(summary.calibrated.indexes))
     if has_gate(configuration):
         with summary.phase("gate"):
-            summary.gated = gate(config, summary.plan, summary.snapshots, wanted, pins, calibrations)
+            summary.gated = runner.call(gate_release, *staged)
 
     with summary.phase("publish"):
-        release = publish(config, summary.plan, summary.snapshots, wanted, pins, calibrations, summary.gated)
-        release_artifact(summary, release)
+        release = runner.call(publish_release, *staged, summary.gated)
+        runner.show(release_artifact(summary, release))
 
-    _prune(configuration, summary)
+    _prune(configuration, runner, summary)
     outcome = "held" if summary.held else "published"
     if configuration.board.report:
         with summary.phase("report"):
-            summary.report = report(config, release.id, summary.end(outcome, release.id))
-            report_artifact(summary.report)
-    ended = summary.end(outcome, release.id)
-    return _held(ended) if summary.held else ended
+            so_far = summary.end(outcome, release.id)
+            summary.report = runner.call(report_release, configuration, release.id, so_far)
+            runner.show(report_artifact(summary.report))
+    return summary.end(outcome, release.id)
 
 
-def _held(ended: dict[str, Any]) -> dict[str, Any]:
-    """The state in which a run ends whose release is held: failed, for whoever waits for it; it raises GateFailed for who called it."""
-    message = held_headline(ended["gate"], ended["plan"]["channel"])
-    # Prefect takes a state for a flow's result, which its types do not say.
-    return cast("dict[str, Any]", Failed(name="Held", message=message, data=GateFailed(message, ended)))
+def _snapshots(configuration: Configuration, runner: Runner, catalog: str, *, allow_empty: bool) -> list[Snapshot]:
+    fresh = configuration.catalogs_named(catalog)
+    progress.start("snapshot", len(configuration.catalogs))
+    calls = [
+        partial(take_snapshot, configuration, name, allow_empty=allow_empty, fresh=name in fresh)
+        for name in configuration.catalogs
+    ]
+    return runner.each(calls, SOURCES_AT_ONCE)
 
 
-def _prune(configuration: Configuration, summary: RunSummary) -> None:
-    """What grows old has to go in quiet weeks, too."""
-    if configuration.board.keep is not None:
+def _compose(
+    configuration: Configuration,
+    runner: Runner,
+    summary: RunSummary,
+    identities: dict[str, str],
+    writings: str | None,
+) -> tuple[list[Documents], Wanted]:
+    """Compose the rows of every table, as files of the lake; returns the documents of every index, and the release."""
+    uri = configuration.uri
+    documents = [
+        runner.call(compose, uri, index, identities, writings)
+        for index in configuration.indexes
+        for compose in (compose_index, compose_agents_of)
+    ]
+    summary.edges = runner.call(compose_edges, configuration, identities, writings)
+    records = runner.call(compose_records, uri, identities, writings)
+    return documents, runner.call(make_wanted, configuration, documents, records, summary.edges)
+
+
+def _embed(configuration: Configuration, runner: Runner, documents: list[Documents]) -> Encoded:
+    """Encode what the lake lacks. Documents of one index are encoded after another's, as they may share texts."""
+    uri = configuration.uri
+    encoded = Encoded()
+    shards = [(one, shards_of(uri, one, configuration.index(one.index))) for one in documents]
+    progress.start("embed", sum(shard.texts for _, several in shards for shard in several))
+    for one, several in shards:
+        index = configuration.index(one.index)
+        for done in runner.each([partial(embed_shard, uri, shard, index) for shard in several], at_once(index)):
+            encoded += done
+    return encoded
+
+
+def _prune(configuration: Configuration, runner: Runner, summary: RunSummary) -> None:
+    """Prune also when nothing changed: what grows old has to go in quiet weeks, too."""
+    if (keep := configuration.board.keep) is not None:
         with summary.phase("prune"):
-            summary.pruned = prune(str(configuration.file))
+            summary.pruned = runner.call(prune_board, configuration.uri, keep)

@@ -8,86 +8,67 @@ Every cell is a file that is named by what decides it, so a sweep that was kille
 import time
 from typing import Any
 
-from prefect import flow
-from prefect.artifacts import create_markdown_artifact
-
-from flows import stale_runs
+from flows.artifacts import sweep_artifact
 from flows.reindex import reindex
+from flows.runner import Direct, Runner
 from pegboard.errors import CompletionError
 from tasks import progress
-from tasks.sweep.board_file import board_file
-from tasks.sweep.cells import measure
-from tasks.sweep.design import Design, lay_out
+from tasks.sweep.board import sweep_configuration
+from tasks.sweep.cells import measure_cell
+from tasks.sweep.design import Design, design
 from tasks.sweep.pace import Pace
-from tasks.sweep.report import report
-from tasks.sweep.settings import Sweep, read_sweep
+from tasks.sweep.report import report_sweep
+from tasks.sweep.settings import Sweep
 
 __all__ = ["sweep"]
 
 
-@flow(name="sweep", flow_run_name="sweep of {config}")
-def sweep(
-    config: str = "pegboard.toml",
-    golden: str | None = None,
-    plans: list[str | dict[str, Any]] | None = None,
-    k: list[int | str] | None = None,
-    tools: list[int | str] | None = None,
-    measures: list[str] | None = None,
-    indexes: list[str] | None = None,
-    seed: int | None = None,
-    samples: int | None = None,
-    max_tokens: float | None = None,
-    max_ms: float | None = None,
-    timed: int | None = None,
-    board: str | None = None,
-    release: str | None = None,
-    out: str | None = None,
-    llm: str | None = None,
-    llm_api_base: str | None = None,
-    write: bool = False,
-) -> dict[str, Any]:
+def sweep(settings: Sweep, *, write: bool = False, runner: Runner | None = None) -> dict[str, Any]:
     """Measure every index of a configuration with every plan, and name the best.
 
     Args:
-        config: the configuration's path; what is not given here stands in its `[sweep]` table, or has a default: see `SweepSettings`.
+        settings: what `read_sweep` returns.
         write: write the recommended index and plan into the configuration.
+
+    Returns:
+        What `report_sweep` says, as JSON values.
     """
-    given = {name: value for name, value in locals().items() if name not in ("config", "write")}
-    stale_runs.clean_up()
-    began = time.monotonic()
-    wanted, problems = read_sweep(config, given, write=write), []
-    if wanted.settings.release is None:
-        wanted, problems = _built(wanted)
-    design = lay_out(wanted)
+    runner = runner or Direct()
+    began, problems = time.monotonic(), list[str]()
+    if settings.settings.release is None:
+        settings, problems = _built(settings, runner)
+    laid_out = runner.call(design, settings)
     built = time.monotonic() - began
-    _measure(design)
+    _measure(laid_out, runner)
     measured = time.monotonic() - began - built
-    outcome = report(design, write=write)
+    outcome = runner.call(report_sweep, laid_out, write=write)
     outcome["warnings"] += problems
     outcome["seconds"] = {
         "build": round(built, 1),
         "measure": round(measured, 1),
         "all": round(time.monotonic() - began, 1),
     }
-    create_markdown_artifact("\n\n".join(outcome["says"]), key="sweep", description=f"Sweep of {config}")
+    runner.show(sweep_artifact(outcome))
     return outcome
 
 
-def _built(wanted: Sweep) -> tuple[Sweep, list[str]]:
-    """The sweep of the release that is built for it, every index of the configuration side by side; and what went wrong with sources."""
-    assert wanted.configuration is not None
-    calibrated = any(plan.needs_calibration() for plan in wanted.plans)
-    with board_file(wanted.configuration, wanted.uri, wanted.settings.indexes, calibrated=calibrated) as file:
-        run = reindex(config=str(file))
+def _built(settings: Sweep, runner: Runner) -> tuple[Sweep, list[str]]:
+    """The sweep of the release that is built for it, every index of the configuration side by side; and problems of its sources."""
+    assert settings.configuration is not None
+    calibrated = any(plan.needs_calibration() for plan in settings.plans)
+    configuration = sweep_configuration(
+        settings.configuration, settings.uri, settings.settings.indexes, calibrated=calibrated
+    )
+    run = reindex(configuration, runner=runner)
     if run["outcome"] == "waiting":
         raise CompletionError(
             "A batch of the LLM is under way, so there is nothing to measure yet. Start the sweep again to collect it."
         )
     problems = [problem for catalog in run["catalogs"].values() for problem in catalog["problems"]]
-    return wanted.of(run["release"]), [*problems, *run["problems"]]
+    return settings.of(run["release"]), [*problems, *run["problems"]]
 
 
-def _measure(design: Design) -> None:
+def _measure(design: Design, runner: Runner) -> None:
     todo = design.todo
     pace = Pace([len(cell.queries) for cell in todo])
     if todo:
@@ -95,5 +76,5 @@ def _measure(design: Design) -> None:
     progress.start("cells", len(design.cells))
     progress.advance("cells", design.finished, "done before" if design.finished else None)
     for cell in todo:
-        measure(cell)
+        runner.call(measure_cell, cell)
         progress.advance("cells", text=pace.after(len(cell.queries)))

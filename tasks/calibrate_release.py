@@ -5,9 +5,6 @@ from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
-from prefect import task
-from prefect.cache_policies import NO_CACHE
-
 from pegboard.board import IN_MEMORY_ROWS
 from pegboard.contract import CURRENT, embedding_table
 from pegboard.encoders import Encoder
@@ -18,7 +15,7 @@ from pegboard.releases import Pin, Release, ReleaseStore
 from pegboard.retrieval.plan import Plan
 from pegboard.store import open_table, store_errors
 from tasks.calibrate import LEAST, calibrate_index, unseen
-from tasks.configuration import Configuration, load_configuration
+from tasks.configuration import Configuration
 from tasks.encoders import encoder_for
 from tasks.gate.query_vectors import RememberingEncoder
 from tasks.golden import read_golden
@@ -26,7 +23,7 @@ from tasks.lake import Lake
 from tasks.release_settings import default_plan
 from tasks.wanted import Wanted
 
-__all__ = ["Calibrated", "calibrate", "calibrate_release"]
+__all__ = ["Calibrated", "calibrate_release"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,12 +45,6 @@ class Calibrated:
     def to_dict(self) -> dict[str, Any]:
         """All of it as JSON values."""
         return asdict(self)
-
-
-@task(name="calibrate", task_run_name="calibrate {wanted.release}", cache_policy=NO_CACHE)
-def calibrate(config: str, wanted: Wanted, pins: dict[str, Pin]) -> Calibrated:
-    """The Prefect skin of `calibrate_release`."""
-    return calibrate_release(load_configuration(config), wanted, pins)
 
 
 def calibrate_release(

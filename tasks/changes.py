@@ -2,21 +2,12 @@
 
 from dataclasses import dataclass
 
-from prefect import task
-from prefect.cache_policies import NO_CACHE
-
 from pegboard.errors import BoardNotFound
 from pegboard.releases import ReleaseStore
-from tasks.configuration import Configuration, load_configuration
+from tasks.configuration import Configuration
 from tasks.snapshot import list_source, stored_snapshot, unchanged_snapshot
 
-__all__ = ["Change", "compare_source", "compare_with_source"]
-
-
-@task(name="compare", task_run_name="compare {catalog}", cache_policy=NO_CACHE)
-def compare_source(config: str, catalog: str) -> "Change":
-    """The Prefect skin of `compare_with_source`."""
-    return compare_with_source(load_configuration(config), catalog)
+__all__ = ["Change", "compare_with_source"]
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,14 +10,11 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from prefect import task
-from prefect.cache_policies import NO_CACHE
-
 from pegboard.canonical import digest
 from pegboard.contract import CHECKSUM, CURRENT, embedding_table, row_key
 from pegboard.records import Agent, Enrichment, Tool
 from pegboard.text import identifier_words, tokenize
-from tasks.configuration import IndexSettings, load_configuration
+from tasks.configuration import IndexSettings
 from tasks.derived import derive, sources_of
 from tasks.enrichment.bought import read_written
 from tasks.enrichment.untrusted import without_credentials
@@ -28,7 +25,7 @@ from tasks.snapshot_rows import agents_of, tools_of
 if TYPE_CHECKING:
     import polars as pl
 
-__all__ = ["Documents", "compose", "compose_index", "documents_of"]
+__all__ = ["Documents", "compose_index", "documents_of"]
 
 COMPOSE_VERSION = 2
 """Changes when the same tools give other documents, so that no document of the old kind is taken for one of the new."""
@@ -44,13 +41,6 @@ class Documents:
     path: str
     rows: int
     table: str
-
-
-@task(name="compose", task_run_name="compose {index}", cache_policy=NO_CACHE)
-def compose(config: str, index: str, snapshots: dict[str, str], writings: str | None = None) -> Documents:
-    """The Prefect skin of `compose_index`."""
-    configuration = load_configuration(config)
-    return compose_index(configuration.uri, configuration.index(index), snapshots, writings)
 
 
 def compose_index(

@@ -7,15 +7,12 @@ index; what differs is the encoder, so the rows are stored once and every index 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from prefect import task
-from prefect.cache_policies import NO_CACHE
-
 from pegboard.canonical import digest
 from pegboard.contract import CHECKSUM, CURRENT, agent_embedding_table, row_key
 from pegboard.records import Agent
 from pegboard.text import identifier_words, tokenize
 from tasks.compose import Documents
-from tasks.configuration import IndexSettings, load_configuration
+from tasks.configuration import IndexSettings
 from tasks.enrichment.bought import read_described
 from tasks.enrichment.untrusted import without_credentials
 from tasks.lake import Lake
@@ -25,17 +22,10 @@ from tasks.snapshot_rows import agents_of
 if TYPE_CHECKING:
     import polars as pl
 
-__all__ = ["agent_text", "compose_agents", "compose_agents_of"]
+__all__ = ["agent_text", "compose_agents_of"]
 
 AGENTS_VERSION = 1
 """Changes when the same agents give other documents."""
-
-
-@task(name="compose agents", task_run_name="compose agents of {index}", cache_policy=NO_CACHE)
-def compose_agents(config: str, index: str, snapshots: dict[str, str], writings: str | None = None) -> Documents:
-    """The Prefect skin of `compose_agents_of`."""
-    configuration = load_configuration(config)
-    return compose_agents_of(configuration.uri, configuration.index(index), snapshots, writings)
 
 
 def compose_agents_of(

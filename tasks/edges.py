@@ -10,16 +10,13 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any, cast
 
-from prefect import task
-from prefect.cache_policies import NO_CACHE
-
 from pegboard.canonical import digest
 from pegboard.checksums import edge_digest
 from pegboard.contract import CHECKSUM, CURRENT, edge_key
 from pegboard.graph.declared import declared_edges
 from pegboard.graph.tool_graph import DIRECT
 from pegboard.records import Edge
-from tasks.configuration import Configuration, load_configuration
+from tasks.configuration import Configuration
 from tasks.dependencies.edges import EDGES_VERSION, edges_of
 from tasks.enrichment.bought import read_written
 from tasks.lake import Lake
@@ -30,7 +27,7 @@ from tasks.snapshot_rows import snapshot_rows, tools_of
 if TYPE_CHECKING:
     import polars as pl
 
-__all__ = ["Edges", "compose_edges", "edges"]
+__all__ = ["Edges", "compose_edges"]
 
 POINTER = "edges/latest"
 DECIMALS = 4
@@ -50,12 +47,6 @@ class Edges:
     def to_dict(self) -> dict[str, Any]:
         """The counts, and what is unresolved, as JSON values."""
         return {"count": self.rows, "origins": dict(self.origins), "unresolved": list(self.unresolved)}
-
-
-@task(name="edges", cache_policy=NO_CACHE)
-def edges(config: str, snapshots: dict[str, str], writings: str | None = None) -> Edges:
-    """The Prefect skin of `compose_edges`."""
-    return compose_edges(load_configuration(config), snapshots, writings)
 
 
 def compose_edges(configuration: Configuration, snapshots: Mapping[str, str], writings: str | None = None) -> Edges:

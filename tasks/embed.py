@@ -3,13 +3,10 @@
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from prefect import task
-from prefect.cache_policies import NO_CACHE
-
-from pegboard.encoders import Encoder
+from pegboard.encoders import Encoder, runs_here
 from tasks.compose import Documents
-from tasks.configuration import IndexSettings, load_configuration
-from tasks.encoders import encoder_for
+from tasks.configuration import IndexSettings
+from tasks.encoders import encoder_for, usable_cores
 from tasks.enrichment.vectors import SHARD_TEXTS, encode_texts, store_vectors
 from tasks.lake import Lake
 from tasks.row_sets import read_rows
@@ -18,7 +15,7 @@ from tasks.vector_files import known_texts, merge_small_files
 if TYPE_CHECKING:
     import polars as pl
 
-__all__ = ["SHARD_TEXTS", "Encoded", "Shard", "embed", "embed_shard", "shards_of"]
+__all__ = ["SHARD_TEXTS", "Encoded", "Shard", "at_once", "embed_shard", "shards_of"]
 
 MOST_SHARDS = 200
 """Each shard is a file that later runs open. Many texts make larger shards; then a kill costs this part of the work."""
@@ -51,11 +48,13 @@ class Encoded:
         return Encoded(self.texts + other.texts, self.truncated + other.truncated)
 
 
-@task(name="embed", task_run_name="embed {shard.index} {shard.number}", cache_policy=NO_CACHE)
-def embed(config: str, shard: Shard) -> "Encoded":
-    """The Prefect skin of `embed_shard`."""
-    configuration = load_configuration(config)
-    return embed_shard(configuration.uri, shard, configuration.index(shard.index))
+def at_once(settings: IndexSettings) -> int:
+    """How many shards of an index to encode at the same time: one for each core, or one if the encoder runs elsewhere.
+
+    A batch tokenises and pools on one core while the model runs on others, so one shard alone leaves cores idle. An encoder that
+    is a service sends several requests at a time by itself.
+    """
+    return usable_cores() if runs_here(settings.encoder) else 1
 
 
 def shards_of(uri: str, documents: Documents, settings: IndexSettings, encoder: Encoder | None = None) -> list[Shard]:

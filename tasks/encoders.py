@@ -1,12 +1,13 @@
 """The encoders of this run's indexes, each loaded once in a process."""
 
+import os
 from functools import cache
 from typing import Any
 
 from pegboard.encoders import Encoder, load_encoder
 from tasks.configuration import IndexSettings
 
-__all__ = ["encoder_for"]
+__all__ = ["encoder_for", "usable_cores"]
 
 
 def encoder_for(settings: IndexSettings) -> Encoder:
@@ -17,3 +18,8 @@ def encoder_for(settings: IndexSettings) -> Encoder:
 @cache
 def _encoder(name: str, options: tuple[tuple[str, Any], ...]) -> Encoder:
     return load_encoder(name, **dict(options))
+
+
+def usable_cores() -> int:
+    """How many cores this process may use, which may be fewer than the machine has."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

@@ -10,13 +10,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from prefect import task
-from prefect.cache_policies import NO_CACHE
-
 from pegboard.errors import ConfigurationError, StoreError
 from pegboard.records import Agent, Enrichment, Tool
 from tasks import progress
-from tasks.configuration import Configuration, load_configuration
+from tasks.configuration import Configuration
 from tasks.encoders import encoder_for
 from tasks.enrichment.account import Purchase, actual_figures, problems_of, stale_prompts, stopped_early
 from tasks.enrichment.batch_mode import BatchPurchase, batches_for, batches_out, refuse_batches_out
@@ -35,7 +32,7 @@ from tasks.enrichment.vectors import vectors_of
 from tasks.lake import Lake
 from tasks.snapshot import load_snapshot
 
-__all__ = ["Enriched", "Wishes", "enrich", "enrich_tools", "estimate_cost", "estimate_tools"]
+__all__ = ["Enriched", "Wishes", "enrich_tools", "estimate_tools"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,18 +56,6 @@ class Enriched:
     problems: tuple[str, ...] = ()
     stopped: str = ""
     waiting: tuple[str, ...] = ()
-
-
-@task(name="enrich", task_run_name="enrich with an LLM", cache_policy=NO_CACHE)
-def enrich(config: str, snapshots: dict[str, str], wishes: Wishes) -> "Enriched":
-    """The Prefect skin of `enrich_tools`."""
-    return enrich_tools(load_configuration(config), snapshots, wishes)
-
-
-@task(name="estimate", task_run_name="estimate the cost of the LLM", cache_policy=NO_CACHE)
-def estimate_cost(config: str, snapshots: dict[str, str], wishes: Wishes) -> "Estimate":
-    """The Prefect skin of `estimate_tools`."""
-    return estimate_tools(load_configuration(config), snapshots, wishes)
 
 
 def estimate_tools(configuration: Configuration, snapshots: Mapping[str, str], wishes: Wishes = Wishes()) -> Estimate:

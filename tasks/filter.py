@@ -14,13 +14,10 @@ from dataclasses import dataclass, field, replace
 from math import ceil
 from typing import TYPE_CHECKING
 
-from prefect import task
-from prefect.cache_policies import NO_CACHE
-
 from pegboard.canonical import digest
 from pegboard.encoders import Encoder
 from pegboard.records import Agent, Enrichment, Tool
-from tasks.configuration import Configuration, load_configuration
+from tasks.configuration import Configuration
 from tasks.encoders import encoder_for
 from tasks.enrichment.bought import Writings, read_writings, write_writings
 from tasks.enrichment.consistency import Places, cosines, leave_one_out, place
@@ -36,7 +33,7 @@ if TYPE_CHECKING:
     import polars as pl
     from numpy.typing import NDArray
 
-__all__ = ["Filtered", "filter_questions", "filter_writings"]
+__all__ = ["Filtered", "filter_writings"]
 
 FILTER_VERSION = 1
 """Changes when the same writings would be filtered otherwise."""
@@ -44,12 +41,6 @@ MIN_PLACES = 3
 """The least k: in a small catalog, a tenth of the tools is no place at all."""
 EQUAL = 1e-9
 """Mean reciprocal ranks that differ by less are the same."""
-
-
-@task(name="filter", cache_policy=NO_CACHE)
-def filter_questions(config: str, snapshots: dict[str, str], bought: Writings) -> Filtered:
-    """The Prefect skin of `filter_writings`."""
-    return filter_writings(load_configuration(config), snapshots, bought)
 
 
 def filter_writings(

@@ -4,9 +4,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from prefect import task
-from prefect.cache_policies import NO_CACHE
-
 from pegboard.contract import layout
 from pegboard.encoders import Encoder
 from pegboard.errors import BoardNotFound, SourceError
@@ -14,7 +11,7 @@ from pegboard.releases import Channel, Release, ReleaseStore
 from pegboard.store import open_table
 from tasks.compose import compose_index
 from tasks.compose_agents import compose_agents_of
-from tasks.configuration import Configuration, IndexSettings, load_configuration
+from tasks.configuration import Configuration, IndexSettings
 from tasks.edges import compose_edges
 from tasks.encoders import encoder_for
 from tasks.lake import Lake
@@ -23,7 +20,7 @@ from tasks.snapshot import Snapshot
 from tasks.snapshot_rows import snapshot_rows
 from tasks.vector_files import known_texts
 
-__all__ = ["Plan", "make_plan", "plan"]
+__all__ = ["Plan", "make_plan"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,12 +75,6 @@ class Plan:
             "texts": {index: {"documents": all_, "to_encode": new} for index, (all_, new) in self.texts.items()},
             "edges": dict(self.edges),
         }
-
-
-@task(name="plan", task_run_name="plan {channel}", cache_policy=NO_CACHE)
-def plan(config: str, snapshots: dict[str, str], channel: str) -> Plan:
-    """The Prefect skin of `make_plan`."""
-    return make_plan(load_configuration(config), snapshots, channel)
 
 
 def make_plan(

@@ -14,13 +14,10 @@ from dataclasses import asdict, dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any, cast
 
-from prefect import task
-from prefect.cache_policies import NO_CACHE
-
 from pegboard.errors import BoardError, StoreError
 from pegboard.releases import Channel, Pin, Release, ReleaseStore
 from pegboard.store import open_table, sql_literals, store_errors, table_names
-from tasks.configuration import KeepSettings, load_configuration
+from tasks.configuration import KeepSettings
 from tasks.forgotten import remove_forgotten
 from tasks.lake import Lake
 from tasks.maintain import maintain, open_dataset
@@ -28,7 +25,7 @@ from tasks.orphans import RELEASE_TAG, Leftovers, remove_orphans, remove_version
 from tasks.publish import protect
 from tasks.report.kept import remove_reports
 
-__all__ = ["MARKS", "Pruned", "kept_releases", "prune", "prune_board"]
+__all__ = ["MARKS", "Pruned", "kept_releases", "prune_board"]
 
 logger = logging.getLogger(__name__)
 
@@ -71,14 +68,6 @@ class Pruned:
     def to_dict(self) -> dict[str, Any]:
         """All of it as JSON values."""
         return {**asdict(self), "bytes": self.bytes}
-
-
-@task(name="prune", cache_policy=NO_CACHE)
-def prune(config: str) -> Pruned:
-    """The Prefect skin of `prune_board`; without `[board.keep]` nothing is removed."""
-    configuration = load_configuration(config)
-    keep = configuration.board.keep
-    return prune_board(configuration.uri, keep) if keep else Pruned()
 
 
 def prune_board(uri: str, keep: KeepSettings, now: datetime | None = None, *, dry_run: bool = False) -> Pruned:

@@ -9,14 +9,11 @@ from dataclasses import replace
 from types import MappingProxyType
 from typing import Any
 
-from prefect import task
-from prefect.cache_policies import NO_CACHE
-
 from pegboard.contract import key_column
 from pegboard.errors import BoardError, PromotionConflict, PublishError
 from pegboard.releases import Pin, Release, ReleaseStore
 from pegboard.store import open_table, public_uri, sql_literals, store_errors
-from tasks.configuration import Configuration, load_configuration
+from tasks.configuration import Configuration
 from tasks.gate.gated import Gated
 from tasks.indices import search_of
 from tasks.maintain import open_dataset
@@ -26,21 +23,7 @@ from tasks.snapshot import Snapshot
 from tasks.stage import key_digests
 from tasks.wanted import Wanted, table_digest
 
-__all__ = ["is_whole", "protect", "publish", "publish_release"]
-
-
-@task(name="publish", task_run_name="publish {wanted.release}", cache_policy=NO_CACHE)
-def publish(
-    config: str,
-    plan: Plan,
-    snapshots: list[Snapshot],
-    wanted: Wanted,
-    pins: dict[str, Pin],
-    calibrations: dict[str, Any] | None = None,
-    gated: Gated | None = None,
-) -> Release:
-    """The Prefect skin of `publish_release`."""
-    return publish_release(load_configuration(config), plan, snapshots, wanted, pins, calibrations or {}, gated)
+__all__ = ["is_whole", "protect", "publish_release"]
 
 
 def publish_release(

@@ -4,13 +4,9 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from prefect import task
-from prefect.cache_policies import NO_CACHE
-
 from pegboard.canonical import canonical_json, digest
 from pegboard.contract import CURRENT
 from pegboard.records import Enrichment
-from tasks.configuration import load_configuration
 from tasks.derived import derive, sources_of
 from tasks.enrichment.bought import read_described, read_written
 from tasks.enrichment.untrusted import flags_of
@@ -21,7 +17,7 @@ from tasks.snapshot_rows import snapshot_rows, tool_of
 if TYPE_CHECKING:
     import polars as pl
 
-__all__ = ["Records", "compose_records", "records"]
+__all__ = ["Records", "compose_records"]
 
 RECORDS_VERSION = 1
 """Changes when the same snapshots and writings give other rows, as when other text becomes suspicious."""
@@ -36,12 +32,6 @@ class Records:
     agents_path: str
     enriched: int
     flagged: int
-
-
-@task(name="records", task_run_name="records", cache_policy=NO_CACHE)
-def records(config: str, snapshots: dict[str, str], writings: str | None = None) -> Records:
-    """The Prefect skin of `compose_records`."""
-    return compose_records(load_configuration(config).uri, snapshots, writings)
 
 
 def compose_records(uri: str, snapshots: Mapping[str, str], writings: str | None = None) -> Records:

@@ -9,13 +9,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from prefect import task
-from prefect.cache_policies import NO_CACHE
-
 from catalogs.listing import Listing
 from pegboard.canonical import canonical_json, digest
 from pegboard.records import Agent, Rejected, Tool
-from tasks.configuration import Configuration, load_configuration
+from tasks.configuration import Configuration
 from tasks.enrichment.settings import OverrideSettings
 from tasks.enrichment.untrusted import clean, flags_of, flags_of_text
 from tasks.golden_queries.held import held_out, left_examples
@@ -27,7 +24,7 @@ from tasks.snapshot_rows import agent_frame, snapshot_rows, store_snapshot, tool
 if TYPE_CHECKING:
     import polars as pl
 
-__all__ = ["Revised", "revise", "revise_snapshots"]
+__all__ = ["Revised", "revise_snapshots"]
 
 RAW_KEPT = 2_000
 """Characters of a quarantined tool that are kept, so that a person can recognise it."""
@@ -49,12 +46,6 @@ class Revised:
     quarantined: tuple[Rejected, ...] = ()
     problems: tuple[str, ...] = ()
     held_out: int = 0
-
-
-@task(name="revise", cache_policy=NO_CACHE)
-def revise(config: str, snapshots: dict[str, str]) -> Revised:
-    """The Prefect skin of `revise_snapshots`."""
-    return revise_snapshots(load_configuration(config), snapshots)
 
 
 def revise_snapshots(configuration: Configuration, snapshots: Mapping[str, str]) -> Revised:

@@ -10,9 +10,6 @@ from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from prefect import task
-from prefect.cache_policies import NO_CACHE
-
 from catalogs.kinds import source_kind
 from catalogs.listing import Failure, Listing, ListingBuilder
 from catalogs.tool_row import tool_row
@@ -20,7 +17,7 @@ from pegboard.canonical import digest
 from pegboard.errors import SourceError, StoreError
 from pegboard.records import Rejected
 from tasks import progress
-from tasks.configuration import Configuration, load_configuration
+from tasks.configuration import Configuration
 from tasks.lake import Lake
 from tasks.snapshot_rows import (
     agent_frame,
@@ -41,7 +38,6 @@ __all__ = [
     "Snapshot",
     "list_source",
     "load_snapshot",
-    "snapshot",
     "stored_snapshot",
     "take_snapshot",
     "unchanged_snapshot",
@@ -51,16 +47,6 @@ __all__ = [
 COLLECTION = gc.get_threshold()
 SELDOM = 200_000
 _reading: list[None] = []
-
-
-@task(name="snapshot", task_run_name="snapshot {catalog}", cache_policy=NO_CACHE)
-def snapshot(config: str, catalog: str, *, allow_empty: bool = False, fresh: bool = True) -> "Snapshot":
-    """The Prefect skin of `take_snapshot`; not `fresh`, the stored snapshot is taken where there is one."""
-    configuration = load_configuration(config)
-    taken = None if fresh else stored_snapshot(configuration, catalog)
-    taken = taken or take_snapshot(configuration, catalog, allow_empty=allow_empty)
-    progress.advance("snapshot", text=f"{catalog}: {taken.tools} tools of {taken.agents} agents")
-    return taken
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,8 +67,22 @@ class Snapshot:
     failed: tuple[str, ...] = ()
 
 
-def take_snapshot(configuration: Configuration, catalog: str, *, allow_empty: bool = False) -> Snapshot:
-    """List a catalog's source, merge it with the last good snapshot where the source failed, and store the result."""
+def take_snapshot(
+    configuration: Configuration, catalog: str, *, allow_empty: bool = False, fresh: bool = True
+) -> Snapshot:
+    """List a catalog's source, merge it with the last good snapshot where the source failed, and store the result.
+
+    Args:
+        allow_empty: accept an empty listing from a source that had tools.
+        fresh: false: take the stored snapshot, if there is one, without listing the source.
+    """
+    taken = None if fresh else stored_snapshot(configuration, catalog)
+    taken = taken or _list_and_store(configuration, catalog, allow_empty=allow_empty)
+    progress.advance("snapshot", text=f"{catalog}: {taken.tools} tools of {taken.agents} agents")
+    return taken
+
+
+def _list_and_store(configuration: Configuration, catalog: str, *, allow_empty: bool) -> Snapshot:
     same = unchanged_snapshot(configuration, catalog, allow_empty=allow_empty)
     if same is not None:
         return same

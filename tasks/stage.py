@@ -9,16 +9,12 @@ import random
 import time
 from typing import TYPE_CHECKING
 
-from prefect import task
-from prefect.cache_policies import NO_CACHE
-
 from pegboard.checksums import row_checksums, table_checksum
 from pegboard.contract import CHECKSUM, CURRENT, LAYOUTS
 from pegboard.errors import PublishError, StoreError
 from pegboard.releases import Pin, ReleaseStore
 from pegboard.store import open_table, public_uri, sql_literals, store_errors, table_names
 from tasks import progress
-from tasks.configuration import load_configuration
 from tasks.indices import IndexSizes, search_of
 from tasks.maintain import maintain, open_dataset
 from tasks.row_vectors import row_vectors
@@ -30,7 +26,7 @@ if TYPE_CHECKING:
     from lancedb.db import DBConnection
     from lancedb.table import Table
 
-__all__ = ["key_digests", "stage", "stage_tables"]
+__all__ = ["key_digests", "stage_tables"]
 
 logger = logging.getLogger(__name__)
 
@@ -44,12 +40,6 @@ DELETE_CHUNK = 1_000
 
 class _DisturbedError(PublishError):
     """Another run wrote to the table meanwhile: the one failure that another try can mend."""
-
-
-@task(name="stage", task_run_name="stage {wanted.release}", cache_policy=NO_CACHE)
-def stage(config: str, wanted: Wanted) -> dict[str, Pin]:
-    """The Prefect skin of `stage_tables`."""
-    return stage_tables(load_configuration(config).uri, wanted)
 
 
 def stage_tables(

@@ -1,42 +1,43 @@
-"""What the tests share: small boards, published through the plain functions of the tasks, without Prefect running.
+"""What the tests share: small boards, published by the project's own run, without Prefect, on the hashing encoder.
 
 Helpers are reached through fixtures, since test modules cannot import each other. `workshop` is an empty folder for boards of
 one's own; `board_uri` is a published board that nobody changes; `own_board_uri` is a copy of it that a test may spoil.
 """
 
+import contextlib
 import json
+import re
 import shutil
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from datetime import UTC, datetime
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
-from zlib import crc32
 
-import numpy as np
 import pytest
 
-from pegboard.contract import CURRENT
+from flows.reindex import reindex
+from flows.runner import Direct
 from pegboard.encoders import Encoder, load_encoder
 from pegboard.releases import Pin, Release, ReleaseStore
-from pegboard.text import tokenize
-from tasks.calibrate_release import calibrate_release
-from tasks.compose import Documents, compose_index
-from tasks.compose_agents import compose_agents_of
+from tasks.compose import Documents
 from tasks.configuration import Configuration, load_configuration
-from tasks.edges import Edges, compose_edges
-from tasks.embed import embed_shard, shards_of
+from tasks.edges import Edges
 from tasks.lake import Lake
-from tasks.plan import Plan, make_plan
-from tasks.publish import publish_release
-from tasks.records import compose_records
-from tasks.revise import revise_snapshots
-from tasks.snapshot import Snapshot, take_snapshot
-from tasks.stage import stage_tables
-from tasks.wanted import Wanted, make_wanted
+from tasks.plan import Plan
+from tasks.snapshot import Snapshot
+from tasks.wanted import Wanted
 
+STUB = "hashing/256"
 LOCAL = "local/all-MiniLM-L6-v2"
-STEPS = ("snapshot", "plan", "compose", "embed", "stage", "publish")
+# A run that stops after a phase stops before the first of these steps.
+STOPS = {
+    "snapshot": {"make_plan"},
+    "plan": {"enrich_tools", "compose_index"},
+    "compose": {"embed_shard", "stage_tables"},
+    "embed": {"stage_tables"},
+    "stage": {"calibrate_release", "gate_release", "publish_release"},
+    "publish": {"prune_board", "report_release"},
+}
 
 
 def tool(name: str, description: str = "", /, **properties: str) -> dict[str, Any]:
@@ -105,11 +106,11 @@ shape = "multi"
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """What the steps of a run returned; None from the step on before which it was abandoned."""
+    """What the steps of a run returned; None from the step on before which it stopped."""
 
     snapshots: list[Snapshot]
     plan: Plan | None = None
-    documents: list[Documents] | None = None
+    documents: list[Documents] = field(default_factory=list)
     edges: Edges | None = None
     wanted: Wanted | None = None
     encoded: int = 0
@@ -117,20 +118,57 @@ class Run:
     release: Release | None = None
 
 
-class HashingEncoder:
-    """A stub by the Protocol: words are counted in the places to which they hash. Any number of dimensions, no weights."""
+class Stopped(Exception):
+    """The run has come to the step before which it was to stop."""
 
-    def __init__(self, dimensions: int = 16) -> None:
-        self.name = "stub/hashing"
-        self.dimensions = dimensions
-        self.fingerprint = f"hashing-{dimensions}"
 
-    def encode(self, texts: Sequence[str]) -> np.ndarray:
-        vectors = np.full((len(texts), self.dimensions), 0.01, np.float32)
-        for row, text in enumerate(texts):
-            for word in tokenize(text):
-                vectors[row, crc32(word.encode()) % self.dimensions] += 1
-        return vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+class Recorder(Direct):
+    """Calls the steps of a run, and keeps what each returned by the name of the step.
+
+    Args:
+        until: the last phase.
+        writings: the folder of the lake that stands in for what an LLM wrote.
+    """
+
+    def __init__(self, until: str, writings: str | None = None) -> None:
+        self.results: dict[str, list[Any]] = {}
+        self._stops, self._writings = STOPS[until], writings
+
+    def call(self, step: Any, *args: Any, **kwargs: Any) -> Any:
+        self._check(step)
+        if step.__name__.startswith("compose_") and self._writings is not None:
+            args = (*args[:-1], self._writings)
+        return self._keep(step, [super().call(step, *args, **kwargs)])[0]
+
+    def each(self, calls: Any, at_once: int) -> list[Any]:
+        for call in calls:
+            self._check(call.func)
+        return self._keep(calls[0].func, super().each(calls, at_once)) if calls else []
+
+    def last(self, step: str) -> Any:
+        return self.results[step][-1] if step in self.results else None
+
+    def _check(self, step: Any) -> None:
+        if step.__name__ in self._stops:
+            raise Stopped
+
+    def _keep(self, step: Any, results: list[Any]) -> list[Any]:
+        self.results.setdefault(step.__name__, []).extend(results)
+        return results
+
+
+def on_stub(text: str) -> str:
+    """The text of a configuration whose indexes name no encoder, on the hashing encoder."""
+    tables = re.split(r"(?m)^(?=\[)", text)
+    if not any(table.startswith("[[indexes]]") for table in tables):
+        return f'{text}\n[[indexes]]\nencoder = "{STUB}"\n'
+    named = re.compile(r"(?m)^encoder\s*=")
+    return "".join(
+        table.replace("[[indexes]]", f'[[indexes]]\nencoder = "{STUB}"', 1)
+        if table.startswith("[[indexes]]") and not named.search(table)
+        else table
+        for table in tables
+    )
 
 
 class Workshop:
@@ -160,10 +198,14 @@ class Workshop:
         self.write(file, {name: {"tools": list(tools)} for name, tools in servers.items()})
 
     def configure(self, indexes: str = "", catalogs: str | None = None, board: str = "") -> Configuration:
-        """Write a pegboard.toml with the catalog `kit`, or with the given ones, and read it."""
+        """Write a pegboard.toml with the catalog `kit`, or with the given ones, and read it.
+
+        Indexes that name no encoder have the hashing encoder. No report is written unless `board` asks for one.
+        """
         catalogs = catalogs or '[catalogs.kit]\ntype = "mcp-dump"\npath = "servers.json"\n'
-        text = f'[board]\nuri = "board"\n{board}\n{catalogs}\n{indexes}'
-        return load_configuration(self.write("pegboard.toml", text))
+        report = "" if re.search(r"(?m)^report\s*=", board) else "report = false\n"
+        text = f'[board]\nuri = "board"\n{report}{board}\n{catalogs}\n{indexes}'
+        return load_configuration(self.write("pegboard.toml", on_stub(text)))
 
     def full(self) -> Configuration:
         """Write three catalogs of every kind of agent and two indexes, and read their configuration."""
@@ -187,89 +229,35 @@ class Workshop:
         encoder: Encoder | None = None,
         writings: str | None = None,
     ) -> Run:
-        """The steps of the reindex flow in their order, as far as `until`, but for those that ask an LLM.
+        """The project's own run, as far as the phase `until`.
 
-        `encoder` stands in for the configured one; `writings` is the folder of the lake with what was written about tools.
+        `encoder` stands in for the configured ones, by its name; `writings` is the folder of the lake with what was written about tools.
         """
-        wished = STEPS.index(until)
-        snapshots = [take_snapshot(configuration, name, allow_empty=allow_empty) for name in configuration.catalogs]
-        identities = {one.catalog: one.digest for one in snapshots}
-        identities = revise_snapshots(configuration, identities).identities
-        if wished < 1:
-            return Run(snapshots)
-        plan = make_plan(configuration, identities, channel, encoder)
-        plan.refuse_loss(snapshots)
-        if wished < 2:
-            return Run(snapshots, plan)
+        changes: dict[str, Any] = {"board": configuration.board.model_copy(update={"channel": channel})}
+        if encoder is not None:
+            changes["indexes"] = tuple(
+                index.model_copy(update={"encoder": encoder.name}) for index in configuration.indexes
+            )
+        recorder = Recorder(until, writings)
+        with contextlib.suppress(Stopped):
+            reindex(configuration.model_copy(update=changes), allow_empty=allow_empty, runner=recorder)
         documents = [
-            make(configuration.uri, index, identities, writings)
-            for index in configuration.indexes
-            for make in (compose_index, compose_agents_of)
+            one
+            for pair in zip(
+                recorder.results.get("compose_index", []), recorder.results.get("compose_agents_of", []), strict=True
+            )
+            for one in pair
         ]
-        records = compose_records(configuration.uri, identities, writings)
-        edges = compose_edges(configuration, identities, writings)
-        wanted = make_wanted(configuration, documents, records, edges, encoder)
-        if wished < 3 or wanted.release == plan.live:
-            return Run(snapshots, plan, documents, edges, wanted)
-        encoded = _encode(configuration, documents, encoder)
-        if wished < 4:
-            return Run(snapshots, plan, documents, edges, wanted, encoded)
-        pins = stage_tables(configuration.uri, wanted)
-        if wished < 5:
-            return Run(snapshots, plan, documents, edges, wanted, encoded, pins)
-        put = publish_release if encoder is None else publish_with(encoder)
-        calibrated = calibrate_release(configuration, wanted, pins, encoder)
-        release = put(configuration, plan, snapshots, wanted, pins, calibrated.indexes)
-        return Run(snapshots, plan, documents, edges, wanted, encoded, pins, release)
-
-
-def _encode(configuration: Configuration, documents: Sequence[Documents], encoder: Encoder | None) -> int:
-    return sum(
-        embed_shard(configuration.uri, shard, index, encoder).texts
-        for one in documents
-        for index in [configuration.index(one.index)]
-        for shard in shards_of(configuration.uri, one, index, encoder)
-    )
-
-
-def publish_with(encoder: Encoder) -> Any:
-    """`publish_release` for a board whose vectors are of an encoder that has no name to be loaded by."""
-
-    def publish(
-        configuration: Configuration,
-        plan: Plan,
-        snapshots: list[Snapshot],
-        wanted: Wanted,
-        pins: Mapping[str, Pin],
-        calibrations: Mapping[str, Any],
-    ) -> Release:
-        indexes = {
-            index.name: {
-                "encoder": encoder.name,
-                "options": {},
-                "fingerprint": encoder.fingerprint,
-                "dimensions": encoder.dimensions,
-                "parts": list(index.parts),
-                "shape": index.shape,
-                "questions": index.questions,
-                **({"calibration": calibrations[index.name]} if index.name in calibrations else {}),
-            }
-            for index in configuration.indexes
-        }
-        manifest = {
-            "default_index": configuration.default,
-            "indexes": indexes,
-            "catalogs": {},
-            "counts": {"tools": pins["tools"].rows, "agents": pins["agents"].rows, **wanted.counts},
-            "changes": {"against": plan.live, "new": 0, "changed": 0, "removed": 0, "unchanged": 0},
-        }
-        store = ReleaseStore(configuration.uri)
-        release = Release(wanted.release, wanted.digest, CURRENT.version, datetime.now(UTC), pins, manifest)
-        store.add(release)
-        store.promote(release.id, plan.channel, expected=plan.generation)
-        return store.get(release.id)
-
-    return publish
+        return Run(
+            snapshots=recorder.results["take_snapshot"],
+            plan=recorder.last("make_plan"),
+            documents=documents,
+            edges=recorder.last("compose_edges"),
+            wanted=recorder.last("make_wanted"),
+            encoded=sum(one.texts for one in recorder.results.get("embed_shard", [])),
+            pins=recorder.last("stage_tables"),
+            release=recorder.last("publish_release"),
+        )
 
 
 @pytest.fixture
@@ -285,13 +273,20 @@ def workshop_type() -> type[Workshop]:
 
 @pytest.fixture(scope="session")
 def encoder() -> Encoder:
+    """The encoder of the tests' boards: hashing, without weights."""
+    return load_encoder(STUB)
+
+
+@pytest.fixture(scope="session")
+def real_encoder() -> Encoder:
     """The embedded encoder, with its real weights."""
     return load_encoder(LOCAL)
 
 
 @pytest.fixture(scope="session")
-def hashing() -> type[HashingEncoder]:
-    return HashingEncoder
+def hashing() -> Callable[[int], Encoder]:
+    """The hashing encoder with any number of dimensions."""
+    return lambda dimensions=16: load_encoder(f"hashing/{dimensions}")
 
 
 @pytest.fixture(scope="session")

@@ -4,14 +4,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from prefect import task
-from prefect.cache_policies import NO_CACHE
-
 from pegboard.errors import PegboardError
 from pegboard.evaluation.golden import GoldenQuery
 from pegboard.releases import Pin, Release, ReleaseStore
 from tasks import progress
-from tasks.configuration import Configuration, load_configuration
+from tasks.configuration import Configuration
 from tasks.gate.asked import Gate, read_gate
 from tasks.gate.choice import best_of, candidates, default_of, system_of, threshold_of
 from tasks.gate.details import CURVE, curve_of, group_rows, won_values, worst_of, write_details
@@ -25,23 +22,21 @@ from tasks.plan import Plan
 from tasks.snapshot import Snapshot
 from tasks.wanted import Wanted
 
-__all__ = ["decide", "gate"]
+__all__ = ["decide", "gate_release"]
 
 WHOLE_DEPTH = 100
 """Tools that are asked for where a measure looks at all that was found."""
 
 
-@task(name="gate", task_run_name="gate {wanted.release}", cache_policy=NO_CACHE)
-def gate(
-    config: str,
+def gate_release(
+    configuration: Configuration,
     plan: Plan,
     snapshots: list[Snapshot],
     wanted: Wanted,
     pins: dict[str, Pin],
     calibrations: dict[str, Any] | None = None,
 ) -> Gated | None:
-    """The Prefect skin of `decide`."""
-    configuration = load_configuration(config)
+    """What the gate says of what was staged; see `decide`."""
     staged = staged_release(configuration, plan, snapshots, wanted, pins, calibrations or {})
     return decide(configuration, plan, staged)
 

@@ -6,19 +6,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from prefect import task
-from prefect.cache_policies import NO_CACHE
-
 from pegboard.errors import StoreError
 from pegboard.releases import ReleaseStore
 from pegboard.store import public_uri
-from tasks.configuration import Configuration, load_configuration
+from tasks.configuration import Configuration
 from tasks.lake import Lake
 from tasks.report.gathered import report_data
 from tasks.report.kept import Reports
 from tasks.report.page import page, vega, vega_digest
 
-__all__ = ["Written", "make_report", "report", "write_report"]
+__all__ = ["Written", "make_report", "report_release", "write_report"]
 
 logger = logging.getLogger(__name__)
 
@@ -59,11 +56,10 @@ class Written:
         )
 
 
-@task(name="report", task_run_name="report {release}", cache_policy=NO_CACHE)
-def report(config: str, release: str, run: dict[str, Any] | None = None) -> Written:
-    """The skin of `write_report`; whatever goes wrong is told, since the release is published by then."""
+def report_release(configuration: Configuration, release: str, run: dict[str, Any] | None = None) -> Written:
+    """Write the report. A failure is returned in `problem` instead of raised, since the release is published by then."""
     try:
-        return write_report(load_configuration(config), release, run)
+        return write_report(configuration, release, run)
     except Exception as error:  # numbers of any kind are drawn by several libraries: none of them may fail a run
         logger.warning(
             "There is no report on release %s: %s", release, error, exc_info=not isinstance(error, StoreError)

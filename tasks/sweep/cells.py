@@ -6,13 +6,10 @@ only that.
 """
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-
-from prefect import task
-from prefect.cache_policies import NO_CACHE
 
 from pegboard.encoders import Encoder
 from pegboard.evaluation.evaluate import Evaluation, evaluate
@@ -29,7 +26,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-__all__ = ["VERSION", "Cell", "is_done", "measure", "measure_cell"]
+__all__ = ["VERSION", "Cell", "is_done", "measure_cell"]
 
 VERSION = 1
 """Counts up when what a cell holds, or how it is measured, changes."""
@@ -90,17 +87,10 @@ def is_done(cell: Cell) -> bool:
     return cell.rows.is_file()
 
 
-@task(name="measure", task_run_name="measure {cell.index} {cell.plan[name]} {cell.size}", cache_policy=NO_CACHE)
-def measure(cell: Cell) -> None:
-    """The Prefect skin of `measure_cell`; says how far it is."""
-    measure_cell(cell, lambda done: progress.advance("queries", done, cell.name))
-
-
-def measure_cell(cell: Cell, advance: Callable[[int], None] = lambda _: None, encoder: Encoder | None = None) -> None:
+def measure_cell(cell: Cell, encoder: Encoder | None = None) -> None:
     """Ask, measure, and write the files of the cell.
 
     Args:
-        advance: told how many more queries were answered.
         encoder: stands in for the one of the index.
     """
     golden = golden_queries(cell.golden, cell.golden_digest)
@@ -115,7 +105,7 @@ def measure_cell(cell: Cell, advance: Callable[[int], None] = lambda _: None, en
         plan=plan,
         index=cell.index,
         measures=[f"{kind}@{k}" for kind in cell.measures for k in cell.ks],
-        advance=advance,
+        advance=lambda done: progress.advance("queries", done, cell.name),
     )
     one_by_one = QueryVectors(encoder or encoder_of(manifest, cell.options), None, 0) if cell.timed else vectors
     timed = _timed(JudgedRelease(loaded, one_by_one, caller), queries, plan, cell)

@@ -5,9 +5,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from prefect import task
-from prefect.cache_policies import NO_CACHE
-
 from pegboard.canonical import digest
 from pegboard.contract import EDGES, embedding_table
 from pegboard.errors import ConfigurationError
@@ -20,7 +17,7 @@ from tasks.sweep.opened import release_named, release_of
 from tasks.sweep.samples import Sample, default_sizes, nested_samples
 from tasks.sweep.settings import Sweep
 
-__all__ = ["FEW", "Design", "IndexShape", "design", "lay_out"]
+__all__ = ["FEW", "Design", "IndexShape", "design"]
 
 FEW = 30
 """Fewer queries than this say little: the interval of a recall of .8 is then .29 wide."""
@@ -65,12 +62,6 @@ class Design:
     def todo(self) -> list[Cell]:
         """The cells that are not done."""
         return [cell for cell in self.cells if not is_done(cell)]
-
-
-@task(name="lay out", task_run_name="lay out the sweep", cache_policy=NO_CACHE)
-def lay_out(sweep: Sweep) -> Design:
-    """The Prefect skin of `design`."""
-    return design(sweep)
 
 
 def design(sweep: Sweep) -> Design:

@@ -5,9 +5,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from prefect import task
-from prefect.cache_policies import NO_CACHE
-
 from pegboard.store import public_uri
 from tasks.sweep.best import Best, choose, falls
 from tasks.sweep.design import Design
@@ -17,17 +14,11 @@ from tasks.sweep.page import page
 from tasks.sweep.results import Results, collect, of_all_seeds
 from tasks.sweep.write_back import Written, write_choice
 
-__all__ = ["report", "report_sweep"]
+__all__ = ["report_sweep"]
 
 NEAR_SHOWN = 20
 """Candidates near the best that the summary lists; it counts them all."""
 TOKENS = "prompt tokens are estimated by the characters of the tools in OpenAI's form"
-
-
-@task(name="report", task_run_name="report the sweep", cache_policy=NO_CACHE)
-def report(design: Design, *, write: bool = False) -> dict[str, Any]:
-    """The Prefect skin of `report_sweep`."""
-    return report_sweep(design, write=write)
 
 
 def report_sweep(design: Design, *, write: bool = False) -> dict[str, Any]:

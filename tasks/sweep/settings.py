@@ -2,6 +2,7 @@
 
 import json
 import re
+import tomllib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -15,8 +16,7 @@ from pegboard.evaluation.golden import GoldenQuery, read_problems
 from pegboard.evaluation.measures import KINDS
 from pegboard.retrieval.plan import Plan
 from pegboard.retrieval.plans import named_plan
-from tasks.configuration import Configuration
-from tasks.sweep.board_file import checked_configuration, sweep_table
+from tasks.configuration import Configuration, load_configuration
 
 __all__ = ["Sweep", "SweepSettings", "read_sweep"]
 
@@ -145,9 +145,9 @@ def read_sweep(config: str | Path, given: Mapping[str, Any], *, write: bool = Fa
     configuration: Configuration | None = None
     table: dict[str, Any] = {}
     if file.exists() or not {"board", "release"} <= stated.keys():
-        table = sweep_table(file)
+        table = _sweep_table(file)
         try:
-            configuration = checked_configuration(file)
+            configuration = load_configuration(file)
         except ConfigurationError as error:
             problems.append(str(error))
     settings = _settings({**table, **stated}, problems)
@@ -165,6 +165,21 @@ def read_sweep(config: str | Path, given: Mapping[str, Any], *, write: bool = Fa
     folder = configuration.base if configuration else Path.cwd()
     out = (base["out"] / Path(settings.out).expanduser() if settings.out else folder / "sweep").resolve()
     return Sweep(settings, configuration, plans, tuple(queries), golden, out, _uri(settings, configuration, out))
+
+
+def _sweep_table(file: Path) -> dict[str, Any]:
+    """The `[sweep]` table of a pegboard.toml, empty if it has none."""
+    try:
+        table = tomllib.loads(file.read_text("utf-8")).get("sweep", {})
+    except FileNotFoundError as error:
+        raise ConfigurationError(
+            f"There is no configuration at {file}. Give one with -c, or measure a published release with --board and --release."
+        ) from error
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise ConfigurationError(f"{file} cannot be read as TOML: {error}. Correct that place.") from error
+    if not isinstance(table, Mapping):
+        raise ConfigurationError(f"{file}: sweep is {table!r:.80}; expected a table [sweep].")
+    return dict(cast("Mapping[str, Any]", table))
 
 
 def _settings(values: Mapping[str, Any], problems: list[str]) -> SweepSettings:

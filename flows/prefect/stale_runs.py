@@ -6,7 +6,7 @@ restarts meanwhile: leases live in its memory, slots in its database. Nothing ev
 
 So every run notes its process in its labels, and every run, and whoever starts a worker, looks for the dead:
 
-    python -m flows.stale_runs && prefect worker start --pool pegboard
+    python -m flows.prefect.stale_runs && prefect worker start --pool pegboard
 
 A waiting `reindex` cannot do it, as it is not started while the slot is held; `watch` has no slot and can.
 

@@ -1,0 +1,71 @@
+"""Which Prefect server a command uses: the one that the environment or the user's profile names, or none.
+
+Importing this module does not import Prefect, so that a direct run never does.
+"""
+
+import os
+import sys
+import tomllib
+import urllib.error
+import urllib.request
+from pathlib import Path
+
+from pegboard.errors import PegboardError
+from pegboard.store import public_uri
+
+__all__ = ["check_server", "server_url", "use_prefect"]
+
+ANSWER_SECONDS = 30
+
+
+def server_url() -> str | None:
+    """The URL in PREFECT_API_URL, else in the active Prefect profile; None if neither names a server."""
+    if url := os.environ.get("PREFECT_API_URL"):
+        return url
+    home = Path(os.environ.get("PREFECT_HOME") or Path.home() / ".prefect")
+    file = Path(os.environ.get("PREFECT_PROFILES_PATH") or home / "profiles.toml")
+    try:
+        profiles = tomllib.loads(file.read_text("utf-8"))
+        active = os.environ.get("PREFECT_PROFILE") or profiles["active"]
+        url = profiles["profiles"][active]["PREFECT_API_URL"]
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError, KeyError, TypeError):
+        return None
+    return url if isinstance(url, str) and url else None
+
+
+def use_prefect(wanted: bool | None) -> bool:
+    """Whether a command runs as a Prefect flow, and if so, prepare the environment of Prefect, which must not be imported yet.
+
+    Args:
+        wanted: what the user asked for by --prefect or --no-prefect; None: run as a flow if a server is named.
+
+    Raises PegboardError if a server is named and does not answer.
+    """
+    url = server_url()
+    if wanted is False or (wanted is None and url is None):
+        return False
+    os.environ.setdefault("PREFECT_SERVER_ANALYTICS_ENABLED", "false")
+    os.environ.setdefault("DO_NOT_TRACK", "1")
+    if "prefect" not in sys.modules:  # later its settings are made
+        # The command reports errors itself, in one message; the run's log is on the server.
+        os.environ.setdefault("PREFECT_LOGGING_HANDLERS_CONSOLE_LEVEL", "CRITICAL")
+        # A new database takes longer than the default of 20 seconds on a small machine.
+        os.environ.setdefault("PREFECT_SERVER_EPHEMERAL_STARTUP_TIMEOUT_SECONDS", "120")
+    if url is not None:
+        check_server(url)
+    return True
+
+
+def check_server(url: str) -> None:
+    """Raise PegboardError if the Prefect server at `url` does not answer at all."""
+    try:
+        with urllib.request.urlopen(f"{url.rstrip('/')}/health", timeout=ANSWER_SECONDS):  # noqa: S310  the user's own address
+            return
+    except urllib.error.HTTPError:
+        return  # it answers; whether it lets us in is for Prefect's client to find out
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "reason", error)
+        raise PegboardError(
+            f"The Prefect server at {public_uri(url)} does not answer: {reason}. Start it (`prefect server start`), correct "
+            "PREFECT_API_URL or the Prefect profile that names it, or run without Prefect: --no-prefect."
+        ) from error
