@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-__all__ = ["GROUP", "Encoder", "encode_queries", "load_encoder"]
+__all__ = ["GROUP", "Encoder", "encode_queries", "load_encoder", "runs_here"]
 
 GROUP = "pegboard.encoders"
 """The entry-point group of encoder plug-ins; an entry point's name is the prefix of encoder names before `/`."""
@@ -91,6 +91,11 @@ def load_encoder(name: str, **options: Any) -> Encoder:
     factory = getattr(importlib.import_module(module), factory_name)
     _check_options(factory, name, options)
     return factory(name, **options)
+
+
+def runs_here(name: str) -> bool:
+    """Whether the encoder of that name is one of Pegboard's own that compute in this process and may be called by several threads."""
+    return name.partition("/")[0] in _IN_PROCESS
 
 
 def encode_queries(encoder: Encoder, texts: Sequence[str]) -> "NDArray[np.float32]":
