@@ -26,6 +26,9 @@ def anything(name, **options):
     encoder.options = options
     return encoder
 
+def failing(name):
+    return Letters(int(name.partition("/")[2]))
+
 def incomplete(name):
     return "no encoder"
 
@@ -94,6 +97,13 @@ def test_a_plug_in_that_does_not_import_is_an_encoder_error_that_names_it(instal
     install("letters", value, module)
 
     with pytest.raises(EncoderError, match=rf"'letters' \({value}\) does not import: {reason}.*Repair or uninstall it"):
+        load_encoder("letters/latin")
+
+
+def test_a_plug_in_that_fails_to_load_a_model_is_an_encoder_error_with_its_reason(install):
+    install("letters", "plugin_of_a_test:failing")
+
+    with pytest.raises(EncoderError, match="cannot load 'letters/latin': ValueError: invalid literal"):
         load_encoder("letters/latin")
 
 

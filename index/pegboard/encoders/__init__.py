@@ -19,7 +19,7 @@ import re
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
-from pegboard.errors import ConfigurationError, EncoderError
+from pegboard.errors import ConfigurationError, EncoderError, PegboardError
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
@@ -191,7 +191,12 @@ def _plugin_encoder(point: "EntryPoint", name: str, options: dict[str, Any]) -> 
             f"{source} is {type(factory).__name__}, expected a class or function that returns an encoder."
         )
     _check_options(factory, name, options)
-    encoder: object = factory(name, **options)
+    try:
+        encoder: object = factory(name, **options)
+    except PegboardError:
+        raise
+    except Exception as error:
+        raise EncoderError(f"{source} cannot load {name!r}: {type(error).__name__}: {error}.") from error
     if missing := [member for member in _MEMBERS if not hasattr(encoder, member)]:
         raise EncoderError(
             f"{source} returned no encoder: it has no {', '.join(missing)}. See pegboard.encoders.Encoder."
