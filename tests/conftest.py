@@ -6,9 +6,15 @@ one's own; `board_uri` is a published board that nobody changes; `own_board_uri`
 
 import contextlib
 import json
+import os
 import re
 import shutil
-from collections.abc import Callable, Mapping, Sequence
+import socket
+import sys
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -26,6 +32,7 @@ from tasks.lake import Lake
 from tasks.plan import Plan
 from tasks.snapshot import Snapshot
 from tasks.wanted import Wanted
+from tests.children import end_child, start_child
 
 STUB = "hashing/256"
 LOCAL = "local/all-MiniLM-L6-v2"
@@ -300,3 +307,69 @@ def board_uri(tmp_path_factory: pytest.TempPathFactory) -> str:
 @pytest.fixture
 def own_board_uri(board_uri: str, tmp_path: Path) -> str:
     return str(shutil.copytree(board_uri, tmp_path / "own"))
+
+
+@dataclass(frozen=True, slots=True)
+class PrefectServer:
+    """A Prefect server on loopback.
+
+    Attributes:
+        url: of its API.
+        home: PREFECT_HOME of the server and its clients.
+        environment: for processes that use the server; nothing of the Prefect of whoever runs the tests is in it.
+    """
+
+    url: str
+    home: Path
+    environment: dict[str, str]
+
+
+@pytest.fixture(scope="session")
+def prefect_server(tmp_path_factory: pytest.TempPathFactory) -> Generator[PrefectServer]:
+    """The Prefect server of the test session; mark tests that use it with `prefect`. It is started when first used."""
+    folder = tmp_path_factory.mktemp("prefect-server")
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = str(free.getsockname()[1])
+    server = PrefectServer(f"http://127.0.0.1:{port}/api", folder / "home", _prefect_environment(folder, port))
+    log = folder / "server.log"
+    with log.open("ab") as output:
+        child = start_child(
+            [sys.executable, "-m", "prefect", "server", "start", "--host", "127.0.0.1", "--port", port, "--no-ui"],
+            env=server.environment,
+            stdout=output,
+            stderr=output,
+        )
+    try:
+        while not _is_healthy(server.url):  # pytest-timeout is the guard
+            assert child.poll() is None, log.read_text("utf-8", "replace")
+            time.sleep(0.2)
+        yield server
+    finally:
+        end_child(child)
+
+
+def _prefect_environment(folder: Path, port: str) -> dict[str, str]:
+    home = folder / "user"
+    home.mkdir()
+    others = {name: value for name, value in os.environ.items() if not name.startswith(("PREFECT_", "PEGBOARD_"))}
+    return others | {
+        "HOME": str(home),
+        "PREFECT_HOME": str(folder / "home"),
+        "PREFECT_API_URL": f"http://127.0.0.1:{port}/api",
+        "PREFECT_SERVER_ANALYTICS_ENABLED": "false",
+        "DO_NOT_TRACK": "1",
+        "NO_COLOR": "1",
+        # Waits that a person hardly notices are most of the time of a test.
+        "PREFECT_API_BLOCKS_REGISTER_ON_START": "false",
+        "PREFECT_WORKER_QUERY_SECONDS": "2",
+        "PREFECT_SERVER_DEPLOYMENTS_CONCURRENCY_SLOT_WAIT_SECONDS": "2",
+    }
+
+
+def _is_healthy(url: str) -> bool:
+    try:
+        with urllib.request.urlopen(f"{url}/health", timeout=60) as answer:
+            return answer.status == 200
+    except (urllib.error.URLError, OSError):
+        return False
