@@ -1,4 +1,4 @@
-# make demo · make test · make check · make bench
+# make demo · make test · make test-all · make soak · make check · make coverage · make bench
 # Everything is installed into .venv from the pins in constraints.txt; Python 3.11 is all that has to be there.
 
 PYTHON ?= python3
@@ -6,7 +6,7 @@ BIN := $(CURDIR)/.venv/bin
 READY := .venv/.ready
 export PATH := $(BIN):$(PATH)
 
-.PHONY: help setup demo test browser check format bench pins clean
+.PHONY: help setup demo test test-all soak coverage browser check format bench pins clean
 
 help:
 	@sed -n 's/^# make/make/p' Makefile
@@ -29,8 +29,22 @@ demo: setup
 		$(BIN)/pegboard find "$$question" --board demo/board -k 3 || exit 1; \
 	done
 
-test: setup browser
-	$(BIN)/python -m pytest
+# The tiers (CONTRIBUTING.md): what protects behaviour, in minutes; the rest, with services and small faults; faults at full size.
+test: setup
+	$(BIN)/python -m pytest -n auto --dist worksteal $(PYTEST)
+
+test-all: setup browser
+	$(BIN)/python -m pytest -m "slow or prefect" -n auto --dist loadgroup $(PYTEST)
+
+soak: setup
+	PEGBOARD_TEST_SIZE=full $(BIN)/python -m pytest -m soak $(PYTEST)
+
+# Lines and branches by room, by the tests of the first two tiers, processes that they start included.
+coverage: setup browser
+	rm -rf .coverage && mkdir .coverage
+	$(BIN)/coverage run -m pytest -m "" -n auto --dist loadgroup $(PYTEST)
+	$(BIN)/coverage combine --quiet
+	$(BIN)/coverage report --skip-covered
 
 # The tests that look at pages want a browser; without one they are skipped, and say so. Nothing is installed for who may not.
 browser:

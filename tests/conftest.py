@@ -34,6 +34,8 @@ from tasks.snapshot import Snapshot
 from tasks.wanted import Wanted
 from tests.children import end_child, start_child
 
+SERVICES = {"prefect_server", "browser", "local_llm"}
+"""Fixtures that start a service for the whole session."""
 STUB = "hashing/256"
 LOCAL = "local/all-MiniLM-L6-v2"
 # A run that stops after a phase stops before the first of these steps.
@@ -265,6 +267,14 @@ class Workshop:
             pins=recorder.last("stage_tables"),
             release=recorder.last("publish_release"),
         )
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Give tests that share a service one worker of pytest-xdist, so that the service is started once (`--dist loadgroup`)."""
+    for item in items:
+        for name in SERVICES.intersection(getattr(item, "fixturenames", ())):
+            item.add_marker(pytest.mark.xdist_group(name))
 
 
 @pytest.fixture
