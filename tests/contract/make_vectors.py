@@ -7,7 +7,7 @@
 `board_3` is the same board as it was published under contract 3. Nothing makes it again.
 
 What has to be found is worked out here, in plain Python from the formulas of docs/table-contract.md, and not by asking
-`pegboard`. The vectors are of a tiny encoder (words counted where they hash to), so that there are many ties; requests are given
+`pegboard`. The vectors are of the hashing encoder with 16 dimensions, so that there are many ties; requests are given
 as vectors and words, so that no reader needs it. The files are in the repository; make them again when the contract has a new version.
 """
 
@@ -22,12 +22,14 @@ from pathlib import Path
 from typing import Any
 
 from pegboard.contract import CURRENT
+from pegboard.encoders import load_encoder
 from pegboard.releases import Release
 from pegboard.store import open_table
 from pegboard.text import tokenize
-from tests.conftest import HashingEncoder, Workshop, tool
+from tests.conftest import Workshop, tool
 
 HERE = Path(__file__).parent
+ENCODER = load_encoder("hashing/16")
 CATALOGS = """
 [catalogs.kit]
 type = "mcp-dump"
@@ -170,7 +172,7 @@ def publish(folder: Path) -> tuple[Workshop, dict[str, Release]]:
         workshop.write("functions.json", functions)
         workshop.write("requests.json", REQUESTS)
         configuration = workshop.configure(INDEXES, CATALOGS)
-        run = workshop.run(configuration, encoder=HashingEncoder(), allow_empty=True)
+        run = workshop.run(configuration, encoder=ENCODER, allow_empty=True)
         assert run.release is not None, name
         releases[name] = run.release
     store = workshop.store
@@ -253,9 +255,9 @@ def by_both(vector: Ranking, text: Ranking, k: int) -> Ranking:
 
 def requests_of(workshop: Workshop, channels: Mapping[str, Release]) -> list[dict[str, Any]]:
     """Every request with every mode, index and filter that makes sense, and what has to be found."""
-    encoder, made = HashingEncoder(), []
+    made: list[dict[str, Any]] = []
     for number, request in enumerate(ASKED):
-        vector, words = encoder.encode([request])[0], tokenize(request)
+        vector, words = ENCODER.encode([request])[0], tokenize(request)
         for channel, index, where, k in [
             ("live", "full", FILTERS[number % len(FILTERS)], 5),
             ("live", "fine", None, 3 + number % 3),
@@ -287,7 +289,7 @@ def requests_of(workshop: Workshop, channels: Mapping[str, Release]) -> list[dic
 
 def agents_of(workshop: Workshop, channels: Mapping[str, Release]) -> list[dict[str, Any]]:
     """Requests, and the agents that have to be found by their tools and by what they say of themselves."""
-    encoder, made = HashingEncoder(), []
+    made: list[dict[str, Any]] = []
     for number, request in enumerate(ASKED):
         channel, index, where, k = (
             ("live", "canary")[number % 2],
@@ -295,7 +297,7 @@ def agents_of(workshop: Workshop, channels: Mapping[str, Release]) -> list[dict[
             FILTERS[number % len(FILTERS)],
             1 + number % 5,
         )
-        vector = encoder.encode([request])[0].tolist()
+        vector = ENCODER.encode([request])[0].tolist()
         tools, agents = (rows_of(workshop, channels[channel], f"{table}_{index}") for table in ("emb", "agents"))
         owners = {row["tool"]: row["agent"] for row in tools} | {row["agent"]: row["agent"] for row in agents}
         own = [row | {"tool": row["agent"]} for row in agents] if "tags" not in (where or {}) else []
@@ -375,7 +377,9 @@ def main() -> None:
         }
         shutil.rmtree(HERE / "board", ignore_errors=True)
         shutil.copytree(
-            Path(workshop.uri) / "tables", HERE / "board" / "tables", ignore=shutil.ignore_patterns("_transactions")
+            Path(workshop.uri) / "tables",
+            HERE / "board" / "tables",
+            ignore=shutil.ignore_patterns("_transactions", "_refs"),
         )
         forget(HERE / "board" / "tables", list(by_channel.values()))
     asked = {name: vectors.pop(name) for name in ("agents", "dependencies", "requests")}
