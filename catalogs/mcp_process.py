@@ -1,5 +1,6 @@
 """What surrounds the process of an MCP server: the variables it gets, the end of its stderr, and that nothing of it stays."""
 
+import atexit
 import os
 import re
 import secrets
@@ -23,6 +24,9 @@ PASSED = re.compile(
 certificates, proxies, and the settings of launchers such as uvx and npx. Names that sound like a secret are not passed."""
 
 MARK = "PEGBOARD_LISTING"
+_marks: set[str] = set()
+"""Of the servers that are being listed now."""
+_exiting: list[bool] = []
 KEPT = 8_192
 """Bytes of stderr: enough for the end of a traceback. A server may write without end, so it never goes to a file."""
 
@@ -37,17 +41,35 @@ def leaving_nothing_behind() -> Iterator[dict[str, str]]:
     """Variables for a server; afterwards every process that inherited them is killed, wherever it went.
 
     The SDK ends a server's process group, but not if the server itself ended first: a launcher that leaves a child in the
-    background would leave one more every night. Only Linux tells the environment of a process; elsewhere such a child stays.
+    background would leave one more every night. Nor if this process exits while a server is listed in another thread, as after
+    Ctrl-C. Only Linux tells the environment of a process; elsewhere such a child stays.
     """
+    if _exiting:
+        raise RuntimeError("this process is exiting")
     mark = secrets.token_hex(16)
+    _marks.add(mark)
     try:
         yield {MARK: mark}
     finally:
-        needle = f"{MARK}={mark}".encode()
-        for environ in Path("/proc").glob("[0-9]*/environ"):
-            with suppress(OSError):
-                if needle in environ.read_bytes().split(b"\0"):
-                    os.kill(int(environ.parent.name), signal.SIGKILL)
+        _kill_marked({mark})
+        _marks.discard(mark)
+
+
+def _kill_marked(marks: set[str]) -> None:
+    needles = {f"{MARK}={mark}".encode() for mark in marks}
+    if not needles:
+        return
+    for environ in Path("/proc").glob("[0-9]*/environ"):
+        with suppress(OSError):
+            if not needles.isdisjoint(environ.read_bytes().split(b"\0")):
+                os.kill(int(environ.parent.name), signal.SIGKILL)
+
+
+@atexit.register
+def _kill_all_marked() -> None:
+    """Kill the servers that other threads are listing, and let those threads start no further ones."""
+    _exiting.append(True)
+    _kill_marked(set(_marks))
 
 
 class Stderr:

@@ -4,13 +4,18 @@ A step is a plain function. What a run decides must not depend on the runner: bo
 """
 
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import FIRST_EXCEPTION, Future, wait
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
+from queue import Empty, SimpleQueue
+from threading import Thread
 from typing import Any, ParamSpec, Protocol, TypeVar
 
 __all__ = ["Artifact", "Direct", "Runner"]
 
+POLL_SECONDS = 0.5
+"""Polars installs a handler of SIGINT with SA_RESTART: a wait for a lock that has no timeout is then not interrupted by Ctrl-C."""
 P = ParamSpec("P")
 T = TypeVar("T")
 
@@ -52,15 +57,52 @@ class Direct:
         return step(*args, **kwargs)
 
     def each(self, calls: Sequence[partial[T]], at_once: int) -> list[T]:
+        """Call a step several times; see `Runner.each`.
+
+        After an error, calls that have not begun are dropped, those under way end, and the error is raised. After an interrupt none
+        is waited for: the threads are daemons, unlike those of `ThreadPoolExecutor`, so a source that hangs does not delay the exit.
+        """
         if at_once == 1 or len(calls) < 2:
             return [call() for call in calls]
-        pool = ThreadPoolExecutor(min(at_once, len(calls)), thread_name_prefix="step")
+        futures = [Future[T]() for _ in calls]
+        todo = SimpleQueue[tuple[Future[T], partial[T]]]()
+        for pair in zip(futures, calls, strict=True):
+            todo.put(pair)
+        for number in range(min(at_once, len(calls))):
+            Thread(target=_work, args=(todo,), name=f"step-{number}", daemon=True).start()
         try:
-            futures = [pool.submit(call) for call in calls]
-            return [future.result() for future in futures]
+            while not _is_over(futures):
+                pass
         finally:
-            # After an error or an interrupt, what has not begun is dropped.
-            pool.shutdown(wait=False, cancel_futures=True)
+            begun = [future for future in futures if not future.cancel()]
+        while wait(begun, POLL_SECONDS).not_done:
+            pass
+        return [future.result() for future in begun]
 
     def show(self, artifact: Artifact) -> None:
         pass
+
+
+def _is_over(futures: Sequence[Future[Any]]) -> bool:
+    """Whether all are done or any failed, after waiting for it for a moment."""
+    done, waiting = wait(futures, POLL_SECONDS, FIRST_EXCEPTION)
+    return not waiting or any(future.exception() is not None for future in done)
+
+
+def _work(todo: SimpleQueue[tuple[Future[T], partial[T]]]) -> None:
+    """Make calls in their order until none is left, or one fails."""
+    with suppress(Empty):
+        while True:
+            future, call = todo.get_nowait()
+            if future.set_running_or_notify_cancel():
+                try:
+                    future.set_result(call())
+                except BaseException as error:
+                    _drop(todo)
+                    future.set_exception(error)
+
+
+def _drop(todo: SimpleQueue[tuple[Future[T], partial[T]]]) -> None:
+    with suppress(Empty):
+        while True:
+            todo.get_nowait()[0].cancel()

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from flows.stale_runs import this_process
+from flows.prefect.stale_runs import this_process
 
 HERE = this_process()
 pytestmark = pytest.mark.skipif(HERE is None, reason="there is no /proc to tell processes apart")
