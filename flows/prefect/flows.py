@@ -52,8 +52,8 @@ def reindex(
         refresh_neighbours: have descriptions rewritten whose nearest neighbours changed, however far away those are.
         retry_rejected: ask the LLM again where its reply was rejected in an earlier run.
     """
-    stale_runs.clean_up()
     with _logged():
+        stale_runs.clean_up()
         outcome = run_reindex(
             load_configuration(config),
             catalog=catalog,
@@ -72,9 +72,9 @@ def watch(config: str = "pegboard.toml") -> dict[str, Any]:
     The trigger of `reindex/nightly` (prefect.yaml) starts a run for each. A source that fails is reported in the log, the artifact
     and the result; it emits no event.
     """
-    stale_runs.clean_up()
     configuration = load_configuration(config)
     with _logged():
+        stale_runs.clean_up()
         changes = run_watch(configuration, PrefectRunner())
     changed = [change.catalog for change in changes if change.changed]
     for catalog in changed:
@@ -118,8 +118,8 @@ def sweep(
         write: write the recommended index and plan into the configuration.
     """
     parameters = {name: value for name, value in locals().items() if name not in ("config", "write")}
-    stale_runs.clean_up()
     with _logged():
+        stale_runs.clean_up()
         return run_sweep(read_sweep(config, parameters, write=write), write=write, runner=PrefectRunner())
 
 
