@@ -31,11 +31,20 @@ TOOLS = {
     "play_music": ("Plays a song or an album.", ["put on some jazz"]),
 }
 GOOD = {
+    "get_forecast": ("how warm is the weather in Rome by the forecast?", "forecast of the rain in the city tonight"),
+    "book_room": ("reserve a meeting room for ten people at three", "is there a free room in the office on Monday?"),
+    "call_taxi": ("call a taxi to the central station", "send a taxi to my hotel address"),
+    "list_commits": ("which commits are on the main branch?", "list the history of a release branch"),
+}
+"""Questions that share words with their tool and with no other."""
+PARAPHRASED = {
     "get_forecast": ("how warm will it be in Rome on Friday?", "do I need an umbrella in Paris tonight?"),
     "book_room": ("reserve a room for ten people at three", "is there a free meeting room on Monday?"),
     "call_taxi": ("order a cab to the central station", "send a taxi to my hotel"),
     "list_commits": ("what was committed to main last week?", "show the history of the release branch"),
 }
+"""Questions that a model of language connects with their tool."""
+SNOW = "is there snow in the weather forecast of Oslo?"
 
 
 class Shop:
@@ -86,8 +95,8 @@ def test_questions_that_find_their_tool_stay_in_their_order(shop):
 def test_another_tools_questions_are_dropped_and_say_whose_they_are(shop):
     mixed = {
         **GOOD,
-        "book_room": (GOOD["book_room"][0], "order a cab to the opera", GOOD["book_room"][1]),
-        "translate": ("will there be snow in Oslo?", "order a cab", "commits of last week"),
+        "book_room": (GOOD["book_room"][0], "call a taxi to the opera", GOOD["book_room"][1]),
+        "translate": (SNOW, "call a taxi", "list commits of last week"),
     }
 
     filtered = shop.filter(asked(mixed))
@@ -108,7 +117,7 @@ def test_another_tools_questions_are_dropped_and_say_whose_they_are(shop):
 
 
 def test_a_tool_whose_questions_mostly_fail_is_reported_with_what_they_find(shop):
-    wrong = ("will there be snow in Oslo?", "play the blues", "how hot is it in Rome?", "a free room on Monday")
+    wrong = ("snow in Oslo: get forecast", "a song by an artist", "weather of a city", "reserve meeting room")
 
     (report,) = shop.filter(asked({"book_room": wrong, **{"call_taxi": GOOD["call_taxi"]}})).unfound
 
@@ -120,18 +129,29 @@ def test_a_tool_whose_questions_mostly_fail_is_reported_with_what_they_find(shop
     assert "say at its source or in an override what this one is for" in str(report)
 
 
+def test_with_the_embedded_model_questions_in_other_words_are_kept_and_strays_are_dropped(workshop, real_encoder):
+    shop = Shop(workshop, real_encoder)
+    strays = ("will there be snow in Oslo?", "order a cab", "commits of last week")
+
+    filtered = shop.filter(asked({**PARAPHRASED, "translate": strays}))
+
+    assert {name: one.questions for name, one in shop.left(filtered).items()} == PARAPHRASED
+    winners = [row["winner"].rpartition("/")[2] for row in shop.judged(filtered) if row["tool"] == "translate"]
+    assert winners == ["get_forecast", "call_taxi", "list_commits"]
+
+
 def test_one_failing_question_is_not_worth_a_report(shop):
-    filtered = shop.filter(asked({"book_room": ("will there be snow in Oslo?",)}))
+    filtered = shop.filter(asked({"book_room": (SNOW,)}))
 
     assert (filtered.kept, filtered.reports) == (0, ())
 
 
 def test_a_question_cannot_find_its_tool_by_itself(shop):
     """Said five times in a row, or once as the catalog's own request, it is left out with all its copies."""
-    stray = "will there be snow in Oslo?"
+    stray = SNOW
 
     filtered = shop.filter(
-        asked({"book_room": (stray,) * 5, "call_taxi": ("I need a ride to the airport", "call me a cab")})
+        asked({"book_room": (stray,) * 5, "call_taxi": ("I need a ride to the airport", "call me a taxi")})
     )
 
     reasons = [(row["tool"], row["reason"]) for row in shop.judged(filtered)]
@@ -141,21 +161,21 @@ def test_a_question_cannot_find_its_tool_by_itself(shop):
         ("call_taxi", "repeated"),
         ("call_taxi", ""),
     ]
-    assert shop.left(filtered)["call_taxi"].questions == ("call me a cab",)
+    assert shop.left(filtered)["call_taxi"].questions == ("call me a taxi",)
     assert filtered.reports == ()
 
 
 def test_the_catalogs_own_requests_are_never_judged(shop):
-    tools = {**TOOLS, "book_room": (TOOLS["book_room"][0], ["will there be snow in Oslo?"])}
+    tools = {**TOOLS, "book_room": (TOOLS["book_room"][0], [SNOW])}
 
     filtered = shop.filter(asked(GOOD), tools)
 
-    assert all(row["question"] != "will there be snow in Oslo?" for row in shop.judged(filtered))
+    assert all(row["question"] != SNOW for row in shop.judged(filtered))
 
 
 def test_what_is_not_a_question_passes_through_and_what_is_empty_is_gone(shop):
-    whole = Enrichment(arguments={"to": "where"}, questions=("will there be snow in Oslo?",), topics=("cabs",))
-    only_bad = Enrichment(questions=("will there be snow in Oslo?",))
+    whole = Enrichment(arguments={"to": "where"}, questions=(SNOW,), topics=("cabs",))
+    only_bad = Enrichment(questions=(SNOW,))
 
     filtered = shop.filter({"call_taxi": whole, "send_mail": only_bad, "gone": whole}, agents={"shop/desk": "A desk."})
 
@@ -166,9 +186,7 @@ def test_what_is_not_a_question_passes_through_and_what_is_empty_is_gone(shop):
 
 @pytest.mark.parametrize("names", [["call_taxi"], ["call_taxi", "translate"], ["call_taxi", "translate", "get_tides"]])
 def test_in_a_catalog_of_up_to_three_tools_every_question_is_kept(shop, names):
-    filtered = shop.filter(
-        asked({"call_taxi": ("will it rain?", "order a cab")}), {name: TOOLS[name] for name in names}
-    )
+    filtered = shop.filter(asked({"call_taxi": (SNOW, "call a taxi")}), {name: TOOLS[name] for name in names})
 
     assert (filtered.questions, filtered.kept, filtered.k) == (2, 2, 3)
 
@@ -180,7 +198,7 @@ def test_an_empty_catalog_and_nothing_bought_are_no_trouble(shop):
 
 def test_twins_do_not_drop_each_others_questions(shop):
     tools = {**TOOLS, **{f"taxi_{letter}": ("Calls a taxi to an address.", []) for letter in "ab"}}
-    written = {f"taxi_{letter}": ("order a cab to the opera", "send a taxi to my hotel") for letter in "ab"}
+    written = {f"taxi_{letter}": ("call a taxi to the opera", "send a taxi to my hotel") for letter in "ab"}
 
     filtered = shop.filter(asked(written), tools)
 
@@ -201,10 +219,11 @@ def test_equal_tools_are_tied_not_better(shop):
 
 
 def test_a_collision_is_said_as_such(shop):
-    double = {f"taxi{'_' * n}": ("Calls a taxi to an address.", ["order a taxi", "call a cab"]) for n in range(4)}
-    tools = {**double, "cab": ("Calls a cab to an address.", []), **TOOLS}
+    words = "Orders a ride, for people with luggage, between any two of: hotel, airport, station, office, home."
+    double = {f"taxi{'_' * n}": (words, ["order a taxi", "call a cab"]) for n in range(4)}
+    tools = {**double, "cab": (words, []), **TOOLS}
 
-    (report,) = shop.filter(asked({"cab": ("call a cab", "order a taxi to the opera")}), tools).unfound
+    (report,) = shop.filter(asked({"cab": ("order a taxi ride", "call a taxi")}), tools).unfound
 
     assert report.alike
     assert report.rival.startswith("shop/desk/taxi")
@@ -215,8 +234,9 @@ def test_a_description_by_which_requests_find_their_tool_less_well_is_taken_back
     away = Enrichment("Lists commits, issues and branches of a repository.", avoid="Not for mail.", topics=("cabs",))
     better = Enrichment("Says how warm it will be and whether it will rain in a city on some day.")
     unchecked = Enrichment("Plans holidays in the mountains.", avoid="Not for cars.")
+    tools = {**TOOLS, "call_taxi": (TOOLS["call_taxi"][0], ["to an address, please"])}
 
-    filtered = shop.filter({"call_taxi": away, "get_forecast": better, "send_mail": unchecked})
+    filtered = shop.filter({"call_taxi": away, "get_forecast": better, "send_mail": unchecked}, tools)
 
     left = shop.left(filtered)
     assert left == {"call_taxi": Enrichment(topics=("cabs",)), "get_forecast": better, "send_mail": unchecked}
@@ -236,7 +256,7 @@ def test_a_description_that_makes_no_difference_stays(shop):
 
 
 def test_more_places_keep_more(shop):
-    stray = {"book_room": ("will there be snow in Oslo?",)}
+    stray = {"book_room": (SNOW,)}
 
     assert shop.filter(asked(stray)).kept == 0
     assert shop.filter(asked(stray), enrich="keep_within = 1").kept == 1
@@ -249,7 +269,7 @@ def test_the_same_writings_are_filtered_once_and_alike(shop, workshop, hashing):
         def encode(self, texts):
             raise ConnectionError("there was nothing to encode")
 
-    written = asked({**GOOD, "translate": ("will there be snow in Oslo?", "play the blues")})
+    written = asked({**GOOD, "translate": (SNOW, "play the blues")})
     first = shop.filter(written)
     frame = shop.judged(first)
     for kind in ("json", "parquet"):
@@ -298,9 +318,9 @@ def pairs(file, limit=None):
 
 @pytest.mark.slow
 @pytest.mark.skipif(not METATOOL.is_dir(), reason="the benchmark files are not beside this checkout")
-def test_on_metatool_the_filter_helps_an_index_of_spoiled_questions(shop, workshop, encoder):
+def test_on_metatool_the_filter_helps_an_index_of_spoiled_questions(workshop, real_encoder):
     """Of five questions of each tool, 60 % are another tool's; `tests/bench_filter.py` has the whole table."""
-    random = np.random.default_rng(0)
+    random, shop = np.random.default_rng(0), Shop(workshop, real_encoder)
     tools = {name: (text, []) for name, text in json.loads((METATOOL / "plugin_des.json").read_text("utf-8")).items()}
     own, requests = pairs("example_queries.jsonl", 5), pairs("single_tool_queries.jsonl", 3)
     strange = [text for texts in own.values() for text in texts]
@@ -316,7 +336,7 @@ def test_on_metatool_the_filter_helps_an_index_of_spoiled_questions(shop, worksh
     heads = {tool.name: head_text(tool, listing.agents[0]) for tool in listing.tools}
     queries = [(name, text) for name, texts in requests.items() for text in texts]
     texts = [*heads.values(), *strange, *(text for _, text in queries)]
-    vectors = dict(zip(texts, vectors_of(workshop.lake, encoder, texts), strict=True))
+    vectors = dict(zip(texts, vectors_of(workshop.lake, real_encoder, texts), strict=True))
 
     def recall_at_5(questions):
         sums = np.array([sum(vectors[text] for text in (heads[name], *questions.get(name, ()))) for name in heads])

@@ -8,6 +8,7 @@ import pytest
 import pegboard
 
 METATOOL = Path(__file__).parents[3] / "shared" / "benchmarks" / "metatool"
+INDEXES = '[[indexes]]\nencoder = "local/all-MiniLM-L6-v2"\n'
 CATALOG = f"""
 [catalogs.metatool]
 type = "records"
@@ -18,13 +19,13 @@ examples = {{ path = "{METATOOL}/example_queries.jsonl", query = "query", tool =
 
 @pytest.mark.slow
 @pytest.mark.skipif(not METATOOL.is_dir(), reason="the benchmark files are not beside this checkout")
-def test_nine_of_ten_requests_find_their_tool_among_five(workshop, encoder):
-    release = workshop.run(workshop.configure(catalogs=CATALOG)).release
+def test_nine_of_ten_requests_find_their_tool_among_five(workshop, real_encoder):
+    release = workshop.run(workshop.configure(INDEXES, CATALOG)).release
     asked = pl.read_ndjson(METATOOL / "single_tool_queries.jsonl")
     requests = asked.get_column("query").to_list()
-    board = pegboard.open(workshop.uri, encoder=encoder, refresh=3600)
+    board = pegboard.open(workshop.uri, encoder=real_encoder, refresh=3600)
 
-    vectors = encoder.encode(requests)
+    vectors = real_encoder.encode(requests)
     found = [
         tool in {hit.tool.name for hit in board.search(request, 5, vector=vector)}
         for request, tool, vector in zip(requests, asked.get_column("tool"), vectors, strict=True)

@@ -9,6 +9,7 @@ from pegboard.evaluation.judged import JudgedRelease
 from tasks.benchmarks.loading import load_benchmark
 
 TOOLLINKOS = Path(__file__).parents[3] / "shared" / "benchmarks" / "toollinkos"
+INDEXES = '[[indexes]]\nencoder = "local/all-MiniLM-L6-v2"\n'
 CATALOG = f"""
 [catalogs.toollinkos]
 type = "records"
@@ -24,10 +25,10 @@ pytestmark = [
 @pytest.mark.parametrize(
     ("declared", "least"), [(', dependencies = "depends_on"', 0.89), ("", 0.70)], ids=["declared", "inferred"]
 )
-def test_what_a_tool_depends_on_comes_with_it(workshop, encoder, declared, least):
-    release = workshop.run(workshop.configure(catalogs=CATALOG.replace("DECLARED", declared))).release
+def test_what_a_tool_depends_on_comes_with_it(workshop, real_encoder, declared, least):
+    release = workshop.run(workshop.configure(INDEXES, CATALOG.replace("DECLARED", declared))).release
     queries = load_benchmark("toollinkos", TOOLLINKOS).asked[0].queries
-    judged = JudgedRelease.open(workshop.uri, encoder=encoder)
+    judged = JudgedRelease.open(workshop.uri, encoder=real_encoder)
 
     def precision(plan):
         return evaluate(judged, queries, plan=plan, measures=["mAP@10"]).interval("mAP@10").value
