@@ -8,6 +8,7 @@ import sys
 import tomllib
 import urllib.error
 import urllib.request
+from http.client import HTTPException
 from pathlib import Path
 
 from pegboard.errors import PegboardError
@@ -58,14 +59,20 @@ def use_prefect(wanted: bool | None) -> bool:
 
 def check_server(url: str) -> None:
     """Raise PegboardError if the Prefect server at `url` does not answer at all."""
+    place = "the configured address"
     try:
-        with urllib.request.urlopen(f"{url.rstrip('/')}/health", timeout=ANSWER_SECONDS):  # noqa: S310  the user's own address
+        place = public_uri(url)
+        address = urlsplit(url)
+        address = address._replace(
+            netloc=address.netloc.rpartition("@")[2]
+        )  # urllib takes a user for a part of the host
+        with urllib.request.urlopen(f"{address.geturl().rstrip('/')}/health", timeout=ANSWER_SECONDS):  # noqa: S310  the user's own
             return
     except urllib.error.HTTPError:
         return  # it answers; whether it lets us in is for Prefect's client to find out
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, HTTPException) as error:
         reason = getattr(error, "reason", error)
         raise PegboardError(
-            f"The Prefect server at {public_uri(url)} does not answer: {reason}. Start it (`prefect server start`), correct "
+            f"The Prefect server at {place} does not answer: {reason}. Start it (`prefect server start`), correct "
             "PREFECT_API_URL or the Prefect profile that names it, or run without Prefect: --no-prefect."
         ) from error
