@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 
 from tasks.orphans import Leftovers
 from tasks.report.kept import Reports, remove_reports
-from tasks.report.written import Written, make_report, report, write_report
+from tasks.report.written import Written, make_report, report_release, write_report
 
 
 def test_a_report_lies_in_the_board_and_its_page_holds_its_values(board):
@@ -39,10 +39,10 @@ def test_the_headline_is_there_as_markdown(board):
 def test_trouble_with_a_report_fails_no_run(workshop, hashing):
     release = workshop.publish({"git": [workshop.tool("one")]}, encoder=hashing(8)).release
     (workshop.folder / "board" / "reports").write_text("a file where the folder would be")
-    config = str(workshop.folder / "pegboard.toml")
+    configuration = workshop.configure()
 
-    refused = report.fn(config, release.id)
-    unknown = report.fn(config, "feedbeef")
+    refused = report_release(configuration, release.id)
+    unknown = report_release(configuration, "feedbeef")
 
     assert refused.html is None
     assert "cannot be" in refused.problem
