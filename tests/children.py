@@ -1,5 +1,6 @@
 """Child processes of tests. They end with the process that started them, also if that one is killed."""
 
+import ctypes
 import os
 import signal
 import subprocess
@@ -7,7 +8,7 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
-__all__ = ["end_child", "start_child"]
+__all__ = ["end_child", "follow_parent", "start_child"]
 
 # Asks the kernel for SIGKILL at the end of the parent (1 is PR_SET_PDEATHSIG, Linux only) and becomes the command. No `preexec_fn`:
 # in a process with threads, newer versions of Python warn of it.
@@ -30,6 +31,14 @@ def start_child(command: Sequence[str | os.PathLike[str]], **options: Any) -> su
     """
     trampoline = [sys.executable, "-I", "-S", "-c", _FOLLOW_PARENT, str(os.getpid())]
     return subprocess.Popen([*trampoline, *command], start_new_session=True, **options)
+
+
+def follow_parent(parent: int) -> None:
+    """Have the kernel kill this process, which was just forked, when the thread of `parent` that forked it ends."""
+    if prctl := getattr(ctypes.CDLL(None), "prctl", None):
+        prctl(1, signal.SIGKILL)
+        if os.getppid() != parent:
+            os._exit(1)
 
 
 def end_child(child: subprocess.Popen[Any], grace: float = 20) -> None:
