@@ -1,8 +1,13 @@
-"""Asks a board all the time and notes every answer: started as a process of its own.
+"""Searches a board all the time and notes every answer: started as a process of its own.
 
-    python tests/faults/reader.py BOARD REFRESH IN_MEMORY_ROWS ANSWERS STOP SEED
+    python tests/faults/reader.py BOARD ANSWERS STOP OPTIONS
 
-Appends one JSON object for each answer to the file ANSWERS, until the file STOP appears. Any error ends it with a traceback.
+OPTIONS is a JSON object: `seed`, `refresh`, `in_memory_rows`, `workers`, and `coroutines`, which are used in place of threads. Appends
+one JSON object for each answer to the file ANSWERS, until the file STOP appears. Any error ends it with a traceback.
+
+An answer holds the generations of the channel that `status()` named before and after the search, and a moment since which the
+look at the channel that `status()` showed before the search began for certain. Moments are those of the monotonic clock, which all
+processes of a machine share.
 """
 
 import asyncio
@@ -12,77 +17,96 @@ import sys
 import threading
 import time
 from pathlib import Path
-
-sys.path.insert(0, str(Path(__file__).parent))
-
-import world
+from typing import Any
 
 import pegboard
+from tests.faults import world
 
-ENCODER = world.HashingEncoder()
-WRITING = threading.Lock()
-PAUSE = 0.1
-
-
-def question(dice: random.Random) -> tuple[int, dict]:
-    tool = dice.randrange(world.TOOLS)
-    mode = dice.choice(["hybrid", "vector", "text"])
-    return tool, {"query": f"handle {world.WORDS[tool]}", "k": 5, "mode": mode, "index": dice.choice(["full", "fine"])}
+PAUSE = 0.05
+MODES = ("hybrid", "vector", "text")
+INDEXES = ("full", "fine")
 
 
-def note(answers, began: float, tool: int, asked: dict, hits: list) -> None:
-    found = [[hit.tool.id, hit.tool.description] for hit in hits]
-    releases = sorted({hit.release for hit in hits})
-    line = {"began": began, "ended": time.time(), "tool": tool, **asked, "releases": releases, "hits": found}
-    with WRITING:
-        answers.write(json.dumps(line) + "\n")
+class Search:
+    """One search: its arguments, and what was to be seen before it."""
+
+    def __init__(self, board: pegboard.Board, dice: random.Random) -> None:
+        self.tool = dice.randrange(world.TOOLS)
+        self.query = f"handle {world.WORDS[self.tool]}"
+        self.options: dict[str, Any] = {"k": 5, "mode": dice.choice(MODES), "index": dice.choice(INDEXES)}
+        self._board, self._began = board, time.monotonic()
+        status = board.status()
+        # The age is taken after `_began`: the look began at this moment or later.
+        self._before, self._looked = status.generation, self._began - status.age_seconds
+
+    def answer(self, hits: list[Any]) -> dict[str, Any]:
+        return {
+            "began": self._began,
+            "looked": self._looked,
+            "before": self._before,
+            "after": self._board.status().generation,
+            "ended": time.monotonic(),
+            "tool": self.tool,
+            **self.options,
+            "releases": sorted({hit.release for hit in hits}),
+            "hits": [[hit.tool.id, hit.tool.description] for hit in hits],
+        }
 
 
-def threads(board: pegboard.Board, answers, stop: Path, seed: int) -> None:
-    broken: list[BaseException] = []
+class Notes:
+    """The file of the answers; a line is there as soon as it is noted."""
 
-    def ask(number: int) -> None:
-        dice = random.Random(seed * 100 + number)
+    def __init__(self, path: Path) -> None:
+        self._file, self._lock = path.open("a", encoding="utf-8"), threading.Lock()
+
+    def write(self, answer: dict[str, Any]) -> None:
+        with self._lock:
+            self._file.write(json.dumps(answer) + "\n")
+            self._file.flush()
+
+
+def search_in_threads(board: pegboard.Board, notes: Notes, stop: Path, seeds: list[int]) -> None:
+    errors: list[BaseException] = []
+
+    def search(seed: int) -> None:
+        dice = random.Random(seed)
         try:
-            while not stop.exists():
-                tool, asked = question(dice)
-                began = time.time()
-                hits = board.search(asked["query"], asked["k"], mode=asked["mode"], index=asked["index"])
-                note(answers, began, tool, asked, hits)
+            while not stop.exists() and not errors:
+                one = Search(board, dice)
+                notes.write(one.answer(board.search(one.query, **one.options)))
                 time.sleep(PAUSE)
         except BaseException as error:
-            broken.append(error)
+            errors.append(error)
 
-    workers = [threading.Thread(target=ask, args=(number,)) for number in range(2)]
-    for one in workers:
-        one.start()
-    for one in workers:
-        one.join()
-    if broken:
-        raise broken[0]
+    threads = [threading.Thread(target=search, args=(seed,)) for seed in seeds]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    if errors:
+        raise errors[0]
 
 
-async def coroutines(board: pegboard.Board, answers, stop: Path, seed: int) -> None:
-    async def ask(number: int) -> None:
-        dice = random.Random(seed * 100 + number)
+async def search_in_coroutines(board: pegboard.Board, notes: Notes, stop: Path, seeds: list[int]) -> None:
+    async def search(seed: int) -> None:
+        dice = random.Random(seed)
         while not stop.exists():
-            tool, asked = question(dice)
-            began = time.time()
-            hits = await board.search_async(asked["query"], asked["k"], mode=asked["mode"], index=asked["index"])
-            note(answers, began, tool, asked, hits)
+            one = Search(board, dice)
+            notes.write(one.answer(await board.search_async(one.query, **one.options)))
             await asyncio.sleep(PAUSE)
 
-    await asyncio.gather(*(ask(number) for number in range(2)))
+    await asyncio.gather(*(search(seed) for seed in seeds))
 
 
 def main() -> None:
-    uri, refresh, in_memory_rows, answers, stop, seed = sys.argv[1:]
-    board = pegboard.open(uri, encoder=ENCODER, refresh=float(refresh), in_memory_rows=int(in_memory_rows))
-    with Path(answers).open("a") as file:
-        if int(seed) % 2:
-            asyncio.run(coroutines(board, file, Path(stop), int(seed)))
+    uri, answers, stop, options_json = sys.argv[1:]
+    options = json.loads(options_json)
+    seeds = [options["seed"] * 100 + number for number in range(options["workers"])]
+    with pegboard.open(uri, refresh=options["refresh"], in_memory_rows=options["in_memory_rows"]) as board:
+        if options["coroutines"]:
+            asyncio.run(search_in_coroutines(board, Notes(Path(answers)), Path(stop), seeds))
         else:
-            threads(board, file, Path(stop), int(seed))
+            search_in_threads(board, Notes(Path(answers)), Path(stop), seeds)
 
 
 if __name__ == "__main__":

@@ -1,48 +1,151 @@
-"""Kill -9 at random points of publishing and pruning: readers stay on a whole release, and the next run completes."""
+"""Kill -9 at every step from encoding to pruning: readers stay on a whole release, and the next run completes from the lake.
 
+A killed run waits at an event of its steps, or comes to one at which it would wait, so a kill hits the step that it is meant for,
+however slow or fast the machine is. Where in the step it hits is chosen by what the step has written to the board until then.
+"""
+
+import os
 import random
-import time
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import pytest
 
-KILLS = 100
+from pegboard.encoders import load_encoder
+from tasks.lake import Lake
+from tasks.vector_files import known_texts
+from tests.faults import world
+from tests.faults.processes import Flow, wait_until
+
+FULL = os.environ.get("PEGBOARD_TEST_SIZE") == "full"
+KILLS = 100 if FULL else 20
+FLOW_KILLS = 20 if FULL else 4
 BOARDS = 2
+STEPS = ("embed_shard", "stage_tables", "publish_release", "prune_board")
+# Before a step, or within it. Twice within those that write most.
+POINTS = [
+    *(("within", step) for step in STEPS),
+    *(("before", step) for step in STEPS),
+    ("within", "stage_tables"),
+    ("within", "publish_release"),
+]
+FLOW_POINTS = [
+    ("within", "stage_tables"),
+    ("before", "stage_tables"),
+    ("within", "publish_release"),
+    ("before", "publish_release"),
+]
+FINGERPRINT = load_encoder(world.ENCODER).fingerprint
+KEEP = "keep = { releases = 2, days = 0, grace_hours = 1e-9 }"
+
+
+def paths(folder: str) -> set[str]:
+    return {str(Path(parent, name)) for parent, _, names in os.walk(folder) for name in names}
+
+
+def files_changed(board, n):
+    """How many files of the board each step adds or removes in an undisturbed run."""
+    ends = {f"{when} {step}": step for step in STEPS for when in ("begin", "end")}
+    child, counts = board.start(n, list(ends)), Counter()
+    for step in STEPS:
+        board.wait_for(child, f"begin {step}")
+        before = paths(board.uri)
+        board.release(child, f"begin {step}")
+        board.wait_for(child, f"end {step}")
+        counts[step] = len(paths(board.uri) ^ before)
+        board.release(child, f"end {step}")
+    assert board.ended(child) == (0, "")
+    return counts
+
+
+def durable_texts(board):
+    """The texts whose vectors are in the lake."""
+    return set(known_texts(Lake(board.uri), FINGERPRINT).get_column("text_digest"))
+
+
+def hold_of(point):
+    """The event at which a run waits that is to be killed at that point."""
+    when, step = point
+    return f"begin {step}" if when == "before" else f"end {step}"
+
+
+def wait_for_point(board, pid, point, changes):
+    """Wait until a run is at the point: within a step, when so many files have changed since it began or when it has ended."""
+    when, step = point
+    wait_until(lambda: board.has(pid, f"begin {step}"))
+    if when == "within":
+        before = paths(board.uri)
+        wait_until(lambda: len(paths(board.uri) ^ before) >= changes or board.has(pid, f"end {step}"))
+
+
+def check_completed(board, whole, n, durable, encoded):
+    """The n-th state is live and whole, and what was durable before its last run was not encoded again."""
+    whole(board, {n})
+    assert durable <= durable_texts(board)
+    assert encoded == len(durable_texts(board) - durable)
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(1500)
-def test_a_hundred_kills_break_no_board_and_every_run_after_one_completes(publisher, whole, wait_until, kill):
-    def torment(seed):
-        """Kill some of the runs of one board; returns the last step that each of them had begun."""
-        dice, reached, one = random.Random(seed), Counter(), boards[seed]
-        one.publish(0)
-        one.publish(1)
-        times = {event["what"]: event["at"] for event in one.events() if event["n"] == 1}
-        length, old = times["pruned"] - times["stage"], 1
-        for n in range(2, 2 * KILLS // BOARDS + 2):
-            if sum(reached.values()) - reached["ended before"] == KILLS // BOARDS:
-                break
-            child = one.start(n)
-            wait_until(lambda child=child: any(event["what"] == "stage" for event in one.events(child)))
-            time.sleep(dice.uniform(0, length))
-            kill(child)
-            status, said = one.ended(child)
-            assert status in (-9, 0), said
-            reached[one.events(child)[-1]["what"] if status else "ended before"] += 1
+@pytest.mark.soak
+@pytest.mark.timeout(7200)
+def test_kills_at_every_step_break_no_board_and_every_run_after_one_completes(publisher, whole):
+    boards = [publisher(KEEP) for _ in range(BOARDS)]
 
-            assert whole(one, {old, n}) in (old, n)  # a reader is on a whole release, the one before or the new one
-            one.publish(n)
-            old = whole(one, {n})
-        return reached
+    def kill_runs(seed):
+        """Kill runs of one board; returns how many files had changed at the point of each kill."""
+        board, dice, killed = boards[seed], random.Random(seed), Counter()
+        for n in range(3):  # from then on every prune removes a release
+            board.publish(n)
+        counts, old = files_changed(board, 3), 3
+        points = [POINTS[kill % len(POINTS)] for kill in range(KILLS // BOARDS)]
+        for n, point in enumerate(points, start=4):
+            child = board.start(n, [hold_of(point)])
+            wait_for_point(board, child, point, dice.randint(0, counts[point[1]]))
+            board.kill(child)
+            killed[point] += 1
 
-    boards = [publisher("keep = { releases = 2, days = 0, grace_hours = 0.0005 }") for _ in range(BOARDS)]
+            assert whole(board, {old, n}) in (old, n)  # a reader is on a whole release, the one before or the new one
+            durable = durable_texts(board)
+            end = board.publish(n)
+            check_completed(board, whole, n, durable, end["encoded"])
+            old = n
+        return killed
+
     with ThreadPoolExecutor(BOARDS) as side_by_side:
-        reached = sum(side_by_side.map(torment, range(BOARDS)), Counter())
+        killed = sum(side_by_side.map(kill_runs, range(BOARDS)), Counter())
 
-    killed = sum(reached.values()) - reached["ended before"]
-    print(f"{killed} kills fell into a run; the last step begun: {dict(reached)}")
-    assert killed == KILLS
-    assert reached["stage"] > 10
-    assert reached["publish"] + reached["published"] > 3
+    print(f"{killed.total()} kills: {dict(killed)}")
+    assert killed.total() == KILLS
+    assert set(killed) == set(POINTS)
+
+
+def publish_as_flow(board, n, environment):
+    """Publish the n-th state by a flow, undisturbed; returns what the run says at its end."""
+    with Flow(board, n, environment) as flow:
+        return flow.outcome()
+
+
+@pytest.mark.slow
+@pytest.mark.soak
+@pytest.mark.prefect
+@pytest.mark.timeout(7200)
+def test_a_killed_flow_is_completed_by_the_next_run_as_a_flow_or_without_prefect(publisher, whole, prefect_server):
+    board, dice = publisher(KEEP), random.Random(0)
+    for n in range(3):
+        board.publish(n)
+    counts, old = files_changed(board, 3), 3
+    for n in range(4, 4 + FLOW_KILLS):
+        point = FLOW_POINTS[n % len(FLOW_POINTS)]
+        with Flow(board, n, prefect_server.environment, [hold_of(point)]) as flow:
+            flow.wait_for(f"begin {point[1]}")
+            wait_for_point(board, flow.pid, point, dice.randint(0, counts[point[1]]))
+            flow.kill()
+
+        assert whole(board, {old, n}) in (old, n)
+        durable = durable_texts(board)
+        # Alternately; in the next round of the points the other way round.
+        as_flow = n % 2 == n // len(FLOW_POINTS) % 2
+        end = publish_as_flow(board, n, prefect_server.environment) if as_flow else board.publish(n)
+        check_completed(board, whole, n, durable, end["encoded"])
+        old = n

@@ -1,28 +1,36 @@
-"""What the boards of these tests hold: a catalog whose n-th state follows from n alone, so that any answer can be checked.
+"""What the boards of these tests hold: a catalog whose n-th state follows from n alone, so that any answer can be checked."""
 
-Read by the publisher, the readers and the tests, each a process of its own: nothing but the standard library and NumPy.
-"""
-
-from collections.abc import Sequence
+import json
+from pathlib import Path
 from typing import Any
 from zlib import crc32
 
-import numpy as np
-
 TOOLS = 48
 DIMENSIONS = 256
-INDEXES = """
+ENCODER = f"hashing/{DIMENSIONS}"
+CONFIGURATION = f"""
+[board]
+uri = "../board"
+report = false
+{{keep}}
+
+[catalogs.kit]
+type = "mcp-dump"
+path = "servers.json"
+
 [[indexes]]
 name = "full"
+encoder = "{ENCODER}"
 
 [[indexes]]
 name = "fine"
 shape = "multi"
+encoder = "{ENCODER}"
 """
 
 
 def _words() -> list[str]:
-    """A word for each tool; no two of them hash to one place of a vector."""
+    """A word for each tool; no two of them share a place of the hashing encoder's vectors."""
     words: list[str] = []
     places = {crc32(common.encode()) % DIMENSIONS for common in ("handle", "tool", "revision", "please", "argument")}
     number = 0
@@ -36,21 +44,6 @@ def _words() -> list[str]:
 
 
 WORDS = _words()
-
-
-class HashingEncoder:
-    """Counts words in the places to which they hash. Knows the contract's words only roughly, which is all that is needed."""
-
-    name = "stub/hashing"
-    dimensions = DIMENSIONS
-    fingerprint = f"hashing-{DIMENSIONS}"
-
-    def encode(self, texts: Sequence[str]) -> np.ndarray:
-        vectors = np.full((len(texts), DIMENSIONS), 0.001, np.float32)
-        for row, text in enumerate(texts):
-            for word in "".join(c if c.isalnum() else " " for c in text.lower()).split():
-                vectors[row, crc32(word.encode()) % DIMENSIONS] += 1
-        return vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
 
 
 def exists(tool: int, n: int) -> bool:
@@ -73,12 +66,26 @@ def content(n: int) -> dict[str, str]:
     return {identity(tool): description(tool, n) for tool in range(TOOLS) if exists(tool, n)}
 
 
-def servers(n: int) -> dict[str, list[dict[str, Any]]]:
+def servers(n: int) -> dict[str, dict[str, list[dict[str, Any]]]]:
     """The n-th state as MCP servers answer it."""
-    listed: dict[str, list[dict[str, Any]]] = {f"server{number}": [] for number in range(4)}
+    listed: dict[str, dict[str, list[dict[str, Any]]]] = {f"server{number}": {"tools": []} for number in range(4)}
     for tool in range(TOOLS):
         if exists(tool, n):
             schema = {"type": "object", "properties": {"argument": {"type": "string"}}}
             record = {"name": f"tool_{WORDS[tool]}", "description": description(tool, n), "inputSchema": schema}
-            listed[f"server{tool % 4}"].append(record)
+            listed[f"server{tool % 4}"]["tools"].append(record)
     return listed
+
+
+def write(folder: Path, n: int, keep: str = "") -> Path:
+    """Write the n-th state below a folder, with the configuration that publishes it to `folder/board`; returns its path.
+
+    Args:
+        keep: further lines of the table [board].
+    """
+    home = folder / f"catalog-{n}"
+    home.mkdir(exist_ok=True)
+    (home / "servers.json").write_text(json.dumps(servers(n)), "utf-8")
+    configuration = home / "pegboard.toml"
+    configuration.write_text(CONFIGURATION.format(keep=keep), "utf-8")
+    return configuration

@@ -1,0 +1,213 @@
+"""The processes of these tests as a test sees them: publishers, which it may hold and kill, flows and readers."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from threading import Thread
+from typing import IO, Any, Self
+
+from pegboard.releases import ReleaseStore
+from tests.children import end_child, start_child
+from tests.faults.events import gate
+
+__all__ = ["Flow", "Publisher", "Reader", "wait_until"]
+
+HERE = Path(__file__).parent
+PAUSE = 0.002
+
+
+def wait_until(condition: Callable[[], Any], *processes: subprocess.Popen[Any]) -> None:
+    """Wait for a condition as long as all of the processes run; pytest-timeout is the guard."""
+    while not condition():
+        ended = [process.args for process in processes if process.poll() is not None]
+        assert not ended or condition(), f"ended too early: {ended}"
+        time.sleep(PAUSE)
+
+
+class Publisher:
+    """The process that publishes to the board `FOLDER/board`. `start` forks a child of it for every run.
+
+    Args:
+        keep: further lines of the table [board].
+    """
+
+    def __init__(self, folder: Path, keep: str = "") -> None:
+        self.folder, self.keep = folder, keep
+        self.uri = str(folder / "board")
+        self._log = folder / "publisher.err"
+        self._errors = self._log.open("a")
+        self._process = start_child(
+            [sys.executable, str(HERE / "publisher.py"), str(folder), keep],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=self._errors,
+            text=True,
+        )
+        self._pids: list[int] = []
+        self._ends: dict[int, tuple[int, str]] = {}
+        self._offset, self._events = 0, list[dict[str, Any]]()
+        assert self._process.stdout.readline(), self._log.read_text()
+        self._listener = Thread(target=self._listen, daemon=True)
+        self._listener.start()
+
+    @property
+    def store(self) -> ReleaseStore:
+        return ReleaseStore(self.uri)
+
+    def start(self, n: int, holds: Sequence[str] = ()) -> int:
+        """Fork a child that publishes the n-th state and waits at some events; returns its process id."""
+        started = len(self._pids)
+        self._process.stdin.write(json.dumps({"n": n, "holds": list(holds)}) + "\n")
+        self._process.stdin.flush()
+        wait_until(lambda: len(self._pids) > started, self._process)
+        return self._pids[-1]
+
+    def wait_for(self, pid: int, event: str) -> None:
+        """Wait until a process has come to an event."""
+        wait_until(lambda: self.has(pid, event) or pid in self._ends, self._process)
+        assert self.has(pid, event), self._ends[pid]
+
+    def has(self, pid: int, event: str) -> bool:
+        return any(seen["what"] == event for seen in self.events(pid))
+
+    def release(self, pid: int, event: str) -> None:
+        """Let a child go on that waits at an event."""
+        gate(self.folder, pid, event).touch()
+
+    def ended(self, pid: int) -> tuple[int, str]:
+        """The exit status of a child when it has ended, negative for a signal, and its error."""
+        wait_until(lambda: pid in self._ends, self._process)
+        return self._ends[pid]
+
+    def kill(self, pid: int) -> None:
+        """Kill a child that waits at an event or comes to one where it would."""
+        os.kill(pid, signal.SIGKILL)
+        status, error = self.ended(pid)
+        assert status == -signal.SIGKILL, error
+
+    def publish(self, n: int) -> dict[str, Any]:
+        """Publish the n-th state, undisturbed; returns what the run says at its end."""
+        pid = self.start(n)
+        status, error = self.ended(pid)
+        assert status == 0, error
+        return self.events(pid)[-1]
+
+    def events(self, pid: int | None = None) -> list[dict[str, Any]]:
+        """What the runs did so far, in order; only of one if given."""
+        path = self.folder / "events.jsonl"
+        if path.exists():
+            with path.open("rb") as file:
+                file.seek(self._offset)
+                fresh = file.read()
+            whole = fresh[: fresh.rfind(b"\n") + 1]
+            self._offset += len(whole)
+            self._events += [json.loads(line) for line in whole.splitlines()]
+        return [event for event in self._events if pid in (None, event["pid"])]
+
+    def states(self) -> dict[str, int]:
+        """Which state of the world a release shows, by the release's id."""
+        return {event["release"]: event["n"] for event in self.events() if event["what"] == "end make_wanted"}
+
+    def close(self) -> None:
+        end_child(self._process)
+        self._listener.join()
+        self._process.stdin.close()
+        self._process.stdout.close()
+        self._errors.close()
+
+    def _listen(self) -> None:
+        for line in self._process.stdout:
+            message = json.loads(line)
+            if "status" in message:
+                self._ends[message["pid"]] = message["status"], message["error"]
+            else:
+                self._pids.append(message["pid"])
+
+
+class _Child:
+    """A process that ends at the latest with the `with` block that it is used in."""
+
+    process: subprocess.Popen[Any]
+    _output: IO[str]
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        end_child(self.process)
+        self._output.close()
+
+    def printed(self) -> str:
+        self._output.seek(0)
+        return self._output.read()
+
+
+class Flow(_Child):
+    """`pegboard build` on a Prefect server, which publishes the n-th state to a publisher's board."""
+
+    def __init__(self, publisher: Publisher, n: int, environment: dict[str, str], holds: Iterable[str] = ()) -> None:
+        self._publisher = publisher
+        self._output = (publisher.folder / "flow.out").open("w+")
+        command = [sys.executable, str(HERE / "flow.py"), str(publisher.folder), str(n), publisher.keep, *holds]
+        self.process = start_child(command, env=environment, stdout=self._output, stderr=subprocess.STDOUT)
+
+    @property
+    def pid(self) -> int:
+        return self.process.pid
+
+    def wait_for(self, event: str) -> None:
+        """Wait until the flow has come to an event."""
+        while not self._publisher.has(self.pid, event):
+            assert self.process.poll() is None or self._publisher.has(self.pid, event), self.printed()
+            time.sleep(PAUSE)
+
+    def kill(self) -> None:
+        self.process.kill()
+        status = self.process.wait()
+        assert status == -signal.SIGKILL, self.printed()
+
+    def outcome(self) -> dict[str, Any]:
+        """What the run says when it has ended."""
+        status = self.process.wait()
+        printed = self.printed()
+        assert status == 0, printed
+        return json.loads(printed[printed.index("{") :])
+
+
+class Reader(_Child):
+    """A process that searches a board all the time; see reader.py for the options."""
+
+    def __init__(self, folder: Path, uri: str, stop: Path, **options: Any) -> None:
+        self.options = options
+        self._path = folder / f"answers-{options['seed']}.jsonl"
+        self._output = (folder / f"reader-{options['seed']}.err").open("w+")
+        command = [sys.executable, str(HERE / "reader.py"), uri, str(self._path), str(stop), json.dumps(options)]
+        self.process = start_child(command, stderr=self._output, stdout=subprocess.DEVNULL)
+        self._offset, self._answers = 0, list[dict[str, Any]]()
+
+    def answers(self) -> list[dict[str, Any]]:
+        """All answers so far, in the order in which they were noted."""
+        if self._path.exists():
+            with self._path.open("rb") as file:
+                file.seek(self._offset)
+                fresh = file.read()
+            whole = fresh[: fresh.rfind(b"\n") + 1]
+            self._offset += len(whole)
+            self._answers += [json.loads(line) for line in whole.splitlines()]
+        return self._answers
+
+    def has_answered_from(self, generation: int) -> bool:
+        """Whether an answer began when the reader knew of that generation of the channel."""
+        answers = self.answers()
+        return bool(answers) and answers[-1]["before"] >= generation
+
+    def finish(self) -> list[dict[str, Any]]:
+        """Wait for its end, and return all answers."""
+        status = self.process.wait()
+        assert status == 0, self.printed()
+        return self.answers()
