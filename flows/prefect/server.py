@@ -62,11 +62,8 @@ def check_server(url: str) -> None:
     place = "the configured address"
     try:
         place = public_uri(url)
-        address = urlsplit(url)
-        address = address._replace(
-            netloc=address.netloc.rpartition("@")[2]
-        )  # urllib takes a user for a part of the host
-        with urllib.request.urlopen(f"{address.geturl().rstrip('/')}/health", timeout=ANSWER_SECONDS):  # noqa: S310  the user's own
+        # Not `url`: urllib takes a user in it for a part of the host.
+        with urllib.request.urlopen(f"{place.rstrip('/')}/health", timeout=ANSWER_SECONDS):  # noqa: S310  the user's own
             return
     except urllib.error.HTTPError:
         return  # it answers; whether it lets us in is for Prefect's client to find out
