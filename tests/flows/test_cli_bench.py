@@ -1,15 +1,8 @@
 """`pegboard bench` as a person runs it: two small benchmarks through the pipeline, once more with kept boards, and its errors."""
 
-import argparse
 import json
-import os
-import subprocess
-import sys
 
 import pytest
-
-from flows.cli_bench import register
-from pegboard.errors import PegboardError
 
 ULTRATOOL = {
     "tools.json": [
@@ -42,45 +35,16 @@ def data(tmp_path):
     return folder
 
 
-def ran(capsys, *arguments):
-    """As the console script runs it, as far as its errors."""
-    parser = argparse.ArgumentParser(prog="pegboard")
-    register(parser.add_subparsers(required=True))
-    try:
-        options = parser.parse_args(["bench", *map(str, arguments)])
-        code = options.run(options)
-    except PegboardError as error:
-        return error.exit_code, str(error)
-    except SystemExit as ended:
-        printed = capsys.readouterr()
-        return ended.code, printed.out + printed.err
-    return code, capsys.readouterr().out
-
-
-@pytest.mark.slow
-def test_two_benchmarks_are_built_measured_and_written_and_their_boards_found_again(data, tmp_path):
-    kept = {name: value for name, value in os.environ.items() if not name.startswith(("PREFECT_", "PEGBOARD_"))}
-
-    def command(*arguments):
-        done = subprocess.run(
-            [sys.executable, "-m", "pegboard.cli", "bench", *map(str, arguments)],
-            cwd=tmp_path,
-            env={**kept, "HOME": str(tmp_path / "home")},
-            capture_output=True,
-            text=True,
-            timeout=240,
-        )
-        return done.returncode, done.stdout, done.stderr
-
+def test_two_benchmarks_are_built_measured_and_written_and_their_boards_found_again(command, data, tmp_path):
     document, out = tmp_path / "results.md", tmp_path / "out.json"
     document.write_text(DOCUMENT, "utf-8")
     boards = tmp_path / "kept"
 
-    code, printed, told = command("all", "--data", data, "--board", boards, "--json", out, "--write", document)
-    assert (code, "Traceback" in told) == (0, False), told
+    code, printed, err = command("bench", "all", "--data", data, "--board", boards, "--json", out, "--write", document)
+    assert code == 0, err
     assert "ultratool, all: 2 queries, 2 tools" in printed
-    assert "pegboard bench: seal-tools is skipped: " in told
-    assert "ask ultratool: " in told
+    assert "pegboard bench: seal-tools is skipped: " in err
+    assert "ask ultratool: " in err
     written = json.loads(out.read_text("utf-8"))
     assert [one["benchmark"] for one in written["results"]] == ["metatool", "ultratool"]
     assert written["missing"] == ["seal-tools", "toollinkos", "toolsandbox", "livemcpbench", "toolret"]
@@ -106,15 +70,17 @@ def test_two_benchmarks_are_built_measured_and_written_and_their_boards_found_ag
     assert str(tmp_path) not in out.read_text("utf-8")
     assert "**metatool, multi: 1 queries, 3 tools**" in document.read_text("utf-8")
 
-    code, printed, told = command("ultratool", "--data", data, "--board", boards, "--json", "--quiet", "--plan", "BM25")
+    code, printed, err = command(
+        "bench", "ultratool", "--data", data, "--board", boards, "--json", "--quiet", "--plan", "BM25"
+    )
     again = json.loads(printed)
-    assert (code, told) == (0, "")
+    assert (code, err) == (0, "")
     assert (again["boards"]["tools"]["outcome"], again["boards"]["tools"]["encoded"]) == ("unchanged", 0)
     assert {row["plan"] for row in again["rows"]} == {"BM25"}
     assert again["differences"] == []
 
 
-def test_what_is_wrong_is_told_before_anything_is_built(capsys, data, tmp_path):
+def test_errors_are_reported_before_anything_is_built(command, data, tmp_path):
     empty = tmp_path / "empty"
     empty.mkdir()
     for arguments, expected in (
@@ -130,23 +96,23 @@ def test_what_is_wrong_is_told_before_anything_is_built(capsys, data, tmp_path):
         (["ultratool", "--data", data, "--json", tmp_path / "no" / "out.json"], "there is no folder to write it into"),
         (["nothing", "--data", data], "invalid choice: 'nothing'"),
     ):
-        code, said = ran(capsys, *arguments)
-        assert (code, expected in said) == (2, True), said
+        code, _, err = command("bench", *arguments)
+        assert (code, expected in err) == (2, True), err
 
 
-def test_all_broken_folders_are_told_at_once(capsys, data):
+def test_all_broken_folders_are_reported_at_once(command, data):
     (data / "ultratool" / "tools.json").unlink()
     (data / "toolret").mkdir()
 
-    code, said = ran(capsys, "all", "--data", data)
+    code, _, err = command("bench", "all", "--data", data)
 
     assert code == 2
-    assert "is no folder of ultratool" in said
-    assert "is no folder of toolret" in said
+    assert "is no folder of ultratool" in err
+    assert "is no folder of toolret" in err
 
 
-def test_help_documents_the_names_in_the_rows(capsys):
-    code, said = ran(capsys, "--help")
+def test_help_documents_the_names_in_the_rows(command):
+    code, out, _ = command("bench", "--help")
 
     assert code == 0
     for name in (
@@ -157,4 +123,4 @@ def test_help_documents_the_names_in_the_rows(capsys):
         "rag-tool-fusion",
         "p_holm",
     ):
-        assert name in said
+        assert name in out

@@ -1,12 +1,6 @@
 """A gate as a person meets it: `pegboard build` with golden queries, before and after a catalog was sabotaged."""
 
 import json
-import os
-import sqlite3
-import subprocess
-import sys
-
-import pytest
 
 VERBS = {"open": "Opens", "paint": "Paints", "sell": "Sells", "clean": "Cleans"}
 THINGS = ("door", "window", "roof", "fence", "bicycle")
@@ -18,41 +12,11 @@ TOOLS = {
 GATE = '[gate]\nqueries = "golden.jsonl"\nrules = ["Recall@5 >= 0.99", "Recall@5 no worse than live"]\n'
 
 
-@pytest.fixture
-def command(workshop, tmp_path):
-    """Run a command in the workshop's folder, far from the Prefect of whoever runs the tests; returns exit code, stdout and stderr."""
-    kept = {name: value for name, value in os.environ.items() if not name.startswith(("PREFECT_", "PEGBOARD_"))}
-    environment = {**kept, "HOME": str(tmp_path / "home")}
-
-    def run(*arguments):
-        done = subprocess.run(
-            [sys.executable, "-m", "pegboard.cli", *arguments],
-            cwd=workshop.folder,
-            env=environment,
-            capture_output=True,
-            text=True,
-            timeout=240,
-        )
-        return done.returncode, done.stdout, done.stderr
-
-    return run
-
-
 def sell(workshop, tools):
     workshop.servers({"shop": [workshop.tool(name, text) for name, text in tools.items()]})
 
 
-def states(workshop):
-    """The states in which the runs ended, as Prefect keeps them."""
-    database = workshop.folder / ".pegboard" / "prefect" / "prefect.db"
-    with sqlite3.connect(database) as connection:
-        rows = connection.execute("SELECT state_type, state_name FROM flow_run ORDER BY start_time").fetchall()
-    connection.close()
-    return rows
-
-
-@pytest.mark.slow
-def test_a_sabotaged_catalog_ends_with_exit_code_8_and_a_failed_run_and_live_stays(command, workshop):
+def test_a_sabotaged_catalog_is_held_with_exit_code_8_and_live_stays(command, workshop):
     queries = [
         {"query": f"please {verb} my {thing}", "tools": [f"tool_{verb[0]}{thing[0]}"]}
         for verb in VERBS
@@ -80,7 +44,6 @@ def test_a_sabotaged_catalog_ends_with_exit_code_8_and_a_failed_run_and_live_sta
     assert (run["outcome"], run["gate"]["passed"], run["plan"]["live"]) == ("held", False, live)
     assert set(run["gate"]["changes"]["changed"]) == {"kit/shop/tool_cb", "kit/shop/tool_od"}
     assert workshop.store.channel().release == live
-    assert states(workshop) == [("COMPLETED", "Completed"), ("FAILED", "Held")]
 
     workshop.configure(GATE.replace("Recall@5 >= 0.99", "Recal@5 >= 0.99"))
     code, _, err = command("build")

@@ -1,18 +1,11 @@
 """A build that holds golden queries out of the index, as a person runs it."""
 
 import json
-import os
-import subprocess
-import sys
 
-import pytest
-
-from pegboard.cli import main
 from pegboard.releases import ReleaseStore
 from pegboard.store import open_table
 from pegboard.text import tokenize
 
-PEGBOARD = [sys.executable, "-m", "pegboard.cli"]
 THINGS = ("invoice", "ticket", "branch", "room", "taxi", "letter", "plant", "printer")
 WAYS = (
     "please {} that old {} for me",
@@ -21,18 +14,7 @@ WAYS = (
 )
 
 
-def build(folder, home):
-    """Run `pegboard build` with a Prefect server of its own; what it printed."""
-    kept = {name: value for name, value in os.environ.items() if not name.startswith(("PREFECT_", "PEGBOARD_"))}
-    command = [*PEGBOARD, "build", "--quiet", "--json"]
-    environment = {**kept, "HOME": str(home)}
-    done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, timeout=240)
-    assert done.returncode == 0, done.stderr
-    return json.loads(done.stdout)
-
-
-@pytest.mark.slow
-def test_what_is_held_out_stands_in_no_document_of_the_release(workshop, tmp_path, capsys):
+def test_what_is_held_out_stands_in_no_document_of_the_release(command, workshop):
     rows = [
         {"name": f"{verb}_{thing}", "description": f"{verb}s.", "examples": [way.format(verb, thing) for way in WAYS]}
         for verb in ("open", "close", "mend", "paint")
@@ -44,11 +26,14 @@ def test_what_is_held_out_stands_in_no_document_of_the_release(workshop, tmp_pat
     )
     workshop.configure('[golden]\nqueries = "golden.jsonl"\n', catalog)
 
-    config, golden = str(workshop.folder / "pegboard.toml"), str(workshop.folder / "golden.jsonl")
-    assert main(["golden", "hold-out", "-c", config, "--share", "0.34", "--out", golden]) == 0
-    assert "The next build holds them out." in capsys.readouterr().out
-    made = build(workshop.folder, tmp_path / "home")
-    assert main(["golden", "check", golden, "-c", config, "--strict", "--words-only"]) == 0, capsys.readouterr().out
+    code, out, _ = command("golden", "hold-out", "--share", "0.34", "--out", "golden.jsonl")
+    assert code == 0
+    assert "The next build holds them out." in out
+    code, out, err = command("build", "--quiet", "--json")
+    assert code == 0, err
+    made = json.loads(out)
+    code, out, _ = command("golden", "check", "golden.jsonl", "-c", "pegboard.toml", "--strict", "--words-only")
+    assert code == 0, out
 
     queries = [json.loads(line) for line in (workshop.folder / "golden.jsonl").read_text("utf-8").splitlines()]
     release = ReleaseStore(workshop.uri).get(made["release"])

@@ -1,0 +1,45 @@
+"""Commands of the pipeline, called in this process and without any Prefect of whoever runs the tests."""
+
+import gc
+import logging
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from unittest import mock
+
+import pytest
+
+from pegboard.cli import main
+
+
+@pytest.fixture
+def alone(tmp_path: Path) -> dict[str, str]:
+    """An environment for processes that names no Prefect server, profile or board."""
+    others = {name: value for name, value in os.environ.items() if not name.startswith(("PREFECT_", "PEGBOARD_"))}
+    return others | {"HOME": str(tmp_path / "home")}
+
+
+@pytest.fixture
+def command(
+    tmp_path: Path, alone: dict[str, str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Iterator[Callable[..., tuple[int, str, str]]]:
+    """Run a command of `pegboard` in the test's folder; returns exit code, stdout and stderr.
+
+    What a command changes in its process for the rest of its life is undone.
+    """
+    logger, thresholds = logging.getLogger("pegboard.encoders"), gc.get_threshold()
+    level = logger.level
+
+    def run(*arguments: object) -> tuple[int, str, str]:
+        try:
+            code = main([str(argument) for argument in arguments])
+        except SystemExit as ended:
+            code = int(ended.code or 0)
+        printed = capsys.readouterr()
+        return code, printed.out, printed.err
+
+    monkeypatch.chdir(tmp_path)
+    with mock.patch.dict(os.environ, alone, clear=True):
+        yield run
+    logger.setLevel(level)
+    gc.set_threshold(*thresholds)
