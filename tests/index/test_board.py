@@ -7,6 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 from threading import Event
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -38,6 +39,17 @@ def two_releases(workshop):
     )
     workshop.store.promote(first.id)
     return workshop, first, second
+
+
+@pytest.fixture(scope="module")
+def other_encoder(encoder):
+    """An encoder of as many dimensions whose vectors mean something else."""
+    return SimpleNamespace(
+        name="other/encoder",
+        fingerprint="other-weights",
+        dimensions=encoder.dimensions,
+        encode=lambda texts: encoder.encode(texts)[:, ::-1],
+    )
 
 
 def names(hits):
@@ -210,9 +222,9 @@ def test_a_vector_may_stand_in_place_of_the_text(board, encoder, as_given):
         assert [hit.score for hit in hits] == pytest.approx([hit.score for hit in by_text], abs=2e-5)
 
 
-def test_words_and_a_vector_of_ones_own_are_searched_together(board_uri, encoder, hashing):
+def test_words_and_a_vector_of_ones_own_are_searched_together(board_uri, encoder, other_encoder):
     # The encoder of another fingerprint is never asked: the caller encoded the request.
-    board = pegboard.open(board_uri, encoder=hashing(384))
+    board = pegboard.open(board_uri, encoder=other_encoder)
     vector = encoder.encode(["high tide"])[0]
 
     hits = board.search("deletes", 2, vector=vector)
@@ -223,26 +235,27 @@ def test_words_and_a_vector_of_ones_own_are_searched_together(board_uri, encoder
 
 
 @pytest.mark.parametrize(
-    "vector", [[], [1.0], [0.5] * 383, [0.5] * 385, [[0.5] * 384], np.ones((2, 384)), np.ones((384, 1))], ids=np.shape
+    "shape", [(0,), (1,), (255,), (257,), (1, 256), (2, 256), (256, 1)], ids=lambda shape: "x".join(map(str, shape))
 )
-def test_a_vector_of_another_shape_is_refused_with_both_shapes(board, vector):
+def test_a_vector_of_another_shape_is_refused_with_both_shapes(board, encoder, shape):
+    assert encoder.dimensions == 256
     with pytest.raises(QueryError) as error:
-        board.search(vector)
+        board.search(np.full(shape, 0.5).tolist())
 
-    assert str(np.shape(vector)) in str(error.value)
-    assert "384 dimensions" in str(error.value)
-    assert "local/all-MiniLM-L6-v2" in str(error.value)
+    assert str(shape) in str(error.value)
+    assert "256 dimensions" in str(error.value)
+    assert encoder.name in str(error.value)
 
 
 @pytest.mark.parametrize("value", [0.0, math.nan, math.inf, -math.inf])
-def test_a_vector_without_a_direction_is_refused(board, value):
+def test_a_vector_without_a_direction_is_refused(board, encoder, value):
     with pytest.raises(QueryError, match="zero or not finite"):
-        board.search([value] * 384)
+        board.search([value] * encoder.dimensions)
 
 
-def test_a_vector_cannot_be_searched_as_text(board):
+def test_a_vector_cannot_be_searched_as_text(board, encoder):
     with pytest.raises(QueryError, match="Give the request as text"):
-        board.search([0.5] * 384, mode="text")
+        board.search([0.5] * encoder.dimensions, mode="text")
 
 
 def test_a_board_without_tools_finds_nothing(workshop, encoder):
@@ -268,13 +281,13 @@ def test_a_release_of_a_later_contract_is_refused(own_board_uri):
         pegboard.open(own_board_uri, release=forge(own_board_uri, contract=99))
 
 
-def test_another_encoder_is_refused_with_both_fingerprints_and_text_still_works(board_uri, encoder, hashing):
-    board = pegboard.open(board_uri, encoder=hashing(384))
+def test_another_encoder_is_refused_with_both_fingerprints_and_text_still_works(board_uri, encoder, other_encoder):
+    board = pegboard.open(board_uri, encoder=other_encoder)
 
     for mode in ("hybrid", "vector"):
         with pytest.raises(FingerprintMismatch) as error:
             board.search("anything", mode=mode)
-        assert "hashing-384" in str(error.value)
+        assert other_encoder.fingerprint in str(error.value)
         assert encoder.fingerprint in str(error.value)
     assert names(board.search("high tide", 1, mode="text")) == ["getTides_v2"]
 
@@ -296,15 +309,20 @@ def test_what_a_manifest_says_beyond_vectors_never_reaches_the_encoder(own_board
     hostile = {"api_base": "http://127.0.0.1:9/", "folder": "/nowhere", "api_key_env": "HOME", "threads": 0}
     reader = pegboard.open(own_board_uri, release=forge(own_board_uri, index={"options": hostile}))
 
-    # Any of the four would end in an error: the embedded encoder has no such option, no such folder, no such value.
+    # Any of the four would end in an error: the hashing encoder has no options.
     assert reader.search("high tide") == board.search("high tide")
 
 
-def test_options_of_the_reader_itself_reach_the_encoder(board_uri):
+def test_options_of_the_reader_itself_reach_the_encoder(own_board_uri):
+    release = forge(own_board_uri, index={"encoder": "local/all-MiniLM-L6-v2"})
+
+    def search(**options):
+        return pegboard.open(own_board_uri, release=release, encoder_options=options).search("anything")
+
     with pytest.raises(EncoderError, match="/nowhere"):
-        pegboard.open(board_uri, encoder_options={"folder": "/nowhere"}).search("anything")
+        search(folder="/nowhere")
     with pytest.raises(ConfigurationError, match="no option api_base"):
-        pegboard.open(board_uri, encoder_options={"api_base": "http://127.0.0.1:9/"}).search("anything")
+        search(api_base="http://127.0.0.1:9/")
 
 
 @pytest.mark.parametrize("rows", [50_000, 0])

@@ -167,7 +167,7 @@ def test_a_release_is_shown_by_its_beginning_or_its_channel(capsys, two):
     assert by_channel["tables"]["tools"]["rows"] == 14
     assert by_channel["manifest"]["default_index"] == "full"
     assert f"release   {live}\n" in text
-    assert "index     full (default): local/all-MiniLM-L6-v2" in text
+    assert "index     full (default): hashing/256" in text
     assert "changes   14 new, 0 changed, 0 removed, 0 unchanged, against an empty board" in text
 
 
@@ -304,7 +304,7 @@ def test_doctor_finds_a_good_board_good(capsys, board_uri):
     assert code == 0
     assert "ok       board: release" in out
     assert checks["board"]["say"].endswith("14 tools")
-    assert checks["index full"]["say"] == "local/all-MiniLM-L6-v2 answers"
+    assert checks["index full"]["say"] == "hashing/256 answers"
     assert all(check["state"] in ("good", "missing") for check in checks.values())
 
 

@@ -107,7 +107,7 @@ def test_indexes_that_came_went_or_have_another_recipe_are_told(workshop, hashin
     assert {name: index.state for name, index in found.indexes.items()} == {
         "fine": "dropped", "full": "other recipe", "names": "added",
     }  # fmt: skip
-    assert list(found.indexes["full"].recipe) == ["fingerprint", "dimensions", "parts"]
+    assert list(found.indexes["full"].recipe) == ["encoder", "fingerprint", "dimensions", "parts"]
     assert found.indexes["full"].recipe["dimensions"] == FieldChange(8, 16)
     assert found.indexes["full"].rows_changed == 5
     assert (found.indexes["names"].rows_added, found.indexes["fine"].rows_removed) == (5, first.tables["emb_fine"].rows)

@@ -33,7 +33,7 @@ def stored(store, release, name):
     return open_table(store.database, pin.table, store.uri, pin.version).to_arrow()
 
 
-def test_every_table_has_every_row_and_value_and_vectors_keep_their_type(store, release, tmp_path):
+def test_every_table_has_every_row_and_value_and_vectors_keep_their_type(store, release, encoder, tmp_path):
     exported = export_release(store, release, tmp_path)
 
     folder = tmp_path / f"release={release.id}"
@@ -51,7 +51,7 @@ def test_every_table_has_every_row_and_value_and_vectors_keep_their_type(store, 
         assert read.schema.types == expected.schema.types, name
         assert read.sort_by(key).to_pylist() == expected.sort_by(key).to_pylist(), name
     assert pq.read_schema(folder / "emb_full" / "catalog=kit" / "part-0.parquet").field("vector").type == pa.list_(
-        pa.float32(), 384
+        pa.float32(), encoder.dimensions
     )
 
 

@@ -64,7 +64,7 @@ def ids(rows):
 def test_tables_are_listed_and_described(database, full):
     assert {"agents", "channels", "releases", "tools", "emb_full", "emb_fine"} <= set(database.table_names())
     assert full.count_rows() == 14
-    assert full.schema().names == CURRENT.embeddings(384).names
+    assert full.schema().names == CURRENT.embeddings(256).names
     assert full.indexed_columns() == set()
 
 
@@ -156,7 +156,7 @@ import sys
 import numpy as np
 import pegboard
 board = pegboard.open(sys.argv[1], in_memory_rows=int(sys.argv[2]))
-print(board.search(np.ones(384), 1)[0].tool.id, len(board.search("tide", mode="text")))
+print(board.search(np.ones(256), 1)[0].tool.id, len(board.search("tide", mode="text")))
 """
 
 
@@ -218,11 +218,11 @@ def tried(ask):
 sys.stdout.flush()
 child = os.fork()
 if not child:
-    print(tried(lambda: board.search(np.ones(384), 1)[0].tool.id), tried(lambda: pegboard.open(sys.argv[1])))
+    print(tried(lambda: board.search(np.ones(256), 1)[0].tool.id), tried(lambda: pegboard.open(sys.argv[1])))
     print("forked" in (board.status().error or ""), flush=True)
     os._exit(0)
 assert os.waitpid(child, 0)[1] == 0
-print(board.search(np.ones(384), 1)[0].tool.id, board.status().error)
+print(board.search(np.ones(256), 1)[0].tool.id, board.status().error)
 """
 
 

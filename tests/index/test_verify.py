@@ -72,12 +72,12 @@ def test_a_sound_release_has_no_problem_and_says_what_was_read(board_uri):
             "agents_full: 1 row: without the checksum that follows from their columns: kit/git#document#0",
             "agents_full: 1 row: with another catalog, agent or kind than their agent: kit/git#document#0",
         ]),
-        ("agents_full", "agent = 'kit/git'", {"vector": [0.5] * 384}, [
+        ("agents_full", "agent = 'kit/git'", {"vector": [0.5] * 256}, [
             "agents_full: 1 row: without the checksum",
             "agents_full: 1 row: with a vector whose length is not 1: kit/git#document#0",
         ]),
         ("emb_full", "part = 'document'", {"text": "another text"}, ["emb_full: 14 rows: without the checksum"]),
-        ("emb_fine", "tool = 'kit/git/create_issue' AND part = 'arguments'", {"vector": [0.5] * 384}, [
+        ("emb_fine", "tool = 'kit/git/create_issue' AND part = 'arguments'", {"vector": [0.5] * 256}, [
             "emb_fine: 1 row: without the checksum",
             "emb_fine: 1 row: with a vector whose length is not 1: kit/git/create_issue#arguments#0",
         ]),
@@ -103,7 +103,7 @@ def test_a_vector_of_which_a_value_is_not_finite_is_found(store):
     release = live(store)
     table = store.database.open_table("emb_full")
     row = table.search().where("tool = 'kit/git/create_issue'").to_arrow()
-    vector = pa.array([[float("inf")] * 384], row.schema.field("vector").type)
+    vector = pa.array([[float("inf")] * 256], row.schema.field("vector").type)
     row = row.set_column(row.schema.get_field_index("vector"), row.schema.field("vector"), vector)
     table.merge_insert("key").when_matched_update_all().execute(row)
     pin = replace(release.tables["emb_full"], version=table.version)

@@ -4,6 +4,7 @@ import shutil
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
+from types import SimpleNamespace
 
 import polars as pl
 import pytest
@@ -44,13 +45,13 @@ def publish_in_layout_1(workshop, configuration, encoder):
     identities = {snapshot.catalog: snapshot.digest}
     old, lake = layout(1), Lake(workshop.uri)
     documents = read_rows(lake, run.documents[0].path)
-    vectors = row_vectors(workshop.uri, encoder.fingerprint, documents, 384)
+    vectors = row_vectors(workshop.uri, encoder.fingerprint, documents, encoder.dimensions)
     rows = {
         "tools": (old.tools(), snapshot_rows(lake, identities, "tools")),
         "agents": (old.agents(), snapshot_rows(lake, identities, "agents")),
         "emb_full": (
-            old.embeddings(384),
-            documents.with_columns(pl.Series("vector", vectors, dtype=pl.Array(pl.Float32, 384))),
+            old.embeddings(encoder.dimensions),
+            documents.with_columns(pl.Series("vector", vectors, dtype=pl.Array(pl.Float32, encoder.dimensions))),
         ),
     }
     store, pins = workshop.store, {}
@@ -59,7 +60,12 @@ def publish_in_layout_1(workshop, configuration, encoder):
         table = store.database.create_table(name, frame.select(schema.names).to_arrow().cast(schema), schema=schema)
         key = schema.names[0]
         pins[name] = Pin(name, table.version, frame.height, table_digest(frame.select(key, "digest")))
-    index = {"encoder": encoder.name, "fingerprint": encoder.fingerprint, "dimensions": 384, "shape": "single"}
+    index = {
+        "encoder": encoder.name,
+        "fingerprint": encoder.fingerprint,
+        "dimensions": encoder.dimensions,
+        "shape": "single",
+    }
     manifest = {
         "default_index": "full",
         "indexes": {"full": index},
@@ -107,7 +113,7 @@ def test_the_next_release_goes_beside_and_a_reader_follows_to_it_and_back(worksh
     workshop.store.rollback()
 
     assert {name: pin.table for name, pin in second.tables.items()} == {
-        "tools": "tools_v3", "agents": "agents_v3", "edges": "edges", "emb_full": "emb_full_384", "agents_full": "agents_full",
+        "tools": "tools_v3", "agents": "agents_v3", "edges": "edges", "emb_full": "emb_full_256", "agents_full": "agents_full",
     }  # fmt: skip
     assert (second.contract, [hit.tool.flags for hit in after]) == (4, [("credential",)])
     assert board.release == first
@@ -163,4 +169,5 @@ def test_a_build_after_contract_3_goes_on_in_its_tables(workshop, hashing):
         name: name for name in ("tools", "agents", "edges", "emb_full", "agents_full")
     }
     assert verify_release(workshop.store, before).problems == ()
-    assert pegboard.open(workshop.uri, release=before.id, encoder=hashing()).search("invoice", 1)
+    old_encoder = SimpleNamespace(name="stub/hashing", fingerprint="hashing-16", dimensions=16, encode=hashing().encode)
+    assert pegboard.open(workshop.uri, release=before.id, encoder=old_encoder).search("invoice", 1)
