@@ -19,9 +19,10 @@ from typing import Any
 import pytest
 
 from tasks.configuration import Configuration, load_configuration
+from tests.children import end_child, start_child
 
 KEY, SECRET = "AKIAPEGBOARDTEST", "s3cr3t/of+the=store"
-CATALOG = '[catalogs.kit]\ntype = "mcp-dump"\npath = "servers.json"\n'
+CATALOG = '[catalogs.kit]\ntype = "mcp-dump"\npath = "servers.json"\n[[indexes]]\nencoder = "hashing/256"\n'
 
 
 @dataclass(frozen=True)
@@ -56,16 +57,12 @@ def free_port() -> int:
 def start_server(command: list[str], port: int, log: Path) -> subprocess.Popen[bytes]:
     """The process of a server, once it listens."""
     with log.open("wb") as out:
-        process = subprocess.Popen(command, stdout=out, stderr=subprocess.STDOUT)
-    for _ in range(300):
+        process = start_child(command, stdout=out, stderr=subprocess.STDOUT)
+    while process.poll() is None:  # pytest-timeout is the guard
         with socket.socket() as probe:
             if probe.connect_ex(("127.0.0.1", port)) == 0:
                 return process
-        if process.poll() is not None:
-            break
         time.sleep(0.1)
-    process.kill()
-    process.wait()
     raise RuntimeError(f"{command[0]} did not start: {log.read_text()[-2000:]}")
 
 
@@ -85,8 +82,7 @@ def s3(tmp_path_factory: pytest.TempPathFactory) -> Iterator[S3]:
     command = [sys.executable, "-m", "moto.server", "-H", "127.0.0.1", "-p", str(port)]
     process = start_server(command, port, tmp_path_factory.mktemp("moto") / "log")
     yield S3(f"http://127.0.0.1:{port}")
-    process.kill()
-    process.wait()
+    end_child(process)
 
 
 @pytest.fixture(autouse=True)
@@ -114,7 +110,9 @@ def configured(workshop: Any) -> Callable[..., Configuration]:
 
     def configured(uri: str, **storage: str) -> Configuration:
         options = "".join(f'{name} = "{value}"\n' for name, value in storage.items())
-        text = f'[board]\nuri = "{uri}"\n' + (f"[board.storage]\n{options}" if storage else "") + CATALOG
+        text = (
+            f'[board]\nuri = "{uri}"\nreport = false\n' + (f"[board.storage]\n{options}" if storage else "") + CATALOG
+        )
         workshop.uri = uri
         return load_configuration(workshop.write("pegboard.toml", text))
 

@@ -2,9 +2,7 @@
 
 import json
 import logging
-import subprocess
-import sys
-from pathlib import Path
+from contextlib import ExitStack
 
 import numpy as np
 import polars as pl
@@ -15,6 +13,9 @@ from pegboard.cli import main
 from pegboard.errors import BoardNotFound, StoreError
 from pegboard.releases import ReleaseStore
 from tasks.lake import Lake
+from tests.rival import Rival
+
+pytestmark = pytest.mark.slow  # needs the emulator
 
 FIRST = {"git": [("create_issue", "Opens an issue in a repository."), ("merge_branch", "Merges a branch.")]}
 SECOND = {"git": [("create_issue", "Reports a bug in a repository."), ("merge_branch", "Merges a branch.")]}
@@ -145,63 +146,37 @@ def test_of_a_wide_table_in_a_bucket_only_the_wanted_columns_are_fetched(board, 
     assert len(fetched) < 10
 
 
-RIVAL = """
-import json, sys
-from tasks.configuration import load_configuration
-from pegboard.errors import PegboardError
-import runpy
-Workshop = runpy.run_path(sys.argv[1])["Workshop"]
-from pathlib import Path
-workshop = Workshop(Path(sys.argv[2]))
-configuration = load_configuration(workshop.folder / "pegboard.toml")
-sys.stdin.readline() if not print("ready", flush=True) else None
-try:
-    print(json.dumps(["published", workshop.run(configuration).release.id]))
-except PegboardError as error:
-    print(json.dumps([type(error).__name__, str(error)]))
-"""
-
-
-def test_of_two_publishers_to_one_bucket_one_wins_and_the_other_says_so(workshop, board, tmp_path):
+def test_of_two_publishers_to_one_bucket_one_wins_and_the_other_gets_an_error(workshop, board, tmp_path):
     publish(workshop, board, FIRST)
-    rivals = []
-    for me in "ab":
-        folder = tmp_path / me
-        folder.mkdir()
-        (folder / "pegboard.toml").write_text((tmp_path / "pegboard.toml").read_text())
-        tools = [workshop.tool("create_issue", f"Opens an issue for {me}."), workshop.tool(f"only_{me}", "It is new.")]
-        (folder / "servers.json").write_text(json.dumps({"git": {"tools": tools}}))
-        rivals.append(
-            subprocess.Popen(
-                [sys.executable, "-c", RIVAL, str(Path(__file__).parents[1] / "conftest.py"), str(folder)],
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.PIPE,
-                text=True,
-            )
-        )
-    try:
+    with ExitStack() as stack:
+        rivals = []
+        for me in "ab":
+            folder = tmp_path / me
+            folder.mkdir()
+            (folder / "pegboard.toml").write_text((tmp_path / "pegboard.toml").read_text())
+            tools = [
+                workshop.tool("create_issue", f"Opens an issue for {me}."),
+                workshop.tool(f"only_{me}", "It is new."),
+            ]
+            (folder / "servers.json").write_text(json.dumps({"git": {"tools": tools}}))
+            rivals.append(stack.enter_context(Rival(folder / "pegboard.toml")))
+            rivals[-1].start()
         for rival in rivals:
-            assert rival.stdout.readline() == "ready\n", rival.stderr.read()
+            rival.wait_until_planned()
         for rival in rivals:
-            rival.stdin.write("\n")
-            rival.stdin.flush()
-        said = [rival.communicate(timeout=200) for rival in rivals]
-    finally:
-        for rival in rivals:
-            rival.kill()
-            rival.wait()
-    outcomes = [json.loads(output) for output, _ in said]
+            rival.publish()
+        outcomes = [rival.outcome() for rival in rivals]
 
-    kinds = [kind for kind, _ in outcomes]
-    published = [told for kind, told in outcomes if kind == "published"]
-    assert set(kinds) <= {"published", "PublishError", "PromotionConflict"}, outcomes
+    published = [detail for how, detail in outcomes if how == "published"]
+    assert {how for how, _ in outcomes} <= {"published", "PublishError", "PromotionConflict"}, outcomes
+    assert len(published) <= 1, outcomes
     store = ReleaseStore(board.uri)
-    # Both can win if one began only when the other had ended; never is a release live that is a mixture of both.
     assert store.channel().generation == 1 + len(published)
-    assert published
-    assert store.channel().release in published
     live = pegboard.open(board.uri)
     tools = {hit.tool.name: hit.tool.description for hit in live.search("issue", k=5)}
-    me = next(name[-1] for name in tools if name.startswith("only_"))
-    assert tools == {"create_issue": f"Opens an issue for {me}.", f"only_{me}": "It is new."}
+    if published:
+        assert store.channel().release == published[0]
+        me = next(name[-1] for name in tools if name.startswith("only_"))
+        assert tools == {"create_issue": f"Opens an issue for {me}.", f"only_{me}": "It is new."}
+    else:
+        assert tools == dict(FIRST["git"])

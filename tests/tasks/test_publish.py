@@ -1,9 +1,6 @@
 """Publishing: all tables or none, resumable after every step, and one winner of two."""
 
-import json
-import subprocess
-import sys
-import time
+from contextlib import ExitStack
 from dataclasses import replace
 
 import polars as pl
@@ -15,6 +12,7 @@ from pegboard.errors import PromotionConflict, PublishError
 from pegboard.store import open_table
 from tasks.publish import publish_release
 from tasks.wanted import table_digest
+from tests.rival import Rival
 
 STEPS = ("snapshot", "plan", "compose", "embed", "stage", "publish")
 
@@ -228,96 +226,52 @@ def test_secrets_and_addresses_of_an_encoder_are_not_in_the_manifest(workshop):
     assert release.manifest["indexes"]["full"]["options"] == {}
 
 
+@pytest.fixture
+def rivals(workshop):
+    """Two processes that publish different catalogs to the workshop's board."""
+    with ExitStack() as stack:
+        yield [stack.enter_context(Rival(workshop.write(f"{name}.toml", RIVAL.format(name)))) for name in "ab"]
+
+
 RIVAL = """
-import json, sys, time
-from pathlib import Path
-from pegboard.errors import PublishError, PromotionConflict, StoreError
-from tasks.compose import compose_index
-from tasks.compose_agents import compose_agents_of
-from tasks.configuration import load_configuration
-from tasks.edges import compose_edges
-from tasks.embed import embed_shard, shards_of
-from tasks.plan import make_plan
-from tasks.publish import publish_release
-from tasks.records import compose_records
-from tasks.snapshot import take_snapshot
-from tasks.stage import stage_tables
-from tasks.wanted import make_wanted
+[board]
+uri = "board"
+report = false
 
-folder, me, rounds = Path(sys.argv[1]), sys.argv[2], int(sys.argv[3])
-configuration = load_configuration(folder / f"{me}.toml")
-index = configuration.indexes[0]
+[catalogs.{0}]
+type = "mcp-dump"
+path = "{0}.json"
 
-def meet(what):
-    (folder / f"{what}-{me}").touch()
-    deadline = time.monotonic() + 60
-    while len(list(folder.glob(f"{what}-?"))) < 2 and time.monotonic() < deadline:
-        time.sleep(0.001)
-
-outcomes = []
-for number in range(rounds):
-    tools = [{"name": f"{me}_{number}_{i}", "inputSchema": {"type": "object"}} for i in range(5)]
-    (folder / f"{me}.json").write_text(json.dumps({"git": {"tools": tools}}))
-    snapshot = take_snapshot(configuration, me)
-    identities = {me: snapshot.digest}
-    documents = [make(configuration.uri, index, identities) for make in (compose_index, compose_agents_of)]
-    for one in documents:
-        for shard in shards_of(configuration.uri, one, index):
-            embed_shard(configuration.uri, shard, index)
-    edges = compose_edges(configuration, identities)
-    wanted = make_wanted(configuration, documents, compose_records(configuration.uri, identities), edges)
-    meet(f"ready-{number}")
-    plan = make_plan(configuration, identities, "live")
-    meet(f"planned-{number}")
-    if me == "b":  # from side by side to one after the other
-        time.sleep(0.03 * number)
-        while number == rounds - 1 and not (folder / f"ended-{number}-a").exists():
-            time.sleep(0.01)
-    try:
-        pins = stage_tables(configuration.uri, wanted)
-        publish_release(configuration, plan, [snapshot], wanted, pins)
-        outcomes.append(["published", wanted.release])
-    except (PublishError, StoreError) as error:
-        outcomes.append([type(error).__name__, str(error)])
-    meet(f"ended-{number}")
-print(json.dumps(outcomes))
+[[indexes]]
+encoder = "hashing/256"
 """
 
 
-def test_of_two_processes_that_publish_at_once_at_most_one_wins_and_what_is_live_is_whole(workshop):
-    rounds = 6
-    workshop.publish(servers(workshop, "one"))
-    for me in "ab":
-        workshop.write(
-            f"{me}.toml", f'[board]\nuri = "board"\n[catalogs.{me}]\ntype = "mcp-dump"\npath = "{me}.json"\n'
-        )
-    rivals = [
-        subprocess.Popen(
-            [sys.executable, "-c", RIVAL, str(workshop.folder), me, str(rounds)],
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
-        for me in "ab"
-    ]
-    deadline = time.monotonic() + 120
-    try:
-        results = [rival.communicate(timeout=max(1, deadline - time.monotonic())) for rival in rivals]
-    finally:
-        for rival in rivals:
-            rival.kill()
-            rival.wait()
+@pytest.mark.parametrize("at_once", [False, True], ids=["one after the other", "at once"])
+def test_of_two_processes_that_planned_at_once_at_most_one_wins_and_what_is_live_is_whole(workshop, rivals, at_once):
+    first = workshop.publish(servers(workshop, "one")).release
+    for name, rival in zip("ab", rivals, strict=True):
+        workshop.servers(servers(workshop, *(f"{name}_{number}" for number in range(5))), f"{name}.json")
+        rival.start()
+    for rival in rivals:
+        rival.wait_until_planned()
 
-    assert [rival.returncode for rival in rivals] == [0, 0], [errors for _, errors in results]
-    outcomes = [json.loads(output) for output, _ in results]
-    won = []
-    for pair in zip(*outcomes, strict=True):
-        kinds = sorted(kind for kind, _ in pair)
-        assert kinds.count("published") <= 1, pair
-        assert set(kinds) <= {"published", "PublishError", "PromotionConflict"}, pair
-        won += [told for kind, told in pair if kind == "published"]
-    assert [outcome[-1][0] for outcome in outcomes] == ["published", "PromotionConflict"]
-    assert len(won) == workshop.store.channel().generation - 1
-    assert workshop.store.channel().release == won[-1]
+    if at_once:
+        for rival in rivals:
+            rival.publish()
+        outcomes = [rival.outcome() for rival in rivals]
+    else:
+        outcomes = []
+        for rival in rivals:
+            rival.publish()
+            outcomes.append(rival.outcome())
+        assert [how for how, _ in outcomes] == ["published", "PromotionConflict"], outcomes
+
+    assert {how for how, _ in outcomes} <= {"published", "PublishError", "PromotionConflict"}, outcomes
+    published = [release for how, release in outcomes if how == "published"]
+    assert len(published) <= 1
+    channel = workshop.store.channel()
+    assert (channel.generation, channel.release) == (1 + len(published), [first.id, *published][-1])
+    assert {release.id for release in workshop.store.all()} == {first.id, *published}
     for release in workshop.store.all():
         assert_whole(workshop.store, release)
