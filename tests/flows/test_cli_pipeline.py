@@ -1,67 +1,14 @@
-"""`pegboard init`, `plan` and `build` as a person runs them, with a Prefect server of their own.
-
-A build costs a start of Prefect (ten seconds, the first in a folder more), so the story of a board is one test, and what needs no Prefect is apart.
-"""
+"""`pegboard init`, `plan` and `build` as a person runs them, without Prefect."""
 
 import json
-import os
-import signal
-import subprocess
-import sys
-import time
-from pathlib import Path
 
 import pytest
 
 import pegboard
 
-PEGBOARD = [sys.executable, "-m", "pegboard.cli"]
-
-
-@pytest.fixture
-def environment(tmp_path):
-    """No Prefect server, profile or home of the person who runs the tests; no board either."""
-    kept = {name: value for name, value in os.environ.items() if not name.startswith(("PREFECT_", "PEGBOARD_"))}
-    return {**kept, "HOME": str(tmp_path / "home")}
-
-
-@pytest.fixture
-def command(workshop, environment):
-    """Run a command in the workshop's folder; returns exit code, stdout and stderr."""
-
-    def run(*arguments):
-        done = subprocess.run(
-            [*PEGBOARD, *arguments], cwd=workshop.folder, env=environment, capture_output=True, text=True, timeout=180
-        )
-        return done.returncode, done.stdout, done.stderr
-
-    return run
-
 
 def servers(workshop, *names):
     workshop.servers({"git": [workshop.tool(name, f"Does {name} to an issue.") for name in names]})
-
-
-def descendants(pid):
-    """The processes below one of ours, by their ids."""
-    parents = {}
-    for status in Path("/proc").glob("[0-9]*/stat"):
-        try:
-            fields = status.read_text().rpartition(")")[2].split()
-        except (FileNotFoundError, ProcessLookupError):
-            continue
-        parents[int(status.parent.name)] = int(fields[1])
-    found = [pid]
-    for one in found:
-        found += [child for child, parent in parents.items() if parent == one and child not in found]
-    return found[1:]
-
-
-def wait_for(condition, seconds=90.0):
-    deadline = time.monotonic() + seconds
-    while not condition() and time.monotonic() < deadline:
-        time.sleep(0.05)
-    return condition()
 
 
 def test_init_writes_an_example_that_loads_and_keeps_what_is_there(command, workshop):
@@ -84,17 +31,14 @@ def test_init_writes_an_example_that_loads_and_keeps_what_is_there(command, work
 
 
 @pytest.mark.parametrize("verb", ["build", "plan"])
-def test_a_bad_configuration_is_said_without_waiting_for_prefect(command, workshop, verb):
+def test_every_mistake_in_a_configuration_is_reported_before_any_source_is_listed(command, workshop, verb):
     workshop.write("pegboard.toml", '[board]\nuri = "board"\nchanel = "live"\n[catalogs.kit]\ntype = "nosuch"\n')
-    start = time.monotonic()
 
     code, out, err = command(verb)
 
     assert (code, out) == (2, "")
     assert err.startswith(f"pegboard {verb}: pegboard.toml has 2 problems:\n")
     assert "board.chanel: there is no such setting" in err
-    assert "Traceback" not in err
-    assert time.monotonic() - start < 10  # without waiting for Prefect
     assert not (workshop.folder / "board").exists()
 
 
@@ -111,35 +55,11 @@ def test_a_configuration_or_catalog_that_is_not_there_is_said(command, workshop)
     assert "no catalog 'other'. It has: kit" in error["message"]
 
 
-@pytest.mark.slow
-def test_the_story_of_a_board(command, workshop, encoder, environment):
-    """With a release live: a build that is killed in the middle, a plan, a build that publishes, one with nothing to do."""
+def test_the_story_of_a_board(command, workshop, encoder):
+    """With a release live: a plan, a build that publishes, one with nothing to do, and a release that was rolled back."""
     configuration = workshop.configure()
     servers(workshop, "create_issue", "delete_issue")
     old = workshop.run(configuration).release
-
-    servers(workshop, "create_issue", *(f"task_{number}" for number in range(4_000)))
-    build = subprocess.Popen(
-        [*PEGBOARD, "build", "--quiet"],
-        cwd=workshop.folder,
-        env=environment,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-    )
-    lake = workshop.folder / "board" / "lake"
-    shards = len(list(lake.glob("vectors/*/*.parquet")))
-    try:
-        assert wait_for(lambda: len(list(lake.glob("vectors/*/*.parquet"))) > shards or build.poll() is not None)
-        below = descendants(build.pid)
-    finally:
-        build.kill()
-        build.wait()
-    assert build.returncode == -signal.SIGKILL  # the first of its four shards was done, no more
-    assert below  # the Prefect server of the run, which ends with it
-    assert wait_for(lambda: not any(Path(f"/proc/{pid}").exists() for pid in below), 20)
-    assert workshop.store.channel().release == old.id
-    hits = pegboard.open(workshop.uri, encoder=encoder).search("issue", 9)
-    assert {hit.tool.name for hit in hits} == {"create_issue", "delete_issue"}
 
     servers(workshop, "create_issue", "close_issue")
     code, out, _ = command("plan", "--json")
@@ -163,7 +83,7 @@ def test_the_story_of_a_board(command, workshop, encoder, environment):
     assert (code, live.generation, live.history) == (0, 2, (old.id,))
     assert "1 new, 0 changed, 1 removed, 1 unchanged tools\n" in out
     assert f"Release {live.release} is live on {workshop.uri} (1 texts encoded).\n" in out
-    assert "snapshot: 1 of 1" in err
+    assert "snapshot: 1 to do\nsnapshot: 1 of 1, kit: 2 tools of 1 agents\n" in err
     hits = pegboard.open(workshop.uri, encoder=encoder).search("issue", 9)
     assert {hit.tool.name for hit in hits} == {"create_issue", "close_issue"}
 
@@ -180,4 +100,3 @@ def test_the_story_of_a_board(command, workshop, encoder, environment):
     workshop.store.promote(live.release)
     code, out, _ = command("build")
     assert f"Nothing changed: release {live.release} stays live." in out
-    assert not (workshop.folder / "home" / ".prefect").exists()  # nothing of Prefect lands in the person's home

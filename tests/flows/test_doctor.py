@@ -22,8 +22,13 @@ def doctor(capsys: pytest.CaptureFixture[str], config: Path) -> tuple[int, dict[
     return code, {row["what"]: (row["state"], row["say"]) for row in rows}
 
 
-def test_a_good_configuration_is_good(tmp_path, capsys, monkeypatch):
+@pytest.fixture(autouse=True)
+def _no_prefect_of_the_user(monkeypatch, tmp_path):
     monkeypatch.delenv("PREFECT_API_URL", raising=False)
+    monkeypatch.setenv("PREFECT_PROFILES_PATH", str(tmp_path / "profiles.toml"))
+
+
+def test_a_good_configuration_is_good(tmp_path, capsys):
     config = tmp_path / "pegboard.toml"
     config.write_text(GOOD)
 
@@ -33,9 +38,10 @@ def test_a_good_configuration_is_good(tmp_path, capsys, monkeypatch):
     assert checks["configuration"] == ("good", "1 catalogs, 1 indexes")
     assert checks["encoder of full"][1].startswith("all-MiniLM-L6-v2")
     assert checks["board folder"][0] == checks["prefect"][0] == "good"
+    assert checks["prefect"][1].endswith("; no server is named, so builds run directly")
 
 
-def test_a_mistake_in_the_configuration_and_a_server_that_is_away_are_both_said(tmp_path, capsys, monkeypatch):
+def test_a_mistake_in_the_configuration_and_a_server_that_is_away_are_both_reported(tmp_path, capsys, monkeypatch):
     monkeypatch.setenv("PREFECT_API_URL", "http://user:hidden@127.0.0.1:1/api")
     config = tmp_path / "pegboard.toml"
     config.write_text(GOOD.replace("uri", "url"))
@@ -45,7 +51,19 @@ def test_a_mistake_in_the_configuration_and_a_server_that_is_away_are_both_said(
     assert code == 1
     assert "board.url: there is no such setting" in checks["configuration"][1]
     assert checks["prefect"][0] == "wrong"
+    assert checks["prefect"][1].startswith("The Prefect server at http://127.0.0.1:1/api does not answer: ")
     assert "hidden" not in checks["prefect"][1]
+
+
+def test_a_server_that_the_profile_names_is_looked_at(tmp_path, capsys):
+    profiles = 'active = "work"\n[profiles.work]\nPREFECT_API_URL = "http://127.0.0.1:1/api"\n'
+    (tmp_path / "profiles.toml").write_text(profiles)
+    config = tmp_path / "pegboard.toml"
+    config.write_text(GOOD)
+
+    code, checks = doctor(capsys, config)
+
+    assert (code, checks["prefect"][0]) == (1, "wrong")
 
 
 def test_an_encoder_that_cannot_load_is_said_with_the_way_out(tmp_path, capsys):

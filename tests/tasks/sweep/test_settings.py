@@ -1,12 +1,11 @@
 """What a sweep is asked for: parameters over the table over defaults, and every problem at once."""
 
 import json
-from pathlib import Path
 
 import pytest
 
 from pegboard.errors import ConfigurationError
-from tasks.sweep.board_file import board_file
+from tasks.sweep.board import sweep_configuration
 from tasks.sweep.settings import read_sweep
 
 GOLDEN = '{"query": "what are 30 dollars in yen?", "tools": ["convert_currency"]}\n'
@@ -117,17 +116,28 @@ def test_problems_of_the_configuration_name_its_own_file(config):
     assert "sweep-check" not in str(raised.value)
 
 
-def test_what_builds_the_board_has_a_channel_of_its_own_and_goes_away(config):
-    add(config, '[sweep]\ngolden = "golden.jsonl"\n[find]\nplan = "search"\n[golden]\nqueries = "golden.jsonl"\n')
+def test_the_board_of_a_sweep_has_a_channel_of_its_own_and_no_gate_report_or_golden_queries(config):
+    add(
+        config,
+        '[sweep]\ngolden = "golden.jsonl"\n[find]\nplan = "search"\n[golden]\nqueries = "golden.jsonl"\n'
+        '[gate]\nqueries = "golden.jsonl"\nrules = ["Recall@5 >= 0.9"]\n',
+    )
     configuration = read_sweep(config, {}).configuration
-    from tasks.configuration import load_configuration
 
-    with board_file(configuration, "/elsewhere", ["fine"]) as file:
-        made = load_configuration(file)
-        assert file.parent == config.parent  # relative paths of catalogs count from there
+    own = sweep_configuration(configuration, "/elsewhere", ["fine"])
 
-    assert (made.uri, made.board.channel) == ("/elsewhere", "sweep")
-    assert [index.name for index in made.indexes] == ["fine"]
-    assert (made.find.plan, made.golden) == (None, None)
-    assert made.catalogs == configuration.catalogs
-    assert not Path(file).exists()
+    assert (own.uri, own.board.channel, own.board.report) == ("/elsewhere", "sweep", False)
+    assert [index.name for index in own.indexes] == ["fine"]
+    assert (own.find.plan, own.golden, own.gate) == (None, None, None)
+    assert own.catalogs == configuration.catalogs
+    assert own.base == config.parent  # relative paths of catalogs count from there
+
+
+def test_the_board_of_a_sweep_keeps_every_index_and_for_plans_with_probabilities_the_golden_queries(config):
+    add(config, '[sweep]\ngolden = "golden.jsonl"\n[golden]\nqueries = "golden.jsonl"\n')
+    configuration = read_sweep(config, {}).configuration
+
+    own = sweep_configuration(configuration, "/elsewhere", calibrated=True)
+
+    assert own.indexes == configuration.indexes
+    assert own.golden == configuration.golden
