@@ -1,0 +1,65 @@
+"""A run in a process of its own that is killed when two shards are encoded, or two cells of a sweep are measured.
+
+    killed_run.py build|flow|sweep CONFIG
+
+Shards have ten texts and are encoded one after another, so that it is known what the run leaves.
+"""
+
+import os
+import signal
+import sys
+
+import tasks.embed
+from flows.build import build
+from flows.runner import Direct
+from tasks.sweep.cells import measure_cell
+
+FINISHED = 2
+
+
+class Killed:
+    """Has another runner call the steps, and kills the process when so many pieces are finished."""
+
+    def __init__(self, runner):
+        self.runner = runner
+        self.cells = 0
+
+    def call(self, step, *args, **kwargs):
+        if step is measure_cell:
+            if self.cells == FINISHED:
+                os.kill(os.getpid(), signal.SIGKILL)
+            self.cells += 1
+        return self.runner.call(step, *args, **kwargs)
+
+    def each(self, calls, at_once):
+        if calls and calls[0].func is tasks.embed.embed_shard and len(calls) > FINISHED:
+            self.runner.each(calls[:FINISHED], 1)
+            os.kill(os.getpid(), signal.SIGKILL)
+        return self.runner.each(calls, at_once)
+
+    def show(self, artifact):
+        self.runner.show(artifact)
+
+
+def main(how, config):
+    tasks.embed.SHARD_TEXTS = 10
+    if how == "build":
+        from flows.reindex import reindex
+        from tasks.configuration import load_configuration
+
+        reindex(load_configuration(config), runner=Killed(Direct()))
+    elif how == "flow":
+        import flows.prefect.flows as adapter
+
+        runner_of_prefect = adapter.PrefectRunner
+        adapter.PrefectRunner = lambda: Killed(runner_of_prefect())
+        build(config, prefect=True)
+    else:
+        from flows.sweep import sweep
+        from tasks.sweep.settings import read_sweep
+
+        sweep(read_sweep(config, {}), runner=Killed(Direct()))
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -1,0 +1,117 @@
+"""Runs without Prefect: what a command loads and opens, and what a run that was killed leaves to the next."""
+
+import json
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import pegboard
+
+# Runs commands in one process, and reports which sockets each listened on, which processes it started, and what of Prefect is loaded.
+AUDIT = """
+import json, socket, sys
+from pegboard.cli import main
+
+events = []
+def audit(event, arguments):
+    if event in ("subprocess.Popen", "os.fork", "os.posix_spawn"):
+        events.append([event, repr(arguments)])
+def listen(self, *arguments):
+    events.append(["listen", repr(self)])
+    return super(socket.socket, self).listen(*arguments)
+socket.socket.listen = listen
+sys.addaudithook(audit)
+for arguments in json.loads(sys.argv[1]):
+    print("\\n@", arguments[0], flush=True)
+    code = main([*arguments, "--quiet"])
+    print("\\n@", json.dumps([code, events, sorted(name for name in sys.modules if name.split(".")[0] == "prefect")]))
+    events.clear()
+"""
+BENCHMARK = {
+    "big_tool_des.json": json.dumps({"PaintTool": "Paints walls.", "SawTool": "Saws boards."}),
+    "multi_tool_queries.jsonl": json.dumps(
+        {"query": "Saw a board and paint the wall.", "tool": ["SawTool", "PaintTool"]}
+    ),
+}
+SWEEP = '[sweep]\ngolden = "golden.jsonl"\nplans = ["search"]\ntools = ["all"]\nk = "1"\ntimed = 1\n'
+
+
+def test_no_command_loads_prefect_starts_a_process_or_opens_a_server(workshop, alone):
+    workshop.servers({"git": [workshop.tool("create_issue", "Opens an issue."), workshop.tool("merge", "Merges.")]})
+    workshop.configure(SWEEP)
+    workshop.write("golden.jsonl", '{"query": "open an issue", "tools": ["create_issue"]}\n')
+    (workshop.folder / "metatool").mkdir()
+    for name, text in BENCHMARK.items():
+        workshop.write(f"metatool/{name}", text)
+    commands = [
+        ["plan"],
+        ["build"],
+        ["sweep"],
+        ["bench", "metatool", "--data", ".", "--plan", "BM25", "--board", "bench"],
+    ]
+
+    done = subprocess.run(
+        [sys.executable, "-c", AUDIT, json.dumps(commands)],
+        cwd=workshop.folder,
+        env=alone,
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
+
+    assert done.returncode == 0, done.stderr
+    lines = [line[2:] for line in done.stdout.splitlines() if line.startswith("@ ")]
+    assert dict(zip(lines[::2], map(json.loads, lines[1::2]), strict=True)) == {
+        name: [0, [], []] for name in ("plan", "build", "sweep", "bench")
+    }
+    assert not (Path(alone["HOME"]) / ".prefect").exists()
+    assert not (workshop.folder / ".pegboard").exists()
+
+
+def test_a_run_that_was_killed_leaves_readers_alone_and_the_next_encodes_only_the_rest(
+    command, workshop, encoder, alone
+):
+    configuration = workshop.configure()
+    workshop.servers({"git": [workshop.tool("create_issue", "Opens an issue.")]})
+    old = workshop.run(configuration).release
+    workshop.servers({"git": [workshop.tool(f"task_{number}", f"Does {number}.") for number in range(50)]})
+
+    killed = subprocess.run(
+        [sys.executable, Path(__file__).with_name("killed_run.py"), "build", "pegboard.toml"],
+        cwd=workshop.folder,
+        env=alone,
+        timeout=300,
+    )
+
+    assert killed.returncode == -signal.SIGKILL
+    assert workshop.store.channel().release == old.id
+    hits = pegboard.open(workshop.uri, encoder=encoder).search("issue", 9)
+    assert [hit.tool.name for hit in hits] == ["create_issue"]
+
+    code, out, _ = command("build", "--json", "--quiet")
+    outcome = json.loads(out)
+    assert (code, outcome["outcome"]) == (0, "published")
+    assert outcome["plan"]["texts"]["full"] == {"documents": 51, "to_encode": 30}  # one is the agent's
+    assert outcome["encoded"] == 30
+
+
+@pytest.mark.parametrize("arguments", [(), ("--catalog", "extra")])
+def test_a_source_that_fails_keeps_its_tools_and_only_strict_ends_with_3(command, workshop, arguments):
+    catalogs = "".join(f'[catalogs.{name}]\ntype = "mcp-dump"\npath = "{name}.json"\n' for name in ("kit", "extra"))
+    workshop.configure(catalogs=catalogs)
+    workshop.servers({"git": [workshop.tool("create_issue")]}, "kit.json")
+    workshop.servers({"mail": [workshop.tool("send_mail")]}, "extra.json")
+    assert command("build", "--quiet")[0] == 0
+    (workshop.folder / "extra.json").unlink()
+
+    lenient, _, err = command("build", "--quiet", *arguments)
+    strict, out, _ = command("build", "--quiet", "--strict", "--json", *arguments)
+
+    assert (lenient, strict) == (0, 3)
+    assert err.startswith("pegboard build: ")
+    assert "extra.json" in err
+    extra = json.loads(out)["catalogs"]["extra"]
+    assert (extra["tools"], extra["kept"], len(extra["problems"])) == (1, ["*"], 1)
