@@ -1,6 +1,6 @@
 """`python -m tests.bench_incremental`: what a nightly run costs after few tools changed, against the build of the whole board.
 
-Four runs of the plain steps of the flow, each in a process of its own as at night, on a board with two index configurations:
+Four direct runs without reports, each in a process of its own as at night, on a board with two index configurations:
 
 full      everything is new
 change    some tools changed: half of them say something else, a quarter are new, a quarter are gone
@@ -10,9 +10,9 @@ again     as `change`, once more: on top of what the one before left
 For every step: seconds, megabytes written to the lake and to the tables (files that are new or other than before), and at its end
 the most memory that the process ever had. `share` is what a step took of what it took in the full run.
 
-    python -m tests.bench_incremental --tools 100000 --encoder hashing --change 0.01 --json out.json
+    python -m tests.bench_incremental --tools 100000 --encoder hashing/256 --change 0.01 --json out.json
 
-`hashing` counts words in place of encoding, so that the other costs show. Any other encoder is loaded by its name.
+The hashing encoder costs next to nothing, so that the other costs show. `--encoder` names any other.
 """
 
 import argparse
@@ -25,8 +25,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Sequence
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -181,89 +180,59 @@ def changed(tools: dict[int, int], share: float) -> dict[int, int]:
 
 def write_configuration(folder: Path, encoder: str) -> None:
     """Four catalogs and two index configurations."""
-    name = "" if encoder == "hashing" else f'encoder = "{encoder}"\n'
+    name = f'encoder = "{encoder}"\n'
     catalogs = "".join(f'[catalogs.{name}]\ntype = "mcp-dump"\npath = "{name}.json"\n' for name in CATALOGS)
     indexes = f'[[indexes]]\nname = "full"\n{name}[[indexes]]\nname = "brief"\nparts = ["name", "description"]\n{name}'
-    (folder / "pegboard.toml").write_text(f'[board]\nuri = "board"\n{catalogs}{indexes}')
+    (folder / "pegboard.toml").write_text(f'[board]\nuri = "board"\nreport = false\n{catalogs}{indexes}')
 
 
 class Meter:
-    """Seconds, bytes and memory of each step."""
+    """Seconds, bytes and memory of each step; what the run does between two steps counts for the later one."""
 
     def __init__(self, board: Path) -> None:
         self.board = board
         self.steps: dict[str, dict[str, float]] = {}
+        self._before, self._begin = self._files(), time.perf_counter()
 
-    @contextmanager
-    def step(self, name: str) -> Iterator[None]:
-        before, begin = self._files(), time.perf_counter()
-        yield
-        seconds = time.perf_counter() - begin
+    def step(self, event: str, _: Sequence[Any]) -> None:
+        """Note what the run took up to the end of a step, for `StepEvents`."""
+        when, name = event.split()
+        if when == "begin":
+            return
+        seconds, after = time.perf_counter() - self._begin, self._files()
         written = {"lake": 0, "tables": 0}
-        for path, state in self._files().items():
-            if before.get(path) != state:
+        for path, state in after.items():
+            if self._before.get(path) != state:
                 written[path.split("/")[0]] += state[0]
-        self.steps[name] = {
-            "seconds": round(seconds, 2),
-            "lake_mb": round(written["lake"] / 1e6, 3),
-            "tables_mb": round(written["tables"] / 1e6, 3),
-            "peak_mb": round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024),
-        }
+        figures = self.steps.setdefault(name, {"seconds": 0.0, "lake_mb": 0.0, "tables_mb": 0.0, "peak_mb": 0.0})
+        figures["seconds"] = round(figures["seconds"] + seconds, 2)
+        figures["lake_mb"] = round(figures["lake_mb"] + written["lake"] / 1e6, 3)
+        figures["tables_mb"] = round(figures["tables_mb"] + written["tables"] / 1e6, 3)
+        figures["peak_mb"] = round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024)
+        self._before, self._begin = after, time.perf_counter()
 
     def _files(self) -> dict[str, tuple[int, int]]:
         found = ((path, path.stat()) for path in self.board.rglob("*") if path.is_file())
         return {path.relative_to(self.board).as_posix(): (stat.st_size, stat.st_mtime_ns) for path, stat in found}
 
 
-def run(folder: Path, encoder_name: str) -> dict[str, Any]:
-    """The steps of the reindex flow in their order, without Prefect."""
-    from tasks.compose import compose_index
-    from tasks.compose_agents import compose_agents_of
+def run(folder: Path) -> dict[str, Any]:
+    """One run of the project, in this process."""
+    import lancedb  # noqa: F401  as `pegboard build` does, so that no step is charged with it
+    import polars  # noqa: F401
+
+    from flows.reindex import reindex
+    from flows.runner import Direct
     from tasks.configuration import load_configuration
-    from tasks.edges import compose_edges
-    from tasks.embed import embed_shard, shards_of
-    from tasks.plan import make_plan
-    from tasks.publish import publish_release
-    from tasks.records import compose_records
-    from tasks.snapshot import take_snapshot
-    from tasks.stage import stage_tables
-    from tasks.wanted import make_wanted
+    from tests.step_events import StepEvents
 
-    stand_in, publish = None, publish_release
-    if encoder_name == "hashing":
-        from tests.conftest import HashingEncoder, publish_with
-
-        stand_in = HashingEncoder(384)
-        publish = publish_with(stand_in)
     configuration = load_configuration(folder / "pegboard.toml")
-    meter, encoded = Meter(folder / "board"), 0
-    with meter.step("snapshot"):
-        snapshots = [take_snapshot(configuration, name) for name in configuration.catalogs]
-    identities = {one.catalog: one.digest for one in snapshots}
-    with meter.step("plan"):
-        plan = make_plan(configuration, identities, "live", stand_in)
-    with meter.step("compose"):
-        documents = [
-            make(configuration.uri, index, identities)
-            for index in configuration.indexes
-            for make in (compose_index, compose_agents_of)
-        ]
-        records = compose_records(configuration.uri, identities)
-    with meter.step("edges"):
-        edges = compose_edges(configuration, identities)
-        wanted = make_wanted(configuration, documents, records, edges, stand_in)
-    if wanted.release != plan.live:
-        with meter.step("embed"):
-            for one in documents:
-                index = configuration.index(one.index)
-                for shard in shards_of(configuration.uri, one, index, stand_in):
-                    encoded += embed_shard(configuration.uri, shard, index, stand_in).texts
-        with meter.step("stage"):
-            pins = stage_tables(configuration.uri, wanted)
-        with meter.step("publish"):
-            publish(configuration, plan, snapshots, wanted, pins, {})
-    changes = {"new": len(plan.new), "changed": len(plan.changed), "removed": len(plan.removed)}
-    return {"steps": meter.steps, "encoded": encoded, "tools": sum(one.tools for one in snapshots), **changes}
+    meter = Meter(folder / "board")
+    outcome = reindex(configuration, runner=StepEvents(Direct(), meter.step))
+    plan = outcome["plan"]
+    changes = {kind: len(plan[kind]) for kind in ("new", "changed", "removed")}
+    tools = sum(catalog["tools"] for catalog in outcome["catalogs"].values())
+    return {"steps": meter.steps, "encoded": outcome["encoded"], "tools": tools, **changes}
 
 
 def total(steps: dict[str, dict[str, float]]) -> dict[str, float]:
@@ -279,7 +248,7 @@ def report(name: str, found: dict[str, Any], full: dict[str, Any] | None) -> Non
         f"{found['encoded']:,} texts encoded"
     )
     print(
-        f"  {'STEP':<10}{'SECONDS':>9}{'SHARE':>8}{'LAKE MB':>10}{'SHARE':>8}{'TABLES MB':>11}{'SHARE':>8}{'PEAK MB':>9}"
+        f"  {'STEP':<20}{'SECONDS':>9}{'SHARE':>8}{'LAKE MB':>10}{'SHARE':>8}{'TABLES MB':>11}{'SHARE':>8}{'PEAK MB':>9}"
     )
     for step, figures in {**found["steps"], "all": total(found["steps"])}.items():
         beside = (total(full["steps"]) if step == "all" else full["steps"].get(step, {})) if full else {}
@@ -287,7 +256,7 @@ def report(name: str, found: dict[str, Any], full: dict[str, Any] | None) -> Non
         for key, width in (("seconds", 9), ("lake_mb", 10), ("tables_mb", 11)):
             share = f"{figures[key] / beside[key]:.1%}" if beside.get(key) else ""
             cells.append(f"{figures[key]:>{width}.2f}{share:>8}")
-        print(f"  {step:<10}{''.join(cells)}{figures['peak_mb']:>9.0f}", flush=True)
+        print(f"  {step:<20}{''.join(cells)}{figures['peak_mb']:>9.0f}", flush=True)
 
 
 def machine() -> dict[str, Any]:
@@ -326,8 +295,6 @@ def measure(folder: Path, arguments: argparse.Namespace) -> dict[str, Any]:
             "tests.bench_incremental",
             "--run",
             str(folder),
-            "--encoder",
-            arguments.encoder,
         ]
         begin = time.perf_counter()
         done = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True)
@@ -341,13 +308,13 @@ def main() -> None:
     """Measure and print; with --json write the figures, too."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--tools", type=int, default=100_000)
-    parser.add_argument("--encoder", default="hashing")
+    parser.add_argument("--encoder", default="hashing/256")
     parser.add_argument("--change", type=float, default=0.01, help="share of the tools that change")
     parser.add_argument("--json", type=Path, help="a file for the figures")
     parser.add_argument("--run", type=Path, help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.run:
-        print(json.dumps(run(arguments.run, arguments.encoder)))
+        print(json.dumps(run(arguments.run)))
         return
     with tempfile.TemporaryDirectory() as name:
         results = measure(Path(name), arguments)

@@ -18,20 +18,11 @@ from typing import Any
 import numpy as np
 
 import pegboard
+from flows.reindex import reindex
 from pegboard.encoders import load_encoder
 from pegboard.ranking import Ranked, convex_combination
 from pegboard.store import open_table
-from tasks.compose import compose_index
-from tasks.compose_agents import compose_agents_of
 from tasks.configuration import DEFAULT_ENCODER, Configuration, load_configuration
-from tasks.edges import compose_edges
-from tasks.embed import embed_shard, shards_of
-from tasks.plan import make_plan
-from tasks.publish import publish_release
-from tasks.records import compose_records
-from tasks.snapshot import take_snapshot
-from tasks.stage import stage_tables
-from tasks.wanted import make_wanted
 
 BENCHMARKS = Path(__file__).parents[2] / "shared" / "benchmarks"
 DEPTHS = (1, 5, 10)
@@ -98,20 +89,9 @@ def _published(folder: Path, catalog: str, counts: Sequence[int]) -> Configurati
     asked = '[[indexes]]\nname = "{0}_{1}"\nshape = "{0}"\nquestions = {1}\n'
     indexes = "".join(asked.format(shape, questions) for shape in SHAPES for questions in counts)
     file = folder / "pegboard.toml"
-    file.write_text(f'[board]\nuri = "board"\n{catalog.format(BENCHMARKS)}{BARE}{indexes}')
+    file.write_text(f'[board]\nuri = "board"\nreport = false\n{catalog.format(BENCHMARKS)}{BARE}{indexes}')
     configuration = load_configuration(file)
-    snapshots = [take_snapshot(configuration, name) for name in configuration.catalogs]
-    identities = {one.catalog: one.digest for one in snapshots}
-    makers = (compose_index, compose_agents_of)
-    documents = [make(configuration.uri, index, identities) for index in configuration.indexes for make in makers]
-    for one in documents:
-        index = configuration.index(one.index)
-        for shard in shards_of(configuration.uri, one, index):
-            embed_shard(configuration.uri, shard, index)
-    records, edges = compose_records(configuration.uri, identities), compose_edges(configuration, identities)
-    wanted = make_wanted(configuration, documents, records, edges)
-    plan = make_plan(configuration, identities, "live")
-    publish_release(configuration, plan, snapshots, wanted, stage_tables(configuration.uri, wanted))
+    reindex(configuration)
     return configuration
 
 
