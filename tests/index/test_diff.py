@@ -1,13 +1,21 @@
 """The difference of two releases: tools, fields, questions, neighbours and indexes."""
 
 import json
+from typing import NamedTuple
 
 import pytest
 
 from pegboard.cli import main
 from pegboard.diff import FieldChange, Neighbours, diff_releases
 from pegboard.records import Enrichment
+from pegboard.releases import Release, ReleaseStore
 from tasks.enrichment.bought import write_writings
+
+
+class Two(NamedTuple):
+    store: ReleaseStore
+    first: Release
+    second: Release
 
 
 def servers(workshop, **changed):
@@ -26,10 +34,10 @@ def written(workshop, *questions):
     return write_writings(workshop.lake, "enriched", enrichment, {}).path
 
 
-@pytest.fixture
-def two(workshop, hashing):
-    """A board with two releases; the second is live."""
-    encoder = hashing(64)
+@pytest.fixture(scope="module")
+def two(tmp_path_factory, workshop_type, hashing):
+    """A board with two releases; the second is live. Do not change it."""
+    workshop, encoder = workshop_type(tmp_path_factory.mktemp("two")), hashing(64)
     first = workshop.publish(
         servers(workshop), encoder=encoder, writings=written(workshop, "who wrote this?", "what is new?")
     ).release
@@ -42,13 +50,13 @@ def two(workshop, hashing):
     second = workshop.publish(
         changed, encoder=encoder, writings=written(workshop, "what is new?", "who changed it?")
     ).release
-    return first, second
+    return Two(workshop.store, first, second)
 
 
-def test_tools_that_came_went_and_changed_are_told_apart(workshop, two):
-    found = diff_releases(workshop.store, *two)
+def test_tools_that_came_went_and_changed_are_told_apart(two):
+    found = diff_releases(two.store, two.first, two.second)
 
-    assert (found.old, found.new) == (two[0].id, two[1].id)
+    assert (found.old, found.new) == (two.first.id, two.second.id)
     assert (found.added, found.removed) == (("kit/git/plant_tree",), ("kit/git/close_issue",))
     assert found.counts == {"added": 1, "removed": 1, "changed": 2, "unchanged": 2}
     fields = {one.id: one.fields for one in found.changed}
@@ -60,8 +68,10 @@ def test_tools_that_came_went_and_changed_are_told_apart(workshop, two):
     assert "body" in fields["kit/git/create_issue"]["input_schema"].new["properties"]
 
 
-def test_questions_that_were_added_and_removed_are_named(workshop, two):
-    fields = next(one for one in diff_releases(workshop.store, *two).changed if one.id.endswith("commits")).fields
+def test_questions_that_were_added_and_removed_are_named(two):
+    fields = next(
+        one for one in diff_releases(two.store, two.first, two.second).changed if one.id.endswith("commits")
+    ).fields
 
     assert list(fields) == ["enrichment.questions"]
     questions = fields["enrichment.questions"]
@@ -69,26 +79,26 @@ def test_questions_that_were_added_and_removed_are_named(workshop, two):
     assert questions.new == ["what is new?", "who changed it?"]
 
 
-def test_a_tool_that_says_something_else_has_other_neighbours(workshop, two):
-    found = diff_releases(workshop.store, *two, neighbours=1)
+def test_a_tool_that_says_something_else_has_other_neighbours(two):
+    found = diff_releases(two.store, two.first, two.second, neighbours=1)
 
     assert found.neighbours_by == "full"
     assert found.neighbours["kit/git/create_issue"] == Neighbours(("kit/git/water_plants",), ("kit/git/close_issue",))
     assert found.neighbours["kit/git/plant_tree"].lost == ()
     assert len(found.neighbours["kit/git/plant_tree"].gained) == 1
-    assert diff_releases(workshop.store, *two, neighbours=0).neighbours == {}
+    assert diff_releases(two.store, two.first, two.second, neighbours=0).neighbours == {}
 
 
-def test_a_release_is_not_different_from_itself(workshop, two):
-    found = diff_releases(workshop.store, two[1], two[1])
+def test_a_release_is_not_different_from_itself(two):
+    found = diff_releases(two.store, two.second, two.second)
 
     assert (found.added, found.removed, found.changed, found.neighbours) == ((), (), (), {})
     assert {index.state for index in found.indexes.values()} == {"same"}
     assert found.counts["unchanged"] == 5
 
 
-def test_a_difference_read_backwards_is_the_opposite(workshop, two):
-    there, back = diff_releases(workshop.store, *two), diff_releases(workshop.store, *reversed(two))
+def test_a_difference_read_backwards_is_the_opposite(two):
+    there, back = diff_releases(two.store, two.first, two.second), diff_releases(two.store, two.second, two.first)
 
     assert (there.added, there.removed) == (back.removed, back.added)
     assert [one.id for one in there.changed] == [one.id for one in back.changed]
@@ -115,8 +125,8 @@ def test_indexes_that_came_went_or_have_another_recipe_are_told(workshop, hashin
     assert (found.neighbours_by, found.neighbours) == (None, {})
 
 
-def test_rows_of_an_index_are_counted(workshop, two):
-    index = diff_releases(workshop.store, *two).indexes["full"]
+def test_rows_of_an_index_are_counted(two):
+    index = diff_releases(two.store, two.first, two.second).indexes["full"]
 
     assert (index.state, index.rows_added, index.rows_removed, index.rows_changed) == ("rows", 1, 1, 2)
 
@@ -127,12 +137,12 @@ def ran(capsys, *arguments):
     return code, captured.out, captured.err
 
 
-def test_the_command_compares_the_channels_releases_by_default(capsys, workshop, two, monkeypatch):
+def test_the_command_compares_the_channels_releases_by_default(capsys, two, monkeypatch):
     monkeypatch.delenv("PEGBOARD_BOARD", raising=False)
-    first, second = two
+    _, first, second = two
 
-    code, out, err = ran(capsys, "--board", workshop.uri)
-    named = ran(capsys, first.id[:6], "live", "--board", workshop.uri)
+    code, out, err = ran(capsys, "--board", two.store.uri)
+    named = ran(capsys, first.id[:6], "live", "--board", two.store.uri)
 
     assert (code, err) == (0, "")
     assert named == (code, out, err)
@@ -145,10 +155,10 @@ def test_the_command_compares_the_channels_releases_by_default(capsys, workshop,
     assert lines[5] == "index full: rows; 1 rows added, 1 removed, 2 changed"
 
 
-def test_the_command_shows_one_tool_with_its_old_and_new_text(capsys, workshop, two):
-    _, out, _ = ran(capsys, "--board", workshop.uri, "--tool", "kit/git/list_commits")
-    _, printed, _ = ran(capsys, "--board", workshop.uri, "--tool", "kit/git/create_issue", "--json")
-    code, _, err = ran(capsys, "--board", workshop.uri, "--tool", "kit/git/merge_branch")
+def test_the_command_shows_one_tool_with_its_old_and_new_text(capsys, two):
+    _, out, _ = ran(capsys, "--board", two.store.uri, "--tool", "kit/git/list_commits")
+    _, printed, _ = ran(capsys, "--board", two.store.uri, "--tool", "kit/git/create_issue", "--json")
+    code, _, err = ran(capsys, "--board", two.store.uri, "--tool", "kit/git/merge_branch")
 
     assert out.splitlines()[-3:] == ["enrichment.questions", "  - who wrote this?", "  + who changed it?"]
     told = json.loads(printed)
@@ -157,10 +167,10 @@ def test_the_command_shows_one_tool_with_its_old_and_new_text(capsys, workshop, 
     assert "is not different between releases" in err
 
 
-def test_the_command_prints_all_of_it_as_json(capsys, workshop, two):
-    _, out, _ = ran(capsys, "--board", workshop.uri, "--json")
+def test_the_command_prints_all_of_it_as_json(capsys, two):
+    _, out, _ = ran(capsys, "--board", two.store.uri, "--json")
 
-    assert json.loads(out) == json.loads(json.dumps(diff_releases(workshop.store, *two).to_dict()))
+    assert json.loads(out) == json.loads(json.dumps(diff_releases(two.store, two.first, two.second).to_dict()))
 
 
 def test_the_command_says_that_there_is_nothing_to_compare_with(capsys, board_uri):

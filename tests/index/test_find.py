@@ -246,7 +246,7 @@ def test_the_twin_for_event_loops_finds_the_same_and_lets_the_loop_go_on(board_u
         free = threading.Event()
 
         def encode(self, texts):
-            assert self.free.wait(60), "the loop did not go on"
+            self.free.wait()  # forever, if this blocks the event loop
             return encoder.encode(texts)
 
     async def both():
