@@ -1,21 +1,19 @@
 """prefect.yaml, the watch and the clean-up on a real Prefect server with a real worker.
 
-One server and one worker serve all tests; each test has a board of its own. Everything started here is ended by its
-process id.
+The server is that of the test session; one worker serves all tests here, and each test has a board of its own.
 """
 
 import json
 import os
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 import threading
 import time
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any, TypeVar
@@ -24,15 +22,16 @@ import httpx
 import pytest
 
 import pegboard
+from flows.build import build
 from pegboard.releases import ReleaseStore
+from tests.children import end_child, start_child
 
-pytestmark = [pytest.mark.slow]  # about two minutes: a server, a worker, and a new process for every run
+pytestmark = pytest.mark.prefect
 
 T = TypeVar("T")
-DEADLINE = 120.0
-"""Seconds until a test gives up waiting; on two busy cores the longest wait is about 30."""
+GUARD = 240.0
+"""Seconds after which a test gives up; no verdict depends on it."""
 ROOT = Path(__file__).parents[2]
-PEGBOARD = str(Path(sys.executable).with_name("pegboard"))
 TOOLS = [
     {"name": "convert", "description": "Convert an amount of money to another currency."},
     {"name": "weather", "description": "The weather of a place."},
@@ -43,46 +42,32 @@ NEW_TOOL = {"name": "book_table", "description": "Book a table in a restaurant."
 
 def until(condition: Callable[[], T | None], what: str) -> T:
     """The first true value of a condition."""
-    end = time.monotonic() + DEADLINE
-    while time.monotonic() < end:
+    deadline = time.monotonic() + GUARD
+    while time.monotonic() < deadline:
         if value := condition():
             return value
         time.sleep(0.5)  # a question costs the server time that the tests wait for
-    raise AssertionError(f"not within {DEADLINE:g} s: {what}")
+    raise AssertionError(f"not within {GUARD:g} s: {what}")
 
 
 @dataclass
-class Prefect:
-    """A Prefect server, and a project folder whose prefect.yaml was deployed to it."""
+class Deployed:
+    """A project folder whose prefect.yaml was deployed to the server, and the worker that runs its deployments."""
 
     url: str
     project: Path
     environment: dict[str, str]
-    children: list[subprocess.Popen[bytes]] = field(default_factory=list)
     worker: subprocess.Popen[bytes] | None = None
 
-    def start(self, *arguments: str) -> subprocess.Popen[bytes]:
-        with (self.project.parent / f"{arguments[0]}.log").open("ab") as log:
-            child = subprocess.Popen(
-                [sys.executable, "-m", "prefect", *arguments],
-                cwd=self.project,
-                env=self.environment,
-                stdout=log,
-                stderr=log,
-                start_new_session=True,  # so that this session can be ended with whatever it started
-            )
-        self.children.append(child)
-        return child
-
     def run(self, *command: str) -> str:
-        """What a command said that was run in the project's folder, with the server in its environment."""
+        """What a command printed that was run in the project's folder, with the server in its environment."""
         done = subprocess.run(
             [sys.executable, *command],
             cwd=self.project,
             env=self.environment,
             capture_output=True,
             text=True,
-            timeout=DEADLINE,
+            timeout=GUARD,
         )
         assert done.returncode == 0, done.stdout + done.stderr
         return done.stdout
@@ -96,7 +81,14 @@ class Prefect:
 
     def need_worker(self) -> None:
         if self.worker is None:
-            self.worker = self.start("worker", "start", "--pool", "pegboard", "--type", "process")
+            with (self.project.parent / "worker.log").open("ab") as log:
+                self.worker = start_child(
+                    [sys.executable, "-m", "prefect", "worker", "start", "--pool", "pegboard", "--type", "process"],
+                    cwd=self.project,
+                    env=self.environment,
+                    stdout=log,
+                    stderr=log,
+                )
 
     def call(self, method: str, path: str, body: dict[str, Any] | None = None) -> Any:
         """What the API answers, asked again while its SQLite is busy (503), as Prefect's own client does."""
@@ -137,8 +129,8 @@ class Prefect:
 
     def deployed(self, name: str, config: Path | str) -> str:
         """Start a run of a deployment; returns its id."""
-        found = self.get(f"/deployments/name/{name}")["id"]
-        return self.post(f"/deployments/{found}/create_flow_run", {"parameters": {"config": str(config)}})["id"]
+        deployment = self.get(f"/deployments/name/{name}")["id"]
+        return self.post(f"/deployments/{deployment}/create_flow_run", {"parameters": {"config": str(config)}})["id"]
 
     def taken_slots(self) -> int:
         return self.get("/deployments/name/reindex/nightly")["global_concurrency_limit"]["active_slots"]
@@ -152,59 +144,22 @@ class Prefect:
 
 
 @pytest.fixture(scope="module")
-def prefect(tmp_path_factory: pytest.TempPathFactory) -> Generator[Prefect]:
-    """A server on a free port with its own home, the real prefect.yaml deployed, and its schedules paused."""
-    folder = tmp_path_factory.mktemp("prefect")
-    project = folder / "project"
+def prefect(prefect_server, tmp_path_factory: pytest.TempPathFactory) -> Generator[Deployed]:
+    """The real prefect.yaml, deployed to the server with its schedules paused, and a worker."""
+    project = tmp_path_factory.mktemp("deployed") / "project"
     project.mkdir()
     shutil.copy(ROOT / "prefect.yaml", project)
     write_board(project)
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    url = f"http://127.0.0.1:{port}/api"
-    environment = {name: value for name, value in os.environ.items() if not name.startswith("PREFECT_")} | {
-        "PREFECT_HOME": str(folder / "home"),
-        "PREFECT_API_URL": url,
-        "PREFECT_SERVER_ANALYTICS_ENABLED": "false",
-        "DO_NOT_TRACK": "1",
-        "NO_COLOR": "1",
-        # What a person hardly notices is most of the time of a test.
-        "PREFECT_API_BLOCKS_REGISTER_ON_START": "false",
-        "PREFECT_WORKER_QUERY_SECONDS": "2",
-        "PREFECT_SERVER_DEPLOYMENTS_CONCURRENCY_SLOT_WAIT_SECONDS": "2",
-    }
-    server = Prefect(url, project, environment)
+    deployed = Deployed(prefect_server.url, project, prefect_server.environment)
     try:
-        child = server.start("server", "start", "--host", "127.0.0.1", "--port", str(port), "--no-ui")
-        until(lambda: child.poll() is not None or answers(f"{url}/health"), "the server answers")
-        assert child.poll() is None, (folder / "server.log").read_text()
-        server.run("-m", "prefect", "work-pool", "create", "pegboard", "--type", "process")
-        server.need_worker()  # it starts on the other core meanwhile
-        server.run("-m", "prefect", "--no-prompt", "deploy", "--all")
-        server.pause_schedules()
-        yield server
+        deployed.run("-m", "prefect", "work-pool", "create", "pegboard", "--type", "process")
+        deployed.need_worker()  # it starts on another core meanwhile
+        deployed.run("-m", "prefect", "--no-prompt", "deploy", "--all")
+        deployed.pause_schedules()
+        yield deployed
     finally:
-        for child in reversed(server.children):
-            end(child)
-
-
-def answers(url: str) -> bool:
-    try:
-        return httpx.get(url, timeout=60).status_code == 200
-    except httpx.TransportError:
-        return False
-
-
-def end(child: subprocess.Popen[bytes]) -> None:
-    """End a process that was started here, with the session that it leads."""
-    if child.poll() is None:
-        child.terminate()
-        try:
-            child.wait(timeout=20)
-        except subprocess.TimeoutExpired:
-            os.killpg(child.pid, signal.SIGKILL)
-    child.wait()
+        if deployed.worker is not None:
+            end_child(deployed.worker)
 
 
 def write_board(folder: Path, catalog: str = "acme", tools: list[dict[str, str]] = TOOLS, more: str = "") -> Path:
@@ -212,7 +167,8 @@ def write_board(folder: Path, catalog: str = "acme", tools: list[dict[str, str]]
     (folder / "tools.json").write_text(json.dumps({"tools": tools}))
     config = folder / "pegboard.toml"
     config.write_text(
-        f'[board]\nuri = "board"\n[catalogs.{catalog}]\ntype = "mcp-dump"\npath = "tools.json"\nagent = "office"\n{more}'
+        f'[board]\nuri = "board"\nreport = false\n[[indexes]]\nencoder = "hashing/256"\n'
+        f'[catalogs.{catalog}]\ntype = "mcp-dump"\npath = "tools.json"\nagent = "office"\n{more}'
     )
     return config
 
@@ -224,44 +180,40 @@ def live(config: Path) -> str:
 
 
 def test_every_deployment_is_a_flow_that_can_be_loaded(prefect):
-    found = {f"{one['name']}": one for one in prefect.post("/deployments/filter")}
+    deployments = {deployment["name"]: deployment for deployment in prefect.post("/deployments/filter")}
 
-    assert found.keys() == {"nightly", "sources", "by-hand"}
-    assert [one["schedule"]["cron"] for one in found["nightly"]["schedules"]] == ["0 3 * * *"]
-    assert found["nightly"]["global_concurrency_limit"]["limit"] == 1
-    assert found["nightly"]["concurrency_options"]["collision_strategy"] == "ENQUEUE"
-    assert all(one["parameters"] == {"config": "pegboard.toml"} for one in found.values())
+    assert deployments.keys() == {"nightly", "sources", "by-hand"}
+    nightly = deployments["nightly"]
+    assert [schedule["schedule"]["cron"] for schedule in nightly["schedules"]] == ["0 3 * * *"]
+    assert nightly["global_concurrency_limit"]["limit"] == 1
+    assert nightly["concurrency_options"]["collision_strategy"] == "ENQUEUE"
+    assert all(deployment["parameters"] == {"config": "pegboard.toml"} for deployment in deployments.values())
 
 
-def test_the_nightly_deployment_runs_in_the_folder_it_was_deployed_from_and_publishes(prefect):
+def test_the_nightly_deployment_publishes_the_release_of_a_direct_run_and_of_a_flow_by_the_command(prefect, tmp_path):
+    for name in ("direct", "flow"):
+        (tmp_path / name).mkdir()
+        write_board(tmp_path / name)
+
+    direct = build(tmp_path / "direct" / "pegboard.toml")
+    command = ("-m", "pegboard.cli", "build", "--prefect", "-c", str(tmp_path / "flow" / "pegboard.toml"))
+    flow = json.loads(prefect.run(*command, "--json", "--quiet"))
     prefect.need_worker()
-
-    said = prefect.run(
+    printed = prefect.run(
         "-m", "prefect", "deployment", "run", "reindex/nightly", "--param", "config=pegboard.toml", "--watch",
         "--watch-interval", "1",
     )  # fmt: skip
 
-    assert "Completed" in said
-    board = pegboard.open(str(prefect.project / "board"))
-    assert [hit.tool.id for hit in board.search("what is the weather in Rome", k=1)] == ["acme/office/weather"]
+    assert "Completed" in printed
+    assert direct["outcome"] == flow["outcome"] == "published"
+    assert direct["release"] == flow["release"] == live(prefect.project / "pegboard.toml")
 
 
 @pytest.fixture(scope="module")
-def built(prefect: Prefect, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, Any]]:
-    """A configuration whose board `pegboard build` published with the server, and what it printed."""
+def built(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, Any]]:
+    """A configuration whose board was published by a direct run, and the outcome of that run."""
     config = write_board(tmp_path_factory.mktemp("built"), "office")
-    return config, json.loads(prefect.run(PEGBOARD, "build", "-c", str(config), "--json", "--quiet"))
-
-
-def test_a_build_with_a_server_of_ones_own_is_seen_there_and_starts_none(prefect, built):
-    config, outcome = built
-
-    run = prefect.runs("reindex", config)[0]
-    assert (outcome["outcome"], run["state"]["name"]) == ("published", "Completed")
-    plan = json.loads(prefect.artifact(run["id"], "plan")["data"])
-    assert [row["tools"] for row in plan if row["change"] == "new"] == [3]
-    assert prefect.artifact(run["id"], "release")["data"].startswith(f"# Release `{outcome['release']}`")
-    assert not (config.parent / ".pegboard").exists()
+    return config, build(config)
 
 
 def test_a_watch_starts_exactly_one_run_for_a_catalog_that_changed_and_none_otherwise(prefect, built):
@@ -275,16 +227,16 @@ def test_a_watch_starts_exactly_one_run_for_a_catalog_that_changed_and_none_othe
     prefect.watch(config)
     (event,) = until(lambda: prefect.events("office"), "the event arrived")
     assert event["payload"] == {"catalog": "office", "config": str(config)}
-    asked_for = until(lambda: prefect.runs("reindex", config)[1:], "a run")[0]
-    until(lambda: prefect.state(asked_for["id"]) == "Completed", "the run is completed")
-    assert asked_for["parameters"]["catalog"] == "office"
+    requested = until(lambda: prefect.runs("reindex", config), "a run")[0]
+    until(lambda: prefect.state(requested["id"]) == "Completed", "the run is completed")
+    assert requested["parameters"]["catalog"] == "office"
     assert live(config) != before["release"]
     board = pegboard.open(str(config.parent / "board"))
-    assert [hit.tool.id for hit in board.search("reserve seats for dinner", k=1)] == ["office/office/book_table"]
+    assert [hit.tool.id for hit in board.search("book a table", k=1)] == ["office/office/book_table"]
 
     # Events are handled in order: a run that the first watch had asked for would be there by now.
     assert len(prefect.events("office")) == 1
-    assert len(prefect.runs("reindex", config)) == 2
+    assert len(prefect.runs("reindex", config)) == 1
 
 
 @contextmanager
@@ -317,16 +269,16 @@ def endless(folder: Path, url: str) -> Path:
     return write_board(folder, more=f'[catalogs.silent]\ntype = "openapi"\nurl = "{url}"\ntimeout = 900\n')
 
 
-def start(prefect: Prefect, config: Path, asked: threading.Event) -> str:
+def start(prefect: Deployed, config: Path, asked: threading.Event) -> str:
     """Start a run in the worker, and wait until it lists its source."""
     prefect.need_worker()
     asked.clear()
     run = prefect.deployed("reindex/nightly", config)
-    assert asked.wait(DEADLINE)
+    assert asked.wait(GUARD)
     return run
 
 
-def kill(prefect: Prefect, run: str) -> None:
+def kill(prefect: Deployed, run: str) -> None:
     """Kill the worker and the process of a run, as a power cut would."""
     worker, prefect.worker = prefect.worker, None
     assert worker is not None
@@ -375,10 +327,10 @@ def test_a_run_ends_one_whose_lease_expired_and_keeps_the_slot_until_it_is_kille
 
         second = start(prefect, config, asked)
         assert (prefect.state(first), prefect.taken_slots()) == ("Crashed", 1)
-        assert prefect.run("-m", "flows.stale_runs").startswith("0 stale runs")
+        assert prefect.run("-m", "flows.prefect.stale_runs").startswith("0 stale runs")
         assert prefect.state(second) == "Running"
 
         kill(prefect, second)
         assert prefect.taken_slots() == 1
-        assert second in prefect.run("-m", "flows.stale_runs")
+        assert second in prefect.run("-m", "flows.prefect.stale_runs")
         assert (prefect.state(second), prefect.taken_slots()) == ("Crashed", 0)
