@@ -1,4 +1,7 @@
-"""Object stores on this machine: moto's S3 as a process, and servers that refuse in every way a store can."""
+"""Object stores on this machine: moto's S3 as a process, and servers that refuse in every way a store can.
+
+Tests that need an emulator are marked `slow`.
+"""
 
 import os
 import re
@@ -119,20 +122,29 @@ def configured(workshop: Any) -> Callable[..., Configuration]:
     return configured
 
 
-@pytest.fixture
-def refusing() -> Iterator[Callable[..., str]]:
-    """Start a server that answers everything alike, or never: `refusing(403, "AccessDenied")`, `refusing(None)`."""
-    servers: list[ThreadingHTTPServer] = []
-    ended = threading.Event()
+class Refusals:
+    """Starts servers that answer everything alike, or never: `refusing(403, "AccessDenied")`, `refusing(None)`.
 
-    def refusing(status: int | None, code: str = "Trouble", message: str = "no") -> str:
+    Attributes:
+        requests: the methods and paths of all requests, in the order in which they came.
+    """
+
+    def __init__(self) -> None:
+        self.requests: list[str] = []
+        self._servers: list[ThreadingHTTPServer] = []
+        self._ended = threading.Event()
+
+    def __call__(self, status: int | None, code: str = "Trouble", message: str = "no") -> str:
+        requests, ended = self.requests, self._ended
+
         class Handler(BaseHTTPRequestHandler):
             protocol_version = "HTTP/1.1"
 
             def answer(self) -> None:
                 self.rfile.read(int(self.headers.get("content-length") or 0))
+                requests.append(f"{self.command} {self.path}")
                 if status is None:
-                    ended.wait(120)
+                    ended.wait()
                     self.close_connection = True
                     return
                 body = f"<?xml version='1.0'?><Error><Code>{code}</Code><Message>{message}</Message></Error>".encode()
@@ -149,12 +161,19 @@ def refusing() -> Iterator[Callable[..., str]]:
 
         httpd = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
         httpd.daemon_threads = True
-        servers.append(httpd)
-        threading.Thread(target=httpd.serve_forever, daemon=True).start()
+        self._servers.append(httpd)
+        threading.Thread(target=httpd.serve_forever, args=(0.02,), daemon=True).start()
         return f"http://127.0.0.1:{httpd.server_port}"
 
-    yield refusing
-    ended.set()
-    for httpd in servers:
-        httpd.shutdown()
-        httpd.server_close()
+    def end(self) -> None:
+        self._ended.set()
+        for httpd in self._servers:
+            httpd.shutdown()
+            httpd.server_close()
+
+
+@pytest.fixture
+def refusing() -> Iterator[Refusals]:
+    refusals = Refusals()
+    yield refusals
+    refusals.end()

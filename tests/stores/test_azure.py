@@ -42,7 +42,7 @@ def azurite_program() -> Path:
     return program
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def azurite(tmp_path_factory, server, port):
     """The address of an Azurite that keeps everything in memory."""
     number = port()
@@ -77,6 +77,7 @@ def publish(workshop, configuration, description):
     return workshop.run(configuration)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("how", ["connection string", "configuration"])
 def test_a_board_lives_in_a_container(workshop, configured, azurite, container, monkeypatch, how):
     uri = f"az://{container}/boards/one"
@@ -102,6 +103,7 @@ def test_a_board_lives_in_a_container(workshop, configured, azurite, container, 
     assert board.search("a bug", k=1)[0].tool.description == "Opens an issue."
 
 
+@pytest.mark.slow
 def test_a_wrong_key_and_a_missing_container_are_said(azurite, container, monkeypatch):
     monkeypatch.setenv("AZURE_STORAGE_ACCOUNT_NAME", ACCOUNT)
     monkeypatch.setenv("AZURE_STORAGE_ENDPOINT", f"{azurite}/{ACCOUNT}")
@@ -131,6 +133,7 @@ print(ReleaseStore(uri).all(), Lake(uri).read_json("latest.json"), [*Lake(uri).w
 """
 
 
+@pytest.mark.slow
 def test_the_emulator_is_found_by_its_usual_variables(azurite, container):
     variables = {"AZURE_STORAGE_USE_EMULATOR": "true", "AZURITE_BLOB_STORAGE_URL": azurite}
     result = subprocess.run(
