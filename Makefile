@@ -77,4 +77,4 @@ pins: setup
 		--no-emit-index-url --no-header --no-annotate --no-emit-package pegboard --quiet -o constraints.txt
 
 clean:
-	rm -rf .venv demo/board demo/.pegboard
+	rm -rf .venv demo/board demo/sweep
