@@ -72,8 +72,8 @@ def search_in_threads(board: pegboard.Board, notes: Notes, stop: Path, seeds: li
         dice = random.Random(seed)
         try:
             while not stop.exists() and not errors:
-                one = Search(board, dice)
-                notes.write(one.answer(board.search(one.query, **one.options)))
+                request = Search(board, dice)
+                notes.write(request.answer(board.search(request.query, **request.options)))
                 time.sleep(PAUSE)
         except BaseException as error:
             errors.append(error)
@@ -91,8 +91,8 @@ async def search_in_coroutines(board: pegboard.Board, notes: Notes, stop: Path, 
     async def search(seed: int) -> None:
         dice = random.Random(seed)
         while not stop.exists():
-            one = Search(board, dice)
-            notes.write(one.answer(await board.search_async(one.query, **one.options)))
+            request = Search(board, dice)
+            notes.write(request.answer(await board.search_async(request.query, **request.options)))
             await asyncio.sleep(PAUSE)
 
     await asyncio.gather(*(search(seed) for seed in seeds))
