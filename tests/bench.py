@@ -1,6 +1,6 @@
 """`make bench`: what costs time, each as a ratio to the plain way of doing it, measured in one run on this machine.
 
-start     a warm small build by `pegboard build`, against the same flow with the server that Prefect starts by itself
+start     a warm small build by `pegboard build`, which runs directly, against `pegboard build --prefect`, for which Prefect starts a server
 encode    500 short texts by the embedded encoder, against one call for each text
 """
 
@@ -15,8 +15,6 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
-
-BY_PREFECT = "import sys; from flows.reindex import reindex; reindex(config=sys.argv[1])"
 
 
 def seconds(work: Callable[[], Any], repeats: int) -> float:
@@ -37,25 +35,17 @@ def bench_start(folder: Path) -> dict[str, Any]:
     (folder / "tools.json").write_text(json.dumps({"tools": tools}))
     config = folder / "pegboard.toml"
     config.write_text('[board]\nuri = "./board"\n[catalogs.live]\ntype = "mcp-dump"\npath = "tools.json"\n')
-    home = folder / ".pegboard" / "prefect"
-    alone = {key: value for key, value in os.environ.items() if not key.startswith("PREFECT_")}
-    by_prefect = alone | {
-        "PREFECT_HOME": str(home),
-        "PREFECT_SERVER_ALLOW_EPHEMERAL_MODE": "true",
-        "PREFECT_SERVER_EPHEMERAL_STARTUP_TIMEOUT_SECONDS": "120",
-        "PREFECT_SERVER_ANALYTICS_ENABLED": "false",
-        "PREFECT_LOGGING_LEVEL": "CRITICAL",
-    }
-    pegboard = Path(sys.executable).with_name("pegboard")
+    others = {name: value for name, value in os.environ.items() if not name.startswith("PREFECT_")}
+    environment = others | {"HOME": str(folder), "PREFECT_HOME": str(folder / "prefect")}
 
-    def ours() -> None:
-        subprocess.run([pegboard, "build", "-c", config, "--quiet"], env=alone, check=True, stdout=subprocess.DEVNULL)
+    def build(option: str) -> None:
+        command = [sys.executable, "-m", "pegboard.cli", "build", "-c", config, "--quiet", option]
+        subprocess.run(command, env=environment, check=True, stdout=subprocess.DEVNULL)
 
-    def theirs() -> None:
-        subprocess.run([sys.executable, "-c", BY_PREFECT, config], env=by_prefect, check=True)
-
-    ours()  # makes the database and the release
-    rounds = [(_time(ours), _time(theirs)) for _ in range(5)]  # in turn: the machine's other load hits both
+    build("--no-prefect")  # makes the release
+    build("--prefect")  # makes Prefect's database
+    # In turn: the machine's other load hits both.
+    rounds = [(_time(lambda: build("--no-prefect")), _time(lambda: build("--prefect"))) for _ in range(5)]
     mine, plain = (statistics.median(times) for times in zip(*rounds, strict=True))
     return {"what": "start", "pegboard": mine, "plain": plain, "unit": "s", "ratio": mine / plain}
 
