@@ -11,6 +11,8 @@ from typing import Any
 
 import pytest
 
+from tests.children import end_child, start_child
+
 SERVER = Path(__file__).parents[2] / "scripted_llm.py"
 VERBS = ("archive", "open", "close", "approve", "print", "send", "check", "cancel", "copy", "sort")
 THINGS = ("invoice", "contract", "order", "ticket", "report", "permit", "receipt", "letter", "claim", "quote")
@@ -42,10 +44,9 @@ def scripted_llm(tmp_path: Path) -> Iterator[Callable[..., ScriptedLlm]]:
         def start(*options: str) -> ScriptedLlm:
             log = tmp_path / "llm.log"
             command = [sys.executable, str(SERVER), str(log), *options]
-            process = stack.enter_context(
-                subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-            )
-            stack.callback(process.stdin.close)
+            process = start_child(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+            stack.enter_context(process)
+            stack.callback(end_child, process)
             port = process.stdout.readline().strip()
             return ScriptedLlm(f"http://127.0.0.1:{port}/v1", log)
 
