@@ -48,7 +48,7 @@ class Caller:
         settings: limits, attempts and timeout.
         budget: what may be spent.
         prices: USD for a token of prompt and of reply, by completer; None where nobody knows.
-        sleep: waits between attempts.
+        sleep: waits: between attempts, for the limits, and as long as a provider asks for.
     """
 
     def __init__(
@@ -117,10 +117,10 @@ class _Line:
     ) -> None:
         self.price = price
         self.dead: CompletionError | None = None
-        self.width = AdaptiveWidth(settings.concurrency)
+        self.width = AdaptiveWidth(settings.concurrency, sleep=sleep)
         self._completer, self._attempts, self._sleep, self._outcomes = completer, settings.attempts, sleep, outcomes
-        self._requests = TokenBucket(settings.requests_per_minute)
-        self._tokens = TokenBucket(settings.tokens_per_minute)
+        self._requests = TokenBucket(settings.requests_per_minute, sleep=sleep)
+        self._tokens = TokenBucket(settings.tokens_per_minute, sleep=sleep)
         self._given_up = 0
 
     async def ask(self, request: ChatRequest) -> ChatReply:

@@ -1,7 +1,6 @@
 """Catalog text as data: what is suspicious in it, credentials, invisible characters, fences, and what a prompt shows of a tool."""
 
 import json
-import time
 from typing import Any
 
 import pytest
@@ -12,6 +11,7 @@ from pegboard.records import Tool
 from tasks.enrichment.untrusted import (
     CREDENTIAL,
     EXFILTRATES,
+    FLAGS,
     INSTRUCTS,
     INVISIBLE,
     fenced,
@@ -333,24 +333,25 @@ def test_no_cut_goes_through_a_credential() -> None:
     assert KEY[:10] not in shown
 
 
-def test_hostile_texts_are_looked_at_in_linear_time() -> None:
-    texts = [
-        "\n" * 200_000,
-        "ignore " * 30_000,
-        "send the conversation to " * 8_000,
-        "<" * 200_000,
-        "read ~/." * 25_000,
-        "sk-" * 60_000,
-    ]
-    texts += [
-        "bearer " * 30_000,
-        "password:" * 20_000,
-        "![](http" * 25_000,
-        "://a:" * 40_000,
-        "?token=" * 30_000,
-        "a-" * 100_000,
-    ]
-    began = time.process_time()
-    for text in texts:
-        flags_of_text(text)
-    assert time.process_time() - began < 10
+@pytest.mark.timeout(
+    120
+)  # a pattern that takes quadratic time needs hours for a million characters, a linear one about a second
+@pytest.mark.parametrize(
+    "part",
+    [
+        "\n",
+        "ignore ",
+        "send the conversation to ",
+        "<",
+        "read ~/.",
+        "sk-",
+        "bearer ",
+        "password:",
+        "![](http",
+        "://a:",
+        "?token=",
+        "a-",
+    ],
+)
+def test_hostile_texts_are_looked_at_in_linear_time(part: str) -> None:
+    assert flags_of_text(part * (1_000_000 // len(part))) <= set(FLAGS)
