@@ -1,10 +1,11 @@
 """An OpenAI-compatible server that does what a script says, for the tests: started as a process of its own, on loopback.
 
-    python tests/scripted_llm.py LOG [--delay S] [--trouble] [--batch-delay S] [--hang S] [--golden FILE]
+    python tests/scripted_llm.py LOG [--delay S] [--hold FILE [--hold-after N]] [--trouble] [--batch-delay S] [--hang S] [--golden FILE]
 
 It prints its port. LOG gets one line of JSON for each request when it is decided, flushed: product, subject, attempt, outcome. With
 --trouble, requests for a tool meet failures first, chosen by a hash of its name: HTTP errors, hangs, broken bodies, then replies that do
-not validate. `paid` in the log says that a client would have to pay: a whole reply was sent.
+not validate. `paid` in the log says that a client would have to pay: a whole reply was sent. With --hold, replies after the first N wait as
+long as FILE exists.
 
 A model named `always-OUTCOME` meets that outcome each time: one of those of --trouble, `filtered` or `empty`.
 
@@ -174,6 +175,7 @@ class Script:
         self.batches: dict[str, dict[str, Any]] = {}
         self.running = 0
         self.most = 0
+        self.begun = 0
 
     def note(self, **what: Any) -> None:
         self.log.write(json.dumps({"at": round(time.time(), 4), **what}) + "\n")
@@ -189,6 +191,14 @@ class Script:
             return product, subject, body["model"].removeprefix("always-")
         plan = troubles(f"{product}:{subject}") if self.options.trouble else []
         return product, subject, plan[attempt] if attempt < len(plan) else "good"
+
+    async def wait(self) -> None:
+        """Wait as long as a reply takes."""
+        self.begun += 1
+        held = self.options.hold is not None and self.begun > self.options.hold_after
+        await asyncio.sleep(self.options.delay)
+        while held and self.options.hold.exists():
+            await asyncio.sleep(0.01)
 
     def content(self, product: str, subject: str, outcome: str, body: dict[str, Any]) -> str:
         if outcome == "good":
@@ -227,7 +237,7 @@ class Script:
                 self.note(event="ended", product=product, subject=subject, outcome=outcome, paid=False)
                 await asyncio.sleep(self.options.hang)
                 return web.json_response({"error": {"message": "too late"}}, status=500)
-            await asyncio.sleep(self.options.delay)
+            await self.wait()
             text = json.dumps(self.completion(body, self.content(product, subject, outcome, body), outcome))
             if outcome == "cut":
                 self.note(event="ended", product=product, subject=subject, outcome=outcome, paid=False)
@@ -250,7 +260,7 @@ class Script:
         )  # fmt: skip
         if refused:
             return web.json_response({"error": {"message": f"scripted {refused}"}}, status=refused)
-        await asyncio.sleep(self.options.delay)
+        await self.wait()
         message = acted(habit, body, self.golden)
         reply = self.completion(body, str(message["content"] or message.get("tool_calls")))
         reply["choices"][0] |= {
@@ -364,6 +374,8 @@ async def main() -> None:
     parser.add_argument("--delay", type=float, default=0.0)
     parser.add_argument("--batch-delay", type=float, default=0.0)
     parser.add_argument("--hang", type=float, default=10.0)
+    parser.add_argument("--hold", type=Path)
+    parser.add_argument("--hold-after", type=int, default=0)
     parser.add_argument("--trouble", action="store_true")
     parser.add_argument("--golden")
     script = Script(parser.parse_args())
@@ -375,7 +387,7 @@ async def main() -> None:
     app.router.add_get("/v1/batches", script.listed)
     app.router.add_get("/v1/batches/{name}", script.retrieve)
     app.router.add_get("/figures", script.figures)
-    runner = web.AppRunner(app, access_log=None)
+    runner = web.AppRunner(app, access_log=None, shutdown_timeout=0.1)
     await runner.setup()
     site = web.TCPSite(runner, "127.0.0.1", 0)
     await site.start()

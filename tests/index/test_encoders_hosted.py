@@ -4,7 +4,6 @@ import json
 import logging
 import sys
 import threading
-import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
@@ -55,7 +54,7 @@ class Handler(BaseHTTPRequestHandler):
         self.server.keys.append(self.headers["Authorization"])
         reply = self.server.script.pop(0) if self.server.script else right
         if reply == "hang":
-            self.server.released.wait(30)
+            self.server.released.wait()
             return
         status, headers, content = reply(body) if callable(reply) else reply
         content = content if isinstance(content, bytes) else json.dumps(content).encode()
@@ -115,7 +114,7 @@ def slept():
 
 @pytest.fixture
 def encoder(server, slept):
-    return load_encoder(NAME, api_base=server.url, timeout=20, sleep=slept.append)
+    return load_encoder(NAME, api_base=server.url, timeout=600, sleep=slept.append)
 
 
 @contextmanager
@@ -236,11 +235,13 @@ def test_a_server_that_is_busy_is_asked_again_when_it_says(server, encoder, slep
 
 
 def test_a_retry_after_that_is_a_date_is_honoured_too(server, encoder, slept):
-    server.script = [failure(503, Retry_After=format_datetime(datetime.now(UTC) + timedelta(seconds=90), usegmt=True))]
+    later = datetime.now(UTC) + timedelta(seconds=30)
+    server.script = [failure(503, Retry_After=format_datetime(later, usegmt=True))]
 
     encoder.encode(["a"])
 
-    assert 30 < slept[0] <= 90
+    left = (later - datetime.now(UTC)).total_seconds()
+    assert left - 1 <= slept[0] <= 30  # the date has no fractions of a second
 
 
 def test_a_wait_longer_than_a_run_should_take_is_not_waited_for(server, encoder, slept):
@@ -359,11 +360,9 @@ def test_a_reply_of_another_kind_is_an_encoder_error(server, content):
 def test_a_server_that_says_nothing_is_given_up_on(server):
     server.script = ["hang"]
     encoder = load_encoder(NAME, api_base=server.url, timeout=0.3, attempts=1)
-    start = time.monotonic()
 
     with fails(r"No answer after 1 attempt: raise timeout \(0.3 s\)"):
         encoder.encode(["a"])
-    assert time.monotonic() - start < 10
 
 
 def test_a_server_that_is_not_there_is_an_encoder_error(server):

@@ -5,7 +5,6 @@ import json
 import subprocess
 import sys
 import threading
-import time
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -91,7 +90,7 @@ def failure(status, message="no", code=None, **headers):
 
 
 def says_nothing(handler):
-    handler.server.released.wait(30)
+    handler.server.released.wait()
 
 
 def hangs_up(handler):
@@ -131,7 +130,7 @@ def key(monkeypatch):
 
 @pytest.fixture
 def completer(server):
-    return HostedCompleter(NAME, api_base=server.url, timeout=20)
+    return HostedCompleter(NAME, api_base=server.url, timeout=600)
 
 
 def ask(completer, *requests):
@@ -164,7 +163,7 @@ def test_a_reply_is_given_as_it_came(server, completer):
 
     assert (answer.text, answer.finish_reason, answer.model) == ("  Hello.\n", "stop", NAME)
     assert (answer.prompt_tokens, answer.completion_tokens, answer.cost_usd) == (123, 45, None)
-    assert 0 < answer.seconds < 20
+    assert answer.seconds > 0
 
 
 def test_a_request_goes_out_with_its_messages_its_limit_and_nothing_unasked(server, completer):
@@ -366,7 +365,7 @@ def test_a_price_that_nobody_knows_is_unknown_and_not_zero(server, name):
         (failure(401), "key", False, "Name the environment variable that holds its key as api_key_env"),
         (failure(403), "key", False, "api_key_env"),
         (failure(404), "model", False, "Check the model's name and api_base"),
-        (failure(408), "timeout", True, r"Raise timeout \(20 s\)"),
+        (failure(408), "timeout", True, r"Raise timeout \(600 s\)"),
         (failure(413), "request", False, "Sending it again would not help"),
         (failure(422), "request", False, "Sending it again would not help"),
         (failure(429), "rate", True, "Run again later, or with a lower concurrency"),
@@ -382,7 +381,7 @@ def test_a_price_that_nobody_knows_is_unknown_and_not_zero(server, name):
 def test_a_refusal_is_told_apart_and_asked_for_once(server, provider, came, kind, passes, advice):
     server.script = [came, came, came]
 
-    error = refused(HostedCompleter(f"{provider}/m", api_base=server.url, timeout=20))
+    error = refused(HostedCompleter(f"{provider}/m", api_base=server.url, timeout=600))
 
     assert (error.kind, error.may_pass, error.status) == (kind, passes, came[0])
     assert f"{provider}/m at {server.url} did not answer: " in str(error)
@@ -418,27 +417,29 @@ def test_what_is_no_reply_may_pass_and_is_never_made_up_for(server, completer, c
 
 
 def test_a_server_that_says_when_to_come_back_is_heard(server, completer):
-    later = format_datetime(datetime.now(UTC) + timedelta(seconds=90), usegmt=True)
-    server.script = [failure(429, Retry_After="7"), failure(503, Retry_After=later)]
+    later = datetime.now(UTC) + timedelta(hours=1)
+    server.script = [
+        failure(429, Retry_After="7"),
+        failure(503, Retry_After=format_datetime(later, usegmt=True)),
+    ]
 
     seconds = refused(completer)
     date = refused(completer)
 
     assert seconds.retry_after == 7
     assert "the server asks to wait 7 s" in str(seconds)
-    assert 30 < date.retry_after <= 90
+    left = (later - datetime.now(UTC)).total_seconds()
+    assert left - 1 <= date.retry_after <= 3600  # the date has no fractions of a second
 
 
 @pytest.mark.parametrize("silence", [says_nothing, trickles])
 def test_a_server_that_does_not_come_to_an_end_is_given_up_on(server, silence):
     server.script = [silence]
-    start = time.monotonic()
 
     error = refused(HostedCompleter(NAME, api_base=server.url, timeout=0.3))
 
     assert (error.kind, error.may_pass) == ("timeout", True)
     assert "Raise timeout (0.3 s)" in str(error)
-    assert time.monotonic() - start < 10
 
 
 def test_a_server_that_is_not_there_may_come_back(server):

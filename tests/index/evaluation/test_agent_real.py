@@ -34,7 +34,7 @@ def address():
     )
     yield f"http://127.0.0.1:{process.stdout.readline().strip()}/v1"
     process.stdin.close()
-    process.wait(timeout=30)
+    process.wait()
     process.stdout.close()
 
 

@@ -38,6 +38,7 @@ class Stub:
     name = "stub/one"
 
     def __init__(self, what=lambda request: reply(request.messages[-1].content)):
+        # Without a coroutine of `what`, an answer comes at once: no timeout can pass before it.
         self.what = what
         self.loops, self.threads = set(), set()
         self.calls = self.now = self.most = 0
@@ -50,7 +51,6 @@ class Stub:
         self.now += 1
         self.most = max(self.most, self.now)
         try:
-            await asyncio.sleep(0.01)
             came = self.what(request)
             came = await came if asyncio.iscoroutine(came) else came
         except asyncio.CancelledError:
@@ -69,11 +69,11 @@ class Stub:
 
 @pytest.fixture
 def made():
-    """A function that makes callers; they are closed with the test."""
+    """A function that makes callers, patient by default; they are closed with the test."""
     callers = []
 
     def make(stub, **options):
-        callers.append(LlmCaller(stub, **options))
+        callers.append(LlmCaller(stub, **{"timeout": 600, **options}))
         return callers[-1]
 
     yield make
@@ -81,8 +81,25 @@ def made():
         caller.close()
 
 
-async def forever(_=None):
-    await asyncio.sleep(60)
+async def forever():
+    await asyncio.Event().wait()
+
+
+async def shortly():
+    await asyncio.sleep(0.01)
+    return reply()
+
+
+async def waits_in(function, thread):
+    """Wait until a thread waits for something in a function."""
+    while True:
+        frame, names = sys._current_frames()[thread.ident], []
+        while frame:
+            names.append(frame.f_code.co_name)
+            frame = frame.f_back
+        if names[0] == "wait" and function in names:
+            return
+        await asyncio.sleep(0.01)
 
 
 def test_answers_come_in_the_order_of_the_requests_with_what_they_cost(made):
@@ -90,7 +107,7 @@ def test_answers_come_in_the_order_of_the_requests_with_what_they_cost(made):
 
     assert [(one.text, one.why) for one in answers] == [("one", None), ("two", None)]
     assert {(one.prompt_tokens, one.completion_tokens, one.cost_usd) for one in answers} == {(7, 3, 0.5)}
-    assert all(0 < one.seconds < 10 for one in answers)
+    assert all(answer.seconds > 0 for answer in answers)
 
 
 def test_no_request_needs_no_answer(made):
@@ -122,7 +139,7 @@ def test_threads_and_event_loops_share_one_event_loop_of_the_callers_own(made):
 
 
 def test_all_requests_are_asked_at_once_up_to_the_bound(made):
-    wide, narrow = Stub(), Stub()
+    wide, narrow = Stub(lambda _: shortly()), Stub(lambda _: shortly())
     made(wide, concurrency=8).ask_blocking([question()] * 6)
     made(narrow, concurrency=2).ask_blocking([question()] * 6)
 
@@ -130,18 +147,24 @@ def test_all_requests_are_asked_at_once_up_to_the_bound(made):
 
 
 def test_the_event_loop_of_the_caller_goes_on_meanwhile(made):
-    caller = made(Stub(lambda _: forever()), timeout=0.3)
+    goes_on = threading.Event()
+
+    async def when_it_goes_on():
+        await asyncio.to_thread(goes_on.wait)  # forever, if the caller's loop is blocked
+        return reply()
+
+    stub = Stub(lambda _: when_it_goes_on())
+    caller = made(stub)
 
     async def run():
-        asked, turns = asyncio.create_task(caller.ask([question()])), 0
-        while not asked.done():
+        answers = asyncio.create_task(caller.ask([question()]))
+        while not stub.calls:
             await asyncio.sleep(0.01)
-            turns += 1
-        return turns, await asked
+        goes_on.set()
+        return await answers
 
-    turns, [answer] = asyncio.run(run())
-    assert turns > 3
-    assert answer.why == "timed out after 0.3 s"
+    [answer] = asyncio.run(run())
+    assert answer.text == "fine"
 
 
 def test_each_request_is_given_up_after_the_timeout_and_the_others_are_answered(made):
@@ -182,8 +205,8 @@ def test_a_reply_that_says_nothing_is_no_text_but_was_paid_for(made, came, why):
         (CompletionError("it is filtered", kind="content", status=400), "refused: it is filtered"),
         (CompletionError("busy", kind="rate", status=429), "too many requests: busy"),
         (CompletionError("broken", kind="server", status=500), "no answer: broken"),
-        (CompletionError("slow", kind="timeout"), "timed out after 10 s"),
-        (TimeoutError(), "timed out after 10 s"),
+        (CompletionError("slow", kind="timeout"), "timed out after 600 s"),
+        (TimeoutError(), "timed out after 600 s"),
         (RuntimeError("a\nbug"), "no answer: RuntimeError: a bug"),
     ],
 )
@@ -222,7 +245,7 @@ def test_what_may_pass_is_asked_once_more(made):
 def test_what_will_not_pass_in_time_is_asked_once(made, error):
     stub = Stub(lambda _: error)
 
-    [answer] = made(stub).ask_blocking([question()])
+    [answer] = made(stub, timeout=10).ask_blocking([question()])
 
     assert stub.calls == 1
     assert str(error) in answer.why
@@ -241,12 +264,12 @@ def test_cancelling_cancels_the_calls(made):
 
     with pytest.raises(asyncio.CancelledError):
         asyncio.run(run())
-    assert stub.cancelled.wait(10)
+    stub.cancelled.wait()
 
 
 def test_an_interrupt_of_the_thread_that_waits_cancels_the_calls(made):
     async def interrupted():
-        await asyncio.sleep(0.5)  # by then the caller is waiting, and no longer asking
+        await waits_in("ask_blocking", threading.main_thread())
         os.kill(os.getpid(), signal.SIGINT)
         await forever()
 
@@ -255,7 +278,7 @@ def test_an_interrupt_of_the_thread_that_waits_cancels_the_calls(made):
     with pytest.raises(KeyboardInterrupt):
         made(stub).ask_blocking([question()])
 
-    assert stub.cancelled.wait(5)
+    stub.cancelled.wait()
 
 
 def test_closing_answers_those_who_wait_and_closes_the_completer_in_its_loop(made):
@@ -267,12 +290,13 @@ def test_closing_answers_those_who_wait_and_closes_the_completer_in_its_loop(mad
         time.sleep(0.01)
 
     caller.close()
-    waiting.join(10)
+    waiting.join()
+    for thread in stub.threads:
+        thread.join()
 
     assert [one.why for one in answers] == ["the caller was closed meanwhile"]
     assert len(stub.closed_in) == 1
     assert set(stub.closed_in) == stub.loops
-    assert not any(thread.is_alive() for thread in stub.threads)
 
 
 def test_closing_answers_an_event_loop_that_waits(made):
@@ -310,8 +334,7 @@ def test_a_caller_that_is_forgotten_ends_its_thread():
     del caller
     gc.collect()
 
-    thread.join(10)
-    assert not thread.is_alive()
+    thread.join()
     assert len(stub.closed_in) == 1
 
 
@@ -334,9 +357,8 @@ assert asked("before") == ["before"]
 ours, theirs = multiprocessing.Pipe()
 process = multiprocessing.get_context("fork").Process(target=lambda: theirs.send(asked("child")))
 process.start()
-assert ours.poll(60), "the child does not answer"
 assert ours.recv() == ["child"]
-process.join(60)
+process.join()
 assert process.exitcode == 0, process.exitcode
 assert asked("parent") == ["parent"]
 """

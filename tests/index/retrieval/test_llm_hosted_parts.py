@@ -53,7 +53,7 @@ OUTCOMES = {
     "500": "no answer: ",
     "503": "no answer: ",
     "529": "no answer: ",
-    "hang": "timed out after 0.5 s",
+    "hang": "timed out after 0.1 s",
     "cut": "no answer: ",
     "not-json": "the reply holds no JSON object",
     "refusal": "the reply is a refusal",
@@ -73,11 +73,14 @@ def server(tmp_path_factory):
     """The address of the scripted server; its process ends with the tests of this module."""
     log = tmp_path_factory.mktemp("scripted") / "log"
     process = subprocess.Popen(
-        [sys.executable, str(SERVER), str(log), "--hang", "3"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        [sys.executable, str(SERVER), str(log), "--hang", "3600"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
     )
     yield f"http://127.0.0.1:{process.stdout.readline().strip()}/v1"
     process.stdin.close()
-    process.wait(timeout=30)
+    process.wait()
     process.stdout.close()
 
 
@@ -86,7 +89,7 @@ def context(desk, server):
     """Makes a context whose LLM always meets one outcome."""
 
     def make(outcome, **options):
-        timeout = 0.5 if outcome == "hang" else 60
+        timeout = 0.1 if outcome == "hang" else 600
         llm = completer_of(f"hosted_vllm/always-{outcome}", api_base=server, timeout=timeout, price=(1, 2))
         return desk.context(REQUEST, llm=llm, timeout=timeout, **options)
 

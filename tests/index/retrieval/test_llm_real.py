@@ -60,7 +60,7 @@ def llm():
     address = f"http://127.0.0.1:{process.stdout.readline().strip()}/v1"
     yield Short(completer_of("hosted_vllm/smollm2", api_base=address, timeout=200, price=(1, 1)))
     process.stdin.close()
-    process.wait(timeout=30)
+    process.wait()
     process.stdout.close()
 
 
