@@ -1,20 +1,26 @@
 """Pruning: what is kept, that nothing goes at once, and that what is kept stays whole whatever happens meanwhile."""
 
 import json
-import subprocess
-import sys
+import shutil
 import threading
-import time
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
+import lance
+import lance.file
+import lancedb.table
 import pytest
+from lance.dataset import Tags as DatasetTags
 
 import pegboard
 from pegboard.errors import BoardNotFound, PromotionConflict
 from pegboard.releases import Channel, Pin, Release
 from pegboard.store import open_table
+from tasks import prune
 from tasks.configuration import KeepSettings
+from tasks.lake import Lake
+from tasks.maintain import open_dataset
+from tasks.orphans import written_at
 from tasks.prune import MARKS, kept_releases, prune_board
 from tasks.publish import is_whole, publish_release
 
@@ -45,10 +51,19 @@ def published(workshop, encoder, states, channel="live"):
     ]
 
 
+@pytest.fixture(scope="module")
+def shared(tmp_path_factory, workshop_type, hashing):
+    """A board with four releases, the last of which is live, and these releases. Do not change it."""
+    workshop = workshop_type(tmp_path_factory.mktemp("four"))
+    return workshop.uri, published(workshop, hashing(8), range(1, 5))
+
+
 @pytest.fixture
-def four(workshop, hashing):
-    """A board with four releases, the last of which is live."""
-    return published(workshop, hashing(8), range(1, 5))
+def four(workshop, shared):
+    """The releases of a board with four, which is the workshop's."""
+    uri, releases = shared
+    shutil.copytree(uri, workshop.uri)
+    return releases
 
 
 def ids(releases):
@@ -138,7 +153,7 @@ def test_a_dry_run_says_what_would_go_and_changes_nothing(workshop, four):
 
 def test_a_board_that_was_pruned_again_and_again_grows_no_more(workshop, hashing):
     encoder, sizes = hashing(8), []
-    for night in range(24):
+    for night in range(10):
         published(workshop, encoder, [night % 5 + 1])
         prune_board(workshop.uri, Keep(grace_hours=SHORT), datetime.now(UTC) + timedelta(seconds=night))
         tables = workshop.folder / "board" / "tables"
@@ -147,7 +162,7 @@ def test_a_board_that_was_pruned_again_and_again_grows_no_more(workshop, hashing
         sizes.append(sum(path.stat().st_size for path in files if path.is_file()))
 
     assert len(workshop.store.all()) <= 4
-    assert max(sizes[12:]) < 1.5 * max(sizes[4:12])
+    assert max(sizes[6:]) < 1.05 * max(sizes[3:6])
 
 
 def test_a_reader_of_a_kept_release_answers_throughout(workshop, hashing):
@@ -183,15 +198,17 @@ def test_a_table_that_no_release_has_any_more_goes_with_the_last_one_that_had_it
     assert len(workshop.store.all()) == 2
 
 
-def test_a_table_of_which_a_run_has_just_pinned_a_version_stays(workshop, hashing, four):
+def test_a_table_of_which_a_run_has_just_pinned_a_version_stays(workshop, four):
     table = workshop.store.database.create_table("emb_new", schema=pegboard.contract.CURRENT.embeddings(8))
-    prune_board(workshop.uri, Keep(), NOW)
     table.tags.create(f"{'a' * 12}-v1", 1)
+    created = written_at(open_dataset(workshop.uri, "emb_new"))
+    prune_board(workshop.uri, Keep(), created - DAY)
 
-    # The mark and the table are two days old, the tag is young.
-    later = prune_board(workshop.uri, Keep(grace_hours=0.001), datetime.now(UTC))
-    assert later.tables == ()
-    assert prune_board(workshop.uri, Keep(), NOW + 2 * DAY).tables == ("emb_new",)
+    # By now the mark and the table are old enough, and only the tag is younger.
+    due = created + timedelta(hours=Keep().grace_hours)
+    assert prune_board(workshop.uri, Keep(), due).tables == ()
+    table.tags.delete(f"{'a' * 12}-v1")
+    assert prune_board(workshop.uri, Keep(), due).tables == ("emb_new",)
 
 
 def test_tags_of_a_release_that_was_never_recorded_go_and_those_of_people_stay(workshop, four):
@@ -288,68 +305,95 @@ def test_vectors_and_ledger_are_never_touched(workshop, hashing, four):
     assert again.encoded == 0
 
 
-KILLED = """
-import sys, warnings
-warnings.simplefilter("ignore")
-from datetime import datetime, UTC, timedelta
-from types import SimpleNamespace
-from tasks.configuration import KeepSettings
-from tasks.prune import prune_board
-print("ready", flush=True)
-sys.stdin.readline()
-print("begun", flush=True)
-prune_board(sys.argv[1], SimpleNamespace(releases=1, days=0, grace_hours=24), datetime.now(UTC) + timedelta(days=2))
-"""
+class Killed(BaseException):
+    """Stands in for the end of the process."""
 
 
-def test_a_prune_that_is_killed_leaves_what_is_kept_whole_and_the_next_one_finishes(workshop, four, hashing):
+@pytest.fixture
+def kill_before(monkeypatch):
+    """Have prunes killed right before their write of that number, from 0, or let them live; returns the names of their writes."""
+    writes, deadly = [], [None]
+
+    def counted(write):
+        def count(*args, **kwargs):
+            if len(writes) == deadly[0]:
+                raise Killed
+            writes.append(write.__qualname__)
+            return write(*args, **kwargs)
+
+        return count
+
+    for owner, name in (
+        (Lake, "write_json"),
+        (Lake, "delete"),
+        (lancedb.table.LanceTable, "delete"),
+        (lancedb.table.Tags, "delete"),
+        (DatasetTags, "create"),
+        (DatasetTags, "delete"),
+        (lance.LanceDataset, "cleanup_old_versions"),
+        (lance.file.LanceFileSession, "delete_file"),
+        (prune, "maintain"),
+    ):
+        monkeypatch.setattr(owner, name, counted(getattr(owner, name)))
+
+    def kill_before(number):
+        writes.clear()
+        deadly[0] = number
+        return writes
+
+    return kill_before
+
+
+def test_a_prune_that_is_killed_leaves_what_is_kept_whole_and_the_next_one_finishes(workshop, four, kill_before):
     prune_board(workshop.uri, Keep(), NOW)
-    for delay in (0.0, 0.01, 0.03, 0.06, 0.1, 0.2):
-        child = subprocess.Popen(
-            [sys.executable, "-c", KILLED, workshop.uri], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-        )
-        assert child.stdout.readline() == "ready\n"
-        child.stdin.write("go\n")
-        child.stdin.flush()
-        child.stdout.readline()
-        time.sleep(delay)
-        child.kill()
-        child.communicate()
+    (workshop.folder / "board/tables/tools.lance/data/dead.lance").write_text("what a killed writer left")
+    marked = shutil.copytree(workshop.uri, workshop.folder / "marked")
+    writes = kill_before(None)
+    prune_board(workshop.uri, Keep(), NOW + 2 * DAY)
+    # Of many writes of one kind in a row, the first two.
+    deadly_ones = [at for at in range(len(writes)) if at < 2 or writes[at] != writes[at - 2]]
+    assert len(set(writes)) >= 6
+    for deadly in deadly_ones:
+        shutil.rmtree(workshop.uri)
+        shutil.copytree(marked, workshop.uri)
+        kill_before(deadly)
+        with pytest.raises(Killed):
+            prune_board(workshop.uri, Keep(), NOW + 2 * DAY)
+        kill_before(None)
         for one in four[2:]:
-            assert is_whole(workshop.store, workshop.store.get(one.id)), delay
+            assert is_whole(workshop.store, workshop.store.get(one.id)), deadly
 
-    for number in range(2, 4):
-        prune_board(workshop.uri, Keep(), NOW + number * DAY)
+        prune_board(workshop.uri, Keep(), NOW + 3 * DAY)
 
-    assert ids(workshop.store.all()) == ids([four[3], four[2]])
-    tools = open_table(workshop.store.database, "tools", workshop.uri)
-    assert len(tools.list_versions()) <= 3
-    assert set(tools.tags.list()) == {f"{one.id}-v{one.tables['tools'].version}" for one in four[2:]}
-    assert workshop.store.rollback().release == four[2].id
+        assert ids(workshop.store.all()) == ids([four[3], four[2]]), deadly
+        tools = open_table(workshop.store.database, "tools", workshop.uri)
+        assert len(tools.list_versions()) <= 3, deadly
+        assert set(tools.tags.list()) == {f"{one.id}-v{one.tables['tools'].version}" for one in four[2:]}, deadly
+        assert workshop.store.rollback().release == four[2].id, deadly
 
 
 def test_promotions_go_through_while_a_prune_tidies_the_table_of_channels(workshop, four):
-    store, stop, troubles = workshop.store, threading.Event(), []
+    store, stop, troubles, prunes = workshop.store, threading.Event(), [], []
 
-    def prune():
-        number = 0
+    def prune_again_and_again():
         while not stop.is_set():
-            number += 1
             try:
                 prune_board(workshop.uri, Keep(releases=9, grace_hours=SHORT), datetime.now(UTC) + timedelta(seconds=1))
+                prunes.append(1)
             except Exception as error:
                 troubles.append(error)
                 return
 
-    pruner = threading.Thread(target=prune)
+    pruner = threading.Thread(target=prune_again_and_again)
     pruner.start()
-    conflicts = 0
+    conflicts = number = 0
     try:
-        for number in range(60):
+        while number < 12 or (len(prunes) < 4 and not troubles):
             try:
                 store.promote(four[number % 4].id, f"channel-{number % 3}")
             except PromotionConflict:
                 conflicts += 1
+            number += 1
     finally:
         stop.set()
         pruner.join()
