@@ -1,5 +1,6 @@
 """Publishing: all tables or none, resumable after every step, and one winner of two."""
 
+import shutil
 from contextlib import ExitStack
 from dataclasses import replace
 
@@ -29,6 +30,36 @@ def assert_whole(store, release):
 
 def servers(workshop, *names):
     return {"git": [workshop.tool(name, f"Does {name}.") for name in names]}
+
+
+@pytest.fixture(scope="module")
+def shared_first(tmp_path_factory, workshop_type):
+    workshop = workshop_type(tmp_path_factory.mktemp("first"))
+    return workshop.uri, workshop.publish(servers(workshop, "one")).release
+
+
+@pytest.fixture
+def first(workshop, shared_first):
+    """The release with the tool `one`, the only one of the workshop's board."""
+    uri, release = shared_first
+    shutil.copytree(uri, workshop.uri)
+    workshop.servers(servers(workshop, "one"))
+    return release
+
+
+@pytest.fixture(scope="module")
+def issues_uri(tmp_path_factory, workshop_type):
+    """A board whose live release has the tools `create_issue` and `delete_issue`. Do not change it."""
+    workshop = workshop_type(tmp_path_factory.mktemp("issues"))
+    workshop.publish(servers(workshop, "create_issue", "delete_issue"))
+    return workshop.uri
+
+
+@pytest.fixture(scope="module")
+def undisturbed(tmp_path_factory, workshop_type):
+    """What a run publishes of three tools if nothing happens to it."""
+    workshop = workshop_type(tmp_path_factory.mktemp("undisturbed"))
+    return workshop.publish(servers(workshop, "create_issue", "close_issue", "open_issue")).release
 
 
 def test_a_release_says_what_went_into_it(workshop, encoder):
@@ -80,13 +111,11 @@ def test_identical_inputs_make_no_new_release(workshop):
 
 @pytest.mark.parametrize("step", STEPS[:-1])
 @pytest.mark.parametrize("live", [False, True], ids=["first release", "second release"])
-def test_a_run_that_was_killed_after_a_step_is_completed_by_the_next(tmp_path, workshop, encoder, step, live):
-    (tmp_path / "undisturbed").mkdir()
-    undisturbed = type(workshop)(tmp_path / "undisturbed")
+def test_a_run_that_was_killed_after_a_step_is_completed_by_the_next(
+    workshop, issues_uri, undisturbed, encoder, step, live
+):
     if live:
-        for one in (undisturbed, workshop):
-            one.publish(servers(one, "create_issue", "delete_issue"))
-    expected = undisturbed.publish(servers(undisturbed, "create_issue", "close_issue", "open_issue")).release
+        shutil.copytree(issues_uri, workshop.uri)
     workshop.servers(servers(workshop, "create_issue", "close_issue", "open_issue"))
 
     abandoned = workshop.run(workshop.configure(), step)
@@ -96,9 +125,9 @@ def test_a_run_that_was_killed_after_a_step_is_completed_by_the_next(tmp_path, w
         assert len(board.search("issue", 9, mode="vector")) == 2
     again = workshop.run(workshop.configure())
 
-    assert again.release.id == expected.id
+    assert again.release.id == undisturbed.id
     assert {name: pin.digest for name, pin in again.release.tables.items()} == {
-        name: pin.digest for name, pin in expected.tables.items()
+        name: pin.digest for name, pin in undisturbed.tables.items()
     }
     assert again.encoded == (0 if step in ("embed", "stage") else 2 + 2 * (not live))
     assert again.pins == (abandoned.pins or again.pins)
@@ -121,8 +150,7 @@ def test_a_run_that_was_killed_before_its_promotion_is_completed_by_the_next(wor
     assert_whole(workshop.store, again.release)
 
 
-def test_a_channel_that_moved_since_the_plan_is_not_overwritten(workshop):
-    first = workshop.publish(servers(workshop, "one")).release
+def test_a_channel_that_moved_since_the_plan_is_not_overwritten(workshop, first):
     second = workshop.publish(servers(workshop, "one", "two")).release
     workshop.servers(servers(workshop, "one", "two", "three"))
     run = workshop.run(workshop.configure(), "stage")
@@ -140,8 +168,7 @@ def test_a_channel_that_moved_since_the_plan_is_not_overwritten(workshop):
 
 
 @pytest.mark.parametrize("how_far", ["one tag", "all tags", "row", "promoted"])
-def test_a_publishing_that_was_killed_after_any_of_its_writes_is_completed_by_the_next(workshop, how_far):
-    first = workshop.publish(servers(workshop, "one")).release
+def test_a_publishing_that_was_killed_after_any_of_its_writes_is_completed_by_the_next(workshop, first, how_far):
     workshop.servers(servers(workshop, "one", "two"))
     run = workshop.run(workshop.configure(), "stage")
     pins = list(run.pins.values())
@@ -164,8 +191,7 @@ def test_a_publishing_that_was_killed_after_any_of_its_writes_is_completed_by_th
     assert_whole(workshop.store, workshop.store.get(run.wanted.release))
 
 
-def test_what_changed_since_it_was_staged_is_not_published(workshop):
-    first = workshop.publish(servers(workshop, "one")).release
+def test_what_changed_since_it_was_staged_is_not_published(workshop, first):
     workshop.servers(servers(workshop, "one", "two"))
     run = workshop.run(workshop.configure(), "stage")
     spoilt = {**run.pins, "tools": replace(run.pins["tools"], version=first.tables["tools"].version)}
@@ -181,8 +207,7 @@ def test_what_changed_since_it_was_staged_is_not_published(workshop):
     assert workshop.run(workshop.configure()).release.id == run.wanted.release
 
 
-def test_a_release_that_a_table_lost_meanwhile_is_recorded_anew(workshop):
-    first = workshop.publish(servers(workshop, "one")).release
+def test_a_release_that_a_table_lost_meanwhile_is_recorded_anew(workshop, first):
     broken = {**first.tables, "tools": replace(first.tables["tools"], version=99)}
     workshop.store.database.open_table("releases").delete("true")
     workshop.store.add(replace(first, tables=broken))
@@ -208,11 +233,10 @@ def test_going_back_to_earlier_tools_goes_back_to_the_earlier_release_and_keeps_
     assert pegboard.open(workshop.uri, encoder=encoder).search("two", 1)[0].tool.name == "two"
 
 
-def test_channels_are_published_to_on_their_own(workshop):
-    live = workshop.publish(servers(workshop, "one")).release
+def test_channels_are_published_to_on_their_own(workshop, first):
     canary = workshop.publish(servers(workshop, "one", "two"), channel="canary").release
 
-    assert {one.name: one.release for one in workshop.store.channels()} == {"live": live.id, "canary": canary.id}
+    assert {one.name: one.release for one in workshop.store.channels()} == {"live": first.id, "canary": canary.id}
 
 
 def test_secrets_and_addresses_of_an_encoder_are_not_in_the_manifest(workshop):
@@ -248,8 +272,9 @@ encoder = "hashing/256"
 
 
 @pytest.mark.parametrize("at_once", [False, True], ids=["one after the other", "at once"])
-def test_of_two_processes_that_planned_at_once_at_most_one_wins_and_what_is_live_is_whole(workshop, rivals, at_once):
-    first = workshop.publish(servers(workshop, "one")).release
+def test_of_two_processes_that_planned_at_once_at_most_one_wins_and_what_is_live_is_whole(
+    workshop, first, rivals, at_once
+):
     for name, rival in zip("ab", rivals, strict=True):
         workshop.servers(servers(workshop, *(f"{name}_{number}" for number in range(5))), f"{name}.json")
         rival.start()
