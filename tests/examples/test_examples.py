@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.children import end_child, start_child
+
 ROOT = Path(__file__).parents[2]
 UV = Path(sys.executable).with_name("uv")
 
@@ -60,10 +62,10 @@ def operations(pegboard):
     return "own_source/board"
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def service(folder, environment, operations):
-    """A connection to the example service, which reads that board."""
-    program = subprocess.Popen(
+    """The address of the example service, which reads that board."""
+    program = start_child(
         [sys.executable, "read_a_board.py", operations, "--port", "0"],
         cwd=folder,
         env=environment,
@@ -71,18 +73,19 @@ def service(folder, environment, operations):
         stderr=subprocess.DEVNULL,
         text=True,
     )
-    with program:
-        address = program.stdout.readline().removeprefix("Serving http://").partition("/")[0]
-        connection = HTTPConnection(address)
-        yield connection
+    yield program.stdout.readline().removeprefix("Serving http://").partition("/")[0]
+    end_child(program)
+    program.stdout.close()
+
+
+def get(address, path):
+    connection = HTTPConnection(address)
+    try:
+        connection.request("GET", path)
+        response = connection.getresponse()
+        return response.status, json.loads(response.read())
+    finally:
         connection.close()
-        program.terminate()
-
-
-def get(connection, path):
-    connection.request("GET", path)
-    response = connection.getresponse()
-    return response.status, json.loads(response.read())
 
 
 def test_the_source_plug_in_lists_documented_targets_as_tools(pegboard, operations):
@@ -109,15 +112,13 @@ def test_the_service_answers_with_tools_for_an_api_call(service):
     assert reply["release"]
 
 
-@pytest.mark.parametrize(
-    ("path", "status"),
-    [("/", 404), ("/tools", 400), ("/tools?request=stop&k=many", 400), ("/tools?request=stop&k=0", 400)],
-)
-def test_the_service_rejects_a_bad_request_with_a_reason(service, path, status):
-    got, reply = get(service, path)
+def test_the_service_rejects_a_bad_request_with_a_reason(service):
+    expected = {"/": 404, "/tools": 400, "/tools?request=stop&k=many": 400, "/tools?request=stop&k=0": 400}
 
-    assert got == status
-    assert reply["error"]
+    replies = {path: get(service, path) for path in expected}
+
+    assert {path: status for path, (status, _) in replies.items()} == expected
+    assert all(reply["error"] for _, reply in replies.values())
 
 
 def test_the_readme_runs_what_these_tests_run():

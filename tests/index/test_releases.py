@@ -12,6 +12,7 @@ import pytest
 from pegboard.contract import CURRENT
 from pegboard.errors import BoardNotFound, ConfigurationError, PromotionConflict, StoreError
 from pegboard.releases import HISTORY_KEPT, Channel, Pin, Release, ReleaseStore
+from tests.children import start_child
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 
@@ -258,7 +259,7 @@ def test_of_three_processes_that_promote_at_once_exactly_one_wins_each_generatio
         store.add(release(number))
     pairs = [ids(6)[at : at + 2] for at in (0, 2, 4)]
     racers = [
-        subprocess.Popen(
+        start_child(
             [sys.executable, "-c", RACE, store.uri, " ".join(pair), str(tmp_path)],
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
@@ -270,7 +271,7 @@ def test_of_three_processes_that_promote_at_once_exactly_one_wins_each_generatio
         while len(list(tmp_path.glob("ready-*"))) < 3 and all(racer.poll() is None for racer in racers):
             time.sleep(0.01)
         (tmp_path / "go").touch()
-        results = [racer.communicate(timeout=120) for racer in racers]
+        results = [racer.communicate() for racer in racers]
     finally:
         for racer in racers:
             racer.kill()

@@ -29,9 +29,11 @@ def main(behaviour: str, *rest: str) -> None:
         print(f"ImportError: no module named soup; token {os.environ.get('SECRET_TOKEN')}", file=sys.stderr)
         sys.exit(1)
     if behaviour == "hang":
-        child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
+        child = subprocess.Popen([sys.executable, __file__, "sleep", rest[1]])
         Path(rest[0]).write_text(f"{os.getpid()} {child.pid}")
-        time.sleep(600)
+        sleep_beside(int(rest[1]))
+    if behaviour == "sleep":
+        sleep_beside(int(rest[0]))
     if behaviour == "babble":
         print("Welcome to the babbling server!", flush=True)
         for _ in sys.stdin:
@@ -40,6 +42,13 @@ def main(behaviour: str, *rest: str) -> None:
         print("Welcome, listening on stdio", flush=True)
     for line in sys.stdin:
         answer(behaviour, json.loads(line), rest)
+
+
+def sleep_beside(process: int) -> None:
+    """Sleep as long as the process of the tests runs, so that nothing is left of them if they are killed."""
+    while True:
+        os.kill(process, 0)
+        time.sleep(1)
 
 
 def answer(behaviour: str, request: dict, rest: tuple[str, ...]) -> None:

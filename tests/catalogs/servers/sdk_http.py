@@ -32,5 +32,6 @@ if __name__ == "__main__":
     app.router.routes.extend(server.sse_app().routes)
     listener = socket.socket()
     listener.bind(("127.0.0.1", 0))
+    listener.listen()  # whoever reads the port may connect at once
     print(listener.getsockname()[1], flush=True)
     uvicorn.Server(uvicorn.Config(with_key(app), log_level="error")).run(sockets=[listener])

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from pegboard.cli import main
+from tests.children import start_child
 
 pytestmark = [
     pytest.mark.slow,
@@ -25,7 +26,7 @@ GOLDEN = [
 @pytest.fixture(scope="module")
 def address():
     """Where the model is served; its process ends with the tests of this module."""
-    process = subprocess.Popen(
+    process = start_child(
         [sys.executable, str(SERVER)],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,

@@ -22,6 +22,7 @@ from pegboard.retrieval.selecting import PostSelection
 from pegboard.retrieval.step_back_prompting import StepBackPrompting
 from pegboard.retrieval.step_loop import StepLoop
 from pegboard.retrieval.variations import StepBack, Variations
+from tests.children import start_child
 
 pytestmark = [
     # pydantic says so while LiteLLM defines its types; it concerns nothing that is used here.
@@ -72,7 +73,7 @@ def named(part):
 def server(tmp_path_factory):
     """The address of the scripted server; its process ends with the tests of this module."""
     log = tmp_path_factory.mktemp("scripted") / "log"
-    process = subprocess.Popen(
+    process = start_child(
         [sys.executable, str(SERVER), str(log), "--hang", "3600"],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,

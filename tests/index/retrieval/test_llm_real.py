@@ -19,6 +19,7 @@ from pegboard.retrieval.rewriting import Rewrite
 from pegboard.retrieval.selecting import PostSelection
 from pegboard.retrieval.step_back_prompting import StepBackPrompting
 from pegboard.retrieval.step_loop import StepLoop
+from tests.children import start_child
 
 pytestmark = [
     pytest.mark.slow,
@@ -50,7 +51,7 @@ class Short:
 @pytest.fixture(scope="module")
 def llm():
     """The model; its process ends with the tests of this module."""
-    process = subprocess.Popen(
+    process = start_child(
         [sys.executable, str(SERVER)],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
