@@ -55,10 +55,10 @@ def test_groups_that_need_each_other_are_found_the_largest_first():
     assert cycles(graph_of("a>b", "a>c", "b>d", "c>d")) == []
 
 
-def test_a_chain_of_thirty_thousand_tools_has_a_way_and_a_circle_when_it_is_closed():
-    chain = [Edge(f"t{number}", f"t{number + 1}", DIRECT) for number in range(30_000)]
+def test_a_chain_of_five_thousand_tools_has_a_way_and_a_circle_when_it_is_closed():
+    chain = [Edge(f"t{number}", f"t{number + 1}", DIRECT) for number in range(5_000)]
 
-    (way,) = explain_path(ToolGraph(chain), "t0", "t30000")
-    (circle,) = cycles(ToolGraph([*chain, Edge("t30000", "t0", DIRECT)]))
+    (way,) = explain_path(ToolGraph(chain), "t0", "t5000")
+    (circle,) = cycles(ToolGraph([*chain, Edge("t5000", "t0", DIRECT)]))
 
-    assert (len(way), len(circle)) == (30_000, 30_001)
+    assert (len(way), len(circle)) == (5_000, 5_001)

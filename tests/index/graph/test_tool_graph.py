@@ -141,23 +141,23 @@ def test_the_graph_of_a_release_without_edges_is_what_its_tools_declare():
     assert graph.core_tools() == ["c/a/date"]
 
 
-def test_a_chain_of_a_hundred_thousand_tools_is_walked_to_its_end():
-    graph = ToolGraph(Edge(f"t{number}", f"t{number + 1}", DIRECT) for number in range(100_000))
+def test_a_chain_of_twenty_thousand_tools_is_walked_to_its_end():
+    graph = ToolGraph(Edge(f"t{number}", f"t{number + 1}", DIRECT) for number in range(20_000))
 
     found = graph.dependencies("t0", None)
 
-    assert (len(found), found[-1].target) == (100_000, "t100000")
+    assert (len(found), found[-1].target) == (20_000, "t20000")
     assert len(graph.dependencies("t0", None, depth=50_000)) == 50_000
 
 
 @pytest.mark.parametrize("order", ["declared", "direct-first"])
-def test_a_tool_with_a_hundred_thousand_dependencies_gives_the_first(order):
-    graph = ToolGraph(Edge("hub", f"t{number}", INDIRECT if number % 2 else DIRECT) for number in range(100_000))
+def test_a_tool_with_twenty_thousand_dependencies_gives_the_first(order):
+    graph = ToolGraph(Edge("hub", f"t{number}", INDIRECT if number % 2 else DIRECT) for number in range(20_000))
 
     found = [edge.target for edge in graph.dependencies("hub", 3, order=order)]
 
     assert found == (["t0", "t1", "t2"] if order == "declared" else ["t0", "t2", "t4"])
-    assert len(graph.dependencies("hub", None, order=order)) == 100_000
+    assert len(graph.dependencies("hub", None, order=order)) == 20_000
 
 
 @pytest.mark.parametrize("seed", range(20))
