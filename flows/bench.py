@@ -3,7 +3,6 @@
 Boards in a folder that stays are found again: the next run encodes only what changed.
 """
 
-import logging
 import time
 from collections.abc import Generator, Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -13,6 +12,7 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 from flows.build import build
+from flows.cli_options import quiet_encoders
 from pegboard.errors import ConfigurationError
 from pegboard.evaluation.measures import Measure
 from tasks import progress
@@ -105,8 +105,8 @@ def _built(benchmark: Benchmark, folder: Path, *, prefect: bool) -> dict[str, di
             if not (own / name).is_file() or (own / name).read_text("utf-8") != text:
                 (own / name).write_text(text, "utf-8")
         configurations[board.name] = own / "pegboard.toml"
-    logging.getLogger("pegboard.encoders").setLevel(logging.ERROR)  # what they warn of is said once, at the end
-    return {name: build(file, allow_empty=True, prefect=prefect) for name, file in configurations.items()}
+    with quiet_encoders():
+        return {name: build(file, allow_empty=True, prefect=prefect) for name, file in configurations.items()}
 
 
 def _opened(outcomes: Mapping[str, Mapping[str, Any]], settings: BenchSettings) -> "dict[str, JudgedRelease]":

@@ -2,11 +2,10 @@
 
 import argparse
 import gc
-import logging
 import sys
 from pathlib import Path
 
-from flows.cli_options import add_prefect_option, process_seconds
+from flows.cli_options import add_prefect_option, process_seconds, quiet_encoders
 from flows.cli_prompts import register_prompts
 from flows.prefect.server import use_prefect
 from flows.printing import print_run
@@ -122,8 +121,7 @@ def _build(options: argparse.Namespace) -> int:
 
     prefect = use_prefect(options.prefect)
     loaded = process_seconds()
-    logging.getLogger("pegboard.encoders").setLevel(logging.ERROR)  # what they warn of is said once, at the end
-    with progress.showing(not options.quiet):
+    with quiet_encoders(), progress.showing(not options.quiet):
         outcome = build(
             configuration,
             catalog=options.catalog,

@@ -1,11 +1,14 @@
-"""What the commands that run something share: the option --prefect, and the time since the process started."""
+"""What the commands that run something share: --prefect, the encoders' warnings, and the time since the process started."""
 
 import argparse
+import logging
 import os
 import time
+from collections.abc import Generator
+from contextlib import contextmanager
 from pathlib import Path
 
-__all__ = ["add_prefect_option", "process_seconds"]
+__all__ = ["add_prefect_option", "process_seconds", "quiet_encoders"]
 
 _LOADED = time.monotonic()
 
@@ -19,6 +22,18 @@ def add_prefect_option(parser: argparse.ArgumentParser) -> None:
         help="run as a Prefect flow, or directly (default: as a flow if PREFECT_API_URL or the Prefect profile names a server; "
         "with --prefect and no server, Prefect starts one for the run)",
     )
+
+
+@contextmanager
+def quiet_encoders() -> Generator[None]:
+    """Keep warnings of encoders off the terminal: a command reports once, at its end, how many texts were cut."""
+    logger = logging.getLogger("pegboard.encoders")
+    level = logger.level
+    logger.setLevel(logging.ERROR)
+    try:
+        yield
+    finally:
+        logger.setLevel(level)
 
 
 def process_seconds() -> float:

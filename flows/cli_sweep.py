@@ -2,11 +2,10 @@
 
 import argparse
 import gc
-import logging
 import sys
 from typing import Any, cast
 
-from flows.cli_options import add_prefect_option
+from flows.cli_options import add_prefect_option, quiet_encoders
 from flows.prefect.server import use_prefect
 from pegboard.cli import Subparsers, plain, print_json
 from pegboard.errors import ConfigurationError
@@ -95,9 +94,8 @@ def _sweep(options: argparse.Namespace) -> int:
     settings = read_sweep(options.config, given, write=options.write)  # errors are reported before anything is started
     from tasks import progress
 
-    logging.getLogger("pegboard.encoders").setLevel(logging.ERROR)  # what they cut is said by the build
     prefect = use_prefect(options.prefect)
-    with progress.showing(not options.quiet):
+    with quiet_encoders(), progress.showing(not options.quiet):
         if prefect:
             from flows.prefect.flows import sweep as sweep_flow
 
