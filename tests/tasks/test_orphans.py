@@ -2,6 +2,7 @@
 
 import json
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -17,6 +18,7 @@ from tasks.forgotten import remove_forgotten
 from tasks.lake import Lake
 from tasks.maintain import open_dataset
 from tasks.orphans import remove_orphans, superseded
+from tests.children import end_child, start_child
 
 HOUR = timedelta(hours=1)
 
@@ -98,22 +100,22 @@ while True:
 def test_what_killed_merges_leave_goes_and_the_table_stays_as_it_was(table, tmp_path):
     folder = tmp_path / "tables" / "emb_full.lance"
     table.drop_index("key_idx")
-    left = 0
-    for attempt in range(60):  # until a kill has fallen into a merge
-        writer = subprocess.Popen(
-            [sys.executable, "-c", WRITER, str(tmp_path / "tables")], stdout=subprocess.PIPE, text=True
-        )
+    uri = str(tmp_path)
+    with start_child([sys.executable, "-c", WRITER, f"{uri}/tables"], stdout=subprocess.PIPE, text=True) as writer:
         assert writer.stdout.readline() == "ready\n"
-        time.sleep(0.03 + 0.013 * (attempt % 16))
+        while True:  # until the writer stands in the middle of a merge
+            writer.send_signal(signal.SIGSTOP)
+            os.waitpid(writer.pid, os.WUNTRACED)
+            if remove_orphans(uri, "emb_full", datetime.now(UTC) + HOUR, dry_run=True).count:
+                break
+            writer.send_signal(signal.SIGCONT)
+            time.sleep(0.001)
         writer.kill()
-        writer.communicate()
-        rows = open_dataset(str(tmp_path), "emb_full").count_rows()
-        left += remove_orphans(str(tmp_path), "emb_full", datetime.now(UTC) + HOUR, dry_run=False).count
-        assert open_dataset(str(tmp_path), "emb_full").count_rows("key != ''") == rows
-        if left:
-            break
+        end_child(writer)
+    rows = open_dataset(uri, "emb_full").count_rows()
 
-    assert left > 0
+    assert remove_orphans(uri, "emb_full", datetime.now(UTC) + HOUR, dry_run=False).count > 0
+    assert open_dataset(uri, "emb_full").count_rows("key != ''") == rows
     assert remove_orphans(str(tmp_path), "emb_full", datetime.now(UTC) + HOUR, dry_run=False).count == 0
     assert stored(folder)
 

@@ -54,7 +54,7 @@ def compared(tools: Sequence[Tool]) -> int:
 
 @pytest.mark.parametrize("agents", ["one", "some", "many"])
 def test_twice_the_tools_are_twice_the_work(agents):
-    sizes = 3_000, 6_000
+    sizes = 2_000, 4_000
     small, large = (compared(a_board(size, {"one": 1, "some": 8, "many": size // 20}[agents])) for size in sizes)
 
     assert large < 2.5 * small

@@ -1,6 +1,8 @@
 """A small shop whose tools are known by what they say of themselves, golden queries for it, and a build with its gate as plain calls."""
 
 import json
+import shutil
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -94,6 +96,34 @@ class Shop:
 @pytest.fixture
 def shop(workshop: Any) -> Shop:
     return Shop(workshop)
+
+
+@pytest.fixture(scope="session")
+def first_builds(tmp_path_factory: pytest.TempPathFactory, workshop_type: Any) -> Callable[[str], tuple[str, Built]]:
+    """A board with the tools, built once for each gate, and what its build did. Do not change it."""
+    builds: dict[str, tuple[str, Built]] = {}
+
+    def first_build(gate: str) -> tuple[str, Built]:
+        if gate not in builds:
+            shop = Shop(workshop_type(tmp_path_factory.mktemp("shop")))
+            shop.configure(gate)
+            builds[gate] = shop.workshop.uri, shop.build()
+        return builds[gate]
+
+    return first_build
+
+
+@pytest.fixture
+def publish_first(shop: Shop, first_builds: Callable[[str], tuple[str, Built]]) -> Callable[[str], Built]:
+    """Give the shop a gate and a board with a first release; returns what its build did."""
+
+    def publish_first(gate: str) -> Built:
+        uri, first = first_builds(gate)
+        shutil.copytree(uri, shop.workshop.uri)
+        shop.configure(gate)
+        return first
+
+    return publish_first
 
 
 @pytest.fixture(scope="session")

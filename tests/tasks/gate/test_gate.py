@@ -34,10 +34,9 @@ def test_a_first_release_is_judged_by_its_floors_and_not_against_what_is_not_the
 
 
 def test_a_sabotaged_release_is_held_and_the_message_names_the_queries_and_the_tools(
-    shop, sabotaged, swapped_ids, encoder
+    shop, publish_first, sabotaged, swapped_ids, encoder
 ):
-    shop.configure(WHOLE)
-    first = shop.build().release
+    first = publish_first(WHOLE).release
     shop.sells(sabotaged)
 
     held = shop.build()
@@ -78,9 +77,8 @@ def test_a_sabotaged_release_is_held_and_the_message_names_the_queries_and_the_t
     assert pegboard.open(shop.workshop.uri, encoder=encoder).search("clean the bicycle", 1)[0].tool.name == "tool_cb"
 
 
-def test_an_honest_change_passes(shop, tools):
-    shop.configure(WHOLE)
-    first = shop.build().release
+def test_an_honest_change_passes(shop, publish_first, tools):
+    first = publish_first(WHOLE).release
     shop.sells({**tools, "tool_od": "Opens the front door of a customer.", "tool_new": "Sends an invoice."})
 
     built = shop.build()
@@ -90,9 +88,8 @@ def test_an_honest_change_passes(shop, tools):
     assert "2 of 2 rules hold, 0 queries lost and 0 won" in measured_line(built.details)
 
 
-def test_a_held_release_is_judged_again_by_other_rules_and_promoted_without_another_row(shop, sabotaged):
-    shop.configure(WHOLE)
-    first = shop.build().release
+def test_a_held_release_is_judged_again_by_other_rules_and_promoted_without_another_row(shop, publish_first, sabotaged):
+    first = publish_first(WHOLE).release
     shop.sells(sabotaged)
     held = shop.build()
 
@@ -110,9 +107,8 @@ def test_a_held_release_is_judged_again_by_other_rules_and_promoted_without_anot
     assert shop.build().release is None  # it is live now, and nothing changed
 
 
-def test_a_held_release_can_be_promoted_by_hand_and_is_live_then(shop, sabotaged):
-    shop.configure(WHOLE)
-    shop.build()
+def test_a_held_release_can_be_promoted_by_hand_and_is_live_then(shop, publish_first, sabotaged):
+    publish_first(WHOLE)
     shop.sells(sabotaged)
     held = shop.build().release
 
@@ -122,9 +118,8 @@ def test_a_held_release_can_be_promoted_by_hand_and_is_live_then(shop, sabotaged
     assert shop.live == held.id
 
 
-def test_after_a_held_release_a_mended_source_goes_on_from_what_is_live(shop, tools, sabotaged):
-    shop.configure(WHOLE)
-    first = shop.build().release
+def test_after_a_held_release_a_mended_source_goes_on_from_what_is_live(shop, publish_first, tools, sabotaged):
+    first = publish_first(WHOLE).release
     shop.sells(sabotaged)
     held = shop.build().release
     shop.sells({**tools, "tool_new": "Sends an invoice."})

@@ -12,10 +12,9 @@ RELAXED = 'queries = "golden.jsonl"\nmeasures = ["Recall@5"]\nrules = ["Recall@5
 
 
 @pytest.fixture
-def live(shop):
+def live(shop, publish_first):
     """A shop with a release that is live."""
-    shop.configure(GATE)
-    shop.build()
+    publish_first(GATE)
     return shop
 
 

@@ -16,10 +16,9 @@ NOW = KeepSettings(releases=1, days=0, grace_hours=1e-9)
 
 
 @pytest.fixture
-def without_encoder(shop, tools):
+def without_encoder(shop, publish_first, tools):
     """A shop whose live release was made by an encoder that nobody has any more, and that has a new tool since."""
-    shop.configure(AGAINST)
-    release = shop.build().release
+    release = publish_first(AGAINST).release
     gone = {**release.manifest["indexes"]["full"], "encoder": "local/gone", "fingerprint": "gone"}
     indexes = {**release.manifest["indexes"], "full": gone}
     shop.workshop.store.update(replace(release, manifest={**release.manifest, "indexes": indexes}))
@@ -66,9 +65,8 @@ def test_without_encoder_and_answers_the_rule_fails_with_the_reason(without_enco
     assert held.details["lost"] == []
 
 
-def test_a_damaged_answer_is_asked_again(shop, tools):
-    shop.configure(AGAINST)
-    shop.build()
+def test_a_damaged_answer_is_asked_again(shop, publish_first, tools):
+    publish_first(AGAINST)
     for path in shop.workshop.lake.files("gates/answers"):
         shop.workshop.lake.write_text(path, "no table")
     shop.sells({**tools, "tool_new": "Sends an invoice."})
@@ -76,9 +74,8 @@ def test_a_damaged_answer_is_asked_again(shop, tools):
     assert only_rule(shop.build())["passed"]
 
 
-def test_no_query_is_encoded_twice(shop, tools, encoder):
-    shop.configure(AGAINST)
-    shop.build()
+def test_no_query_is_encoded_twice(shop, publish_first, tools, encoder):
+    publish_first(AGAINST)
     kept = known_texts(shop.workshop.lake, f"{encoder.fingerprint}, as queries")
     files = shop.workshop.lake.walk("vectors")
     shop.sells({**tools, "tool_od": "Opens the front door of a customer."})

@@ -1,8 +1,9 @@
 """A board of forty tools with two indexes, by a stub encoder, and golden queries for it."""
 
 import json
+import shutil
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -74,8 +75,10 @@ class Bench:
         return todo
 
 
-@pytest.fixture
-def bench(workshop, hashing) -> Bench:
+@pytest.fixture(scope="session")
+def shared_bench(tmp_path_factory, workshop_type, hashing) -> Bench:
+    """Do not change it."""
+    workshop = workshop_type(tmp_path_factory.mktemp("bench"))
     servers = {
         "office": [
             workshop.tool(f"{deed}_{thing}", f"{said} a {thing}.") for thing in THINGS for deed, said in DEEDS.items()
@@ -86,6 +89,12 @@ def bench(workshop, hashing) -> Bench:
     encoder = hashing(48)
     release = workshop.run(workshop.configure(INDEXES), encoder=encoder).release
     return Bench(workshop.folder, encoder, release.id)
+
+
+@pytest.fixture
+def bench(shared_bench, tmp_path) -> Bench:
+    shutil.copytree(shared_bench.folder, tmp_path, dirs_exist_ok=True)
+    return replace(shared_bench, folder=tmp_path)
 
 
 @pytest.fixture
