@@ -34,7 +34,7 @@ from tasks.snapshot import Snapshot
 from tasks.wanted import Wanted
 from tests.children import end_child, start_child
 
-SERVICES = {"prefect_server", "browser", "local_llm"}
+SERVICES = {"prefect_server", "chromium", "local_llm"}
 """Fixtures that start a service for the whole session."""
 STUB = "hashing/256"
 LOCAL = "local/all-MiniLM-L6-v2"

@@ -17,6 +17,8 @@ import pytest
 from tasks.report.figures import resolved
 from tasks.report.page import page
 
+pytestmark = pytest.mark.slow
+
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 WIDTHS = {"wide": (1280, 900), "phone": (390, 844)}
 PADDING = {"left": 2, "right": 6, "top": 4, "bottom": 2}
