@@ -147,7 +147,7 @@ def test_a_chain_of_twenty_thousand_tools_is_walked_to_its_end():
     found = graph.dependencies("t0", None)
 
     assert (len(found), found[-1].target) == (20_000, "t20000")
-    assert len(graph.dependencies("t0", None, depth=50_000)) == 50_000
+    assert len(graph.dependencies("t0", None, depth=10_000)) == 10_000
 
 
 @pytest.mark.parametrize("order", ["declared", "direct-first"])
