@@ -32,6 +32,7 @@ from tasks.golden_queries.request_prompt import OWN_PROMPT, RequestPrompt
 from tasks.golden_queries.samples import FORMS, draw_samples
 from tasks.revise import revise_snapshots
 from tasks.snapshot import load_snapshot, take_snapshot
+from tests.children import end_child, start_child
 
 SERVER = Path(__file__).parents[1] / "scripted_llm.py"
 THINGS = ("invoice", "ticket", "branch", "room", "taxi", "letter", "plant", "printer")
@@ -462,15 +463,17 @@ def server(tmp_path):
     """The address of a scripted LLM, and a function that says how many replies were paid for."""
     log = tmp_path / "llm.log"
     command = [sys.executable, str(SERVER), str(log)]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+    with start_child(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
         port = process.stdout.readline().strip()
         yield (
             f"http://127.0.0.1:{port}/v1",
             lambda: sum(json.loads(one).get("paid", False) for one in log.read_text().splitlines()),
         )
-        process.stdin.close()
+        end_child(process)
 
 
+@pytest.mark.filterwarnings("ignore:Item .* on TypedDict class .* is using the `ReadOnly` qualifier:UserWarning")
+@pytest.mark.filterwarnings("ignore:Pydantic serializer warnings:UserWarning")
 def test_the_command_has_queries_written_and_pays_once(office, server, tmp_path, monkeypatch, capsys):
     url, paid = server
     monkeypatch.setenv("STUB_KEY", "none")
