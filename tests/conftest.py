@@ -277,6 +277,14 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.xdist_group(name))
 
 
+@pytest.fixture(scope="session", autouse=True)
+def _page_cache_is_durable() -> Generator[None]:
+    """Let fsync wait for no disk: tests kill processes, not machines, and what a process wrote survives it."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(os, "fsync", lambda _: None)
+        yield
+
+
 @pytest.fixture
 def workshop(tmp_path: Path) -> Workshop:
     return Workshop(tmp_path)
