@@ -42,15 +42,17 @@ def pegboard(folder, environment):
     """Run a command in the copy; returns its standard output."""
 
     def run(*arguments):
-        done = subprocess.run(
+        command = start_child(
             [sys.executable, "-m", "pegboard.cli", *arguments],
             cwd=folder,
             env=environment,
-            capture_output=True,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
             text=True,
         )
-        assert done.returncode == 0, done.stderr
-        return done.stdout
+        output, errors = command.communicate()
+        assert command.returncode == 0, errors
+        return output
 
     return run
 
