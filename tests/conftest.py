@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 from flows.reindex import reindex
 from flows.runner import Direct
@@ -36,6 +37,10 @@ from tests.children import end_child, start_child
 
 SERVICES = {"prefect_server", "chromium", "local_llm"}
 """Fixtures that start a service for the whole session."""
+# However busy the machine is: no example has a deadline, and none is too slow to make.
+settings.register_profile("pegboard", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("pegboard")
+
 STUB = "hashing/256"
 LOCAL = "local/all-MiniLM-L6-v2"
 # A run that stops after a phase stops before the first of these steps.

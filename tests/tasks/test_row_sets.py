@@ -6,7 +6,7 @@ from pathlib import Path
 
 import polars as pl
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pegboard.errors import StoreError
@@ -55,7 +55,7 @@ def store(lake, tables):
     return base
 
 
-@settings(suppress_health_check=[HealthCheck.too_slow], deadline=None, max_examples=20)
+@settings(max_examples=20)
 @given(st.lists(TABLES, min_size=1, max_size=8), st.sets(st.sampled_from("abcdefghxyz")))
 def test_a_set_reads_like_the_table_that_it_was_made_of(tmp_path_factory, tables, keys):
     lake = Lake(str(tmp_path_factory.mktemp("lake")))

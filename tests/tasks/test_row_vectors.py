@@ -65,7 +65,7 @@ def test_texts_that_cancel_out_leave_the_vector_of_the_first_and_a_warning_that_
     ]
 
 
-@settings(deadline=None, max_examples=40)  # reads files
+@settings(max_examples=40)
 @given(
     st.lists(st.lists(st.sampled_from(["north", "east", "up"]), min_size=1, max_size=5), max_size=8), st.integers(1, 9)
 )
