@@ -103,7 +103,7 @@ def test_after_a_change_of_every_kind_a_run_makes_what_it_would_make_from_scratc
 
 
 @pytest.mark.slow
-@settings(max_examples=25)
+@settings(max_examples=12)
 @given(MOVES)
 def test_a_run_makes_what_it_would_make_from_scratch(tmp_path_factory, workshop_type, moves):
     assert_made_as_from_scratch(workshop_type(tmp_path_factory.mktemp("office")), moves)
