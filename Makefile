@@ -65,12 +65,12 @@ format: setup
 	$(BIN)/ruff format .
 
 bench: setup
-	$(BIN)/python -m tests.bench
-	$(BIN)/python -m tests.bench_open
-	$(BIN)/python -m tests.bench_search
-	$(BIN)/python -m tests.bench_plans
-	$(BIN)/python -m tests.bench_incremental --tools 20000
-	$(BIN)/python -m tests.bench_llm
+	$(BIN)/python -m benchmarks.performance.start
+	$(BIN)/python -m benchmarks.performance.open
+	$(BIN)/python -m benchmarks.performance.search
+	$(BIN)/python -m benchmarks.performance.strategies
+	$(BIN)/python -m benchmarks.performance.incremental --tools 20000
+	$(BIN)/python -m benchmarks.performance.llm
 
 pins: setup
 	$(BIN)/uv pip compile pyproject.toml index/pyproject.toml --all-extras --group dev --python-version 3.11 --upgrade \

@@ -19,10 +19,10 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from catalogs.files import matching_files, parse_json, read_json, read_lines
-from catalogs.listing import ListingBuilder, SourceKind, SourceOptions
-from catalogs.loose_schema import object_schema
-from catalogs.openapi_schema import converted
+from catalogs.openapi.schema import converted
+from catalogs.shared.files import matching_files, parse_json, read_json, read_lines
+from catalogs.shared.listing import ListingBuilder, SourceKind, SourceOptions
+from catalogs.shared.loose_schema import object_schema
 from pegboard.errors import SourceError
 
 __all__ = ["FunctionsOptions", "read", "source"]

@@ -5,7 +5,7 @@ from typing import Any
 
 from flows.runner import Artifact
 from flows.summary import RunSummary
-from pegboard.releases import Release
+from pegboard.store.releases import Release
 from tasks.changes import Change
 from tasks.gate.words import held_lines, measured_line
 from tasks.report.written import Written

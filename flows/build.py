@@ -4,8 +4,8 @@ from pathlib import Path
 from typing import Any
 
 from pegboard.errors import GateFailed
-from tasks.configuration import Configuration, load_configuration
 from tasks.enrich import Wishes
+from tasks.settings.configuration import Configuration, load_configuration
 
 __all__ = ["build"]
 

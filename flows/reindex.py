@@ -17,7 +17,6 @@ from tasks import progress
 from tasks.calibrate_release import calibrate_release
 from tasks.compose import Documents, compose_index
 from tasks.compose_agents import compose_agents_of
-from tasks.configuration import Configuration
 from tasks.edges import compose_edges
 from tasks.embed import Encoded, at_once, embed_shard, shards_of
 from tasks.enrich import Wishes, enrich_tools, estimate_tools
@@ -30,6 +29,7 @@ from tasks.publish import publish_release
 from tasks.records import compose_records
 from tasks.report.written import report_release
 from tasks.revise import revise_snapshots
+from tasks.settings.configuration import Configuration
 from tasks.snapshot import Snapshot, take_snapshot
 from tasks.stage import stage_tables
 from tasks.wanted import Wanted, make_wanted

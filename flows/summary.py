@@ -7,18 +7,18 @@ from functools import cached_property
 from typing import Any, Literal
 
 from tasks.calibrate_release import Calibrated
-from tasks.configuration import Configuration
 from tasks.edges import Edges
 from tasks.embed import Encoded
 from tasks.enrich import Enriched
 from tasks.enrichment.estimate import Estimate
 from tasks.filter import Filtered
 from tasks.gate.gated import Gated
-from tasks.lake import Lake
+from tasks.lake.files import Lake
 from tasks.plan import Plan
 from tasks.prune import Pruned
 from tasks.report.written import Written
 from tasks.revise import Revised
+from tasks.settings.configuration import Configuration
 from tasks.snapshot import Snapshot
 
 __all__ = ["Outcome", "RunSummary"]

@@ -1,4 +1,4 @@
-"""The sweep: index configurations x encoders x plans x k x sizes of the catalog, measured cell by cell; and the best of them named.
+"""The sweep: index configurations x encoders x strategies x k x sizes of the catalog, measured cell by cell; and the best of them named.
 
 read -> (build a board of its own, on a channel of its own) -> lay out -> measure every cell that is not done -> report
 
@@ -13,22 +13,22 @@ from flows.reindex import reindex
 from flows.runner import Direct, Runner
 from pegboard.errors import CompletionError
 from tasks import progress
+from tasks.settings.sweep import Sweep
 from tasks.sweep.board import sweep_configuration
 from tasks.sweep.cells import measure_cell
 from tasks.sweep.design import Design, design
 from tasks.sweep.pace import Pace
 from tasks.sweep.report import report_sweep
-from tasks.sweep.settings import Sweep
 
 __all__ = ["sweep"]
 
 
 def sweep(settings: Sweep, *, write: bool = False, runner: Runner | None = None) -> dict[str, Any]:
-    """Measure every index of a configuration with every plan, and name the best.
+    """Measure every index of a configuration with every strategy, and name the best.
 
     Args:
         settings: what `read_sweep` returns.
-        write: write the recommended index and plan into the configuration.
+        write: write the recommended index and strategy into the configuration.
 
     Returns:
         What `report_sweep` says, as JSON values.
@@ -55,7 +55,7 @@ def sweep(settings: Sweep, *, write: bool = False, runner: Runner | None = None)
 def _built(settings: Sweep, runner: Runner) -> tuple[Sweep, list[str]]:
     """The sweep of the release that is built for it, every index of the configuration side by side; and problems of its sources."""
     assert settings.configuration is not None
-    calibrated = any(plan.needs_calibration() for plan in settings.plans)
+    calibrated = any(strategy.needs_calibration() for strategy in settings.strategies)
     configuration = sweep_configuration(
         settings.configuration, settings.uri, settings.settings.indexes, calibrated=calibrated
     )

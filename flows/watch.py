@@ -11,7 +11,7 @@ from flows.artifacts import sources_artifact
 from flows.reindex import SOURCES_AT_ONCE
 from flows.runner import Direct, Runner
 from tasks.changes import Change, compare_with_source
-from tasks.configuration import Configuration
+from tasks.settings.configuration import Configuration
 
 __all__ = ["watch"]
 

@@ -1,7 +1,7 @@
 """What the scores of an index mean: curves through requests that the board answers and requests that it does not.
 
 Where nobody knows requests without an answer, they are made by leaving out: the right tools of a request are taken away, and what is best
-then is an example of a best tool that does not fit. Such examples are harder than unrelated requests. `tests/bench_abstention.py` measures
+then is an example of a best tool that does not fit. Such examples are harder than unrelated requests. `benchmarks/performance/abstention.py` measures
 how well a calibration so made tells unrelated ones.
 
 Golden requests should be written as people ask. Those that stand in the index themselves, as questions of their tools, find themselves:
@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Protocol
 
 from pegboard.encoders import Encoder, encode_queries
 from pegboard.errors import ConfigurationError
-from pegboard.ranking import Ranked
 from pegboard.retrieval.calibration import Calibration, Curve, Threshold
 from pegboard.retrieval.evidence import Measures, SearchEvidence
-from pegboard.text import tokenize
+from pegboard.search.ranking import Ranked
+from pegboard.search.text import tokenize
 from tasks.logistic import fit_logistic
 
 if TYPE_CHECKING:

@@ -6,21 +6,21 @@ from datetime import UTC, datetime
 from typing import Any
 
 from pegboard.board import IN_MEMORY_ROWS
-from pegboard.contract import CURRENT, embedding_table
 from pegboard.encoders import Encoder
 from pegboard.errors import PublishError
 from pegboard.evaluation.golden import ToolNames
-from pegboard.loaded import LoadedRelease
-from pegboard.releases import Pin, Release, ReleaseStore
-from pegboard.retrieval.plan import Plan
-from pegboard.store import open_table, store_errors
+from pegboard.retrieval.strategy import Strategy
+from pegboard.search.loaded import LoadedRelease
+from pegboard.store.contract import CURRENT, embedding_table
+from pegboard.store.database import open_table, store_errors
+from pegboard.store.releases import Pin, Release, ReleaseStore
 from tasks.calibrate import LEAST, calibrate_index, unseen
-from tasks.configuration import Configuration
 from tasks.encoders import encoder_for
 from tasks.gate.query_vectors import RememberingEncoder
-from tasks.golden import read_golden
-from tasks.lake import Lake
-from tasks.release_settings import default_plan
+from tasks.golden.reading import read_golden
+from tasks.lake.files import Lake
+from tasks.settings.configuration import Configuration
+from tasks.settings.release import default_strategy
 from tasks.wanted import Wanted
 
 __all__ = ["Calibrated", "calibrate_release"]
@@ -53,7 +53,7 @@ def calibrate_release(
     """Search the staged tables for the golden requests; nothing without any.
 
     Requests whose right tools are all unknown are left out, since a source may have lost a tool over night; an index for which fewer
-    than `LEAST` are left has no calibration. Raises PublishError if the default plan needs one and no gate chooses another.
+    than `LEAST` are left has no calibration. Raises PublishError if the default strategy needs one and no gate chooses another.
 
     Args:
         pins: what was staged.
@@ -78,24 +78,24 @@ def calibrate_release(
             found = calibrate_index(searched, made_by, fresh, golden.unanswerable, name=index.name)
             calibrations[index.name] = found.to_dict()
     calibrated = Calibrated(len(meant), tuple(unknown), calibrations, len(meant) - left)
-    if configuration.gate is None:  # a gate asks by the plan that it chooses, and says what cannot be asked
-        _check_plan(configuration, calibrated)
+    if configuration.gate is None:  # a gate asks by the strategy that it chooses, and says what cannot be asked
+        _check_strategy(configuration, calibrated)
     return calibrated
 
 
-def _check_plan(configuration: Configuration, calibrated: Calibrated) -> None:
-    """Raises PublishError if the default plan asks for probabilities that the release would not have: every reader would fail."""
-    plan = default_plan(configuration.find.plan)
-    if plan is None or not Plan.from_dict(plan).needs_calibration():
+def _check_strategy(configuration: Configuration, calibrated: Calibrated) -> None:
+    """Raises PublishError if the default strategy asks for probabilities that the release would not have: every reader would fail."""
+    strategy = default_strategy(configuration.find.strategy)
+    if strategy is None or not Strategy.from_dict(strategy).needs_calibration():
         return
-    asked = plan.get("indexes") or [configuration.default]
+    asked = strategy.get("indexes") or [configuration.default]
     if missing := sorted(set(asked) - set(calibrated.indexes)):
         usable = calibrated.queries - calibrated.seen
         raise PublishError(
-            f"Nothing was published: the default plan '{plan['name']}' asks for probabilities, and index {', '.join(missing)} cannot "
+            f"Nothing was published: the default strategy '{strategy['name']}' asks for probabilities, and index {', '.join(missing)} cannot "
             f"be calibrated: {usable} golden requests can be used, {LEAST} are needed. {len(calibrated.unknown)} tools that they "
             f"name are not in the release, and {calibrated.seen} requests stand in the index word for word. Add requests to "
-            "[golden], or choose another [find] plan."
+            "[golden], or choose another [find] strategy."
         )
 
 

@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 
 from pegboard.errors import BoardNotFound
-from pegboard.releases import ReleaseStore
-from tasks.configuration import Configuration
+from pegboard.store.releases import ReleaseStore
+from tasks.settings.configuration import Configuration
 from tasks.snapshot import list_source, stored_snapshot, unchanged_snapshot
 
 __all__ = ["Change", "compare_with_source"]

@@ -11,16 +11,16 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from pegboard.canonical import digest
-from pegboard.contract import CHECKSUM, CURRENT, embedding_table, row_key
 from pegboard.records import Agent, Enrichment, Tool
-from pegboard.text import identifier_words, tokenize
-from tasks.configuration import IndexSettings
-from tasks.derived import derive, sources_of
+from pegboard.search.text import identifier_words, tokenize
+from pegboard.store.contract import CHECKSUM, CURRENT, embedding_table, row_key
 from tasks.enrichment.bought import read_written
-from tasks.enrichment.untrusted import without_credentials
-from tasks.lake import Lake
-from tasks.row_sets import find_rows
-from tasks.snapshot_rows import agents_of, tools_of
+from tasks.lake.derived import derive, sources_of
+from tasks.lake.files import Lake
+from tasks.lake.row_sets import find_rows
+from tasks.lake.snapshot_rows import agents_of, tools_of
+from tasks.safety.untrusted import without_credentials
+from tasks.settings.configuration import IndexSettings
 
 if TYPE_CHECKING:
     import polars as pl

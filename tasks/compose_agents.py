@@ -8,16 +8,16 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from pegboard.canonical import digest
-from pegboard.contract import CHECKSUM, CURRENT, agent_embedding_table, row_key
 from pegboard.records import Agent
-from pegboard.text import identifier_words, tokenize
+from pegboard.search.text import identifier_words, tokenize
+from pegboard.store.contract import CHECKSUM, CURRENT, agent_embedding_table, row_key
 from tasks.compose import Documents
-from tasks.configuration import IndexSettings
 from tasks.enrichment.bought import read_described
-from tasks.enrichment.untrusted import without_credentials
-from tasks.lake import Lake
-from tasks.row_sets import RowSet, find_rows, latest_rows, point_to, write_frame
-from tasks.snapshot_rows import agents_of
+from tasks.lake.files import Lake
+from tasks.lake.row_sets import RowSet, find_rows, latest_rows, point_to, write_frame
+from tasks.lake.snapshot_rows import agents_of
+from tasks.safety.untrusted import without_credentials
+from tasks.settings.configuration import IndexSettings
 
 if TYPE_CHECKING:
     import polars as pl

@@ -11,18 +11,18 @@ from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any, cast
 
 from pegboard.canonical import digest
-from pegboard.checksums import edge_digest
-from pegboard.contract import CHECKSUM, CURRENT, edge_key
 from pegboard.graph.declared import declared_edges
 from pegboard.graph.tool_graph import DIRECT
 from pegboard.records import Edge
-from tasks.configuration import Configuration
+from pegboard.store.checksums import edge_digest
+from pegboard.store.contract import CHECKSUM, CURRENT, edge_key
 from tasks.dependencies.edges import EDGES_VERSION, edges_of
 from tasks.enrichment.bought import read_written
-from tasks.lake import Lake
-from tasks.release_settings import GraphSettings
-from tasks.row_sets import find_rows, latest_rows, point_to, read_rows, write_frame
-from tasks.snapshot_rows import snapshot_rows, tools_of
+from tasks.lake.files import Lake
+from tasks.lake.row_sets import find_rows, latest_rows, point_to, read_rows, write_frame
+from tasks.lake.snapshot_rows import snapshot_rows, tools_of
+from tasks.settings.configuration import Configuration
+from tasks.settings.release import GraphSettings
 
 if TYPE_CHECKING:
     import polars as pl

@@ -5,12 +5,12 @@ from typing import TYPE_CHECKING
 
 from pegboard.encoders import Encoder, runs_here
 from tasks.compose import Documents
-from tasks.configuration import IndexSettings
 from tasks.encoders import encoder_for, usable_cores
 from tasks.enrichment.vectors import SHARD_TEXTS, encode_texts, store_vectors
-from tasks.lake import Lake
-from tasks.row_sets import read_rows
-from tasks.vector_files import known_texts, merge_small_files
+from tasks.lake.files import Lake
+from tasks.lake.row_sets import read_rows
+from tasks.lake.vector_files import known_texts, merge_small_files
+from tasks.settings.configuration import IndexSettings
 
 if TYPE_CHECKING:
     import polars as pl

@@ -5,7 +5,7 @@ from functools import cache
 from typing import Any
 
 from pegboard.encoders import Encoder, load_encoder
-from tasks.configuration import IndexSettings
+from tasks.settings.configuration import IndexSettings
 
 __all__ = ["encoder_for", "usable_cores"]
 

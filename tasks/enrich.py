@@ -13,7 +13,6 @@ from typing import Any
 from pegboard.errors import ConfigurationError, StoreError
 from pegboard.records import Agent, Enrichment, Tool
 from tasks import progress
-from tasks.configuration import Configuration
 from tasks.encoders import encoder_for
 from tasks.enrichment.account import Purchase, actual_figures, problems_of, stale_prompts, stopped_early
 from tasks.enrichment.batch_mode import BatchPurchase, batches_for, batches_out, refuse_batches_out
@@ -27,9 +26,10 @@ from tasks.enrichment.models import NO_MODELS, Models, hosted_models
 from tasks.enrichment.neighbours import Neighbour, head_text, nearest
 from tasks.enrichment.order_book import OrderBook
 from tasks.enrichment.prompts import load_prompts
-from tasks.enrichment.settings import EnrichSettings
 from tasks.enrichment.vectors import vectors_of
-from tasks.lake import Lake
+from tasks.lake.files import Lake
+from tasks.settings.configuration import Configuration
+from tasks.settings.enrichment import EnrichSettings
 from tasks.snapshot import load_snapshot
 
 __all__ = ["Enriched", "Wishes", "enrich_tools", "estimate_tools"]

@@ -17,15 +17,15 @@ from typing import TYPE_CHECKING
 from pegboard.canonical import digest
 from pegboard.encoders import Encoder
 from pegboard.records import Agent, Enrichment, Tool
-from tasks.configuration import Configuration
 from tasks.encoders import encoder_for
 from tasks.enrichment.bought import Writings, read_writings, write_writings
 from tasks.enrichment.consistency import Places, cosines, leave_one_out, place
 from tasks.enrichment.filtered import Filtered, TakenBack, Unfound
 from tasks.enrichment.neighbours import head_text
-from tasks.enrichment.untrusted import without_credentials
 from tasks.enrichment.vectors import vectors_of
-from tasks.lake import Lake
+from tasks.lake.files import Lake
+from tasks.safety.untrusted import without_credentials
+from tasks.settings.configuration import Configuration
 from tasks.snapshot import load_snapshot
 
 if TYPE_CHECKING:

@@ -18,8 +18,8 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from pegboard.contract import TABLES_FOLDER
-from pegboard.store import opening_options
+from pegboard.store.contract import TABLES_FOLDER
+from pegboard.store.database import opening_options
 from tasks.indices import FILTERS, IndexSizes, VectorIndex, drop_indices, fit_indices, index_name, vector_index
 
 if TYPE_CHECKING:

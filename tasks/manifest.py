@@ -6,12 +6,12 @@ from importlib.metadata import version
 from types import MappingProxyType
 from typing import Any
 
-from pegboard.contract import CURRENT, VECTOR_OPTIONS
-from pegboard.releases import Pin, Release
-from tasks.configuration import Configuration
+from pegboard.store.contract import CURRENT, VECTOR_OPTIONS
+from pegboard.store.releases import Pin, Release
 from tasks.encoders import encoder_for
 from tasks.plan import Plan
-from tasks.release_settings import default_plan
+from tasks.settings.configuration import Configuration
+from tasks.settings.release import default_strategy
 from tasks.snapshot import Snapshot
 from tasks.wanted import Wanted
 
@@ -43,10 +43,10 @@ def _manifest(
     pins: Mapping[str, Pin],
     calibrations: Mapping[str, Any],
 ) -> dict[str, Any]:
-    asked_by = default_plan(configuration.find.plan)
+    asked_by = default_strategy(configuration.find.strategy)
     return {
         "pegboard": version("pegboard"),
-        **({"plan": asked_by} if asked_by else {}),
+        **({"strategy": asked_by} if asked_by else {}),
         "default_index": configuration.default,
         "indexes": {
             index.name: {

@@ -4,21 +4,21 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from pegboard.contract import layout
 from pegboard.encoders import Encoder
 from pegboard.errors import BoardNotFound, SourceError
-from pegboard.releases import Channel, Release, ReleaseStore
-from pegboard.store import open_table
+from pegboard.store.contract import layout
+from pegboard.store.database import open_table
+from pegboard.store.releases import Channel, Release, ReleaseStore
 from tasks.compose import compose_index
 from tasks.compose_agents import compose_agents_of
-from tasks.configuration import Configuration, IndexSettings
 from tasks.edges import compose_edges
 from tasks.encoders import encoder_for
-from tasks.lake import Lake
-from tasks.row_sets import read_rows
+from tasks.lake.files import Lake
+from tasks.lake.row_sets import read_rows
+from tasks.lake.snapshot_rows import snapshot_rows
+from tasks.lake.vector_files import known_texts
+from tasks.settings.configuration import Configuration, IndexSettings
 from tasks.snapshot import Snapshot
-from tasks.snapshot_rows import snapshot_rows
-from tasks.vector_files import known_texts
 
 __all__ = ["Plan", "make_plan"]
 

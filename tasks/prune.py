@@ -15,15 +15,15 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, cast
 
 from pegboard.errors import BoardError, StoreError
-from pegboard.releases import Channel, Pin, Release, ReleaseStore
-from pegboard.store import open_table, sql_literals, store_errors, table_names
-from tasks.configuration import KeepSettings
-from tasks.forgotten import remove_forgotten
-from tasks.lake import Lake
+from pegboard.store.database import open_table, sql_literals, store_errors, table_names
+from pegboard.store.releases import Channel, Pin, Release, ReleaseStore
+from tasks.lake.files import Lake
+from tasks.lake.forgotten import remove_forgotten
+from tasks.lake.orphans import RELEASE_TAG, Leftovers, remove_orphans, remove_versions, superseded, written_at
 from tasks.maintain import maintain, open_dataset
-from tasks.orphans import RELEASE_TAG, Leftovers, remove_orphans, remove_versions, superseded, written_at
 from tasks.publish import protect
 from tasks.report.kept import remove_reports
+from tasks.settings.configuration import KeepSettings
 
 __all__ = ["MARKS", "Pruned", "kept_releases", "prune_board"]
 

@@ -9,16 +9,16 @@ from dataclasses import replace
 from types import MappingProxyType
 from typing import Any
 
-from pegboard.contract import key_column
 from pegboard.errors import BoardError, PromotionConflict, PublishError
-from pegboard.releases import Pin, Release, ReleaseStore
-from pegboard.store import open_table, public_uri, sql_literals, store_errors
-from tasks.configuration import Configuration
+from pegboard.store.contract import key_column
+from pegboard.store.database import open_table, public_uri, sql_literals, store_errors
+from pegboard.store.releases import Pin, Release, ReleaseStore
 from tasks.gate.gated import Gated
 from tasks.indices import search_of
 from tasks.maintain import open_dataset
 from tasks.manifest import staged_release
 from tasks.plan import Plan
+from tasks.settings.configuration import Configuration
 from tasks.snapshot import Snapshot
 from tasks.stage import key_digests
 from tasks.wanted import Wanted, table_digest

@@ -5,14 +5,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from pegboard.canonical import canonical_json, digest
-from pegboard.contract import CURRENT
 from pegboard.records import Enrichment
-from tasks.derived import derive, sources_of
+from pegboard.store.contract import CURRENT
 from tasks.enrichment.bought import read_described, read_written
-from tasks.enrichment.untrusted import flags_of
-from tasks.lake import Lake
-from tasks.row_sets import find_rows, latest_rows, point_to, read_rows, write_frame
-from tasks.snapshot_rows import snapshot_rows, tool_of
+from tasks.lake.derived import derive, sources_of
+from tasks.lake.files import Lake
+from tasks.lake.row_sets import find_rows, latest_rows, point_to, read_rows, write_frame
+from tasks.lake.snapshot_rows import snapshot_rows, tool_of
+from tasks.safety.untrusted import flags_of
 
 if TYPE_CHECKING:
     import polars as pl

@@ -9,17 +9,17 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from catalogs.listing import Listing
+from catalogs.shared.listing import Listing
 from pegboard.canonical import canonical_json, digest
 from pegboard.records import Agent, Rejected, Tool
-from tasks.configuration import Configuration
-from tasks.enrichment.settings import OverrideSettings
-from tasks.enrichment.untrusted import clean, flags_of, flags_of_text
-from tasks.golden_queries.held import held_out, left_examples
-from tasks.lake import Lake
+from tasks.golden.held import held_out, left_examples
+from tasks.lake.files import Lake
+from tasks.lake.row_sets import point_to
+from tasks.lake.snapshot_rows import agent_frame, snapshot_rows, store_snapshot, tool_frame, tool_of
 from tasks.near_names import nearest_names
-from tasks.row_sets import point_to
-from tasks.snapshot_rows import agent_frame, snapshot_rows, store_snapshot, tool_frame, tool_of
+from tasks.safety.untrusted import clean, flags_of, flags_of_text
+from tasks.settings.configuration import Configuration
+from tasks.settings.enrichment import OverrideSettings
 
 if TYPE_CHECKING:
     import polars as pl

@@ -10,16 +10,15 @@ from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from catalogs.kinds import source_kind
-from catalogs.listing import Failure, Listing, ListingBuilder
-from catalogs.tool_row import tool_row
+from catalogs.shared.kinds import source_kind
+from catalogs.shared.listing import Failure, Listing, ListingBuilder
+from catalogs.shared.tool_row import tool_row
 from pegboard.canonical import digest
 from pegboard.errors import SourceError, StoreError
 from pegboard.records import Rejected
 from tasks import progress
-from tasks.configuration import Configuration
-from tasks.lake import Lake
-from tasks.snapshot_rows import (
+from tasks.lake.files import Lake
+from tasks.lake.snapshot_rows import (
     agent_frame,
     agents_of,
     has_snapshot,
@@ -29,7 +28,8 @@ from tasks.snapshot_rows import (
     tool_frame,
     tools_of,
 )
-from tasks.unchanged import fingerprint_of
+from tasks.lake.unchanged import fingerprint_of
+from tasks.settings.configuration import Configuration
 
 if TYPE_CHECKING:
     import polars as pl

@@ -9,15 +9,15 @@ import random
 import time
 from typing import TYPE_CHECKING
 
-from pegboard.checksums import row_checksums, table_checksum
-from pegboard.contract import CHECKSUM, CURRENT, LAYOUTS
 from pegboard.errors import PublishError, StoreError
-from pegboard.releases import Pin, ReleaseStore
-from pegboard.store import open_table, public_uri, sql_literals, store_errors, table_names
+from pegboard.store.checksums import row_checksums, table_checksum
+from pegboard.store.contract import CHECKSUM, CURRENT, LAYOUTS
+from pegboard.store.database import open_table, public_uri, sql_literals, store_errors, table_names
+from pegboard.store.releases import Pin, ReleaseStore
 from tasks import progress
 from tasks.indices import IndexSizes, search_of
+from tasks.lake.row_vectors import row_vectors
 from tasks.maintain import maintain, open_dataset
-from tasks.row_vectors import row_vectors
 from tasks.wanted import Wanted, WantedTable, table_digest, wanted_rows
 
 if TYPE_CHECKING:

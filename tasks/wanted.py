@@ -7,19 +7,19 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from pegboard.canonical import digest
-from pegboard.contract import CURRENT, EDGES
 from pegboard.encoders import Encoder
 from pegboard.retrieval.calibration import CALIBRATION_VERSION
+from pegboard.store.contract import CURRENT, EDGES
 from tasks.compose import Documents
-from tasks.configuration import Configuration
 from tasks.edges import Edges
 from tasks.encoders import encoder_for
 from tasks.gate.asked import gate_digest
-from tasks.golden import read_golden
-from tasks.lake import Lake
+from tasks.golden.reading import read_golden
+from tasks.lake.files import Lake
+from tasks.lake.row_sets import read_rows
 from tasks.records import Records
-from tasks.release_settings import default_plan
-from tasks.row_sets import read_rows
+from tasks.settings.configuration import Configuration
+from tasks.settings.release import default_strategy
 
 if TYPE_CHECKING:
     import polars as pl
@@ -62,8 +62,8 @@ def make_wanted(
 ) -> Wanted:
     """The release of these records, edges and documents.
 
-    Its digest is equal for equal rows, index configurations, encoders, plan, golden requests and contract, and for equal queries and
-    plans of its gate, whenever and wherever it is made. The rules of the gate are no part of it: a release that it holds is judged
+    Its digest is equal for equal rows, index configurations, encoders, strategy, golden requests and contract, and for equal queries and
+    strategies of its gate, whenever and wherever it is made. The rules of the gate are no part of it: a release that it holds is judged
     again when they changed.
 
     Args:
@@ -84,7 +84,7 @@ def make_wanted(
     contents = [[table.name, table.digest, table.fingerprint] for table in tables]
     golden = read_golden(configuration)
     calibrated = [CALIBRATION_VERSION, golden.digest] if golden else None
-    found_by = [default_plan(configuration.find.plan), calibrated]
+    found_by = [default_strategy(configuration.find.strategy), calibrated]
     if (gate := gate_digest(configuration)) is not None:
         found_by.append(gate)
     whole = digest(CURRENT.version, recipes, configuration.default, contents, found_by)

@@ -25,12 +25,12 @@ from hypothesis import HealthCheck, settings
 from flows.reindex import reindex
 from flows.runner import Direct
 from pegboard.encoders import Encoder, load_encoder
-from pegboard.releases import Pin, Release, ReleaseStore
+from pegboard.store.releases import Pin, Release, ReleaseStore
 from tasks.compose import Documents
-from tasks.configuration import Configuration, load_configuration
 from tasks.edges import Edges
-from tasks.lake import Lake
+from tasks.lake.files import Lake
 from tasks.plan import Plan
+from tasks.settings.configuration import Configuration, load_configuration
 from tasks.snapshot import Snapshot
 from tasks.wanted import Wanted
 from tests.children import end_child, start_child

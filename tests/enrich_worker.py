@@ -55,11 +55,11 @@ class Boundaries:
 
 def work(config: str, snapshots: dict[str, str], deadly: int) -> None:
     from pegboard.llm.batches import HostedBatches
-    from tasks.configuration import load_configuration
     from tasks.enrich import enrich_tools
     from tasks.enrichment.batch_mode import BatchPurchase
     from tasks.enrichment.ledger import Ledger
-    from tasks.lake import Lake
+    from tasks.lake.files import Lake
+    from tasks.settings.configuration import load_configuration
 
     BatchPurchase.__init__.__defaults__ = (POLL_SECONDS,)
     boundaries = Boundaries(deadly)

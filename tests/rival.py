@@ -16,7 +16,7 @@ from typing import Any
 from flows.reindex import reindex
 from flows.runner import Direct
 from pegboard.errors import PegboardError
-from tasks.configuration import load_configuration
+from tasks.settings.configuration import load_configuration
 from tests.children import end_child, start_child
 from tests.step_events import StepEvents
 

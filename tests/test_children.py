@@ -18,7 +18,7 @@ SESSIONS = {
     "publishers that fork": ("tests/faults/test_two_publishers.py -k at_once", {"publisher.py": 3}),
     "readers": ("tests/faults/test_soak.py", {"publisher.py": 1, "reader.py": 3}),
     "enrichment": ("tests/tasks/enrichment/test_kill.py -k under_way", {"scripted_llm.py": 1, "enrich_worker.py": 2}),
-    "rivals in a bucket": ("tests/stores/test_s3.py -k of_two", {"moto.server": 1, "tests.rival": 2}),
+    "rivals in a bucket": ("tests/pegboard/store/test_s3.py -k of_two", {"moto.server": 1, "tests.rival": 2}),
     "a flow and its server": (
         "tests/faults/test_kill_publishing.py -k flow",
         {"publisher.py": 1, "flow.py": 1, "prefect server": 1},

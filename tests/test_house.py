@@ -5,7 +5,7 @@ import sys
 import tomllib
 from pathlib import Path
 
-from tasks.configuration import load_configuration
+from tasks.settings.configuration import load_configuration
 
 ROOT = Path(__file__).parents[1]
 ROOMS = ("flows", "tasks", "catalogs", "index/pegboard")

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from pegboard.releases import ReleaseStore
+from pegboard.store.releases import ReleaseStore
 
 ROOT = Path(__file__).parents[1]
 UV = Path(sys.executable).with_name("uv")

@@ -11,7 +11,7 @@ import re
 from collections.abc import Sequence
 from pathlib import Path
 
-from catalogs.listing import ListingBuilder, SourceKind, SourceOptions
+from catalogs.shared.listing import ListingBuilder, SourceKind, SourceOptions
 from pegboard.errors import SourceError
 
 TARGET = re.compile(r"^(?P<name>[A-Za-z0-9][\w.-]*):[^=#]*##\s*(?P<description>.+)$")

@@ -18,11 +18,11 @@ from flows.reindex import reindex as run_reindex
 from flows.sweep import sweep as run_sweep
 from flows.watch import watch as run_watch
 from pegboard.errors import GateFailed
-from tasks.configuration import load_configuration
 from tasks.encoders import usable_cores
 from tasks.enrich import Wishes
 from tasks.gate.words import held_headline
-from tasks.sweep.settings import read_sweep
+from tasks.settings.configuration import load_configuration
+from tasks.settings.sweep import read_sweep
 
 __all__ = ["reindex", "sweep", "watch"]
 
@@ -94,7 +94,7 @@ def watch(config: str = "pegboard.toml") -> dict[str, Any]:
 def sweep(
     config: str = "pegboard.toml",
     golden: str | None = None,
-    plans: list[str | dict[str, Any]] | None = None,
+    strategies: list[str | dict[str, Any]] | None = None,
     k: list[int | str] | None = None,
     tools: list[int | str] | None = None,
     measures: list[str] | None = None,
@@ -111,11 +111,11 @@ def sweep(
     llm_api_base: str | None = None,
     write: bool = False,
 ) -> dict[str, Any]:
-    """Measure every index of a configuration with every plan, and name the best.
+    """Measure every index of a configuration with every strategy, and name the best.
 
     Args:
         config: the configuration's path; what is not given here stands in its `[sweep]` table, or has a default: see `SweepSettings`.
-        write: write the recommended index and plan into the configuration.
+        write: write the recommended index and strategy into the configuration.
     """
     parameters = {name: value for name, value in locals().items() if name not in ("config", "write")}
     with _logged():

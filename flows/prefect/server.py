@@ -12,7 +12,7 @@ from http.client import HTTPException
 from pathlib import Path
 
 from pegboard.errors import PegboardError
-from pegboard.store import public_uri
+from pegboard.store.database import public_uri
 
 __all__ = ["check_server", "server_url", "use_prefect"]
 

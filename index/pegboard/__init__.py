@@ -13,14 +13,14 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from pegboard.board import Board
     from pegboard.errors import PegboardError
-    from pegboard.following import BoardStatus
     from pegboard.hits import Hit, as_anthropic_tools, as_mcp_tools, as_openai_tools, call_names
-    from pegboard.opening import open_board as open
-    from pegboard.opening import open_board_async as open_async
     from pegboard.records import Agent, Edge, Enrichment, Tool
-    from pegboard.releases import Channel, Release, ReleaseStore
     from pegboard.retrieval.found import AgentHit, Found
-    from pegboard.retrieval.plan import Plan
+    from pegboard.retrieval.strategy import Strategy
+    from pegboard.store.following import BoardStatus
+    from pegboard.store.opening import open_board as open
+    from pegboard.store.opening import open_board_async as open_async
+    from pegboard.store.releases import Channel, Release, ReleaseStore
 
 __version__ = "0.1.0"
 """The version of both distributions, `pegboard` and `pegboard-pipeline`: their pyproject.toml read it here."""
@@ -36,7 +36,7 @@ __all__ = [
     "Found",
     "Hit",
     "PegboardError",
-    "Plan",
+    "Strategy",
     "Release",
     "ReleaseStore",
     "Tool",
@@ -51,16 +51,16 @@ __all__ = [
 _HOMES = {
     "board": ("Board",),
     "errors": ("PegboardError",),
-    "following": ("BoardStatus",),
+    "store.following": ("BoardStatus",),
     "hits": ("Hit", "as_anthropic_tools", "as_mcp_tools", "as_openai_tools", "call_names"),
     "records": ("Agent", "Edge", "Enrichment", "Tool"),
-    "releases": ("Channel", "Release", "ReleaseStore"),
+    "store.releases": ("Channel", "Release", "ReleaseStore"),
     "retrieval.found": ("AgentHit", "Found"),
-    "retrieval.plan": ("Plan",),
+    "retrieval.strategy": ("Strategy",),
 }
 _PLACES = {
-    "open": ("opening", "open_board"),
-    "open_async": ("opening", "open_board_async"),
+    "open": ("store.opening", "open_board"),
+    "open_async": ("store.opening", "open_board_async"),
     **{name: (module, name) for module, names in _HOMES.items() for name in names},
 }
 

@@ -5,17 +5,17 @@ from datetime import UTC, datetime
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast
 
-from pegboard.direct_search import Direct, search_directly
 from pegboard.encoders import Encoder
 from pegboard.errors import BoardNotFound, ConfigurationError, StoreError
-from pegboard.following import BoardStatus, Following
 from pegboard.hits import Hit
-from pegboard.loaded import LoadedRelease
-from pegboard.query_vectors import QueryVectors
-from pegboard.ranking import Mode
 from pegboard.records import Agent, Tool
-from pegboard.releases import Channel, Release, ReleaseStore
-from pegboard.store import public_uri
+from pegboard.search.direct_search import Direct, search_directly
+from pegboard.search.loaded import LoadedRelease
+from pegboard.search.query_vectors import QueryVectors
+from pegboard.search.ranking import Mode
+from pegboard.store.database import public_uri
+from pegboard.store.following import BoardStatus, Following
+from pegboard.store.releases import Channel, Release, ReleaseStore
 
 if TYPE_CHECKING:
     import numpy as np
@@ -23,9 +23,9 @@ if TYPE_CHECKING:
 
     from pegboard.graph.tool_graph import ToolGraph
     from pegboard.llm import Completer, Message
-    from pegboard.retrieval.asking import LlmCaller
     from pegboard.retrieval.found import AgentHit, Found
-    from pegboard.retrieval.plan import Plan
+    from pegboard.retrieval.llm.asking import LlmCaller
+    from pegboard.retrieval.strategy import Strategy
 
 __all__ = ["IN_MEMORY_ROWS", "Board", "llm_caller"]
 
@@ -152,10 +152,10 @@ class Board:
             >>> board.search("convert 30 dollars to yen", k=3, where={"catalog": "finance"})
         """
         if decompose or expand or threshold is not None:
-            from pegboard.retrieval.plans import composed_plan
+            from pegboard.retrieval.strategies import composed_strategy
 
-            plan = composed_plan(query, vector, mode, decompose, expand, threshold)
-            return list(self.find(str(query), k, plan=plan, index=index, where=where, llm=False))
+            strategy = composed_strategy(query, vector, mode, decompose, expand, threshold)
+            return list(self.find(str(query), k, strategy=strategy, index=index, where=where, llm=False))
         asked = Direct(query, k, mode, index, where, vector)
         return self._answer(lambda loaded: search_directly(loaded, asked, self._vectors))
 
@@ -169,9 +169,11 @@ class Board:
         where: Where = None,
     ) -> list[list[Hit]]:
         """What `search` finds for each of several requests: one call of the encoder and one search for all."""
-        from pegboard.retrieval.plans import composed_plan
+        from pegboard.retrieval.strategies import composed_strategy
 
-        found = self.find_many(queries, k, plan=composed_plan("", None, mode), index=index, where=where, llm=False)
+        found = self.find_many(
+            queries, k, strategy=composed_strategy("", None, mode), index=index, where=where, llm=False
+        )
         return [list(one) for one in found]
 
     def find(
@@ -179,23 +181,23 @@ class Board:
         request: str,
         k: int = 5,
         *,
-        plan: "Plan | str | Mapping[str, Any] | None" = None,
+        strategy: "Strategy | str | Mapping[str, Any] | None" = None,
         index: str | None = None,
         where: Where = None,
         history: "Sequence[Message | Mapping[str, str]]" = (),
         llm: bool = True,
         explain: bool = False,
     ) -> "Found":
-        """The tools for a request, by the release's own plan or another: a sequence of at most `k` hits, best first.
+        """The tools for a request, by the release's own strategy or another: a sequence of at most `k` hits, best first.
 
         Args:
-            plan: which parts answer: a `Plan`, its JSON values, or a name of `pegboard.retrieval.plans`; the release's if None.
-            index, where: as in `search`; `index` stands for the plan's own.
+            strategy: which parts answer: a `Strategy`, its JSON values, or a name of `pegboard.retrieval.strategies`; the release's if None.
+            index, where: as in `search`; `index` stands for the strategy's own.
             history: the conversation before the request, as chat APIs take it.
             llm: False asks no LLM, even if the board was opened with one.
             explain: keep the rank of every tool after every part in `trace`.
 
-        Raises as `search` does, and QueryError for a plan that cannot be used. An LLM that fails is no error: its part's embedded
+        Raises as `search` does, and QueryError for a strategy that cannot be used. An LLM that fails is no error: its part's embedded
         counterpart answers, and the trace says so.
 
         Example:
@@ -203,7 +205,7 @@ class Board:
             >>> tools = pegboard.as_openai_tools(found)
         """
         return self.find_many(
-            [request], k, plan=plan, index=index, where=where, history=history, llm=llm, explain=explain
+            [request], k, strategy=strategy, index=index, where=where, history=history, llm=llm, explain=explain
         )[0]
 
     def find_many(
@@ -211,7 +213,7 @@ class Board:
         requests: Sequence[str],
         k: int = 5,
         *,
-        plan: "Plan | str | Mapping[str, Any] | None" = None,
+        strategy: "Strategy | str | Mapping[str, Any] | None" = None,
         index: str | None = None,
         where: Where = None,
         history: "Sequence[Message | Mapping[str, str]]" = (),
@@ -219,9 +221,9 @@ class Board:
         explain: bool = False,
     ) -> "list[Found]":
         """What `find` finds for each of several requests of one release: one call of the encoder and one search for all."""
-        from pegboard.finding import Asked, find
+        from pegboard.retrieval.finding import Asked, find
 
-        asked = Asked(requests, k, plan, index, where, history, explain)
+        asked = Asked(requests, k, strategy, index, where, history, explain)
         return self._answer(lambda loaded: find(loaded, asked, self._vectors, self._caller if llm else None))
 
     def agents(
@@ -247,7 +249,7 @@ class Board:
             >>> agents = board.agents("book a table and invite Ana", k=3)
             >>> board.find("book a table and invite Ana", where={"agent": [one.agent.id for one in agents]})
         """
-        from pegboard.finding_agents import AgentsAsked, find_agents
+        from pegboard.retrieval.finding_agents import AgentsAsked, find_agents
 
         given = (steps,) if isinstance(steps, str) else tuple(steps)
         asked = AgentsAsked(request, k, mode, decompose, given, index, where)
@@ -273,7 +275,7 @@ class Board:
         self, requests: Sequence[str], k: int = 5, *, llm: bool = True, **options: Any
     ) -> "list[Found]":
         """`find_many` likewise."""
-        from pegboard.finding import Asked, find_async
+        from pegboard.retrieval.finding import Asked, find_async
 
         asked, caller = Asked(requests, k, **options), self._caller if llm else None
         loaded = await _in_thread(self._current)
@@ -317,7 +319,7 @@ def llm_caller(llm: "str | Completer | None", options: Mapping[str, Any] | None)
     """What asks that LLM; None for none. Raises ConfigurationError for options that there are not."""
     if llm is None:
         return None
-    from pegboard.retrieval.asking import LlmCaller, completer_of
+    from pegboard.retrieval.llm.asking import LlmCaller, completer_of
 
     known = {name: value for name, value in (options or {}).items() if name in ("api_base", "api_key_env", "price")}
     bounds = {name: value for name, value in (options or {}).items() if name in ("timeout", "concurrency")}

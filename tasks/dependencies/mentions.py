@@ -8,7 +8,7 @@ import re
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 
-from pegboard.text import tokenize
+from pegboard.search.text import tokenize
 from tasks.dependencies.evidence import Evidence
 from tasks.dependencies.provided import Known
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from itertools import chain
 
-from pegboard.text import tokenize
+from pegboard.search.text import tokenize
 from tasks.dependencies.words import IDENTIFIERS, SMALL, verb_forms
 
 __all__ = ["NamedFor", "first_verb", "name_phrase", "noun_phrase", "parameter_phrase", "returned_phrases", "words_of"]

@@ -6,7 +6,7 @@ nothing alone, units. A word that is missing costs an edge; a word too much cost
 
 from functools import cache
 
-from pegboard.text import tokenize
+from pegboard.search.text import tokenize
 
 __all__ = [
     "CALENDAR",

@@ -10,7 +10,7 @@ from tasks.enrichment.calls import Caller
 from tasks.enrichment.ledger import Entry, Ledger
 from tasks.enrichment.order_book import OrderBook
 from tasks.enrichment.orders import Order
-from tasks.enrichment.settings import Product
+from tasks.settings.enrichment import Product
 
 __all__ = ["Purchase", "actual_figures", "problems_of", "stale_prompts", "stopped_early"]
 

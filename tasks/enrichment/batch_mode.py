@@ -24,8 +24,8 @@ from tasks.enrichment.calls import Price, reserve_for
 from tasks.enrichment.ledger import Entry, Ledger, Step
 from tasks.enrichment.order_book import Chain, OrderBook
 from tasks.enrichment.orders import Ask, Order
-from tasks.enrichment.settings import EnrichSettings, Product
-from tasks.lake import Lake
+from tasks.lake.files import Lake
+from tasks.settings.enrichment import EnrichSettings, Product
 
 __all__ = ["BatchPurchase", "batches_for", "batches_out", "refuse_batches_out"]
 

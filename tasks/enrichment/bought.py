@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from pegboard.canonical import canonical_json, digest
 from pegboard.records import Enrichment
-from tasks.lake import Lake
-from tasks.row_sets import find_rows, latest_rows, point_to, read_rows, write_frame
+from tasks.lake.files import Lake
+from tasks.lake.row_sets import find_rows, latest_rows, point_to, read_rows, write_frame
 
 if TYPE_CHECKING:
     import polars as pl

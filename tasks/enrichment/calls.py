@@ -14,7 +14,7 @@ from pegboard.llm import ChatReply, ChatRequest, Completer
 from pegboard.llm.retry import asynchronous
 from tasks.enrichment.budget import Budget, Reserve
 from tasks.enrichment.limits import AdaptiveWidth, TokenBucket
-from tasks.enrichment.settings import EnrichSettings
+from tasks.settings.enrichment import EnrichSettings
 
 __all__ = ["Caller", "reserve_for"]
 

@@ -8,7 +8,7 @@ from tasks.enrichment.ledger import Ledger
 from tasks.enrichment.order_book import OrderBook
 from tasks.enrichment.orders import Order
 from tasks.enrichment.products import typical_output_tokens
-from tasks.enrichment.settings import EnrichSettings, Product
+from tasks.settings.enrichment import EnrichSettings, Product
 
 __all__ = ["Estimate", "ProductEstimate", "estimate"]
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from pegboard.canonical import digest
 from pegboard.errors import StoreError
-from tasks.lake import Lake
+from tasks.lake.files import Lake
 
 if TYPE_CHECKING:
     import polars as pl

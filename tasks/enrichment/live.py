@@ -11,7 +11,7 @@ from tasks.enrichment.calls import Caller
 from tasks.enrichment.ledger import Entry, Ledger
 from tasks.enrichment.order_book import Chain, OrderBook
 from tasks.enrichment.orders import Order
-from tasks.enrichment.settings import Product
+from tasks.settings.enrichment import Product
 
 __all__ = ["LivePurchase"]
 

@@ -9,12 +9,12 @@ from pegboard.errors import ConfigurationError
 from pegboard.llm import Completer
 from pegboard.llm.hosted import HostedCompleter
 from pegboard.llm.workers import WorkersCompleter
-from tasks.configuration import Configuration
 from tasks.enrichment.calls import Price
-from tasks.enrichment.settings import EnrichSettings
+from tasks.settings.configuration import Configuration
+from tasks.settings.enrichment import EnrichSettings
 
 CALLS_PER_PROCESS = 64
-"""More at once than this in one process wait for the processor, not for the model: see tests/bench_llm.py."""
+"""More at once than this in one process wait for the processor, not for the model: see benchmarks/performance/llm.py."""
 
 __all__ = ["NO_MODELS", "Models", "hosted_completers", "hosted_models"]
 

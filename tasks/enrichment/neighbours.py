@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from pegboard.records import Agent, Tool
-from pegboard.text import identifier_words
-from tasks.enrichment.untrusted import without_credentials
+from pegboard.search.text import identifier_words
+from tasks.safety.untrusted import without_credentials
 
 if TYPE_CHECKING:
     import numpy as np

@@ -7,15 +7,15 @@ from typing import Any
 
 from pegboard.canonical import digest
 from pegboard.records import Agent, Edge, Tool
-from tasks.configuration import Configuration
 from tasks.dependencies.candidates import candidates_of
 from tasks.enrichment.ledger import Ledger
 from tasks.enrichment.neighbours import Neighbour
 from tasks.enrichment.orders import Made, Order, Stationery
 from tasks.enrichment.prompts import Prompts
 from tasks.enrichment.replies import OtherNames, Subject
-from tasks.enrichment.settings import EnrichSettings, Product
-from tasks.enrichment.untrusted import fenced, tool_data
+from tasks.safety.untrusted import fenced, tool_data
+from tasks.settings.configuration import Configuration
+from tasks.settings.enrichment import EnrichSettings, Product
 
 __all__ = ["Chain", "OrderBook"]
 

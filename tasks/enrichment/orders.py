@@ -16,8 +16,8 @@ from tasks.enrichment.ledger import Entry, Ledger, Step
 from tasks.enrichment.products import schema_of
 from tasks.enrichment.prompts import Prompt
 from tasks.enrichment.replies import Subject, judge
-from tasks.enrichment.settings import EnrichSettings, Product
-from tasks.enrichment.untrusted import without_credentials
+from tasks.safety.untrusted import without_credentials
+from tasks.settings.enrichment import EnrichSettings, Product
 
 __all__ = ["Ask", "Made", "Order", "Stationery"]
 

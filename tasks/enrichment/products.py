@@ -17,10 +17,10 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from tasks.enrichment.settings import Product
+from tasks.settings.enrichment import Product
 
 if TYPE_CHECKING:
-    from tasks.enrichment.settings import EnrichSettings
+    from tasks.settings.enrichment import EnrichSettings
 
 __all__ = [
     "REPLIES",

@@ -11,7 +11,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tasks.enrichment.settings import PRODUCTS
+from tasks.settings.enrichment import PRODUCTS
 
 if TYPE_CHECKING:
     from jinja2 import Template

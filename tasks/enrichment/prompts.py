@@ -45,7 +45,7 @@ from typing import Any
 from pegboard.errors import ConfigurationError
 from pegboard.llm import Message
 from tasks.enrichment.prompt_files import SECTIONS, VALUES, PromptFile, nearest, read_prompt, template
-from tasks.enrichment.settings import Product
+from tasks.settings.enrichment import Product
 
 __all__ = ["OWN_PROMPTS", "PROMPT_FILES", "VALUES", "Prompt", "Prompts", "load_prompts"]
 

@@ -32,7 +32,6 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from tasks.enrichment import untrusted
 from tasks.enrichment.products import (
     REPLIES,
     AgentReply,
@@ -67,7 +66,8 @@ from tasks.enrichment.reply_verdict import (
     Subject,
     Verdict,
 )
-from tasks.enrichment.settings import Product
+from tasks.safety import untrusted
+from tasks.settings.enrichment import Product
 
 __all__ = ["DROPPED", "REASONS", "OtherNames", "Subject", "Verdict", "judge"]
 

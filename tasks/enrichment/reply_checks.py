@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterable, Iterator
 from functools import lru_cache
 
-from pegboard.text import tokenize
+from pegboard.search.text import tokenize
 from tasks.enrichment.products import REPLIES, ArgumentNote, Avoid
 
 __all__ = ["copies_prompt", "is_echo", "is_refusal", "near_duplicate", "normalised", "word_set"]

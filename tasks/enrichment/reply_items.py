@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
-from pegboard.text import identifier_words
+from pegboard.search.text import identifier_words
 from tasks.enrichment.products import ArgumentNote, CandidateVerdict
 from tasks.enrichment.reply_checks import copies_prompt, is_echo, is_refusal, near_duplicate, normalised, word_set
 from tasks.enrichment.reply_names import is_identifier
@@ -25,7 +25,7 @@ from tasks.enrichment.reply_verdict import (
     Rejection,
     Subject,
 )
-from tasks.enrichment.untrusted import without_credentials
+from tasks.safety.untrusted import without_credentials
 
 __all__ = ["kept_items", "kept_notes", "kept_verdicts", "trouble_in"]
 

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tasks.enrichment.reply_names import OtherNames
-from tasks.enrichment.settings import Product
+from tasks.settings.enrichment import Product
 
 __all__ = ["DROPPED", "REASONS", "Rejection", "Subject", "Verdict"]
 

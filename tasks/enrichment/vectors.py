@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 from pegboard.canonical import digest
 from pegboard.encoders import Encoder
 from tasks import progress
-from tasks.lake import Lake
-from tasks.vector_files import vector_pieces
+from tasks.lake.files import Lake
+from tasks.lake.vector_files import vector_pieces
 
 if TYPE_CHECKING:
     import numpy as np

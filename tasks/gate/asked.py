@@ -7,14 +7,14 @@ from pegboard.canonical import digest
 from pegboard.errors import ConfigurationError, QueryError
 from pegboard.evaluation.golden import GoldenQuery, read_problems
 from pegboard.evaluation.measures import STANDARD, Measure, parse_measure
-from pegboard.retrieval.plan import Plan
-from pegboard.retrieval.plans import DEFAULT_PLAN, named_plan
-from tasks.configuration import Configuration
+from pegboard.retrieval.strategies import DEFAULT_PLAN, named_strategy
+from pegboard.retrieval.strategy import Strategy
 from tasks.gate.rules import FORMS, Rule, parse_rule
-from tasks.golden import read_golden
-from tasks.release_settings import GateSettings, default_plan
+from tasks.golden.reading import read_golden
+from tasks.settings.configuration import Configuration
+from tasks.settings.release import GateSettings, default_strategy
 
-__all__ = ["MAIN", "Gate", "gate_digest", "has_gate", "own_plan", "read_gate"]
+__all__ = ["MAIN", "Gate", "gate_digest", "has_gate", "own_strategy", "read_gate"]
 
 MAIN = Measure("Recall", 5)
 """The measure by which releases are compared where no other was chosen."""
@@ -27,13 +27,13 @@ class Gate:
     """What is asked and how it is judged.
 
     Attributes:
-        plans: what is measured in every index.
-        choose: the measure that decides which plan and index become the default; None leaves them as configured.
+        strategies: what is measured in every index.
+        choose: the measure that decides which strategy and index become the default; None leaves them as configured.
         measures: what is computed: those to report, and those that rules and the choice need.
     """
 
     queries: tuple[GoldenQuery, ...]
-    plans: tuple[Plan, ...]
+    strategies: tuple[Strategy, ...]
     canaries: tuple[GoldenQuery, ...] = ()
     canary_k: int = 5
     rules: tuple[Rule, ...] = ()
@@ -61,24 +61,26 @@ def has_gate(configuration: Configuration) -> bool:
     return configuration.gate is not None or configuration.golden is not None
 
 
-def own_plan(configuration: Configuration) -> Plan:
-    """The plan by which readers find tools unless they, or a gate, choose another."""
-    configured = default_plan(configuration.find.plan)
-    return named_plan(DEFAULT_PLAN) if configured is None else Plan.from_dict(configured)
+def own_strategy(configuration: Configuration) -> Strategy:
+    """The strategy by which readers find tools unless they, or a gate, choose another."""
+    configured = default_strategy(configuration.find.strategy)
+    return named_strategy(DEFAULT_PLAN) if configured is None else Strategy.from_dict(configured)
 
 
 def gate_digest(configuration: Configuration) -> str | None:
-    """What a release owes to `[gate]`: the queries and the plans among which it chooses, not the rules; None without `[gate]`."""
+    """What a release owes to `[gate]`: the queries and the strategies among which it chooses, not the rules; None without `[gate]`."""
     gate = read_gate(configuration) if configuration.gate is not None else None
     if gate is None:
         return None
-    return digest(gate.digest, [plan.to_dict() for plan in gate.plans], str(gate.choose) if gate.choose else None)
+    return digest(
+        gate.digest, [strategy.to_dict() for strategy in gate.strategies], str(gate.choose) if gate.choose else None
+    )
 
 
 def read_gate(configuration: Configuration) -> Gate | None:
     """The gate of a configuration; without `[gate]`, the golden queries alone, which are measured; None without either.
 
-    Raises ConfigurationError with every problem of the rules, the files, the plans and the measures.
+    Raises ConfigurationError with every problem of the rules, the files, the strategies and the measures.
     """
     golden = read_golden(configuration)
     settings = configuration.gate
@@ -86,19 +88,19 @@ def read_gate(configuration: Configuration) -> Gate | None:
         if golden is None:
             return None
         measures = tuple(dict.fromkeys((MAIN, *map(parse_measure, STANDARD))))
-        return Gate(golden.queries, (own_plan(configuration),), measures=measures)
+        return Gate(golden.queries, (own_strategy(configuration),), measures=measures)
     problems: list[str] = []
     queries = _queries(configuration, settings, golden.queries if golden else (), problems)
     canaries = _file(configuration, "canaries", settings.canaries, problems)
     rules = _rules(configuration, settings, queries, problems)
-    plans = _plans(configuration, settings, problems)
+    strategies = _strategies(configuration, settings, problems)
     choose = _measures("choose", [settings.choose] if settings.choose else [], problems)
     reported = _measures("measures", settings.measures or STANDARD, problems)
     if problems:
         raise ConfigurationError(_message(configuration, problems))
     measures = dict.fromkeys((*reported, *choose, MAIN, *(rule.measure for rule in rules)))
     return Gate(
-        queries, plans, canaries, settings.canary_k, rules, choose[0] if choose else None, measures=tuple(measures)
+        queries, strategies, canaries, settings.canary_k, rules, choose[0] if choose else None, measures=tuple(measures)
     )
 
 
@@ -138,26 +140,26 @@ def _rules(
     return tuple(rules)
 
 
-def _plans(configuration: Configuration, settings: GateSettings, problems: list[str]) -> tuple[Plan, ...]:
-    plans: list[Plan] = []
+def _strategies(configuration: Configuration, settings: GateSettings, problems: list[str]) -> tuple[Strategy, ...]:
+    strategies: list[Strategy] = []
     indexes = [index.name for index in configuration.indexes]
-    for given in settings.plans:
+    for given in settings.strategies:
         try:
-            plan = Plan.from_dict(default_plan(given) or {})
+            strategy = Strategy.from_dict(default_strategy(given) or {})
         except QueryError as error:
-            problems.append(f"plans: {error}")
+            problems.append(f"strategies: {error}")
             continue
-        if plan.name in [one.name for one in plans]:
-            problems.append(f"plans: two are named '{plan.name}'; give each a name of its own")
-        if plan.needs_calibration() and configuration.golden is None:
-            problems.append(f"plans: '{plan.name}' asks for probabilities, which need [golden] queries")
+        if strategy.name in [one.name for one in strategies]:
+            problems.append(f"strategies: two are named '{strategy.name}'; give each a name of its own")
+        if strategy.needs_calibration() and configuration.golden is None:
+            problems.append(f"strategies: '{strategy.name}' asks for probabilities, which need [golden] queries")
         problems += [
-            f"plans: '{plan.name}' searches index '{name}'; expected one of {', '.join(indexes)}"
-            for name in plan.indexes
+            f"strategies: '{strategy.name}' searches index '{name}'; expected one of {', '.join(indexes)}"
+            for name in strategy.indexes
             if name not in indexes
         ]
-        plans.append(plan)
-    return tuple(plans) or (own_plan(configuration),)
+        strategies.append(strategy)
+    return tuple(strategies) or (own_strategy(configuration),)
 
 
 def _measures(what: str, names: Sequence[str], problems: list[str]) -> list[Measure]:

@@ -5,14 +5,14 @@ from typing import Any
 
 from pegboard.errors import PublishError
 from pegboard.evaluation.measures import Measure
-from pegboard.releases import Release
 from pegboard.retrieval.calibration import Calibration
 from pegboard.retrieval.evidence import searched_as
-from pegboard.retrieval.plan import Plan
-from pegboard.retrieval.plans import DEFAULT_PLAN, named_plan
-from tasks.configuration import Configuration
-from tasks.gate.asked import Gate, own_plan
+from pegboard.retrieval.strategies import DEFAULT_PLAN, named_strategy
+from pegboard.retrieval.strategy import Strategy
+from pegboard.store.releases import Release
+from tasks.gate.asked import Gate, own_strategy
 from tasks.gate.measured import Measured, System
+from tasks.settings.configuration import Configuration
 
 __all__ = ["THRESHOLD", "best_of", "candidates", "default_of", "system_of", "threshold_of"]
 
@@ -23,26 +23,26 @@ ALIKE = 1e-9
 
 
 def system_of(release: Release) -> System:
-    """The plan and the index by which a release is asked unless someone says otherwise. Raises QueryError for an unknown plan."""
-    written: Mapping[str, Any] | None = release.manifest.get("plan")
-    plan = named_plan(DEFAULT_PLAN) if written is None else Plan.from_dict(written)
-    return System(plan, None if plan.indexes else str(release.manifest["default_index"]))
+    """The strategy and the index by which a release is asked unless someone says otherwise. Raises QueryError for an unknown strategy."""
+    written: Mapping[str, Any] | None = release.manifest.get("strategy")
+    strategy = named_strategy(DEFAULT_PLAN) if written is None else Strategy.from_dict(written)
+    return System(strategy, None if strategy.indexes else str(release.manifest["default_index"]))
 
 
 def candidates(configuration: Configuration, gate: Gate, staged: Release) -> tuple[list[System], list[str]]:
-    """What is measured: every plan in every index, the configured default first; and what cannot be, with the reason.
+    """What is measured: every strategy in every index, the configured default first; and what cannot be, with the reason.
 
     Raises PublishError if nothing can be measured: then no reader could ask the release either.
     """
-    own = own_plan(configuration)
+    own = own_strategy(configuration)
     first = System(own, None if own.indexes else configuration.default)
     wanted = [
-        System(plan, name)
+        System(strategy, name)
         for name in (index.name for index in configuration.indexes)
-        for plan in gate.plans
-        if not plan.indexes
+        for strategy in gate.strategies
+        if not strategy.indexes
     ]
-    wanted += [System(plan, None) for plan in gate.plans if plan.indexes]
+    wanted += [System(strategy, None) for strategy in gate.strategies if strategy.indexes]
     if gate.choose is None or first in wanted:
         wanted = [first, *(one for one in wanted if one != first)]
     if gate.choose is None and (missing := _uncalibrated(first, staged)):
@@ -71,15 +71,15 @@ def default_of(chosen: System, configuration: Configuration) -> dict[str, Any]:
     """What a manifest says of a chosen system."""
     index = chosen.index
     if index is None:
-        names = chosen.plan.indexes
+        names = chosen.strategy.indexes
         index = configuration.default if configuration.default in names else names[0]
-    return {"default_index": index, "plan": chosen.plan.to_dict()}
+    return {"default_index": index, "strategy": chosen.strategy.to_dict()}
 
 
 def threshold_of(system: System, staged: Release) -> dict[str, Any] | None:
     """The probability from which on a request has an answer, as the first index that is searched is calibrated; None if it is not."""
     said = staged.manifest["indexes"][system.searched[0]].get("calibration")
-    mode = searched_as(system.plan.modes)
+    mode = searched_as(system.strategy.modes)
     if said is None or mode not in (curves := Calibration.from_dict(said).curves):
         return None
     found = curves[mode].thresholds.get(THRESHOLD)
@@ -90,18 +90,18 @@ def threshold_of(system: System, staged: Release) -> dict[str, Any] | None:
 
 
 def _uncalibrated(system: System, staged: Release) -> list[str]:
-    """The indexes of which the plan wants to know probabilities that nobody knows."""
-    if not system.plan.needs_calibration():
+    """The indexes of which the strategy wants to know probabilities that nobody knows."""
+    if not system.strategy.needs_calibration():
         return []
     return [name for name in system.searched if "calibration" not in staged.manifest["indexes"][name]]
 
 
 def _why(system: System, missing: Sequence[str]) -> str:
-    return f"plan '{system.plan.name}' asks for probabilities, and index {', '.join(missing)} is not calibrated"
+    return f"strategy '{system.strategy.name}' asks for probabilities, and index {', '.join(missing)} is not calibrated"
 
 
 def _unmeasurable(unable: Sequence[str]) -> str:
     return (
         f"Nothing was published: no reader could ask this release: {'; '.join(unable)}. Add requests to [golden], so that there are "
-        "enough for a calibration, or other plans to [gate] or [find]."
+        "enough for a calibration, or other strategies to [gate] or [find]."
     )

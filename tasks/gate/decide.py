@@ -6,9 +6,8 @@ from typing import Any
 
 from pegboard.errors import PegboardError
 from pegboard.evaluation.golden import GoldenQuery
-from pegboard.releases import Pin, Release, ReleaseStore
+from pegboard.store.releases import Pin, Release, ReleaseStore
 from tasks import progress
-from tasks.configuration import Configuration
 from tasks.gate.asked import Gate, read_gate
 from tasks.gate.choice import best_of, candidates, default_of, system_of, threshold_of
 from tasks.gate.details import CURVE, curve_of, group_rows, won_values, worst_of, write_details
@@ -16,9 +15,10 @@ from tasks.gate.gated import Gated
 from tasks.gate.lost import Lost, broken, changes_between, lost_and_won, with_changes
 from tasks.gate.measured import Measured, Measurer, System
 from tasks.gate.verdict import Live, Verdict, verdict_on
-from tasks.lake import Lake
+from tasks.lake.files import Lake
 from tasks.manifest import staged_release
 from tasks.plan import Plan
+from tasks.settings.configuration import Configuration
 from tasks.snapshot import Snapshot
 from tasks.wanted import Wanted
 
@@ -44,7 +44,7 @@ def gate_release(
 def decide(configuration: Configuration, plan: Plan, staged: Release) -> Gated | None:
     """What the gate of the configuration says of a staged release, as against the one that the plan saw live; None without a gate.
 
-    Raises ConfigurationError for a gate that cannot be read, PublishError for a release that no plan can be asked of.
+    Raises ConfigurationError for a gate that cannot be read, PublishError for a release that no strategy can be asked of.
     """
     asked = read_gate(configuration)
     if asked is None:
@@ -117,7 +117,7 @@ class _Judging:
         return self.measurer.measure(self.staged, system, queries, self.asked.measures)
 
     def _live(self, queries: Sequence[GoldenQuery]) -> tuple[Live, str | None]:
-        """What the live release found by its own plan, and where in the lake that stands. That it cannot be asked is no reason to stop."""
+        """What the live release found by its own strategy, and where in the lake that stands. That it cannot be asked is no reason to stop."""
         if self.live is None:
             return Live(), None
         try:
@@ -139,7 +139,9 @@ def _values(judging: _Judging, found: _Found) -> dict[str, Any]:
     asked, ours, theirs = judging.asked, found.chosen.evaluation, found.live.evaluation
     lost, won = lost_and_won(ours, found.live, asked.k)
     looked_into = bool(lost or found.broken or not found.passed)
-    changes, diff = changes_between(judging.store, judging.live, judging.staged, judging.plan, looked_into=looked_into)
+    changes, diff = changes_between(
+        judging.store, judging.live, judging.staged, judging.plan, looked_into=looked_into
+    )
     now = judging.measurer.judged(judging.staged).loaded
     before = judging.measurer.judged(judging.live).loaded if judging.live else None
     marked, fields = with_changes([*lost, *found.broken], changes, diff, before, now)
@@ -154,7 +156,7 @@ def _values(judging: _Judging, found: _Found) -> dict[str, Any]:
         "canaries": {"asked": len(asked.canaries), "lost": len(found.broken)},
         "chosen": {
             "index": ours.index,
-            "plan": ours.plan,
+            "strategy": ours.strategy,
             "measure": str(asked.main),
             **{name: value for name, value in main.to_dict().items() if name != "n"},
             "threshold": threshold_of(found.chosen.system, judging.staged),

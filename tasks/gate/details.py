@@ -14,11 +14,11 @@ from pegboard.evaluation.evaluate import Answer, Evaluation
 from pegboard.evaluation.intervals import interval
 from pegboard.evaluation.measures import Measure, per_query
 from pegboard.hits import Hit, as_openai_tools
-from pegboard.loaded import LoadedRelease
-from pegboard.releases import Release
+from pegboard.search.loaded import LoadedRelease
+from pegboard.store.releases import Release
 from tasks.gate.lost import Lost
 from tasks.gate.verdict import places_by
-from tasks.lake import Lake
+from tasks.lake.files import Lake
 
 __all__ = ["CURVE", "curve_of", "group_rows", "read_details", "won_values", "worst_of", "write_details"]
 
@@ -58,7 +58,7 @@ def write_details(lake: Lake, release: str, details: Mapping[str, Any]) -> tuple
 def group_rows(ours: Evaluation, theirs: Evaluation | None, by: Literal["kind", "catalog"]) -> list[dict[str, Any]]:
     """The measures of each kind of query, or of each catalog, with its name under `kind` or `catalog`."""
     groups = places_by(by, ours.answers, theirs.answers if theirs is not None else ())
-    named = {"plan": ours.plan, "index": ours.index, "encoder": ours.encoder}
+    named = {"strategy": ours.strategy, "index": ours.index, "encoder": ours.encoder}
     return [
         {by: name, **named, "measure": str(measure), **interval(values[places]).to_dict()}
         for name, places in groups.items()
@@ -74,7 +74,7 @@ def curve_of(ours: Evaluation, loaded: LoadedRelease) -> list[dict[str, Any]]:
     tokens = _tokens(ours.answers, loaded)
     return [
         {
-            "plan": ours.plan,
+            "strategy": ours.strategy,
             "index": ours.index,
             "k": k,
             "measure": "Recall",

@@ -13,7 +13,7 @@ class Gated:
 
     Attributes:
         gate: what stands in the manifest under `gate`: see `docs/table-contract.md`.
-        default: what of the manifest's defaults was chosen: `default_index` and `plan`; nothing where they stay as configured.
+        default: what of the manifest's defaults was chosen: `default_index` and `strategy`; nothing where they stay as configured.
     """
 
     passed: bool

@@ -5,11 +5,11 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
-from pegboard.diff import ReleaseDiff, diff_releases
 from pegboard.evaluation.evaluate import Answer, Evaluation
-from pegboard.loaded import LoadedRelease
 from pegboard.records import Tool
-from pegboard.releases import Release, ReleaseStore
+from pegboard.search.loaded import LoadedRelease
+from pegboard.store.diff import ReleaseDiff, diff_releases
+from pegboard.store.releases import Release, ReleaseStore
 from tasks.gate.verdict import Live
 from tasks.plan import Plan
 

@@ -1,7 +1,7 @@
-"""What a release finds for golden queries, remembered in the lake: what was asked once of a release, a plan and an index is not asked again.
+"""What a release finds for golden queries, remembered in the lake: what was asked once of a release, a strategy and an index is not asked again.
 
 lake/gates/answers/<digest>.parquet   what was found for each query, and what it needs among the tools of the release
-lake/gates/answers/<digest>.json      which of these is the newest of a release, an index, a plan and queries
+lake/gates/answers/<digest>.json      which of these is the newest of a release, an index, a strategy and queries
 
 Measures are computed from what was found, so that another measure costs nothing. What an earlier version of the library found is asked
 again; where that cannot be done, because an encoder is gone, it serves.
@@ -20,12 +20,12 @@ from pegboard.evaluation.evaluate import Answer, Evaluation, FoundTool, judge
 from pegboard.evaluation.golden import GoldenQuery, Needed
 from pegboard.evaluation.judged import JudgedRelease
 from pegboard.evaluation.measures import Measure
-from pegboard.loaded import LoadedRelease
-from pegboard.releases import Release, ReleaseStore
-from pegboard.retrieval.plan import Plan
-from tasks.configuration import Configuration
+from pegboard.retrieval.strategy import Strategy
+from pegboard.search.loaded import LoadedRelease
+from pegboard.store.releases import Release, ReleaseStore
 from tasks.gate.query_vectors import GoldenVectors
-from tasks.lake import Lake
+from tasks.lake.files import Lake
+from tasks.settings.configuration import Configuration
 
 __all__ = ["FOLDER", "Measured", "Measurer", "System"]
 
@@ -34,15 +34,15 @@ FOLDER = "gates/answers"
 
 @dataclass(frozen=True, slots=True)
 class System:
-    """A plan in an index; in the indexes that the plan itself names if `index` is None."""
+    """A strategy in an index; in the indexes that the strategy itself names if `index` is None."""
 
-    plan: Plan
+    strategy: Strategy
     index: str | None
 
     @property
     def searched(self) -> tuple[str, ...]:
         """The indexes that are searched."""
-        return (self.index,) if self.index else self.plan.indexes
+        return (self.index,) if self.index else self.strategy.indexes
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +87,7 @@ class Measurer:
             self._answers(path, release, system, queries),
             measures,
             release=release.id,
-            plan=system.plan.name,
+            strategy=system.strategy.name,
             index=index,
             encoder=str(release.manifest["indexes"][index]["encoder"]),
         )
@@ -114,7 +114,7 @@ class Measurer:
 
     def _ask(self, release: Release, system: System, queries: Sequence[GoldenQuery]) -> tuple[Answer, ...]:
         judged = self.judged(release)
-        found = judged.ask(queries, self._depth, plan=system.plan, index=system.index, advance=self._advance)
+        found = judged.ask(queries, self._depth, strategy=system.strategy, index=system.index, advance=self._advance)
         return tuple(
             Answer(
                 query,
@@ -126,7 +126,7 @@ class Measurer:
 
 
 def _key(release: Release, system: System, queries: Sequence[GoldenQuery]) -> str:
-    return digest(release.digest, system.index, system.plan.to_dict(), [one.to_dict() for one in queries])
+    return digest(release.digest, system.index, system.strategy.to_dict(), [one.to_dict() for one in queries])
 
 
 def _pointer(lake: Lake, path: str) -> Mapping[str, Any]:

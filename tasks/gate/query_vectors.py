@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING
 from pegboard.canonical import digest
 from pegboard.encoders import Encoder, encode_queries
 from pegboard.evaluation.judged import REMEMBERED
-from pegboard.loaded import LoadedRelease
-from pegboard.query_vectors import QueryVectors
-from tasks.configuration import Configuration
+from pegboard.search.loaded import LoadedRelease
+from pegboard.search.query_vectors import QueryVectors
 from tasks.encoders import encoder_for
-from tasks.lake import Lake
-from tasks.vector_files import merge_small_files, vector_pieces
+from tasks.lake.files import Lake
+from tasks.lake.vector_files import merge_small_files, vector_pieces
+from tasks.settings.configuration import Configuration
 
 if TYPE_CHECKING:
     import numpy as np

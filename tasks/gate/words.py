@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from pegboard.cli import plain
+from pegboard.cli.output import plain
 
 __all__ = ["held_headline", "held_lines", "measured_line"]
 
@@ -29,7 +29,7 @@ def measured_line(details: Values) -> str:
         said.append(f"{len(details['lost'])} queries lost and {details['won']['count']} won against {details['live']}")
     more = f"; {', '.join(said)}" if said else ""
     return plain(
-        f"Golden queries: {chosen['measure']} {_interval(chosen)} over {details['queries']} by plan {chosen['plan']} in index "
+        f"Golden queries: {chosen['measure']} {_interval(chosen)} over {details['queries']} by strategy {chosen['strategy']} in index "
         f"{chosen['index']}{more}."
     )
 

@@ -33,8 +33,8 @@ def charts(data: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
 
 
 def system_name(row: Mapping[str, Any]) -> str:
-    """What a configuration is called: its plan and its index."""
-    return f"{row['plan']} · {row['index']}"
+    """What a configuration is called: its strategy and its index."""
+    return f"{row['strategy']} · {row['index']}"
 
 
 def _specification(chart: Any) -> dict[str, Any]:
@@ -71,7 +71,7 @@ def _measures(data: Mapping[str, Any]) -> "alt.TopLevelMixin | None":
 
 
 def _role(row: Mapping[str, Any], chosen: Mapping[str, Any]) -> str:
-    return "chosen" if (row["plan"], row["index"]) == (chosen.get("plan"), chosen.get("index")) else "other"
+    return "chosen" if (row["strategy"], row["index"]) == (chosen.get("strategy"), chosen.get("index")) else "other"
 
 
 def _row(row: Mapping[str, Any], role: str) -> dict[str, Any]:
@@ -142,7 +142,7 @@ def _history(data: Mapping[str, Any]) -> "alt.TopLevelMixin | None":
     past = [one for one in data["history"]["shown"] if one["measure"] == measure and one["value"] is not None]
     if measure is None or len(past) < 2:
         return None
-    names = ("release", "created_at", "value", "low", "high", "plan", "index")
+    names = ("release", "created_at", "value", "low", "high", "strategy", "index")
     values = [
         {name: one[name] for name in names} | {"gate": "passed" if one["passed"] else "held"} for one in reversed(past)
     ]
@@ -158,7 +158,7 @@ def _history(data: Mapping[str, Any]) -> "alt.TopLevelMixin | None":
         alt.Tooltip("created_at:N", title="made"),
         alt.Tooltip("gate:N", title="gate"),
         alt.Tooltip("value:Q", title=measure, format=".3f"),
-        alt.Tooltip("plan:N", title="plan"),
+        alt.Tooltip("strategy:N", title="strategy"),
         alt.Tooltip("index:N", title="index"),
     ]
     points = base.mark_circle(size=80, opacity=1).encode(x=x, y="value:Q", color=colour, tooltip=tooltip)

@@ -4,9 +4,9 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from pegboard.diff import FieldChange, ReleaseDiff, ToolChange, diff_releases
-from pegboard.loaded import LoadedRelease
-from pegboard.releases import Release, ReleaseStore
+from pegboard.search.loaded import LoadedRelease
+from pegboard.store.diff import FieldChange, ReleaseDiff, ToolChange, diff_releases
+from pegboard.store.releases import Release, ReleaseStore
 from tasks.report.texts import LONG, SHORT, cut
 
 __all__ = ["changes_data", "listed"]

@@ -10,13 +10,13 @@ from datetime import UTC, datetime
 from typing import Any
 
 from pegboard.board import IN_MEMORY_ROWS
-from pegboard.contract import embedding_table, layout
 from pegboard.errors import PegboardError
 from pegboard.evaluation.collisions import collisions
-from pegboard.loaded import LoadedRelease
-from pegboard.releases import Channel, Release, ReleaseStore
-from pegboard.store import public_uri, store_errors
-from pegboard.tables import open_table
+from pegboard.search.loaded import LoadedRelease
+from pegboard.store.contract import embedding_table, layout
+from pegboard.store.database import public_uri, store_errors
+from pegboard.store.releases import Channel, Release, ReleaseStore
+from pegboard.store.tables import open_table
 from tasks.report.compared import changes_data, listed
 from tasks.report.judged import gate_data, history_data, verdict_data
 from tasks.report.map import map_data
@@ -162,7 +162,7 @@ def _release_data(uri: str, release: Release, channels: Sequence[Channel]) -> di
         "channels": [one.name for one in channels if one.release == release.id],
         "pegboard": manifest.get("pegboard"),
         "default_index": manifest.get("default_index"),
-        "plan": (manifest.get("plan") or {}).get("name"),
+        "strategy": (manifest.get("strategy") or {}).get("name"),
     }
 
 

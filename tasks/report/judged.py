@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pegboard.errors import StoreError
-from pegboard.releases import Channel, Release
+from pegboard.store.releases import Channel, Release
 from tasks.gate.details import read_details
 from tasks.report.compared import listed
 
@@ -14,7 +14,7 @@ RELEASES = 60
 QUERIES = 100
 GROUPS = 60
 SYSTEMS = 40
-"""Configurations, plans in indexes, whose measures are shown."""
+"""Configurations, strategies in indexes, whose measures are shown."""
 NO_GATE = (
     "This release was published without golden queries, so nothing is known of how well it finds tools. Name a file of them under "
     "[golden], and what has to hold for them under [gate] rules; the next build measures and decides."
@@ -39,14 +39,14 @@ def gate_data(uri: str, release: Release) -> tuple[dict[str, Any], dict[str, Any
 
 def _measured(details: Mapping[str, Any], missing: str | None) -> dict[str, Any]:
     rows: list[dict[str, Any]] = list(details.get("measures", ()))
-    systems = list(dict.fromkeys((row["plan"], row["index"]) for row in rows))
+    systems = list(dict.fromkeys((row["strategy"], row["index"]) for row in rows))
     kept = set(systems[:SYSTEMS])
     won: Mapping[str, Any] = details.get("won") or {}
     return {
         "measures": {
             "missing": missing,
             "systems": len(systems),
-            "rows": [row for row in rows if (row["plan"], row["index"]) in kept],
+            "rows": [row for row in rows if (row["strategy"], row["index"]) in kept],
             "live": list(details.get("live_measures", ())),
             "live_trouble": details.get("live_trouble"),
             "not_measured": list(details.get("not_measured", ())),
@@ -95,7 +95,7 @@ def _past(release: Release, channels: Sequence[Channel], this: bool) -> dict[str
         "passed": gate.get("passed"),
         "queries": gate.get("queries"),
         "failed": [rule["rule"] for rule in gate.get("rules") or () if rule["passed"] is False],
-        "plan": chosen.get("plan"),
+        "strategy": chosen.get("strategy"),
         "index": chosen.get("index"),
         "measure": chosen.get("measure"),
         **{name: chosen.get(name) for name in ("value", "low", "high")},

@@ -3,8 +3,8 @@
 from collections.abc import Collection
 from datetime import UTC, datetime, timedelta
 
-from tasks.lake import Lake
-from tasks.orphans import Leftovers
+from tasks.lake.files import Lake
+from tasks.lake.orphans import Leftovers
 
 __all__ = ["Reports", "remove_reports"]
 

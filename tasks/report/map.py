@@ -9,9 +9,9 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 from zlib import crc32
 
-from pegboard.loaded import LoadedRelease
-from pegboard.memory import MemoryIndex
 from pegboard.records import Tool
+from pegboard.search.loaded import LoadedRelease
+from pegboard.search.memory import MemoryIndex
 from tasks.report.texts import agent_of, cut
 
 if TYPE_CHECKING:

@@ -4,8 +4,8 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from pegboard.errors import StoreError
-from pegboard.releases import Release
-from tasks.lake import Lake
+from pegboard.store.releases import Release
+from tasks.lake.files import Lake
 from tasks.report.compared import listed
 from tasks.report.texts import LONG, cut
 

@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from pegboard.errors import StoreError
-from pegboard.releases import ReleaseStore
-from pegboard.store import public_uri
-from tasks.configuration import Configuration
-from tasks.lake import Lake
+from pegboard.store.database import public_uri
+from pegboard.store.releases import ReleaseStore
+from tasks.lake.files import Lake
 from tasks.report.gathered import report_data
 from tasks.report.kept import Reports
 from tasks.report.page import page, vega, vega_digest
+from tasks.settings.configuration import Configuration
 
 __all__ = ["Written", "make_report", "report_release", "write_report"]
 
@@ -104,7 +104,7 @@ def make_report(
         measures=tuple(
             row
             for row in data["measures"]["rows"]
-            if (row["plan"], row["index"]) == (chosen.get("plan"), chosen.get("index"))
+            if (row["strategy"], row["index"]) == (chosen.get("strategy"), chosen.get("index"))
         ),
     )
     return written, data, text

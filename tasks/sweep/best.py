@@ -1,4 +1,4 @@
-"""Which index, plan and k are best on the whole catalog under the given limits, and which cheaper ones are not told apart from it.
+"""Which index, strategy and k are best on the whole catalog under the given limits, and which cheaper ones are not told apart from it.
 
 Every candidate is compared with the best one, query by query: the paired randomisation test of `pegboard.evaluation.intervals`, and Holm's
 correction for the number of candidates. Its 9,999 swaps cannot give a p below 2 / 10,000, which a correction for a few hundred candidates
@@ -11,8 +11,8 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 from pegboard.evaluation.intervals import Difference, compare, holm
+from tasks.settings.sweep import SweepSettings
 from tasks.sweep.results import Results, of_all_seeds
-from tasks.sweep.settings import SweepSettings
 
 if TYPE_CHECKING:
     import numpy as np
@@ -36,7 +36,7 @@ class Choice:
     """
 
     index: str
-    plan: str
+    strategy: str
     k: int
     value: float
     low: float
@@ -80,10 +80,10 @@ class Best:
 
 @dataclass(frozen=True, slots=True)
 class Fall:
-    """How much an index with a plan is worth less in the largest sample than in the smallest, for the same queries."""
+    """How much an index with a strategy is worth less in the largest sample than in the smallest, for the same queries."""
 
     index: str
-    plan: str
+    strategy: str
     k: int
     measure: str
     smallest: int
@@ -124,7 +124,7 @@ def choose(results: Results, settings: SweepSettings) -> Best:
 
 
 def falls(results: Results, settings: SweepSettings, k: int) -> list[Fall]:
-    """What size alone does: each index and plan in the largest sample against the smallest, over the queries of the smallest."""
+    """What size alone does: each index and strategy in the largest sample against the smallest, over the queries of the smallest."""
     import polars as pl
 
     measure = settings.measures[0]
@@ -132,13 +132,15 @@ def falls(results: Results, settings: SweepSettings, k: int) -> list[Fall]:
     if len(sizes) < 2:
         return []
     asked = results.values.filter((pl.col("measure") == measure) & (pl.col("k") == k))
-    means = asked.group_by("index", "plan", "tools", "place").agg(pl.col("value").mean())
+    means = asked.group_by("index", "strategy", "tools", "place").agg(pl.col("value").mean())
     few, many = (means.filter(pl.col("tools") == size).drop("tools") for size in (sizes[0], sizes[-1]))
-    both = few.join(many, on=["index", "plan", "place"], suffix="_all").sort("index", "plan", "place")
+    both = few.join(many, on=["index", "strategy", "place"], suffix="_all").sort("index", "strategy", "place")
     found: list[Fall] = []
-    for (index, plan), group in both.group_by("index", "plan", maintain_order=True):
+    for (index, strategy), group in both.group_by("index", "strategy", maintain_order=True):
         gap = compare(group.get_column("value_all").to_numpy(), group.get_column("value").to_numpy())
-        found.append(Fall(str(index), str(plan), k, measure, sizes[0], sizes[-1], gap.value, gap.low, gap.high, gap.n))
+        found.append(
+            Fall(str(index), str(strategy), k, measure, sizes[0], sizes[-1], gap.value, gap.low, gap.high, gap.n)
+        )
     return found
 
 
@@ -154,16 +156,18 @@ def _by_query(results: Results, measure: str, tools: int) -> "dict[str, NDArray[
 
     asked = results.values.filter((pl.col("measure") == measure) & (pl.col("tools") == tools))
     means = (
-        asked.group_by("index", "plan", "k", "place").agg(pl.col("value").mean()).sort("index", "plan", "k", "place")
+        asked.group_by("index", "strategy", "k", "place")
+        .agg(pl.col("value").mean())
+        .sort("index", "strategy", "k", "place")
     )
     return {
-        f"{index} {plan} {k}": group.get_column("value").to_numpy()
-        for (index, plan, k), group in means.group_by("index", "plan", "k", maintain_order=True)
+        f"{index} {strategy} {k}": group.get_column("value").to_numpy()
+        for (index, strategy, k), group in means.group_by("index", "strategy", "k", maintain_order=True)
     }
 
 
 def _name(one: Choice) -> str:
-    return f"{one.index} {one.plan} {one.k}"
+    return f"{one.index} {one.strategy} {one.k}"
 
 
 def _normal(ours: "NDArray[np.float64]", theirs: "NDArray[np.float64]") -> float:

@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 from typing import Any
 
-from pegboard.storage import remember_options
-from tasks.configuration import BoardSettings, Configuration
-from tasks.release_settings import FindSettings
+from pegboard.store.storage import remember_options
+from tasks.settings.configuration import BoardSettings, Configuration
+from tasks.settings.release import FindSettings
 
 __all__ = ["CHANNEL", "sweep_configuration"]
 
@@ -20,7 +20,7 @@ def sweep_configuration(
 
     Args:
         indexes: those that the board has; all if empty.
-        calibrated: keep the golden queries, which a plan needs that asks for probabilities. Otherwise they do not change the board.
+        calibrated: keep the golden queries, which a strategy needs that asks for probabilities. Otherwise they do not change the board.
     """
     storage = configuration.board.storage if "://" in uri else {}
     changed: dict[str, Any] = {

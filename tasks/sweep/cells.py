@@ -1,7 +1,7 @@
-"""One cell of a sweep: an index, a plan and a sample of the catalog, asked all golden queries of the sample once, and measured at every k.
+"""One cell of a sweep: an index, a strategy and a sample of the catalog, asked all golden queries of the sample once, and measured at every k.
 
 A cell is done when its file is there; the file's name is a digest of all that decides the result: the rows of the tables, the index, the
-plan, the sample, the queries, the measures. So a sweep that was killed goes on where it stopped, and one with another index added measures
+strategy, the sample, the queries, the measures. So a sweep that was killed goes on where it stopped, and one with another index added measures
 only that.
 """
 
@@ -16,8 +16,8 @@ from pegboard.evaluation.evaluate import Evaluation, evaluate
 from pegboard.evaluation.golden import GoldenQuery
 from pegboard.evaluation.intervals import interval
 from pegboard.evaluation.judged import JudgedRelease
-from pegboard.query_vectors import QueryVectors
-from pegboard.retrieval.plan import Plan
+from pegboard.retrieval.strategy import Strategy
+from pegboard.search.query_vectors import QueryVectors
 from tasks import progress
 from tasks.sweep.files import write_frame
 from tasks.sweep.opened import caller_of, encoder_of, golden_queries, prompt_tokens, sample_of, vectors_of
@@ -40,7 +40,7 @@ class Cell:
         key: the digest of all that decides the result.
         folder: of the sweep.
         uri, release: the board, and the release by its id.
-        plan: as JSON values.
+        strategy: as JSON values.
         size, seed, sample: of the sample, and its file.
         golden, golden_digest, queries: the file of golden queries, and the places of those that are asked.
         timed: how many of them are asked one at a time.
@@ -52,7 +52,7 @@ class Cell:
     uri: str
     release: str
     index: str
-    plan: Mapping[str, Any]
+    strategy: Mapping[str, Any]
     size: int
     seed: int
     sample: Path
@@ -69,7 +69,7 @@ class Cell:
     @property
     def name(self) -> str:
         """For the person who watches."""
-        return f"{self.plan['name']} in {self.index}, {self.size} tools"
+        return f"{self.strategy['name']} in {self.index}, {self.size} tools"
 
     @property
     def rows(self) -> Path:
@@ -95,25 +95,25 @@ def measure_cell(cell: Cell, encoder: Encoder | None = None) -> None:
     """
     golden = golden_queries(cell.golden, cell.golden_digest)
     queries = [golden[place] for place in cell.queries]
-    plan = Plan.from_dict(cell.plan)
+    strategy = Strategy.from_dict(cell.strategy)
     loaded = sample_of(cell.uri, cell.release, cell.sample)
     manifest, caller = loaded.index_manifest(cell.index), caller_of(cell.llm, cell.llm_api_base)
     vectors = QueryVectors(encoder, None) if encoder else vectors_of(cell.folder / "queries", manifest, cell.options)
     evaluation = evaluate(
         JudgedRelease(loaded, vectors, caller),
         queries,
-        plan=plan,
+        strategy=strategy,
         index=cell.index,
         measures=[f"{kind}@{k}" for kind in cell.measures for k in cell.ks],
         advance=lambda done: progress.advance("queries", done, cell.name),
     )
     one_by_one = QueryVectors(encoder or encoder_of(manifest, cell.options), None, 0) if cell.timed else vectors
-    timed = _timed(JudgedRelease(loaded, one_by_one, caller), queries, plan, cell)
+    timed = _timed(JudgedRelease(loaded, one_by_one, caller), queries, strategy, cell)
     tokens = _tokens(cell, evaluation)
     _write(cell, evaluation, tokens, timed)
 
 
-def _timed(judged: JudgedRelease, queries: Sequence[GoldenQuery], plan: Plan, cell: Cell) -> dict[str, Any]:
+def _timed(judged: JudgedRelease, queries: Sequence[GoldenQuery], strategy: Strategy, cell: Cell) -> dict[str, Any]:
     """How long single requests take, their encoding included, and what an LLM would have done if there had been one."""
     import numpy as np
 
@@ -123,7 +123,7 @@ def _timed(judged: JudgedRelease, queries: Sequence[GoldenQuery], plan: Plan, ce
     chosen = queries[::step][: cell.timed]
     for query in [*chosen[:1], *chosen]:  # the first one once more, since what it loads is loaded once
         began = time.perf_counter()
-        found = judged.ask([query], max(cell.ks), plan=plan, index=cell.index)[0]
+        found = judged.ask([query], max(cell.ks), strategy=strategy, index=cell.index)[0]
         spent.append((time.perf_counter() - began) * 1000)
         instead += [part.part for part in found.trace.parts if part.instead_because]
     p50, p95 = np.percentile(spent[1:], [50, 95]).tolist() if chosen else (None, None)

@@ -1,4 +1,4 @@
-"""Which cells a sweep has: every index with every plan on every sample of the catalog; and what stands in the way of measuring them."""
+"""Which cells a sweep has: every index with every strategy on every sample of the catalog; and what stands in the way of measuring them."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -6,16 +6,16 @@ from pathlib import Path
 from typing import Any
 
 from pegboard.canonical import digest
-from pegboard.contract import EDGES, embedding_table
 from pegboard.errors import ConfigurationError
 from pegboard.evaluation.golden import Needed
 from pegboard.evaluation.judged import JudgedRelease
-from pegboard.retrieval.plan import Plan
+from pegboard.retrieval.strategy import Strategy
+from pegboard.store.contract import EDGES, embedding_table
+from tasks.settings.sweep import Sweep
 from tasks.sweep.cells import VERSION, Cell, is_done
 from tasks.sweep.files import write_json
 from tasks.sweep.opened import release_named, release_of
 from tasks.sweep.samples import Sample, default_sizes, nested_samples
-from tasks.sweep.settings import Sweep
 
 __all__ = ["FEW", "Design", "IndexShape", "design"]
 
@@ -87,10 +87,10 @@ def design(sweep: Sweep) -> Design:
         )
     files = {one.digest: _written(sweep.out, one) for one in samples}
     cells = tuple(
-        _cell(sweep, judged, index, plan, sample, files[sample.digest])
+        _cell(sweep, judged, index, strategy, sample, files[sample.digest])
         for sample in samples
         for index in indexes
-        for plan in sweep.plans
+        for strategy in sweep.strategies
     )
     return Design(
         sweep,
@@ -132,10 +132,10 @@ def _problems(sweep: Sweep, judged: JudgedRelease, catalog: int, needed: Sequenc
         if one not in indexes
     ]
     problems += [
-        f"plans: '{plan.name}' asks for probabilities, and index '{index}' is not calibrated; add [golden] queries and build"
-        for plan in sweep.plans
+        f"strategies: '{strategy.name}' asks for probabilities, and index '{index}' is not calibrated; add [golden] queries and build"
+        for strategy in sweep.strategies
         for index in _indexes(sweep, judged)
-        if plan.needs_calibration() and not judged.loaded.calibration(index)
+        if strategy.needs_calibration() and not judged.loaded.calibration(index)
     ]
     if unknown := sorted({name for one in needed for name in one.unknown}):
         count = sum(1 for one in needed if one.unknown)
@@ -172,7 +172,7 @@ def _written(folder: Path, sample: Sample) -> Path:
     return path
 
 
-def _cell(sweep: Sweep, judged: JudgedRelease, index: str, plan: Plan, sample: Sample, file: Path) -> Cell:
+def _cell(sweep: Sweep, judged: JudgedRelease, index: str, strategy: Strategy, sample: Sample, file: Path) -> Cell:
     settings, release = sweep.settings, judged.release
     named = sweep.configuration.indexes if sweep.configuration else ()
     manifest: Mapping[str, Any] = judged.loaded.index_manifest(index)
@@ -180,7 +180,7 @@ def _cell(sweep: Sweep, judged: JudgedRelease, index: str, plan: Plan, sample: S
     tables = [release.tables[name] for name in ("tools", EDGES, embedding_table(index)) if name in release.tables]
     asked = [sweep.queries[place].to_dict() for place in sample.queries]
     decides = (
-        VERSION, [[pin.table, pin.digest] for pin in tables], manifest, plan.to_dict(), sample.digest, asked, settings.measures,
+        VERSION, [[pin.table, pin.digest] for pin in tables], manifest, strategy.to_dict(), sample.digest, asked, settings.measures,
         settings.k, settings.timed, settings.llm, settings.llm_api_base,
     )  # fmt: skip
     return Cell(
@@ -189,7 +189,7 @@ def _cell(sweep: Sweep, judged: JudgedRelease, index: str, plan: Plan, sample: S
         sweep.uri,
         release.id,
         index,
-        plan.to_dict(),
+        strategy.to_dict(),
         sample.size,
         sample.seed,
         file,

@@ -1,4 +1,4 @@
-"""The results as pictures, like figures 4 and 5 of Toolshed: what the size of the catalog does, and what k does. One panel for each plan,
+"""The results as pictures, like figures 4 and 5 of Toolshed: what the size of the catalog does, and what k does. One panel for each strategy,
 one colour for each index; bands are 95 % intervals. Drawn here, without a browser and without the network."""
 
 from collections.abc import Iterable, Sequence
@@ -25,18 +25,18 @@ class _Drawing:
 
     measure: str
     indexes: tuple[str, ...]
-    plans: tuple[str, ...]
+    strategies: tuple[str, ...]
 
 
-def draw(results: Results, measure: str, indexes: Iterable[str], plans: Iterable[str]) -> dict[str, str]:
+def draw(results: Results, measure: str, indexes: Iterable[str], strategies: Iterable[str]) -> dict[str, str]:
     """The pictures as SVG by their names: `over-tools`, where there are several sizes, and `over-k`, where there are several k.
 
     Args:
-        indexes, plans: their names, in the order of the legend and of the panels.
+        indexes, strategies: their names, in the order of the legend and of the panels.
     """
     import polars as pl
 
-    drawing = _Drawing(measure, tuple(indexes), tuple(plans))
+    drawing = _Drawing(measure, tuple(indexes), tuple(strategies))
     rows = of_all_seeds(results).filter(pl.col("measure") == measure)
     sizes: list[int] = sorted(rows.get_column("tools").unique().to_list())
     ks: list[int] = sorted(rows.get_column("k").unique().to_list())
@@ -70,7 +70,7 @@ def _chart(rows: "pl.DataFrame", drawing: _Drawing, over: Any, order: Sequence[s
     import altair as alt
     import vl_convert
 
-    fields = ["index", "plan", "tools", "k", "row", "value", "low", "high"]
+    fields = ["index", "strategy", "tools", "k", "row", "value", "low", "high"]
     data = alt.Data(values=_rounded(rows.select(fields)).to_dicts())
     lowest = max(0.0, float(rows.get_column("low").to_numpy().min()) - 0.02)
     scale = alt.Scale(domain=[round(lowest, 2), 1], nice=False, zero=False)
@@ -93,7 +93,7 @@ def _chart(rows: "pl.DataFrame", drawing: _Drawing, over: Any, order: Sequence[s
         .properties(width=WIDTH, height=HEIGHT)
         .facet(
             row=alt.Row("row:N", title=None, sort=list(order)),
-            column=alt.Column("plan:N", title=None, sort=list(drawing.plans)),
+            column=alt.Column("strategy:N", title=None, sort=list(drawing.strategies)),
         )
         .configure_view(stroke="#ccc")
     )

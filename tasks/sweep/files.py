@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pegboard.errors import ConfigurationError
-from tasks.places import Folder
+from tasks.lake.places import Folder
 
 if TYPE_CHECKING:
     import polars as pl

@@ -8,23 +8,23 @@ from typing import TYPE_CHECKING, Any
 
 from pegboard.board import llm_caller
 from pegboard.canonical import digest
-from pegboard.cli_release_names import named_release
-from pegboard.contract import VECTOR_OPTIONS
+from pegboard.cli.release_names import named_release
 from pegboard.encoders import Encoder
 from pegboard.errors import ConfigurationError
 from pegboard.evaluation.golden import GoldenQuery, read_queries
 from pegboard.evaluation.judged import JudgedRelease
 from pegboard.hits import Hit, as_openai_tools
-from pegboard.loaded import LoadedRelease
-from pegboard.query_vectors import QueryVectors
-from pegboard.releases import ReleaseStore
-from tasks.configuration import IndexSettings
+from pegboard.search.loaded import LoadedRelease
+from pegboard.search.query_vectors import QueryVectors
+from pegboard.store.contract import VECTOR_OPTIONS
+from pegboard.store.releases import ReleaseStore
 from tasks.encoders import encoder_for
+from tasks.settings.configuration import IndexSettings
 from tasks.sweep.files import read_json
 from tasks.sweep.query_store import StoredQueries
 
 if TYPE_CHECKING:
-    from pegboard.retrieval.asking import LlmCaller
+    from pegboard.retrieval.llm.asking import LlmCaller
 
 __all__ = [
     "CHARACTERS",

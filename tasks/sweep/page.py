@@ -19,13 +19,13 @@ CAPTIONS = {
 
 
 def page(summary: Mapping[str, Any], pictures: Mapping[str, str]) -> str:
-    """The page as HTML. Names of plans and files are shown as text, whatever they hold."""
+    """The page as HTML. Names of strategies and files are shown as text, whatever they hold."""
     title = f"Sweep of release {escape(summary['release'])}"
     golden = summary["golden"]
     parts = [
         f"<!doctype html>\n<html lang='en'><head><meta charset='utf-8'><title>{title}</title><style>{STYLE}</style></head><body>",
         f"<h1>{title}</h1>",
-        f"<p>{summary['tools']} tools, {golden['queries']} golden queries, {len(summary['indexes'])} indexes, {len(summary['plans'])} plans, "
+        f"<p>{summary['tools']} tools, {golden['queries']} golden queries, {len(summary['indexes'])} indexes, {len(summary['strategies'])} strategies, "
         f"{summary['cells']['total']} cells. Means with 95 % intervals.</p>",
         *(f"<p>{escape(line)}</p>" for line in summary["says"]),
         *(f"<p class='warning'>{escape(line)}</p>" for line in summary["warnings"]),
@@ -41,13 +41,18 @@ def page(summary: Mapping[str, Any], pictures: Mapping[str, str]) -> str:
 def _values(summary: Mapping[str, Any]) -> str:
     rows = summary["table"]
     sizes = sorted({row["tools"] for row in rows})
-    systems = list(dict.fromkeys((row["index"], row["plan"]) for row in rows))
-    found = {(row["index"], row["plan"], row["tools"]): row for row in rows}
+    systems = list(dict.fromkeys((row["index"], row["strategy"]) for row in rows))
+    found = {(row["index"], row["strategy"], row["tools"]): row for row in rows}
     counts = {row["tools"]: row["n"] for row in rows}
-    head = ["index", "plan", *(f"{size} tools ({counts[size]} queries)" for size in sizes), "tokens", "ms"]
+    head = ["index", "strategy", *(f"{size} tools ({counts[size]} queries)" for size in sizes), "tokens", "ms"]
     body = [
-        [index, plan, *(_interval(found[index, plan, size]) for size in sizes), *_costs(found[index, plan, sizes[-1]])]
-        for index, plan in systems
+        [
+            index,
+            strategy,
+            *(_interval(found[index, strategy, size]) for size in sizes),
+            *_costs(found[index, strategy, sizes[-1]]),
+        ]
+        for index, strategy in systems
     ]
     name = f"{rows[0]['measure']}@{rows[0]['k']}"
     return f"<h2>{escape(name)}</h2>{_html_table(head, body)}"
@@ -60,9 +65,11 @@ def _falls(summary: Mapping[str, Any]) -> str:
     first = falls[0]
     said = f"{first['measure']}@{first['k']} among {first['largest']} tools less that among {first['smallest']}, for the same {first['n']} queries"
     body = [
-        [one["index"], one["plan"], f"{one['value']:+.3f} [{one['low']:+.3f}, {one['high']:+.3f}]"] for one in falls
+        [one["index"], one["strategy"], f"{one['value']:+.3f} [{one['low']:+.3f}, {one['high']:+.3f}]"] for one in falls
     ]
-    return f"<h2>What size alone does</h2><p>{escape(said)}.</p>{_html_table(['index', 'plan', 'difference'], body)}"
+    return (
+        f"<h2>What size alone does</h2><p>{escape(said)}.</p>{_html_table(['index', 'strategy', 'difference'], body)}"
+    )
 
 
 def _indexes(summary: Mapping[str, Any]) -> str:

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from pegboard.store import public_uri
+from pegboard.store.database import public_uri
 from tasks.sweep.best import Best, choose, falls
 from tasks.sweep.design import Design
 from tasks.sweep.figure import draw
@@ -25,7 +25,7 @@ def report_sweep(design: Design, *, write: bool = False) -> dict[str, Any]:
     """Write the results of a sweep whose cells are all done, and give its summary as JSON values.
 
     Args:
-        write: also write the recommended index and plan into the configuration.
+        write: also write the recommended index and strategy into the configuration.
     """
     settings, folder = design.sweep.settings, design.sweep.out
     results = collect(design)
@@ -38,7 +38,7 @@ def report_sweep(design: Design, *, write: bool = False) -> dict[str, Any]:
         "tools": design.catalog,
         "golden": {"file": str(design.sweep.golden), "queries": len(design.sweep.queries)},
         "indexes": [asdict(one) for one in design.indexes],
-        "plans": [plan.to_dict() for plan in design.sweep.plans],
+        "strategies": [strategy.to_dict() for strategy in design.sweep.strategies],
         "k": list(settings.k),
         "measures": list(settings.measures),
         "llm": settings.llm,
@@ -65,7 +65,7 @@ def report_sweep(design: Design, *, write: bool = False) -> dict[str, Any]:
         results,
         settings.measures[0],
         [one.name for one in design.indexes],
-        [plan.name for plan in design.sweep.plans],
+        [strategy.name for strategy in design.sweep.strategies],
     )
     for name, picture in pictures.items():
         write_bytes(folder / f"{name}.svg", picture.encode())
@@ -82,19 +82,19 @@ def _shown_k(ks: Sequence[int], best: Best) -> int:
 
 
 def _table(results: Results, measure: str, k: int) -> list[dict[str, Any]]:
-    """One row for each index and plan: the measure at k in every sample."""
+    """One row for each index and strategy: the measure at k in every sample."""
     import polars as pl
 
     rows = of_all_seeds(results).filter((pl.col("measure") == measure) & (pl.col("k") == k))
-    columns = ("index", "plan", "tools", "k", "measure", "value", "low", "high", "n", "tokens", "ms_p50", "ms_p95")
+    columns = ("index", "strategy", "tools", "k", "measure", "value", "low", "high", "n", "tokens", "ms_p50", "ms_p95")
     return rows.select(columns).to_dicts()
 
 
 def _ordered(design: Design, rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Rows in the order in which indexes and plans were given."""
+    """Rows in the order in which indexes and strategies were given."""
     indexes = [one.name for one in design.indexes]
-    plans = [plan.name for plan in design.sweep.plans]
-    return sorted(rows, key=lambda row: (indexes.index(row["index"]), plans.index(row["plan"])))
+    strategies = [strategy.name for strategy in design.sweep.strategies]
+    return sorted(rows, key=lambda row: (indexes.index(row["index"]), strategies.index(row["strategy"])))
 
 
 def _choice(best: Best) -> dict[str, Any]:
@@ -129,7 +129,7 @@ def _says(best: Best, design: Design) -> list[str]:
 
 
 def _named(one: Any) -> str:
-    return f"index {one.index}, plan {one.plan}, k = {one.k}"
+    return f"index {one.index}, strategy {one.strategy}, k = {one.k}"
 
 
 def _cost(one: Any) -> str:
@@ -141,8 +141,8 @@ def _write(design: Design, best: Best) -> Written | None:
     chosen, configuration = best.recommended, design.sweep.configuration
     if chosen is None or configuration is None:
         return None
-    plan = next(plan for plan in design.sweep.plans if plan.name == chosen.plan)
-    return write_choice(configuration, chosen, plan)
+    strategy = next(strategy for strategy in design.sweep.strategies if strategy.name == chosen.strategy)
+    return write_choice(configuration, chosen, strategy)
 
 
 def _told(written: Written | None) -> Mapping[str, Any] | None:
@@ -150,12 +150,12 @@ def _told(written: Written | None) -> Mapping[str, Any] | None:
 
 
 def _without_llm(results: Results) -> list[str]:
-    """The plans that would ask an LLM and were measured without one."""
+    """The strategies that would ask an LLM and were measured without one."""
     import polars as pl
 
     rows = results.rows.filter(pl.col("without_llm").fill_null("") != "")
-    pairs = rows.select("plan", "without_llm").unique("plan").sort("plan").rows()
+    pairs = rows.select("strategy", "without_llm").unique("strategy").sort("strategy").rows()
     return [
-        f"Plan {plan} was measured without what an LLM would do in {parts}: none was named, or it did not answer. Name one with --llm."
-        for plan, parts in pairs
+        f"Strategy {strategy} was measured without what an LLM would do in {parts}: none was named, or it did not answer. Name one with --llm."
+        for strategy, parts in pairs
     ]

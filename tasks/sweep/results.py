@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 __all__ = ["COLUMNS", "Results", "collect", "of_all_seeds"]
 
 COLUMNS = (
-    "index", "encoder", "parts", "shape", "questions", "plan", "tools", "seed", "k", "measure",
+    "index", "encoder", "parts", "shape", "questions", "strategy", "tools", "seed", "k", "measure",
     "value", "low", "high", "n", "tokens", "ms_p50", "ms_p95", "without_llm",
 )  # fmt: skip
 """Of `sweep.parquet`. `tools` is the size of the sample, `tokens` an estimate; `seed` is null where the seeds are taken together."""
@@ -27,7 +27,7 @@ class Results:
 
     Attributes:
         rows: see COLUMNS; sorted.
-        values: index, plan, tools, seed, place, query, kind, measure, k, value: one row for each query.
+        values: index, strategy, tools, seed, place, query, kind, measure, k, value: one row for each query.
     """
 
     rows: "pl.DataFrame"
@@ -47,15 +47,15 @@ def collect(design: Design) -> Results:
     values = pl.concat(_values(cell) for cell in design.cells)
     if design.sweep.settings.samples > 1:
         rows = pl.concat([rows, _together(rows, values)])
-    rows = rows.select(COLUMNS).sort("index", "plan", "tools", "seed", "measure", "k", nulls_last=False)
+    rows = rows.select(COLUMNS).sort("index", "strategy", "tools", "seed", "measure", "k", nulls_last=False)
     write_frame(design.sweep.out / "values.parquet", values)
     write_frame(design.sweep.out / "sweep.parquet", rows)
     return Results(rows, values)
 
 
 def of_all_seeds(results: Results) -> "pl.DataFrame":
-    """One row for each index, plan, size, measure and k: the one without a seed, where there is one."""
-    cell = ["index", "plan", "tools", "measure", "k"]
+    """One row for each index, strategy, size, measure and k: the one without a seed, where there is one."""
+    cell = ["index", "strategy", "tools", "measure", "k"]
     return results.rows.sort("seed", nulls_last=False).unique(cell, keep="first", maintain_order=True).sort(cell)
 
 
@@ -68,7 +68,7 @@ def _rows(cell: Cell, shape: IndexShape) -> "pl.DataFrame":
         parts=pl.lit(" + ".join(shape.parts)),
         shape=pl.lit(shape.shape),
         questions=pl.lit(shape.questions, pl.Int32),
-        plan=pl.lit(cell.plan["name"]),
+        strategy=pl.lit(cell.strategy["name"]),
         tools=pl.lit(cell.size, pl.Int32),
         seed=pl.lit(cell.seed, pl.Int32),
     )
@@ -79,7 +79,7 @@ def _values(cell: Cell) -> "pl.DataFrame":
 
     return read_frame(cell.values).select(
         pl.lit(cell.index).alias("index"),
-        pl.lit(cell.plan["name"]).alias("plan"),
+        pl.lit(cell.strategy["name"]).alias("strategy"),
         pl.lit(cell.size, pl.Int32).alias("tools"),
         pl.lit(cell.seed, pl.Int32).alias("seed"),
         pl.all(),
@@ -89,7 +89,7 @@ def _values(cell: Cell) -> "pl.DataFrame":
 def _together(rows: "pl.DataFrame", values: "pl.DataFrame") -> "pl.DataFrame":
     import polars as pl
 
-    cell = ["index", "plan", "tools", "measure", "k"]
+    cell = ["index", "strategy", "tools", "measure", "k"]
     several = rows.group_by(cell).agg(pl.len().alias("seeds")).filter(pl.col("seeds") > 1).drop("seeds")
     means = (
         values.join(several, on=cell, how="semi")

@@ -1,14 +1,14 @@
-"""A choice into the pegboard.toml: `default_index` and `[find] plan`. Comments and order stay; the file is replaced as a whole."""
+"""A choice into the pegboard.toml: `default_index` and `[find] strategy`. Comments and order stay; the file is replaced as a whole."""
 
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, cast
 
 from pegboard.errors import ConfigurationError
-from pegboard.retrieval.plan import Plan
-from pegboard.retrieval.plans import PLANS, named_plan
-from tasks.configuration import Configuration
-from tasks.places import Folder
+from pegboard.retrieval.strategies import STRATEGIES, named_strategy
+from pegboard.retrieval.strategy import Strategy
+from tasks.lake.places import Folder
+from tasks.settings.configuration import Configuration
 from tasks.sweep.best import Choice
 
 __all__ = ["Written", "write_choice"]
@@ -17,7 +17,7 @@ Written = Mapping[str, Mapping[str, Any]]
 """For each setting that changed what it was `before` and is `now`."""
 
 
-def write_choice(configuration: Configuration, choice: Choice, plan: Plan) -> Written:
+def write_choice(configuration: Configuration, choice: Choice, strategy: Strategy) -> Written:
     """Write the choice, and say what changed.
 
     Raises ConfigurationError if the configuration has no such index, or the file cannot be written.
@@ -35,13 +35,13 @@ def write_choice(configuration: Configuration, choice: Choice, plan: Plan) -> Wr
     if configuration.default != choice.index:
         changes["default_index"] = {"before": configuration.default, "now": choice.index}
         document = _with_first(document, "default_index", choice.index)
-    named = plan.name in PLANS and named_plan(plan.name) == plan
-    now: Any = plan.name if named else plan.to_dict()
-    if configuration.find.plan != now:
-        changes["find.plan"] = {"before": configuration.find.plan, "now": now}
+    named = strategy.name in STRATEGIES and named_strategy(strategy.name) == strategy
+    now: Any = strategy.name if named else strategy.to_dict()
+    if configuration.find.strategy != now:
+        changes["find.strategy"] = {"before": configuration.find.strategy, "now": now}
         if "find" not in document:
             document["find"] = tomlkit.table()
-        document["find"]["plan"] = now if named else _inline(now)
+        document["find"]["strategy"] = now if named else _inline(now)
     if changes:
         _replace(configuration.file, tomlkit.dumps(document))
     return changes
@@ -61,11 +61,11 @@ def _with_first(document: Any, name: str, value: str) -> Any:
     return tomlkit.parse("".join([*lines[:first], f"{name} = {tomlkit.item(value).as_string()}\n\n", *lines[first:]]))
 
 
-def _inline(plan: Mapping[str, Any]) -> Any:
+def _inline(strategy: Mapping[str, Any]) -> Any:
     import tomlkit
 
     table = tomlkit.inline_table()
-    table.update(plan)
+    table.update(strategy)
     return table
 
 
@@ -74,5 +74,5 @@ def _replace(file: Path, text: str) -> None:
         Folder(file.parent).put(file.name, text.encode())
     except OSError as error:
         raise ConfigurationError(
-            f"{file} cannot be written: {error.strerror}. Make it writable, or set default_index and [find] plan by hand."
+            f"{file} cannot be written: {error.strerror}. Make it writable, or set default_index and [find] strategy by hand."
         ) from error

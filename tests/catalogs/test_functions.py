@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from catalogs.functions import source
-from catalogs.listing import Listing, ListingBuilder
+from catalogs.shared.listing import Listing, ListingBuilder
 from pegboard.errors import SourceError
 
 SPECIMENS = Path(__file__).parent / "specimens"

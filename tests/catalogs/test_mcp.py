@@ -12,8 +12,8 @@ from threading import Thread
 import pytest
 from pydantic import ValidationError
 
-from catalogs.listing import Listing, ListingBuilder
-from catalogs.mcp import source
+from catalogs.mcp.source import source
+from catalogs.shared.listing import Listing, ListingBuilder
 from pegboard.errors import SourceError
 from tests.children import end_child, start_child
 
@@ -376,6 +376,6 @@ def test_a_configuration_of_no_servers_lists_nothing(tmp_path):
     ],
 )
 def test_the_source_of_an_agent_hides_what_looks_like_a_secret(args, shown):
-    from catalogs.mcp_secrets import public_command
+    from catalogs.mcp.secrets import public_command
 
     assert public_command("run", args) == f"run {shown}"

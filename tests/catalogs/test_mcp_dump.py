@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from catalogs.listing import Listing, ListingBuilder
-from catalogs.mcp_dump import source
+from catalogs.mcp.dump import source
+from catalogs.shared.listing import Listing, ListingBuilder
 from pegboard.errors import SourceError
 
 LIVEMCPBENCH = Path(__file__).parents[3] / "shared" / "benchmarks" / "livemcpbench" / "tools.json"

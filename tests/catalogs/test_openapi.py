@@ -10,9 +10,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from catalogs.listing import Listing, ListingBuilder
-from catalogs.openapi import source
-from catalogs.yaml_json import parse_yaml
+from catalogs.openapi.source import source
+from catalogs.shared.listing import Listing, ListingBuilder
+from catalogs.shared.yaml_json import parse_yaml
 from pegboard.errors import SourceError
 
 SPECIMENS = Path(__file__).parent / "specimens"

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from catalogs.listing import Listing, ListingBuilder
-from catalogs.python import source
+from catalogs.python.source import source
+from catalogs.shared.listing import Listing, ListingBuilder
 from pegboard.errors import SourceError
 
 SPECIMENS = Path(__file__).parent / "specimens"

@@ -9,9 +9,9 @@ import polars as pl
 import pytest
 from pydantic import ValidationError
 
-from catalogs.listing import Listing, ListingBuilder
-from catalogs.loose_schema import loose_object, loose_type
-from catalogs.records import source
+from catalogs.records.source import source
+from catalogs.shared.listing import Listing, ListingBuilder
+from catalogs.shared.loose_schema import loose_object, loose_type
 from pegboard.errors import SourceError
 from pegboard.records import Dependency
 

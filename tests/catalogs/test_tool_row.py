@@ -6,8 +6,8 @@ from pathlib import Path
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from catalogs.listing import ListingBuilder
-from catalogs.tool_row import row_digest, tool_row
+from catalogs.shared.listing import ListingBuilder
+from catalogs.shared.tool_row import row_digest, tool_row
 from pegboard.canonical import canonical_json, digest
 from pegboard.records import Dependency, Tool
 

@@ -21,11 +21,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from pegboard.contract import CURRENT
 from pegboard.encoders import load_encoder
-from pegboard.releases import Release
-from pegboard.store import open_table
-from pegboard.text import tokenize
+from pegboard.search.text import tokenize
+from pegboard.store.contract import CURRENT
+from pegboard.store.database import open_table
+from pegboard.store.releases import Release
 from tests.conftest import Workshop, tool
 
 HERE = Path(__file__).parent

@@ -15,12 +15,12 @@ import pytest
 
 import pegboard
 from pegboard.errors import ContractMismatch
-from pegboard.export import export_release
-from pegboard.releases import ReleaseStore
-from pegboard.store import open_table
-from pegboard.tables import PUBLIC
-from pegboard.text import tokenize
-from pegboard.verify import verify_release
+from pegboard.search.text import tokenize
+from pegboard.store.database import open_table
+from pegboard.store.export import export_release
+from pegboard.store.releases import ReleaseStore
+from pegboard.store.tables import PUBLIC
+from pegboard.store.verify import verify_release
 
 HERE = Path(__file__).parent
 VECTORS = json.loads((HERE / "vectors.json").read_text("utf-8"))

@@ -43,7 +43,7 @@ def pegboard(folder, environment):
 
     def run(*arguments):
         command = start_child(
-            [sys.executable, "-m", "pegboard.cli", *arguments],
+            [sys.executable, "-m", "pegboard", *arguments],
             cwd=folder,
             env=environment,
             stdout=subprocess.PIPE,

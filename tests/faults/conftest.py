@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 import pegboard
-from pegboard.store import open_table
-from pegboard.verify import verify_release
+from pegboard.store.database import open_table
+from pegboard.store.verify import verify_release
 from tests.faults import world
 from tests.faults.processes import Publisher
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import flows.prefect.flows
 from flows.prefect.runner import PrefectRunner
-from pegboard.cli import main
+from pegboard.cli.main import main
 from tests.faults import world
 from tests.faults.events import Events
 from tests.step_events import StepEvents

@@ -11,7 +11,7 @@ from pathlib import Path
 from threading import Thread
 from typing import IO, Any, Self
 
-from pegboard.releases import ReleaseStore
+from pegboard.store.releases import ReleaseStore
 from tests.children import end_child, start_child
 from tests.faults.events import gate
 

@@ -24,7 +24,7 @@ import polars  # noqa: E402, F401
 from flows.reindex import reindex  # noqa: E402
 from flows.runner import Direct  # noqa: E402
 from pegboard.errors import PegboardError  # noqa: E402
-from tasks.configuration import load_configuration  # noqa: E402
+from tasks.settings.configuration import load_configuration  # noqa: E402
 from tests.children import follow_parent  # noqa: E402
 from tests.faults import world  # noqa: E402
 from tests.faults.events import Events  # noqa: E402

@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 
 from pegboard.encoders import load_encoder
-from tasks.lake import Lake
-from tasks.vector_files import known_texts
+from tasks.lake.files import Lake
+from tasks.lake.vector_files import known_texts
 from tests.faults import world
 from tests.faults.processes import Flow, wait_until
 

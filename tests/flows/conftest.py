@@ -9,7 +9,8 @@ from unittest import mock
 
 import pytest
 
-from pegboard.cli import main
+from benchmarks.__main__ import main as benchmarks
+from pegboard.cli.main import main
 
 
 @pytest.fixture
@@ -25,14 +26,15 @@ def command(
 ) -> Iterator[Callable[..., tuple[int, str, str]]]:
     """Run a command of `pegboard` in the test's folder; returns exit code, stdout and stderr.
 
-    What a command changes in its process for the rest of its life is undone.
+    `bench` stands for `python -m benchmarks`. What a command changes in its process for the rest of its life is undone.
     """
     logger, thresholds = logging.getLogger("pegboard.encoders"), gc.get_threshold()
     level = logger.level
 
     def run(*arguments: object) -> tuple[int, str, str]:
         try:
-            code = main([str(argument) for argument in arguments])
+            words = [str(argument) for argument in arguments]
+            code = benchmarks(words[1:]) if words[0] == "bench" else main(words)
         except SystemExit as ended:
             code = int(ended.code or 0)
         printed = capsys.readouterr()

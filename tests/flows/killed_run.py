@@ -45,7 +45,7 @@ def main(how, config):
     tasks.embed.SHARD_TEXTS = 10
     if how == "build":
         from flows.reindex import reindex
-        from tasks.configuration import load_configuration
+        from tasks.settings.configuration import load_configuration
 
         reindex(load_configuration(config), runner=Killed(Direct()))
     elif how == "flow":
@@ -56,7 +56,7 @@ def main(how, config):
         build(config, prefect=True)
     else:
         from flows.sweep import sweep
-        from tasks.sweep.settings import read_sweep
+        from tasks.settings.sweep import read_sweep
 
         sweep(read_sweep(config, {}), runner=Killed(Direct()))
 

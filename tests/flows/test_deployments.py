@@ -23,7 +23,7 @@ import pytest
 
 import pegboard
 from flows.build import build
-from pegboard.releases import ReleaseStore
+from pegboard.store.releases import ReleaseStore
 from tests.children import end_child, start_child
 
 pytestmark = pytest.mark.prefect
@@ -196,7 +196,7 @@ def test_the_nightly_deployment_publishes_the_release_of_a_direct_run_and_of_a_f
         write_board(tmp_path / name)
 
     direct = build(tmp_path / "direct" / "pegboard.toml")
-    command = ("-m", "pegboard.cli", "build", "--prefect", "-c", str(tmp_path / "flow" / "pegboard.toml"))
+    command = ("-m", "pegboard", "build", "--prefect", "-c", str(tmp_path / "flow" / "pegboard.toml"))
     flow = json.loads(prefect.run(*command, "--json", "--quiet"))
     prefect.need_worker()
     printed = prefect.run(

@@ -13,7 +13,8 @@ import pegboard
 # Runs commands in one process, and reports which sockets each listened on, which processes it started, and what of Prefect is loaded.
 AUDIT = """
 import json, socket, sys
-from pegboard.cli import main
+from benchmarks.__main__ import main as benchmarks
+from pegboard.cli.main import main
 
 events = []
 def audit(event, arguments):
@@ -26,7 +27,8 @@ socket.socket.listen = listen
 sys.addaudithook(audit)
 for arguments in json.loads(sys.argv[1]):
     print("\\n@", arguments[0], flush=True)
-    code = main([*arguments, "--quiet"])
+    command = benchmarks if arguments[0] == "bench" else main
+    code = command([*arguments[arguments[0] == "bench":], "--quiet"])
     print("\\n@", json.dumps([code, events, sorted(name for name in sys.modules if name.split(".")[0] == "prefect")]))
     events.clear()
 """
@@ -36,7 +38,7 @@ BENCHMARK = {
         {"query": "Saw a board and paint the wall.", "tool": ["SawTool", "PaintTool"]}
     ),
 }
-SWEEP = '[sweep]\ngolden = "golden.jsonl"\nplans = ["search"]\ntools = ["all"]\nk = "1"\ntimed = 1\n'
+SWEEP = '[sweep]\ngolden = "golden.jsonl"\nstrategies = ["search"]\ntools = ["all"]\nk = "1"\ntimed = 1\n'
 
 
 def test_no_command_loads_prefect_starts_a_process_or_opens_a_server(workshop, alone):
@@ -50,7 +52,7 @@ def test_no_command_loads_prefect_starts_a_process_or_opens_a_server(workshop, a
         ["plan"],
         ["build"],
         ["sweep"],
-        ["bench", "metatool", "--data", ".", "--plan", "BM25", "--board", "bench"],
+        ["bench", "metatool", "--data", ".", "--strategy", "BM25", "--board", "bench"],
     ]
 
     done = subprocess.run(

@@ -23,7 +23,7 @@ GUARD = 120.0
 # Runs commands one after another, as importing Prefect takes seconds: reads their arguments, writes exit code, stdout and stderr.
 COMMANDS = """
 import contextlib, io, json, sys
-from pegboard.cli import main
+from pegboard.cli.main import main
 
 for line in sys.stdin:
     out, err = io.StringIO(), io.StringIO()
@@ -33,7 +33,7 @@ for line in sys.stdin:
 """
 CATALOGS = "".join(f'[catalogs.{name}]\ntype = "mcp-dump"\npath = "{name}.json"\n' for name in ("kit", "extra"))
 GATE = '[gate]\nqueries = "golden.jsonl"\nrules = ["Recall@1 >= 0.99"]\n'
-SWEEP = '[sweep]\ngolden = "golden.jsonl"\nplans = ["search"]\ntools = ["all"]\nk = "1"\ntimed = 0\n'
+SWEEP = '[sweep]\ngolden = "golden.jsonl"\nstrategies = ["search"]\ntools = ["all"]\nk = "1"\ntimed = 0\n'
 INDEXES = '[[indexes]]\nname = "full"\n[[indexes]]\nname = "fine"\nshape = "multi"\n'
 TOOLS = {
     "open_door": "Opens the door of a customer.",
@@ -271,7 +271,7 @@ def test_each_kind_of_run_goes_on_where_a_killed_one_of_the_other_stopped(comman
 
     if order[1] == "flow":
         done = subprocess.run(
-            [sys.executable, "-m", "pegboard.cli", "build", "-c", str(config), "--json", "--quiet"],
+            [sys.executable, "-m", "pegboard", "build", "-c", str(config), "--json", "--quiet"],
             cwd=workshop.folder,
             env=environment,
             capture_output=True,

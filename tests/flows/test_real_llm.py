@@ -63,7 +63,7 @@ def test_a_real_model_writes_about_twenty_tools_and_the_filter_drops_its_nonsens
     )
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("PREFECT_", "PEGBOARD_"))}
     done = subprocess.run(
-        [sys.executable, "-m", "pegboard.cli", "build", "--json", "--quiet"],
+        [sys.executable, "-m", "pegboard", "build", "--json", "--quiet"],
         cwd=workshop.folder,
         env={**kept, "HOME": str(workshop.folder / "home")},
         capture_output=True,

@@ -179,7 +179,7 @@ def test_ctrl_c_while_a_source_hangs_ends_the_command_and_leaves_no_process(work
         "silent": f'[catalogs.silent]\ntype = "mcp"\ntimeout = 3600\nservers.hanging = {server}\n',
     }
     workshop.configure(catalogs="".join(tables[name] for name in sources))
-    command = [sys.executable, "-m", "pegboard.cli", "build", "--quiet", "--no-prefect"]
+    command = [sys.executable, "-m", "pegboard", "build", "--quiet", "--no-prefect"]
     build = start_child(command, cwd=workshop.folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     try:
         listed = workshop.folder / "listed"

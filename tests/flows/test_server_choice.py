@@ -9,7 +9,7 @@ from unittest import mock
 import pytest
 
 from flows.prefect.server import check_server, server_url, use_prefect
-from pegboard.cli import main
+from pegboard.cli.main import main
 from pegboard.errors import PegboardError
 
 AWAY = "http://user:hidden@127.0.0.1:1/api"

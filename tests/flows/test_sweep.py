@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from pegboard.releases import ReleaseStore
+from pegboard.store.releases import ReleaseStore
 
 INDEXES = """
 default_index = "full"  # as it was
@@ -25,7 +25,7 @@ parts = ["name"]
 [sweep]
 golden = "golden.jsonl"
 tools = [6, "all"]
-plans = ["search", "clauses", "dummy-steps"]
+strategies = ["search", "clauses", "dummy-steps"]
 k = "1..5"
 timed = 2
 """
@@ -85,12 +85,12 @@ def test_a_sweep_that_was_killed_goes_on_and_writes_its_choice(command, folder, 
     assert sorted(file.name for file in folder.glob(".pegboard.sweep*")) == []
     chosen, text = outcome["choice"]["recommended"], (folder / "pegboard.toml").read_text("utf-8")
     assert f'default_index = "{chosen["index"]}"  # as it was' in text
-    assert f'plan = "{chosen["plan"]}"' in text
+    assert f'strategy = "{chosen["strategy"]}"' in text
     assert (folder / "sweep" / "sweep.html").is_file()
 
 
 def test_errors_are_reported_before_anything_is_built(command, folder):
-    code, out, err = command("sweep", "--plan", "nosuch", "-k", "x", "--golden", "none.jsonl")
+    code, out, err = command("sweep", "--strategy", "nosuch", "-k", "x", "--golden", "none.jsonl")
 
     assert (code, out) == (2, "")
     assert err.startswith("pegboard sweep: The sweep cannot run, for 3 reasons:\n")

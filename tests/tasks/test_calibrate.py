@@ -4,10 +4,10 @@ import pytest
 
 from pegboard.encoders import Encoder
 from pegboard.errors import ConfigurationError
-from pegboard.memory import MemoryIndex
-from pegboard.ranking import Ranked
 from pegboard.retrieval.evidence import SearchEvidence
-from pegboard.text import tokenize
+from pegboard.search.memory import MemoryIndex
+from pegboard.search.ranking import Ranked
+from pegboard.search.text import tokenize
 from tasks.calibrate import calibrate_evidence, calibrate_index, unseen
 from tasks.logistic import fit_logistic
 

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from pegboard.releases import Release, ReleaseStore
+from pegboard.store.releases import Release, ReleaseStore
 from tasks.changes import Change, compare_with_source
-from tasks.configuration import load_configuration
+from tasks.settings.configuration import load_configuration
 from tasks.snapshot import take_snapshot
 
 TOOLS = [{"name": "add", "description": "Add two numbers."}, {"name": "weather", "description": "The weather."}]

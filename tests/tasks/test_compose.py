@@ -8,12 +8,12 @@ from hypothesis import strategies as st
 
 from pegboard.canonical import digest
 from pegboard.records import Agent, Enrichment, Tool
-from pegboard.text import tokenize
+from pegboard.search.text import tokenize
 from tasks.compose import compose_index, documents_of
-from tasks.configuration import PARTS, IndexSettings
 from tasks.enrichment.bought import write_writings
+from tasks.lake.row_sets import read_rows
 from tasks.records import compose_records
-from tasks.row_sets import read_rows
+from tasks.settings.configuration import PARTS, IndexSettings
 
 SHAPES = ["centroid", "single", "multi"]
 

@@ -4,9 +4,9 @@ import pytest
 
 from pegboard.records import Agent
 from tasks.compose_agents import agent_text, compose_agents_of
-from tasks.configuration import IndexSettings
 from tasks.enrichment.bought import write_writings
-from tasks.row_sets import read_rows
+from tasks.lake.row_sets import read_rows
+from tasks.settings.configuration import IndexSettings
 from tasks.snapshot import take_snapshot
 
 

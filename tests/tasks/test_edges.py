@@ -6,15 +6,15 @@ from pathlib import Path
 
 import pytest
 
-from pegboard.cli import main
-from pegboard.diff import EdgeChanges, diff_releases
+from pegboard.cli.main import main
 from pegboard.records import Enrichment
-from pegboard.store import open_table
-from pegboard.verify import verify_release
-from tasks.configuration import load_configuration
+from pegboard.store.database import open_table
+from pegboard.store.diff import EdgeChanges, diff_releases
+from pegboard.store.verify import verify_release
 from tasks.edges import compose_edges
 from tasks.enrichment.bought import write_writings
 from tasks.indices import IndexSizes
+from tasks.settings.configuration import load_configuration
 from tasks.stage import stage_tables
 
 CATALOG = '[catalogs.desk]\ntype = "records"\npath = "tools.json"\nagent = "desk"\ncolumns = {dependencies = "needs"}\n'

@@ -319,7 +319,7 @@ def pairs(file, limit=None):
 @pytest.mark.slow
 @pytest.mark.skipif(not METATOOL.is_dir(), reason="the benchmark files are not beside this checkout")
 def test_on_metatool_the_filter_helps_an_index_of_spoiled_questions(workshop, real_encoder):
-    """Of five questions of each tool, 60 % are another tool's; `tests/bench_filter.py` has the whole table."""
+    """Of five questions of each tool, 60 % are another tool's; `benchmarks/performance/filter.py` has the whole table."""
     random, shop = np.random.default_rng(0), Shop(workshop, real_encoder)
     tools = {name: (text, []) for name, text in json.loads((METATOOL / "plugin_des.json").read_text("utf-8")).items()}
     own, requests = pairs("example_queries.jsonl", 5), pairs("single_tool_queries.jsonl", 3)

@@ -11,15 +11,15 @@ from hypothesis import strategies as st
 from pegboard.records import Enrichment
 from tasks.compose import compose_index
 from tasks.compose_agents import compose_agents_of
-from tasks.configuration import IndexSettings
 from tasks.edges import compose_edges
 from tasks.enrichment.bought import write_writings
-from tasks.lake import Lake
+from tasks.lake.files import Lake
+from tasks.lake.row_sets import read_rows
+from tasks.lake.snapshot_rows import snapshot_rows
 from tasks.plan import make_plan
 from tasks.records import compose_records
-from tasks.row_sets import read_rows
+from tasks.settings.configuration import IndexSettings
 from tasks.snapshot import take_snapshot
-from tasks.snapshot_rows import snapshot_rows
 from tasks.wanted import make_wanted, wanted_rows
 
 INDEXES = (

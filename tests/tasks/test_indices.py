@@ -5,7 +5,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from pegboard.contract import CURRENT
+from pegboard.store.contract import CURRENT
 from tasks.indices import FILTERS, IndexSizes, VectorIndex, drop_indices, fit_indices, search_of
 from tasks.maintain import open_dataset
 

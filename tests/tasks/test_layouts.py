@@ -10,16 +10,16 @@ import polars as pl
 import pytest
 
 import pegboard
-from pegboard.contract import layout
-from pegboard.diff import diff_releases
-from pegboard.loaded import LoadedRelease
-from pegboard.releases import Pin, Release
-from pegboard.store import open_table
-from pegboard.verify import verify_release
-from tasks.lake import Lake
-from tasks.row_sets import read_rows
-from tasks.row_vectors import row_vectors
-from tasks.snapshot_rows import snapshot_rows
+from pegboard.search.loaded import LoadedRelease
+from pegboard.store.contract import layout
+from pegboard.store.database import open_table
+from pegboard.store.diff import diff_releases
+from pegboard.store.releases import Pin, Release
+from pegboard.store.verify import verify_release
+from tasks.lake.files import Lake
+from tasks.lake.row_sets import read_rows
+from tasks.lake.row_vectors import row_vectors
+from tasks.lake.snapshot_rows import snapshot_rows
 from tasks.wanted import table_digest
 
 MODES = ["hybrid", "vector", "text"]

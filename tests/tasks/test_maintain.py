@@ -7,8 +7,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from pegboard.contract import CURRENT
-from pegboard.memory import MemoryIndex
+from pegboard.search.memory import MemoryIndex
+from pegboard.store.contract import CURRENT
 from tasks.indices import IndexSizes, drop_indices, search_of
 from tasks.maintain import Upkeep, maintain, open_dataset, unindexed_rows
 

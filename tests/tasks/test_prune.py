@@ -14,15 +14,15 @@ from lance.dataset import Tags as DatasetTags
 
 import pegboard
 from pegboard.errors import BoardNotFound, PromotionConflict
-from pegboard.releases import Channel, Pin, Release
-from pegboard.store import open_table
+from pegboard.store.database import open_table
+from pegboard.store.releases import Channel, Pin, Release
 from tasks import prune
-from tasks.configuration import KeepSettings
-from tasks.lake import Lake
+from tasks.lake.files import Lake
+from tasks.lake.orphans import written_at
 from tasks.maintain import open_dataset
-from tasks.orphans import written_at
 from tasks.prune import MARKS, kept_releases, prune_board
 from tasks.publish import is_whole, publish_release
+from tasks.settings.configuration import KeepSettings
 
 NOW = datetime.now(UTC) + timedelta(hours=3)  # after all that these tests publish, at the end of a long run, too
 DAY = timedelta(days=1)
@@ -199,7 +199,7 @@ def test_a_table_that_no_release_has_any_more_goes_with_the_last_one_that_had_it
 
 
 def test_a_table_of_which_a_run_has_just_pinned_a_version_stays(workshop, four):
-    table = workshop.store.database.create_table("emb_new", schema=pegboard.contract.CURRENT.embeddings(8))
+    table = workshop.store.database.create_table("emb_new", schema=pegboard.store.contract.CURRENT.embeddings(8))
     table.tags.create(f"{'a' * 12}-v1", 1)
     created = written_at(open_dataset(workshop.uri, "emb_new"))
     prune_board(workshop.uri, Keep(), created - DAY)

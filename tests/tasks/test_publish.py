@@ -8,9 +8,9 @@ import polars as pl
 import pytest
 
 import pegboard
-from pegboard.contract import key_column
 from pegboard.errors import PromotionConflict, PublishError
-from pegboard.store import open_table
+from pegboard.store.contract import key_column
+from pegboard.store.database import open_table
 from tasks.publish import publish_release
 from tasks.wanted import table_digest
 from tests.rival import Rival
@@ -91,9 +91,9 @@ def test_a_plan_of_its_own_stands_in_the_release_and_another_one_makes_another_r
     named = workshop.run(workshop.configure('[find]\nplan = "search"\n')).release
     own = workshop.run(workshop.configure('[find.plan]\nname = "mine"\ndepth = 20\n')).release
 
-    assert "plan" not in plain.manifest
-    assert named.manifest["plan"] == {"name": "search"}
-    assert own.manifest["plan"] == {"name": "mine", "depth": 20}
+    assert "strategy" not in plain.manifest
+    assert named.manifest["strategy"] == {"name": "search"}
+    assert own.manifest["strategy"] == {"name": "mine", "depth": 20}
     assert len({plain.id, named.id, own.id}) == 3
     assert plain.tables == named.tables == own.tables
 

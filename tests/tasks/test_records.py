@@ -6,11 +6,11 @@ from dataclasses import fields, replace
 import pytest
 
 import pegboard
-from pegboard.contract import CHECKSUM, CURRENT
 from pegboard.records import Enrichment
+from pegboard.store.contract import CHECKSUM, CURRENT
 from tasks.enrichment.bought import write_writings
+from tasks.lake.row_sets import read_rows
 from tasks.records import compose_records
-from tasks.row_sets import read_rows
 
 WRITTEN = Enrichment(
     description="Reports a bug in a project.",

@@ -7,9 +7,9 @@ import pyarrow as pa
 import pytest
 
 import pegboard
-from pegboard.contract import CURRENT
 from pegboard.errors import PublishError, StoreError
-from pegboard.store import open_table
+from pegboard.store.contract import CURRENT
+from pegboard.store.database import open_table
 from tasks.compose import compose_index
 from tasks.compose_agents import compose_agents_of
 from tasks.edges import compose_edges

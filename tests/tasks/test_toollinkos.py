@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
+from benchmarks.papers.loading import load_benchmark
 from pegboard.evaluation.evaluate import evaluate
 from pegboard.evaluation.judged import JudgedRelease
-from tasks.benchmarks.loading import load_benchmark
 
 TOOLLINKOS = Path(__file__).parents[3] / "shared" / "benchmarks" / "toollinkos"
 INDEXES = '[[indexes]]\nencoder = "local/all-MiniLM-L6-v2"\n'

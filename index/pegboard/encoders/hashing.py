@@ -13,13 +13,13 @@ from numpy.typing import NDArray
 
 from pegboard.encoders import checked_texts
 from pegboard.errors import ConfigurationError
-from pegboard.text import tokenize
+from pegboard.search.text import tokenize
 
 __all__ = ["HashingEncoder"]
 
 VERSION = 1
 """Part of the fingerprint. Increment it with any change by which a text gets another vector, one of
-`pegboard.text.tokenize` included."""
+`pegboard.search.text.tokenize` included."""
 SMOOTHING = 0.01
 """Added to every count, so that a text without words has a vector of length 1 too."""
 BLOCK_CELLS = 4_000_000

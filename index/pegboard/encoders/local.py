@@ -2,7 +2,7 @@
 
 The files are read as data from the installed packages, whose own code is never imported, and are used only if their sha256 is the one
 pinned here. Weights are int8 but are expanded before they are multiplied, so activations are never quantised: a vector depends on its
-text alone, not on the batch it was encoded in (tests/index/test_encoders_local.py holds that), and batches may be cut for speed.
+text alone, not on the batch it was encoded in (tests/pegboard/encoders/test_local.py holds that), and batches may be cut for speed.
 """
 
 import hashlib

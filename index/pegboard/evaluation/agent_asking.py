@@ -14,7 +14,7 @@ from pegboard.canonical import digest
 from pegboard.evaluation.agent_tools import Offered
 from pegboard.evaluation.golden import GoldenQuery
 from pegboard.llm import ChatRequest, Message, ToolCall
-from pegboard.retrieval.prompting import Prompt, fenced, prompt
+from pegboard.retrieval.llm.prompting import Prompt, fenced, prompt
 
 __all__ = ["CALLINGS", "PROBE", "Calling", "Manner", "agent_request", "calls_of", "key_of"]
 

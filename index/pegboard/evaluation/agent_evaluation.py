@@ -40,7 +40,7 @@ class AgentQuestions:
         among: sizes of samples of the release in which is searched, too, as if there were no other tools.
         retrieved: also give the agent the tools that are found, at those of `ks` that are among `sizes`.
         kind: the measure of retrieval: `Recall`, which goes with a mean over the right calls, or `Complete`.
-        plan, index: how the release is searched; its own ways if None.
+        strategy, index: how the release is searched; its own ways if None.
         limit: ask so many of the queries, drawn by `seed`; all if None.
         max_tools: sizes above are left out.
         max_tokens: the most tokens of a prompt for a k to be chosen.
@@ -51,7 +51,7 @@ class AgentQuestions:
     among: tuple[int, ...] = ()
     retrieved: bool = False
     kind: Literal["Recall", "Complete"] = "Recall"
-    plan: Any = None
+    strategy: Any = None
     index: str | None = None
     limit: int | None = None
     seed: int = 0
@@ -130,7 +130,7 @@ def prepare(
     asked = [case.query for case in cases]
 
     def search(among: JudgedRelease) -> Evaluation:
-        return evaluate(among, asked, plan=wanted.plan, index=wanted.index, measures=measures, advance=advance)
+        return evaluate(among, asked, strategy=wanted.strategy, index=wanted.index, measures=measures, advance=advance)
 
     restricted: dict[int, Evaluation] = {}
     for size in wanted.among:

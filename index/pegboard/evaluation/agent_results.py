@@ -81,7 +81,7 @@ class AgentEvaluation:
             "calling": self.manner.calling,
             "parameters": asdict(self.manner),
             "release": self.retrieval.release,
-            "plan": self.retrieval.plan,
+            "strategy": self.retrieval.strategy,
             "index": self.retrieval.index,
             "encoder": self.retrieval.encoder,
             "retrieval": self.kind,

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from pegboard.errors import ConfigurationError
-from pegboard.loaded import LoadedRelease
-from pegboard.memory import COSINE_DIGITS, MemoryIndex
+from pegboard.search.loaded import LoadedRelease
+from pegboard.search.memory import COSINE_DIGITS, MemoryIndex
 
 if TYPE_CHECKING:
     import numpy as np

@@ -8,8 +8,8 @@ from zlib import crc32
 
 from pegboard.errors import ConfigurationError
 from pegboard.evaluation.collisions import tool_vectors
-from pegboard.loaded import LoadedRelease
-from pegboard.memory import COSINE_DIGITS
+from pegboard.search.loaded import LoadedRelease
+from pegboard.search.memory import COSINE_DIGITS
 
 if TYPE_CHECKING:
     import numpy as np

@@ -1,4 +1,4 @@
-"""Evaluation: what a release finds for golden queries by one plan in one index, query by query, and what the measures say of it."""
+"""Evaluation: what a release finds for golden queries by one strategy in one index, query by query, and what the measures say of it."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from pegboard.retrieval.plan import Plan
+    from pegboard.retrieval.strategy import Strategy
 
 __all__ = ["Answer", "Evaluation", "FoundTool", "evaluate", "judge"]
 
@@ -26,7 +26,7 @@ WHOLE_DEPTH = 100
 
 @dataclass(frozen=True, slots=True)
 class FoundTool:
-    """A tool's id, its score and, where the index is calibrated and the plan asks for it, how likely it fits."""
+    """A tool's id, its score and, where the index is calibrated and the strategy asks for it, how likely it fits."""
 
     id: str
     score: float
@@ -54,14 +54,14 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class Evaluation:
-    """What one system, a plan in an index of a release, found for golden queries.
+    """What one system, a strategy in an index of a release, found for golden queries.
 
     Attributes:
         values: each measure's value for each query, of shape (queries,), in the order of `answers`.
     """
 
     release: str
-    plan: str
+    strategy: str
     index: str
     encoder: str
     answers: tuple[Answer, ...]
@@ -92,8 +92,8 @@ class Evaluation:
         return dict(sorted(groups.items()))
 
     def rows(self, **more: Any) -> list[dict[str, Any]]:
-        """One row for each measure: plan, index, encoder, measure, value, low, high, n; and what is given beside."""
-        named = {"plan": self.plan, "index": self.index, "encoder": self.encoder}
+        """One row for each measure: strategy, index, encoder, measure, value, low, high, n; and what is given beside."""
+        named = {"strategy": self.strategy, "index": self.index, "encoder": self.encoder}
         return [
             more | named | {"measure": str(one), **interval(values).to_dict()} for one, values in self.values.items()
         ]
@@ -105,7 +105,7 @@ class Evaluation:
             rows += [
                 {
                     by: name,
-                    "plan": self.plan,
+                    "strategy": self.strategy,
                     "index": self.index,
                     "measure": str(one),
                     **interval(values[places]).to_dict(),
@@ -119,17 +119,17 @@ def evaluate(
     judged: JudgedRelease,
     queries: Sequence[GoldenQuery],
     *,
-    plan: "Plan | str | Mapping[str, Any] | None" = None,
+    strategy: "Strategy | str | Mapping[str, Any] | None" = None,
     index: str | None = None,
     measures: Sequence[str | Measure] = STANDARD,
     name: str | None = None,
     advance: Callable[[int], None] = lambda _: None,
 ) -> Evaluation:
-    """Ask a release the golden queries by one plan in one index.
+    """Ask a release the golden queries by one strategy in one index.
 
     Args:
-        index: the plan's own, or the release's default, if None.
-        name: what the plan is called in the results; its own name if None.
+        index: the strategy's own, or the release's default, if None.
+        name: what the strategy is called in the results; its own name if None.
         advance: told how many more queries were answered.
 
     Tools that a query names and the release lacks count as not found. Raises ConfigurationError for no queries or an unknown measure.
@@ -137,9 +137,9 @@ def evaluate(
     wanted = measures_of(measures)
     if not queries:
         raise ConfigurationError("There are no golden queries to ask. Add some to the file, or choose others.")
-    resolved = judged.plan(plan)
+    resolved = judged.strategy(strategy)
     depth = max([LEAST_DEPTH, *(measure.k or WHOLE_DEPTH for measure in wanted)])
-    found = judged.ask(queries, depth, plan=resolved, index=index, advance=advance)
+    found = judged.ask(queries, depth, strategy=resolved, index=index, advance=advance)
     answers = [
         Answer(
             query,
@@ -153,15 +153,15 @@ def evaluate(
         answers,
         wanted,
         release=judged.release.id,
-        plan=name or resolved.name,
+        strategy=name or resolved.name,
         index=searched,
         encoder=judged.encoder_of(searched),
     )
 
 
 def judge(
-    answers: Sequence[Answer], measures: Sequence[Measure], *, release: str, plan: str, index: str, encoder: str
+    answers: Sequence[Answer], measures: Sequence[Measure], *, release: str, strategy: str, index: str, encoder: str
 ) -> Evaluation:
     """The evaluation of answers that are known."""
     values = per_query(measures, [one.needed.labels for one in answers], [one.ranking() for one in answers])
-    return Evaluation(release, plan, index, encoder, tuple(answers), values)
+    return Evaluation(release, strategy, index, encoder, tuple(answers), values)

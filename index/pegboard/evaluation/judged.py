@@ -8,32 +8,32 @@ from pegboard.board import IN_MEMORY_ROWS
 from pegboard.encoders import Encoder
 from pegboard.errors import BoardNotFound
 from pegboard.evaluation.golden import GoldenQuery, ToolNames
-from pegboard.finding import Asked, find, plan_of
-from pegboard.loaded import LoadedRelease
-from pegboard.query_vectors import QueryVectors
-from pegboard.releases import Release, ReleaseStore
-from pegboard.store import public_uri
+from pegboard.retrieval.finding import Asked, find, strategy_of
+from pegboard.search.loaded import LoadedRelease
+from pegboard.search.query_vectors import QueryVectors
+from pegboard.store.database import public_uri
+from pegboard.store.releases import Release, ReleaseStore
 
 if TYPE_CHECKING:
-    from pegboard.retrieval.asking import LlmCaller
     from pegboard.retrieval.found import Found
-    from pegboard.retrieval.plan import Plan
+    from pegboard.retrieval.llm.asking import LlmCaller
+    from pegboard.retrieval.strategy import Strategy
 
 __all__ = ["BATCH", "JudgedRelease"]
 
 BATCH = 128
 """Queries that are asked at a time: the progress moves, and the memory stays flat."""
 REMEMBERED = 100_000
-"""Vectors of queries that are kept, 150 MB at 384 dimensions: several plans ask the same texts."""
+"""Vectors of queries that are kept, 150 MB at 384 dimensions: several strategies ask the same texts."""
 
 
 class JudgedRelease:
-    """What is asked: one release, with the encoders and the LLM that its plans may use.
+    """What is asked: one release, with the encoders and the LLM that its strategies may use.
 
     Args:
         loaded: the release.
         vectors: the encoders of queries; shared between releases, a query is encoded once.
-        caller: asks an LLM, where plans may ask one.
+        caller: asks an LLM, where strategies may ask one.
     """
 
     def __init__(
@@ -85,13 +85,13 @@ class JudgedRelease:
         """The name of the encoder of an index."""
         return str(self.loaded.index_manifest(self.loaded.index_name(index))["encoder"])
 
-    def plan(self, plan: "Plan | str | Mapping[str, Any] | None" = None) -> "Plan":
-        """The plan that is meant; the release's own for None. Raises QueryError for one that cannot be used."""
-        return plan_of(plan, self.loaded)
+    def strategy(self, strategy: "Strategy | str | Mapping[str, Any] | None" = None) -> "Strategy":
+        """The strategy that is meant; the release's own for None. Raises QueryError for one that cannot be used."""
+        return strategy_of(strategy, self.loaded)
 
     def restricted(self, tools: Collection[str]) -> "JudgedRelease":
         """The same as if it had only the tools of those ids."""
-        from pegboard.restricted import RestrictedRelease
+        from pegboard.search.restricted import RestrictedRelease
 
         return JudgedRelease(RestrictedRelease(self.loaded, tools), self.vectors, self.caller)
 
@@ -100,7 +100,7 @@ class JudgedRelease:
         queries: Sequence[GoldenQuery],
         k: int,
         *,
-        plan: "Plan | str | Mapping[str, Any] | None" = None,
+        strategy: "Strategy | str | Mapping[str, Any] | None" = None,
         index: str | None = None,
         advance: Callable[[int], None] = lambda _: None,
     ) -> "list[Found]":
@@ -114,7 +114,7 @@ class JudgedRelease:
             for start in range(0, len(places), BATCH):
                 batch = places[start : start + BATCH]
                 texts, history = [queries[at].query for at in batch], queries[batch[0]].history
-                asked = Asked(texts, k, plan, index, history=history)
+                asked = Asked(texts, k, strategy, index, history=history)
                 for at, one in zip(batch, find(self.loaded, asked, self.vectors, self.caller), strict=True):
                     found[at] = one
                 advance(len(batch))

@@ -30,7 +30,7 @@ def differences(found: Sequence[Evaluation]) -> list[dict[str, Any]]:
         gaps = {str(at): one.against(base, measure) for at, one in enumerate(others)}
         corrected = holm({at: gap.p for at, gap in gaps.items()})
         rows += [
-            {"plan": one.plan, "index": one.index, "against": system_name(base, found), "measure": str(measure)}
+            {"strategy": one.strategy, "index": one.index, "against": system_name(base, found), "measure": str(measure)}
             | {**gaps[str(at)].to_dict(), "p_holm": corrected[str(at)]}
             for at, one in enumerate(others)
         ]
@@ -44,7 +44,7 @@ def worst_of(one: Evaluation, count: int) -> dict[str, Any]:
     means: list[float] = np.mean(list(one.values.values()), axis=0).tolist()
     places = sorted(range(len(one.answers)), key=lambda at: (means[at], at))[:count]
     return {
-        "plan": one.plan,
+        "strategy": one.strategy,
         "index": one.index,
         "queries": [
             {
@@ -58,6 +58,6 @@ def worst_of(one: Evaluation, count: int) -> dict[str, Any]:
 
 
 def system_name(one: Evaluation, among: Sequence[Evaluation]) -> str:
-    """What a system is called beside others: its plan and index, and its release where they differ."""
+    """What a system is called beside others: its strategy and index, and its release where they differ."""
     several = len({other.release for other in among}) > 1
-    return f"{one.plan} in {one.index}" + (f" of {one.release}" if several else "")
+    return f"{one.strategy} in {one.index}" + (f" of {one.release}" if several else "")

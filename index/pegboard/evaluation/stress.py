@@ -17,13 +17,13 @@ from pegboard.evaluation.golden import GoldenQuery, Needed
 from pegboard.evaluation.intervals import Difference, holm, interval
 from pegboard.evaluation.judged import JudgedRelease
 from pegboard.evaluation.measures import Measure, measures_of
-from pegboard.memory import MemoryIndex
+from pegboard.search.memory import MemoryIndex
 
 if TYPE_CHECKING:
     from pegboard.retrieval.found import Found
-    from pegboard.retrieval.plan import Plan
+    from pegboard.retrieval.strategy import Strategy
 
-    PlanLike = Plan | str | Mapping[str, Any] | None
+    StrategyLike = Strategy | str | Mapping[str, Any] | None
 
 __all__ = ["COUNTS", "LEASTS", "STRESS_MEASURES", "Stress", "System", "stress"]
 
@@ -37,9 +37,9 @@ STRESS_MEASURES = ("Recall@5", "F1@5", "Recall@10", "F1@10", "F1")
 
 @dataclass(frozen=True, slots=True)
 class System:
-    """A plan in an index; None is the release's own, or the plan's."""
+    """A strategy in an index; None is the release's own, or the strategy's."""
 
-    plan: "PlanLike" = None
+    strategy: "StrategyLike" = None
     index: str | None = None
 
 
@@ -87,7 +87,9 @@ class Stress:
         for at, one in enumerate(others, start=1):
             for measure in first.values:
                 gaps = {noise: each[at].against(each[0], measure) for noise, each in self.found.items()}
-                rows += [row | {"against": f"{first.plan} in {first.index}"} for row in _compared(one, measure, gaps)]
+                rows += [
+                    row | {"against": f"{first.strategy} in {first.index}"} for row in _compared(one, measure, gaps)
+                ]
         return rows
 
     def collision_rows(self) -> list[dict[str, Any]]:
@@ -171,11 +173,11 @@ def stress(
 
 @dataclass(frozen=True, slots=True)
 class _Trial:
-    """The queries with what they need, and the systems that are asked them; of each system its plan and the index that it names."""
+    """The queries with what they need, and the systems that are asked them; of each system its strategy and the index that it names."""
 
     judged: JudgedRelease
     queries: Sequence[tuple[GoldenQuery, Needed]]
-    systems: "Sequence[tuple[Plan, str | None]]"
+    systems: "Sequence[tuple[Strategy, str | None]]"
     indexes: Sequence[str]
     measures: Sequence[Measure]
     advance: Callable[[int], None]
@@ -189,16 +191,18 @@ class _Trial:
         measures: Sequence[Measure],
         advance: Callable[[int], None],
     ) -> "_Trial":
-        resolved = [(judged.plan(one.plan), one.index) for one in systems]
-        indexes = [judged.loaded.index_name(index or next(iter(plan.indexes or ()), None)) for plan, index in resolved]
+        resolved = [(judged.strategy(one.strategy), one.index) for one in systems]
+        indexes = [
+            judged.loaded.index_name(index or next(iter(strategy.indexes or ()), None)) for strategy, index in resolved
+        ]
         return cls(_in_memory(judged, indexes), queries, resolved, indexes, measures, advance)
 
     def among_all(self) -> tuple[tuple[Evaluation, ...], float]:
         """What is found among all tools of the release, and how many those are."""
         asked = [query for query, _ in self.queries]
         found = [
-            self.judged.ask(asked, self._depth, plan=plan, index=index, advance=self.advance)
-            for plan, index in self.systems
+            self.judged.ask(asked, self._depth, strategy=strategy, index=index, advance=self.advance)
+            for strategy, index in self.systems
         ]
         return self._judged(found), len(self.judged.names.catalogs)
 
@@ -210,8 +214,8 @@ class _Trial:
             candidates = distractors.candidates(noise, query.id, sorted(frozenset[str]().union(*needed.tools.values())))
             total += len(candidates)
             few = self.judged.restricted(candidates)
-            for one, (plan, index) in zip(found, self.systems, strict=True):
-                one += few.ask([query], self._depth, plan=plan, index=index)
+            for one, (strategy, index) in zip(found, self.systems, strict=True):
+                one += few.ask([query], self._depth, strategy=strategy, index=index)
                 self.advance(1)
         return self._judged(found), total / len(self.queries)
 
@@ -221,12 +225,12 @@ class _Trial:
 
     def _judged(self, found: "Sequence[Sequence[Found]]") -> tuple[Evaluation, ...]:
         evaluations: list[Evaluation] = []
-        for own, (plan, _), index in zip(found, self.systems, self.indexes, strict=True):
+        for own, (strategy, _), index in zip(found, self.systems, self.indexes, strict=True):
             answers = [
                 Answer(query, needed, tuple(FoundTool(hit.tool.id, hit.score, hit.probability) for hit in hits))
                 for (query, needed), hits in zip(self.queries, own, strict=True)
             ]
-            named = {"plan": plan.name, "index": index, "encoder": self.judged.encoder_of(index)}
+            named = {"strategy": strategy.name, "index": index, "encoder": self.judged.encoder_of(index)}
             evaluations.append(judge(answers, self.measures, release=self.judged.release.id, **named))
         return tuple(evaluations)
 
@@ -240,7 +244,7 @@ def _in_memory(judged: JudgedRelease, indexes: Sequence[str]) -> JudgedRelease:
 
 def _compared(one: Evaluation, measure: Measure, gaps: Mapping[Noise, Difference]) -> list[dict[str, Any]]:
     corrected = holm({str(noise): gap.p for noise, gap in gaps.items()})
-    named = {"plan": one.plan, "index": one.index, "measure": str(measure)}
+    named = {"strategy": one.strategy, "index": one.index, "measure": str(measure)}
     return [named | _said(noise) | gap.to_dict() | {"p_holm": corrected[str(noise)]} for noise, gap in gaps.items()]
 
 
@@ -250,7 +254,13 @@ def _grouped(one: Evaluation, noise: Noise, least: float, colliding: Sequence[bo
     for measure, values in one.values.items():
         for group in (True, False) if measure.kind == "Recall" else ():
             places = [at for at, collides in enumerate(colliding) if collides == group]
-            named = {"plan": one.plan, "index": one.index, "least": least, "colliding": group, "measure": str(measure)}
+            named = {
+                "strategy": one.strategy,
+                "index": one.index,
+                "least": least,
+                "colliding": group,
+                "measure": str(measure),
+            }
             rows += [named | _said(noise) | interval(values[places]).to_dict()] if places else []
     return rows
 

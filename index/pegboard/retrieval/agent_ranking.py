@@ -14,7 +14,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from pegboard.errors import QueryError
-from pegboard.ranking import Ranked, convex_combination
+from pegboard.search.ranking import Ranked, convex_combination
 
 __all__ = ["ENTITIES", "AgentEvidence", "Found", "RankedAgent", "rank_agents", "ranked_entities"]
 

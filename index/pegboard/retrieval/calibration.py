@@ -16,8 +16,8 @@ from math import exp
 from typing import Any
 
 from pegboard.errors import ContractMismatch, QueryError
-from pegboard.ranking import Ranked
 from pegboard.retrieval.evidence import Measures, SearchEvidence, searched_as
+from pegboard.search.ranking import Ranked
 
 __all__ = ["CALIBRATION_VERSION", "Calibration", "Curve", "Threshold"]
 

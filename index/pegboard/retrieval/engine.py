@@ -1,4 +1,4 @@
-"""Runs a plan: transforms -> searches -> fusion and refinements of each step -> fusion over the steps -> refinements."""
+"""Runs a strategy: transforms -> searches -> fusion and refinements of each step -> fusion over the steps -> refinements."""
 
 import time
 from collections.abc import Generator, Sequence
@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from pegboard.retrieval.parts import Candidates, Fusion, Query, Ranking, Refinement, Scored
-from pegboard.retrieval.plan import Plan
 from pegboard.retrieval.searching import Seen
+from pegboard.retrieval.strategy import Strategy
 from pegboard.retrieval.trace import PartTrace
 from pegboard.retrieval.working import PartContext, Work
 
@@ -17,25 +17,25 @@ __all__ = ["Answered", "answer"]
 
 @dataclass(slots=True)
 class Answered:
-    """What a plan found for one request: the ranking, best first, and the steps with theirs."""
+    """What a strategy found for one request: the ranking, best first, and the steps with theirs."""
 
     ranking: list[Scored]
     steps: dict[int, Ranking] = field(default_factory=dict[int, "Ranking"])
     texts: dict[int, str] = field(default_factory=dict[int, str])
 
 
-async def answer(plan: Plan, works: Sequence[Work]) -> list[Answered]:
-    """What the plan finds for each request, of one release; all their queries are one call of the encoder and one search.
+async def answer(strategy: Strategy, works: Sequence[Work]) -> list[Answered]:
+    """What the strategy finds for each request, of one release; all their queries are one call of the encoder and one search.
 
     The requests share how they are searched and how they wait.
     """
     if not works:
         return []
     waits = works[0].waits
-    queries = await waits.all([_transformed(plan, work) for work in works])
+    queries = await waits.all([_transformed(strategy, work) for work in works])
     texts = list(dict.fromkeys(query.text for each in queries for query in each))
     began = time.perf_counter()
-    seen = await waits.run(lambda: works[0].searches.search(texts, plan.depth))
+    seen = await waits.run(lambda: works[0].searches.search(texts, strategy.depth))
     found = dict(zip(texts, seen, strict=True))
     spent = (time.perf_counter() - began) * 1000
     finished: list[Any] = []
@@ -43,13 +43,13 @@ async def answer(plan: Plan, works: Sequence[Work]) -> list[Answered]:
         note = f"one search for {len(works)} requests" if len(works) > 1 else ""
         searched = tuple(dict.fromkeys(query.text for query in own))
         work.trace.parts.append(PartTrace("search", "search", milliseconds=spent, note=note, queries=searched))
-        finished.append(_finished(plan, work, own, [found[query.text] for query in own]))
+        finished.append(_finished(strategy, work, own, [found[query.text] for query in own]))
     return await waits.all(finished)
 
 
-async def _transformed(plan: Plan, work: Work) -> list[Query]:
+async def _transformed(strategy: Strategy, work: Work) -> list[Query]:
     queries = [Query(work.request.text)]
-    for part in plan.transforms:
+    for part in strategy.transforms:
         with _traced(work, part.part, "transform") as trace:
             queries = await part.transform(queries, PartContext(work, trace)) or queries
             trace.queries = tuple(query.text for query in queries)
@@ -57,25 +57,27 @@ async def _transformed(plan: Plan, work: Work) -> list[Query]:
     return list({(query.step, query.text): query for query in reversed(queries) if query.text.strip()}.values())[::-1]
 
 
-async def _finished(plan: Plan, work: Work, queries: Sequence[Query], seen: Sequence[Sequence[Seen]]) -> Answered:
+async def _finished(
+    strategy: Strategy, work: Work, queries: Sequence[Query], seen: Sequence[Sequence[Seen]]
+) -> Answered:
     rankings: dict[int, list[Ranking]] = {}
     weights: dict[int, list[float]] = {}
     texts: dict[int, str] = {}
     for query, one in zip(queries, seen, strict=True):
-        rankings.setdefault(query.step, []).append(work.note_search(one)[: max(plan.depth, work.request.k)])
+        rankings.setdefault(query.step, []).append(work.note_search(one)[: max(strategy.depth, work.request.k)])
         weights.setdefault(query.step, []).append(query.weight)
         texts.setdefault(query.step, query.text)
     numbers = sorted(rankings)
     steps: dict[int, Ranking] = {}
     for step in numbers:
-        steps[step] = _fused(plan.within, rankings[step], weights[step], work, step)
-    for part in plan.each:
+        steps[step] = _fused(strategy.within, rankings[step], weights[step], work, step)
+    for part in strategy.each:
         refined = await work.waits.all(
             [_refined(part, {step: steps[step]}, texts, steps[step], work, step) for step in numbers]
         )
         steps = dict(zip(numbers, refined, strict=True))
-    ranking = _fused(plan.across, [steps[step] for step in numbers], [max(weights[step]) for step in numbers], work)
-    for part in plan.refine:
+    ranking = _fused(strategy.across, [steps[step] for step in numbers], [max(weights[step]) for step in numbers], work)
+    for part in strategy.refine:
         ranking = await _refined(part, steps, texts, ranking, work)
     return Answered(list(ranking)[: work.request.k], steps, texts)
 

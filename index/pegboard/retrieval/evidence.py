@@ -3,7 +3,7 @@
 The score of a ranking cannot: the best of a hybrid ranking has about 1 whatever was asked, and BM25 grows with the length of the request.
 A cosine can. So can BM25 divided by the root of the number of the request's different words: on three boards, against requests of three other
 benchmarks, both together let through 32 % of what has no answer where the cosine alone lets through 44 %, at 95 % of what has one
-(`tests/bench_abstention.py`). The length of the request as a measure of its own says more, but only where requests with and
+(`benchmarks/performance/abstention.py`). The length of the request as a measure of its own says more, but only where requests with and
 without an answer differ in length, which is no reason to refuse one.
 """
 
@@ -11,8 +11,8 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import sqrt
 
-from pegboard.ranking import Ranked
-from pegboard.text import tokenize
+from pegboard.search.ranking import Ranked
+from pegboard.search.text import tokenize
 
 __all__ = ["Measures", "SearchEvidence", "searched_as"]
 

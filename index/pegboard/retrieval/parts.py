@@ -2,8 +2,8 @@
 
     transforms -> searches -> fusion of each step -> refinements of each step -> fusion over the steps -> refinements
 
-A part is a small immutable object with a `part` name, by which a plan is written down (`plan.py`). Anything with the members of one of the
-protocols below is a valid part: a transform of ten lines can stand in a plan beside the ones that come with the library.
+A part is a small immutable object with a `part` name, by which a strategy is written down (`strategy.py`). Anything with the members of one of the
+protocols below is a valid part: a transform of ten lines can stand in a strategy beside the ones that come with the library.
 A part that wants an LLM asks `context.ask`; where there is none, or it does not answer as it should, the part goes on with what it can do
 without one and says so in the trace.
 """

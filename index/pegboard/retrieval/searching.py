@@ -1,14 +1,14 @@
-"""The searches of a plan: all queries at once, in every index and mode that the plan names."""
+"""The searches of a strategy: all queries at once, in every index and mode that the strategy names."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from pegboard.filters import Filter
-from pegboard.loaded import LoadedRelease
-from pegboard.query_vectors import QueryVectors
-from pegboard.ranking import Mode, Ranked, convex_combination, hybrid_depth
 from pegboard.retrieval.parts import Fusion, Scored
-from pegboard.text import tokenize
+from pegboard.search.filters import Filter
+from pegboard.search.loaded import LoadedRelease
+from pegboard.search.query_vectors import QueryVectors
+from pegboard.search.ranking import Mode, Ranked, convex_combination, hybrid_depth
+from pegboard.search.text import tokenize
 
 __all__ = ["Searches", "Seen"]
 
@@ -24,7 +24,7 @@ class Seen:
 
 @dataclass(frozen=True, slots=True)
 class Searches:
-    """How the queries of one plan are searched in one release.
+    """How the queries of one strategy are searched in one release.
 
     Attributes:
         indexes: names of the release's indexes, one or more.

@@ -16,7 +16,7 @@ class PartTrace:
 
     Attributes:
         part: its name; `search` for the searches.
-        stage: where in the plan it stands: transform, search, fuse, refine.
+        stage: where in the strategy it stands: transform, search, fuse, refine.
         step: the step of the request that it worked on; None for all.
         milliseconds: how long it took, waiting included; the search of several requests at once is noted whole with each.
         llm_calls: calls of an LLM, answered or not.
@@ -53,7 +53,7 @@ class PartTrace:
 class Trace:
     """All parts in the order in which they worked; sums are properties."""
 
-    plan: str
+    strategy: str
     parts: list[PartTrace] = field(default_factory=list[PartTrace])
 
     @property
@@ -84,7 +84,7 @@ class Trace:
     def to_dict(self) -> dict[str, Any]:
         """As JSON values."""
         return {
-            "plan": self.plan,
+            "strategy": self.strategy,
             "milliseconds": round(self.milliseconds, 3),
             "llm_calls": self.llm_calls,
             "tokens": self.tokens,

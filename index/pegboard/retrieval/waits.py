@@ -1,6 +1,6 @@
-"""How a plan waits: in the thread of a caller that blocks, or beside an event loop that goes on.
+"""How a strategy waits: in the thread of a caller that blocks, or beside an event loop that goes on.
 
-The parts of a plan are coroutines, written once. Where nothing waits for an LLM, `drive` runs them to their end without an event loop:
+The parts of a strategy are coroutines, written once. Where nothing waits for an LLM, `drive` runs them to their end without an event loop:
 then nothing in them ever suspends.
 """
 
@@ -65,7 +65,7 @@ def drive(work: Coroutine[Any, Any, Answer]) -> Answer:
     except StopIteration as done:
         return done.value
     work.close()
-    raise RuntimeError("A part of the plan waited for something although it was run without an event loop.")
+    raise RuntimeError("A part of the strategy waited for something although it was run without an event loop.")
 
 
 def run_to_end(work: Coroutine[Any, Any, Answer]) -> Answer:
@@ -74,5 +74,5 @@ def run_to_end(work: Coroutine[Any, Any, Answer]) -> Answer:
         asyncio.get_running_loop()
     except RuntimeError:
         return asyncio.run(work)
-    with ThreadPoolExecutor(1, "pegboard-plan") as pool:
+    with ThreadPoolExecutor(1, "pegboard-strategy") as pool:
         return pool.submit(asyncio.run, work).result()

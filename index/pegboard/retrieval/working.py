@@ -1,23 +1,23 @@
-"""What the parts of a plan work with while one request is answered: the `Context` of `parts.py`."""
+"""What the parts of a strategy work with while one request is answered: the `Context` of `parts.py`."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from pegboard.llm import ChatRequest
-from pegboard.loaded import LoadedRelease
 from pegboard.records import Agent, Tool
 from pegboard.retrieval.parts import Query, Ranking, Request, Scored
 from pegboard.retrieval.searching import Searches, Seen
 from pegboard.retrieval.trace import NO_LLM, PartTrace, Trace
 from pegboard.retrieval.waits import Waits
+from pegboard.search.loaded import LoadedRelease
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
     from pegboard.graph.tool_graph import ToolGraph
-    from pegboard.retrieval.asking import LlmCaller
+    from pegboard.retrieval.llm.asking import LlmCaller
 
 __all__ = ["PartContext", "Work"]
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 import pytest
 
 from pegboard.records import Edge, Tool
-from pegboard.text import tokenize
+from pegboard.search.text import tokenize
 from tasks.dependencies import offers
 from tasks.dependencies.infer import infer_edges
 from tasks.dependencies.matching import Matching

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from catalogs.listing import ListingBuilder
-from catalogs.records import source
+from catalogs.records.source import source
+from catalogs.shared.listing import ListingBuilder
 from pegboard.records import Edge, Tool, tool_id
 from tasks.dependencies.infer import PER_TOOL, infer_edges
 

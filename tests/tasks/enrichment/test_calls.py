@@ -8,7 +8,7 @@ from pegboard.errors import BudgetExhausted, CompletionError
 from pegboard.llm import ChatReply, ChatRequest, Message
 from tasks.enrichment.budget import Budget
 from tasks.enrichment.calls import SILENT_CALLS, Caller, reserve_for
-from tasks.enrichment.settings import EnrichSettings
+from tasks.settings.enrichment import EnrichSettings
 
 REQUEST = ChatRequest(messages=(Message("user", "hello"),), max_tokens=10)
 

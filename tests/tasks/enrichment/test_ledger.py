@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tasks.enrichment.ledger import ABANDONED_SECONDS, Entry, Ledger
-from tasks.lake import Lake
+from tasks.lake.files import Lake
 
 ENTRY = Entry(
     key="k1",

@@ -7,7 +7,7 @@ import pytest
 from pydantic import ValidationError
 
 from tasks.enrichment.products import REPLIES, schema_of, typical_output_tokens, value_of
-from tasks.enrichment.settings import PRODUCTS, EnrichSettings
+from tasks.settings.enrichment import PRODUCTS, EnrichSettings
 
 
 def value(product: Any, reply: dict[str, Any]) -> Any:

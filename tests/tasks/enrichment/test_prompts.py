@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from pegboard.errors import ConfigurationError
 from pegboard.records import Tool
 from tasks.enrichment.prompts import OWN_PROMPTS, PROMPT_FILES, Prompts, load_prompts
-from tasks.enrichment.settings import PRODUCTS
-from tasks.enrichment.untrusted import fenced, tool_data, without_credentials
+from tasks.safety.untrusted import fenced, tool_data, without_credentials
+from tasks.settings.enrichment import PRODUCTS
 
 OWN = load_prompts(None, PRODUCTS)
 KEY = "sk-proj-" + "abc123DEF456ghi789JKL"

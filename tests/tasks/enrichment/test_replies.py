@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from tasks.enrichment.prompts import load_prompts
 from tasks.enrichment.replies import DROPPED, REASONS, OtherNames, Subject, Verdict, judge
-from tasks.enrichment.settings import PRODUCTS
+from tasks.settings.enrichment import PRODUCTS
 
 PROMPTS = load_prompts(None, PRODUCTS)
 NAMES = OtherNames(

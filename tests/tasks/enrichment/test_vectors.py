@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from tasks.enrichment.vectors import SHARD_TEXTS, vectors_of
-from tasks.row_sets import read_rows
+from tasks.lake.row_sets import read_rows
 
 
 class Counting:

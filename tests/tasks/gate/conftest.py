@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from pegboard.releases import Release
+from pegboard.store.releases import Release
 from tasks.calibrate_release import calibrate_release
 from tasks.gate.decide import decide
 from tasks.gate.details import read_details
@@ -86,10 +86,10 @@ class Shop:
             return Built(None, None, {})
         calibrations = calibrate_release(configuration, run.wanted, run.pins).indexes
         staged = staged_release(configuration, run.plan, run.snapshots, run.wanted, run.pins, calibrations)
-        gated = decide(configuration, run.plan, staged)
+        gated = decide(configuration, run.strategy, staged)
         if not publish:
             return Built(gated, None, {})
-        release = publish_release(configuration, run.plan, run.snapshots, run.wanted, run.pins, calibrations, gated)
+        release = publish_release(configuration, run.strategy, run.snapshots, run.wanted, run.pins, calibrations, gated)
         return Built(gated, release, read_details(self.workshop.uri, release) or {})
 
 

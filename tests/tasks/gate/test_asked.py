@@ -1,4 +1,4 @@
-"""What a gate asks: where its queries and plans come from, and every problem of it in one message."""
+"""What a gate asks: where its queries and strategies come from, and every problem of it in one message."""
 
 import pytest
 
@@ -28,7 +28,7 @@ def test_golden_queries_alone_are_measured_and_decide_nothing(many):
 
     assert has_gate(many.configuration)
     assert (len(gate.queries), gate.rules, gate.canaries, gate.choose) == (40, (), (), None)
-    assert [plan.name for plan in gate.plans] == ["clauses"]
+    assert [strategy.name for strategy in gate.strategies] == ["clauses"]
     assert gate_digest(many.configuration) is None
 
 
@@ -47,8 +47,8 @@ def test_the_plans_of_a_gate_are_named_or_written_and_else_the_configured_one(sh
     shop.configure('queries = "golden.jsonl"\nplans = ["clauses", {name = "mine", depth = 20}]\n')
     named = read_gate(shop.configuration)
 
-    assert [plan.name for plan in configured.plans] == ["search"]
-    assert [(plan.name, plan.depth) for plan in named.plans] == [("clauses", 50), ("mine", 20)]
+    assert [strategy.name for strategy in configured.strategies] == ["search"]
+    assert [(strategy.name, strategy.depth) for strategy in named.strategies] == [("clauses", 50), ("mine", 20)]
 
 
 def test_what_rules_and_the_choice_need_is_measured_whatever_is_reported(shop):
@@ -76,9 +76,9 @@ def test_all_problems_of_a_gate_are_told_at_once_with_the_forms_of_a_rule(shop):
         "golden.jsonl:2: tools: expected a list",
         "canaries: ",
         "none.jsonl cannot be read",
-        "plans: two are named 'search'; give each a name of its own",
-        "plans: There is no plan 'nosuch'",
-        "plans: 'confident' asks for probabilities, which need [golden] queries",
+        "strategies: two are named 'search'; give each a name of its own",
+        "strategies: There is no strategy 'nosuch'",
+        "strategies: 'confident' asks for probabilities, which need [golden] queries",
         "choose: There is no measure 'Recal@5'",
         "measures: There is no measure 'nDGC'",
         "rules: 'Recall@5 > 0.9' is no rule",
@@ -125,7 +125,7 @@ def test_queries_plans_and_the_choice_belong_to_a_release_and_rules_and_canaries
     others = [
         digest(f"{base}choose = false\n"),
         digest(f'{base}choose = "MRR"\n'),
-        digest(f'{base}plans = ["search"]\n'),
+        digest(f'{base}strategies = ["search"]\n'),
     ]
     shop.lines("golden.jsonl", queries[:10])
     others.append(digest(base))

@@ -5,10 +5,10 @@ import json
 import pytest
 
 import pegboard
-from pegboard.diff import diff_releases
 from pegboard.errors import PublishError
+from pegboard.store.diff import diff_releases
 from tasks.gate.words import held_headline, held_lines, measured_line
-from tasks.release_settings import GateSettings
+from tasks.settings.release import GateSettings
 
 QUERIES = 'queries = "golden.jsonl"\nmeasures = ["Recall@5"]\n'
 WHOLE = f'{QUERIES}rules = ["Recall@5 >= 0.99", "Recall@5 no worse than live by more than 0.01 with 95 % confidence"]\n'
@@ -29,7 +29,7 @@ def test_a_first_release_is_judged_by_its_floors_and_not_against_what_is_not_the
     assert built.gated.gate["rules"][1]["says"] == "not judged: no release is live"
     assert built.release.manifest["gate"] == built.gated.gate
     assert measured_line(built.details) == (
-        "Golden queries: Recall@5 1.000 [1.000, 1.000] over 20 by plan clauses in index full; 1 of 2 rules hold."
+        "Golden queries: Recall@5 1.000 [1.000, 1.000] over 20 by strategy clauses in index full; 1 of 2 rules hold."
     )
 
 
@@ -179,15 +179,17 @@ def test_a_floor_about_a_catalog_that_no_query_needs_fails_with_a_clear_word(sho
 def test_the_best_plan_and_index_become_the_default_and_the_reader_uses_them(shop, encoder):
     # In the second index a tool is its name alone, by which no one finds it.
     names = '[[indexes]]\nname = "names"\nparts = ["name"]\n[[indexes]]\nname = "full"\n'
-    shop.configure(f'{QUERIES}plans = ["search", "clauses"]\nrules = ["Recall@5 >= 0.99"]\n', names)
+    shop.configure(f'{QUERIES}strategies = ["search", "clauses"]\nrules = ["Recall@5 >= 0.99"]\n', names)
 
     built = shop.build()
 
     assert built.release.manifest["default_index"] == "full"
-    assert built.release.manifest["plan"] == {"name": "search"}  # as good as clauses, and named before it
-    assert (built.gated.gate["chosen"]["index"], built.gated.gate["chosen"]["plan"]) == ("full", "search")
+    assert built.release.manifest["strategy"] == {"name": "search"}  # as good as clauses, and named before it
+    assert (built.gated.gate["chosen"]["index"], built.gated.gate["chosen"]["strategy"]) == ("full", "search")
     systems = {
-        (row["index"], row["plan"]): row["value"] for row in built.details["measures"] if row["measure"] == "Recall@5"
+        (row["index"], row["strategy"]): row["value"]
+        for row in built.details["measures"]
+        if row["measure"] == "Recall@5"
     }
     assert systems["full", "search"] == systems["full", "clauses"] == 1.0 > systems["names", "search"]
     board = pegboard.open(shop.workshop.uri, encoder=encoder)
@@ -195,12 +197,12 @@ def test_the_best_plan_and_index_become_the_default_and_the_reader_uses_them(sho
 
 
 def test_of_equal_configurations_the_one_that_is_live_stays(shop, tools):
-    shop.configure(f'{QUERIES}plans = ["clauses", "search"]\n', '[find]\nplan = "search"\n')
+    shop.configure(f'{QUERIES}strategies = ["clauses", "search"]\n', '[find]\nplan = "search"\n')
     first = shop.build().release
-    shop.configure(f'{QUERIES}plans = ["clauses", "search"]\n')
+    shop.configure(f'{QUERIES}strategies = ["clauses", "search"]\n')
     second = shop.build().release
 
-    assert [one.manifest["plan"]["name"] for one in (first, second)] == ["search", "search"]
+    assert [one.manifest["strategy"]["name"] for one in (first, second)] == ["search", "search"]
     assert first.id != second.id
 
 
@@ -212,7 +214,7 @@ def test_without_a_choice_the_configured_default_is_judged_and_stays(shop):
 
     assert not built.gated.passed
     assert built.gated.gate["chosen"]["index"] == built.release.manifest["default_index"] == "names"
-    assert "plan" not in built.release.manifest
+    assert "strategy" not in built.release.manifest
 
 
 def test_golden_queries_without_a_gate_are_measured_and_hold_nothing(shop, queries, sabotaged):
@@ -226,7 +228,7 @@ def test_golden_queries_without_a_gate_are_measured_and_hold_nothing(shop, queri
 
     assert first.gated.gate["rules"] == second.gated.gate["rules"] == []
     assert (second.gated.passed, shop.live) == (True, second.release.id)
-    assert "plan" not in second.release.manifest
+    assert "strategy" not in second.release.manifest
     assert second.gated.gate["chosen"]["value"] < first.gated.gate["chosen"]["value"]
     threshold = second.release.manifest["indexes"]["full"]["calibration"]["curves"]["hybrid"]["thresholds"]["accept_95"]
     assert second.gated.gate["chosen"]["threshold"] == {"name": "accept_95", "mode": "hybrid", **threshold}
@@ -249,7 +251,7 @@ def test_identical_inputs_make_the_identical_release_and_rules_make_no_other(sho
     shop.configure(WHOLE)
 
     again = shop.build()
-    shop.configure(f'{QUERIES}plans = ["search"]\n')
+    shop.configure(f'{QUERIES}strategies = ["search"]\n')
     other = shop.build().release
 
     assert again.release is None
@@ -261,13 +263,17 @@ def test_what_a_plan_cannot_be_asked_is_left_out_and_told_and_none_that_can_is_a
     shop.lines("few.jsonl", [{**one, "query": f"{one['query']} {n}"} for one in queries for n in range(2)])
     shop.lines("gone.jsonl", [{"query": f"how is life {n}", "tools": ["gone"]} for n in range(30)])
     golden = '[golden]\nqueries = "gone.jsonl"\n'
-    shop.configure(f'{QUERIES}plans = ["confident", "search"]\n', golden)
+    shop.configure(f'{QUERIES}strategies = ["confident", "search"]\n', golden)
     able = shop.build()
-    shop.configure(f'{QUERIES}plans = ["confident"]\n', golden)
+    shop.configure(f'{QUERIES}strategies = ["confident"]\n', golden)
 
-    assert able.release.manifest["plan"] == {"name": "search"}
-    assert able.details["not_measured"] == ["plan 'confident' asks for probabilities, and index full is not calibrated"]
-    with pytest.raises(PublishError, match="no reader could ask this release: plan 'confident' asks for probabilities"):
+    assert able.release.manifest["strategy"] == {"name": "search"}
+    assert able.details["not_measured"] == [
+        "strategy 'confident' asks for probabilities, and index full is not calibrated"
+    ]
+    with pytest.raises(
+        PublishError, match="no reader could ask this release: strategy 'confident' asks for probabilities"
+    ):
         shop.build()
 
 
@@ -277,7 +283,7 @@ def test_the_details_have_what_a_report_needs(shop, queries):
     details = json.loads(json.dumps(built.details))
 
     assert {row["measure"] for row in details["measures"]} >= {"Recall@1", "Recall@5", "nDCG@10", "MRR@10"}
-    assert {"plan", "index", "encoder", "measure", "value", "low", "high", "n"} == set(details["measures"][0])
+    assert {"strategy", "index", "encoder", "measure", "value", "low", "high", "n"} == set(details["measures"][0])
     assert {row["kind"] for row in details["groups"] if "kind" in row} == {"open", "paint", "sell", "clean"}
     assert {row["catalog"] for row in details["groups"] if "catalog" in row} == {"kit"}
     assert [row["k"] for row in details["curve"]] == list(range(1, 21))

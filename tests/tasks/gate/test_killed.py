@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from pegboard.releases import ReleaseStore
-from pegboard.store import open_table
+from pegboard.store.database import open_table
+from pegboard.store.releases import ReleaseStore
 
 GATE = 'queries = "golden.jsonl"\nmeasures = ["Recall@5"]\nrules = ["Recall@5 >= 0.99"]\n'
 RELAXED = 'queries = "golden.jsonl"\nmeasures = ["Recall@5"]\nrules = ["Recall@5 >= 0.5"]\n'

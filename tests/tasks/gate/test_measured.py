@@ -4,10 +4,10 @@ from dataclasses import replace
 
 import pytest
 
-from tasks.configuration import KeepSettings
 from tasks.gate.details import read_details
+from tasks.lake.vector_files import known_texts
 from tasks.prune import prune_board
-from tasks.vector_files import known_texts
+from tasks.settings.configuration import KeepSettings
 
 AGAINST = (
     'queries = "golden.jsonl"\nmeasures = ["Recall@5"]\nrules = ["Recall@5 no worse than live by more than 0.01"]\n'

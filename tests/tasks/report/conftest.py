@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from pegboard.encoders import Encoder
-from pegboard.releases import Release
+from pegboard.store.releases import Release
 from tasks.calibrate_release import calibrate_release
 from tasks.gate.decide import decide
 from tasks.manifest import staged_release
@@ -27,7 +27,7 @@ GATE = """
 [gate]
 queries = "golden.jsonl"
 canaries = "canaries.jsonl"
-plans = ["search", "clauses"]
+strategies = ["search", "clauses"]
 measures = ["Recall@1", "Recall@5", "nDCG@10"]
 rules = ["Recall@5 >= 0.5", "Recall@5 no worse than live"]
 """
@@ -67,8 +67,8 @@ def _build(workshop: Any, configuration: Any, encoder: Encoder) -> Release:
     done = workshop.run(configuration, until="stage")
     calibrations = calibrate_release(configuration, done.wanted, done.pins, encoder).indexes
     staged = staged_release(configuration, done.plan, done.snapshots, done.wanted, done.pins, calibrations)
-    gated = decide(configuration, done.plan, staged)
-    return publish_release(configuration, done.plan, done.snapshots, done.wanted, done.pins, calibrations, gated)
+    gated = decide(configuration, done.strategy, staged)
+    return publish_release(configuration, done.strategy, done.snapshots, done.wanted, done.pins, calibrations, gated)
 
 
 @pytest.fixture(scope="session")

@@ -3,8 +3,8 @@
 import json
 from dataclasses import replace
 
-from pegboard.loaded import LoadedRelease
-from pegboard.releases import ReleaseStore
+from pegboard.search.loaded import LoadedRelease
+from pegboard.store.releases import ReleaseStore
 from tasks.enrichment.ledger import Entry, Ledger
 from tasks.report.gathered import collisions_data, report_data
 from tasks.report.kept import Reports
@@ -31,9 +31,9 @@ def test_lost_queries_are_told_with_the_tools_that_changed(held_data):
 
 
 def test_every_configuration_has_its_measures_and_the_live_release_stands_beside_them(held_data):
-    systems = {(row["plan"], row["index"]) for row in held_data["measures"]["rows"]}
+    systems = {(row["strategy"], row["index"]) for row in held_data["measures"]["rows"]}
 
-    assert systems == {(plan, index) for plan in ("search", "clauses") for index in ("full", "fine")}
+    assert systems == {(strategy, index) for strategy in ("search", "clauses") for index in ("full", "fine")}
     assert held_data["measures"]["systems"] == 4
     assert {row["measure"] for row in held_data["measures"]["live"]} == {
         row["measure"] for row in held_data["measures"]["rows"]

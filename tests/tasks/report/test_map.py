@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from pegboard.board import IN_MEMORY_ROWS
-from pegboard.loaded import LoadedRelease
-from pegboard.releases import ReleaseStore
+from pegboard.search.loaded import LoadedRelease
+from pegboard.store.releases import ReleaseStore
 from tasks.report.map import evenly, map_data, project, tool_vectors
 
 

@@ -8,7 +8,7 @@ from html.parser import HTMLParser
 
 import pytest
 
-from pegboard.releases import ReleaseStore
+from pegboard.store.releases import ReleaseStore
 from tasks.report.charts import charts
 from tasks.report.figures import STYLES, figure, resolved
 from tasks.report.gathered import report_data

@@ -3,7 +3,7 @@
 import json
 from datetime import UTC, datetime, timedelta
 
-from tasks.orphans import Leftovers
+from tasks.lake.orphans import Leftovers
 from tasks.report.kept import Reports, remove_reports
 from tasks.report.written import Written, make_report, report_release, write_report
 

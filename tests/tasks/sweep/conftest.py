@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
+from tasks.settings.sweep import Sweep, read_sweep
 from tasks.sweep.cells import Cell, is_done, measure_cell
 from tasks.sweep.design import Design, design
-from tasks.sweep.settings import Sweep, read_sweep
 
 THINGS = ("invoice", "room", "taxi", "ticket", "parcel", "lamp", "garden", "recipe")
 DEEDS = {"book": "Reserves", "cancel": "Calls off", "list": "Shows every", "paint": "Colours", "send": "Posts"}

@@ -5,18 +5,18 @@ import polars as pl
 import pytest
 
 from pegboard.evaluation.intervals import interval
+from tasks.settings.sweep import SweepSettings
 from tasks.sweep.best import choose, falls
 from tasks.sweep.results import Results, of_all_seeds
-from tasks.sweep.settings import SweepSettings
 
 QUERIES = 400
 
 
 def results(*cells):
-    """Results of cells: index, plan, tools, k, the values, tokens and milliseconds."""
+    """Results of cells: index, strategy, tools, k, the values, tokens and milliseconds."""
     rows, values = [], []
-    for index, plan, tools, k, found, tokens, ms in cells:
-        named = {"index": index, "plan": plan, "tools": tools, "seed": 0, "k": k, "measure": "Recall"}
+    for index, strategy, tools, k, found, tokens, ms in cells:
+        named = {"index": index, "strategy": strategy, "tools": tools, "seed": 0, "k": k, "measure": "Recall"}
         rows.append(
             named | interval(found).to_dict() | {"tokens": float(tokens), "ms_p50": ms / 2, "ms_p95": float(ms)}
         )
@@ -45,11 +45,11 @@ def test_the_best_is_named_and_the_cheapest_that_is_not_worse_recommended():
     best = choose(FOUND, SweepSettings())
 
     assert (best.measure, best.tools, best.candidates, best.allowed) == ("Recall", 1000, 5, 5)
-    assert (best.best.plan, best.best.k, best.best.value) == ("clauses", 10, 0.905)
-    assert (best.recommended.plan, best.recommended.k) == ("clauses", 5)
+    assert (best.best.strategy, best.best.k, best.best.value) == ("clauses", 10, 0.905)
+    assert (best.recommended.strategy, best.recommended.k) == ("clauses", 5)
     assert best.recommended.against["value"] == pytest.approx(-0.005)
     assert best.recommended.against["p_holm"] > 0.05
-    assert [(one.plan, one.k) for one in best.near] == [("clauses", 5)]
+    assert [(one.strategy, one.k) for one in best.near] == [("clauses", 5)]
     assert best.best.low < best.best.value < best.best.high
 
 
@@ -64,7 +64,7 @@ def test_the_best_is_named_and_the_cheapest_that_is_not_worse_recommended():
 def test_limits_decide_which_candidates_there_are(limits, expected):
     best = choose(FOUND, SweepSettings(**limits))
 
-    assert (best.best.plan, best.best.k) == expected
+    assert (best.best.strategy, best.best.k) == expected
 
 
 def test_under_limits_that_nothing_keeps_within_there_is_no_best():
@@ -98,7 +98,7 @@ def test_one_query_more_tells_two_candidates_not_apart():
 
     best = choose(pair, SweepSettings())
 
-    assert (best.best.plan, best.recommended.plan) == ("search", "clauses")
+    assert (best.best.strategy, best.recommended.strategy) == ("search", "clauses")
     assert best.recommended.against["p_holm"] == 1.0
 
 
@@ -106,7 +106,7 @@ def test_what_size_does_is_measured_over_the_same_queries():
     few = results(("a", "search", 100, 5, np.ones(40), 500, 5))
     found = Results(pl.concat([FOUND.rows, few.rows]), pl.concat([FOUND.values.filter(tools=1000), few.values]))
 
-    fall = next(one for one in falls(found, SweepSettings(), 5) if one.plan == "search")
+    fall = next(one for one in falls(found, SweepSettings(), 5) if one.strategy == "search")
 
     assert (fall.smallest, fall.largest, fall.n) == (100, 1000, 40)
     assert fall.value == 0.0  # the first forty are found in both
@@ -115,7 +115,7 @@ def test_what_size_does_is_measured_over_the_same_queries():
 def test_samples_of_several_seeds_count_each_query_once(bench):
     from tasks.sweep.results import collect
 
-    laid = bench.design(plans=["search"], indexes=["names"], tools="10,all", samples=3)
+    laid = bench.design(strategies=["search"], indexes=["names"], tools="10,all", samples=3)
     bench.measure(laid)
     found = collect(laid)
 

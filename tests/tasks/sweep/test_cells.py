@@ -11,14 +11,14 @@ from tasks.sweep.files import read_frame, read_json
 
 
 def test_a_cell_holds_what_evaluate_says_of_the_sample(bench):
-    laid = bench.design(tools="10,all", plans=["clauses"], indexes=["names"], measures=["Recall", "nDCG"])
+    laid = bench.design(tools="10,all", strategies=["clauses"], indexes=["names"], measures=["Recall", "nDCG"])
     bench.measure(laid)
     judged = JudgedRelease.open(str(bench.folder / "board"), encoder=bench.encoder)
 
     for cell, sample in zip(laid.cells, laid.samples, strict=True):
         restricted = judged.restricted(read_json(cell.sample))
         queries = [laid.sweep.queries[place] for place in sample.queries]
-        direct = evaluate(restricted, queries, plan="clauses", index="names", measures=["Recall@2", "nDCG@2"])
+        direct = evaluate(restricted, queries, strategy="clauses", index="names", measures=["Recall@2", "nDCG@2"])
 
         rows = read_frame(cell.rows).filter(k=2).sort("measure")  # capitals first
         assert rows.select("value", "low", "high", "n").to_dicts() == [
@@ -30,7 +30,7 @@ def test_a_cell_holds_what_evaluate_says_of_the_sample(bench):
 
 
 def test_more_tools_take_more_tokens_and_requests_take_time(bench):
-    laid = bench.design(plans=["search"], indexes=["whole"])
+    laid = bench.design(strategies=["search"], indexes=["whole"])
     bench.measure(laid)
 
     rows = read_frame(laid.cells[0].rows).sort("k")
@@ -57,7 +57,7 @@ def test_what_is_done_is_not_measured_again(bench):
 
 
 def test_a_cell_without_its_last_file_is_not_done(bench):
-    laid = bench.design(plans=["search"], indexes=["whole"])
+    laid = bench.design(strategies=["search"], indexes=["whole"])
     bench.measure(laid)
 
     laid.cells[0].rows.unlink()
@@ -68,11 +68,11 @@ def test_a_cell_without_its_last_file_is_not_done(bench):
 
 @pytest.mark.parametrize(
     "changed",
-    [{"k": "1..2"}, {"measures": ["MRR"]}, {"timed": 1}, {"plans": [{"name": "search", "modes": ["text"]}]}],
-    ids=["k", "measure", "timed", "plan"],
+    [{"k": "1..2"}, {"measures": ["MRR"]}, {"timed": 1}, {"strategies": [{"name": "search", "modes": ["text"]}]}],
+    ids=["k", "measure", "timed", "strategy"],
 )
 def test_whatever_decides_a_result_makes_another_cell(bench, changed):
-    usual = {"plans": ["search"], "indexes": ["whole"]}
+    usual = {"strategies": ["search"], "indexes": ["whole"]}
     bench.measure(bench.design(**usual))
 
     assert bench.design(**usual).finished == 1
@@ -80,7 +80,7 @@ def test_whatever_decides_a_result_makes_another_cell(bench, changed):
 
 
 def test_another_order_of_other_queries_makes_other_cells_and_another_seed_other_samples(bench):
-    usual = {"plans": ["search"], "indexes": ["whole"], "tools": "10,all"}
+    usual = {"strategies": ["search"], "indexes": ["whole"], "tools": "10,all"}
     bench.measure(bench.design(**usual))
     assert bench.design(**usual, seed=5).finished == 1  # the whole catalog is the same whatever the seed
 
@@ -93,15 +93,15 @@ def test_another_order_of_other_queries_makes_other_cells_and_another_seed_other
 
 
 def test_an_index_that_comes_later_leaves_the_others_done(bench, workshop_type, workshop):
-    laid = bench.design(plans=["search"])
+    laid = bench.design(strategies=["search"])
     bench.measure(laid)
     text = bench.config.read_text("utf-8") + '\n[[indexes]]\nname = "third"\nparts = ["description"]\n'
     bench.config.write_text(text, "utf-8")
-    from tasks.configuration import load_configuration
+    from tasks.settings.configuration import load_configuration
 
     release = workshop.run(load_configuration(bench.config), encoder=bench.encoder).release
 
-    again = bench.design(plans=["search"])
+    again = bench.design(strategies=["search"])
 
     assert release.id != bench.release
     assert again.finished == 2
@@ -109,7 +109,7 @@ def test_an_index_that_comes_later_leaves_the_others_done(bench, workshop_type, 
 
 
 def test_golden_queries_that_change_meanwhile_are_noticed(bench):
-    laid = bench.design(plans=["search"], indexes=["whole"])
+    laid = bench.design(strategies=["search"], indexes=["whole"])
     (bench.folder / "golden.jsonl").write_text('{"query": "book a room", "tools": ["book_room"]}\n', "utf-8")
     from tasks.sweep.opened import golden_queries
 

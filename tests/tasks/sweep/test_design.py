@@ -13,8 +13,8 @@ def test_there_is_a_cell_for_every_index_plan_and_sample_and_the_whole_once(benc
     assert laid.catalog == 40
     assert [(one.size, one.seed) for one in laid.samples] == [(10, 4), (40, 4), (10, 5)]
     assert len(laid.cells) == len({cell.key for cell in laid.cells}) == 3 * 2 * 2
-    assert {(cell.index, cell.plan["name"]) for cell in laid.cells} == {
-        (index, plan) for index in ("whole", "names") for plan in ("search", "clauses")
+    assert {(cell.index, cell.strategy["name"]) for cell in laid.cells} == {
+        (index, strategy) for index in ("whole", "names") for strategy in ("search", "clauses")
     }
     assert [one.parts for one in laid.indexes] == [("name", "description", "arguments"), ("name",)]
 
@@ -24,7 +24,7 @@ def test_what_the_release_does_not_have_is_told_at_once(bench):
     golden.write_text(golden.read_text("utf-8") + json.dumps({"query": "fly", "tools": ["fly_kite"]}), "utf-8")
 
     with pytest.raises(ConfigurationError) as raised:
-        bench.design(tools="2,50", plans=["confident"], indexes=["whole", "other"], k="5")
+        bench.design(tools="2,50", strategies=["confident"], indexes=["whole", "other"], k="5")
 
     said = str(raised.value)
     assert f"Release {bench.release} cannot be swept so:" in said

@@ -7,9 +7,9 @@ import polars as pl
 import pytest
 
 from pegboard.errors import ConfigurationError
-from pegboard.retrieval.plan import Plan
-from pegboard.retrieval.plans import named_plan
-from tasks.configuration import load_configuration
+from pegboard.retrieval.strategies import named_strategy
+from pegboard.retrieval.strategy import Strategy
+from tasks.settings.configuration import load_configuration
 from tasks.sweep.best import Choice
 from tasks.sweep.report import report_sweep
 from tasks.sweep.results import COLUMNS
@@ -19,7 +19,7 @@ SCRIPT = "<script>alert(1)</script>"
 
 
 def test_a_sweep_leaves_rows_values_pictures_and_a_page(bench):
-    laid = bench.design(tools="10,all", plans=["clauses", {"name": SCRIPT, "modes": ["text"]}])
+    laid = bench.design(tools="10,all", strategies=["clauses", {"name": SCRIPT, "modes": ["text"]}])
     bench.measure(laid)
 
     summary = report_sweep(laid)
@@ -30,9 +30,9 @@ def test_a_sweep_leaves_rows_values_pictures_and_a_page(bench):
     assert rows.height == 2 * 2 * 2 * 3
     assert rows.filter(index="names").get_column("parts").unique().to_list() == ["name"]
     values = pl.read_parquet(folder / "values.parquet")
-    whole = rows.filter(index="whole", plan="clauses", tools=40, k=3)
+    whole = rows.filter(index="whole", strategy="clauses", tools=40, k=3)
     assert whole["value"][0] == pytest.approx(
-        values.filter(index="whole", plan="clauses", tools=40, k=3)["value"].mean()
+        values.filter(index="whole", strategy="clauses", tools=40, k=3)["value"].mean()
     )
     assert json.loads((folder / "sweep.json").read_text("utf-8")) == summary
     assert summary["says"][0].startswith("Best of 12 candidates among 40 tools: index whole")
@@ -50,34 +50,34 @@ def test_a_sweep_leaves_rows_values_pictures_and_a_page(bench):
 def test_a_choice_is_written_and_the_rest_of_the_file_stays(bench):
     text = bench.config.read_text("utf-8")
     bench.config.write_text(f"# Ours.\n\n{text}\n[graph]  # between tools\ninfer = false\n", "utf-8")
-    laid = bench.design(plans=["search"], indexes=["names"])
+    laid = bench.design(strategies=["search"], indexes=["names"])
     bench.measure(laid)
 
     summary = report_sweep(laid, write=True)
 
     assert summary["written"] == {
         "default_index": {"before": "whole", "now": "names"},
-        "find.plan": {"before": None, "now": "search"},
+        "find.strategy": {"before": None, "now": "search"},
     }
     after = bench.config.read_text("utf-8")
     assert after.startswith('# Ours.\n\ndefault_index = "names"\n\n')
     for kept in ('name = "whole"  # every part', "[graph]  # between tools"):
         assert kept in after
     configuration = load_configuration(bench.config)
-    assert (configuration.default, configuration.find.plan) == ("names", "search")
+    assert (configuration.default, configuration.find.strategy) == ("names", "search")
     assert configuration.catalogs
-    assert report_sweep(bench.design(plans=["search"], indexes=["names"]), write=True)["written"] == {}
+    assert report_sweep(bench.design(strategies=["search"], indexes=["names"]), write=True)["written"] == {}
 
 
 def test_a_plan_of_ones_own_is_written_with_its_parts(bench):
     bench.config.write_text(bench.config.read_text("utf-8") + '\n[find]\nplan = "search"  # for now\n', "utf-8")
-    own = Plan.from_dict({"name": "mine", "transforms": [{"part": "clauses"}], "depth": 20})
+    own = Strategy.from_dict({"name": "mine", "transforms": [{"part": "clauses"}], "depth": 20})
     choice = Choice("whole", "mine", 3, 0.9, 0.8, 1.0, 48, 90.0, None, None)
 
     changes = write_choice(load_configuration(bench.config), choice, own)
 
-    assert list(changes) == ["find.plan"]
-    assert load_configuration(bench.config).find.plan == own.to_dict()
+    assert list(changes) == ["find.strategy"]
+    assert load_configuration(bench.config).find.strategy == own.to_dict()
     assert write_choice(load_configuration(bench.config), choice, own) == {}
 
 
@@ -86,14 +86,14 @@ def test_an_index_that_the_configuration_lacks_is_not_written(bench):
     choice = Choice("gone", "search", 3, 0.9, 0.8, 1.0, 48, 90.0, None, None)
 
     with pytest.raises(ConfigurationError, match="has no index 'gone', which the sweep chose; it has whole, names"):
-        write_choice(load_configuration(bench.config), choice, named_plan("search"))
+        write_choice(load_configuration(bench.config), choice, named_strategy("search"))
 
     assert bench.config.read_bytes() == before
 
 
 def test_where_no_candidate_keeps_within_the_limits_nothing_is_written(bench):
     before = bench.config.read_bytes()
-    laid = bench.design(plans=["search"], indexes=["names"], max_tokens=0.1)
+    laid = bench.design(strategies=["search"], indexes=["names"], max_tokens=0.1)
     bench.measure(laid)
 
     summary = report_sweep(laid, write=True)
@@ -105,9 +105,9 @@ def test_where_no_candidate_keeps_within_the_limits_nothing_is_written(bench):
 
 
 def test_a_plan_that_would_ask_an_llm_is_said_to_have_done_without(bench):
-    laid = bench.design(plans=["step-back"], indexes=["names"])
+    laid = bench.design(strategies=["step-back"], indexes=["names"])
     bench.measure(laid)
 
     assert report_sweep(laid)["warnings"] == [
-        "Plan step-back was measured without what an LLM would do in step-back-prompting: none was named, or it did not answer. Name one with --llm."
+        "Strategy step-back was measured without what an LLM would do in step-back-prompting: none was named, or it did not answer. Name one with --llm."
     ]

@@ -1,0 +1,1 @@
+"""Public benchmarks of papers, and performance benchmarks; not part of any distribution."""

@@ -1,0 +1,70 @@
+"""UltraTool (Huang and others, 2024): requests with a plan, some of whose steps need a tool.
+
+tools.json: [{"name", "description", "arguments": a schema, "results": a schema}];
+instances.jsonl: {"question", "plan": [{"step": "1.2 Book it", "tool": "book(flight='...')"}, ...], "domain"}.
+
+A step whose tool is no known tool ("null", "No tool required", a call of a tool that the file lacks) needs none.
+"""
+
+import re
+from collections.abc import Collection
+from pathlib import Path
+from typing import Any
+
+from benchmarks.papers.benchmark import Asked, Benchmark, BenchmarkBoard, catalog_toml, tasks_of
+from benchmarks.papers.reading import Folder, LeftOut, counted, text_of
+from pegboard.evaluation.golden import GoldenQuery
+
+__all__ = ["load"]
+
+COLUMNS = {"parameters": "arguments", "output": "results"}
+NO_TOOL = ("", "null", "none", "no tool required", "no tool needed")
+
+
+def load(path: Path) -> Benchmark:
+    """The benchmark of that folder. Raises ConfigurationError if it is none."""
+    folder = Folder(path, "ultratool")
+    files = folder.files(
+        {"its tools": ["tools.json", "tools.jsonl"], "instances": ["instances*.jsonl", "instances*.json"]}
+    )
+    tools = files["its tools"][0]
+    catalog = catalog_toml("ultratool", "records", tools, COLUMNS)
+    names = {tool.name for tool in folder.listed(catalog).tools}
+    queries: list[GoldenQuery] = []
+    unknown: list[str] = []
+    for file in files["instances"]:
+        for where, row in folder.rows(file):
+            try:
+                queries.append(_query(row, names, unknown))
+            except LeftOut as why:
+                folder.leave_out(where, why, file)
+    if unknown:
+        folder.say(
+            f"not counted: {counted(len(unknown), 'step')} whose tool is not in {tools.name}: "
+            f"{', '.join(dict.fromkeys(unknown[:5]))}{', ...' if len(unknown) > 5 else ''}"
+        )
+    asked = Asked("tools", tuple(queries), tasks_of(queries))
+    return Benchmark(
+        "ultratool", (BenchmarkBoard("tools", catalog),), (asked,), tools=len(names), problems=tuple(folder.problems())
+    )
+
+
+def _query(row: dict[str, Any], names: Collection[str], unknown: list[str]) -> GoldenQuery:
+    plan = row.get("plan")
+    question = text_of(row.get("question"), "question").strip()
+    if not isinstance(plan, list):
+        raise LeftOut(f"its plan is {plan!r:.80}, expected a list of steps")
+    steps: list[tuple[str, str]] = []
+    for one in plan:
+        if not isinstance(one, dict) or not isinstance(one.get("step"), str):
+            raise LeftOut(f"a step of its plan is {one!r:.80}, expected a text under `step`")
+        tool = str(one.get("tool") or "").partition("(")[0].strip()
+        if tool in names:
+            steps.append((re.sub(r"^[\d.]+\s*", "", one["step"]).strip(), tool))
+        elif tool.lower() not in NO_TOOL:
+            unknown.append(tool)
+    if not steps:
+        raise LeftOut("no step of its plan needs a known tool")
+    return GoldenQuery(
+        question, tuple(dict.fromkeys(tool for _, tool in steps)), tuple(text for text, _ in steps if text)
+    )

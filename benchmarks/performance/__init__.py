@@ -1,0 +1,1 @@
+"""Performance benchmarks: ratios within one run."""

@@ -1,0 +1,1 @@
+"""MCP servers, live and as dumps."""

@@ -1,0 +1,195 @@
+"""Asking one live MCP server for its tools, with the official SDK. Nothing that a server does may hang or end a run.
+
+The SDK ends a server with everything it started: it closes its input, waits, then kills its process group. That happens
+shielded from cancellation, so the time limit is one of anyio's scopes: a native `asyncio.timeout` would break the shield.
+"""
+
+import logging
+import os
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from catalogs.mcp.config import Server, ServerProblem
+from catalogs.mcp.failures import Talk, evidence, explain
+from catalogs.mcp.process import Stderr, leaving_nothing_behind, passed_environment
+from catalogs.mcp.records import agent_description
+from catalogs.mcp.secrets import redact
+
+__all__ = ["Answer", "list_server"]
+
+MAX_PAGES = 1_000
+MAX_EVENT = 64 * 1024 * 1024
+"""Bytes of one server-sent event; a page of tools is one event, and one oversized tool in it must not cost the others."""
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What a server says of itself, and its tools as it sent them."""
+
+    description: str
+    tools: list[Any]
+
+
+async def list_server(server: Server, timeout: float) -> Answer:
+    """All tools of a server, and what it says of itself, within `timeout` seconds.
+
+    Raises ServerProblem that says what happened, with the last lines of the server's stderr, without secrets.
+    """
+    import anyio
+    import mcp.client.sse  # noqa: F401  # loading the SDK takes seconds, which are not the server's
+
+    _silence_sdk()
+    talk, stderr = Talk(server.secrets), Stderr()
+    answers: list[Answer] = []
+    trouble: Exception | None = None
+    try:
+        with leaving_nothing_behind() as mark, anyio.move_on_after(timeout) as limit:
+            try:
+                await _converse(replace(server, env={**server.env, **mark}), timeout, talk, stderr, answers)
+            except Exception as error:
+                trouble = error
+    finally:
+        written = stderr.end()
+    # A server that answered everything and then would not end properly was listed all the same.
+    if answers:
+        return answers[0]
+    if limit.cancel_called:
+        why = (
+            f"it did not answer within {timeout:g} seconds (waiting for {talk.stage}); try it by hand, or raise timeout"
+        )
+    else:
+        why = explain(trouble, server, talk)
+    raise ServerProblem(redact(". ".join([why, *evidence(talk, written)]), server.secrets)) from None
+
+
+async def _converse(server: Server, timeout: float, talk: Talk, stderr: Stderr, answers: list[Answer]) -> None:
+    from mcp.client.session import ClientSession
+    from mcp.shared.jsonrpc_dispatcher import JSONRPCDispatcher
+    from mcp_types import Implementation
+
+    async with AsyncExitStack() as stack:
+        streams = await stack.enter_async_context(_transport(server, timeout, talk, stderr))
+        pages = _RawPages(JSONRPCDispatcher(*streams, on_stream_exception=talk.heard))
+        info = Implementation(name="pegboard", version="1")
+        session = await stack.enter_async_context(ClientSession(dispatcher=pages, client_info=info))
+        talk.stage = "initialize"
+        await _handshake(session)
+        talk.stage = "tools/list"
+        tools = await _all_tools(session, pages)
+        about = session.server_info.model_dump() if session.server_info else {}
+        answers.append(Answer(agent_description(about, session.instructions), tools))
+
+
+@asynccontextmanager
+async def _transport(server: Server, limit: float, talk: Talk, stderr: Stderr) -> AsyncGenerator[Any]:
+    import httpx2
+    from mcp.client.sse import sse_client
+    from mcp.client.stdio import StdioServerParameters, stdio_client
+    from mcp.client.streamable_http import streamable_http_client
+
+    def client(headers: Any = None, timeout: Any = None, auth: Any = None) -> httpx2.AsyncClient:
+        # The SSE transport asks for limits of its own; ours is the one of the whole conversation.
+        return httpx2.AsyncClient(headers=dict(server.headers), timeout=limit, event_hooks={"response": [talk.saw]})
+
+    if server.transport == "stdio":
+        parameters = StdioServerParameters(
+            command=server.command,
+            args=list(server.args),
+            env={**passed_environment(os.environ), **server.env},
+            cwd=server.cwd,
+            # One byte that is not UTF-8 would end the conversation; replaced, it costs the tool it stands in.
+            encoding_error_handler="replace",
+        )
+        async with stdio_client(parameters, errlog=stderr.file) as streams:
+            yield streams
+    elif server.transport == "sse":
+        async with sse_client(server.url, httpx_client_factory=client) as streams:
+            yield streams
+    else:
+        async with (
+            client() as http,
+            streamable_http_client(server.url, http_client=http, max_sse_event_size=MAX_EVENT) as streams,
+        ):
+            yield streams
+
+
+@dataclass(slots=True)
+class _RawPages:
+    """The dispatcher under a session, which keeps each page of tools as it came and shows the session an empty one.
+
+    The session would refuse a whole page because of one malformed tool.
+    """
+
+    inner: Any
+    page: Mapping[str, Any] = field(default_factory=dict[str, Any])
+
+    async def send_raw_request(self, method: str, params: Any, opts: Any = None) -> dict[str, Any]:
+        raw = await self.inner.send_raw_request(method, params, opts)
+        if method != "tools/list":
+            return raw
+        self.page = raw
+        return {"tools": [], "resultType": "complete", "ttlMs": 0, "cacheScope": "private"}
+
+    async def notify(self, method: str, params: Any, opts: Any = None) -> None:
+        await self.inner.notify(method, params, opts)
+
+    async def run(self, *args: Any, **kwargs: Any) -> None:
+        await self.inner.run(*args, **kwargs)
+
+
+async def _handshake(session: Any) -> None:
+    """Agree on a protocol: the handshake that every server has known until 2026-07 first, then the one without a handshake.
+
+    The SDK's own order costs 10 seconds with an older server that leaves unknown requests unanswered.
+    """
+    from mcp.shared.exceptions import MCPError
+    from mcp_types import METHOD_NOT_FOUND, UNSUPPORTED_PROTOCOL_VERSION
+
+    try:
+        await session.initialize()
+    except MCPError as error:
+        if error.code not in (METHOD_NOT_FOUND, UNSUPPORTED_PROTOCOL_VERSION):
+            raise
+        try:
+            await session.discover()
+        except MCPError:
+            raise error from None
+
+
+async def _all_tools(session: Any, pages: _RawPages) -> list[Any]:
+    from mcp.shared.exceptions import MCPError
+    from mcp_types import METHOD_NOT_FOUND, ListToolsRequest, ListToolsResult, PaginatedRequestParams
+
+    tools: list[Any] = []
+    cursors: list[str] = []
+    while len(cursors) < MAX_PAGES:
+        params = PaginatedRequestParams(cursor=cursors[-1]) if cursors else None
+        try:
+            await session.send_request(ListToolsRequest(params=params), ListToolsResult)
+        except MCPError as error:
+            if error.code == METHOD_NOT_FOUND and session.server_capabilities.tools is None:
+                return []  # a server of prompts or resources only
+            raise
+        found, cursor = pages.page.get("tools"), pages.page.get("nextCursor")
+        if not isinstance(found, list):
+            raise ServerProblem("its answer to tools/list has no list of tools")
+        tools += found
+        if not cursor:
+            return tools
+        if not isinstance(cursor, str) or cursor in cursors:
+            what = "repeats a cursor" if cursor in cursors else "has a cursor that is not text"
+            raise ServerProblem(
+                f"its tools/list {what} on page {len(cursors) + 1}, so it has no end; correct the server"
+            )
+        cursors.append(cursor)
+    raise ServerProblem(f"its tools/list has more than {MAX_PAGES:,} pages; correct the server")
+
+
+def _silence_sdk() -> None:
+    """Turn off the SDK's and its HTTP client's logging, unless someone set its level: it holds URLs and whole messages."""
+    for name in ("mcp", "client", "httpx2", "httpcore2"):
+        logger = logging.getLogger(name)
+        if logger.level == logging.NOTSET:
+            logger.setLevel(logging.CRITICAL + 1)

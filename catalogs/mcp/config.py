@@ -1,0 +1,196 @@
+"""MCP client configurations as people already have them, turned into servers to list.
+
+    {"mcpServers": {"git": {"command": "uvx", "args": ["mcp-server-git"], "env": {"TOKEN": "${GIT_TOKEN}"}}}}
+    {"servers": {"docs": {"type": "http", "url": "https://mcp.acme.com/docs", "headers": {"X-Key": "${env:KEY}"}}}}
+
+The first is Claude Desktop's and Cursor's, the second VS Code's mcp.json, which may hold comments and trailing commas; in
+VS Code's settings.json the same stands under "mcp". Values are given by reference to environment variables: `${NAME}`,
+`${env:NAME}` or, with a default, `${NAME:-default}`, in command, args, env, cwd, url and headers.
+"""
+
+import json
+import os
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, Literal
+
+from catalogs.mcp.secrets import REFERENCE, argument_secrets, public_command, public_text, to_hide, url_secrets
+from catalogs.shared.files import parse_json, read_text
+from pegboard.errors import SourceError
+
+__all__ = ["Server", "ServerProblem", "read_servers", "resolve_server"]
+
+SHAPES = (("mcpServers",), ("servers",), ("mcp", "servers"), ("mcp", "mcpServers"))
+"""Where known configurations keep their servers."""
+
+URL_KEYS = ("url", "serverUrl", "httpUrl")
+"""The address of a remote server: almost everywhere, in Windsurf, in Gemini CLI."""
+
+Transport = Literal["stdio", "http", "sse"]
+
+TRANSPORTS: Mapping[str, Transport] = {
+    "stdio": "stdio",
+    "http": "http",
+    "streamable-http": "http",
+    "streamable_http": "http",
+    "streamablehttp": "http",
+    "sse": "sse",
+}
+
+COMMENT = re.compile(r'(?P<string>"(?:\\.|[^"\\])*")|//[^\n]*|/\*.*?\*/', re.DOTALL)
+TRAILING_COMMA = re.compile(r'(?P<string>"(?:\\.|[^"\\])*")|,(?=\s*[}\]])', re.DOTALL)
+
+
+@dataclass(frozen=True, slots=True)
+class Server:
+    """A server ready to be listed. Its references are resolved: of all this only `source` may be shown."""
+
+    transport: Transport
+    source: str
+    command: str = ""
+    args: tuple[str, ...] = ()
+    env: Mapping[str, str] = field(default_factory=dict[str, str])
+    cwd: Path = Path()
+    url: str = ""
+    headers: Mapping[str, str] = field(default_factory=dict[str, str])
+    secrets: tuple[str, ...] = ()
+
+
+class ServerProblem(Exception):
+    """Why a server cannot be listed, for a person and free of secrets. It never leaves this source kind."""
+
+
+def read_servers(path: Path) -> dict[str, Any]:
+    """The servers of a configuration file by name, as they stand there. Raises SourceError if it holds none."""
+    text = read_text(path)
+    if not text.isascii() and any("\ud800" <= char <= "\udfff" for char in text):
+        raise SourceError(f"{path} is not UTF-8 text. Save it as UTF-8.")
+    document = parse_json(_without_comments(text), str(path))
+    for shape in SHAPES:
+        found = document
+        for key in shape:
+            found = found.get(key) if isinstance(found, Mapping) else None
+        if isinstance(found, Mapping):
+            return dict(found)
+    raise SourceError(
+        f"{path} is not an MCP client configuration. Expected an object with the servers by name under "
+        f"{', '.join(repr('.'.join(shape)) for shape in SHAPES)}."
+    )
+
+
+def resolve_server(entry: Any, base: Path) -> Server:
+    """The server that an entry of a configuration describes.
+
+    Args:
+        base: the folder of the configuration: a server runs there, or in its `cwd`, which counts from there.
+
+    Raises ServerProblem that lists everything wrong with the entry.
+    """
+    if not isinstance(entry, Mapping):
+        raise ServerProblem(f"its configuration is {type(entry).__name__}, expected an object with command or url")
+    values = _Resolver(entry)
+    url = next((key for key in URL_KEYS if entry.get(key)), "url")
+    transport = _transport(values, url)
+    server = Server(
+        transport=transport,
+        source=public_command(entry.get("command"), _list(entry.get("args")))
+        if transport == "stdio"
+        else public_text(str(entry.get(url))),
+        command=values.text("command"),
+        args=values.texts("args"),
+        env=values.table("env"),
+        cwd=values.folder("cwd", base),
+        url=values.text(url),
+        headers=values.table("headers"),
+    )
+    if entry.get("envFile"):
+        values.problems.append("its envFile is not read; name its variables in env, as ${NAME}")
+    if values.problems:
+        raise ServerProblem("; ".join(dict.fromkeys(values.problems)))
+    secrets = (*server.env.values(), *server.headers.values(), *url_secrets(server.url), *argument_secrets(server.args))
+    return replace(server, secrets=to_hide((*values.secrets, *secrets)))
+
+
+class _Resolver:
+    """Reads the fields of an entry with references resolved, and remembers what is wrong and what was filled in."""
+
+    def __init__(self, entry: Mapping[str, Any]) -> None:
+        self.entry = entry
+        self.problems: list[str] = []
+        self.secrets: list[str] = []
+
+    def text(self, key: str) -> str:
+        value = self.entry.get(key)
+        if value is not None and not isinstance(value, str):
+            self.problems.append(f"its {key} is {type(value).__name__}, expected text")
+        return self._resolve(value) if isinstance(value, str) else ""
+
+    def texts(self, key: str) -> tuple[str, ...]:
+        if not isinstance(self.entry.get(key), list | tuple | None):
+            self.problems.append(f"its {key} are {type(self.entry[key]).__name__}, expected a list of texts")
+        return tuple(self._resolve(value) for value in _list(self.entry.get(key)))
+
+    def table(self, key: str) -> dict[str, str]:
+        values = self.entry.get(key) or {}
+        if not isinstance(values, Mapping):
+            self.problems.append(f"its {key} are {type(values).__name__}, expected an object of texts")
+            return {}
+        # null unsets a variable in VS Code.
+        return {str(name): self._resolve(value) for name, value in values.items() if value is not None}
+
+    def folder(self, key: str, base: Path) -> Path:
+        folder = base / Path(self.text(key)).expanduser()
+        if not folder.is_dir():
+            self.problems.append(f"its {key} is not a folder")
+        return folder
+
+    def _resolve(self, value: Any) -> str:
+        return REFERENCE.sub(self._value, value if isinstance(value, str) else json.dumps(value))
+
+    def _value(self, match: re.Match[str]) -> str:
+        scheme, name, default = match["scheme"], match["name"], match["default"]
+        if scheme not in (None, "env"):
+            self.problems.append(f"{match[0]} is known only to an editor; name an environment variable, as ${{NAME}}")
+            return ""
+        if not name.isidentifier():
+            return match[0]  # a shell's own, such as ${list[@]} in the script of `bash -c`
+        value = os.environ.get(name)
+        if default is not None and not value:
+            return default
+        if value is None:
+            self.problems.append(f"the environment variable {name} is not set; set it, or write ${{{name}:-default}}")
+            return ""
+        self.secrets.append(value)
+        return value
+
+
+def _transport(values: _Resolver, url: str) -> Transport:
+    entry = values.entry
+    stated = entry.get("type") or entry.get("transport")
+    transport = TRANSPORTS.get(str(stated).lower())
+    if stated and transport is None:
+        values.problems.append(f"its type is {stated!r}, expected one of stdio, http, streamable-http, sse")
+    if transport is None:
+        # Configurations from before streamable HTTP name no type, and the addresses of then end so by custom.
+        remote: Transport = "sse" if str(entry.get(url)).partition("?")[0].endswith("/sse") else "http"
+        transport = "stdio" if entry.get("command") or not entry.get(url) else remote
+    if transport == "stdio" and not entry.get("command"):
+        values.problems.append("it has neither a command nor a url; add the one by which it is reached")
+    if transport != "stdio" and not entry.get(url):
+        values.problems.append("it has no url; add it")
+    return transport
+
+
+def _list(value: Any) -> list[Any]:
+    return list(value) if isinstance(value, list | tuple) else []
+
+
+def _without_comments(text: str) -> str:
+    """JSON with comments and trailing commas blanked, at the same length, so that an error still names the right place."""
+
+    def blank(match: re.Match[str]) -> str:
+        return match["string"] or re.sub(r"[^\n]", " ", match[0])
+
+    return TRAILING_COMMA.sub(blank, COMMENT.sub(blank, text))

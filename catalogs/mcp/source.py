@@ -1,0 +1,122 @@
+"""Live MCP servers, from the client configuration that people already have.
+
+    [catalogs.acme]
+    type = "mcp"
+    path = "~/.cursor/mcp.json"        # or a table: servers.git = { command = "uvx", args = ["mcp-server-git"] }
+    timeout = 30
+
+Every server is an agent, named as in the configuration, and described by its own title and instructions. It is listed over
+stdio, streamable HTTP or SSE. One that hangs, dies or talks nonsense is a failure of that agent: its last good tools stay,
+and the other servers go through. Prompts and resources are not tools. See `mcp_config` for what a configuration may hold.
+"""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Self
+
+import anyio
+from pydantic import Field, model_validator
+
+from catalogs.mcp.client import Answer, list_server
+from catalogs.mcp.config import Server, ServerProblem, read_servers, resolve_server
+from catalogs.mcp.records import add_tool, has_replaced_bytes
+from catalogs.shared.listing import ListingBuilder, SourceKind, SourceOptions
+from pegboard.records import agent_id
+
+__all__ = ["McpOptions", "source"]
+
+
+class McpOptions(SourceOptions):
+    """Where the servers are described, which of them to list, and how long each may take."""
+
+    path: str | None = None
+    servers: dict[str, Any] | None = None
+    only: tuple[str, ...] = ()
+    skip: tuple[str, ...] = ()
+    timeout: float = Field(default=30, gt=0, le=3600)
+    concurrency: int = Field(default=4, ge=1, le=64)
+
+    @model_validator(mode="after")
+    def _one_origin(self) -> Self:
+        if (self.path is None) == (self.servers is None):
+            raise ValueError("give either path, an MCP client configuration, or servers, a table of them")
+        return self
+
+
+def read(listing: ListingBuilder, options: McpOptions) -> None:
+    """Add the tools of every server that the configuration names, and a failure for each that cannot be listed.
+
+    Raises SourceError if the configuration cannot be read.
+    """
+    entries, base = _entries(listing, options)
+    servers: dict[str, Server] = {}
+    for name, entry in entries.items():
+        if not name.strip():
+            listing.reject("the configuration of MCP servers", "a server has no name; name it", entry)
+            continue
+        try:
+            servers[name] = resolve_server(entry, base)
+        except ServerProblem as problem:
+            _fail(listing, name, problem)
+    for name, outcome in anyio.run(_list_all, servers, options).items():
+        if isinstance(outcome, ServerProblem):
+            _fail(listing, name, outcome)
+        else:
+            _add(listing, name, servers[name], outcome)
+
+
+def _entries(listing: ListingBuilder, options: McpOptions) -> tuple[dict[str, Any], Path]:
+    """The entries of the servers to list, and the folder from which their relative paths count."""
+    if options.path is None:
+        entries, base = options.servers or {}, listing.base
+    else:
+        path = listing.base / Path(options.path).expanduser()
+        entries, base = read_servers(path), path.parent
+    for name in options.only:
+        if name not in entries:
+            known = ", ".join(sorted(entries)) or "none"
+            _fail(listing, name, ServerProblem(f"it is named by 'only' but not configured. Configured: {known}"))
+    return {
+        name: entry
+        for name, entry in entries.items()
+        if name not in options.skip and (not options.only or name in options.only) and not _disabled(entry)
+    }, base
+
+
+def _disabled(entry: Any) -> bool:
+    return isinstance(entry, Mapping) and (entry.get("disabled") is True or entry.get("enabled") is False)
+
+
+async def _list_all(servers: Mapping[str, Server], options: McpOptions) -> dict[str, Answer | ServerProblem]:
+    """What came of each server, in the order of the configuration. A server's time runs only while it is its turn."""
+    outcomes: dict[str, Answer | ServerProblem] = {}
+    turns = anyio.Semaphore(options.concurrency)
+
+    async def ask(name: str) -> None:
+        async with turns:
+            try:
+                outcomes[name] = await list_server(servers[name], options.timeout)
+            except ServerProblem as problem:
+                outcomes[name] = problem
+
+    async with anyio.create_task_group() as group:
+        for name in servers:
+            group.start_soon(ask, name)
+    return {name: outcomes[name] for name in servers}
+
+
+def _add(listing: ListingBuilder, name: str, server: Server, answer: Answer) -> None:
+    agent = listing.agent(name, description=answer.description, kind="mcp-server", source=server.source)
+    for position, raw in enumerate(answer.tools):
+        where = f"{name}: tools[{position}]"
+        if has_replaced_bytes(raw):
+            listing.reject(where, "it holds bytes that are not UTF-8; correct the server", raw)
+        else:
+            add_tool(listing, agent, raw, where=where)
+
+
+def _fail(listing: ListingBuilder, name: str, problem: ServerProblem) -> None:
+    listing.fail(agent_id(listing.catalog, name), f"The MCP server '{name}' was not listed: {problem}")
+
+
+source = SourceKind(options=McpOptions, read=read)

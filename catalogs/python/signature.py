@@ -1,0 +1,209 @@
+"""What a Python function says of itself: its schemas by Pydantic, its descriptions by Griffe (Google, NumPy or Sphinx style)."""
+
+import functools
+import inspect
+import json
+import logging
+import typing
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from types import SimpleNamespace
+from typing import Any
+
+from catalogs.shared.loose_schema import loose_type
+
+__all__ = ["Described", "NoSchema", "described"]
+
+INJECTED = {"CallbackContext", "Context", "RunContext", "RunContextWrapper", "ToolContext", "ToolRuntime"}
+"""Classes whose argument the agent's framework hands over itself: FastMCP, Pydantic AI, OpenAI Agents, Google ADK, LangChain."""
+
+
+class NoSchema(Exception):
+    """A function of which no caller could know how to call it, and why."""
+
+
+@dataclass(frozen=True, slots=True)
+class Described:
+    """A function as a tool. `injected` are the parameters that its caller does not give."""
+
+    description: str
+    input_schema: dict[str, Any]
+    output_schema: dict[str, Any] | None
+    injected: list[str]
+
+
+@dataclass(slots=True)
+class _Docstring:
+    text: str = ""
+    parameters: dict[str, tuple[str, str | None]] = field(default_factory=dict[str, tuple[str, str | None]])
+
+
+def described(function: Callable[..., Any]) -> Described:
+    """The function as a tool. Raises NoSchema if a parameter that a caller has to give cannot be written as JSON."""
+    try:
+        signature = inspect.signature(function)
+    except (ValueError, TypeError) as error:
+        raise NoSchema(f"its signature is not known: {error}; wrap it in a function of its own") from error
+    docstring = _docstring(function)
+    adapters: dict[str, Any] = {}
+    required: list[str] = []
+    injected: list[str] = []
+    extra: dict[str, Any] = {"additionalProperties": False}
+    for number, parameter in enumerate(signature.parameters.values()):
+        if parameter.kind is parameter.VAR_KEYWORD:
+            extra = {}
+        if parameter.kind in (parameter.VAR_KEYWORD, parameter.VAR_POSITIONAL) or _is_self(function, parameter, number):
+            continue
+        hint = _hint(function, parameter.name, parameter.annotation)
+        if _is_injected(hint):
+            injected.append(parameter.name)
+            continue
+        adapter = _adapter(hint, parameter.default)
+        if isinstance(adapter, str) and parameter.default is parameter.empty:
+            raise NoSchema(
+                f"its parameter {parameter.name!r} has no JSON Schema: {adapter}. Give it a type that JSON can hold, or a default"
+            )
+        if isinstance(adapter, str):
+            injected.append(parameter.name)
+            continue
+        adapters[parameter.name] = adapter
+        if _is_required(parameter.default):
+            required.append(parameter.name)
+    properties, defs = _schemas(adapters)
+    schema: dict[str, Any] = {"type": "object", "properties": properties, "required": required, **extra}
+    for name, item in properties.items():
+        _complete(item, *docstring.parameters.get(name, ("", None)))
+        _add_default(item, signature.parameters[name].default)
+    schema |= {"$defs": defs} if defs else {}
+    if not required:
+        del schema["required"]
+    return Described(docstring.text, schema, _output(function, signature), injected)
+
+
+def _is_self(function: Any, parameter: inspect.Parameter, number: int) -> bool:
+    """Whether it is the `self` of a method that was taken from its class."""
+    nested = "." in getattr(function, "__qualname__", "").rpartition("<locals>.")[2]
+    return number == 0 and nested and not inspect.ismethod(function) and parameter.name in ("self", "cls")
+
+
+def _hint(function: Any, name: str, annotation: Any) -> Any:
+    """The type of one parameter or of the result. One by one, for a name that only a type checker imports spoils but its own."""
+    if annotation is inspect.Parameter.empty:
+        return Any
+    while isinstance(function, functools.partial):
+        function = function.func
+    plain = inspect.unwrap(getattr(function, "__func__", function))
+    names = getattr(plain, "__globals__", getattr(type(plain).__call__, "__globals__", {}))
+    try:
+        return typing.get_type_hints(SimpleNamespace(__annotations__={name: annotation}), names, include_extras=True)[
+            name
+        ]
+    except Exception as error:  # an annotation is any expression
+        return _Unknown(f"{annotation!r} ({type(error).__name__}: {error})")
+
+
+@dataclass(frozen=True, slots=True)
+class _Unknown:
+    why: str
+
+
+def _is_injected(hint: Any) -> bool:
+    if isinstance(hint, _Unknown):
+        return any(hint.why.strip("'\"").startswith(name) for name in INJECTED)
+    options = [part for part in (hint, *typing.get_args(hint)) if part is not type(None)]
+    return any(getattr(typing.get_origin(part) or part, "__name__", "") in INJECTED for part in options[:2])
+
+
+def _adapter(hint: Any, default: Any) -> Any:
+    """A TypeAdapter for the type, or the reason why there is no JSON Schema of it."""
+    from pydantic import TypeAdapter
+    from pydantic.errors import PydanticInvalidForJsonSchema, PydanticUserError
+    from pydantic.fields import FieldInfo
+
+    if isinstance(hint, _Unknown):
+        return f"the type {hint.why} is not known"
+    try:
+        annotated: Any = typing.cast(Any, typing.Annotated)[hint, default] if isinstance(default, FieldInfo) else hint
+        adapter = TypeAdapter[Any](annotated)
+        adapter.json_schema()
+    except PydanticInvalidForJsonSchema as error:
+        return error.message
+    except (PydanticUserError, NameError, TypeError, RecursionError) as error:
+        return f"{hint!r} ({str(error).splitlines()[0].partition('. ')[0]})"
+    return adapter
+
+
+def _is_required(default: Any) -> bool:
+    from pydantic.fields import FieldInfo
+
+    return default.is_required() if isinstance(default, FieldInfo) else default is inspect.Parameter.empty
+
+
+def _schemas(adapters: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    from pydantic import TypeAdapter
+
+    if not adapters:
+        return {}, {}
+    found, shared = TypeAdapter.json_schemas([(name, "validation", adapter) for name, adapter in adapters.items()])
+    return {name: dict(found[name, "validation"]) for name in adapters}, shared.get("$defs", {})
+
+
+def _complete(schema: dict[str, Any], description: str, kind: str | None) -> None:
+    """Add what the docstring says of a parameter, where the signature does not say it."""
+    if not schema and kind:
+        schema |= loose_type(kind)
+    if description and "description" not in schema:
+        schema["description"] = description
+
+
+def _add_default(schema: dict[str, Any], default: Any) -> None:
+    from pydantic.fields import FieldInfo
+    from pydantic_core import PydanticSerializationError, to_jsonable_python
+
+    if default is inspect.Parameter.empty or isinstance(default, FieldInfo) or "default" in schema:
+        return
+    try:
+        value = to_jsonable_python(default)
+        json.dumps(value, allow_nan=False)
+    except (PydanticSerializationError, ValueError):
+        return  # it can be left out all the same, and that is what callers need to know
+    schema["default"] = value
+
+
+def _output(function: Any, signature: inspect.Signature) -> dict[str, Any] | None:
+    """The schema of the result if that is an object; None also where nothing is known of it."""
+    hint = _hint(function, "return", signature.return_annotation)
+    adapter = _adapter(hint, None)
+    if hint is Any or isinstance(adapter, str):
+        return None
+    try:
+        schema = adapter.json_schema(mode="serialization")
+    except Exception:  # its model may have a serializer of its own, of which nothing is known
+        return None
+    target = schema.get("$defs", {}).get(schema.get("$ref", "").rpartition("/")[2], schema)
+    return schema if target.get("type") == "object" else None
+
+
+def _docstring(function: Any) -> _Docstring:
+    import griffe
+
+    while isinstance(function, functools.partial):
+        function = function.func
+    text = inspect.getdoc(function) or ""
+    if not text.strip():
+        return _Docstring()
+    docstring = griffe.Docstring(text, lineno=1)
+    style = griffe.infer_docstring_style(docstring)[0] or griffe.Parser.google
+    logger = logging.getLogger("griffe")
+    disabled, logger.disabled = logger.disabled, True  # it misses types that stand in the signature
+    try:
+        sections = griffe.parse(docstring, style)
+    finally:
+        logger.disabled = disabled
+    out = _Docstring("\n\n".join(s.value for s in sections if s.kind is griffe.DocstringSectionKind.text).strip())
+    for section in sections:
+        if section.kind in (griffe.DocstringSectionKind.parameters, griffe.DocstringSectionKind.other_parameters):
+            for item in section.value:
+                kind = None if item.annotation is None else str(item.annotation)
+                out.parameters[item.name.lstrip("*")] = (item.description.strip(), kind)
+    return out

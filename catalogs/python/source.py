@@ -1,0 +1,139 @@
+"""Source kind `python`: functions of importable modules. Type hints give their schemas, and docstrings the descriptions.
+
+    [catalogs.office]
+    type = "python"
+    target = ["office.calendar", "office.mail:send"]     # all public functions of a module, or one function
+    search_path = "src"                                   # where the modules are, besides those installed
+
+Listing imports the module, and so runs it: name only code that you trust.
+"""
+
+import importlib
+import inspect
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from pydantic import field_validator
+
+from catalogs.python.signature import NoSchema, described
+from catalogs.shared.listing import ListingBuilder, SourceKind, SourceOptions
+from pegboard.errors import SourceError
+
+__all__ = ["PythonOptions", "read", "source"]
+
+IMPORTING = threading.Lock()
+"""`sys.path` belongs to the process, and several sources may be read at once."""
+
+
+class PythonOptions(SourceOptions):
+    """The options of a catalog of type `python`. `agent` owns the functions; it defaults to the catalog's name."""
+
+    target: tuple[str, ...]
+    agent: str | None = None
+    search_path: tuple[str, ...] = ()
+
+    @field_validator("target", "search_path", mode="before")
+    @classmethod
+    def _one_or_many(cls, value: Any) -> Any:
+        return (value,) if isinstance(value, str) else value
+
+
+def read(listing: ListingBuilder, options: PythonOptions) -> None:
+    """List the functions. Raises SourceError if a module cannot be imported, or has no function of that name."""
+    with _importable([(listing.base / folder).resolve() for folder in options.search_path]):
+        modules = {name: _import(name) for name in dict.fromkeys(t.partition(":")[0] for t in options.target)}
+        description = (next(iter(modules.values())).__doc__ or "").strip() if len(modules) == 1 else ""
+        agent = listing.agent(
+            options.agent or listing.catalog,
+            description=description.partition("\n\n")[0],
+            kind="library",
+            source=", ".join(options.target),
+        )
+        for target in options.target:
+            module = modules[target.partition(":")[0]]
+            for name, function in _functions(listing, module, target):
+                _list_function(listing, agent, f"{module.__name__}:{name}", function)
+
+
+def _list_function(listing: ListingBuilder, agent: str, where: str, function: Any) -> None:
+    try:
+        found = described(function)
+    except NoSchema as error:
+        listing.reject(where, str(error))
+        return
+    listing.tool(
+        agent,
+        where.rpartition(":")[2].rpartition(".")[2],
+        where=where,
+        raw=where,
+        description=found.description,
+        input_schema=found.input_schema,
+        output_schema=found.output_schema,
+        annotations={"injected": found.injected} if found.injected else None,
+    )
+
+
+@contextmanager
+def _importable(folders: list[Path]) -> Iterator[None]:
+    """Put folders on `sys.path` meanwhile, and forget their modules afterwards: they may have changed before the next run."""
+    missing = [str(folder) for folder in folders if not folder.is_dir()]
+    if missing:
+        raise SourceError(
+            f"The search path has no folder {missing}. Relative paths count from the folder of pegboard.toml."
+        )
+    with IMPORTING:
+        before, path = dict(sys.modules), list(sys.path)
+        sys.path[:0] = [str(folder) for folder in folders]
+        importlib.invalidate_caches()
+        try:
+            yield
+        finally:
+            sys.path[:] = path
+            for name, module in list(sys.modules.items()):
+                if name not in before and _is_inside(module, folders):
+                    del sys.modules[name]
+
+
+def _is_inside(module: ModuleType | None, folders: list[Path]) -> bool:
+    file = getattr(module, "__file__", None) or next(iter(getattr(module, "__path__", [])), None)
+    return bool(file) and any(Path(str(file)).resolve().is_relative_to(folder) for folder in folders)
+
+
+def _import(name: str) -> ModuleType:
+    try:
+        return importlib.import_module(name)
+    except (Exception, SystemExit) as error:
+        # Whatever a module does when it is run may end here; its own error is the cause.
+        raise SourceError(
+            f"The module {name} cannot be imported: {type(error).__name__}: {error}. "
+            "Install what it needs, or name its folder in `search_path`."
+        ) from error
+
+
+def _functions(listing: ListingBuilder, module: ModuleType, target: str) -> Iterator[tuple[str, Any]]:
+    """The function that a target names, or all public functions of its module in their order."""
+    name, colon, path = target.partition(":")
+    if colon:
+        found: Any = module
+        for part in path.split("."):
+            found = getattr(found, part, None)
+        if not callable(found):
+            public = ", ".join(sorted(key for key, item in vars(module).items() if callable(item) and key[0] != "_"))
+            raise SourceError(f"The module {name} has no function '{path}'. It has: {public}.")
+        yield path, found
+        return
+    listed = getattr(module, "__all__", None)
+    for key in listed if listed is not None else vars(module):
+        item = getattr(module, key, None)
+        if item is None and listed is not None:
+            listing.reject(f"{name}:{key}", "the module's __all__ names it, but the module does not have it")
+        elif inspect.isroutine(item) and (listed is not None or (key[0] != "_" and item.__module__ == module.__name__)):
+            yield key, item
+
+
+source = SourceKind(options=PythonOptions, read=read)

@@ -1,0 +1,1 @@
+"""Records in JSON Lines, CSV or Parquet."""

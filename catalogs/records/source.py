@@ -1,0 +1,237 @@
+"""Source kind `records`: a table of tools in JSON, JSONL, CSV or Parquet, with its columns named in the configuration.
+
+    [catalogs.seal]
+    type = "records"
+    path = "tool.jsonl"             # a file or a pattern; the format is the suffix, unless `format` says another
+
+    [catalogs.seal.columns]
+    name = "api_name"
+    description = "api_description"
+    parameters = "parameters"       # JSON Schema, a list of parameters, or a mapping of names: its shape tells
+    required = "required"
+    output = "responses"
+    tags = "field"
+    annotations = ["func_type"]
+
+    [catalogs.seal.examples]        # example queries from another file: one row for each query and its tool
+    path = "queries.jsonl"
+    query = "query"
+    tool = "tool"
+
+A JSON file is a list of records, or an object whose keys are the names and whose values are the records or the descriptions;
+`at = "data.tools"` names a part of it. Columns that no record has are a mistake and fail; a broken record is rejected.
+"""
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, get_args
+
+from pydantic import BaseModel, ConfigDict
+
+from catalogs.records.files import Format, Row, read_rows
+from catalogs.shared.files import matching_files
+from catalogs.shared.listing import ListingBuilder, SourceKind, SourceOptions
+from catalogs.shared.loose_schema import Unusable, loose_object, object_schema
+from pegboard.errors import SourceError
+from pegboard.records import AgentKind, Dependency, DependencyType
+
+__all__ = ["Columns", "Examples", "RecordsOptions", "read", "source"]
+
+DEPENDENCY_TYPES: tuple[str, ...] = get_args(DependencyType)
+
+
+class Columns(BaseModel):
+    """Which column of a record says what. `annotations` are columns that are kept under their own names."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    name: str = "name"
+    description: str | None = "description"
+    parameters: str | None = None
+    required: str | None = None
+    output: str | None = None
+    tags: str | None = None
+    agent: str | None = None
+    examples: str | None = None
+    dependencies: str | None = None
+    annotations: tuple[str, ...] = ()
+
+
+class Examples(BaseModel):
+    """A file of example queries: in each row a query, and the name of its tool (or a list of names)."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    path: str
+    format: Format | None = None
+    query: str = "query"
+    tool: str = "tool"
+
+
+class RecordsOptions(SourceOptions):
+    """The options of a catalog of type `records`. `agent` owns the records that name none; it defaults to the catalog's name."""
+
+    path: str
+    format: Format | None = None
+    at: str = ""
+    agent: str | None = None
+    agent_kind: AgentKind = "library"
+    columns: Columns = Columns()
+    examples: Examples | None = None
+
+
+def read(listing: ListingBuilder, options: RecordsOptions) -> None:
+    """List the records of the files. Raises SourceError if one cannot be read, or a column is in no record."""
+    columns = options.columns
+    rows = list(_rows(listing, options))
+    _check_columns(options.path, rows, columns)
+    queries = _queries(listing, options.examples) if options.examples else {}
+    for row in rows:
+        if row.problem:
+            listing.reject(row.where, row.problem, row.value)
+        else:
+            _list_row(listing, options, row, queries)
+    names = {
+        row.value.get(columns.name) for row in rows if not row.problem and isinstance(row.value.get(columns.name), str)
+    }
+    for name in queries.keys() - {name.strip() for name in names}:
+        listing.reject(
+            f"{options.examples.path if options.examples else ''}",
+            f"{len(queries[name])} example queries are for the tool {name!r}, which no record has; correct the name",
+            queries[name][0],
+        )
+
+
+def _rows(listing: ListingBuilder, options: RecordsOptions) -> Iterator[Row]:
+    for path in matching_files(listing.base, options.path):
+        yield from read_rows(
+            path, options.format, at=options.at, name=options.columns.name, text=options.columns.description
+        )
+
+
+def _check_columns(path: str, rows: list[Row], columns: Columns) -> None:
+    found = {column for row in rows if not row.problem for column in row.value}
+    named = [value for value in columns.model_dump(exclude={"annotations"}, exclude_unset=True).values() if value]
+    missing = sorted({*named, columns.name, *columns.annotations} - found)
+    if missing and found:
+        raise SourceError(
+            f"No record of {path} has the columns {missing}, which the configuration names. The columns are: {sorted(found)}."
+        )
+
+
+def _list_row(listing: ListingBuilder, options: RecordsOptions, row: Row, queries: Mapping[str, list[str]]) -> None:
+    columns, record, problems = options.columns, row.value, list[str]()
+
+    def schema(label: str, column: str | None, required: Any = None) -> dict[str, Any] | None:
+        try:
+            return loose_object(record.get(column), required) if column else None
+        except (Unusable, RecursionError) as error:
+            problems.append(f"its {label} cannot be read: {error}")
+            return None
+
+    inputs = schema("parameters", columns.parameters, record.get(columns.required) if columns.required else None)
+    output = schema("output", columns.output)
+    name = record.get(columns.name)
+    given = _texts(record.get(columns.examples)) if columns.examples else []
+    if problems:
+        listing.reject(row.where, "; ".join(problems), record)
+        return
+    owner = record.get(columns.agent) if columns.agent else None
+    owner = owner if isinstance(owner, str) and owner.strip() else options.agent or listing.catalog
+    tool = listing.tool(
+        listing.agent(owner, kind=options.agent_kind, source=options.path),
+        name,
+        where=row.where,
+        raw=record,
+        description=record.get(columns.description) if columns.description else "",
+        input_schema=inputs,
+        output_schema=object_schema(output) if output else None,
+        annotations={column: record[column] for column in columns.annotations if record.get(column) is not None},
+        examples=[*given, *(queries.get(name.strip(), []) if isinstance(name, str) else [])],
+        dependencies=(dependencies := _dependencies(record, columns.dependencies)).kept,
+        tags=_texts(record.get(columns.tags)) if columns.tags else (),
+    )
+    for index, (why, raw) in dependencies.rejected.items() if tool else ():
+        listing.reject(f"{row.where} {columns.dependencies}[{index}]", why, raw)
+
+
+@dataclass(frozen=True, slots=True)
+class _Dependencies:
+    """The dependencies of a record, and by their place the ones that say too little."""
+
+    kept: list[Dependency] = field(default_factory=list[Dependency])
+    rejected: dict[int, tuple[str, Any]] = field(default_factory=dict[int, tuple[str, Any]])
+
+
+def _dependencies(record: Mapping[str, Any], column: str | None) -> _Dependencies:
+    out = _Dependencies()
+    value = record.get(column) if column else None
+    for index, item in enumerate(value if isinstance(value, list) else [] if value in (None, "") else [value]):
+        item = {"name": item} if isinstance(item, str) else item
+        tool = _first(item, "name", "tool", "function")
+        parameter = _first(item, "parameter_name", "parameter")
+        kind = _dependency_type(_first(item, "dependence_type", "dependency_type", "type"))
+        if tool is None:
+            out.rejected[index] = ("the dependency names no tool; the tool is listed without it", item)
+        elif kind is None:
+            known = ", ".join(DEPENDENCY_TYPES)
+            out.rejected[index] = (f"the dependency has an unknown type, expected one of {known}; it is left out", item)
+        else:
+            out.kept.append(Dependency(tool, kind, parameter, _first(item, "reason") or ""))
+    return out
+
+
+def _dependency_type(text: str | None) -> DependencyType | None:
+    """`TOOL_DIRECTLY_DEPENDS_ON` as this project writes it; one that does not say how is taken as direct."""
+    name = (text or "tool-depends-on").strip().lower().replace("_", "-").replace(" ", "-")
+    kinds: dict[str, DependencyType] = {kind: kind for kind in get_args(DependencyType)}
+    return kinds.get(name) or kinds.get(name.replace("-depends-on", "-directly-depends-on"))
+
+
+def _first(item: Any, *keys: str) -> str | None:
+    for key in keys:
+        value = item.get(key) if isinstance(item, Mapping) else None
+        if isinstance(value, str) and value.strip():
+            return value.strip()
+    return None
+
+
+def _queries(listing: ListingBuilder, join: Examples) -> dict[str, list[str]]:
+    """The example queries of each tool, in the order of the file."""
+    out: dict[str, list[str]] = {}
+    rows = [row for path in matching_files(listing.base, join.path) for row in read_rows(path, join.format)]
+    _check_columns(join.path, rows, Columns(name=join.query, description=join.tool))
+    for row in rows:
+        query = None if row.problem else row.value.get(join.query)
+        tools = [] if row.problem else _texts(row.value.get(join.tool))
+        if row.problem or not isinstance(query, str) or not query.strip() or not tools:
+            listing.reject(
+                row.where, row.problem or f"it needs a {join.query!r} and a {join.tool!r}, both text", row.value
+            )
+            continue
+        for tool in tools:
+            out.setdefault(tool.strip(), []).append(query)
+    return out
+
+
+def _texts(value: Any) -> list[str]:
+    """A list of texts, from one, from a list, or from a list in JSON text."""
+    if isinstance(value, str) and value.lstrip().startswith("["):
+        try:
+            decoded = json.loads(value)
+        except ValueError:
+            decoded = value
+        value = decoded if isinstance(decoded, list) else value
+    values = value if isinstance(value, list) else [value]
+    return [item for item in values if isinstance(item, str) and item.strip()]
+
+
+def inputs(base: Path, options: RecordsOptions) -> list[Path]:
+    """The files with the records, and those with example queries."""
+    queries = matching_files(base, options.examples.path) if options.examples else []
+    return [*matching_files(base, options.path), *queries]
+
+
+source = SourceKind(options=RecordsOptions, read=read, inputs=inputs)

@@ -1,0 +1,1 @@
+"""What all kinds of sources share."""

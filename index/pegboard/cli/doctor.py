@@ -1,0 +1,98 @@
+"""`pegboard doctor`: what is missing, and how to get it."""
+
+import argparse
+import importlib.util
+import platform
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError, entry_points, version
+from typing import Literal
+
+from pegboard.cli.output import Subparsers, print_json
+from pegboard.encoders import install_command, load_encoder
+from pegboard.errors import PegboardError
+
+__all__ = ["GROUP", "Check", "register_doctor"]
+
+GROUP = "pegboard.checks"
+"""Entry points of other distributions: functions that take the parsed options and yield checks."""
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """One thing that was looked at. `missing` is only needed by some; `wrong` makes the command end with 1."""
+
+    what: str
+    state: Literal["good", "missing", "wrong"]
+    say: str
+
+
+def register_doctor(subparsers: Subparsers) -> None:
+    """Add the command."""
+    parser: argparse.ArgumentParser = subparsers.add_parser(
+        "doctor",
+        help="say what is missing, and how to get it",
+        description="Look at the installation, the configuration and the board, and say what is missing and how to get "
+        "it. Ends with 1 if something is wrong; something optional that is missing is no fault.",
+    )
+    parser.add_argument("--board", metavar="URI", help="a board to look at")
+    parser.add_argument("-c", "--config", metavar="FILE", help="a pegboard.toml to look at")
+    parser.add_argument("--json", action="store_true", help="print the checks as one JSON object")
+    parser.set_defaults(run=_doctor)
+
+
+def _doctor(options: argparse.Namespace) -> int:
+    checks = [*_installation(), *_board(options.board)]
+    for point in sorted(entry_points(group=GROUP), key=lambda point: point.name):
+        more: Callable[[argparse.Namespace], Iterable[Check]] = point.load()
+        checks += more(options)
+    wrong = any(check.state == "wrong" for check in checks)
+    if options.json:
+        rows = [{"what": check.what, "state": check.state, "say": check.say} for check in checks]
+        print_json({"wrong": wrong, "checks": rows})
+    else:
+        marks = {"good": "ok     ", "missing": "missing", "wrong": "WRONG  "}
+        for check in checks:
+            print(f"{marks[check.state]}  {check.what}: {check.say}")
+    return 1 if wrong else 0
+
+
+def _installation() -> Iterable[Check]:
+    yield Check("python", "good", platform.python_version())
+    yield Check("pegboard", "good", version("pegboard"))
+    for package in ("lancedb", "pyarrow"):
+        try:
+            yield Check(package, "good", version(package))
+        except PackageNotFoundError:
+            yield Check(package, "wrong", "not installed. Install it: pip install pegboard")
+    try:
+        encoder = load_encoder("local/all-MiniLM-L6-v2")
+        yield Check("embedded encoder", "good", encoder.fingerprint)
+    except PegboardError as error:
+        yield Check("embedded encoder", "missing", str(error))
+    for package, what in (("litellm", "hosted encoders"), ("fastembed", "fastembed encoders")):
+        if importlib.util.find_spec(package):
+            yield Check(what, "good", f"{package} {version(package)}")
+        else:
+            yield Check(what, "missing", f"optional. Install it: {install_command(package)}")
+
+
+def _board(uri: str | None) -> Iterable[Check]:
+    if uri is None:
+        return
+    import pegboard
+
+    try:
+        board = pegboard.open(uri)
+    except PegboardError as error:
+        yield Check("board", "wrong", str(error))
+        return
+    release = board.release
+    yield Check("board", "good", f"release {release.id}, {release.manifest['counts']['tools']} tools")
+    for name, index in release.manifest["indexes"].items():
+        what = f"index {name}"
+        try:
+            hits = board.search("what can these tools do?", 1, index=name, mode="vector")
+            yield Check(what, "good", f"{index['encoder']} answers" + ("" if hits else ", the board is empty"))
+        except PegboardError as error:
+            yield Check(what, "wrong", str(error))

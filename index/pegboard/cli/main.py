@@ -1,0 +1,77 @@
+"""The command line `pegboard`. Commands of the reader are here; other distributions add theirs under the entry-point
+group `pegboard.commands`, whose values are functions `register(subparsers)`.
+
+Results go to stdout, as a table or with --json as one JSON value; progress and trouble go to stderr.
+"""
+
+import argparse
+import os
+import sys
+from collections.abc import Callable, Sequence
+from importlib.metadata import entry_points
+
+from pegboard import __version__
+from pegboard.cli.output import print_json
+from pegboard.errors import PegboardError
+
+GROUP = "pegboard.commands"
+EXIT_CODES = """\
+exit codes: 0 done · 1 unexpected · 2 wrong use or configuration · 3 a source failed · 4 no such board, release or store
+            5 encoder · 6 not published: someone else did meanwhile · 7 no LLM · 8 held by its gate · 130 interrupted"""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command line and return its exit code."""
+    options = _parser().parse_args(arguments)
+    return run_command(f"pegboard {options.command}", options)
+
+
+def run_command(name: str, options: argparse.Namespace) -> int:
+    """Call `options.run`, print what went wrong under the command's name, and return the exit code."""
+    run: Callable[[argparse.Namespace], int] = options.run
+    try:
+        return run(options)
+    except PegboardError as error:
+        if getattr(options, "json", False):
+            print_json({"error": {"type": type(error).__name__, "message": str(error)}})
+        print(f"{name}: {error}", file=sys.stderr)
+        return error.exit_code
+    except KeyboardInterrupt:
+        print(f"{name}: interrupted. What was finished is kept; run again to go on.", file=sys.stderr)
+        return 130
+    except BrokenPipeError:
+        # The reader of our output went away, as `| head` does; that is no error.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    from pegboard.cli.doctor import register_doctor
+    from pegboard.cli.eval import register_eval
+    from pegboard.cli.eval_agent import register_eval_agent
+    from pegboard.cli.find import register_agents, register_find
+    from pegboard.cli.graph import register_graph
+    from pegboard.cli.releases import register_releases
+    from pegboard.cli.search import register_search
+    from pegboard.cli.stress import register_stress
+
+    parser = argparse.ArgumentParser(
+        prog="pegboard",
+        description="Find the right few tools for a request, and publish the board on which they hang.",
+        epilog=EXIT_CODES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--version", action="version", version=f"pegboard {__version__}")
+    subparsers = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
+    register_find(subparsers)
+    register_search(subparsers)
+    register_agents(subparsers)
+    register_graph(subparsers)
+    register_releases(subparsers)
+    for point in sorted(entry_points(group=GROUP), key=lambda point: point.name):
+        point.load()(subparsers)
+    register_eval(subparsers)
+    register_eval_agent(subparsers)
+    register_stress(subparsers)
+    register_doctor(subparsers)
+    return parser

@@ -1,0 +1,1 @@
+"""Parts of a strategy that need no LLM."""

@@ -1,0 +1,89 @@
+"""Keeping what is good enough, however many that is: none, too."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import ClassVar
+
+from pegboard.errors import QueryError
+from pegboard.retrieval.parts import Candidates, Context, Scored
+
+__all__ = ["AtLeast"]
+
+SIMILARITY = 0.5
+"""The least cosine of Armory's Tool RAG (`similarity_threshold`), where nothing else is asked for."""
+
+
+@dataclass(frozen=True, slots=True)
+class AtLeast:
+    """Every tool of the ranking that reaches a threshold, in the order of the ranking.
+
+    A tool that no search found has neither a probability nor a cosine and is left out, so this part stands before an expansion.
+    A cosine that is good for one encoder and catalog is not for another; a probability means the same on every calibrated index.
+
+    Attributes:
+        probability: the least probability: a number, or the name of a threshold of the index's calibration, such as `accept_95`.
+        score: the least cosine, if `probability` is None; .5 if both are (Armory, "Tool RAG").
+    """
+
+    part: ClassVar[str] = "at-least"
+
+    probability: float | str | None = None
+    score: float | None = None
+
+    def __post_init__(self) -> None:
+        problems: list[str] = []
+        if self.probability is not None and self.score is not None:
+            problems.append("probability and score are both given; expected one of them")
+        if isinstance(self.probability, int | float) and not 0 <= self.probability <= 1:
+            problems.append(f"probability is {self.probability}; expected 0 to 1, or a threshold's name")
+        if self.score is not None and not -1 <= self.score <= 1:
+            problems.append(f"score is {self.score}; expected a cosine, -1 to 1")
+        if problems:
+            raise QueryError(f"The part '{self.part}' cannot work: {'; '.join(problems)}. Change the strategy.")
+
+    async def refine(self, candidates: Candidates, context: Context) -> list[Scored]:
+        """The tools that reach the threshold.
+
+        Raises:
+            QueryError: the index is not calibrated, or has no such threshold; or vectors were not searched.
+        """
+        ranking = candidates.ranking
+        if not ranking:
+            return []
+        if self.probability is None:
+            values, least = self._cosines(context), SIMILARITY if self.score is None else self.score
+        else:
+            values, least = self._probabilities(context), self._least(self.probability, context)
+        kept = [one for one in ranking if one.tool in values and values[one.tool] >= least]
+        context.trace.note = f"{len(kept)} of {len(ranking)} tools reach {least:g}"
+        return kept
+
+    def _cosines(self, context: Context) -> Mapping[str, float]:
+        cosines = context.cosines
+        if cosines is None:
+            raise QueryError(
+                f"The part '{self.part}' compares cosines, but vectors were not searched. Search in mode 'hybrid' or 'vector', "
+                "or ask for a probability."
+            )
+        return cosines
+
+    def _probabilities(self, context: Context) -> Mapping[str, float]:
+        probabilities = context.probabilities
+        if probabilities is None:
+            raise QueryError(
+                f"The part '{self.part}' asks for a probability, but the index is not calibrated. Build the release with "
+                "golden queries, or give `score`, a least cosine."
+            )
+        return probabilities
+
+    def _least(self, wanted: float | str, context: Context) -> float:
+        if not isinstance(wanted, str):
+            return wanted
+        thresholds = context.thresholds or {}
+        if wanted not in thresholds:
+            known = ", ".join(sorted(thresholds)) or "none"
+            raise QueryError(
+                f"The part '{self.part}' asks for the threshold '{wanted}', but the index's calibration has: {known}. "
+                "Name one of those, or give a probability, 0 to 1."
+            )
+        return thresholds[wanted]

@@ -1,0 +1,158 @@
+"""More wordings of a query without an LLM: shorter ones, and one that asks for less.
+
+Toolshed (section 3.4.2) has an LLM write three variations of every query, and a step-back question. Without one, no new words can be
+found, but words that draw a search away from the need can be left out.
+
+Measured with the embedded encoder, hybrid search and `Weighted("none")` at weight .5, recall at 5 of the request alone / with variations / with the
+step back: MetaTool's requests for two tools .730 / .730 / .727, UltraTool .722 / .718 / .730, LiveMCPBench .339 / .381 / .336, ToolLinkOS .981 / .983 /
+.951, whose tools are told apart by the names that a step back drops. So neither is part of the default strategy.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import ClassVar
+
+from pegboard.errors import QueryError
+from pegboard.retrieval.llm.condensing import salient_words
+from pegboard.retrieval.parts import Context, Query, Role
+from pegboard.retrieval.rules import clause_words as words
+from pegboard.retrieval.rules.clause_heads import Reading
+from pegboard.retrieval.rules.clause_tokens import Token
+from pegboard.retrieval.rules.clauses import MAX_TEXT, without_fillers
+from pegboard.search.text import identifier_words
+
+__all__ = ["DummySteps", "StepBack", "Variations", "equal_parts", "stepped_back", "variations"]
+
+
+def variations(text: str, limit: int = 3) -> list[str]:
+    """Up to three other wordings of a request, none of them the request itself: without its politeness; its words that name something;
+    these with identifiers taken apart (`getRecord_v2` -> get Record v2)."""
+    named = " ".join(salient_words(text))
+    other = (without_fillers(text), named, identifier_words(named))
+    return list(dict.fromkeys(one for one in other if one and one != text.strip()))[:limit]
+
+
+def stepped_back(text: str) -> str:
+    """A request without its specifics: quotations, numbers, addresses, file names, identifiers and names; empty if nothing is left.
+
+    "Send 'Hello' to ana@example.org from Paris at 9:30" becomes "Send". Words with a capital letter are names, except at the beginning of
+    a sentence, so in German nouns are lost, too.
+    """
+    reading = Reading(text[:MAX_TEXT])
+    kept: list[str] = []
+    begins = True
+    for token in reading.tokens:
+        if token.kind == "word" and not _is_specific(token, begins):
+            kept.append(token.text)
+        begins = token.kind == "line" or token.text in (".", "!", "?", "¿", "。")
+    while kept and kept[-1].lower() in words.EMPTY:
+        kept.pop()
+    general = without_fillers(" ".join(kept))
+    return general if salient_words(general) else ""
+
+
+def equal_parts(text: str, count: int) -> list[str]:
+    """The words of a text in so many parts of equal length, as far as they go; fewer where there are fewer words."""
+    split = text.split()
+    count = min(count, len(split))
+    bounds = [round(place * len(split) / count) for place in range(count + 1)] if count else []
+    return [" ".join(split[start:end]) for start, end in pairwise(bounds)]
+
+
+def _is_specific(token: Token, begins: bool) -> bool:
+    if any(letter.isdigit() or letter in "@/\\_#~%$€£" for letter in token.text) or "." in token.text:
+        return True
+    return (
+        not begins
+        and not token.text[0].islower()
+        and token.text[0].upper() != token.text[0].lower()
+        and token.low != "i"
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Variations:
+    """Searches for other wordings of every query, too, in its step.
+
+    Attributes:
+        limit: the most wordings of each query, up to 3.
+        weight: of their rankings beside that of the query.
+    """
+
+    limit: int = 3
+    weight: float = 0.5
+    part: ClassVar[str] = "variations"
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.limit <= 3 or self.weight < 0:
+            raise QueryError(
+                f"variations has limit = {self.limit} and weight = {self.weight}; expected a limit of 1 to 3 and a weight of 0 or more."
+            )
+
+    async def transform(self, queries: Sequence[Query], context: Context) -> list[Query]:
+        """Every query, followed by its variations."""
+        return _extended(queries, lambda text: variations(text, self.limit), "variation", self.weight)
+
+
+@dataclass(frozen=True, slots=True)
+class StepBack:
+    """Searches for every query without its specifics, too, in its step (Zheng and others, "Take a Step Back", 2023, have an LLM do it).
+
+    Attributes:
+        weight: of its ranking beside that of the query.
+    """
+
+    weight: float = 0.5
+    part: ClassVar[str] = "step-back"
+
+    def __post_init__(self) -> None:
+        if self.weight < 0:
+            raise QueryError(f"step-back has weight = {self.weight}; expected 0 or more.")
+
+    async def transform(self, queries: Sequence[Query], context: Context) -> list[Query]:
+        """Every query, followed by the more general one where there is one."""
+        return _extended(queries, lambda text: [stepped_back(text)], "step-back", self.weight)
+
+
+@dataclass(frozen=True, slots=True)
+class DummySteps:
+    """Cuts the request into parts of equal length: the "dummy" decomposition, RPS's baseline for one that understands the request.
+
+    The paper (algorithm 1, line 3) says only that it makes m subtasks without regard to the context; here they have the same number of words.
+
+    Attributes:
+        steps: how many parts.
+        whole: whether the request as a whole is searched for, too, as step 0.
+    """
+
+    steps: int = 3
+    whole: bool = False
+    part: ClassVar[str] = "dummy-steps"
+
+    def __post_init__(self) -> None:
+        if self.steps < 1:
+            raise QueryError(f"dummy-steps has steps = {self.steps}; expected 1 or more.")
+
+    async def transform(self, queries: Sequence[Query], context: Context) -> list[Query]:
+        """The parts as steps 1, 2, ...; the queries as they are where the request is a single word."""
+        request = next((one for one in reversed(queries) if one.step == 0), None)
+        parts = equal_parts(request.text, self.steps) if request else []
+        if len(parts) < 2:
+            return list(queries)
+        first = max(one.step for one in queries) + 1
+        kept = [one for one in queries if self.whole or one.step]
+        return kept + [Query(part, step, "step") for step, part in enumerate(parts, start=first)]
+
+
+def _extended(queries: Sequence[Query], others: Callable[[str], list[str]], role: Role, weight: float) -> list[Query]:
+    """Every query with others behind it; not for the request where it only stands beside a step as its background."""
+    extended: list[Query] = []
+    for one in queries:
+        extended.append(one)
+        if one.role in ("variation", "step-back") or (one.step and one.role in ("request", "rewrite")):
+            continue
+        extended += [
+            Query(text, one.step, role, one.weight * weight) for text in others(one.text) if text and text != one.text
+        ]
+    return extended

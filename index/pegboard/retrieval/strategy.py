@@ -1,0 +1,245 @@
+"""A strategy: which parts answer a request, in which order. It can be written into a manifest and read back.
+
+Strategy(name="mine", transforms=(Clauses(),), across=RoundRobin(), refine=(Dependencies(),))
+{"name": "mine", "transforms": [{"part": "clauses"}], "across": {"part": "round-robin"}, "refine": [{"part": "dependencies"}]}
+"""
+
+import dataclasses
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from importlib import import_module
+from types import UnionType
+from typing import Any, Literal, Union, cast, get_args, get_origin, get_type_hints
+
+from pegboard.errors import QueryError
+from pegboard.retrieval.fusion import ReciprocalRank, RoundRobin
+from pegboard.retrieval.parts import Fusion, Refinement, Transform
+from pegboard.search.ranking import MODES, Mode
+
+__all__ = ["PARTS", "Strategy", "part_class"]
+
+PARTS: dict[str, dict[str, str]] = {
+    "transform": {
+        "clauses": "rules.clauses:Clauses",
+        "condense": "llm.condensing:Condense",
+        "context-decompose": "llm.planning:ContextDecompose",
+        "decompose": "llm.decomposing:Decompose",
+        "dummy-steps": "rules.variations:DummySteps",
+        "expand": "llm.expanding:Expand",
+        "rewrite": "llm.rewriting:Rewrite",
+        "step-back": "rules.variations:StepBack",
+        "step-back-prompting": "llm.step_back_prompting:StepBackPrompting",
+        "variations": "rules.variations:Variations",
+    },
+    "fusion": {
+        "best-score": "fusion:BestScore",
+        "reciprocal-rank": "fusion:ReciprocalRank",
+        "round-robin": "fusion:RoundRobin",
+        "weighted": "fusion:Weighted",
+    },
+    "refinement": {
+        "at-least": "rules.thresholds:AtLeast",
+        "cross-encoder-rerank": "rules.cross_encoding:CrossEncoderRerank",
+        "dependencies": "rules.expansion:Dependencies",
+        "grade": "llm.grading:Grade",
+        "listwise-rerank": "llm.reranking:ListwiseRerank",
+        "mean-of-rows": "rules.rows:MeanOfRows",
+        "mmr": "rules.diversity:MaximalMarginalRelevance",
+        "post-selection": "llm.selecting:PostSelection",
+        "reflect": "llm.reflecting:Reflect",
+        "step-loop": "llm.step_loop:StepLoop",
+        "without-duplicates": "rules.diversity:WithoutDuplicates",
+    },
+}
+"""Where the parts live that a strategy can name: for each stage, module and class below `pegboard.retrieval`."""
+_STAGES = {
+    "transforms": "transform",
+    "within": "fusion",
+    "each": "refinement",
+    "across": "fusion",
+    "refine": "refinement",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Strategy:
+    """A composition of parts. Every field has a value that does nothing, so a strategy says only what it does.
+
+    Attributes:
+        name: for traces and manifests.
+        transforms: make the queries to search for, one after the other, from the request.
+        indexes: the indexes to search; the release's default if empty.
+        modes: how each query is searched; the rankings of several modes or indexes are fused by `within`.
+        depth: tools that each search gives.
+        within: makes one ranking of the rankings of a step's queries.
+        each: refine the ranking of every step.
+        across: makes one ranking of those of the steps.
+        refine: refine that.
+    """
+
+    name: str = "unnamed"
+    transforms: tuple[Transform, ...] = ()
+    indexes: tuple[str, ...] = ()
+    modes: tuple[Mode, ...] = ("hybrid",)
+    depth: int = 50
+    within: Fusion = field(default_factory=ReciprocalRank)
+    each: tuple[Refinement, ...] = ()
+    across: Fusion = field(default_factory=RoundRobin)
+    refine: tuple[Refinement, ...] = ()
+
+    def __post_init__(self) -> None:
+        checked = {"name": self.name, "depth": self.depth, "modes": self.modes, "indexes": self.indexes}
+        if problems := [wrong for name, value in checked.items() if (wrong := _wrong(name, value))]:
+            raise QueryError(f"The strategy cannot be used: {'; '.join(problems)}.")
+
+    def parts(self) -> list[Transform | Fusion | Refinement]:
+        """All parts, in the order of the fields."""
+        return [*self.transforms, self.within, *self.each, self.across, *self.refine]
+
+    def is_of_the_library(self) -> bool:
+        """Whether all parts are the library's own, which wait for nothing but their context."""
+        return all(type(part).__module__.startswith("pegboard.retrieval.") for part in self.parts())
+
+    def needs_calibration(self) -> bool:
+        """Whether it asks for a probability, which an index has only if it is calibrated."""
+        return any(part.part == "at-least" and getattr(part, "probability", None) is not None for part in self.parts())
+
+    def to_dict(self) -> dict[str, Any]:
+        """The strategy as JSON values; `Strategy.from_dict` reads them back. What is as it is anyway is left out."""
+        values: dict[str, Any] = {"name": self.name}
+        for one in dataclasses.fields(self):
+            value = getattr(self, one.name)
+            if one.name == "name" or value == _default(one):
+                continue
+            if one.name in _STAGES:
+                value = [_part_to_dict(part) for part in value] if isinstance(value, tuple) else _part_to_dict(value)
+            values[one.name] = list(value) if isinstance(value, tuple) else value
+        return values
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> "Strategy":
+        """The strategy of such JSON values. Raises QueryError with every problem."""
+        problems: list[str] = []
+        known = {one.name: one for one in dataclasses.fields(cls)}
+        read: dict[str, Any] = {}
+        for name, value in values.items():
+            if name not in known:
+                problems.append(f"there is no '{name}'; a strategy has {', '.join(known)}")
+            elif name in _STAGES:
+                several = name in ("transforms", "each", "refine")
+                written = value if several else [value]
+                if not isinstance(written, list | tuple):
+                    problems.append(f"'{name}' is {value!r}, expected a list of parts")
+                    continue
+                parts = [
+                    _part_from_dict(f"{name}[{place}]" if several else name, _STAGES[name], one, problems)
+                    for place, one in enumerate(cast("list[Any]", written))
+                ]
+                read[name] = tuple(parts) if several else parts[0]
+            elif wrong := _wrong(name, value):
+                problems.append(wrong)
+            else:
+                read[name] = tuple(value) if isinstance(value, list) else value
+        if problems:
+            raise QueryError(f"The strategy cannot be used: {'; '.join(problems)}.")
+        return cls(**read)
+
+
+def part_class(stage: str, name: str) -> Any:
+    """The class of a part that a strategy names. Raises KeyError if there is none."""
+    module, own = PARTS[stage][name].split(":")
+    return getattr(import_module(f"pegboard.retrieval.{module}"), own)
+
+
+def _default(one: "dataclasses.Field[Any]") -> Any:
+    return one.default_factory() if one.default_factory is not dataclasses.MISSING else one.default
+
+
+def _part_to_dict(part: Any) -> dict[str, Any]:
+    values: dict[str, Any] = {"part": part.part}
+    for one in dataclasses.fields(part) if dataclasses.is_dataclass(part) else ():
+        value = getattr(part, one.name)
+        if value != _default(one):
+            values[one.name] = list(value) if isinstance(value, tuple) else value
+    return values
+
+
+def _part_from_dict(place: str, stage: str, value: Any, problems: list[str]) -> Any:
+    written: Any = {"part": value} if isinstance(value, str) else value
+    if not isinstance(written, Mapping) or not isinstance(cast("Mapping[str, Any]", written).get("part"), str):
+        problems.append(f"'{place}' is {value!r}, expected the name of a part or a table with its name as 'part'")
+        return None
+    written = cast("Mapping[str, Any]", written)
+    name = written["part"]
+    if name not in PARTS[stage]:
+        problems.append(f"'{place}' names the part '{name}'; as a {stage} there are {', '.join(sorted(PARTS[stage]))}")
+        return None
+    made = part_class(stage, name)
+    known = _options(made)
+    options: dict[str, Any] = {}
+    for option, given in written.items():
+        if option == "part":
+            continue
+        if option not in known:
+            problems.append(
+                f"'{place}': the part '{name}' has no '{option}'; it has {', '.join(known) or 'no options'}"
+            )
+        elif not _fits(given, known[option]):
+            problems.append(f"'{place}.{option}' is {given!r}, expected {_named(known[option])}")
+        else:
+            options[option] = tuple(cast("list[Any]", given)) if isinstance(given, list) else given
+    try:
+        return made(**options)
+    except (QueryError, TypeError, ValueError) as error:
+        problems.append(f"'{place}': {error}")
+        return None
+
+
+@cache
+def _options(made: Any) -> dict[str, Any]:
+    """The options of a part, each with the type that its field is declared with."""
+    hints = get_type_hints(made)
+    return {one.name: hints[one.name] for one in dataclasses.fields(made)}
+
+
+def _fits(given: Any, kind: Any) -> bool:
+    """Whether a JSON value is of a declared type: a plain one, a Literal, a tuple of those (a list), or a union."""
+    origin = get_origin(kind)
+    if origin in (Union, UnionType):
+        return any(_fits(given, one) for one in get_args(kind))
+    if origin is Literal:
+        return isinstance(given, str)  # the part itself says which there are
+    if origin is tuple:
+        return isinstance(given, list | tuple) and all(
+            _fits(one, get_args(kind)[0]) for one in cast("list[Any]", given)
+        )
+    if kind is float:
+        return isinstance(given, int | float) and not isinstance(given, bool)
+    return given is None if kind is type(None) else type(given) is kind
+
+
+def _named(kind: Any) -> str:
+    """A type in words, for messages."""
+    origin = get_origin(kind)
+    if origin in (Union, UnionType):
+        return " or ".join(_named(one) for one in get_args(kind) if one is not type(None))
+    if origin is tuple:
+        return f"a list of {_named(get_args(kind)[0])}"
+    if origin is Literal:
+        return "one of " + ", ".join(repr(one) for one in get_args(kind))
+    return {int: "a whole number", float: "a number", str: "a text", bool: "true or false"}.get(kind, str(kind))
+
+
+def _wrong(name: str, value: Any) -> str | None:
+    if name == "name":
+        return None if isinstance(value, str) and value else f"'name' is {value!r}, expected a text"
+    if name == "depth":
+        fine = isinstance(value, int) and not isinstance(value, bool) and value >= 1
+        return None if fine else f"'depth' is {value!r}, expected the number of tools that a search gives, 1 or more"
+    texts = isinstance(value, list | tuple) and all(isinstance(one, str) for one in cast("list[Any]", value))
+    if not texts:
+        return f"'{name}' is {value!r}, expected a list of texts"
+    if name == "modes" and (not value or set(value) - set(MODES)):
+        return f"'modes' is {value!r}, expected one or more of {', '.join(MODES)}"
+    return None

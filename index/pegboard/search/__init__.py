@@ -1,0 +1,1 @@
+"""One search in one index: vectors, text, or both."""

@@ -1,0 +1,104 @@
+"""Typed filters of a search. Values are compared, never interpreted: no value can become part of a query language."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, cast
+
+from pegboard.errors import QueryError
+from pegboard.records import Tool
+from pegboard.store.database import sql_literals
+
+if TYPE_CHECKING:
+    import numpy as np
+    import pyarrow as pa
+    from numpy.typing import NDArray
+
+__all__ = ["FIELDS", "Filter"]
+
+FIELDS = ("agent", "catalog", "kind", "tags")
+"""What a search can be narrowed to. A row passes if it has one of the values of every field that is given."""
+
+
+@dataclass(frozen=True, slots=True)
+class Filter:
+    """Allowed values for each field; an absent field allows all, an empty tuple allows none."""
+
+    allowed: Mapping[str, tuple[str, ...]]
+
+    @classmethod
+    def parse(cls, where: Mapping[str, Any] | None) -> "Filter | None":
+        """A filter from `{"agent": "github", "tags": ["billing", "crm"]}`. Raises QueryError with every problem."""
+        if not where:
+            return None
+        if not isinstance(where, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise QueryError(
+                f"The filter is {where!r:.80}; expected values by field, such as {{'catalog': 'finance'}}."
+            )
+        problems: list[str] = []
+        allowed: dict[str, tuple[str, ...]] = {}
+        for name, value in where.items():
+            values = (value,) if isinstance(value, str) else _texts(value)
+            if name not in FIELDS:
+                problems.append(f"there is no field '{name}'")
+            elif values is None:
+                problems.append(f"'{name}' is {value!r}, expected a text or a list of texts")
+            else:
+                allowed[name] = values
+        if problems:
+            raise QueryError(f"The filter cannot be used: {'; '.join(problems)}. Fields: {', '.join(FIELDS)}.")
+        return cls(allowed)
+
+    def with_agents(self, ids_of: Mapping[str, tuple[str, ...]]) -> "Filter":
+        """The same filter with the names of agents replaced by their ids; a name that is not known stays, and finds nothing."""
+        if "agent" not in self.allowed:
+            return self
+        agents = tuple(identity for name in self.allowed["agent"] for identity in ids_of.get(name, (name,)))
+        return Filter({**self.allowed, "agent": agents})
+
+    def passes(self, tool: Tool, kind: str) -> bool:
+        """Whether a tool passes, of an agent of that kind."""
+        has = {"agent": {tool.agent}, "catalog": {tool.catalog}, "kind": {kind}, "tags": set(tool.tags)}
+        return all(has[name] & set(values) for name, values in self.allowed.items())
+
+    def mask(self, rows: "pa.Table") -> "NDArray[np.bool_]":
+        """Which rows pass, as an array of shape (rows,)."""
+        import numpy as np
+        import pyarrow as pa
+        from pyarrow import compute
+
+        pc: Any = compute  # its functions are made at import, so no checker knows them
+
+        mask = np.ones(rows.num_rows, dtype=bool)
+        for name, values in self.allowed.items():
+            column = rows.column(name).combine_chunks()
+            wanted = pa.array(values, pa.string())
+            if name == "tags":
+                hit = pc.is_in(pc.list_flatten(column), value_set=wanted)
+                parents = pc.list_parent_indices(column).to_numpy(zero_copy_only=False)
+                passed = np.zeros(rows.num_rows, dtype=bool)
+                passed[parents[hit.to_numpy(zero_copy_only=False)]] = True
+            else:
+                passed = pc.is_in(column, value_set=wanted).to_numpy(zero_copy_only=False)
+            mask &= passed
+        return mask
+
+    def sql(self) -> str:
+        """The filter as a DataFusion condition for Lance, every value as a quoted literal."""
+        clauses: list[str] = []
+        for name, values in self.allowed.items():
+            literals = sql_literals(values)
+            if not values:
+                clauses.append("false")
+            elif name == "tags":
+                clauses.append(f"array_has_any(tags, [{literals}])")
+            else:
+                clauses.append(f"{name} IN ({literals})")
+        return " AND ".join(clauses) or "true"
+
+
+def _texts(value: object) -> tuple[str, ...] | None:
+    if not isinstance(value, Iterable):
+        return None
+    values = tuple(cast("Iterable[object]", value))
+    texts = tuple(one for one in values if isinstance(one, str))
+    return texts if len(texts) == len(values) else None

@@ -1,0 +1,217 @@
+"""One release, loaded: its tools, agents and indexes at exactly the versions that it pins."""
+
+import json
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+from threading import Lock
+from typing import TYPE_CHECKING, Any
+
+from pegboard.errors import BoardNotFound, StoreError
+from pegboard.records import Agent, Dependency, Edge, Enrichment, Tool
+from pegboard.search.filters import Filter
+from pegboard.search.lance_index import LanceIndex
+from pegboard.search.memory import MemoryIndex
+from pegboard.store.contract import EDGES, agent_embedding_table, embedding_table, layout
+from pegboard.store.database import public_uri, sql_literals, store_errors
+from pegboard.store.releases import Release, ReleaseStore
+from pegboard.store.tables import BoardTable, open_table
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from pegboard.graph.tool_graph import ToolGraph
+    from pegboard.retrieval.calibration import Calibration
+
+__all__ = ["LoadedRelease", "agent_from_row", "edge_from_row", "tool_from_row"]
+
+SEARCHED = ("tool", "part", "catalog", "agent", "kind", "tags", "tokens", "vector")
+"""The columns of an index that a search in memory needs."""
+
+
+class LoadedRelease:
+    """A release as a reader holds it. Immutable once made; indexes are loaded when they are first searched."""
+
+    def __init__(self, store: ReleaseStore, release: Release, in_memory_rows: int) -> None:
+        layout(release.contract)
+        self.release = release
+        self._store = store
+        self._in_memory_rows = in_memory_rows
+        self._indexes: dict[str, MemoryIndex | LanceIndex] = {}
+        self._agent_indexes: dict[str, MemoryIndex] = {}
+        self._calibrations: dict[str, Calibration | None] = {}
+        self._lock = Lock()
+
+    def index_name(self, name: str | None) -> str:
+        """The index of that name, or the release's default. Raises BoardNotFound that names those there are."""
+        indexes = self.release.manifest["indexes"]
+        name = name or str(self.release.manifest["default_index"])
+        if name not in indexes:
+            raise BoardNotFound(
+                f"Release {self.release.id} of {public_uri(self._store.uri)} has no index '{name}'. "
+                f"It has: {', '.join(sorted(indexes))}."
+            )
+        return name
+
+    def index_manifest(self, name: str) -> Mapping[str, Any]:
+        """What the manifest says of an index: encoder, fingerprint, dimensions, parts, shape."""
+        return self.release.manifest["indexes"][name]
+
+    def index(self, name: str) -> MemoryIndex | LanceIndex:
+        """The searchable index of that name: in memory if it is small enough, else through Lance."""
+        with self._lock:
+            if name not in self._indexes:
+                self._indexes[name] = self._load_index(name)
+            return self._indexes[name]
+
+    def warm(self, before: "LoadedRelease") -> None:
+        """Load what the release before had loaded, so that the swap is not felt, and fails as a whole or not at all."""
+        _ = self.agents, self._tool_rows
+        for name in set(before._indexes) & set(self.release.manifest["indexes"]):
+            index, known = self.index(name), before._indexes[name]
+            if isinstance(index, MemoryIndex) and isinstance(known, MemoryIndex):
+                index.warm(known)
+        for name in set(before._agent_indexes) & set(self.release.manifest["indexes"]):
+            self.agent_index(name)
+        if "graph" in before.__dict__:
+            _ = self.graph
+
+    def filter(self, where: Mapping[str, Any] | None) -> Filter | None:
+        """The filter of a search, in which agents may be named by id or by name."""
+        parsed = Filter.parse(where)
+        return parsed.with_agents(self._agent_ids) if parsed else None
+
+    @cached_property
+    def agents(self) -> dict[str, Agent]:
+        """All agents by id."""
+        rows = self._read("agents").to_pylist()
+        return {row["id"]: agent_from_row(row) for row in rows}
+
+    def tools(self, ids: Sequence[str]) -> dict[str, Tool]:
+        """The tools of those ids; unknown ids are absent."""
+        if self._tool_rows is not None:
+            places = [self._places[one] for one in ids if one in self._places]
+            rows = self._tool_rows.take(places) if places else self._tool_rows.slice(0, 0)
+        else:
+            with store_errors(self._store.uri):
+                rows = self._tools_table.read(where=f"id IN ({sql_literals(ids) or 'NULL'})", limit=len(ids) or 1)
+        return {row["id"]: tool_from_row(row) for row in rows.to_pylist()}
+
+    def tool_names(self) -> "list[tuple[str, str, str]]":
+        """Id, true name and agent's name of every tool."""
+        rows = self._tool_rows if self._tool_rows is not None else self._read("tools", ("id", "name", "agent"))
+        columns = (rows.column(name).to_pylist() for name in ("id", "name", "agent"))
+        return [(one, name, self.agents[agent].name) for one, name, agent in zip(*columns, strict=True)]
+
+    @cached_property
+    def graph(self) -> "ToolGraph":
+        """The dependencies between the tools: those that the release holds or, before table contract 4, the declared ones."""
+        from pegboard.graph.tool_graph import CORE_TAG, ToolGraph
+
+        if not layout(self.release.contract).graph:
+            rows = self._tool_rows if self._tool_rows is not None else self._read("tools")
+            return ToolGraph.from_declared(tool_from_row(row) for row in rows.to_pylist())
+        tagged = self._tool_rows if self._tool_rows is not None else self._read("tools", ("id", "tags"))
+        pairs = zip(tagged.column("id").to_pylist(), tagged.column("tags").to_pylist(), strict=True)
+        core = [tool for tool, tags in pairs if CORE_TAG in tags]
+        edges = self._read(EDGES).to_pylist() if EDGES in self.release.tables else []
+        edges.sort(key=lambda row: (row["source"], row["place"]))
+        return ToolGraph((edge_from_row(row) for row in edges), core)
+
+    def calibration(self, index: str) -> "Calibration | None":
+        """What the scores of an index mean as probabilities; None where the release does not say."""
+        if index not in self._calibrations:
+            from pegboard.retrieval.calibration import Calibration
+
+            said = self.index_manifest(index).get("calibration")
+            self._calibrations[index] = Calibration.from_dict(said) if said else None
+        return self._calibrations[index]
+
+    def agent_index(self, name: str) -> MemoryIndex | None:
+        """The agents' own descriptions in an index, searched as its tools are, with ids of agents; None before table contract 4."""
+        table = agent_embedding_table(name)
+        if table not in self.release.tables:
+            return None
+        with self._lock:
+            if name not in self._agent_indexes:
+                rows = self._read(table, ("agent", "part", "catalog", "kind", "tokens", "vector"))
+                self._agent_indexes[name] = MemoryIndex(rows.append_column("tool", rows.column("agent")))
+            return self._agent_indexes[name]
+
+    @cached_property
+    def _agent_ids(self) -> dict[str, tuple[str, ...]]:
+        ids: dict[str, tuple[str, ...]] = {}
+        for agent in self.agents.values():
+            ids[agent.name] = (*ids.get(agent.name, ()), agent.id)
+        return ids
+
+    @cached_property
+    def _tools_table(self) -> BoardTable:
+        return self._open("tools")
+
+    @cached_property
+    def _tool_rows(self) -> "pa.Table | None":
+        small = self.release.tables["tools"].rows <= self._in_memory_rows
+        return self._read("tools") if small else None
+
+    @cached_property
+    def _places(self) -> dict[str, int]:
+        rows = self._tool_rows
+        return {one: place for place, one in enumerate(rows.column("id").to_pylist())} if rows is not None else {}
+
+    def _load_index(self, name: str) -> MemoryIndex | LanceIndex:
+        table = embedding_table(name)
+        pin = self.release.tables[table]
+        if pin.rows > self._in_memory_rows:
+            return LanceIndex(self._open(table), self._store.uri, pin.rows, pin.search)
+        return MemoryIndex(self._read(table, SEARCHED))
+
+    def _open(self, name: str) -> BoardTable:
+        pin = self.release.tables[name]
+        try:
+            return open_table(self._store.tables, pin.table, self._store.uri, pin.version)
+        except BoardNotFound as error:
+            raise StoreError(
+                f"Release {self.release.id} of {public_uri(self._store.uri)} is recorded with version {pin.version} of "
+                f"table '{pin.table}', which is no longer there: the release was pruned, or the board was replaced. "
+                "`pegboard releases list` shows what there is; `pegboard releases verify RELEASE` tells whether it is whole."
+            ) from error
+
+    def _read(self, name: str, columns: Sequence[str] | None = None) -> "pa.Table":
+        with store_errors(self._store.uri):
+            return self._open(name).read(columns)
+
+
+def agent_from_row(row: Mapping[str, Any]) -> Agent:
+    """The agent of a row of the `agents` table, of any layout."""
+    said = {name: row[name] for name in ("id", "catalog", "name", "description", "kind", "source")}
+    return Agent(**said, enrichment=_enrichment(row))
+
+
+def tool_from_row(row: Mapping[str, Any]) -> Tool:
+    """The tool of a row of the `tools` table, of any layout."""
+    return Tool(
+        id=row["id"],
+        catalog=row["catalog"],
+        agent=row["agent"],
+        name=row["name"],
+        description=row["description"],
+        input_schema=json.loads(row["input_schema"]),
+        output_schema=json.loads(row["output_schema"]) if row["output_schema"] else None,
+        annotations=json.loads(row["annotations"]),
+        examples=tuple(row["examples"]),
+        dependencies=tuple(Dependency(**one) for one in json.loads(row["dependencies"])),
+        tags=tuple(row["tags"]),
+        enrichment=_enrichment(row),
+        flags=tuple(row.get("flags") or ()),
+    )
+
+
+def edge_from_row(row: Mapping[str, Any]) -> Edge:
+    """The dependency of a row of the `edges` table."""
+    names = ("source", "target", "type", "parameter", "reason", "origin", "confidence", "evidence")
+    return Edge(**{name: row[name] for name in names})
+
+
+def _enrichment(row: Mapping[str, Any]) -> Enrichment | None:
+    written = row.get("enrichment")
+    return Enrichment.from_dict(json.loads(written)) if written else None

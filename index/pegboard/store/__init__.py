@@ -1,0 +1,1 @@
+"""Releases, channels and tables in the store."""

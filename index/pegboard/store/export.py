@@ -1,0 +1,149 @@
+"""A release as Parquet, for everything that reads Parquet but not Lance: DuckDB, polars, Spark, a warehouse.
+
+    <out>/release=<id>/<table>/catalog=<name>/part-0.parquet      table: tools, agents, emb_<index>, agents_<index>
+    <out>/release=<id>/edges/part-0.parquet                       an edge may lead from one catalog to another
+    <out>/release=<id>/release.json                               the release's record, and the files; written last
+
+The folders are hive partitions: `release` and `catalog` are columns to whoever reads them so. A release is there whole or not at all.
+"""
+
+import json
+import os
+import shutil
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from pegboard.errors import ConfigurationError, StoreError
+from pegboard.store.database import open_table, store_errors
+from pegboard.store.releases import Pin, Release, ReleaseStore
+
+__all__ = ["Exported", "export_release"]
+
+PIECE = 10_000
+"""Rows that are in memory at once."""
+RECORD = "release.json"
+
+
+@dataclass(frozen=True, slots=True)
+class Exported:
+    """Where a release was written, its rows by table, its files, and their bytes; `written` is False if it was there already."""
+
+    release: str
+    folder: str
+    rows: dict[str, int]
+    files: int
+    bytes: int
+    written: bool
+
+    def to_dict(self) -> dict[str, Any]:
+        """All of it as JSON values."""
+        return asdict(self)
+
+
+def export_release(store: ReleaseStore, release: Release, out: str | Path, *, force: bool = False) -> Exported:
+    """Write a release as Parquet below the folder `out`.
+
+    Args:
+        force: replace what is there under the release's name, if it is not the same.
+
+    Raises:
+        ConfigurationError: `out` is an address of a store, or holds something else under the release's name.
+        StoreError: the board cannot be read, or the folder cannot be written.
+    """
+    if "://" in str(out):
+        raise ConfigurationError(
+            f"An export is written to a folder, and {str(out).partition('://')[0]}:// is a store. Give a folder, and copy it there."
+        )
+    folder = Path(out).expanduser().resolve()
+    target = folder / f"release={release.id}"
+    there = _there(target, release)
+    if there is not None:
+        return there
+    if target.exists() and not force:
+        raise ConfigurationError(
+            f"{target} is there already, and is not what would be written. Give another folder, or --force to replace it."
+        )
+    half = folder / f".release={release.id}.{os.getpid()}.tmp"
+    try:
+        half.mkdir(parents=True)
+        rows = {name: _write(store, name, pin, half / name) for name, pin in release.tables.items()}
+        files = {str(path.relative_to(half)): path.stat().st_size for path in sorted(half.rglob("*.parquet"))}
+        text = json.dumps({**_record(release), "files": files}, ensure_ascii=False, indent=1)
+        (half / RECORD).write_text(text, "utf-8")
+        _put(half, target)
+    except OSError as error:
+        raise StoreError(
+            f"{target} cannot be written: {error.strerror or error}. Check free space and permissions."
+        ) from error
+    finally:
+        shutil.rmtree(half, ignore_errors=True)
+    return Exported(release.id, str(target), rows, len(files), sum(files.values()), written=True)
+
+
+def _there(target: Path, release: Release) -> Exported | None:
+    """What is there already, if it is this release with all its files."""
+    try:
+        found = json.loads((target / RECORD).read_text("utf-8"))
+        files: dict[str, int] = found.pop("files")
+        whole = found == _record(release) and all(
+            (target / path).stat().st_size == size for path, size in files.items()
+        )
+    except (OSError, ValueError, KeyError, AttributeError):
+        return None
+    if not whole:
+        return None
+    rows = {name: pin.rows for name, pin in release.tables.items()}
+    return Exported(release.id, str(target), rows, len(files), sum(files.values()), written=False)
+
+
+def _record(release: Release) -> dict[str, Any]:
+    """The release's row as JSON values."""
+    record = {**asdict(release), "created_at": release.created_at.isoformat()}
+    return json.loads(json.dumps({"release": record.pop("id"), **record}))
+
+
+def _write(store: ReleaseStore, name: str, pin: Pin, folder: Path) -> int:
+    """Write a table, one folder for each catalog; returns the number of its rows."""
+    import pyarrow as pa
+    from pyarrow import dataset
+
+    table: Any = open_table(store.database, pin.table, store.uri, pin.version)
+    schema: pa.Schema = table.schema
+
+    def pieces() -> Iterator[pa.RecordBatch]:
+        with store_errors(store.uri):
+            yield from table.search().to_batches(PIECE)
+
+    # One thread keeps the order of the rows; a table without rows has no folder, but its schema is one file.
+    by = [schema.field("catalog")] if "catalog" in schema.names else []
+    partitions = dataset.partitioning(pa.schema(by), flavor="hive") if by else None
+    dataset.write_dataset(
+        pieces(),
+        folder,
+        schema=schema,
+        format="parquet",
+        partitioning=partitions,
+        basename_template="part-{i}.parquet",
+        file_options=dataset.ParquetFileFormat().make_write_options(compression="zstd"),
+        use_threads=False,
+        max_rows_per_group=PIECE,
+        max_rows_per_file=0,
+    )
+    if not any(folder.rglob("*.parquet")):
+        from pyarrow import parquet
+
+        folder.mkdir(parents=True, exist_ok=True)
+        rest = pa.schema([field for field in schema if field not in by])
+        parquet.write_table(rest.empty_table(), folder / "part-0.parquet")
+    return pin.rows
+
+
+def _put(half: Path, target: Path) -> None:
+    """Give a finished folder its name; what has it is moved away first and removed last."""
+    old = target.with_name(f"{half.name}.old")
+    if target.exists():
+        target.rename(old)
+    half.rename(target)
+    shutil.rmtree(old, ignore_errors=True)

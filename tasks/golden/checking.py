@@ -1,0 +1,262 @@
+"""Looking golden queries over: whether they can be used, by themselves and on a board.
+
+What has to be mended (`error`), and what a person should look at (`warning`):
+    format           error    a line that is no golden query
+    few              error    fewer than can say anything are left: known tools, not indexed themselves
+    contradiction    error    the same request with other tools
+    same-id          error    two different queries of one id
+    unknown-tool     error    a name or id that no tool of the release has
+    duplicate        warning  the same request twice, or nearly, with the same tools
+    long             warning  more than an encoder reads
+    call             warning  a call of a tool that is not among the query's tools
+    ambiguous        warning  a name that several tools have; any of them will do
+    leak             warning  it stands in the index, with one of its tools
+    elsewhere        warning  it stands in the index, with a tool that is not among its own
+    not-held-out     warning  an example of its tools in a file that no configured build holds out
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+from pegboard.evaluation.golden import GoldenQuery, Needed, ToolNames, read_problems
+from tasks.calibrate import LEAST
+from tasks.golden.alike import AlikeTexts
+from tasks.golden.held import as_words
+from tasks.golden.leaks import Indexed, Leak, Units, find_leaks
+from tasks.near_names import nearest_names
+
+__all__ = ["Checked", "Coverage", "Finding", "OnBoard", "check_golden"]
+
+LONGEST = 1_000
+"""Characters: an encoder of 256 tokens reads about 1,100."""
+SHOWN = 80
+"""Characters of a query that a message shows."""
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """Something about golden queries; `queries` are their ids, where it is about any."""
+
+    level: Literal["error", "warning"]
+    what: str
+    says: str
+    queries: tuple[str, ...] = ()
+
+    def to_dict(self) -> dict[str, Any]:
+        """As JSON values."""
+        return {"level": self.level, "what": self.what, "says": self.says, "queries": list(self.queries)}
+
+
+@dataclass(frozen=True, slots=True)
+class Coverage:
+    """How many tools, agents and catalogs there are, how many of them a query needs, and which tools none does."""
+
+    tools: tuple[int, int]
+    agents: tuple[int, int]
+    catalogs: tuple[int, int]
+    never: tuple[str, ...]
+
+    @classmethod
+    def of(cls, names: ToolNames, needed: Iterable[Needed]) -> "Coverage":
+        """What the queries need of the tools of those names."""
+        asked = {tool for one in needed for ids in one.tools.values() for tool in ids}
+
+        def share(ids: Iterable[str], segments: int) -> int:
+            return len({"/".join(one.split("/")[:segments]) for one in ids})
+
+        tools, agents, catalogs = ((share(asked, some), share(names.catalogs, some)) for some in (3, 2, 1))
+        return cls(tools, agents, catalogs, tuple(sorted(names.catalogs.keys() - asked)))
+
+    def to_dict(self) -> dict[str, Any]:
+        """As JSON values."""
+        parts = {"tools": self.tools, "agents": self.agents, "catalogs": self.catalogs}
+        return {name: {"asked": asked, "of": total} for name, (asked, total) in parts.items()} | {
+            "never_asked": list(self.never)
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class OnBoard:
+    """A release to check queries on: its tools by name, what its indexes hold, and what encodes a query."""
+
+    release: str
+    names: ToolNames
+    indexed: Indexed
+    units: Units | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Checked:
+    """What became of a check; `usable` are queries without an error that do not stand in the index."""
+
+    queries: tuple[GoldenQuery, ...]
+    findings: tuple[Finding, ...]
+    usable: int
+    coverage: Coverage | None = None
+    release: str | None = None
+
+    def failed(self, *, strict: bool = False) -> bool:
+        """Whether something has to be mended; `strict`, whether there is anything at all."""
+        return any(strict or one.level == "error" for one in self.findings)
+
+    def to_dict(self) -> dict[str, Any]:
+        """As JSON values."""
+        return {
+            "release": self.release,
+            "queries": len(self.queries),
+            "usable": self.usable,
+            "kinds": dict(Counter(one.kind for one in self.queries)),
+            "origins": dict(Counter(one.origin for one in self.queries)),
+            "findings": [one.to_dict() for one in self.findings],
+            "coverage": self.coverage.to_dict() if self.coverage else None,
+        }
+
+
+def check_golden(
+    file: Path,
+    board: OnBoard | None = None,
+    *,
+    answerable: bool = True,
+    held_out: bool | None = None,
+) -> Checked:
+    """Look a file of golden queries over.
+
+    Args:
+        board: without it only what the file itself says is looked at.
+        answerable: false for a file of requests that no tool answers.
+        held_out: whether a build with the configuration at hand holds the file's examples out; None if there is none at hand.
+    """
+    queries, problems = read_problems(file, answerable=answerable)
+    check = _Check(queries)
+    for problem in problems:
+        check.error("format", problem)
+    check.repeats()
+    check.single_queries()
+    if held_out is False and (examples := [one for one in queries if one.origin == "examples"]):
+        check.warn(
+            "not-held-out",
+            f"{len(examples)} queries are examples of their tools, and neither [golden] nor [gate] names this file: builds leave them in "
+            "the index",
+            *examples,
+        )
+    coverage = None
+    if board is not None:
+        needed = [board.names.meant(one.tools) for one in queries]
+        check.tools(needed, board.names)
+        check.leaks(needed, find_leaks([one.query for one in queries], board.indexed, board.units))
+        coverage = Coverage.of(board.names, needed)
+    usable = len({one.id for one in queries} - check.unusable)
+    if usable < LEAST:
+        check.error("few", f"{usable} queries can be used; expected {LEAST} or more, since a mean of fewer is chance")
+    order = {"error": 0, "warning": 1}
+    findings = sorted(check.findings, key=lambda one: order[one.level])
+    return Checked(tuple(queries), tuple(findings), usable, coverage, board.release if board else None)
+
+
+@dataclass(slots=True)
+class _Check:
+    queries: Sequence[GoldenQuery]
+    findings: list[Finding] = field(default_factory=list[Finding])
+    unusable: set[str] = field(default_factory=set[str])
+
+    def error(self, what: str, says: str, *queries: GoldenQuery) -> None:
+        self.unusable |= {one.id for one in queries}
+        self.findings.append(Finding("error", what, says, tuple(one.id for one in queries)))
+
+    def warn(self, what: str, says: str, *queries: GoldenQuery) -> None:
+        self.findings.append(Finding("warning", what, says, tuple(one.id for one in queries)))
+
+    def repeats(self) -> None:
+        """The same request again, with the same tools or with others; and ids that are not one query's."""
+        groups: dict[tuple[str, Any], list[GoldenQuery]] = {}
+        ids: dict[str, set[tuple[str, tuple[str, ...]]]] = {}
+        for one in self.queries:
+            groups.setdefault((as_words(one.query), _history(one)), []).append(one)
+            ids.setdefault(one.id, set()).add((one.query, one.tools))
+        for same in groups.values():
+            if len({frozenset(one.tools) for one in same}) > 1:
+                sets = " and ".join(dict.fromkeys(", ".join(sorted(one.tools)) for one in same))
+                self.error(
+                    "contradiction", f"{_shown(same[0])} is asked for {sets}: only one of them can be right", *same
+                )
+            elif len(same) > 1:
+                self.warn("duplicate", f"{_shown(same[0])} stands there {len(same)} times", *same)
+        for name, what in ids.items():
+            if len(what) > 1:
+                self.error("same-id", f"the id {name} is that of {len(what)} different queries")
+        firsts = [same[0] for same in groups.values()]
+        alike = AlikeTexts([one.query for one in firsts])
+        for at, one in enumerate(firsts):
+            for other, _ in alike.near(one.query):
+                same_tools = set(one.tools) == set(firsts[other].tools) and _history(one) == _history(firsts[other])
+                if other > at and same_tools:
+                    text = f"{_shown(one)} and {_shown(firsts[other])} are nearly the same, and count twice"
+                    self.warn("duplicate", text, one, firsts[other])
+
+    def single_queries(self) -> None:
+        """What is wrong with one query by itself."""
+        for one in self.queries:
+            if len(one.query) > LONGEST:
+                self.warn(
+                    "long", f"{_shown(one)} has {len(one.query)} characters; an encoder reads about {LONGEST}", one
+                )
+            strangers = sorted({str(call.get("tool")) for call in one.calls} - set(one.tools))
+            if strangers:
+                self.warn("call", f"{_shown(one)} has calls of {', '.join(strangers)}, not among its tools", one)
+
+    def tools(self, needed: Sequence[Needed], names: ToolNames) -> None:
+        """Names that no tool has, with those that may be meant, and names that several have."""
+        unknown: dict[str, list[GoldenQuery]] = {}
+        shared: dict[str, tuple[frozenset[str], list[GoldenQuery]]] = {}
+        for one, need in zip(self.queries, needed, strict=True):
+            for name in need.unknown:
+                unknown.setdefault(name, []).append(one)
+            for name, ids in need.tools.items():
+                if len(ids) > 1:
+                    shared.setdefault(name, (ids, []))[1].append(one)
+        for name, asked in sorted(unknown.items()):
+            near = _suggestions(name, names)
+            hint = f"Did you mean {' or '.join(near)}?" if near else "Take it out, or correct the name."
+            self.error("unknown-tool", f"no tool is called {name}, which {_count(asked)}. {hint}", *asked)
+        for name, (ids, asked) in sorted(shared.items()):
+            listed = ", ".join(sorted(ids)[:3]) + (", ..." if len(ids) > 3 else "")
+            text = f"{len(ids)} tools are called {name}, which {_count(asked)}: any of them will do. To mean one, write its id: {listed}"
+            self.warn("ambiguous", text, *asked)
+
+    def leaks(self, needed: Sequence[Needed], leaks: Sequence[Leak]) -> None:
+        """Queries that stand in the index themselves."""
+        for leak in leaks:
+            one = self.queries[leak.query]
+            own = any(leak.tool in ids for ids in needed[leak.query].tools.values())
+            text = f"{_shown(one)} stands {leak.how} in the index, with {leak.tool}"
+            if own:
+                self.unusable.add(one.id)
+                self.warn("leak", f"{text}, which it has to find", one)
+            else:
+                self.warn("elsewhere", f"{text}, which is not among its tools", one)
+
+
+def _suggestions(name: str, names: ToolNames) -> list[str]:
+    """What may be meant by a name that no tool has: tools of the same name elsewhere, or names like it."""
+    moved = [one for one in sorted(names.catalogs) if "/" in name and one.rpartition("/")[2] == name.rpartition("/")[2]]
+    if moved:
+        return moved[:3]
+    segments = name.count("/")
+    known = {"/".join(one.split("/")[2 - min(segments, 2) :]) for one in names.catalogs}
+    return nearest_names(name, known)
+
+
+def _history(query: GoldenQuery) -> tuple[tuple[tuple[str, str], ...], ...]:
+    return tuple(tuple(sorted(message.items())) for message in query.history)
+
+
+def _count(queries: Sequence[GoldenQuery]) -> str:
+    return f"{len(queries)} {'query needs' if len(queries) == 1 else 'queries need'}"
+
+
+def _shown(query: GoldenQuery) -> str:
+    text = " ".join(query.query.split())
+    return f"'{text if len(text) <= SHOWN else text[: SHOWN - 4] + ' ...'}'"

@@ -1,0 +1,132 @@
+"""Golden queries that stand in an index: word for word in a document, or nearly as one of the requests that are stored with a tool.
+
+Such a query finds itself, whatever the index is worth. `pegboard golden hold-out` takes examples out of the index; what is found here
+was copied some other way, or has not been held out yet.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+from pegboard.evaluation.judged import JudgedRelease
+from pegboard.search.text import tokenize
+from pegboard.store.contract import embedding_table
+from pegboard.store.database import store_errors
+from pegboard.store.releases import ReleaseStore
+from pegboard.store.tables import open_table
+from tasks.golden.alike import NEAR, AlikeTexts
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+__all__ = ["Indexed", "Leak", "find_leaks", "indexed_texts"]
+
+FEWEST = 3
+"""Words below which a query stands in documents by chance; it is then only compared with whole requests."""
+COSINE = 0.98
+"""From which on a query and a stored request are the same."""
+SIMILAR = 0.5
+"""Share of common words below which no cosine is computed: it would not be as high, and every request would have to be encoded."""
+AT_A_TIME = 5_000
+"""Tools that are read at a time."""
+
+Units = Callable[[Sequence[str]], "NDArray[np.float32]"]
+
+
+@dataclass(frozen=True, slots=True)
+class Leak:
+    """A query, by its place, the tool in whose texts it stands, how, and the text."""
+
+    query: int
+    tool: str
+    how: Literal["word for word", "nearly"]
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Indexed:
+    """What the indexes of a release hold: (tool, text) of every document, and of every request stored with a tool."""
+
+    documents: tuple[tuple[str, str], ...]
+    requests: tuple[tuple[str, str], ...]
+
+
+def indexed_texts(judged: JudgedRelease, uri: str) -> Indexed:
+    """The texts of all indexes of a release of the board at `uri`."""
+    release, store = judged.release, ReleaseStore(uri)
+    documents: dict[tuple[str, str], None] = {}
+    for index in release.manifest["indexes"]:
+        pin = release.tables[embedding_table(index)]
+        with store_errors(uri):
+            rows = open_table(store.tables, pin.table, uri, pin.version).read(["tool", "text"])
+        documents |= dict.fromkeys(zip(*(rows.column(name).to_pylist() for name in ("tool", "text")), strict=True))
+    most = max(int(index.get("questions", 0)) for index in release.manifest["indexes"].values())
+    requests: list[tuple[str, str]] = []
+    ids = sorted(judged.names.catalogs)
+    for start in range(0, len(ids), AT_A_TIME):
+        for tool in judged.loaded.tools(ids[start : start + AT_A_TIME]).values():
+            written = tool.enrichment.questions if tool.enrichment else ()
+            requests += [(tool.id, text) for text in dict.fromkeys((*tool.examples, *written)) if text.strip()][:most]
+    return Indexed(tuple(documents), tuple(requests))
+
+
+def find_leaks(queries: Sequence[str], indexed: Indexed, units: Units | None = None) -> list[Leak]:
+    """The queries that stand in an index, at most once for each tool.
+
+    Args:
+        units: encodes texts to unit vectors of shape (texts, dimensions); without it only words are compared.
+    """
+    found: dict[tuple[int, str], Leak] = {}
+    words = _Phrases([text for _, text in indexed.documents])
+    requests = AlikeTexts([text for _, text in indexed.requests])
+    close: list[tuple[int, int]] = []
+    for at, query in enumerate(queries):
+        for number in words.holding(query):
+            tool, text = indexed.documents[number]
+            found.setdefault((at, tool), Leak(at, tool, "word for word", text))
+        for number, share in requests.near(query, SIMILAR if units else NEAR):
+            tool, text = indexed.requests[number]
+            if tokenize(query) == tokenize(text):
+                found.setdefault((at, tool), Leak(at, tool, "word for word", text))
+            elif share >= NEAR:
+                found.setdefault((at, tool), Leak(at, tool, "nearly", text))
+            elif (at, tool) not in found:
+                close.append((at, number))
+    if units is not None:
+        for at, number in _same(queries, [text for _, text in indexed.requests], close, units):
+            tool, text = indexed.requests[number]
+            found.setdefault((at, tool), Leak(at, tool, "nearly", text))
+    return sorted(found.values(), key=lambda leak: (leak.query, leak.how != "word for word", leak.tool))
+
+
+def _same(
+    queries: Sequence[str], requests: Sequence[str], pairs: Sequence[tuple[int, int]], units: Units
+) -> list[tuple[int, int]]:
+    """The pairs of a query and a request whose cosine says that they are the same."""
+    if not pairs:
+        return []
+    texts = list(dict.fromkeys(text for at, number in pairs for text in (queries[at], requests[number])))
+    vectors: Mapping[str, NDArray[np.float32]] = dict(zip(texts, units(texts), strict=True))
+    return [pair for pair in pairs if float(vectors[queries[pair[0]]] @ vectors[requests[pair[1]]]) >= COSINE]
+
+
+class _Phrases:
+    """Documents in which words are looked for in a row."""
+
+    def __init__(self, texts: Sequence[str]) -> None:
+        tokens = [tokenize(text) for text in texts]
+        self._texts = [f" {' '.join(words)} " for words in tokens]
+        self._holders: dict[str, list[int]] = {}
+        for number, words in enumerate(tokens):
+            for word in dict.fromkeys(words):
+                self._holders.setdefault(word, []).append(number)
+
+    def holding(self, text: str) -> list[int]:
+        """The numbers of the documents in which the words of a text stand in a row; none for a text of few words."""
+        words = tokenize(text)
+        if len(words) < FEWEST:
+            return []
+        rarest = min((self._holders.get(word, []) for word in words), key=len)
+        phrase = f" {' '.join(words)} "
+        return [number for number in rarest if phrase in self._texts[number]]

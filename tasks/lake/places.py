@@ -1,0 +1,262 @@
+"""Where the lake's files lie: a folder, or a bucket of an object store. Bytes in and out, by paths relative to the root.
+
+A file is there whole or not at all. In a folder it is written under a name that ends in `.tmp` and then renamed; a store shows
+an object only when its upload is complete. What fails is raised as the file system or the store says it.
+"""
+
+import io
+import os
+import time
+import uuid
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
+from urllib.parse import urlsplit
+
+from pegboard.errors import StoreError
+from pegboard.store.database import public_uri
+from pegboard.store.storage import OPEN_TIMEOUT, storage_options
+
+if TYPE_CHECKING:
+    import polars as pl
+    from obstore.store import AzureStore, GCSStore, S3Store
+
+__all__ = ["HALF_WRITTEN", "Folder", "ObjectStore", "Place", "place_at"]
+
+HALF_WRITTEN = ".tmp"
+"""How the names of files end that a process is writing, or was killed while it wrote."""
+CLIENT_OPTIONS = {
+    "allow_http", "allow_invalid_certificates", "connect_timeout", "default_content_type", "http1_only", "http2_only",
+    "pool_idle_timeout", "pool_max_idle_per_host", "proxy_ca_certificate", "proxy_excludes", "proxy_url",
+    "randomize_addresses", "read_timeout", "root_certificate", "timeout", "user_agent",
+}  # fmt: skip
+LANCE_OPTIONS = {"client_max_retries", "client_retry_timeout", "download_retry_count", OPEN_TIMEOUT}
+"""What Lance (or `pegboard.store.database`) takes out of the options, and the store itself does not know."""
+UPLOAD_PART_BYTES = 8 << 20
+
+
+class Place(Protocol):
+    """A folder or a bucket. `grows` says whether files can be added to at their end."""
+
+    grows: bool
+
+    def exists(self, path: str) -> bool: ...
+    def get(self, path: str) -> bytes: ...
+    def table(self, path: str, columns: list[str] | None) -> "pl.DataFrame": ...
+    def put(self, path: str, content: bytes) -> None: ...
+    def append(self, path: str, content: bytes) -> None: ...
+    def delete(self, path: str) -> None: ...
+    def listing(self, folder: str) -> tuple[dict[str, float], list[str]]: ...
+    def walk(self, prefix: str) -> dict[str, tuple[int, float]]: ...
+
+
+def place_at(uri: str) -> Place:
+    """The place with that address. Raises StoreError for an address of an unknown kind."""
+    if "://" not in uri:
+        return Folder(Path(uri))
+    if urlsplit(uri).scheme in ("s3", "s3a", "az", "abfs", "abfss", "gs"):
+        return ObjectStore(uri)
+    raise StoreError(
+        f"{public_uri(uri)} cannot be opened: expected a folder, s3://, az:// or gs://. Check the address."
+    )
+
+
+class Folder:
+    """A folder of this machine, or of a file system that it mounts."""
+
+    grows = True
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+
+    def exists(self, path: str) -> bool:
+        return (self.root / path).is_file()
+
+    def get(self, path: str) -> bytes:
+        return (self.root / path).read_bytes()
+
+    def table(self, path: str, columns: list[str] | None) -> "pl.DataFrame":
+        import polars as pl
+
+        return pl.read_parquet(self.root / path, columns=columns, glob=False, hive_partitioning=False)
+
+    def put(self, path: str, content: bytes) -> None:
+        target = self.root / path
+        target.parent.mkdir(parents=True, exist_ok=True)
+        half = target.with_name(f"{target.name}.{os.getpid()}-{uuid.uuid4().hex[:8]}{HALF_WRITTEN}")
+        try:
+            with half.open("xb") as file:
+                file.write(content)
+                file.flush()
+                os.fsync(file.fileno())
+            half.replace(target)
+        except BaseException:
+            # On a full disk what was half written would only take more of it.
+            with suppress(OSError):
+                half.unlink(missing_ok=True)
+            raise
+        _sync_folder(target.parent)
+
+    def append(self, path: str, content: bytes) -> None:
+        target = self.root / path
+        target.parent.mkdir(parents=True, exist_ok=True)
+        with target.open("ab") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+
+    def delete(self, path: str) -> None:
+        (self.root / path).unlink(missing_ok=True)
+
+    def listing(self, folder: str) -> tuple[dict[str, float], list[str]]:
+        """The files directly in a folder with their age in seconds, and the names of the folders in it."""
+        files: dict[str, float] = {}
+        folders: list[str] = []
+        with suppress(FileNotFoundError), os.scandir(self.root / folder) as entries:
+            for entry in entries:
+                if entry.is_dir():
+                    folders.append(entry.name)
+                elif (state := _state(entry)) is not None:
+                    files[entry.name] = time.time() - state.st_mtime
+        return files, sorted(folders)
+
+    def walk(self, prefix: str) -> dict[str, tuple[int, float]]:
+        """All files below a folder, by path: bytes and age in seconds."""
+        found: dict[str, tuple[int, float]] = {}
+        waiting = [prefix.strip("/")]
+        while waiting:
+            folder = waiting.pop()
+            with suppress(FileNotFoundError), os.scandir(self.root / folder) as entries:
+                for entry in entries:
+                    path = f"{folder}/{entry.name}".lstrip("/")
+                    if entry.is_dir(follow_symlinks=False):
+                        waiting.append(path)
+                    elif (state := _state(entry)) is not None:
+                        found[path] = (state.st_size, time.time() - state.st_mtime)
+        return found
+
+
+class ObjectStore:
+    """A bucket of S3, of Azure or of Google, or of a server that speaks like one of them, below a prefix."""
+
+    grows = False
+
+    def __init__(self, uri: str) -> None:
+        from datetime import timedelta
+
+        from obstore.store import from_url
+
+        options = storage_options(uri)
+        client: Any = {name: _client_value(name, options[name]) for name in CLIENT_OPTIONS if name in options}
+        config: Any = {name: value for name, value in options.items() if name not in CLIENT_OPTIONS | LANCE_OPTIONS}
+        retry: Any = {
+            "max_retries": int(options["client_max_retries"]),
+            "retry_timeout": timedelta(seconds=float(options["client_retry_timeout"])),
+        }
+        self._store: Any = from_url(uri, config=config, client_options=client, retry_config=retry)
+
+    def exists(self, path: str) -> bool:
+        try:
+            self._store.head(path)
+        except FileNotFoundError:
+            return False
+        return True
+
+    def get(self, path: str) -> bytes:
+        try:
+            return bytes(self._store.get(path).bytes())
+        except FileNotFoundError as error:
+            if "NoSuchBucket" in str(error) or "ContainerNotFound" in str(error):
+                raise OSError(str(error)) from None  # a mistyped bucket is no empty lake
+            raise
+
+    def table(self, path: str, columns: list[str] | None) -> "pl.DataFrame":
+        import polars as pl
+
+        if columns is None:
+            return pl.read_parquet(io.BytesIO(self.get(path)))
+        from pyarrow import parquet
+
+        frame = pl.from_arrow(parquet.read_table(_Ranges(self._store, path), columns=columns))
+        assert isinstance(frame, pl.DataFrame)
+        return frame.select(columns)
+
+    def put(self, path: str, content: bytes) -> None:
+        self._store.put(path, content, use_multipart=len(content) > UPLOAD_PART_BYTES, chunk_size=UPLOAD_PART_BYTES)
+
+    def append(self, path: str, content: bytes) -> None:
+        raise OSError(f"{path}: an object cannot grow")
+
+    def delete(self, path: str) -> None:
+        with suppress(FileNotFoundError):
+            self._store.delete(path)
+
+    def listing(self, folder: str) -> tuple[dict[str, float], list[str]]:
+        """The objects directly in a folder with their age in seconds, and the names of the folders in it."""
+        found = self._store.list_with_delimiter(folder.strip("/") or None)
+        files = {_name(meta["path"]): time.time() - meta["last_modified"].timestamp() for meta in found["objects"]}
+        return files, sorted(_name(prefix) for prefix in found["common_prefixes"])
+
+    def walk(self, prefix: str) -> dict[str, tuple[int, float]]:
+        """All objects below a folder, by path: bytes and age in seconds."""
+        return {
+            meta["path"]: (meta["size"], time.time() - meta["last_modified"].timestamp())
+            for page in self._store.list(prefix.strip("/") or None)
+            for meta in page
+        }
+
+
+class _Ranges(io.RawIOBase):
+    """An object as a file that fetches what is read of it, and no more: a few columns of a large table are a few requests."""
+
+    def __init__(self, store: "S3Store | AzureStore | GCSStore", path: str) -> None:
+        self._store, self._path = store, path
+        self._size: int = store.head(path)["size"]
+        self._at = 0
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
+        self._at = offset + {io.SEEK_SET: 0, io.SEEK_CUR: self._at, io.SEEK_END: self._size}[whence]
+        return self._at
+
+    def tell(self) -> int:
+        return self._at
+
+    def read(self, size: int = -1) -> bytes:
+        end = self._size if size < 0 else min(self._at + size, self._size)
+        if end <= self._at:
+            return b""
+        content = bytes(self._store.get_range(self._path, start=self._at, end=end))
+        self._at += len(content)
+        return content
+
+
+def _sync_folder(folder: Path) -> None:
+    """Have a new name in a folder survive a power cut."""
+    with suppress(OSError):
+        handle = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)
+
+
+def _state(entry: "os.DirEntry[str]") -> os.stat_result | None:
+    """The state of a file, None if it went away meanwhile."""
+    try:
+        return entry.stat()
+    except FileNotFoundError:
+        return None
+
+
+def _name(path: str) -> str:
+    return path.rstrip("/").rpartition("/")[2]
+
+
+def _client_value(name: str, value: str) -> object:
+    return value.lower() in ("true", "1") if name in ("allow_http", "allow_invalid_certificates") else value

@@ -1,0 +1,127 @@
+"""Snapshots as the lake keeps them: the agents and the tools of a catalog as row sets, each made from the snapshot before.
+
+snapshots/<catalog>/<digest>/agents.json    columns of `CATALOG_AGENT`, and the agent's digest
+snapshots/<catalog>/<digest>/tools.json     columns of `CATALOG_TOOL`, and a digest of the tool and its agent's kind
+snapshots/<catalog>/layers/<digest>.parquet
+"""
+
+import json
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any, Literal
+
+from catalogs.shared.listing import Listing
+from catalogs.shared.tool_row import row_digest, tool_row
+from pegboard.records import Agent, Dependency, Tool
+from pegboard.store.contract import CATALOG_AGENT, CATALOG_TOOL
+from tasks.lake.files import Lake
+from tasks.lake.row_sets import find_rows, read_rows, write_frame
+
+if TYPE_CHECKING:
+    import polars as pl
+
+__all__ = [
+    "agent_frame",
+    "agents_of",
+    "has_snapshot",
+    "load_snapshot",
+    "snapshot_rows",
+    "store_snapshot",
+    "tool_frame",
+    "tool_of",
+    "tools_of",
+]
+
+
+def load_snapshot(lake: Lake, catalog: str, identity: str) -> Listing:
+    """The agents and tools of a stored snapshot."""
+    one = {catalog: identity}
+    return Listing(agents=agents_of(lake, one), tools=tools_of(lake, one))
+
+
+def store_snapshot(
+    lake: Lake, catalog: str, identity: str, agents: "pl.DataFrame", tools: "pl.DataFrame", before: str | None
+) -> None:
+    """Store a snapshot under its digest, as the difference to another one of the catalog if there is one."""
+    for kind, frame in (("agents", agents), ("tools", tools)):
+        path = _path(catalog, identity, kind)
+        if find_rows(lake, path, "id"):
+            continue
+        base = find_rows(lake, _path(catalog, before, kind), "id") if before else None
+        # Where an agent was listed is not in its digest, but in its row.
+        by = ["digest", "source"] if kind == "agents" else ["digest"]
+        write_frame(lake, path, "id", frame, base, by)
+
+
+def has_snapshot(lake: Lake, catalog: str, identity: str) -> bool:
+    """Whether a snapshot is there, with all its files."""
+    return all(find_rows(lake, _path(catalog, identity, kind), "id") for kind in ("agents", "tools"))
+
+
+def snapshot_rows(
+    lake: Lake,
+    snapshots: Mapping[str, str],
+    kind: Literal["agents", "tools"],
+    columns: Sequence[str] | None = None,
+    ids: Collection[str] | None = None,
+) -> "pl.DataFrame":
+    """The rows of the tools or agents of snapshots (catalog -> digest), catalog by catalog, each ordered by id.
+
+    Args:
+        ids: only those.
+    """
+    import polars as pl
+
+    return pl.concat(
+        read_rows(lake, _path(catalog, identity, kind), columns, ids, key="id")
+        for catalog, identity in sorted(snapshots.items())
+    )
+
+
+def agents_of(lake: Lake, snapshots: Mapping[str, str], ids: Collection[str] | None = None) -> tuple[Agent, ...]:
+    """The agents of snapshots (catalog -> digest)."""
+    rows = snapshot_rows(lake, snapshots, "agents", ids=ids).drop("digest")
+    return tuple(Agent(**row) for row in rows.iter_rows(named=True))
+
+
+def tools_of(lake: Lake, snapshots: Mapping[str, str], ids: Collection[str] | None = None) -> tuple[Tool, ...]:
+    """The tools of snapshots (catalog -> digest)."""
+    return tuple(tool_of(row) for row in snapshot_rows(lake, snapshots, "tools", ids=ids).iter_rows(named=True))
+
+
+def agent_frame(agents: Sequence[Agent]) -> "pl.DataFrame":
+    """The agents as rows."""
+    import polars as pl
+
+    rows = [{**asdict(agent), "digest": agent.digest} for agent in agents]
+    names = (*(column.name for column in CATALOG_AGENT), "digest")
+    return pl.DataFrame(rows, schema=dict.fromkeys(names, pl.String))
+
+
+def tool_frame(listing: Listing) -> "pl.DataFrame":
+    """The tools of a listing, whose agents are in it, as rows."""
+    import polars as pl
+
+    schema = {column.name: pl.List(pl.String) if column.several else pl.String() for column in CATALOG_TOOL}
+    schema["digest"] = pl.String()
+    kinds = {agent.id: agent.kind for agent in listing.agents}
+    said: Iterable[Mapping[str, Any]] = listing.rows or map(tool_row, listing.tools)
+    rows = [{**row, "kind": (kind := kinds[row["agent"]]), "digest": row_digest(row["digest"], kind)} for row in said]
+    return pl.DataFrame(rows, schema=schema)
+
+
+def tool_of(row: Mapping[str, Any]) -> Tool:
+    """The tool of a row."""
+    return Tool(
+        **{name: row[name] for name in ("id", "catalog", "agent", "name", "description")},
+        input_schema=json.loads(row["input_schema"]),
+        output_schema=json.loads(row["output_schema"]) if row["output_schema"] else None,
+        annotations=json.loads(row["annotations"]),
+        examples=tuple(row["examples"]),
+        dependencies=tuple(Dependency(**one) for one in json.loads(row["dependencies"])),
+        tags=tuple(row["tags"]),
+    )
+
+
+def _path(catalog: str, identity: str, kind: str) -> str:
+    return f"snapshots/{catalog}/{identity}/{kind}"

@@ -1,0 +1,1 @@
+"""Untrusted text and credentials in catalogs."""

@@ -1,0 +1,149 @@
+"""What a prompt shows of a tool: everything that says what it does, cleaned and of a bounded size."""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from pegboard.records import Tool
+from tasks.safety.credentials import CREDENTIAL, secret_name
+from tasks.safety.text import clean
+
+__all__ = ["CUT", "MAX_TOOL", "tool_data"]
+
+CUT = " [cut]"
+"""Stands where something was left out."""
+
+MAX_NAME = 200
+MAX_ARGUMENT_NAME = 100
+MAX_VALUE = 60
+"""Characters of one value of an enum, and of a default."""
+MAX_EXAMPLE = 300
+MAX_TOOL = 16_000
+"""Characters of the whole as JSON: about 4,000 tokens, so that a tool and its neighbours fit a context of 8,000."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Size:
+    """How much is shown: characters of the description and of an argument's note, and numbers of the rest."""
+
+    description: int
+    note: int
+    arguments: int
+    values: int
+    examples: int
+
+
+_SIZES = (
+    # In the benchmarks no description is longer than 4,000. More than 60 arguments are a generated interface, whose rest says little.
+    _Size(description=4_000, note=500, arguments=60, values=30, examples=10),
+    _Size(description=4_000, note=200, arguments=60, values=10, examples=10),
+    _Size(description=3_000, note=100, arguments=40, values=3, examples=5),
+    _Size(description=1_500, note=60, arguments=20, values=0, examples=3),
+)
+"""The first with which a tool fits `MAX_TOOL` is taken; with the last, everything does."""
+
+
+def tool_data(tool: Tool, *, description: str | None = None) -> dict[str, Any]:
+    """A tool as JSON for a prompt: name, description, arguments, examples; visible, without credentials, at most `MAX_TOOL` characters.
+
+    Args:
+        description: stands for the catalog's own, if given.
+    """
+    data: dict[str, Any] = {}
+    for size in _SIZES:
+        data = _data(tool, tool.description if description is None else description, size)
+        if len(json.dumps(data, ensure_ascii=False)) <= MAX_TOOL:
+            break
+    return data
+
+
+def _data(tool: Tool, description: str, size: _Size) -> dict[str, Any]:
+    data: dict[str, Any] = {"name": _text(tool.name, MAX_NAME), "description": _text(description, size.description)}
+    if said := _arguments(tool.input_schema, size):
+        data["arguments"] = said
+    if tool.examples:
+        data["examples"] = [_text(example, MAX_EXAMPLE) for example in tool.examples[: size.examples]]
+    return data
+
+
+def _arguments(schema: Mapping[str, Any], size: _Size) -> dict[str, Any]:
+    properties = schema.get("properties")
+    if not isinstance(properties, Mapping):
+        return {}
+    needed = {str(name) for name in _sequence(schema.get("required"))}
+    said: dict[str, Any] = {}
+    for name, spec in list(properties.items())[: size.arguments]:
+        needs = {"required": True} if name in needed else {}
+        said[_text(str(name), MAX_ARGUMENT_NAME)] = _argument(str(name), spec, schema, size) | needs
+    if len(properties) > size.arguments:
+        said[CUT.strip()] = f"{len(properties) - size.arguments} more arguments"
+    return said
+
+
+def _argument(name: str, spec: Any, schema: Mapping[str, Any], size: _Size) -> dict[str, Any]:
+    spec = _resolved(spec, schema)
+    items = _resolved(spec.get("items"), schema)
+    said: dict[str, Any] = {}
+    if kind := _type(spec, schema):
+        said["type"] = kind
+    if isinstance(shape := spec.get("format"), str):
+        said["format"] = _text(shape, MAX_VALUE)
+    if isinstance(note := spec.get("description"), str) and note.strip():
+        said["description"] = _text(note, size.note)
+    if values := _sequence(spec.get("enum") or items.get("enum")):
+        said["enum"] = _values(values, size)
+    members = spec.get("properties") or items.get("properties")
+    if isinstance(members, Mapping) and members:
+        said["members"] = _values(list(members), size)
+    for key in ("default", "example", "examples"):
+        value = spec.get(key)
+        if value not in (None, "", [], {}):
+            said[key] = CREDENTIAL if secret_name(name) else _value(value)
+    return said
+
+
+def _type(spec: Mapping[str, Any], schema: Mapping[str, Any]) -> str:
+    kind = spec.get("type")
+    kinds = [kind] if isinstance(kind, str) else [str(one) for one in _sequence(kind)]
+    for keyword in ("anyOf", "oneOf"):
+        kinds += [_type(_resolved(one, schema), {}) for one in _sequence(spec.get(keyword))]
+    inner = _resolved(spec.get("items"), schema).get("type")
+    text = " or ".join(dict.fromkeys(one for one in kinds if one and one != "null"))
+    return _text(f"{text} of {inner}" if text == "array" and isinstance(inner, str) else text, MAX_VALUE)
+
+
+def _resolved(spec: Any, schema: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The schema itself, or what its local reference points to."""
+    if not isinstance(spec, Mapping):
+        return {}
+    found: Any = schema
+    reference = spec.get("$ref")
+    if not isinstance(reference, str) or not reference.startswith("#/"):
+        return spec
+    for part in reference[2:].split("/"):
+        found = found.get(part) if isinstance(found, Mapping) else None
+    return found if isinstance(found, Mapping) else spec
+
+
+def _sequence(value: Any) -> list[Any]:
+    return list(value) if isinstance(value, Sequence) and not isinstance(value, str) else []
+
+
+def _values(values: Sequence[Any], size: _Size) -> list[Any]:
+    shown = [_value(value) for value in values[: size.values]]
+    return shown if len(values) <= size.values else [*shown, CUT.strip()]
+
+
+def _value(value: Any) -> Any:
+    if value is None or isinstance(value, bool | int | float):
+        return value
+    return _text(
+        value if isinstance(value, str) else json.dumps(clean(value), ensure_ascii=False, default=str), MAX_VALUE
+    )
+
+
+def _text(text: str, most: int) -> str:
+    """The text cleaned, and cut. It is cleaned first: a cut through a credential would hide what it was."""
+    text = clean(text).strip()
+    return text if len(text) <= most else text[: most - len(CUT)].rstrip() + CUT

@@ -1,0 +1,1 @@
+"""The settings in pegboard.toml."""

@@ -1,0 +1,85 @@
+"""`[graph]`, `[find]`, `[golden]` and `[gate]` of a pegboard.toml: what a release says of its tools' dependencies and of how to search
+it, and what it has to find before it is published."""
+
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, field_validator
+
+from pegboard.errors import QueryError
+
+__all__ = ["FindSettings", "GateSettings", "GoldenSettings", "GraphSettings", "default_strategy"]
+
+
+class _Settings(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class GraphSettings(_Settings):
+    """`[graph]`: the dependencies between tools that a release has.
+
+    Attributes:
+        infer: also those that no catalog declares.
+        min_confidence: inferred ones that are right less often than that, as far as it is known, are left out.
+    """
+
+    infer: bool = True
+    min_confidence: Annotated[float, Field(ge=0, le=1)] = 0.5
+
+
+class FindSettings(_Settings):
+    """`[find]`: the retrieval strategy that readers of the release use by default: a strategy's name, or a table of parts."""
+
+    strategy: str | dict[str, Any] | None = None
+
+    @field_validator("strategy")
+    @classmethod
+    def _is_a_strategy(cls, strategy: str | dict[str, Any] | None) -> str | dict[str, Any] | None:
+        try:
+            default_strategy(strategy)
+        except QueryError as error:
+            raise ValueError(str(error)) from error
+        return strategy
+
+
+class GoldenSettings(_Settings):
+    """`[golden]`: files of requests whose right tools are known, by which scores are calibrated; see `tasks/golden/reading.py`.
+
+    Attributes:
+        queries: JSON lines with `query` and `tools`, the true names or ids of the right ones.
+        unanswerable: JSON lines with a `query` that no tool of the board answers.
+    """
+
+    queries: str
+    unanswerable: str | None = None
+
+
+class GateSettings(_Settings):
+    """`[gate]`: what a staged release has to find before a channel moves to it; see `tasks/gate/`.
+
+    Attributes:
+        queries: a file of golden queries; those of `[golden]` if None.
+        canaries: a file of golden queries each of which has to find all its tools among the first `canary_k`.
+        rules: texts such as `Recall@5 >= 0.9`; `tasks/gate/rules.py` has their forms.
+        strategies: by name or as tables of parts: the retrieval strategies that are measured in every index; the release's own if there are none.
+        choose: the measure by which the best of them becomes the release's default; false leaves the default as it is configured.
+        measures: what is reported; those of `pegboard.evaluation.measures.STANDARD` if there are none.
+    """
+
+    queries: str | None = None
+    canaries: str | None = None
+    canary_k: Annotated[int, Field(ge=1)] = 5
+    rules: tuple[str, ...] = ()
+    strategies: tuple[str | dict[str, Any], ...] = ()
+    choose: str | Literal[False] = "Recall@5"
+    measures: tuple[str, ...] = ()
+
+
+def default_strategy(strategy: str | Mapping[str, Any] | None) -> dict[str, Any] | None:
+    """The strategy as a manifest has it, None for none. Raises QueryError with every problem of it."""
+    if strategy is None:
+        return None
+    from pegboard.retrieval.strategies import named_strategy
+    from pegboard.retrieval.strategy import Strategy
+
+    return (named_strategy(strategy) if isinstance(strategy, str) else Strategy.from_dict(strategy)).to_dict()

@@ -1,0 +1,272 @@
+"""Every benchmark from its own files: what is asked, what is left out and said, and what is told of a wrong folder."""
+
+import json
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from benchmarks.papers import NAMES
+from benchmarks.papers.loading import load_benchmark
+from benchmarks.papers.reading import folders_of
+from pegboard.errors import ConfigurationError
+
+SHARED = Path(__file__).parents[3] / "shared" / "benchmarks"
+
+
+def texts(asked):
+    return [one.query for one in asked.queries]
+
+
+def test_seal_tools_asks_every_file_of_queries_but_those_for_training(specimen):
+    found = load_benchmark("seal-tools", specimen("seal-tools"))
+
+    (asked,) = found.asked
+    assert texts(asked) == ["Give the hens some barley.", "Feed the hens and bring me the eggs.", "Milk the goat."]
+    assert [one.tools for one in asked.queries] == [("feedHens",), ("feedHens", "collectEggs"), ("milkGoat",)]
+    assert asked.tasks == {
+        "all": (0, 1, 2),
+        "single": (0, 2),
+        "multi": (1,),
+        "test_in_domain": (0, 1),
+        "test_out_domain": (2,),
+    }
+    assert (found.tools, found.queries) == (2, 3)
+    left, train = found.problems
+    assert left.startswith("test_in_domain.jsonl: 3 of 5 rows left out: ")
+    assert "line 3: it has no query (got '')" in left
+    assert "line 4: it names no api" in left
+    assert train == "train.jsonl: not asked, since they are for training"
+
+
+def test_a_single_file_of_queries_is_no_task_of_its_own(specimen):
+    found = load_benchmark("seal-tools", specimen("seal-tools", without=["test_out_domain.jsonl", "train.jsonl"]))
+
+    assert list(found.asked[0].tasks) == ["all", "single", "multi"]
+
+
+def test_metatool_has_two_tasks_on_two_catalogs(specimen):
+    found = load_benchmark("metatool", specimen("metatool"))
+
+    single, multi = found.asked
+    assert (single.tasks, multi.tasks) == ({"single": (0, 1, 2)}, {"multi": (0, 1)})
+    assert [one.tools for one in single.queries] == [("whittle",), ("glaze",), ("whittle",)]
+    assert [one.tools for one in multi.queries] == [("SawTool", "PaintTool"), ("PaintTool", "SawTool")]
+    assert [(one.name, "examples" in one.catalog) for one in found.boards] == [("single", True), ("multi", False)]
+    assert (found.tools, found.queries) == (4, 5)
+    assert any("1 of 4 rows left out" in one for one in found.problems)
+    assert any("1 request that is asked stands in example_queries.jsonl" in one for one in found.problems)
+
+
+def test_metatool_goes_with_either_task_alone_and_without_examples(specimen):
+    folder = specimen("metatool", without=["example_queries.jsonl", "big_tool_des.json"])
+
+    found = load_benchmark("metatool", folder)
+
+    assert [one.board for one in found.asked] == ["single"]
+    assert "examples" not in found.boards[0].catalog
+    assert "the task `multi` is left out: big_tool_des.json is missing" in found.problems
+    (folder / "single_tool_queries.jsonl").unlink()
+    with pytest.raises(ConfigurationError, match="holds no whole task of metatool"):
+        load_benchmark("metatool", folder)
+
+
+@pytest.mark.parametrize("name", ["toollinkos", "toolsandbox"])
+def test_linked_benchmarks_have_a_board_with_and_one_without_the_declared_dependencies(specimen, name):
+    found = load_benchmark(name, specimen(name))
+
+    assert [(one.name, "depends_on" in one.catalog) for one in found.boards] == [("declared", True), ("hidden", False)]
+    assert [one.tools for one in found.asked[0].queries] == [
+        ("sail_out", "read_tide", "raise_anchor"),
+        ("read_tide",),
+        ("raise_anchor",),
+    ]
+    assert {(one.index, one.board) for one in found.asked[0].variants} == {
+        ("full", None),
+        ("brief", None),
+        ("full", "hidden"),
+    }
+    assert found.problems == ("instances.jsonl: 1 of 4 rows left out: line 4: it names no golden function",)
+
+
+def test_columns_that_no_tool_has_are_not_asked_for(specimen):
+    folder = specimen("toolsandbox")
+    tools = json.loads((folder / "tools.json").read_text("utf-8"))
+    bare = [{"name": one["name"], "description": one["description"]} for one in tools]
+    (folder / "tools.json").write_text(json.dumps(bare), "utf-8")
+
+    found = load_benchmark("toolsandbox", folder)
+
+    assert "columns =" not in found.boards[0].catalog
+    assert found.tools == 3
+
+
+def test_ultratool_counts_the_steps_whose_tool_is_not_known(specimen):
+    found = load_benchmark("ultratool", specimen("ultratool"))
+
+    (query,) = found.asked[0].queries
+    assert (query.query, query.tools) == ("Bake a loaf.", ("dough_knead", "oven_heat"))
+    assert query.steps == ("Knead the dough", "Heat the oven to 220")
+    left, unknown = found.problems
+    assert left.startswith("instances.jsonl: 2 of 3 rows left out: line 2: no step of its strategy needs a known tool")
+    assert unknown == "not counted: 1 step whose tool is not in tools.json: rack_place"
+
+
+def test_livemcpbench_asks_questions_and_steps_for_tools_and_for_agents(specimen):
+    found = load_benchmark("livemcpbench", specimen("livemcpbench"))
+
+    direct, step = found.asked
+    assert (list(direct.tasks), list(step.tasks)) == (["direct-tool"], ["step-tool"])
+    assert [(one.query, one.tools) for one in direct.queries] == [
+        ("Plant a rose and water it.", ("dig", "water_bed")),
+        ("Tidy up.", ("rake", "dig")),
+    ]
+    assert [(one.query, one.tools) for one in step.queries] == [
+        ("dig a hole", ("dig",)),
+        ("water the rose", ("water_bed",)),
+    ]
+    assert {one.task: [request.text for request in one.requests] for one in found.agents} == {
+        "direct-agent": ["Plant a rose and water it.", "Tidy up."],
+        "step-agent": ["dig a hole", "water the rose"],
+        "step-agent-all": ["dig a hole", "water the rose", "rake the bed", "look"],
+    }
+    assert found.queries == 2
+    assert "annotations.jsonl: 2 of 4 rows left out" in found.problems[0]
+    assert found.problems[1].startswith("not counted: 2 tools of annotations that no server has: prune, fly")
+
+
+def test_toolret_reads_documentations_of_every_form_from_folders_below(specimen):
+    found = load_benchmark("toolret", specimen("toolret"))
+
+    (board,) = found.boards
+    records = [json.loads(line) for line in board.files["toolret_tools.jsonl"].splitlines()]
+    assert [(one["agent"], one["name"], one["description"]) for one in records] == [
+        ("math", "math_tool_7", "Adds two numbers, written as plain text"),
+        ("math", "mul", 'Multiplies "a, b"'),
+        ("kites", "fly", "Flies a kite. Toys"),
+        ("kites 2", "fly", "Flies a paper plane"),
+    ]
+    assert [one["name"] for one in records[2]["parameters"]] == ["wind", "tail"]
+    queries, instructed = found.asked
+    assert [one.tools for one in queries.queries] == [
+        ("kites/fly",),
+        ("kites 2/fly",),
+        ("math/math_tool_7", "math/mul", "gone_tool_1"),
+    ]
+    assert queries.tasks == {"all": (0, 1, 2), "single": (0, 1), "multi": (2,), "web": (0, 1), "math": (2,)}
+    assert instructed.tasks == {"instructed": (0, 1)}
+    assert texts(instructed)[1] == "Given a `sum`, retrieve tools that calculate.\nWhat is 3 plus 4 times 5?"
+    said = " ".join(found.problems)
+    assert "there is a tool with the id kites_tool_2 already" in said
+    assert "it has no id" in said
+    assert "it names no right tool" in said
+    assert "parameters that are no schema were taken as text, of 1 tool" in said
+
+
+def test_toolret_takes_parquet_and_one_folder_as_well(specimen, tmp_path):
+    folder, flat = specimen("toolret"), tmp_path / "flat"
+    flat.mkdir()
+    tools = [
+        json.loads(line) for line in (folder / "web" / "tools-00000-of-00001.jsonl").read_text("utf-8").splitlines()[:1]
+    ]
+    queries = [json.loads(line) for line in (folder / "kites" / "queries-1.jsonl").read_text("utf-8").splitlines()[:1]]
+    pl.DataFrame(tools).write_parquet(flat / "web_tools.parquet")
+    pl.DataFrame(queries).write_parquet(flat / "queries_kites.parquet")
+
+    found = load_benchmark("toolret", flat)
+
+    assert [one.tools for one in found.asked[0].queries] == [("kites/fly",)]
+    assert list(found.asked[0].tasks) == ["all", "single", "web"]
+
+
+def test_a_benchmark_is_found_in_the_folder_that_holds_it(specimen):
+    folder = specimen("ultratool")
+
+    assert load_benchmark("ultratool", folder.parent).queries == load_benchmark("ultratool", folder).queries == 1
+    assert folders_of(folder.parent) == {"ultratool": folder}
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_wrong_folder_is_told_with_what_was_expected_and_what_is_there(tmp_path, name):
+    (tmp_path / "notes.txt").write_text("nothing of use", "utf-8")
+
+    with pytest.raises(ConfigurationError) as error:
+        load_benchmark(name, tmp_path)
+
+    said = str(error.value)
+    assert f"{tmp_path} is no folder of {name}: it lacks " in said
+    assert NAMES[name] in said
+    assert said.endswith("It holds: notes.txt.")
+    with pytest.raises(ConfigurationError, match=r"There is no folder .*Beside it there is: notes.txt"):
+        load_benchmark(name, tmp_path / "gone")
+
+
+def test_all_that_is_missing_is_told_at_once_and_files_without_a_row_to_ask_are_an_error(specimen):
+    folder = specimen("ultratool", without=["tools.json", "instances.jsonl"])
+    with pytest.raises(ConfigurationError, match=r"lacks its tools .* and instances"):
+        load_benchmark("ultratool", folder)
+
+    whole = specimen("toolsandbox")
+    (whole / "instances.jsonl").write_text('{"user_query": 3}\n[]\n', "utf-8")
+    with pytest.raises(
+        ConfigurationError, match=r"has no query of toolsandbox that can be asked: .*2 of 2 rows left out"
+    ):
+        load_benchmark("toolsandbox", whole)
+
+
+def test_a_sample_is_drawn_by_its_seed_and_keeps_the_tasks(specimen):
+    folder = specimen("seal-tools")
+    drawn = [load_benchmark("seal-tools", folder, limit=2, seed=seed).asked[0] for seed in (4, 4, 5, 6, 7)]
+
+    assert drawn[0] == drawn[1]
+    assert len({tuple(texts(one)) for one in drawn}) > 1
+    for one in drawn:
+        assert one.tasks["all"] == (0, 1)
+        assert all(one.queries[at].kind == "multi" for at in one.tasks.get("multi", ()))
+    assert load_benchmark("seal-tools", folder, limit=99).asked == load_benchmark("seal-tools", folder).asked
+
+
+@pytest.mark.parametrize(
+    ("name", "tools", "queries"),
+    [
+        ("seal-tools", 4076, 700),
+        ("metatool", 246, 2953),
+        ("toollinkos", 573, 467),
+        ("ultratool", 436, 191),
+        ("livemcpbench", 527, 24),
+    ],
+)
+def test_the_development_halves_are_read_whole(name, tools, queries):
+    folder = SHARED / name
+    if not folder.is_dir():
+        pytest.skip(f"the files of {name} are not beside this checkout")
+
+    found = load_benchmark(name, folder)
+
+    assert (found.tools, found.queries) == (tools, queries)
+    assert not any("rows left out" in one for one in found.problems)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_no_row_however_odd_ends_in_a_crash(specimen, name):
+    """Every file of lines gets rows of the wrong types, text and bytes that are no UTF-8, and what is nested too deeply."""
+    folder = specimen(name)
+    before = load_benchmark(name, folder)
+    odd = [{}, [], 7, None, {"query": 5, "calling": [None], "tool": {}, "labels": [None], "strategy": [3], "id": []}]
+    keys = {
+        key
+        for file in folder.rglob("*.jsonl")
+        for line in file.read_text("utf-8").splitlines()
+        if line[0] == "{"
+        for key in json.loads(line)
+    }
+    odd += [dict.fromkeys(keys, value) for value in ("\ud800", [], {}, 1.5, ["", None])]
+    for file in folder.rglob("*.jsonl"):
+        with file.open("ab") as lines:
+            lines.write(b"\n" + b"\n".join(json.dumps(one).encode() for one in odd) + b"\n\xff\xfe\n" + b"[" * 100_000)
+
+    found = load_benchmark(name, folder)
+
+    assert (found.queries, found.tools) == (before.queries, before.tools)
+    assert all(text.encode() for board in found.boards for text in board.files.values())
+    assert sum("rows left out" in one for one in found.problems) >= 1

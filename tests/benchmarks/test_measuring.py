@@ -1,0 +1,246 @@
+"""Asking the boards of benchmarks: which strategies by default, which when chosen, tasks, agents, and results as JSON, tables and documents.
+
+Boards are published by the plain functions of the tasks, with the stub of an encoder.
+"""
+
+import json
+
+import pytest
+
+from benchmarks.papers.agents import needed_agents
+from benchmarks.papers.loading import load_benchmark
+from benchmarks.papers.measuring import measure, work_of
+from benchmarks.papers.published import PUBLISHED, SETUPS, SHOWN
+from benchmarks.papers.results import default_measures, result_of
+from benchmarks.papers.strategies import AGENT_STRATEGIES, DESCRIPTIONS, chosen_of
+from benchmarks.papers.tables import markdown, missing_marks, printed, tables_of, write_between_marks
+from pegboard.board import llm_caller
+from pegboard.errors import CompletionError, ConfigurationError
+from pegboard.evaluation.judged import JudgedRelease
+from pegboard.evaluation.measures import measures_of
+
+ROW = ("task", "strategy", "index", "encoder", "measure", "value", "low", "high", "n")
+
+
+@pytest.fixture
+def opened(specimen, workshop_type, hashing, tmp_path):
+    """A benchmark, and its boards as they are asked."""
+
+    def build(name, folder=None):
+        benchmark = load_benchmark(name, folder or specimen(name))
+        boards = {}
+        for board in benchmark.boards:
+            own = tmp_path / "boards" / name / board.name
+            own.mkdir(parents=True)
+            for file, text in board.files.items():
+                (own / file).write_text(text, "utf-8")
+            workshop = workshop_type(own)
+            workshop.run(workshop.configure(board.indexes, board.catalog), encoder=hashing(64))
+            boards[board.name] = JudgedRelease.open(workshop.uri, encoder=hashing(64))
+        return benchmark, boards
+
+    return build
+
+
+def measured(benchmark, boards, chosen=None, measures=None):
+    """The result as JSON values, from JSON."""
+    measures = measures or default_measures(benchmark.name)
+    found = measure(work_of(benchmark, boards, chosen), boards, measures)
+    said = {name: {"tools": 2, "agents": 2} for name in boards}
+    return json.loads(
+        json.dumps(result_of(benchmark, found, measures, boards=said, seconds={"build": 1.0, "strategies": {}}))
+    )
+
+
+def strategies(result, task):
+    return list(dict.fromkeys((row["strategy"], row["index"]) for row in result["rows"] if row["task"] == task))
+
+
+def test_seal_tools_is_asked_by_the_baselines_and_every_plan_that_needs_no_llm(opened):
+    result = measured(*opened("seal-tools"))
+
+    names = [strategy for strategy, _ in strategies(result, "all")]
+    assert names[:3] == ["BM25", "vector", "hybrid"]
+    assert {"clauses", "clauses-vector", "dummy-steps", "tool-rag"} < set(names)
+    assert not {"rag-tool-fusion", "plan-select", "step-back", "confident"} & set(names)
+    assert set(names) < set(DESCRIPTIONS)
+    assert list(result["rows"][0]) == list(ROW)
+    sizes = {row["task"]: row["n"] for row in result["rows"]}
+    assert sizes == {"all": 3, "single": 2, "multi": 1, "test_in_domain": 2, "test_out_domain": 1}
+    whole = {
+        row["task"]: row["value"]
+        for row in result["rows"]
+        if (row["strategy"], row["measure"]) == ("BM25", "Recall@10")
+    }
+    assert whole == {"all": 2 / 3, "single": 0.5, "multi": 1.0, "test_in_domain": 1.0, "test_out_domain": 0.0}
+    assert "counted as not found: 1 tool that queries need and no catalog has: milkGoat" in result["problems"]
+    against = {(row["task"], row["strategy"]): row for row in result["differences"]}
+    assert against["all", "BM25"]["against"] == "hybrid"
+    assert against["all", "BM25"]["measure"] == "Recall@5"
+    assert against["all", "BM25"]["p"] <= against["all", "BM25"]["p_holm"] <= 1
+    assert ("all", "hybrid") not in against
+
+
+def test_linked_benchmarks_compare_declared_with_inferred_dependencies_and_two_indexes(opened):
+    result = measured(*opened("toolsandbox"), measures=measures_of(["Recall@10", "mAP@10"]))
+
+    found = strategies(result, "all")
+    assert ("dependencies", "full") in found
+    assert {index for strategy, index in found if strategy == "dependencies-declared"} == {"full", "brief"}
+    recall = {
+        (row["strategy"], row["index"]): row["value"]
+        for row in result["rows"]
+        if (row["task"], row["measure"]) == ("multi", "Recall@10")
+    }
+    assert recall["dependencies-declared", "full"] == 1.0
+    assert ("dependencies-inferred", "full") in recall
+    assert {row["measure"] for row in result["differences"]} == {"mAP@10"}
+
+
+def test_steps_that_a_benchmark_gives_are_a_plan(opened):
+    result = measured(*opened("ultratool"))
+
+    found = {
+        row["strategy"]: row["value"] for row in result["rows"] if (row["task"], row["measure"]) == ("all", "Recall@5")
+    }
+    assert found["strategy-steps"] == found["strategy-steps-whole"] == 1.0
+
+
+def test_livemcpbench_measures_tools_and_agents_by_the_same_measures(opened):
+    result = measured(*opened("livemcpbench"))
+
+    assert {row["task"]: row["n"] for row in result["rows"]} == {
+        "direct-tool": 2,
+        "step-tool": 2,
+        "direct-agent": 2,
+        "step-agent": 2,
+        "step-agent-all": 4,
+    }
+    whole = [strategy.name for strategy in AGENT_STRATEGIES if not strategy.texts]
+    assert [strategy for strategy, _ in strategies(result, "step-agent")] == whole
+    assert [strategy for strategy, _ in strategies(result, "direct-agent")] == [
+        strategy.name for strategy in AGENT_STRATEGIES
+    ]
+    hits = {
+        row["strategy"]: row["value"]
+        for row in result["rows"]
+        if (row["task"], row["measure"]) == ("step-agent", "Recall@1")
+    }
+    assert hits["tools-BM25"] == hits["both-BM25"] == 1.0
+    assert {row["against"] for row in result["differences"]} == {"hybrid", "agents-hybrid"}
+
+
+def test_any_owner_of_a_tool_will_do_and_an_agent_counts_once():
+    owners = {"dig": {"a", "b"}, "rake": {"a"}, "water": {"b", "c"}, "hoe": {"a"}}
+
+    needed = needed_agents(("dig", "rake", "water", "hoe", "fly"), owners)
+
+    assert needed.tools == {"rake": frozenset("a"), "water": frozenset("bc")}  # who has the rake can dig, too
+    assert needed.unknown == ("fly",)
+    assert [label for label, _ in needed.labelled([("b", 2.0), ("c", 1.0), ("a", 0.5)])] == ["water", "id:c", "rake"]
+
+
+def test_toolret_is_measured_by_category_and_with_instructions(opened):
+    result = measured(*opened("toolret"), chosen=chosen_of(["BM25"]), measures=measures_of(["Recall@10"]))
+
+    found = {row["task"]: (row["value"], row["n"]) for row in result["rows"]}
+    assert list(found) == ["all", "single", "multi", "web", "math", "instructed"]
+    assert found["web"][1] == 2
+    assert found["all"][0] > 0
+    assert result["queries"] == 3
+
+
+def test_chosen_plans_are_the_only_ones_and_may_be_of_ones_own(opened, tmp_path):
+    file = tmp_path / "mine.json"
+    file.write_text(json.dumps([{"modes": ["text"]}, {"name": "deep", "depth": 100}]), "utf-8")
+    inline = '{"name": "inline", "transforms": ["condense"]}'
+
+    chosen = chosen_of(["search", "rag-tool-fusion", str(file), inline])
+    benchmark, boards = opened("ultratool")
+    result = measured(benchmark, boards, chosen, measures_of(["MRR"]))
+
+    assert [strategy for strategy, _ in strategies(result, "all")] == [
+        "hybrid",
+        "rag-tool-fusion",
+        "mine-1",
+        "deep",
+        "inline",
+    ]
+    assert {row["measure"] for row in result["rows"]} == {"MRR"}
+    assert work_of(benchmark, boards, chosen_of(["both-hybrid"])).queries == 0
+
+
+def test_plans_that_ask_an_llm_are_measured_too_where_there_is_one(opened):
+    class Failing:
+        name = "stub/failing"
+
+        async def complete(self, request):
+            raise CompletionError("it does not answer")
+
+    benchmark, boards = opened("ultratool")
+    asking = {name: JudgedRelease(one.loaded, one.vectors, llm_caller(Failing(), {})) for name, one in boards.items()}
+
+    more = {variant.name for _, variant in work_of(benchmark, asking, None).tools}
+    result = measured(benchmark, asking, chosen_of(["plan-select"]), measures_of(["Recall@5"]))
+
+    assert more - {variant.name for _, variant in work_of(benchmark, boards, None).tools} == {
+        "rag-tool-fusion",
+        "step-back",
+        "plan-select",
+        "plan-select-precise",
+    }
+    assert result["rows"][0]["value"] == 1.0  # its embedded counterparts answered
+
+
+def test_every_plan_that_cannot_be_used_is_told_at_once():
+    with pytest.raises(ConfigurationError) as error:
+        chosen_of(["hybrid", "hybird", "none.json", '{"depth": "deep"}'])
+
+    said = str(error.value)
+    assert "there is no strategy 'hybird'" in said
+    assert "none.json: " in said
+    assert "'depth' is 'deep'" in said
+    assert "BM25, vector, hybrid" in said
+    assert chosen_of([]) is None
+
+
+def test_tables_show_intervals_differences_and_what_papers_report(opened):
+    result = measured(*opened("livemcpbench"))
+
+    tables = {table.title: table for table in tables_of(result)}
+    table = tables["livemcpbench, step-agent: 2 queries, 2 agents"]
+    assert table.header == ("strategy", "Recall@1", "Recall@3", "Recall@5", "nDCG@5", "Recall@5 above agents-hybrid, p")
+    assert dict(zip(table.header, table.lines[0], strict=True))["strategy"] == "agents-BM25"
+    assert ("Tool-to-Agent", "0.610", "0.770", "0.830", "0.460", "") in table.published
+    text = printed(result)
+    assert "Mind: not counted: 2 tools of annotations that no server has" in text
+    assert "What differs: " in text
+    assert tables_of(result, ["MRR@10"])[0].header[:2] == ("strategy", "MRR@10")
+
+
+def test_results_are_written_between_the_marks_of_a_document(opened, tmp_path):
+    result = measured(*opened("ultratool"), chosen=chosen_of(["BM25", "hybrid"]))
+    file = tmp_path / "results.md"
+    before = "# Results\n\n<!-- bench ultratool -->\nold\n<!-- /bench ultratool -->\n\nThe end.\n"
+    file.write_text(before, "utf-8")
+
+    write_between_marks(file, "ultratool", markdown(result))
+    write_between_marks(file, "ultratool", markdown(result))
+
+    text = file.read_text("utf-8")
+    assert text.startswith("# Results\n\n<!-- bench ultratool -->\n### ultratool\n")
+    assert text.endswith("<!-- /bench ultratool -->\n\nThe end.\n")
+    assert "| hybrid | 1.000 [1.000, 1.000] | 1.000 [1.000, 1.000] |" in text
+    assert "| *RAG only, end to end* |  |  |  | Recall 0.340, F1 0.362 |" in text
+    assert "old" not in text
+    assert missing_marks(file, ["ultratool"]) == ""
+    assert "no place for metatool. Expected the lines <!-- bench metatool -->" in missing_marks(file, ["metatool"])
+    assert "cannot be written into" in missing_marks(tmp_path / "gone.md", ["metatool"])
+
+
+def test_published_figures_are_of_known_benchmarks_and_measures():
+    assert {one.benchmark for one in PUBLISHED} <= set(SETUPS) == set(SHOWN)
+    for one in PUBLISHED:
+        assert measures_of(list(one.values))
+        assert all(0 < value < 1 for value in one.values.values())
+        assert one.source

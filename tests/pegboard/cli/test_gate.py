@@ -1,0 +1,88 @@
+"""What `pegboard releases` and `promote` say of a release that its gate holds."""
+
+import json
+from dataclasses import replace
+
+import pytest
+
+from pegboard.cli.main import main
+from pegboard.store.releases import ReleaseStore
+
+CHOSEN = {
+    "index": "full",
+    "strategy": "clauses",
+    "measure": "Recall@5",
+    "value": 0.84,
+    "low": 0.8,
+    "high": 0.88,
+    "threshold": None,
+}
+GATE = {
+    "passed": False,
+    "at": "2026-01-02T03:04:05+00:00",
+    "golden": "0" * 64,
+    "queries": 300,
+    "rules": [
+        {"rule": "Recall@5 >= 0.9", "passed": False, "says": "it is 0.840 over 300 queries, 0.060 too low"},
+        {"rule": "Recall@5 no worse than live", "passed": None, "says": "not judged: no release is live"},
+    ],
+    "canaries": {"asked": 12, "lost": 1},
+    "chosen": CHOSEN,
+    "live": "abc",
+    "details": "gates/x.json",
+}
+
+
+@pytest.fixture
+def board(own_board_uri):
+    """A board whose live release was promoted though its gate failed, and a held copy of it."""
+    store = ReleaseStore(own_board_uri)
+    live = store.get(store.channel().release)
+    gated = replace(live, manifest={**live.manifest, "gate": GATE})
+    store.update(gated)
+    store.add(replace(gated, id="feedfeedfeed", digest="feedfeedfeed" + "0" * 52))
+    return own_board_uri, live.id
+
+
+def run(capsys, *arguments):
+    code = main(arguments)
+    out, err = capsys.readouterr()
+    return code, out, err
+
+
+def test_the_list_says_which_releases_are_held(board, capsys):
+    uri, live = board
+
+    code, out, _ = run(capsys, "releases", "list", "--board", uri)
+
+    rows = {line.split()[0]: line for line in out.splitlines()}
+    assert code == 0
+    assert " GATE " in rows["RELEASE"]
+    assert " held" in rows["feedfeedfeed"]
+    assert " failed  live" in rows[live]
+
+
+def test_a_board_without_gates_is_listed_as_before(board_uri, capsys):
+    assert "GATE" not in run(capsys, "releases", "list", "--board", board_uri)[1]
+
+
+def test_show_says_why_a_release_is_held(board, capsys):
+    _, out, _ = run(capsys, "releases", "show", "feed", "--board", board[0])
+
+    assert [line for line in out.splitlines() if line.startswith("gate ")] == [
+        "gate      held, 2026-01-02T03:04:05+00:00: 300 golden queries, 12 canaries, against abc",
+        "gate      Recall@5 0.840 [0.800, 0.880] by strategy clauses in index full",
+        "gate      failed: Recall@5 >= 0.9: it is 0.840 over 300 queries, 0.060 too low",
+        "gate      not judged: Recall@5 no worse than live: not judged: no release is live",
+        "gate      failed: 1 of 12 canaries broke",
+    ]
+
+
+def test_promoting_a_held_release_works_and_warns(board, capsys):
+    code, out, err = run(capsys, "promote", "feed", "--board", board[0], "--json")
+
+    assert (code, json.loads(out)["release"]) == (0, "feedfeedfeed")
+    assert err == (
+        "pegboard promote: release feedfeedfeed did not pass its gate, and is promoted all the same: "
+        "Recall@5 >= 0.9: it is 0.840 over 300 queries, 0.060 too low; 1 of 12 canaries broke\n"
+    )

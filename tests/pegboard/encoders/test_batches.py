@@ -1,0 +1,99 @@
+"""Several queries at once: in memory and through Lance, the same as one after the other."""
+
+import numpy as np
+import pytest
+
+import pegboard
+from pegboard.retrieval.rules.rows import MeanOfRows
+from pegboard.retrieval.strategy import Strategy
+from pegboard.search.loaded import LoadedRelease
+from pegboard.search.query_vectors import QueryVectors
+from pegboard.search.text import tokenize
+
+QUERIES = ["convert an amount of dollars", "forecast for a city", "merge two branches", "東京の天気予報"]
+
+
+@pytest.fixture(params=[50_000, 0], ids=["memory", "lance"])
+def loaded(request, board_uri):
+    store = pegboard.ReleaseStore(board_uri)
+    return LoadedRelease(store, store.get(store.channel().release), request.param)
+
+
+def test_a_batch_finds_what_each_query_finds_alone(loaded, encoder):
+    vectors = QueryVectors(encoder, None)
+    units = vectors.units(loaded, "full", QUERIES)
+    index, where = loaded.index("full"), loaded.filter({"kind": "mcp-server"})
+    for narrowed in (None, where):
+        assert index.vectors(units, 5, narrowed) == [index.vector(unit, 5, narrowed) for unit in units]
+        words = [tokenize(query) for query in QUERIES]
+        assert index.texts(words, 5, narrowed) == [index.text(one, 5, narrowed) for one in words]
+
+
+def test_the_rows_of_tools_are_their_unit_vectors(loaded):
+    board = loaded.index("fine")
+    ids = ["desk/desk/book_room", "desk/desk/water_plants", "no/such/tool"]
+    rows = board.rows_of(ids)
+    assert list(rows) == ids[:2] or set(rows) == set(ids[:2])
+    assert rows[ids[0]].shape[0] == rows[ids[1]].shape[0] + 1  # one example more
+    for matrix in rows.values():
+        assert np.linalg.norm(matrix, axis=1) == pytest.approx(np.ones(len(matrix)), abs=1e-3)
+
+
+def test_memory_and_lance_hold_the_same_rows(board_uri):
+    store = pegboard.ReleaseStore(board_uri)
+    release = store.get(store.channel().release)
+    ids = ["desk/desk/book_room", "desk/desk/call_taxi"]
+    both = [LoadedRelease(store, release, rows).index("fine").rows_of(ids) for rows in (50_000, 0)]
+    for tool in ids:
+        ordered = [sorted(map(tuple, np.round(rows[tool], 5).tolist())) for rows in both]
+        assert ordered[0] == ordered[1]
+
+
+def test_what_the_release_before_had_loaded_is_loaded_before_a_swap(loaded, board_uri):
+    store = pegboard.ReleaseStore(board_uri)
+    after = LoadedRelease(store, loaded.release, 50_000)
+    after.warm(loaded)
+    assert not after._agent_indexes
+    assert "graph" not in after.__dict__
+    loaded.agent_index("full")
+    assert len(loaded.graph) >= 0
+    after.warm(loaded)
+    assert set(after._agent_indexes) == {"full"}
+    assert "graph" in after.__dict__
+
+
+def test_vectors_of_requests_are_remembered_but_not_without_bound(loaded, encoder):
+    class Counting:
+        name, fingerprint, dimensions = encoder.name, encoder.fingerprint, encoder.dimensions
+        encoded: list = []  # noqa: RUF012
+
+        def encode(self, texts):
+            self.encoded.extend(texts)
+            return encoder.encode(texts)
+
+    vectors = QueryVectors(Counting(), None, cached=2)
+    first = vectors.units(loaded, "full", ["one", "two", "one"])
+    assert Counting.encoded == ["one", "two"]
+    assert (first[0] == first[2]).all()
+    vectors.units(loaded, "fine", ["one"])  # the same encoder, another index
+    assert Counting.encoded == ["one", "two"]
+    vectors.units(loaded, "full", ["three"])
+    vectors.units(loaded, "full", ["one"])
+    vectors.units(loaded, "full", ["two"])
+    assert Counting.encoded == ["one", "two", "three", "two"]  # the one that was asked for least lately is forgotten
+    QueryVectors(Counting(), None, cached=0).units(loaded, "full", ["one"])
+    assert Counting.encoded[-1] == "one"
+
+
+def test_a_tool_may_score_by_the_mean_of_its_best_rows(board_uri, encoder):
+    board = pegboard.open(board_uri, encoder=encoder)
+    asked = "where can ten people meet?"
+    best = board.find(asked, 5, index="fine", strategy=Strategy(modes=("vector",), refine=(MeanOfRows(of=1),)))
+    plain = board.search(asked, 5, index="fine", mode="vector")
+    assert [hit.tool.id for hit in best] == [hit.tool.id for hit in plain]
+    assert [hit.score for hit in best] == pytest.approx([hit.score for hit in plain], abs=1e-4)
+    mean = board.find(asked, 5, index="fine", strategy=Strategy(modes=("vector",), refine=(MeanOfRows(of=3),)))
+    by_tool = {hit.tool.id: hit.score for hit in mean}
+    assert by_tool["desk/desk/book_room"] < plain[0].score
+    with pytest.raises(pegboard.PegboardError, match="of=0"):
+        MeanOfRows(of=0)

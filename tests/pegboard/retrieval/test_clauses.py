@@ -1,0 +1,312 @@
+import asyncio
+import random
+import sys
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+
+from pegboard.errors import QueryError
+from pegboard.llm import Message
+from pegboard.retrieval.llm.condensing import Condense, condensed, salient_words
+from pegboard.retrieval.parts import Query, Request
+from pegboard.retrieval.rules.clauses import MAX_TEXT, Clauses, split_clauses, without_fillers
+from pegboard.retrieval.rules.variations import DummySteps, StepBack, Variations, equal_parts, stepped_back, variations
+
+
+@dataclass
+class StubContext:
+    request: Request = field(default_factory=lambda: Request("", 5))
+
+
+def transformed(part: Any, *queries: Query, history: tuple[Message, ...] = ()) -> list[Query]:
+    return asyncio.run(part.transform(list(queries), StubContext(Request(queries[-1].text, 5, history))))
+
+
+SEVERAL = {
+    "Book a table for two, invite Ana and send her the map.": ["Book a table for two", "invite Ana", "send her the map"],
+    "What's the weather in Oslo? Which trains leave tonight?": ["What's the weather in Oslo", "Which trains leave tonight"],
+    "Can you please find a hotel in Lyon and then book it for me?": ["find a hotel in Lyon", "book it for me"],
+    "I'd like to know the price of gold and how it changed last year": ["know the price of gold", "how it changed last year"],
+    "find flights to Rome; compare their prices": ["find flights to Rome", "compare their prices"],
+    "First, export the report. Second, mail it to the board. Finally, archive the old one.": [
+        "export the report", "mail it to the board", "archive the old one",
+    ],
+    "Please do the following:\n1. Rename the file\n2. Compress the folder\n3. Upload both": [
+        "Rename the file", "Compress the folder", "Upload both",
+    ],
+    "To do: 1) water the plants 2) feed the cat": ["water the plants", "feed the cat"],
+    "* convert the song to mp3\n* cut the first minute\n": ["convert the song to mp3", "cut the first minute"],
+    "Scrape the page at https://example.org/a,b.html?x=1;y=2, then summarise it": [
+        "Scrape the page at https://example.org/a,b.html?x=1;y=2", "summarise it",
+    ],
+    "Create config.yaml with 1,000 users. After that, restart the server at 9.30 a.m. and notify Dr. Meyer": [
+        "Create config.yaml with 1,000 users", "restart the server at 9.30 a.m", "notify Dr. Meyer",
+    ],
+    'Write "Stop. Then go, and call me" into notes.txt and print it': [
+        'Write "Stop. Then go, and call me" into notes.txt', "print it",
+    ],
+    "Run `git add . && git commit; git push` and tell me what failed": [
+        "Run `git add . && git commit; git push`", "tell me what failed",
+    ],
+    "Create the file 'Today's Work, and more' and delete 'old, then new'": [
+        "Create the file 'Today's Work, and more'", "delete 'old, then new'",
+    ],
+    "If it rains tomorrow, book a taxi and tell Ana.": ["If it rains tomorrow, book a taxi", "tell Ana"],
+    "Wash the car and repaint the fence": ["Wash the car", "repaint the fence"],
+    "Look up the capital of Peru, and can you also translate the page?": [
+        "Look up the capital of Peru", "translate the page",
+    ],
+    '"Suggest a course on baking. Also, find a shop nearby."': ["Suggest a course on baking", "find a shop nearby"],
+    "My account is 4711. Show my balance. Then transfer 50 euros to Ana.": ["Show my balance", "transfer 50 euros to Ana"],
+    "wake me at seven then play some jazz": ["wake me at seven", "play some jazz"],
+    "Draw a chart of\nthe sales, and mail\nit to Ben": ["Draw a chart of the sales", "mail it to Ben"],
+    "帮我查一下北京的天气，然后订一张去上海的机票。": ["查一下北京的天气", "然后订一张去上海的机票"],
+    "翻译这份文件。把它发给王先生！": ["翻译这份文件", "把它发给王先生"],
+    "東京の天気を調べて、その後、ホテルを予約してください。": ["東京の天気を調べて", "その後、ホテルを予約してください"],
+    "¿Puedes buscar un hotel en Madrid? Luego reserva un taxi, y después envía un correo.": [
+        "¿Puedes buscar un hotel en Madrid", "reserva un taxi", "envía un correo",
+    ],
+    "Bitte buche einen Flug nach Rom und dann reserviere ein Hotel.": ["buche einen Flug nach Rom", "reserviere ein Hotel"],
+    "Traduis ce texte, puis envoie le résultat à Luc. Ensuite, supprime le fichier.": [
+        "Traduis ce texte", "envoie le résultat à Luc", "supprime le fichier",
+    ],
+}  # fmt: skip
+
+SINGLE = [
+    "",
+    "   \n\n ",
+    "...!?",
+    "weather",
+    "Please help me. Thank you!",
+    "Order ice cream from Ben and Jerry",
+    "Find a recipe with salt and pepper",
+    "Compare the price and weight of these phones",
+    "Find and replace a word in my document",
+    "Convert 1,000.50 dollars to euros at 9.30 a.m. on Nov. 3",
+    "Show me the next week and the last year",
+    "List hotels in Paris, London, and Rome",
+    "Which library can read and write Excel files?",
+    "Get the map for the house where we met and the road to it",
+    "My washing machine does not drain. It is a Siemens. Please send a technician.",
+    "Open /var/log/app.log.1",
+    "Say 'first do this, then do that'",
+    "Search the name and address list",
+    "I need some information. Find the population of Chad.",
+    "北京的天气怎么样？",
+]
+
+
+@pytest.mark.parametrize(("text", "clauses"), SEVERAL.items())
+def test_a_request_for_several_things_is_split(text, clauses):
+    assert split_clauses(text) == clauses
+
+
+@pytest.mark.parametrize("text", SINGLE)
+def test_a_request_for_one_thing_has_no_clauses(text):
+    assert split_clauses(text) == []
+
+
+def test_no_more_clauses_than_the_limit():
+    text = ". ".join(f"Find the tool number{place}" for place in range(20))
+
+    assert len(split_clauses(text)) == 8
+    assert split_clauses(text, limit=2) == ["Find the tool number0", "Find the tool number1"]
+
+
+def test_a_quotation_mark_that_is_never_closed_hides_nothing():
+    assert split_clauses('Show the post with ID "rOBh. Then delete the draft') == [
+        'Show the post with ID "rOBh', "delete the draft",
+    ]  # fmt: skip
+
+
+def test_the_same_clause_is_searched_once():
+    assert split_clauses("Book a flight. Book a flight. Reserve a hotel.") == ["Book a flight", "Reserve a hotel"]
+
+
+def test_data_in_a_request_is_no_clause():
+    assert split_clauses("What does this image show?\n" + "iVBORw0KGgo" * 400) == []
+
+
+PIECES = [
+    "find", "the", "map", "and", "then", ",", ".", ";", "?", "!", "\n", "\n\n", '"', "'", "`", "```", "“", "”", "„", "1.", "2)", "(a)", "- ",
+    "please", "can you", "Ana", "9.30", "1,000", "https://x.org/a;b", "e.g.", "。", "，", "然后", "天气", "¿", "it's", "if", "also", "to", "\t",
+    "first", "next", "I need", "\u200b", "😀", "é", "٣", "Dr.", "don't forget to", "as well as", "café", "{", "}", "<b>", "\\", "/etc/x",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("seed", range(300))
+def test_whatever_the_text_clauses_are_pieces_of_it_in_their_order(seed):
+    dice = random.Random(seed)
+    text = "".join(dice.choice(PIECES) + dice.choice(["", " ", " "]) for _ in range(dice.randint(1, 60)))
+
+    clauses = split_clauses(text, limit=100)
+
+    flat, place = " ".join(text.split()), 0
+    for clause in clauses:
+        assert clause.strip() == clause != ""
+        place = flat.find(clause, place)
+        assert place >= 0, (clause, text)
+    assert len(clauses) != 1
+    assert len(set(clauses)) == len(clauses)
+
+
+HOSTILE = [
+    "and find ", "'a ", '"', "`", "“", " ", "a, ", "first ", "if ", "please ", "then ", "and then ", "1. ", "x\n", "\n", ".(", "-, ", "a.", "e.g. ",
+    "can you help me ", "I'd like to ", "'", ",", "，然后", "天", "((", "a'b ", "https://", "x-", "1,", "« ", "Dr. ", '"a b\n\n',
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("piece", HOSTILE)
+def test_the_work_grows_with_the_length_of_the_text_and_no_faster(piece):
+    def calls(length: int) -> int:
+        count = 0
+
+        def counted(*_: object) -> None:
+            nonlocal count
+            count += 1
+
+        text = (piece * length)[:length]
+        sys.setprofile(counted)
+        try:
+            split_clauses(text)
+        finally:
+            sys.setprofile(None)
+        return count
+
+    assert calls(8_000) < 3 * calls(4_000)
+
+
+@pytest.mark.parametrize("piece", HOSTILE)
+def test_a_text_of_any_length_is_answered(piece):
+    split_clauses(piece * (1_000_000 // len(piece)))
+
+
+def test_what_stands_behind_the_first_20000_characters_is_not_looked_at():
+    text = "word " * (MAX_TEXT // 5) + ". Book a flight. Reserve a hotel."
+
+    assert split_clauses(text) == []
+
+
+def test_clauses_become_steps_with_the_request_in_their_background():
+    request = Query("Book a flight and email the strategy to Ana")
+
+    queries = transformed(Clauses(), request)
+
+    assert queries == [
+        request,
+        Query("Book a flight", 1, "clause"),
+        Query(request.text, 1, "request", Clauses().background),
+        Query("email the strategy to Ana", 2, "clause"),
+        Query(request.text, 2, "request", Clauses().background),
+    ]
+
+
+def test_the_whole_and_the_background_can_be_left_out():
+    queries = transformed(Clauses(whole=False, background=0), Query("Book a flight and email the strategy to Ana"))
+
+    assert [(one.text, one.step) for one in queries] == [("Book a flight", 1), ("email the strategy to Ana", 2)]
+
+
+def test_a_single_clause_is_left_as_it_is_even_without_the_whole():
+    request = Query("Book a flight")
+
+    assert transformed(Clauses(whole=False), request) == [request]
+
+
+def test_the_last_query_of_the_request_is_split_and_steps_before_stay():
+    queries = [Query("x", 1, "step"), Query("raw"), Query("Book a flight; reserve a room", 0, "rewrite")]
+
+    split = transformed(Clauses(background=0), *queries)
+
+    assert split[:3] == queries
+    assert [(one.text, one.step) for one in split[3:]] == [("Book a flight", 2), ("reserve a room", 3)]
+
+
+@pytest.mark.parametrize(
+    ("part", "options"),
+    [
+        (Clauses, {"limit": 0}), (Clauses, {"background": -1}), (Clauses, {"background": 2}), (Variations, {"limit": 4}), (Variations, {"weight": -1}),
+        (StepBack, {"weight": -0.1}), (DummySteps, {"steps": 0}),
+    ],
+)  # fmt: skip
+def test_options_that_mean_nothing_are_refused_by_name(part, options):
+    with pytest.raises(QueryError, match=next(iter(options))):
+        part(**options)
+
+
+def test_politeness_is_stripped_and_a_text_of_nothing_else_stays():
+    assert without_fillers("Hi, could you please help me to find a dentist?") == "find a dentist"
+    assert without_fillers("Thank you!") == "Thank you!"
+
+
+def test_a_follow_up_gets_the_words_it_refers_to():
+    history = (
+        Message("user", "What is the weather in Paris tomorrow?"),
+        Message("assistant", "Sunny, 25 degrees."),
+    )
+
+    (query,) = transformed(Condense(), Query("And for Lyon?"), history=history)
+
+    assert query == Query("weather Paris tomorrow for Lyon", 0, "rewrite")
+
+
+def test_a_request_that_stands_alone_gets_nothing_from_the_conversation():
+    history = (Message("user", "What is the weather in Paris?"),)
+    alone = "Please translate the attached contract from German into English"
+
+    assert condensed(alone, history) == alone
+    assert condensed("cancel it", ()) == "cancel it"
+    assert condensed("cancel it", (Message("assistant", "Booked a flight"),)) == "cancel it"
+
+
+def test_a_request_without_a_conversation_is_not_rewritten():
+    query = Query("please translate it")
+
+    assert transformed(Condense(), query) == [query]
+
+
+def test_salient_words_name_something():
+    assert salient_words("Can you give me the price of the Price list?") == ["price", "list"]
+
+
+def test_variations_are_other_wordings_of_their_query():
+    text = "Could you please run getRecord_v2 for the customer?"
+
+    assert variations(text) == [
+        "run getRecord_v2 for the customer",
+        "run getRecord_v2 customer",
+        "run get Record v2 customer",
+    ]
+    assert variations("weather") == []
+
+
+def test_variations_stand_in_the_step_of_their_query_and_not_beside_its_background():
+    queries = [Query("please book a flight", 1, "clause"), Query("please book a flight and a hotel", 1, "request", 0.5)]
+
+    varied = transformed(Variations(), *queries)
+
+    assert [(one.text, one.step, one.role, one.weight) for one in varied] == [
+        ("please book a flight", 1, "clause", 1.0),
+        ("book a flight", 1, "variation", 0.5),
+        ("book flight", 1, "variation", 0.5),
+        ("please book a flight and a hotel", 1, "request", 0.5),
+    ]
+
+
+def test_a_step_back_drops_the_specifics():
+    assert stepped_back("Send 'Hello' to ana@example.org from the office in Paris at 9:30") == "Send to from the office"
+    assert stepped_back("4711 'x'") == ""
+    (query, general) = transformed(StepBack(), Query("Convert 5 dollars to euros"))
+    assert general == Query("Convert dollars to euros", 0, "step-back", 0.5)
+    assert query.role == "request"
+
+
+def test_dummy_steps_are_parts_of_equal_length_with_nothing_lost():
+    text = "one two three four five six seven"
+
+    assert equal_parts(text, 3) == ["one two", "three four five", "six seven"]
+    assert equal_parts("one two", 5) == ["one", "two"]
+    assert equal_parts("", 3) == []
+    assert [(one.step, one.role) for one in transformed(DummySteps(steps=2), Query(text))] == [(1, "step"), (2, "step")]
+    assert transformed(DummySteps(), Query("one")) == [Query("one")]

@@ -1,0 +1,99 @@
+"""Whole strategies on a published board: with an LLM, without one, and with one that is broken."""
+
+import asyncio
+import json
+import threading
+
+import pytest
+
+import pegboard
+from pegboard.errors import CompletionError
+from pegboard.retrieval.llm.decomposing import Decompose
+from pegboard.retrieval.llm.expanding import Expand
+from pegboard.retrieval.llm.grading import Grade
+from pegboard.retrieval.llm.planning import ContextDecompose
+from pegboard.retrieval.llm.reflecting import Reflect
+from pegboard.retrieval.llm.reranking import ListwiseRerank
+from pegboard.retrieval.llm.rewriting import Rewrite
+from pegboard.retrieval.llm.selecting import PostSelection
+from pegboard.retrieval.llm.step_back_prompting import StepBackPrompting
+from pegboard.retrieval.llm.step_loop import StepLoop
+from pegboard.retrieval.strategy import Strategy
+
+REQUEST = "pls list teh commits of main, and what's the weather in Oslo?"
+STEPS = ["List the commits of a branch", "Get the weather forecast of a city"]
+WANTED = {"list_commits", "get_forecast"}
+TOOLSHED = Strategy(
+    name="toolshed",
+    transforms=(Rewrite(), Decompose(), Expand(), StepBackPrompting()),
+    each=(ListwiseRerank(),),
+    refine=(ListwiseRerank(), Grade(), Reflect()),
+)
+RPS = Strategy(name="rps", transforms=(ContextDecompose(),), refine=(StepLoop(), PostSelection()))
+
+
+def sensible(request):
+    """Does what the prompts ask for, for this one request."""
+    [(field, schema)] = request.schema["properties"].items()
+    offered = schema.get("items", {}).get("enum")
+    if offered is not None:
+        return {field: [name for name in offered if name in WANTED]}
+    shown = request.messages[-1].content
+    texts = {
+        "rewrite": "List the commits of main and get the weather forecast of Oslo",
+        "decompose": STEPS,
+        "context_decompose": STEPS,
+        "expand": ["History of a branch"] if "commits" in shown else ["Meteorological outlook for a place"],
+        "step_back": "Look something up",
+        "reflect": [],
+    }
+    return {field: texts[request.schema_name]}
+
+
+@pytest.mark.parametrize(("strategy", "calls"), [(TOOLSHED, 1 + 1 + 2 + 2 + 2 + 1 + 1 + 1), (RPS, 1 + 2 + 1)])
+def test_a_plan_finds_the_tools_of_every_step(board_uri, desk, strategy, calls):
+    with pegboard.open(board_uri, llm=desk.Scripted(by=sensible)) as board:
+        found = board.find(REQUEST, 5, strategy=strategy)
+        beside = asyncio.run(board.find_async(REQUEST, 5, strategy=strategy))
+
+    assert {hit.tool.name for hit in found[:2]} == WANTED
+    assert [hit.tool.id for hit in beside] == [hit.tool.id for hit in found]
+    assert [step.text for step in found.steps] == STEPS
+    assert (found.trace.llm_calls, found.trace.tokens) == (calls, 110 * calls)
+    assert not [part.part for part in found.trace.parts if part.instead_because]
+
+
+@pytest.mark.parametrize("strategy", [TOOLSHED, RPS], ids=lambda strategy: strategy.name)
+def test_with_a_broken_llm_a_plan_finds_what_it_finds_without_one(board_uri, desk, strategy):
+    broken = desk.Scripted(by=lambda request: CompletionError("the server is down", kind="server", status=500))
+    with pegboard.open(board_uri, llm=broken) as board:
+        found = board.find(REQUEST, 5, strategy=strategy)
+        plain = board.find(REQUEST, 5, strategy=strategy, llm=False)
+
+    assert [hit.tool.id for hit in found] == [hit.tool.id for hit in plain] != []
+    asked = [part.instead_because for part in found.trace.parts if part.llm_calls]
+    assert asked
+    assert set(asked) == {"no answer: the server is down"}
+    assert plain.trace.llm_calls == 0
+    assert "no LLM was given" in {part.instead_because for part in plain.trace.parts}
+
+
+def test_closing_a_board_ends_the_thread_of_its_llm(board_uri, desk):
+    def threads():
+        return [thread for thread in threading.enumerate() if thread.name == "pegboard-llm"]
+
+    before = len(threads())
+    board = pegboard.open(board_uri, llm=desk.Scripted(by=sensible))
+    board.find(REQUEST, strategy=RPS)
+    during = len(threads())
+    board.close()
+
+    assert (during, len(threads())) == (before + 1, before)
+
+
+def test_a_conversation_reaches_the_rewriting(board_uri, desk):
+    llm = desk.Scripted(by=sensible)
+    with pegboard.open(board_uri, llm=llm) as board:
+        board.find("and there?", strategy=TOOLSHED, history=[{"role": "user", "content": "I fly to Oslo"}])
+
+    assert json.dumps("I fly to Oslo") in llm.asked[0].messages[-1].content

@@ -1,0 +1,87 @@
+"""Every part that asks an LLM, with a real one: 135M parameters on loopback. Its replies are poor; each is used, or it is said why not."""
+
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from pegboard.retrieval.llm.asking import completer_of
+from pegboard.retrieval.llm.decomposing import Decompose
+from pegboard.retrieval.llm.expanding import Expand
+from pegboard.retrieval.llm.grading import Grade
+from pegboard.retrieval.llm.planning import ContextDecompose
+from pegboard.retrieval.llm.reflecting import Reflect
+from pegboard.retrieval.llm.reranking import ListwiseRerank
+from pegboard.retrieval.llm.rewriting import Rewrite
+from pegboard.retrieval.llm.selecting import PostSelection
+from pegboard.retrieval.llm.step_back_prompting import StepBackPrompting
+from pegboard.retrieval.llm.step_loop import StepLoop
+from pegboard.retrieval.parts import Query
+from tests.children import start_child
+
+pytestmark = [
+    pytest.mark.slow,
+    # pydantic says so while LiteLLM defines its types; it concerns nothing that is used here.
+    pytest.mark.filterwarnings("ignore:Item .* on TypedDict class .* is using the `ReadOnly` qualifier:UserWarning"),
+]
+
+SERVER = Path(__file__).parents[2] / "local_llm.py"
+REQUEST = "list the tides of the harbour, and convert 200 pounds to euros"
+STEPS = {1: ["sea/find_berth", "sea/list_tides"], 2: ["bank/list_rates", "bank/convert_currency"]}
+TEXTS = {1: "list the tides of the harbour", 2: "convert 200 pounds to euros"}
+TRANSFORMS = [Rewrite(), Decompose(), ContextDecompose(m=3), Expand(), StepBackPrompting()]
+REFINEMENTS = [ListwiseRerank(), Grade(), PostSelection(), StepLoop(rounds=2), Reflect()]
+
+
+class Short:
+    """The model, kept short: where a list has no end by itself, this one writes on to the last token."""
+
+    def __init__(self, completer):
+        self.name, self.completer = completer.name, completer
+
+    async def complete(self, request):
+        return await self.completer.complete(replace(request, max_tokens=120))
+
+    async def aclose(self):
+        await self.completer.aclose()
+
+
+@pytest.fixture(scope="module")
+def llm():
+    """The model; its process ends with the tests of this module."""
+    process = start_child(
+        [sys.executable, str(SERVER)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+    )
+    address = f"http://127.0.0.1:{process.stdout.readline().strip()}/v1"
+    yield Short(completer_of("hosted_vllm/smollm2", api_base=address, timeout=200, price=(1, 1)))
+    process.stdin.close()
+    process.wait()
+    process.stdout.close()
+
+
+@pytest.mark.parametrize("part", [*TRANSFORMS, *REFINEMENTS], ids=lambda part: part.part)
+def test_a_real_reply_is_used_or_it_is_said_why_not(desk, llm, part):
+    context = desk.context(REQUEST, llm=llm, timeout=200.0)
+
+    if hasattr(part, "transform"):
+        queries = desk.transform(part, [Query(REQUEST)], context)
+        assert 1 <= len(queries) <= 10
+        assert all(query.text.strip() and len(query.text) <= 300 for query in queries)
+        used = queries != [Query(REQUEST)]
+    else:
+        found = desk.refine(part, desk.candidates(STEPS, TEXTS), context)
+        assert found
+        used = {f"kit/{one}" for one in found} <= desk.tools.keys()
+
+    trace = context.trace
+    assert trace.llm_calls >= 1
+    assert trace.prompt_tokens > 150
+    assert trace.completion_tokens > 0
+    assert trace.cost_usd == pytest.approx((trace.prompt_tokens + trace.completion_tokens) / 1e6)
+    assert used or trace.instead_because or trace.note

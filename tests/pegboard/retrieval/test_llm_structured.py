@@ -1,0 +1,106 @@
+"""Reading replies that should follow a schema, from models that follow it and from others."""
+
+import json
+
+import pytest
+
+from pegboard.retrieval.llm.structured import (
+    Unusable,
+    names_schema,
+    read_names,
+    read_text,
+    read_texts,
+    text_schema,
+    texts_schema,
+)
+
+NAMES = ["list_tides", "find_berth", "Convert"]
+
+
+@pytest.mark.parametrize("schema", [text_schema("x"), texts_schema("x"), names_schema("x", NAMES)])
+def test_a_schema_is_one_that_strict_modes_take(schema):
+    assert schema["required"] == list(schema["properties"]) == ["x"]
+    assert schema["additionalProperties"] is False
+    assert not {"maxItems", "minItems", "maxLength"} & set(json.dumps(schema).split('"'))
+
+
+def test_names_are_an_enum():
+    assert names_schema("x", NAMES)["properties"]["x"]["items"]["enum"] == NAMES
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        '{"steps": ["a b", "c"]}',
+        '  \n{"steps": ["a b", "c"]}\n',
+        '```json\n{"steps": ["a b", "c"]}\n```',
+        'Sure! Here they are:\n{"steps": ["a b", "c"]}\nI hope that helps {you}.',
+        "The set {a, b} first. " + '{"steps": ["a b", "c"]}',
+        '<think>maybe {"steps": ["wrong"]}?</think>{"steps": ["a b", "c"]}',
+        '{"steps": ["a b", "c"], "thoughts": "two"}',
+        '{"steps": [" a\\n\\tb", "A B", "", "...", "c"]}',
+        '{"steps": ["a b", "c\\u200b"]}',
+    ],
+)
+def test_texts_are_read_from_what_models_write_around_them(reply):
+    assert read_texts(reply, "steps", 5) == ["a b", "c"]
+
+
+@pytest.mark.parametrize(
+    ("reply", "why"),
+    [
+        ("", "holds no JSON object"),
+        ("These are the steps: one and two.", "holds no JSON object"),
+        ('["a", "b"]', "holds no JSON object"),
+        ('{"steps": ["a", "b"', "holds no JSON object"),
+        ('{"steps": ["a",]}', "holds no JSON object"),
+        ("{" * 5000, "holds no JSON object"),
+        ("[" * 200_000 + '{"a', "holds no JSON object"),
+        ("I'm sorry, but I can't help with that request.", "is a refusal"),
+        ("I cannot assist with that.", "is a refusal"),
+        ('{"steps": ["I\'m sorry, but I cannot assist with that."]}', "is a refusal"),
+        ('{"tasks": ["a"]}', "has no 'steps'"),
+        ('{"steps": "a"}', "has no list of texts as 'steps'"),
+        ('{"steps": [{"step": "a"}]}', "has no list of texts as 'steps'"),
+        ('{"steps": null}', "has no list of texts as 'steps'"),
+    ],
+)
+def test_what_is_no_list_of_texts_is_unusable_and_says_why(reply, why):
+    with pytest.raises(Unusable, match=f"^{why}$"):
+        read_texts(reply, "steps", 5)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["I can't connect to the VPN", "I'm sorry to ask again, book a berth", "unable to log in: reset my password"],
+)
+def test_a_request_that_sounds_like_a_refusal_is_none(text):
+    assert read_text(json.dumps({"query": text}), "query") == text
+
+
+def test_texts_are_bounded_in_number_and_length():
+    texts = read_texts(json.dumps({"steps": [f"word{n} " * 500 for n in range(50)]}), "steps", 4)
+
+    assert len(texts) == 4
+    assert all(len(text) <= 300 and not text.endswith(("wor", " ")) for text in texts)
+
+
+@pytest.mark.parametrize(
+    ("reply", "why"),
+    [('{"query": ["a"]}', "has no text as 'query'"), ('{"query": " ... "}', "says nothing as 'query'")],
+)
+def test_what_is_no_text_is_unusable(reply, why):
+    with pytest.raises(Unusable, match=why):
+        read_text(reply, "query")
+
+
+def test_names_that_were_not_offered_do_not_count():
+    reply = '{"tools": ["drop_tables", "FIND_berth", "`list_tides`", "list_tides", "list"]}'
+
+    assert read_names(reply, "tools", NAMES) == ["find_berth", "list_tides"]
+
+
+def test_no_names_are_no_names_and_invented_ones_alone_are_unusable():
+    assert read_names('{"tools": []}', "tools", NAMES) == []
+    with pytest.raises(Unusable, match="names only tools that it was not shown"):
+        read_names('{"tools": ["drop_tables"]}', "tools", NAMES)

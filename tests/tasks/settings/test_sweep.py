@@ -1,0 +1,143 @@
+"""What a sweep is asked for: parameters over the table over defaults, and every problem at once."""
+
+import json
+
+import pytest
+
+from pegboard.errors import ConfigurationError
+from tasks.settings.sweep import read_sweep
+from tasks.sweep.board import sweep_configuration
+
+GOLDEN = '{"query": "what are 30 dollars in yen?", "tools": ["convert_currency"]}\n'
+
+
+@pytest.fixture
+def config(workshop):
+    """A configuration with golden queries beside it; a sweep of it would build a board."""
+    workshop.servers({"git": [workshop.tool("create_issue", "Opens an issue.")]})
+    workshop.configure('[[indexes]]\nname = "full"\n[[indexes]]\nname = "fine"\nshape = "multi"\n')
+    workshop.write("golden.jsonl", GOLDEN)
+    return workshop.folder / "pegboard.toml"
+
+
+def add(config, text):
+    config.write_text(config.read_text("utf-8") + text, "utf-8")
+
+
+def test_parameters_stand_above_the_table_and_the_table_above_defaults(config):
+    add(config, '[sweep]\ngolden = "golden.jsonl"\nk = "1..4, 9"\ntools = [10, "all"]\nsamples = 3\n')
+
+    wanted = read_sweep(config, {"k": ["2"], "seed": None})
+
+    assert wanted.settings.k == (2,)
+    assert wanted.settings.tools == (10, "all")
+    assert (wanted.settings.samples, wanted.settings.seed) == (3, 0)
+    assert [strategy.name for strategy in wanted.strategies] == ["search", "clauses"]
+    assert [query.tools for query in wanted.queries] == [("convert_currency",)]
+    assert wanted.out == config.parent / "sweep"
+    assert wanted.uri == str(config.parent / "sweep" / "board")  # nothing of the configured board is touched
+    assert wanted.configuration is not None
+    assert wanted.configuration.file == config
+    assert [one.name for one in config.parent.iterdir() if "sweep" in one.name] == []
+
+
+def test_the_board_is_the_configured_one_where_an_llm_has_written_or_a_release_is_measured(config):
+    golden = str(config.parent / "golden.jsonl")
+    board = str(config.parent / "board")
+
+    assert read_sweep(config, {"golden": golden, "release": "live"}).uri == board
+    add(config, '[enrich]\nmodel = "openai/gpt-4o-mini"\n')
+    assert read_sweep(config, {"golden": golden}).uri == board
+    assert read_sweep(config, {"golden": golden, "board": "s3://bucket/x"}).uri == "s3://bucket/x"
+
+
+def test_a_published_release_needs_no_configuration(config, tmp_path):
+    given = {"golden": str(config.parent / "golden.jsonl"), "board": "b", "release": "live"}
+
+    wanted = read_sweep(tmp_path / "none.toml", given)
+
+    assert wanted.configuration is None
+    with pytest.raises(ConfigurationError, match=r"There is no configuration at .*none\.toml"):
+        read_sweep(tmp_path / "none.toml", {**given, "release": None})
+    with pytest.raises(ConfigurationError, match="write: there is no configuration"):
+        read_sweep(tmp_path / "none.toml", given, write=True)
+
+
+def test_plans_are_names_files_or_tables(config):
+    file = config.parent / "mine.json"
+    file.write_text(json.dumps({"transforms": ["clauses"]}), "utf-8")
+    strategies = ["search", str(file), {"name": "words", "modes": ["text"]}]
+
+    wanted = read_sweep(config, {"golden": str(config.parent / "golden.jsonl"), "strategies": strategies})
+
+    assert [strategy.name for strategy in wanted.strategies] == ["search", "mine", "words"]
+
+
+def test_all_problems_are_told_at_once(config):
+    add(config, "[sweep]\nspeed = 3\n")
+    given = {
+        "golden": str(config.parent / "none.jsonl"),
+        "strategies": ["nosuch", "search", "search", {"name": "own", "indexes": ["full"]}, "confident"],
+        "k": ["0"],
+        "tools": ["few"],
+        "measures": ["Recall@5"],
+        "indexes": ["other"],
+        "max_ms": 5,
+        "timed": 0,
+    }
+
+    with pytest.raises(ConfigurationError) as raised:
+        read_sweep(config, given)
+
+    said = str(raised.value)
+    assert said.startswith("The sweep cannot run, for 11 reasons:\n")
+    for part in (
+        "speed: there is no such setting",
+        "k: '0' is no number of tools",
+        "tools: 'few' is no size of a catalog",
+        "there is no measure Recall@5",
+        "There is no strategy 'nosuch'",
+        "two are named 'search'",
+        "'own' names indexes of its own",
+        "'confident' asks for probabilities",
+        "none.jsonl cannot be read",
+        "there is no index 'other'; expected one of full, fine",
+        "max_ms: with timed = 0",
+    ):
+        assert part in said
+
+
+def test_problems_of_the_configuration_name_its_own_file(config):
+    add(config, '[sweep]\ngolden = "golden.jsonl"\n[find]\nplan = "nosuch"\n')
+
+    with pytest.raises(ConfigurationError, match=r"pegboard\.toml has 1 problem") as raised:
+        read_sweep(config, {})
+
+    assert "sweep-check" not in str(raised.value)
+
+
+def test_the_board_of_a_sweep_has_a_channel_of_its_own_and_no_gate_report_or_golden_queries(config):
+    add(
+        config,
+        '[sweep]\ngolden = "golden.jsonl"\n[find]\nplan = "search"\n[golden]\nqueries = "golden.jsonl"\n'
+        '[gate]\nqueries = "golden.jsonl"\nrules = ["Recall@5 >= 0.9"]\n',
+    )
+    configuration = read_sweep(config, {}).configuration
+
+    own = sweep_configuration(configuration, "/elsewhere", ["fine"])
+
+    assert (own.uri, own.board.channel, own.board.report) == ("/elsewhere", "sweep", False)
+    assert [index.name for index in own.indexes] == ["fine"]
+    assert (own.find.strategy, own.golden, own.gate) == (None, None, None)
+    assert own.catalogs == configuration.catalogs
+    assert own.base == config.parent  # relative paths of catalogs count from there
+
+
+def test_the_board_of_a_sweep_keeps_every_index_and_for_plans_with_probabilities_the_golden_queries(config):
+    add(config, '[sweep]\ngolden = "golden.jsonl"\n[golden]\nqueries = "golden.jsonl"\n')
+    configuration = read_sweep(config, {}).configuration
+
+    own = sweep_configuration(configuration, "/elsewhere", calibrated=True)
+
+    assert own.indexes == configuration.indexes
+    assert own.golden == configuration.golden
