@@ -1,4 +1,6 @@
-"""`python -m benchmarks`: what Pegboard finds on the public benchmarks, in their own file formats, beside what papers report."""
+"""`python -m benchmarks`: what Pegboard finds on the public benchmarks, in their own file formats,
+beside what papers report.
+"""
 
 import argparse
 import gc
@@ -61,13 +63,23 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="python -m benchmarks",
-        description="Build the boards of a public benchmark from its own files, ask them by several strategies, and measure what is found.",
+        description="Build the boards of a public benchmark from its own files, ask them by "
+        "several strategies, and measure what is found.",
         epilog=_epilog(),
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("names", nargs="+", metavar="NAME", choices=[*NAMES, "all"], help=f"{', '.join(NAMES)}, or all")
     parser.add_argument(
-        "--data", required=True, metavar="DIR", help="the benchmark's folder, or one that holds it under its name"
+        "names",
+        nargs="+",
+        metavar="NAME",
+        choices=[*NAMES, "all"],
+        help=f"{', '.join(NAMES)}, or all",
+    )
+    parser.add_argument(
+        "--data",
+        required=True,
+        metavar="DIR",
+        help="the benchmark's folder, or one that holds it under its name",
     )
     parser.add_argument(
         "--strategy",
@@ -76,7 +88,9 @@ def _parser() -> argparse.ArgumentParser:
         metavar="PLAN",
         help="only this strategy; may be repeated (names below)",
     )
-    parser.add_argument("--board", metavar="DIR", help="keep the boards here, and find them again the next time")
+    parser.add_argument(
+        "--board", metavar="DIR", help="keep the boards here, and find them again the next time"
+    )
     parser.add_argument(
         "--measures",
         nargs="+",
@@ -85,14 +99,25 @@ def _parser() -> argparse.ArgumentParser:
         help="such as Recall@5 nDCG@10 Complete@10 mAP@20 MRR@10",
     )
     parser.add_argument(
-        "--limit", type=int, metavar="N", help="ask at most so many queries of each kind, drawn at random"
+        "--limit",
+        type=int,
+        metavar="N",
+        help="ask at most so many queries of each kind, drawn at random",
     )
-    parser.add_argument("--seed", type=int, default=0, metavar="N", help="of that draw (default: 0)")
     parser.add_argument(
-        "--llm", metavar="MODEL", help="a LiteLLM model for strategies that ask one, such as openai/gpt-4o-mini"
+        "--seed", type=int, default=0, metavar="N", help="of that draw (default: 0)"
     )
-    parser.add_argument("--llm-api-base", "--api-base", metavar="URL", help="where that model is served")
-    parser.add_argument("--llm-timeout", type=float, metavar="SECONDS", help="for each question to it (default: 10)")
+    parser.add_argument(
+        "--llm",
+        metavar="MODEL",
+        help="a LiteLLM model for strategies that ask one, such as openai/gpt-4o-mini",
+    )
+    parser.add_argument(
+        "--llm-api-base", "--api-base", metavar="URL", help="where that model is served"
+    )
+    parser.add_argument(
+        "--llm-timeout", type=float, metavar="SECONDS", help="for each question to it (default: 10)"
+    )
     parser.add_argument(
         "--json",
         nargs="?",
@@ -101,7 +126,9 @@ def _parser() -> argparse.ArgumentParser:
         help="write the result as JSON into a file; to stdout without one",
     )
     parser.add_argument(
-        "--write", metavar="FILE", help="put the tables into a document, between its marks <!-- bench NAME -->"
+        "--write",
+        metavar="FILE",
+        help="put the tables into a document, between its marks <!-- bench NAME -->",
     )
     add_prefect_option(parser)
     parser.add_argument("--quiet", action="store_true", help="show no progress")
@@ -115,7 +142,9 @@ def _epilog() -> str:
     def listed(names: dict[str, str], width: int) -> str:
         indent = " " * (width + 4)
         return "\n".join(
-            textwrap.fill(what, 124, initial_indent=f"  {name:<{width}}  ", subsequent_indent=indent)
+            textwrap.fill(
+                what, 124, initial_indent=f"  {name:<{width}}  ", subsequent_indent=indent
+            )
             for name, what in names.items()
         )
 
@@ -134,7 +163,10 @@ def _bench(options: argparse.Namespace) -> int:
     if document and (problem := missing_marks(document, [one.name for one in benchmarks])):
         raise ConfigurationError(problem)
     for name in missing:
-        print(f"python -m benchmarks: {name} is skipped: {options.data} has no folder of that name", file=sys.stderr)
+        print(
+            f"python -m benchmarks: {name} is skipped: {options.data} has no folder of that name",
+            file=sys.stderr,
+        )
 
     gc.set_threshold(100_000, 50, 50)  # imports make objects, not garbage
     from benchmarks.run import BenchSettings, run_benchmark, working_folder
@@ -142,9 +174,14 @@ def _bench(options: argparse.Namespace) -> int:
 
     told = {"api_base": options.llm_api_base, "timeout": options.llm_timeout}
     llm_options = {name: value for name, value in told.items() if value is not None}
-    settings = BenchSettings(chosen, measures, options.llm, llm_options, prefect=use_prefect(options.prefect))
+    settings = BenchSettings(
+        chosen, measures, options.llm, llm_options, prefect=use_prefect(options.prefect)
+    )
     results: list[dict[str, Any]] = []
-    with working_folder(Path(options.board) if options.board else None) as folder, progress.showing(not options.quiet):
+    with (
+        working_folder(Path(options.board) if options.board else None) as folder,
+        progress.showing(not options.quiet),
+    ):
         try:
             for benchmark in benchmarks:
                 result = run_benchmark(benchmark, folder, settings)
@@ -158,7 +195,8 @@ def _bench(options: argparse.Namespace) -> int:
         except KeyboardInterrupt:
             if options.board is None:
                 print(
-                    "python -m benchmarks: the boards were in a temporary folder; --board DIR keeps them.",
+                    "python -m benchmarks: the boards were in a temporary folder; --board DIR "
+                    "keeps them.",
                     file=sys.stderr,
                 )
             raise
@@ -172,7 +210,9 @@ def _check(options: argparse.Namespace) -> None:
     if options.limit is not None and options.limit < 1:
         problems.append(f"--limit is {options.limit}, expected 1 or more")
     if options.llm is None and (options.llm_api_base or options.llm_timeout is not None):
-        problems.append("--llm-api-base and --llm-timeout are about a model, expected --llm MODEL beside them")
+        problems.append(
+            "--llm-api-base and --llm-timeout are about a model, expected --llm MODEL beside them"
+        )
     if options.json not in (None, "-") and not Path(options.json).absolute().parent.is_dir():
         problems.append(f"--json {options.json}: there is no folder to write it into")
     if problems:
@@ -180,7 +220,9 @@ def _check(options: argparse.Namespace) -> None:
 
 
 def _loaded(options: argparse.Namespace) -> "tuple[list[Benchmark], list[str]]":
-    """The benchmarks that were asked for, and the names of those whose folders are missing. Raises ConfigurationError for all at once."""
+    """The benchmarks that were asked for, and the names of those whose folders are missing. Raises
+    ConfigurationError for all at once.
+    """
     from benchmarks.papers.loading import load_benchmark
     from benchmarks.papers.reading import folders_of
 
@@ -198,7 +240,9 @@ def _loaded(options: argparse.Namespace) -> "tuple[list[Benchmark], list[str]]":
     return loaded, [name for name in NAMES if name not in there] if "all" in options.names else []
 
 
-def _as_json(options: argparse.Namespace, results: list[dict[str, Any]], missing: list[str]) -> dict[str, Any]:
+def _as_json(
+    options: argparse.Namespace, results: list[dict[str, Any]], missing: list[str]
+) -> dict[str, Any]:
     """The result of one benchmark, or those of all."""
     if options.names in ([name] for name in NAMES):
         return results[0]
@@ -206,7 +250,9 @@ def _as_json(options: argparse.Namespace, results: list[dict[str, Any]], missing
 
 
 def _write_json(path: Path, value: dict[str, Any]) -> None:
-    """Whole or not at all, so that what was finished stays where a later benchmark is interrupted."""
+    """Whole or not at all, so that what was finished stays where a later benchmark is
+    interrupted.
+    """
     beside = path.with_name(f".{path.name}.new")
     try:
         beside.write_text(json.dumps(value, ensure_ascii=False, indent=2) + "\n", "utf-8")

@@ -1,4 +1,5 @@
-"""A benchmark from its files to its result: its boards built by the pipeline, asked through the reader, measured.
+"""A benchmark from its files to its result: its boards built by the pipeline, asked through the
+reader, measured.
 
 Boards in a folder that stays are found again: the next run encodes only what changed.
 """
@@ -25,8 +26,6 @@ from tasks import progress
 if TYPE_CHECKING:
     from pegboard.evaluation.judged import JudgedRelease
 
-__all__ = ["BenchSettings", "run_benchmark", "working_folder"]
-
 
 @dataclass(frozen=True, slots=True)
 class BenchSettings:
@@ -48,7 +47,9 @@ class BenchSettings:
 
 @contextmanager
 def working_folder(folder: Path | None) -> Generator[Path]:
-    """The folder for boards: the one that is given and stays, or one that goes away at the end, also when interrupted."""
+    """The folder for boards: the one that is given and stays, or one that goes away at the end,
+    also when interrupted.
+    """
     if folder is None:
         with TemporaryDirectory(prefix="pegboard-bench-", ignore_cleanup_errors=True) as temporary:
             yield Path(temporary)
@@ -72,11 +73,18 @@ def run_benchmark(benchmark: Benchmark, folder: Path, settings: BenchSettings) -
     work = work_of(benchmark, boards, settings.chosen)
     if not work.queries:
         raise ConfigurationError(
-            f"None of the strategies of --strategy can be asked of {benchmark.name}. `pegboard bench --help` lists them."
+            f"None of the strategies of --strategy can be asked of {benchmark.name}. `pegboard "
+            f"bench --help` lists them."
         )
     step, taken = f"ask {benchmark.name}", dict[str, float]()
     progress.start(step, work.queries)
-    measured = measure(work, boards, measures, lambda count, strategy: progress.advance(step, count, strategy), taken)
+    measured = measure(
+        work,
+        boards,
+        measures,
+        lambda count, strategy: progress.advance(step, count, strategy),
+        taken,
+    )
     asked = time.monotonic()
     seconds: dict[str, Any] = {"build": round(built - began, 2), "ask": round(asked - built, 2)}
     result = result_of(
@@ -106,17 +114,25 @@ def _built(benchmark: Benchmark, folder: Path, *, prefect: bool) -> dict[str, di
                 (own / name).write_text(text, "utf-8")
         configurations[board.name] = own / "pegboard.toml"
     with quiet_encoders():
-        return {name: build(file, allow_empty=True, prefect=prefect) for name, file in configurations.items()}
+        return {
+            name: build(file, allow_empty=True, prefect=prefect)
+            for name, file in configurations.items()
+        }
 
 
-def _opened(outcomes: Mapping[str, Mapping[str, Any]], settings: BenchSettings) -> "dict[str, JudgedRelease]":
+def _opened(
+    outcomes: Mapping[str, Mapping[str, Any]], settings: BenchSettings
+) -> "dict[str, JudgedRelease]":
     """The releases that were built; a query that several are asked is encoded once."""
     from pegboard.evaluation.judged import JudgedRelease
 
     boards: dict[str, JudgedRelease] = {}
     for name, outcome in outcomes.items():
         opened = JudgedRelease.open(
-            outcome["board"], release=outcome["release"], llm=settings.llm, llm_options=settings.llm_options
+            outcome["board"],
+            release=outcome["release"],
+            llm=settings.llm,
+            llm_options=settings.llm_options,
         )
         first = next(iter(boards.values()), opened)
         boards[name] = JudgedRelease(opened.loaded, first.vectors, first.caller)
@@ -155,10 +171,14 @@ def _without_llm(work: Work, boards: "Mapping[str, JudgedRelease]") -> list[str]
     named = {
         variant.name
         for asked, variant in work.tools
-        if boards[asked.board].caller is None and asks_llm(boards[asked.board].strategy(variant.strategy))
+        if boards[asked.board].caller is None
+        and asks_llm(boards[asked.board].strategy(variant.strategy))
     }
     return (
-        [f"{', '.join(sorted(named))}: asked without an LLM (--llm), so embedded counterparts did its work"]
+        [
+            f"{', '.join(sorted(named))}: asked without an LLM (--llm), so embedded counterparts "
+            f"did its work"
+        ]
         if named
         else []
     )

@@ -1,10 +1,12 @@
-"""Source kind `functions`: files of function schemas as they are given to an LLM API. Their shape tells whose they are.
+"""Source kind `functions`: files of function schemas as they are given to an LLM API. Their shape
+tells whose they are.
 
     [catalogs.assistant]
     type = "functions"
     path = "tools/*.json"          # JSON (a list, one object, or {"tools": [...]}) or JSONL
 
-| shape                                                              | of                             |
+| shape                                                              | of
+|
 |--------------------------------------------------------------------|--------------------------------|
 | {"type": "function", "function": {"name", "parameters"}}           | OpenAI, chat completions       |
 | {"type": "function", "name", "parameters"}                         | OpenAI, responses              |
@@ -25,23 +27,28 @@ from catalogs.shared.listing import ListingBuilder, SourceKind, SourceOptions
 from catalogs.shared.loose_schema import object_schema
 from pegboard.errors import SourceError
 
-__all__ = ["FunctionsOptions", "read", "source"]
-
 LISTS = ("functionDeclarations", "function_declarations", "tools", "functions")
 """The keys under which an object holds a list of declarations."""
 SHAPES = (
-    "OpenAI's (`type`: `function`, with `name` and `parameters`, in `function` or not), Anthropic's (`name`, `input_schema`) "
+    "OpenAI's (`type`: `function`, with `name` and `parameters`, in `function` or not), "
+    "Anthropic's (`name`, `input_schema`) "
     "and Gemini's (`functionDeclarations`)"
 )
 SCHEMAS = ("input_schema", "parametersJsonSchema", "parameters_json_schema", "parameters")
 OUTPUTS = ("responseJsonSchema", "response_json_schema", "response")
 GEMINI_TYPES = {"STRING", "NUMBER", "INTEGER", "BOOLEAN", "ARRAY", "OBJECT", "NULL"}
-COUNTS = {f"{limit}{what}" for limit in ("min", "max") for what in ("Items", "Length", "Properties")}
-"""Keywords that Gemini's schemas may hold as text, because they are 64-bit integers in Protocol Buffers."""
+COUNTS = {
+    f"{limit}{what}" for limit in ("min", "max") for what in ("Items", "Length", "Properties")
+}
+"""Keywords that Gemini's schemas may hold as text, because they are 64-bit integers in Protocol
+Buffers.
+"""
 
 
 class FunctionsOptions(SourceOptions):
-    """The options of a catalog of type `functions`. `agent` owns the functions; it defaults to the catalog's name."""
+    """The options of a catalog of type `functions`. `agent` owns the functions; it defaults to the
+    catalog's name.
+    """
 
     path: str
     agent: str | None = None
@@ -68,8 +75,12 @@ def _list(listing: ListingBuilder, agent: str, value: Any, where: str) -> None:
     for place, record, gemini in _records(value, where):
         declaration = _declaration(record, gemini)
         if declaration is None:
-            got = f"the keys {sorted(record)}" if isinstance(record, dict) else type(record).__name__
-            listing.reject(place, f"its shape is unknown: it has {got}. The known shapes are {SHAPES}.", record)
+            got = (
+                f"the keys {sorted(record)}" if isinstance(record, dict) else type(record).__name__
+            )
+            listing.reject(
+                place, f"its shape is unknown: it has {got}. The known shapes are {SHAPES}.", record
+            )
             continue
         try:
             _list_function(listing, agent, declaration, gemini, place, record)
@@ -78,7 +89,12 @@ def _list(listing: ListingBuilder, agent: str, value: Any, where: str) -> None:
 
 
 def _list_function(
-    listing: ListingBuilder, agent: str, declaration: Mapping[str, Any], gemini: bool, where: str, record: Any
+    listing: ListingBuilder,
+    agent: str,
+    declaration: Mapping[str, Any],
+    gemini: bool,
+    where: str,
+    record: Any,
 ) -> None:
     output = _schema(declaration, OUTPUTS, gemini) if gemini else None
     known = {"type", "name", "description", *SCHEMAS, *(OUTPUTS if gemini else ())}
@@ -90,7 +106,11 @@ def _list_function(
         description=declaration.get("description"),
         input_schema=_schema(declaration, SCHEMAS, gemini),
         output_schema=object_schema(output) if isinstance(output, dict) and output else None,
-        annotations={key: value for key, value in declaration.items() if key not in known and value is not None},
+        annotations={
+            key: value
+            for key, value in declaration.items()
+            if key not in known and value is not None
+        },
     )
 
 
@@ -104,7 +124,11 @@ def _records(value: Any, where: str, gemini: bool = False) -> Iterator[tuple[str
     if not lists or (isinstance(value, dict) and isinstance(value.get("name"), str)):
         yield where, value, gemini
     for key in lists:
-        yield from _records(value[key], f"{where}.{key}", gemini or (key.startswith("function") and key != "functions"))
+        yield from _records(
+            value[key],
+            f"{where}.{key}",
+            gemini or (key.startswith("function") and key != "functions"),
+        )
 
 
 def _declaration(record: Any, gemini: bool) -> Mapping[str, Any] | None:
@@ -113,7 +137,9 @@ def _declaration(record: Any, gemini: bool) -> Mapping[str, Any] | None:
         return None
     if isinstance(record.get("function"), dict) and record.get("type", "function") == "function":
         inner = record["function"]
-        return inner | {key: value for key, value in record.items() if key not in ("type", "function", *inner)}
+        return inner | {
+            key: value for key, value in record.items() if key not in ("type", "function", *inner)
+        }
     if gemini or record.get("type") == "function" or any(key in record for key in SCHEMAS):
         return record
     return None
@@ -125,14 +151,22 @@ def _schema(declaration: Mapping[str, Any], keys: tuple[str, ...], gemini: bool)
         return None
     schema = declaration[key]
     own_dialect = key in ("parameters", "response") and isinstance(schema, dict)
-    return _from_gemini(schema) if own_dialect and (gemini or schema.get("type") in GEMINI_TYPES) else schema
+    return (
+        _from_gemini(schema)
+        if own_dialect and (gemini or schema.get("type") in GEMINI_TYPES)
+        else schema
+    )
 
 
 def _from_gemini(schema: Any) -> Any:
     """JSON Schema of Gemini's schema, which is a part of OpenAPI 3.0's with types in capitals."""
     if not isinstance(schema, dict):
         return schema
-    out = {key: value for key, value in schema.items() if key not in ("propertyOrdering", "property_ordering")}
+    out = {
+        key: value
+        for key, value in schema.items()
+        if key not in ("propertyOrdering", "property_ordering")
+    }
     kind = out.get("type")
     if kind == "TYPE_UNSPECIFIED":
         del out["type"]

@@ -3,8 +3,8 @@
     python examples/read_a_board.py ./board --port 8000
     curl 'http://127.0.0.1:8000/tools?request=restore+the+database&k=3'
 
-The reply holds the tools as an OpenAI API call takes them, best first, and the release that answered.
-"""
+The reply holds the tools as an OpenAI API call takes them, best first, and the release that
+answered."""
 
 import argparse
 import json
@@ -31,7 +31,9 @@ def answer(board: pegboard.Board, query: dict[str, list[str]]) -> dict[str, Any]
 
 
 def serve(board: pegboard.Board, port: int) -> ThreadingHTTPServer:
-    """Return a server on loopback, all of whose threads share the board. Port 0 is any free port."""
+    """Return a server on loopback, all of whose threads share the board. Port 0 is any free
+    port.
+    """
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
@@ -63,7 +65,8 @@ def main() -> None:
     parser.add_argument("board", help="the board's root: a folder, s3://, az:// or gs://")
     parser.add_argument("--port", type=int, default=8000)
     options = parser.parse_args()
-    # The board follows its channel: a release that is promoted while this runs answers within seconds.
+    # The board follows its channel: a release that is promoted while this runs answers within
+    # seconds.
     with pegboard.open(options.board) as board, serve(board, options.port) as server:
         print(f"Serving http://127.0.0.1:{server.server_port}/tools", flush=True)
         server.serve_forever()

@@ -1,4 +1,6 @@
-"""What a run shows in the UI of an orchestrator: the plan and the sources as tables, the release, the report and the sweep as pages."""
+"""What a run shows in the UI of an orchestrator: the plan and the sources as tables, the release,
+the report and the sweep as pages.
+"""
 
 from collections.abc import Sequence
 from typing import Any
@@ -10,8 +12,6 @@ from tasks.changes import Change
 from tasks.gate.words import held_lines, measured_line
 from tasks.report.written import Written
 
-__all__ = ["plan_artifact", "release_artifact", "report_artifact", "sources_artifact", "sweep_artifact"]
-
 EXAMPLES = 20
 """Tools that are named for each kind of change; the rest are counted."""
 
@@ -22,23 +22,30 @@ def plan_artifact(summary: RunSummary) -> Artifact:
     assert plan is not None
     changes = {"new": plan.new, "changed": plan.changed, "removed": plan.removed}
     rows = [
-        {"change": kind, "tools": len(tools), "which": ", ".join(tools[:EXAMPLES])} for kind, tools in changes.items()
+        {"change": kind, "tools": len(tools), "which": ", ".join(tools[:EXAMPLES])}
+        for kind, tools in changes.items()
     ]
     rows.append({"change": "unchanged", "tools": plan.unchanged, "which": ""})
     rows += [
         {"change": f"texts to encode for {index}", "tools": new, "which": f"of {all_}"}
         for index, (all_, new) in plan.texts.items()
     ]
-    rows += [{"change": f"{origin} dependencies", "tools": count, "which": ""} for origin, count in plan.edges.items()]
+    rows += [
+        {"change": f"{origin} dependencies", "tools": count, "which": ""}
+        for origin, count in plan.edges.items()
+    ]
     return Artifact("plan", f"Plan against {plan.live or 'an empty board'}", rows=rows)
 
 
 def release_artifact(summary: RunSummary, release: Release) -> Artifact:
-    """The release as a page: what is in it, what its gate says, what went wrong with its sources, and how long the phases took."""
+    """The release as a page: what is in it, what its gate says, what went wrong with its sources,
+    and how long the phases took.
+    """
     lines = [
         f"# Release `{release.id}`{' is held' if summary.held else ''}",
         "",
-        f"Board `{summary.board}`, contract {release.contract}, {release.created_at:%Y-%m-%d %H:%M:%S} UTC.",
+        f"Board `{summary.board}`, contract {release.contract}, "
+        f"{release.created_at:%Y-%m-%d %H:%M:%S} UTC.",
         "",
         "| table | version | rows |",
         "|---|---|---|",
@@ -62,10 +69,21 @@ def release_artifact(summary: RunSummary, release: Release) -> Artifact:
 
 
 def _gate(details: dict[str, Any], channel: str, *, held: bool) -> list[str]:
-    """What the gate says. Queries and descriptions are text of others: nothing of them is to be read as Markdown."""
+    """What the gate says. Queries and descriptions are text of others: nothing of them is to be
+    read as Markdown.
+    """
     lines = held_lines(details, channel) if held else [measured_line(details)]
     rules = [f"- {_mark(one['passed'])}: {one['rule']}: {one['says']}" for one in details["rules"]]
-    return ["", "## Gate", "", *rules, "", "````text", *(line.replace("````", "'") for line in lines), "````"]
+    return [
+        "",
+        "## Gate",
+        "",
+        *rules,
+        "",
+        "````text",
+        *(line.replace("````", "'") for line in lines),
+        "````",
+    ]
 
 
 def _mark(passed: bool | None) -> str:
@@ -100,7 +118,8 @@ def sweep_artifact(outcome: dict[str, Any]) -> Artifact:
 def _written(expected: dict[str, Any], actual: dict[str, Any]) -> list[str]:
     """What the LLM was asked for, and the actual figures beside the estimate."""
     rows = [
-        f"| {product} | {part['orders']} | {actual['bought'].get(product, 0)} | {actual['accepted'].get(product, 0)} |"
+        f"| {product} | {part['orders']} | {actual['bought'].get(product, 0)} | "
+        f"{actual['accepted'].get(product, 0)} |"
         for product, part in expected["products"].items()
     ]
     return [
@@ -113,6 +132,8 @@ def _written(expected: dict[str, Any], actual: dict[str, Any]) -> list[str]:
         "",
         "| | calls | tokens | USD |",
         "|---|---|---|---|",
-        f"| estimated | {expected['calls']} | {expected['prompt_tokens'] + expected['completion_tokens']} | {expected['cost_usd']} |",
-        f"| used | {actual['replies']} | {actual['prompt_tokens'] + actual['completion_tokens']} | {actual['cost_usd']} |",
+        f"| estimated | {expected['calls']} | "
+        f"{expected['prompt_tokens'] + expected['completion_tokens']} | {expected['cost_usd']} |",
+        f"| used | {actual['replies']} | {actual['prompt_tokens'] + actual['completion_tokens']} "
+        f"| {actual['cost_usd']} |",
     ]

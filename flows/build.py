@@ -7,8 +7,6 @@ from pegboard.errors import GateFailed
 from tasks.enrich import Wishes
 from tasks.settings.configuration import Configuration, load_configuration
 
-__all__ = ["build"]
-
 
 def build(
     configuration: Configuration | str | Path,
@@ -19,11 +17,13 @@ def build(
     wishes: Wishes | None = None,
     prefect: bool = False,
 ) -> dict[str, Any]:
-    """Index the catalogs of a configuration and publish a release if anything changed; see `flows.reindex.reindex`.
+    """Index the catalogs of a configuration and publish a release if anything changed; see
+    `flows.reindex.reindex`.
 
     Args:
         configuration: a pegboard.toml by its path, or read.
-        prefect: run as a Prefect flow, on the server that Prefect is configured for, or else on one that it starts for the run.
+        prefect: run as a Prefect flow, on the server that Prefect is configured for, or else on one
+            that it starts for the run.
     """
     wishes = wishes or Wishes()
     if not isinstance(configuration, Configuration):
@@ -31,7 +31,9 @@ def build(
     if not prefect:
         from flows.reindex import reindex
 
-        return reindex(configuration, catalog=catalog, allow_empty=allow_empty, dry_run=dry_run, wishes=wishes)
+        return reindex(
+            configuration, catalog=catalog, allow_empty=allow_empty, dry_run=dry_run, wishes=wishes
+        )
     from flows.prefect.flows import reindex as reindex_flow
 
     try:

@@ -1,11 +1,13 @@
-"""The run: what the sources say becomes one release that the channel names. Reads like the table of contents.
+"""The run: what the sources say becomes one release that the channel names. Reads like the table of
+contents.
 
-snapshot -> revise -> plan -> (enrich -> filter) -> compose -> (nothing changed? stop) -> embed -> stage -> (calibrate) -> (gate) -> publish
+snapshot -> revise -> plan -> (enrich -> filter) -> compose -> (nothing changed? stop) -> embed ->
+stage -> (calibrate) -> (gate) -> publish
 -> (prune) -> (report)
 
-A release that does not pass its gate is recorded, but no channel moves, and the outcome is `held`. Every step finds in the lake
-what an earlier run finished, so a killed run goes on where it stopped. `flows/prefect/flows.py` runs the same body as a Prefect flow.
-"""
+A release that does not pass its gate is recorded, but no channel moves, and the outcome is `held`.
+Every step finds in the lake what an earlier run finished, so a killed run goes on where it stopped.
+`flows/prefect/flows.py` runs the same body as a Prefect flow."""
 
 from functools import partial
 from typing import Any
@@ -34,8 +36,6 @@ from tasks.snapshot import Snapshot, take_snapshot
 from tasks.stage import stage_tables
 from tasks.wanted import Wanted, make_wanted
 
-__all__ = ["reindex"]
-
 SOURCES_AT_ONCE = 8
 """Sources are waited for, not computed."""
 
@@ -52,19 +52,26 @@ def reindex(
     """Index the catalogs of a configuration again, and publish a release if anything changed.
 
     Args:
-        catalog: list only this one anew and take the others from their last snapshot; `all` lists every one.
+        catalog: list only this one anew and take the others from their last snapshot; `all` lists
+            every one.
         allow_empty: accept an empty listing from a source that had tools.
         dry_run: stop after the plan.
         wishes: what to buy beyond what is due.
         runner: who calls the steps; by default they are called directly.
 
     Returns:
-        What `RunSummary.end` says of the run: JSON values, with the outcome `planned`, `waiting`, `unchanged`, `withdrawn`, `held`
-        or `published`.
+        What `RunSummary.end` says of the run: JSON values, with the outcome `planned`, `waiting`,
+        `unchanged`, `withdrawn`, `held` or `published`.
     """
     runner, wishes = runner or Direct(), wishes or Wishes()
-    uri, channel, summary = configuration.uri, configuration.board.channel, RunSummary(configuration)
-    read_gate(configuration)  # errors in these files are reported before anything is listed or bought
+    uri, channel, summary = (
+        configuration.uri,
+        configuration.board.channel,
+        RunSummary(configuration),
+    )
+    read_gate(
+        configuration
+    )  # errors in these files are reported before anything is listed or bought
 
     with summary.phase("snapshot"):
         summary.snapshots = _snapshots(configuration, runner, catalog, allow_empty=allow_empty)
@@ -88,7 +95,9 @@ def reindex(
         if summary.enriched.waiting and configuration.enrich.incomplete == "stop":
             return summary.end("waiting")
         with summary.phase("filter"):
-            summary.filtered = runner.call(filter_writings, configuration, identities, summary.enriched.writings)
+            summary.filtered = runner.call(
+                filter_writings, configuration, identities, summary.enriched.writings
+            )
             writings = summary.filtered.writings.path
 
     with summary.phase("compose"):
@@ -109,7 +118,14 @@ def reindex(
         with summary.phase("calibrate"):
             summary.calibrated = runner.call(calibrate_release, configuration, wanted, pins)
 
-    staged = (configuration, summary.plan, summary.snapshots, wanted, pins, dict(summary.calibrated.indexes))
+    staged = (
+        configuration,
+        summary.plan,
+        summary.snapshots,
+        wanted,
+        pins,
+        dict(summary.calibrated.indexes),
+    )
     if has_gate(configuration):
         with summary.phase("gate"):
             summary.gated = runner.call(gate_release, *staged)
@@ -128,7 +144,9 @@ def reindex(
     return summary.end(outcome, release.id)
 
 
-def _snapshots(configuration: Configuration, runner: Runner, catalog: str, *, allow_empty: bool) -> list[Snapshot]:
+def _snapshots(
+    configuration: Configuration, runner: Runner, catalog: str, *, allow_empty: bool
+) -> list[Snapshot]:
     fresh = configuration.catalogs_named(catalog)
     progress.start("snapshot", len(configuration.catalogs))
     calls = [
@@ -145,7 +163,9 @@ def _compose(
     identities: dict[str, str],
     writings: str | None,
 ) -> tuple[list[Documents], Wanted]:
-    """Compose the rows of every table, as files of the lake; returns the documents of every index, and the release."""
+    """Compose the rows of every table, as files of the lake; returns the documents of every index,
+    and the release.
+    """
     uri = configuration.uri
     documents = [
         runner.call(compose, uri, index, identities, writings)
@@ -158,14 +178,18 @@ def _compose(
 
 
 def _embed(configuration: Configuration, runner: Runner, documents: list[Documents]) -> Encoded:
-    """Encode what the lake lacks. Documents of one index are encoded after another's, as they may share texts."""
+    """Encode what the lake lacks. Documents of one index are encoded after another's, as they may
+    share texts.
+    """
     uri = configuration.uri
     encoded = Encoded()
     shards = [(one, shards_of(uri, one, configuration.index(one.index))) for one in documents]
     progress.start("embed", sum(shard.texts for _, several in shards for shard in several))
     for one, several in shards:
         index = configuration.index(one.index)
-        for done in runner.each([partial(embed_shard, uri, shard, index) for shard in several], at_once(index)):
+        for done in runner.each(
+            [partial(embed_shard, uri, shard, index) for shard in several], at_once(index)
+        ):
             encoded += done
     return encoded
 

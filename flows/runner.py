@@ -1,7 +1,8 @@
-"""How a run calls its steps: `Direct` calls them in this process; `flows.prefect.runner` submits them as Prefect tasks.
+"""How a run calls its steps: `Direct` calls them in this process; `flows.prefect.runner` submits
+them as Prefect tasks.
 
-A step is a plain function. What a run decides must not depend on the runner: both publish the same release.
-"""
+A step is a plain function. What a run decides must not depend on the runner: both publish the same
+release."""
 
 from collections.abc import Callable, Sequence
 from concurrent.futures import FIRST_EXCEPTION, Future, wait
@@ -12,10 +13,10 @@ from queue import Empty, SimpleQueue
 from threading import Thread
 from typing import Any, ParamSpec, Protocol, TypeVar
 
-__all__ = ["Artifact", "Direct", "Runner"]
-
 POLL_SECONDS = 0.5
-"""Polars installs a handler of SIGINT with SA_RESTART: a wait for a lock that has no timeout is then not interrupted by Ctrl-C."""
+"""Polars installs a handler of SIGINT with SA_RESTART: a wait for a lock that has no timeout is
+then not interrupted by Ctrl-C.
+"""
 P = ParamSpec("P")
 T = TypeVar("T")
 
@@ -25,7 +26,8 @@ class Artifact:
     """Something to look at in the UI of an orchestrator: Markdown, or a table if it has rows.
 
     Attributes:
-        key: lower-case letters, digits and dashes; the same in every run, so that a UI can show its history.
+        key: lower-case letters, digits and dashes; the same in every run, so that a UI can show its
+            history.
     """
 
     key: str
@@ -42,7 +44,9 @@ class Runner(Protocol):
         ...
 
     def each(self, calls: Sequence[partial[T]], at_once: int) -> list[T]:
-        """Call a step several times, at most `at_once` at a time, and return the results in the order of the calls."""
+        """Call a step several times, at most `at_once` at a time, and return the results in the
+        order of the calls.
+        """
         ...
 
     def show(self, artifact: Artifact) -> None:
@@ -51,7 +55,9 @@ class Runner(Protocol):
 
 
 class Direct:
-    """Calls the steps in this process, concurrent ones in threads. Shows no artifacts: the command prints what is in them."""
+    """Calls the steps in this process, concurrent ones in threads. Shows no artifacts: the command
+    prints what is in them.
+    """
 
     def call(self, step: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         return step(*args, **kwargs)
@@ -59,8 +65,10 @@ class Direct:
     def each(self, calls: Sequence[partial[T]], at_once: int) -> list[T]:
         """Call a step several times; see `Runner.each`.
 
-        After an error, calls that have not begun are dropped, those under way end, and the error is raised. After an interrupt none
-        is waited for: the threads are daemons, unlike those of `ThreadPoolExecutor`, so a source that hangs does not delay the exit.
+        After an error, calls that have not begun are dropped, those under way end, and the error is
+        raised. After an interrupt none
+        is waited for: the threads are daemons, unlike those of `ThreadPoolExecutor`, so a source
+            that hangs does not delay the exit.
         """
         if at_once == 1 or len(calls) < 2:
             return [call() for call in calls]

@@ -1,8 +1,8 @@
 """Which step is which Prefect task: its name, the name of its runs, and its policies.
 
-No task caches its result or is retried by Prefect: every step finds in the lake what an earlier run finished, and what may fail
-for a moment (a source, a store, an LLM) is retried where it is called, with its own limits. Names of task runs are filled in
-from the arguments of the step.
+No task caches its result or is retried by Prefect: every step finds in the lake what an earlier run
+finished, and what may fail for a moment (a source, a store, an LLM) is retried where it is called,
+with its own limits. Names of task runs are filled in from the arguments of the step.
 """
 
 from collections.abc import Callable
@@ -33,8 +33,6 @@ from tasks.sweep.design import design
 from tasks.sweep.report import report_sweep
 from tasks.wanted import make_wanted
 
-__all__ = ["task_of"]
-
 # step: (name of the task, name of its runs)
 _STEPS: dict[Callable[..., Any], tuple[str, str]] = {
     take_snapshot: ("snapshot", "snapshot {catalog}"),
@@ -62,7 +60,9 @@ _STEPS: dict[Callable[..., Any], tuple[str, str]] = {
 }
 
 _TASKS: dict[Callable[..., Any], Task[..., Any]] = {
-    step: task(name=name, task_run_name=run_name, cache_policy=NO_CACHE, retries=0, timeout_seconds=None)(step)
+    step: task(
+        name=name, task_run_name=run_name, cache_policy=NO_CACHE, retries=0, timeout_seconds=None
+    )(step)
     for step, (name, run_name) in _STEPS.items()
 }
 

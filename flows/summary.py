@@ -1,4 +1,6 @@
-"""What a run did, collected while it runs: phases with their seconds, the plan, and what became of it."""
+"""What a run did, collected while it runs: phases with their seconds, the plan, and what became of
+it.
+"""
 
 import time
 from collections.abc import Generator
@@ -20,8 +22,6 @@ from tasks.report.written import Written
 from tasks.revise import Revised
 from tasks.settings.configuration import Configuration
 from tasks.snapshot import Snapshot
-
-__all__ = ["Outcome", "RunSummary"]
 
 Outcome = Literal["planned", "waiting", "unchanged", "withdrawn", "held", "published"]
 
@@ -61,11 +61,15 @@ class RunSummary:
 
     @cached_property
     def gate(self) -> dict[str, Any] | None:
-        """All that the gate measured and decided, as JSON values (see `tasks/gate/details.py`); None without one."""
+        """All that the gate measured and decided, as JSON values (see `tasks/gate/details.py`);
+        None without one.
+        """
         return Lake(self.board).read_json(self.gated.details) if self.gated is not None else None
 
     def end(self, outcome: Outcome, release: str | None = None) -> dict[str, Any]:
-        """The whole run as JSON values; `problems` and `rejected` say what was left out of the release, and why."""
+        """The whole run as JSON values; `problems` and `rejected` say what was left out of the
+        release, and why.
+        """
         assert self.plan is not None
         assert self.revised is not None
         return {
@@ -87,7 +91,10 @@ class RunSummary:
             },
             "rejected": [
                 {"catalog": row.catalog, "where": row.where, "why": row.why}
-                for row in (*(row for one in self.snapshots for row in one.rejected), *self.revised.quarantined)
+                for row in (
+                    *(row for one in self.snapshots for row in one.rejected),
+                    *self.revised.quarantined,
+                )
             ],
             "edges": self.edges.to_dict() if self.edges else None,
             "golden": self.calibrated.to_dict(),
@@ -116,4 +123,7 @@ class RunSummary:
     def _enrichment_problems(self) -> list[str]:
         if self.enriched is None:
             return []
-        return [*self.enriched.problems, *([self.enriched.stopped] if self.enriched.stopped else [])]
+        return [
+            *self.enriched.problems,
+            *([self.enriched.stopped] if self.enriched.stopped else []),
+        ]

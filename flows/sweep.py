@@ -1,9 +1,11 @@
-"""The sweep: index configurations x encoders x strategies x k x sizes of the catalog, measured cell by cell; and the best of them named.
+"""The sweep: index configurations x encoders x strategies x k x sizes of the catalog, measured cell
+by cell; and the best of them named.
 
-read -> (build a board of its own, on a channel of its own) -> lay out -> measure every cell that is not done -> report
+read -> (build a board of its own, on a channel of its own) -> lay out -> measure every cell that is
+not done -> report
 
-Every cell is a file that is named by what decides it, so a sweep that was killed goes on where it stopped.
-"""
+Every cell is a file that is named by what decides it, so a sweep that was killed goes on where it
+stopped."""
 
 import time
 from typing import Any
@@ -19,8 +21,6 @@ from tasks.sweep.cells import measure_cell
 from tasks.sweep.design import Design, design
 from tasks.sweep.pace import Pace
 from tasks.sweep.report import report_sweep
-
-__all__ = ["sweep"]
 
 
 def sweep(settings: Sweep, *, write: bool = False, runner: Runner | None = None) -> dict[str, Any]:
@@ -53,7 +53,9 @@ def sweep(settings: Sweep, *, write: bool = False, runner: Runner | None = None)
 
 
 def _built(settings: Sweep, runner: Runner) -> tuple[Sweep, list[str]]:
-    """The sweep of the release that is built for it, every index of the configuration side by side; and problems of its sources."""
+    """The sweep of the release that is built for it, every index of the configuration side by side;
+    and problems of its sources.
+    """
     assert settings.configuration is not None
     calibrated = any(strategy.needs_calibration() for strategy in settings.strategies)
     configuration = sweep_configuration(
@@ -62,7 +64,8 @@ def _built(settings: Sweep, runner: Runner) -> tuple[Sweep, list[str]]:
     run = reindex(configuration, runner=runner)
     if run["outcome"] == "waiting":
         raise CompletionError(
-            "A batch of the LLM is under way, so there is nothing to measure yet. Start the sweep again to collect it."
+            "A batch of the LLM is under way, so there is nothing to measure yet. Start the sweep "
+            "again to collect it."
         )
     problems = [problem for catalog in run["catalogs"].values() for problem in catalog["problems"]]
     return settings.of(run["release"]), [*problems, *run["problems"]]

@@ -1,10 +1,13 @@
-"""Step 3: the documents of an index configuration, made from the tools and what was written about them. Pure text; no encoder, no clock.
+"""Step 3: the documents of an index configuration, made from the tools and what was written about
+them. Pure text; no encoder, no clock.
 
-`single` joins the parts of a tool into one document (Toolshed, section 3.3). `centroid` keeps one row for a tool, too, but encodes its
-questions one by one: the row's vector is the unit sum of those of its texts, since a long text says less of each of its sentences. `multi`
-has a row for the name and description together, one for the arguments, one for the topics, and one for each question; a tool then scores
-by its best row. A true name `getRecord_v2` is embedded as `get Record v2`; the true name stays in the tools table for the caller.
-"""
+`single` joins the parts of a tool into one document (Toolshed, section 3.3). `centroid` keeps one
+row for a tool, too, but encodes its
+questions one by one: the row's vector is the unit sum of those of its texts, since a long text says
+less of each of its sentences. `multi` has a row for the name and description together, one for the
+arguments, one for the topics, and one for each question; a tool then scores by its best row. A true
+name `getRecord_v2` is embedded as `get Record v2`; the true name stays in the tools table for the
+caller."""
 
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
@@ -25,17 +28,18 @@ from tasks.settings.configuration import IndexSettings
 if TYPE_CHECKING:
     import polars as pl
 
-__all__ = ["Documents", "compose_index", "documents_of"]
-
 COMPOSE_VERSION = 2
-"""Changes when the same tools give other documents, so that no document of the old kind is taken for one of the new."""
+"""Changes when the same tools give other documents, so that no document of the old kind is taken
+for one of the new.
+"""
 NOTHING = Enrichment()
 
 
 @dataclass(frozen=True, slots=True)
 class Documents:
-    """The documents of one table of an index: a row set of the lake with its columns, and, in place of the vector, the lists `texts`
-    and `text_digests` of what is encoded for it; of tools, also what each row follows from, see `derived.py`."""
+    """The documents of one table of an index: a row set of the lake with its columns, and, in place
+    of the vector, the lists `texts` and `text_digests` of what is encoded for it; of tools, also
+    what each row follows from, see `derived.py`."""
 
     index: str
     path: str
@@ -46,7 +50,8 @@ class Documents:
 def compose_index(
     uri: str, settings: IndexSettings, snapshots: Mapping[str, str], writings: str | None = None
 ) -> Documents:
-    """Compose the documents of an index from the snapshots (catalog -> digest), or find them made before.
+    """Compose the documents of an index from the snapshots (catalog -> digest), or find them made
+    before.
 
     Args:
         writings: the folder of the lake with what was written about the tools; None if nothing was.
@@ -69,7 +74,8 @@ def compose_index(
 def documents_of(
     tool: Tool, agent: Agent, settings: IndexSettings, written: Enrichment = NOTHING
 ) -> Iterator[tuple[str, int, tuple[str, ...]]]:
-    """The documents of one tool as (part, number, texts to encode); every tool has at least one, and no text is blank.
+    """The documents of one tool as (part, number, texts to encode); every tool has at least one,
+    and no text is blank.
 
     Nothing of `written.avoid` is in them, and no value that looks like a credential.
     """
@@ -78,7 +84,11 @@ def documents_of(
 
 
 def _composed(
-    lake: Lake, settings: IndexSettings, snapshots: Mapping[str, str], writings: str | None, ids: Collection[str]
+    lake: Lake,
+    settings: IndexSettings,
+    snapshots: Mapping[str, str],
+    writings: str | None,
+    ids: Collection[str],
 ) -> "pl.DataFrame":
     """The rows of some tools."""
     import polars as pl
@@ -94,7 +104,9 @@ def _composed(
     return pl.DataFrame(rows, schema=schema)
 
 
-def _rows(tool: Tool, agent: Agent, settings: IndexSettings, written: Enrichment) -> Iterator[dict[str, Any]]:
+def _rows(
+    tool: Tool, agent: Agent, settings: IndexSettings, written: Enrichment
+) -> Iterator[dict[str, Any]]:
     for part, number, texts in documents_of(tool, agent, settings, written):
         text = "\n".join(texts)
         row: dict[str, Any] = {
@@ -115,8 +127,12 @@ def _rows(tool: Tool, agent: Agent, settings: IndexSettings, written: Enrichment
 def _documents(
     tool: Tool, agent: Agent, settings: IndexSettings, written: Enrichment
 ) -> Iterator[tuple[str, int, tuple[str, ...]]]:
-    said = {part: _text(part, tool, agent, written) for part in settings.parts if part != "questions"}
-    questions = _questions(tool, written)[: settings.questions] if "questions" in settings.parts else ()
+    said = {
+        part: _text(part, tool, agent, written) for part in settings.parts if part != "questions"
+    }
+    questions = (
+        _questions(tool, written)[: settings.questions] if "questions" in settings.parts else ()
+    )
     name = identifier_words(tool.name) or tool.name
     described = ". ".join(said[part] for part in ("agent", "name", "description") if said.get(part))
     arguments, topics = said.get("arguments", ""), said.get("topics", "")
@@ -149,7 +165,9 @@ def _text(part: str, tool: Tool, agent: Agent, written: Enrichment) -> str:
 
 def _questions(tool: Tool, written: Enrichment) -> tuple[str, ...]:
     """The catalog's own examples first, then what was written; each once."""
-    return tuple(dict.fromkeys(text for text in (*tool.examples, *written.questions) if text.strip()))
+    return tuple(
+        dict.fromkeys(text for text in (*tool.examples, *written.questions) if text.strip())
+    )
 
 
 def _arguments(schema: Mapping[str, Any], notes: Mapping[str, str]) -> str:
@@ -160,5 +178,9 @@ def _arguments(schema: Mapping[str, Any], notes: Mapping[str, str]) -> str:
     for name, spec in properties.items():
         text = notes.get(name) or (spec.get("description") if isinstance(spec, Mapping) else None)
         words = identifier_words(str(name))
-        described.append(f"{words}: {' '.join(text.split())}" if isinstance(text, str) and text.strip() else words)
+        described.append(
+            f"{words}: {' '.join(text.split())}"
+            if isinstance(text, str) and text.strip()
+            else words
+        )
     return f"Arguments: {'; '.join(described)}"

@@ -1,8 +1,9 @@
-"""Step 3, beside the tools: one document for each agent of an index, so that a request finds an owner of tools by what it says of itself.
+"""Step 3, beside the tools: one document for each agent of an index, so that a request finds an
+owner of tools by what it says of itself.
 
-The text is the agent's name in words and its description, the written one if there is one (Tool-to-Agent Retrieval). It is the same in every
-index; what differs is the encoder, so the rows are stored once and every index has a table `agents_<index>` of its own.
-"""
+The text is the agent's name in words and its description, the written one if there is one
+(Tool-to-Agent Retrieval). It is the same in every index; what differs is the encoder, so the rows
+are stored once and every index has a table `agents_<index>` of its own."""
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
@@ -22,8 +23,6 @@ from tasks.settings.configuration import IndexSettings
 if TYPE_CHECKING:
     import polars as pl
 
-__all__ = ["agent_text", "compose_agents_of"]
-
 AGENTS_VERSION = 1
 """Changes when the same agents give other documents."""
 
@@ -31,10 +30,12 @@ AGENTS_VERSION = 1
 def compose_agents_of(
     uri: str, settings: IndexSettings, snapshots: Mapping[str, str], writings: str | None = None
 ) -> Documents:
-    """Compose the documents of an index's agents from the snapshots (catalog -> digest), or find them made before.
+    """Compose the documents of an index's agents from the snapshots (catalog -> digest), or find
+    them made before.
 
     Args:
-        writings: the folder of the lake with what was written about the agents; None if nothing was.
+        writings: the folder of the lake with what was written about the agents; None if nothing
+            was.
     """
     lake = Lake(uri)
     path = f"documents/{digest(['agents', AGENTS_VERSION], dict(snapshots), writings)}"
@@ -43,7 +44,9 @@ def compose_agents_of(
 
 
 def agent_text(agent: Agent, described: str = "") -> str:
-    """What of an agent is encoded: its name in words, and its description, or the one that was `described` instead."""
+    """What of an agent is encoded: its name in words, and its description, or the one that was
+    `described` instead.
+    """
     said = " ".join((described or agent.description).split())
     name = identifier_words(agent.name) or agent.name
     return without_credentials(". ".join(text for text in (name, said) if text))
@@ -54,7 +57,9 @@ def _composed(lake: Lake, snapshots: Mapping[str, str], writings: str | None) ->
 
     described = read_described(lake, writings) if writings else {}
     rows = [_row(agent, described.get(agent.id, "")) for agent in agents_of(lake, snapshots)]
-    columns = [name for name in CURRENT.agent_embeddings(1).names if name not in ("vector", CHECKSUM)]
+    columns = [
+        name for name in CURRENT.agent_embeddings(1).names if name not in ("vector", CHECKSUM)
+    ]
     schema: dict[str, Any] = dict.fromkeys((*columns, "texts", "text_digests"), pl.String)
     schema |= dict.fromkeys(("texts", "text_digests"), pl.List(pl.String))
     return pl.DataFrame(rows, schema=schema)

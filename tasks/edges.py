@@ -1,8 +1,9 @@
 """The rows of the table `edges`: which tool of the release needs which other.
 
-Catalogs declare some dependencies; others are inferred (`tasks/dependencies`). Inference looks at all tools together, so one tool that
-changed can change the edges of others: everything is looked at again whenever any tool, the settings or the way of inferring changed,
-and then only rows that differ are written.
+Catalogs declare some dependencies; others are inferred (`tasks/dependencies`). Inference looks at
+all tools together, so one tool that
+changed can change the edges of others: everything is looked at again whenever any tool, the
+settings or the way of inferring changed, and then only rows that differ are written.
 """
 
 from collections import Counter
@@ -27,8 +28,6 @@ from tasks.settings.release import GraphSettings
 if TYPE_CHECKING:
     import polars as pl
 
-__all__ = ["Edges", "compose_edges"]
-
 POINTER = "edges/latest"
 DECIMALS = 4
 """Of a confidence: more would say nothing, and every language writes these the same way."""
@@ -36,8 +35,8 @@ DECIMALS = 4
 
 @dataclass(frozen=True, slots=True)
 class Edges:
-    """The rows of a release's `edges` as a row set of the lake, their number, and how many there are of each origin; `unresolved` says
-    of which declared dependencies no edge came, and why."""
+    """The rows of a release's `edges` as a row set of the lake, their number, and how many there
+    are of each origin; `unresolved` says of which declared dependencies no edge came, and why."""
 
     path: str
     rows: int
@@ -46,14 +45,22 @@ class Edges:
 
     def to_dict(self) -> dict[str, Any]:
         """The counts, and what is unresolved, as JSON values."""
-        return {"count": self.rows, "origins": dict(self.origins), "unresolved": list(self.unresolved)}
+        return {
+            "count": self.rows,
+            "origins": dict(self.origins),
+            "unresolved": list(self.unresolved),
+        }
 
 
-def compose_edges(configuration: Configuration, snapshots: Mapping[str, str], writings: str | None = None) -> Edges:
-    """The edges between the tools of the snapshots (catalog -> digest), made now or found made before.
+def compose_edges(
+    configuration: Configuration, snapshots: Mapping[str, str], writings: str | None = None
+) -> Edges:
+    """The edges between the tools of the snapshots (catalog -> digest), made now or found made
+    before.
 
     Args:
-        writings: the folder of the lake with what was written about the tools, verdicts on edges among it; None if nothing was.
+        writings: the folder of the lake with what was written about the tools, verdicts on edges
+            among it; None if nothing was.
     """
     lake, settings = Lake(configuration.uri), configuration.graph
     verdicts = _verdicts(lake, writings) if writings and settings.infer else {}
@@ -73,18 +80,30 @@ def compose_edges(configuration: Configuration, snapshots: Mapping[str, str], wr
 
 
 def _rows(edges: Iterable[Edge], declared: Iterable[Edge]) -> Iterator[dict[str, Any]]:
-    """The rows, but for their checksums. A catalog's order is kept: it names first what matters more."""
+    """The rows, but for their checksums. A catalog's order is kept: it names first what matters
+    more.
+    """
     said = {_key(edge): place for place, edge in enumerate(declared)}
     by_source: dict[str, list[Edge]] = {}
     for edge in edges:
         by_source.setdefault(edge.source, []).append(edge)
     for several in by_source.values():
         several.sort(
-            key=lambda edge: (said.get(_key(edge), len(said)), edge.type not in DIRECT, -edge.confidence, _key(edge))
+            key=lambda edge: (
+                said.get(_key(edge), len(said)),
+                edge.type not in DIRECT,
+                -edge.confidence,
+                _key(edge),
+            )
         )
         for place, edge in enumerate(several):
             confidence = round(float(edge.confidence), DECIMALS)
-            row = {**asdict(edge), "parameter": edge.parameter or None, "confidence": confidence, "place": place}
+            row = {
+                **asdict(edge),
+                "parameter": edge.parameter or None,
+                "confidence": confidence,
+                "place": place,
+            }
             yield {"key": _key(edge), **row, "digest": edge_digest(row)}
 
 
@@ -92,13 +111,19 @@ def _key(edge: Edge) -> str:
     return edge_key(edge.source, edge.target, edge.type, edge.parameter)
 
 
-def _path(lake: Lake, settings: GraphSettings, snapshots: Mapping[str, str], verdicts: Mapping[str, str]) -> str:
+def _path(
+    lake: Lake, settings: GraphSettings, snapshots: Mapping[str, str], verdicts: Mapping[str, str]
+) -> str:
     tools = snapshot_rows(lake, snapshots, "tools", ["id", "digest"]).sort("id").rows()
-    return f"edges/{digest(EDGES_VERSION, settings.infer, settings.min_confidence, tools, verdicts)}"
+    return (
+        f"edges/{digest(EDGES_VERSION, settings.infer, settings.min_confidence, tools, verdicts)}"
+    )
 
 
 def _verdicts(lake: Lake, writings: str) -> dict[str, str]:
-    """The digest of what was said of the dependencies of each tool, by its id; only of tools of which anything was."""
+    """The digest of what was said of the dependencies of each tool, by its id; only of tools of
+    which anything was.
+    """
     path = f"{writings}/dependencies"
     return dict(read_rows(lake, path, ["id", "digest"]).rows()) if find_rows(lake, path) else {}
 
@@ -111,7 +136,12 @@ def _known(lake: Lake, path: str) -> Edges | None:
         return None
     if done is None or not isinstance(unresolved, list):
         return None
-    return Edges(path, done.rows, _origins(read_rows(lake, path, ["origin"])), tuple(cast("list[str]", unresolved)))
+    return Edges(
+        path,
+        done.rows,
+        _origins(read_rows(lake, path, ["origin"])),
+        tuple(cast("list[str]", unresolved)),
+    )
 
 
 def _origins(rows: "pl.DataFrame") -> dict[str, int]:
@@ -123,5 +153,6 @@ def _frame(rows: Iterable[Mapping[str, Any]]) -> "pl.DataFrame":
 
     columns = [name for name in CURRENT.edges().names if name != CHECKSUM]
     return pl.DataFrame(
-        list(rows), schema=dict.fromkeys(columns, pl.String) | {"confidence": pl.Float64, "place": pl.Int32}
+        list(rows),
+        schema=dict.fromkeys(columns, pl.String) | {"confidence": pl.Float64, "place": pl.Int32},
     )

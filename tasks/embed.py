@@ -1,4 +1,6 @@
-"""Step 4: the vectors of texts that no run has encoded yet, shard by shard, each durable in the lake when it is done."""
+"""Step 4: the vectors of texts that no run has encoded yet, shard by shard, each durable in the
+lake when it is done.
+"""
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -15,19 +17,21 @@ from tasks.settings.configuration import IndexSettings
 if TYPE_CHECKING:
     import polars as pl
 
-__all__ = ["SHARD_TEXTS", "Encoded", "Shard", "at_once", "embed_shard", "shards_of"]
-
 MOST_SHARDS = 200
-"""Each shard is a file that later runs open. Many texts make larger shards; then a kill costs this part of the work."""
+"""Each shard is a file that later runs open. Many texts make larger shards; then a kill costs this
+part of the work.
+"""
 _missing_texts: "dict[tuple[str, str, str], pl.DataFrame]" = {}
-"""What `shards_of` found missing last, so that its shards need not look through all documents again. Where they are encoded in
-another process, each looks for itself."""
+"""What `shards_of` found missing last, so that its shards need not look through all documents
+again. Where they are encoded in another process, each looks for itself."""
 MOST_REMEMBERED = 4
 
 
 @dataclass(frozen=True, slots=True)
 class Shard:
-    """A piece of an index's documents: the texts whose digests lie between two bounds, and how many are to be encoded."""
+    """A piece of an index's documents: the texts whose digests lie between two bounds, and how many
+    are to be encoded.
+    """
 
     index: str
     path: str
@@ -39,7 +43,9 @@ class Shard:
 
 @dataclass(frozen=True, slots=True)
 class Encoded:
-    """How many texts were encoded, and how many of them were longer than the encoder reads: their ends are in no vector."""
+    """How many texts were encoded, and how many of them were longer than the encoder reads: their
+    ends are in no vector.
+    """
 
     texts: int = 0
     truncated: int = 0
@@ -49,16 +55,20 @@ class Encoded:
 
 
 def at_once(settings: IndexSettings) -> int:
-    """How many shards of an index to encode at the same time: one for each core, or one if the encoder runs elsewhere.
+    """How many shards of an index to encode at the same time: one for each core, or one if the
+    encoder runs elsewhere.
 
-    A batch tokenises and pools on one core while the model runs on others, so one shard alone leaves cores idle. An encoder that
-    is a service sends several requests at a time by itself.
+    A batch tokenises and pools on one core while the model runs on others, so one shard alone
+    leaves cores idle. An encoder that is a service sends several requests at a time by itself.
     """
     return usable_cores() if runs_here(settings.encoder) else 1
 
 
-def shards_of(uri: str, documents: Documents, settings: IndexSettings, encoder: Encoder | None = None) -> list[Shard]:
-    """The shards with texts that are not in the lake. The bounds hold whatever another run encodes meanwhile.
+def shards_of(
+    uri: str, documents: Documents, settings: IndexSettings, encoder: Encoder | None = None
+) -> list[Shard]:
+    """The shards with texts that are not in the lake. The bounds hold whatever another run encodes
+    meanwhile.
 
     Args:
         encoder: stands in for the one that is configured.
@@ -78,7 +88,9 @@ def shards_of(uri: str, documents: Documents, settings: IndexSettings, encoder: 
     ]
 
 
-def embed_shard(uri: str, shard: Shard, settings: IndexSettings, encoder: Encoder | None = None) -> Encoded:
+def embed_shard(
+    uri: str, shard: Shard, settings: IndexSettings, encoder: Encoder | None = None
+) -> Encoded:
     """Encode what is still missing of a shard and store it.
 
     Args:
@@ -92,7 +104,9 @@ def embed_shard(uri: str, shard: Shard, settings: IndexSettings, encoder: Encode
         texts = _missing(lake, shard.path, encoder.fingerprint)
     texts = texts.filter(pl.col("text_digest").is_between(pl.lit(shard.first), pl.lit(shard.last)))
     # Another run may have encoded some since the shards were made.
-    missing = texts.join(known_texts(lake, encoder.fingerprint), on="text_digest", how="anti").sort("text_digest")
+    missing = texts.join(known_texts(lake, encoder.fingerprint), on="text_digest", how="anti").sort(
+        "text_digest"
+    )
     if not missing.height:
         return Encoded()
     digests: list[str] = missing.get_column("text_digest").to_list()
@@ -103,9 +117,13 @@ def embed_shard(uri: str, shard: Shard, settings: IndexSettings, encoder: Encode
 
 
 def _missing(lake: Lake, path: str, fingerprint: str) -> "pl.DataFrame":
-    """The texts of documents whose vectors are not in the lake as (text_digest, text), each once, ordered by their digests."""
+    """The texts of documents whose vectors are not in the lake as (text_digest, text), each once,
+    ordered by their digests.
+    """
     digests = (
-        read_rows(lake, path, ["key", "text_digests"]).explode("text_digests").rename({"text_digests": "text_digest"})
+        read_rows(lake, path, ["key", "text_digests"])
+        .explode("text_digests")
+        .rename({"text_digests": "text_digest"})
     )
     new = digests.join(known_texts(lake, fingerprint), on="text_digest", how="anti")
     keys: list[str] = new.get_column("key").unique().to_list()

@@ -7,11 +7,11 @@ from typing import Any
 from pegboard.encoders import Encoder, load_encoder
 from tasks.settings.configuration import IndexSettings
 
-__all__ = ["encoder_for", "usable_cores"]
-
 
 def encoder_for(settings: IndexSettings) -> Encoder:
-    """The encoder of an index. Raises EncoderError if it cannot load; nothing else is ever used in its place."""
+    """The encoder of an index. Raises EncoderError if it cannot load; nothing else is ever used in
+    its place.
+    """
     return _encoder(settings.encoder, tuple(sorted(settings.options.items())))
 
 

@@ -1,7 +1,8 @@
-"""Step 3: buy of an LLM what the ledger lacks, and gather all that was ever accepted for these tools and agents.
+"""Step 3: buy of an LLM what the ledger lacks, and gather all that was ever accepted for these
+tools and agents.
 
-Every reply is kept the moment it arrives (`enrichment/ledger.py`); a run that was killed asks again only what was under way.
-"""
+Every reply is kept the moment it arrives (`enrichment/ledger.py`); a run that was killed asks again
+only what was under way."""
 
 import asyncio
 import json
@@ -14,7 +15,13 @@ from pegboard.errors import ConfigurationError, StoreError
 from pegboard.records import Agent, Enrichment, Tool
 from tasks import progress
 from tasks.encoders import encoder_for
-from tasks.enrichment.account import Purchase, actual_figures, problems_of, stale_prompts, stopped_early
+from tasks.enrichment.account import (
+    Purchase,
+    actual_figures,
+    problems_of,
+    stale_prompts,
+    stopped_early,
+)
 from tasks.enrichment.batch_mode import BatchPurchase, batches_for, batches_out, refuse_batches_out
 from tasks.enrichment.bought import Writings, write_writings
 from tasks.enrichment.budget import Budget
@@ -28,16 +35,16 @@ from tasks.enrichment.order_book import OrderBook
 from tasks.enrichment.prompts import load_prompts
 from tasks.enrichment.vectors import vectors_of
 from tasks.lake.files import Lake
+from tasks.lake.snapshot_rows import load_snapshot
 from tasks.settings.configuration import Configuration
 from tasks.settings.enrichment import EnrichSettings
-from tasks.snapshot import load_snapshot
-
-__all__ = ["Enriched", "Wishes", "enrich_tools", "estimate_tools"]
 
 
 @dataclass(frozen=True, slots=True)
 class Wishes:
-    """What a person may ask for beyond what is due: descriptions for every change among neighbours, rejected replies again."""
+    """What a person may ask for beyond what is due: descriptions for every change among neighbours,
+    rejected replies again.
+    """
 
     refresh_neighbours: bool = False
     retry_rejected: bool = False
@@ -58,7 +65,9 @@ class Enriched:
     waiting: tuple[str, ...] = ()
 
 
-def estimate_tools(configuration: Configuration, snapshots: Mapping[str, str], wishes: Wishes = Wishes()) -> Estimate:
+def estimate_tools(
+    configuration: Configuration, snapshots: Mapping[str, str], wishes: Wishes = Wishes()
+) -> Estimate:
     """What `enrich_tools` would buy, and what that would cost."""
     settings = _settings(configuration)
     book, ledger = _open(configuration, snapshots, wishes)
@@ -72,26 +81,32 @@ def enrich_tools(
     wishes: Wishes = Wishes(),
     models: Models | None = None,
 ) -> Enriched:
-    """Buy what is missing for the tools and agents of these snapshots (catalog -> digest), and gather what was accepted.
+    """Buy what is missing for the tools and agents of these snapshots (catalog -> digest), and
+    gather what was accepted.
 
     Args:
         models: by default those that the configuration names.
 
     Raises:
-        CompletionError, BudgetExhausted: buying ended early and `incomplete` is `stop`. What was bought is kept.
+        CompletionError, BudgetExhausted: buying ended early and `incomplete` is `stop`. What was
+            bought is kept.
     """
     settings, lake = _settings(configuration), Lake(configuration.uri)
     book, ledger = _open(configuration, snapshots, wishes)
     needed = book.missing(ledger) or batches_out(lake)
     models = NO_MODELS if not needed else models or hosted_models(configuration)
-    expected = estimate(book, ledger, settings, models.count, next(iter(models.prices), None)).to_dict()
+    expected = estimate(
+        book, ledger, settings, models.count, next(iter(models.prices), None)
+    ).to_dict()
     progress.start("enrich", expected["to_buy"])
     started = time.monotonic()
     budget = Budget(settings.budget_usd, settings.max_tokens)
     caller = Caller(models.completers, settings, budget, models.prices)
     purchase: Purchase
     if settings.mode == "batch" and needed:
-        purchase = BatchPurchase(book, ledger, batches_for(settings), lake, budget, settings, models.prices[0])
+        purchase = BatchPurchase(
+            book, ledger, batches_for(settings), lake, budget, settings, models.prices[0]
+        )
     else:
         refuse_batches_out(lake)
         purchase = LivePurchase(book, ledger, caller, settings.concurrency)
@@ -112,7 +127,8 @@ def enrich_tools(
     if result.stopped and settings.incomplete == "stop":
         assert purchase.stopped is not None
         raise type(purchase.stopped)(
-            f"{result.stopped} Nothing was published. What was bought is kept: run again to go on from here, or set "
+            f"{result.stopped} Nothing was published. What was bought is kept: run again to go on "
+            f"from here, or set "
             "incomplete = 'publish' under [enrich] to publish with what there is."
         )
     return result
@@ -127,18 +143,28 @@ async def _buy(purchase: Purchase, models: Models) -> None:
 
 def _settings(configuration: Configuration) -> EnrichSettings:
     if configuration.enrich is None:
-        raise ConfigurationError(f"{configuration.file} has no [enrich] table. Add one with a model to ask an LLM.")
+        raise ConfigurationError(
+            f"{configuration.file} has no [enrich] table. Add one with a model to ask an LLM."
+        )
     return configuration.enrich
 
 
-def _open(configuration: Configuration, snapshots: Mapping[str, str], wishes: Wishes) -> tuple[OrderBook, Ledger]:
+def _open(
+    configuration: Configuration, snapshots: Mapping[str, str], wishes: Wishes
+) -> tuple[OrderBook, Ledger]:
     settings = _settings(configuration)
     prompts = load_prompts(configuration.base / "prompts", settings.products)
     lake = Lake(configuration.uri)
-    listings = [load_snapshot(lake, catalog, identity) for catalog, identity in sorted(snapshots.items())]
+    listings = [
+        load_snapshot(lake, catalog, identity) for catalog, identity in sorted(snapshots.items())
+    ]
     tools = [tool for listing in listings for tool in listing.tools]
     agents = [agent for listing in listings for agent in listing.agents]
-    neighbours = _neighbours(configuration, lake, tools, agents) if "description" in settings.products else {}
+    neighbours = (
+        _neighbours(configuration, lake, tools, agents)
+        if "description" in settings.products
+        else {}
+    )
     book = OrderBook.write(
         configuration,
         prompts,
@@ -181,7 +207,9 @@ def _gather(configuration: Configuration, book: OrderBook, ledger: Ledger) -> Wr
         own = decided.arguments if decided else {}
         tools[chain[0].subject] = Enrichment(
             **values.get("description", {}),
-            arguments={name: note for name, note in values.get("arguments", {}).items() if name not in own},
+            arguments={
+                name: note for name, note in values.get("arguments", {}).items() if name not in own
+            },
             questions=tuple(values.get("questions", ())),
             topics=tuple(values.get("topics", ())),
         )

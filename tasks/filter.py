@@ -1,12 +1,15 @@
-"""Step 3b: of what an LLM wrote, keep the questions that find their tool, and the descriptions that do not hide theirs.
+"""Step 3b: of what an LLM wrote, keep the questions that find their tool, and the descriptions that
+do not hide theirs.
 
-A generated question is kept if its tool, without it, is among the first k of all tools: a tenth of them, unless `keep_within` says otherwise.
-That is lenient on purpose: a question that finds its tool at once teaches an index little. The catalog's own requests are never dropped.
-A regenerated description is taken back if the catalog's own requests find their tool less well by it than by the original.
+A generated question is kept if its tool, without it, is among the first k of all tools: a tenth of
+them, unless `keep_within` says otherwise.
+That is lenient on purpose: a question that finds its tool at once teaches an index little. The
+catalog's own requests are never dropped. A regenerated description is taken back if the catalog's
+own requests find their tool less well by it than by the original.
 
-What was dropped stays in the lake with its rank and the tool that was found instead: filtered/<digest>.parquet. The digest is over
-everything that decides the result, and filtered/<digest>.json is written last, so a run in which nothing changed does not count again.
-"""
+What was dropped stays in the lake with its rank and the tool that was found instead:
+filtered/<digest>.parquet. The digest is over everything that decides the result, and
+filtered/<digest>.json is written last, so a run in which nothing changed does not count again."""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -24,16 +27,14 @@ from tasks.enrichment.filtered import Filtered, TakenBack, Unfound
 from tasks.enrichment.neighbours import head_text
 from tasks.enrichment.vectors import vectors_of
 from tasks.lake.files import Lake
+from tasks.lake.snapshot_rows import load_snapshot
 from tasks.safety.untrusted import without_credentials
 from tasks.settings.configuration import Configuration
-from tasks.snapshot import load_snapshot
 
 if TYPE_CHECKING:
     import numpy as np
     import polars as pl
     from numpy.typing import NDArray
-
-__all__ = ["Filtered", "filter_writings"]
 
 FILTER_VERSION = 1
 """Changes when the same writings would be filtered otherwise."""
@@ -44,9 +45,13 @@ EQUAL = 1e-9
 
 
 def filter_writings(
-    configuration: Configuration, snapshots: Mapping[str, str], bought: Writings, encoder: Encoder | None = None
+    configuration: Configuration,
+    snapshots: Mapping[str, str],
+    bought: Writings,
+    encoder: Encoder | None = None,
 ) -> Filtered:
-    """Keep what helps of what was bought for the tools of these snapshots (catalog -> digest), or find it done before.
+    """Keep what helps of what was bought for the tools of these snapshots (catalog -> digest), or
+    find it done before.
 
     Args:
         encoder: stands in for that of the default index.
@@ -85,10 +90,11 @@ def filter_writings(
 
 @dataclass(slots=True)
 class _Shelf:
-    """The tools and their texts, tool by tool: its head, the catalog's requests, the generated questions, each text once.
+    """The tools and their texts, tool by tool: its head, the catalog's requests, the generated
+    questions, each text once.
 
-    `starts` has the row of each tool's head; `requests` and `questions` the rows of those of each tool; `new_heads` the rows, after all
-    others, of the heads with a regenerated description.
+    `starts` has the row of each tool's head; `requests` and `questions` the rows of those of each
+    tool; `new_heads` the rows, after all others, of the heads with a regenerated description.
     """
 
     tools: list[Tool] = field(default_factory=list[Tool])
@@ -117,7 +123,9 @@ class _Shelf:
 
 @dataclass(frozen=True, slots=True)
 class _Judged:
-    """A question, by the places of its tool and its own, its rank, and if it is dropped, why, and which tool was found instead."""
+    """A question, by the places of its tool and its own, its rank, and if it is dropped, why, and
+    which tool was found instead.
+    """
 
     tool: int
     number: int
@@ -130,7 +138,9 @@ class _Judged:
         return not self.reason
 
 
-def _shelf(lake: Lake, snapshots: Mapping[str, str], written: Mapping[str, Enrichment], requests: int) -> _Shelf:
+def _shelf(
+    lake: Lake, snapshots: Mapping[str, str], written: Mapping[str, Enrichment], requests: int
+) -> _Shelf:
     shelf, agents, nothing = _Shelf(), dict[str, Agent](), Enrichment()
     for catalog, identity in sorted(snapshots.items()):
         listing = load_snapshot(lake, catalog, identity)
@@ -141,7 +151,9 @@ def _shelf(lake: Lake, snapshots: Mapping[str, str], written: Mapping[str, Enric
     for at, (tool, enrichment) in enumerate(zip(shelf.tools, shelf.written, strict=True)):
         if enrichment.description:
             shelf.new_heads[at] = len(shelf.texts)
-            shelf.texts.append(head_text(replace(tool, description=enrichment.description), agents[tool.agent]))
+            shelf.texts.append(
+                head_text(replace(tool, description=enrichment.description), agents[tool.agent])
+            )
     return shelf
 
 
@@ -149,7 +161,9 @@ def _judge(shelf: _Shelf, vectors: "NDArray[np.float32]", k: int) -> list[_Judge
     """Every generated question, in the order of the tools and of their questions."""
     import numpy as np
 
-    places = [(at, number) for at, rows in enumerate(shelf.questions) for number in range(len(rows))]
+    places = [
+        (at, number) for at, rows in enumerate(shelf.questions) for number in range(len(rows))
+    ]
     if not places:
         return []
     rows = np.array([shelf.questions[at][number] for at, number in places], np.int64)
@@ -158,7 +172,9 @@ def _judge(shelf: _Shelf, vectors: "NDArray[np.float32]", k: int) -> list[_Judge
     return list(_verdicts(shelf, places, found, k))
 
 
-def _verdicts(shelf: _Shelf, places: Sequence[tuple[int, int]], found: Places, k: int) -> Iterator[_Judged]:
+def _verdicts(
+    shelf: _Shelf, places: Sequence[tuple[int, int]], found: Places, k: int
+) -> Iterator[_Judged]:
     ranks, winners = found.ranks.tolist(), found.winners.tolist()
     for (at, number), rank, winner in zip(places, ranks, winners, strict=True):
         rows = shelf.questions[at]
@@ -168,10 +184,16 @@ def _verdicts(shelf: _Shelf, places: Sequence[tuple[int, int]], found: Places, k
 
 
 def _taken_back(shelf: _Shelf, vectors: "NDArray[np.float32]") -> tuple[TakenBack, ...]:
-    """The tools whose requests find them less well by the new description; a tool without requests cannot be checked."""
+    """The tools whose requests find them less well by the new description; a tool without requests
+    cannot be checked.
+    """
     import numpy as np
 
-    checked = [(at, list(dict.fromkeys(shelf.requests[at]))) for at in shelf.new_heads if shelf.requests[at]]
+    checked = [
+        (at, list(dict.fromkeys(shelf.requests[at])))
+        for at in shelf.new_heads
+        if shelf.requests[at]
+    ]
     if not checked:
         return ()
     owners = np.array([at for at, requests in checked for _ in requests], np.int64)
@@ -198,14 +220,18 @@ def _left(shelf: _Shelf, judged: Sequence[_Judged], taken_back: set[str]) -> dic
     left: dict[str, Enrichment] = {}
     for at, (tool, written) in enumerate(zip(shelf.tools, shelf.written, strict=True)):
         written = replace(written, questions=tuple(kept.get(at, ())))
-        left[tool.id] = replace(written, description="", avoid="") if tool.id in taken_back else written
+        left[tool.id] = (
+            replace(written, description="", avoid="") if tool.id in taken_back else written
+        )
     return left
 
 
 def _unfound(
     shelf: _Shelf, vectors: "NDArray[np.float32]", judged: Sequence[_Judged], collision: float
 ) -> tuple[Unfound, ...]:
-    """The tools more than half of whose questions, and at least two, do not find them; the worst first."""
+    """The tools more than half of whose questions, and at least two, do not find them; the worst
+    first.
+    """
     winners: dict[int, list[int]] = {}
     for one in judged:
         if one.winner is not None:
@@ -218,7 +244,9 @@ def _unfound(
             alike = float(vectors[shelf.starts[at]] @ vectors[shelf.starts[rival]]) >= collision
             ids = shelf.tools[at].id, shelf.tools[rival].id
             found.append(Unfound(ids[0], len(lost), counts[at], ids[1], times, alike))
-    return tuple(sorted(found, key=lambda one: (-one.dropped / one.questions, -one.dropped, one.tool)))
+    return tuple(
+        sorted(found, key=lambda one: (-one.dropped / one.questions, -one.dropped, one.tool))
+    )
 
 
 def _frame(shelf: _Shelf, judged: Sequence[_Judged], k: int) -> "pl.DataFrame":

@@ -1,11 +1,13 @@
-"""Indices of an embedding table, fitted to its size, and what a release records of them for its readers.
+"""Indices of an embedding table, fitted to its size, and what a release records of them for its
+readers.
 
     up to 50,000 rows       none: readers hold the table in memory
     up to 1,000,000 rows    IVF_FLAT: vectors as they are, in partitions of about 1,000
-    above                   IVF_HNSW_SQ: a graph over bytes, whose best answers are weighed again by the vectors themselves
+    above                   IVF_HNSW_SQ: a graph over bytes, whose best answers are weighed again by
+    the vectors themselves
 
-Every table with a vector index has a text index, too, and one for every column by which a search is filtered.
-"""
+Every table with a vector index has a text index, too, and one for every column by which a search is
+filtered."""
 
 import os
 from collections.abc import Collection, Mapping
@@ -19,22 +21,25 @@ if TYPE_CHECKING:
     from lance import LanceDataset
     from lancedb.table import Table
 
-__all__ = ["FILTERS", "IndexSizes", "VectorIndex", "drop_indices", "fit_indices", "index_name", "search_of"]
-
 FILTERS = ("tool", "agent", "catalog", "kind", "tags")
 """Columns with a scalar index, where a table has them."""
 PROBES = 3.2
-"""A query visits this many times the root of the number of partitions. With clustered vectors and requests that lie far from
-every cluster, recall@10 is .99 and better (32 dimensions, 20,000 to 250,000 rows); with vectors that are pure noise, for
-which no index of this kind helps, it is not."""
+"""A query visits this many times the root of the number of partitions. With clustered vectors and
+requests that lie far from every cluster, recall@10 is .99 and better (32 dimensions, 20,000 to
+250,000 rows); with vectors that are pure noise, for which no index of this kind helps, it is
+not."""
 GRAPH_EF = 150
 GRAPH_REFINE = 5
-"""Candidates of a graph, and how many times k of them are weighed again. All partitions are visited: there are few."""
+"""Candidates of a graph, and how many times k of them are weighed again. All partitions are
+visited: there are few.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class IndexSizes:
-    """Rows up to which a table has no index, and up to which it has IVF_FLAT; rows in a partition of either kind."""
+    """Rows up to which a table has no index, and up to which it has IVF_FLAT; rows in a partition
+    of either kind.
+    """
 
     in_memory: int = IN_MEMORY_ROWS
     flat: int = 1_000_000
@@ -59,8 +64,13 @@ class VectorIndex:
         return cls("ivf_hnsw_sq", max(1, round(rows / sizes.graph_partition)))
 
     def still_fits(self, wanted: "VectorIndex") -> bool:
-        """Whether a table need not get the wanted index instead: it has not grown or shrunk by more than a factor of 2."""
-        return self.kind == wanted.kind and wanted.partitions <= 2 * self.partitions <= 4 * wanted.partitions
+        """Whether a table need not get the wanted index instead: it has not grown or shrunk by more
+        than a factor of 2.
+        """
+        return (
+            self.kind == wanted.kind
+            and wanted.partitions <= 2 * self.partitions <= 4 * wanted.partitions
+        )
 
     def search(self, columns: Collection[str]) -> dict[str, Any]:
         """How a reader asks it in a table with those columns: what `Pin.search` holds."""
@@ -68,17 +78,27 @@ class VectorIndex:
             how = {"nprobes": min(self.partitions, ceil(PROBES * sqrt(self.partitions)))}
         else:
             how = {"nprobes": self.partitions, "ef": GRAPH_EF, "refine": GRAPH_REFINE}
-        return {"vector": self.kind, "partitions": self.partitions, **how, "text": "fts", "filters": _filters(columns)}
+        return {
+            "vector": self.kind,
+            "partitions": self.partitions,
+            **how,
+            "text": "fts",
+            "filters": _filters(columns),
+        }
 
 
-def fit_indices(table: "Table", rows: int, *, changed: bool, sizes: IndexSizes | None = None) -> None:
+def fit_indices(
+    table: "Table", rows: int, *, changed: bool, sizes: IndexSizes | None = None
+) -> None:
     """Give a large table the indices that it lacks, and take those of a small one.
 
-    A vector index that is there stays, whatever it is (`maintain.py` knows when it has had its day).
+    A vector index that is there stays, whatever it is (`maintain.py` knows when it has had its
+    day).
 
     Args:
-        changed: whether the rows are others than those of the text index. BM25 depends on the whole table, and an index that
-            was only extended ranks by the old statistics, so it is built anew.
+        changed: whether the rows are others than those of the text index. BM25 depends on the whole
+            table, and an index that was only extended ranks by the old statistics, so it is built
+            anew.
     """
     wanted = VectorIndex.fitting(rows, sizes or IndexSizes())
     if wanted is None:
@@ -93,7 +113,9 @@ def fit_indices(table: "Table", rows: int, *, changed: bool, sizes: IndexSizes |
         table.create_index("tokens", config=_words(), replace=True)
     for column in (filters := _filters(table.schema.names)):
         if column not in there:
-            kind = LabelList() if column == "tags" else BTree() if column == filters[0] else Bitmap()
+            kind = (
+                LabelList() if column == "tags" else BTree() if column == filters[0] else Bitmap()
+            )
             table.create_index(column, config=kind)
 
 
@@ -106,11 +128,15 @@ def drop_indices(table: "Table", *columns: str) -> None:
 
 def index_name(dataset: "LanceDataset", column: str) -> str | None:
     """The name of the index of a column, or None if it has none."""
-    return next((one.name for one in dataset.describe_indices() if one.field_names == [column]), None)
+    return next(
+        (one.name for one in dataset.describe_indices() if one.field_names == [column]), None
+    )
 
 
 def search_of(dataset: "LanceDataset") -> Mapping[str, Any] | None:
-    """The indices that a version of a table really has, as `Pin.search` records them; None if it has no vector index."""
+    """The indices that a version of a table really has, as `Pin.search` records them; None if it
+    has no vector index.
+    """
     index = vector_index(dataset)
     return index.search(dataset.schema.names) if index else None
 
@@ -124,7 +150,10 @@ def vector_index(dataset: "LanceDataset") -> VectorIndex | None:
     os.environ.setdefault("LANCE_INCLUDE_VECTOR_CENTROIDS", "false")
     first = dataset.stats.index_stats(name)["indices"][0]
     graph = "HNSW" in first["index_type"]
-    return VectorIndex("ivf_hnsw_sq" if graph else "ivf_flat", first.get("num_partitions") or len(first["partitions"]))
+    return VectorIndex(
+        "ivf_hnsw_sq" if graph else "ivf_flat",
+        first.get("num_partitions") or len(first["partitions"]),
+    )
 
 
 def _filters(columns: Collection[str]) -> list[str]:
@@ -136,7 +165,9 @@ def _vector_config(wanted: VectorIndex) -> Any:
     from lancedb.index import HnswSq, IvfFlat
 
     make: Any = IvfFlat if wanted.kind == "ivf_flat" else HnswSq
-    return make(distance_type="cosine", num_partitions=wanted.partitions, max_iterations=20, sample_rate=64)
+    return make(
+        distance_type="cosine", num_partitions=wanted.partitions, max_iterations=20, sample_rate=64
+    )
 
 
 def _words() -> Any:

@@ -1,4 +1,6 @@
-"""Logistic regression for a handful of measures, fitted by iteratively reweighted least squares. No measure counts against."""
+"""Logistic regression for a handful of measures, fitted by iteratively reweighted least squares. No
+measure counts against.
+"""
 
 from typing import TYPE_CHECKING
 
@@ -6,10 +8,10 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-__all__ = ["fit_logistic"]
-
 RIDGE = 1e-3
-"""Of the mean loss, on standardised measures: keeps the weights finite where a measure separates the classes completely."""
+"""Of the mean loss, on standardised measures: keeps the weights finite where a measure separates
+the classes completely.
+"""
 ROUNDS = 100
 SETTLED = 1e-9
 LARGEST_STEP = 5.0
@@ -21,23 +23,30 @@ FLAT = 1e-9
 def fit_logistic(
     measures: "NDArray[np.float64]", labels: "NDArray[np.bool_]", share: float = 0.5
 ) -> tuple[float, "NDArray[np.float64]"]:
-    """The bias and the weights, none negative, of the logistic curve through examples of both classes.
+    """The bias and the weights, none negative, of the logistic curve through examples of both
+    classes.
 
-    A weight that comes out negative is set to 0, and the others are fitted again, so that the curve rises with every measure.
+    A weight that comes out negative is set to 0, and the others are fitted again, so that the curve
+    rises with every measure.
 
     Args:
         measures: shape (examples, measures).
         labels: shape (examples,), both values present.
-        share: what share of those to come are taken to be True; the examples are weighted so, however many of each there are.
+        share: what share of those to come are taken to be True; the examples are weighted so,
+            however many of each there are.
     """
     import numpy as np
 
     means, spread = measures.mean(axis=0), measures.std(axis=0)
-    counted = np.where(labels, share / labels.mean(), (1 - share) / (1 - labels.mean())) / len(labels)
+    counted = np.where(labels, share / labels.mean(), (1 - share) / (1 - labels.mean())) / len(
+        labels
+    )
     kept = np.flatnonzero(spread > FLAT)
     while True:
         scaled = (measures[:, kept] - means[kept]) / spread[kept]
-        fitted = _newton(np.column_stack([np.ones(len(labels)), scaled]), labels.astype(np.float64), counted)
+        fitted = _newton(
+            np.column_stack([np.ones(len(labels)), scaled]), labels.astype(np.float64), counted
+        )
         if not (fitted[1:] < 0).any():
             break
         kept = np.delete(kept, fitted[1:].argmin())

@@ -1,17 +1,19 @@
-"""Keeping a table in order from night to night, so that it is searched as fast after a hundred releases as after the first,
-and so that a release of 1 % changed rows writes about that much.
+"""Keeping a table in order from night to night, so that it is searched as fast after a hundred
+releases as after the first, and so that a release of 1 % changed rows writes about that much.
 
-Every night adds a fragment (a file of rows) and marks the rows that it replaced as deleted. What is due is read from the table
+Every night adds a fragment (a file of rows) and marks the rows that it replaced as deleted. What is
+due is read from the table
 itself, so that a run finishes what a killed one left undone:
 
 - deleted rows are more than 30 % of a table: it is written anew, and its indices with it;
 - small fragments are many: they become one; the large ones stay as they are;
-- rows that an index does not have yet: they become a part of it of their own, together with the newest parts as long as
-  those are not larger than what is merged. So there are few parts, and a row is rewritten only a few times;
+- rows that an index does not have yet: they become a part of it of their own, together with the
+  newest parts as long as those are not larger than what is merged. So there are few parts, and a
+  row is rewritten only a few times;
 - the text index is built anew whenever rows changed, since BM25 depends on all of them.
 
-LanceDB's own `optimize` is never called: it rewrites the large fragment every night, and cleans up what releases pin.
-"""
+LanceDB's own `optimize` is never called: it rewrites the large fragment every night, and cleans up
+what releases pin."""
 
 import os
 from collections.abc import Collection
@@ -20,14 +22,20 @@ from typing import TYPE_CHECKING, Any
 
 from pegboard.store.contract import TABLES_FOLDER
 from pegboard.store.database import opening_options
-from tasks.indices import FILTERS, IndexSizes, VectorIndex, drop_indices, fit_indices, index_name, vector_index
+from tasks.indices import (
+    FILTERS,
+    IndexSizes,
+    VectorIndex,
+    drop_indices,
+    fit_indices,
+    index_name,
+    vector_index,
+)
 
 if TYPE_CHECKING:
     from lance import LanceDataset
     from lance.fragment import LanceFragment
     from lancedb.table import Table
-
-__all__ = ["Upkeep", "lance_options", "maintain", "open_dataset", "unindexed_rows"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +58,12 @@ class Upkeep:
 
 
 def maintain(
-    table: "Table", uri: str, rows: int, *, sizes: IndexSizes | None = None, upkeep: Upkeep | None = None
+    table: "Table",
+    uri: str,
+    rows: int,
+    *,
+    sizes: IndexSizes | None = None,
+    upkeep: Upkeep | None = None,
 ) -> None:
     """Do what is due for the newest version of a table; nothing if nothing is.
 
@@ -71,7 +84,9 @@ def maintain(
         drop_indices(table)
         _compact(open_dataset(uri, table.name), ())
         there = None
-    elif small := _small_fragments(dataset, rows, upkeep, new_index=wanted is not None and there is None):
+    elif small := _small_fragments(
+        dataset, rows, upkeep, new_index=wanted is not None and there is None
+    ):
         drop_indices(table, "tokens")
         _extend(open_dataset(uri, table.name), small)
         _compact(open_dataset(uri, table.name), small)
@@ -79,7 +94,9 @@ def maintain(
         drop_indices(table)
         return
     _extend(open_dataset(uri, table.name))
-    fit_indices(table, rows, changed=_text_is_stale(open_dataset(uri, table.name), rows), sizes=sizes)
+    fit_indices(
+        table, rows, changed=_text_is_stale(open_dataset(uri, table.name), rows), sizes=sizes
+    )
 
 
 def open_dataset(uri: str, table: str, version: int | None = None) -> "LanceDataset":
@@ -110,14 +127,18 @@ def _live(fragment: "LanceFragment") -> int:
 def _spoilt(dataset: "LanceDataset", upkeep: Upkeep) -> bool:
     fragments = dataset.get_fragments()
     deleted = sum(one.num_deletions for one in fragments)
-    return deleted >= upkeep.deleted_rows and deleted > upkeep.deleted * sum(one.physical_rows for one in fragments)
+    return deleted >= upkeep.deleted_rows and deleted > upkeep.deleted * sum(
+        one.physical_rows for one in fragments
+    )
 
 
-def _small_fragments(dataset: "LanceDataset", rows: int, upkeep: Upkeep, *, new_index: bool) -> set[int]:
+def _small_fragments(
+    dataset: "LanceDataset", rows: int, upkeep: Upkeep, *, new_index: bool
+) -> set[int]:
     """The fragments that are due to become one; none if they are few.
 
-    Those of the oldest part of the vector index stay apart: to touch one of them would rewrite that whole part. Right before
-    an index is built, as few fragments as possible are best.
+    Those of the oldest part of the vector index stay apart: to touch one of them would rewrite that
+    whole part. Right before an index is built, as few fragments as possible are best.
     """
     most = max(upkeep.small * rows, upkeep.small_rows)
     oldest = next(iter(_segments(dataset, "vector")), set[int]())
@@ -127,7 +148,9 @@ def _small_fragments(dataset: "LanceDataset", rows: int, upkeep: Upkeep, *, new_
 
 def _compact(dataset: "LanceDataset", small: Collection[int]) -> None:
     """Make those fragments one; all of them, without any named."""
-    apart = [one.fragment_id for one in dataset.get_fragments() if small and one.fragment_id not in small]
+    apart = [
+        one.fragment_id for one in dataset.get_fragments() if small and one.fragment_id not in small
+    ]
     dataset.optimize.compact_files(excluded_fragment_ids=apart, materialize_deletions_threshold=0.0)
 
 
@@ -135,12 +158,16 @@ def _extend(dataset: "LanceDataset", together: Collection[int] = ()) -> None:
     """Give the vector index and the scalar ones the rows that they lack.
 
     Args:
-        together: fragments that have to be in one part of every index, since Lance makes one fragment only of those.
+        together: fragments that have to be in one part of every index, since Lance makes one
+            fragment only of those.
     """
     lives = {one.fragment_id: _live(one) for one in dataset.get_fragments()}
     due: dict[int, list[str]] = {}
     for column in ("vector", *FILTERS):
-        lacking, (_, *newer) = unindexed_rows(dataset, column), _segments(dataset, column) or [set[int]()]
+        lacking, (_, *newer) = (
+            unindexed_rows(dataset, column),
+            _segments(dataset, column) or [set[int]()],
+        )
         merged, size = 0, lacking
         for number, segment in enumerate(reversed(newer), start=1):
             part = sum(lives.get(fragment, 0) for fragment in segment)

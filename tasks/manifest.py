@@ -1,4 +1,6 @@
-"""What a release says of itself: how its indexes were made, where its tools come from, and what changed."""
+"""What a release says of itself: how its indexes were made, where its tools come from, and what
+changed.
+"""
 
 from collections.abc import Mapping
 from datetime import UTC, datetime
@@ -15,8 +17,6 @@ from tasks.settings.release import default_strategy
 from tasks.snapshot import Snapshot
 from tasks.wanted import Wanted
 
-__all__ = ["staged_release"]
-
 
 def staged_release(
     configuration: Configuration,
@@ -32,7 +32,9 @@ def staged_release(
         calibrations: what the scores of each index mean, as far as it is known.
     """
     manifest = _manifest(configuration, plan, snapshots, wanted, pins, calibrations)
-    return Release(wanted.release, wanted.digest, CURRENT.version, datetime.now(UTC), pins, manifest)
+    return Release(
+        wanted.release, wanted.digest, CURRENT.version, datetime.now(UTC), pins, manifest
+    )
 
 
 def _manifest(
@@ -51,7 +53,9 @@ def _manifest(
         "indexes": {
             index.name: {
                 "encoder": index.encoder,
-                "options": {name: index.options[name] for name in VECTOR_OPTIONS if name in index.options},
+                "options": {
+                    name: index.options[name] for name in VECTOR_OPTIONS if name in index.options
+                },
                 "fingerprint": encoder_for(index).fingerprint,
                 "dimensions": encoder_for(index).dimensions,
                 "parts": list(index.parts),

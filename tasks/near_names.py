@@ -4,17 +4,19 @@ import difflib
 import heapq
 from collections.abc import Iterable
 
-__all__ = ["nearest_names"]
-
 SHORTLIST = 50
-"""Names that are compared letter by letter with one that is not there; with all of a large catalog that would take seconds."""
+"""Names that are compared letter by letter with one that is not there; with all of a large catalog
+that would take seconds.
+"""
 
 
 def nearest_names(name: str, names: Iterable[str], most: int = 3) -> list[str]:
     """The names most like one, best first; none where none is alike."""
     pairs = _letter_pairs(name)
     shortlist = heapq.nlargest(
-        SHORTLIST, sorted(names), key=lambda one: len(pairs & _letter_pairs(one)) / (len(pairs) + len(one) or 1)
+        SHORTLIST,
+        sorted(names),
+        key=lambda one: len(pairs & _letter_pairs(one)) / (len(pairs) + len(one) or 1),
     )
     return difflib.get_close_matches(name, shortlist, n=most)
 

@@ -1,8 +1,9 @@
-"""Progress of a run for the person who started it: one live display on a terminal, plain lines elsewhere.
+"""Progress of a run for the person who started it: one live display on a terminal, plain lines
+elsewhere.
 
-Everything goes to stderr, so that stdout stays the result. Tasks run as threads of the run's process and all speak to the
-one display that `showing` opened; without one (a worker, a test) they are silent, and the Prefect log tells the story.
-"""
+Everything goes to stderr, so that stdout stays the result. Tasks run as threads of the run's
+process and all speak to the one display that `showing` opened; without one (a worker, a test) they
+are silent, and the Prefect log tells the story."""
 
 import sys
 import time
@@ -14,8 +15,6 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from rich.progress import TaskID
 
-__all__ = ["advance", "showing", "start"]
-
 _PLAIN_INTERVAL = 2.0
 """Seconds between two plain lines about the same step, so that a log stays readable."""
 
@@ -23,7 +22,14 @@ _PLAIN_INTERVAL = 2.0
 class _Display:
     def __init__(self) -> None:
         from rich.console import Console
-        from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+        from rich.progress import (
+            BarColumn,
+            MofNCompleteColumn,
+            Progress,
+            SpinnerColumn,
+            TextColumn,
+            TimeElapsedColumn,
+        )
 
         self.console = Console(stderr=True, highlight=False, soft_wrap=True)
         self.live = sys.stderr.isatty()
@@ -88,4 +94,6 @@ def advance(step: str, pieces: int = 1, text: str | None = None) -> None:
         due = done >= total or now - display.last.get(step, 0) >= _PLAIN_INTERVAL
         if not display.live and due:
             display.last[step] = now
-            display.console.print(f"{step}: {done} of {total}{f', {text}' if text else ''}", markup=False)
+            display.console.print(
+                f"{step}: {done} of {total}{f', {text}' if text else ''}", markup=False
+            )

@@ -1,12 +1,14 @@
-"""Step 7: what nobody needs any more is removed; what was computed or paid for (lake/vectors, lake/ledger) never is.
+"""Step 7: what nobody needs any more is removed; what was computed or paid for (lake/vectors,
+lake/ledger) never is.
 
-A release is wanted if a channel names it or would go back to it, if it is among the newest, or young. One that is no longer wanted
-is marked first, in lake/prune.json, and removed by a later prune when the grace period is over and it still is not: a reader
-that looks seldom keeps what it reads. Everything else goes by its age.
+A release is wanted if a channel names it or would go back to it, if it is among the newest, or
+young. One that is no longer wanted
+is marked first, in lake/prune.json, and removed by a later prune when the grace period is over and
+it still is not: a reader that looks seldom keeps what it reads. Everything else goes by its age.
 
-The order of removal is that of publishing, backwards: the release's row, its tags, the versions that nothing pins, files to which
-no version refers, sets of the lake. So a prune that is killed leaves every wanted release whole, and the next one finishes.
-"""
+The order of removal is that of publishing, backwards: the release's row, its tags, the versions
+that nothing pins, files to which no version refers, sets of the lake. So a prune that is killed
+leaves every wanted release whole, and the next one finishes."""
 
 import logging
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -19,22 +21,29 @@ from pegboard.store.database import open_table, sql_literals, store_errors, tabl
 from pegboard.store.releases import Channel, Pin, Release, ReleaseStore
 from tasks.lake.files import Lake
 from tasks.lake.forgotten import remove_forgotten
-from tasks.lake.orphans import RELEASE_TAG, Leftovers, remove_orphans, remove_versions, superseded, written_at
+from tasks.lake.orphans import (
+    RELEASE_TAG,
+    Leftovers,
+    remove_orphans,
+    remove_versions,
+    superseded,
+    written_at,
+)
 from tasks.maintain import maintain, open_dataset
 from tasks.publish import protect
 from tasks.report.kept import remove_reports
 from tasks.settings.configuration import KeepSettings
 
-__all__ = ["MARKS", "Pruned", "kept_releases", "prune_board"]
-
 logger = logging.getLogger(__name__)
 
 MARKS = "prune.json"
-"""The file of the lake that says since when a release or a table is not wanted, and which releases are being removed."""
+"""The file of the lake that says since when a release or a table is not wanted, and which releases
+are being removed.
+"""
 OWN_TABLES = ("releases", "channels")
 READING = timedelta(minutes=10)
-"""Readers take the newest version of these two, without a tag, and everyone writes to them: what was just replaced or is just
-being written stays, however short the grace period is."""
+"""Readers take the newest version of these two, without a tag, and everyone writes to them: what
+was just replaced or is just being written stays, however short the grace period is."""
 NOTHING = Leftovers()
 
 
@@ -70,8 +79,11 @@ class Pruned:
         return {**asdict(self), "bytes": self.bytes}
 
 
-def prune_board(uri: str, keep: KeepSettings, now: datetime | None = None, *, dry_run: bool = False) -> Pruned:
-    """Remove what is not wanted of the board at `uri`. Safe while readers search and while runs publish.
+def prune_board(
+    uri: str, keep: KeepSettings, now: datetime | None = None, *, dry_run: bool = False
+) -> Pruned:
+    """Remove what is not wanted of the board at `uri`. Safe while readers search and while runs
+    publish.
 
     Args:
         now: the moment by which ages are measured.
@@ -133,7 +145,9 @@ class _Marks:
     def __init__(self, lake: Lake, *, dry_run: bool) -> None:
         self._lake, self._dry_run = lake, dry_run
         stored: Mapping[str, Any] = lake.read_json(MARKS) or {}
-        self._since: dict[str, dict[str, str]] = {kind: dict(stored.get(kind, {})) for kind in ("releases", "tables")}
+        self._since: dict[str, dict[str, str]] = {
+            kind: dict(stored.get(kind, {})) for kind in ("releases", "tables")
+        }
         self.going = [_release_of(record) for record in stored.get("going", [])]
 
     def due(self, kind: str, name: str, before: datetime) -> bool:
@@ -149,13 +163,16 @@ class _Marks:
     def save(self) -> None:
         """Write the marks, unless this is a dry run."""
         if not self._dry_run:
-            self._lake.write_json(MARKS, {**self._since, "going": [_record_of(one) for one in self.going]})
+            self._lake.write_json(
+                MARKS, {**self._since, "going": [_record_of(one) for one in self.going]}
+            )
 
 
 def _remove_releases(store: ReleaseStore, marks: _Marks, due: Sequence[Release]) -> list[Release]:
     named = {channel.release for channel in store.channels()}
     marks.going = [one for one in due if one.id not in named]
-    # On the disk before the rows go: killed now, the next prune has what it needs to put back one that was promoted meanwhile.
+    # On the disk before the rows go: killed now, the next prune has what it needs to put back one
+    # that was promoted meanwhile.
     marks.save()
     begun = list(marks.going)
     _finish(store, marks)
@@ -164,7 +181,9 @@ def _remove_releases(store: ReleaseStore, marks: _Marks, due: Sequence[Release])
 
 
 def _finish(store: ReleaseStore, marks: _Marks) -> None:
-    """Remove the rows of the releases that are going, and then their tags; but put back what a channel names after all."""
+    """Remove the rows of the releases that are going, and then their tags; but put back what a
+    channel names after all.
+    """
     if not marks.going:
         return
     named = {channel.release for channel in store.channels()}
@@ -199,9 +218,17 @@ def _untag(store: ReleaseStore, release: Release) -> None:
 
 
 def _prune_tables(
-    store: ReleaseStore, marks: _Marks, releases: Sequence[Release], now: datetime, before: datetime, *, dry_run: bool
+    store: ReleaseStore,
+    marks: _Marks,
+    releases: Sequence[Release],
+    now: datetime,
+    before: datetime,
+    *,
+    dry_run: bool,
 ) -> tuple[tuple[str, ...], Leftovers, Leftovers]:
-    """The tables that were dropped, and the versions and files that were removed from the others."""
+    """The tables that were dropped, and the versions and files that were removed from the
+    others.
+    """
     pins: dict[str, dict[str, int]] = {name: {} for name in OWN_TABLES}
     for release in releases:
         for pin in release.tables.values():
@@ -212,7 +239,10 @@ def _prune_tables(
     versions, files = Leftovers(), Leftovers()
     for name in names:
         if name not in pins:
-            if marks.due("tables", name, before) and (freed := _drop(store, name, before, dry_run=dry_run)) is not None:
+            if (
+                marks.due("tables", name, before)
+                and (freed := _drop(store, name, before, dry_run=dry_run)) is not None
+            ):
                 dropped.append(name)
                 files += freed
             continue
@@ -227,14 +257,25 @@ def _prune_tables(
 def _prune_versions(
     store: ReleaseStore, name: str, pins: Mapping[str, int], before: datetime, *, dry_run: bool
 ) -> Leftovers:
-    """Remove the versions of a table that are not pinned: `pins` are the tags that there should be, with their versions."""
+    """Remove the versions of a table that are not pinned: `pins` are the tags that there should be,
+    with their versions.
+    """
     dataset = open_dataset(store.uri, name)
     tags = cast("Mapping[str, Any]", dataset.tags.list())
     staying = set(pins.values())
-    there = {version["version"] for version in dataset.versions()} if pins.keys() - tags.keys() else set[int]()
+    there = (
+        {version["version"] for version in dataset.versions()}
+        if pins.keys() - tags.keys()
+        else set[int]()
+    )
     for tag in sorted(pins.keys() - tags.keys()):
         if pins[tag] not in there:
-            logger.warning("Release %s is not whole: table '%s' has no version %s.", tag.split("-")[0], name, pins[tag])
+            logger.warning(
+                "Release %s is not whole: table '%s' has no version %s.",
+                tag.split("-")[0],
+                name,
+                pins[tag],
+            )
         elif not dry_run:
             dataset.tags.create(tag, pins[tag])
     for tag, told in tags.items():
@@ -260,7 +301,9 @@ def _tidy(store: ReleaseStore, name: str) -> None:
 
 
 def _drop(store: ReleaseStore, name: str, before: datetime, *, dry_run: bool) -> Leftovers | None:
-    """Drop a table that no release has; None if a run is at work on it. What a killed drop left is no table, but goes too."""
+    """Drop a table that no release has; None if a run is at work on it. What a killed drop left is
+    no table, but goes too.
+    """
     try:
         open_table(store.database, name, store.uri)
     except BoardError:
@@ -289,4 +332,6 @@ def _record_of(release: Release) -> dict[str, Any]:
 
 def _release_of(record: Mapping[str, Any]) -> Release:
     tables = {name: Pin(**pin) for name, pin in record["tables"].items()}
-    return Release(**{**record, "created_at": datetime.fromisoformat(record["created_at"]), "tables": tables})
+    return Release(
+        **{**record, "created_at": datetime.fromisoformat(record["created_at"]), "tables": tables}
+    )

@@ -1,8 +1,9 @@
 """Step 6: one release, all tables or none, and the channel moved to it by compare-and-set.
 
-The order is: tables (staged), tags that protect the pinned versions, the release's row, the channel. A release that did not pass its
-gate is held: it is recorded, so that it can be opened, compared and promoted by hand, and no channel moves.
-"""
+The order is: tables (staged), tags that protect the pinned versions, the release's row, the
+channel. A release that did not pass its
+gate is held: it is recorded, so that it can be opened, compared and promoted by hand, and no
+channel moves."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -23,8 +24,6 @@ from tasks.snapshot import Snapshot
 from tasks.stage import key_digests
 from tasks.wanted import Wanted, table_digest
 
-__all__ = ["is_whole", "protect", "publish_release"]
-
 
 def publish_release(
     configuration: Configuration,
@@ -39,14 +38,16 @@ def publish_release(
 
     Args:
         calibrations: what the scores of each index mean, as far as it is known.
-        gated: what came of its gate, if there is one; it stands in the manifest, instead of what stood there before.
+        gated: what came of its gate, if there is one; it stands in the manifest, instead of what
+            stood there before.
 
-    Each step is one that may have been taken before, by a run that was killed then. A release that is recorded keeps its
+    Each step is one that may have been taken before, by a run that was killed then. A release that
+    is recorded keeps its
     pins, unless what it pins was pruned: then it is recorded anew with the ones given.
 
     Raises:
-        PromotionConflict: the channel moved since the plan was made. If that was so before the release was recorded, nothing
-            was changed.
+        PromotionConflict: the channel moved since the plan was made. If that was so before the
+            release was recorded, nothing was changed.
         PublishError: what was staged is no longer there.
     """
     store = ReleaseStore(configuration.uri)
@@ -68,7 +69,8 @@ def publish_release(
     protect(store, release)
     if gated is None or gated.passed:
         store.promote(release.id, plan.channel, expected=plan.generation)
-    # A prune that had decided before the channel moved may have taken the row or the tags meanwhile.
+    # A prune that had decided before the channel moved may have taken the row or the tags
+    # meanwhile.
     if _recorded(store, release.id) is None:
         store.add(release)
     protect(store, release)
@@ -78,11 +80,14 @@ def publish_release(
 def protect(store: ReleaseStore, release: Release) -> None:
     """Tag the versions that a release pins, so that no clean-up of old versions takes them away.
 
-    A tag names the release and the version, and never moves. Setting it again says that it is wanted now.
-    """
+    A tag names the release and the version, and never moves. Setting it again says that it is
+    wanted now."""
     with store_errors(store.uri):
         for pin in release.tables.values():
-            tags, tag = open_table(store.database, pin.table, store.uri).tags, f"{release.id}-v{pin.version}"
+            tags, tag = (
+                open_table(store.database, pin.table, store.uri).tags,
+                f"{release.id}-v{pin.version}",
+            )
             if tag in tags.list():
                 tags.update(tag, pin.version)
             else:
@@ -90,7 +95,9 @@ def protect(store: ReleaseStore, release: Release) -> None:
 
 
 def is_whole(store: ReleaseStore, release: Release) -> bool:
-    """Whether every table still has the rows and indices that a release pins; a prune may have begun to take them."""
+    """Whether every table still has the rows and indices that a release pins; a prune may have
+    begun to take them.
+    """
     return all(_pin_holds(store, name, pin) for name, pin in release.tables.items())
 
 
@@ -99,14 +106,20 @@ def _pin_holds(store: ReleaseStore, name: str, pin: Pin) -> bool:
         table = open_table(store.database, pin.table, store.uri, pin.version)
         with store_errors(store.uri):
             rows = key_digests(table, key_column(name))
-            search = search_of(open_dataset(store.uri, pin.table, pin.version)) if pin.search is not None else None
+            search = (
+                search_of(open_dataset(store.uri, pin.table, pin.version))
+                if pin.search is not None
+                else None
+            )
     except BoardError:
         return False
     return (rows.height, table_digest(rows), search) == (pin.rows, pin.digest, pin.search)
 
 
 def _check(store: ReleaseStore, wanted: Wanted, pins: Mapping[str, Pin]) -> None:
-    """Raises PublishError if what is to be pinned is not what was wanted: it may be long ago that it was staged."""
+    """Raises PublishError if what is to be pinned is not what was wanted: it may be long ago that
+    it was staged.
+    """
     spoilt = [
         table.name
         for table in wanted.tables
@@ -116,18 +129,23 @@ def _check(store: ReleaseStore, wanted: Wanted, pins: Mapping[str, Pin]) -> None
     ]
     if spoilt or len(pins) != len(wanted.tables):
         raise PublishError(
-            f"What was staged for release {wanted.release} of the board at {public_uri(store.uri)} is not what was wanted: "
-            f"{', '.join(spoilt) or 'other tables'} changed or went away since. Nothing was published. "
+            f"What was staged for release {wanted.release} of the board at "
+            f"{public_uri(store.uri)} is not what was wanted: "
+            f"{', '.join(spoilt) or 'other tables'} changed or went away since. Nothing was "
+            f"published. "
             "Does another run or a prune write to the same board? Run again."
         )
 
 
 def _refuse_moved(store: ReleaseStore, plan: Plan, release: str) -> None:
-    """Raises PromotionConflict if the channel is not where the plan saw it, before anything is recorded."""
+    """Raises PromotionConflict if the channel is not where the plan saw it, before anything is
+    recorded.
+    """
     there = store.channel(plan.channel)
     if (there.generation if there else 0) != plan.generation:
         raise PromotionConflict(
-            f"Channel '{plan.channel}' was to move to release {release} from generation {plan.generation}, but it is at "
+            f"Channel '{plan.channel}' was to move to release {release} from generation "
+            f"{plan.generation}, but it is at "
             f"generation {there.generation if there else 0}"
             f"{f' (release {there.release})' if there else ''}: someone else moved it meanwhile. "
             "Nothing was changed. Run again to build on theirs."
@@ -140,4 +158,6 @@ def _recorded(store: ReleaseStore, release: str) -> Release | None:
 
 def _remove_broken(store: ReleaseStore, release: str) -> None:
     with store_errors(store.uri):
-        open_table(store.database, "releases", store.uri).delete(f"release = {sql_literals([release])}")
+        open_table(store.database, "releases", store.uri).delete(
+            f"release = {sql_literals([release])}"
+        )

@@ -1,4 +1,6 @@
-"""The rows of the `tools` and `agents` tables: what catalogs say, what is suspicious in it, and what was written beside it."""
+"""The rows of the `tools` and `agents` tables: what catalogs say, what is suspicious in it, and
+what was written beside it.
+"""
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
@@ -17,16 +19,16 @@ from tasks.safety.untrusted import flags_of
 if TYPE_CHECKING:
     import polars as pl
 
-__all__ = ["Records", "compose_records"]
-
 RECORDS_VERSION = 1
-"""Changes when the same snapshots and writings give other rows, as when other text becomes suspicious."""
+"""Changes when the same snapshots and writings give other rows, as when other text becomes
+suspicious.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class Records:
-    """The rows of a release's `tools` and `agents` as row sets of the lake; how many tools something was written about, and how
-    many are flagged."""
+    """The rows of a release's `tools` and `agents` as row sets of the lake; how many tools
+    something was written about, and how many are flagged."""
 
     tools_path: str
     agents_path: str
@@ -38,7 +40,8 @@ def compose_records(uri: str, snapshots: Mapping[str, str], writings: str | None
     """Compose the rows from the snapshots (catalog -> digest), or find them made before.
 
     Args:
-        writings: the folder of the lake with what was written about tools and agents; None if nothing was.
+        writings: the folder of the lake with what was written about tools and agents; None if
+            nothing was.
     """
     lake = Lake(uri)
     recipe = [RECORDS_VERSION, CURRENT.version]
@@ -56,15 +59,24 @@ def compose_records(uri: str, snapshots: Mapping[str, str], writings: str | None
         )
     if not find_rows(lake, agents_path):
         described = read_described(lake, writings) if writings else {}
-        rows, pointer = _agent_rows(lake, snapshots, described), f"records/latest-agents-{digest(recipe)}"
+        rows, pointer = (
+            _agent_rows(lake, snapshots, described),
+            f"records/latest-agents-{digest(recipe)}",
+        )
         base = latest_rows(lake, pointer)
-        point_to(lake, pointer, write_frame(lake, agents_path, "id", rows, base, ["digest", "source"]).path)
+        point_to(
+            lake,
+            pointer,
+            write_frame(lake, agents_path, "id", rows, base, ["digest", "source"]).path,
+        )
     rows = read_rows(lake, tools_path, ["flags", "written"])
     flagged = int((rows.get_column("flags").list.len() > 0).sum())
     return Records(tools_path, agents_path, rows.get_column("written").count(), flagged)
 
 
-def _tool_rows(lake: Lake, snapshots: Mapping[str, str], writings: str | None, ids: Collection[str]) -> "pl.DataFrame":
+def _tool_rows(
+    lake: Lake, snapshots: Mapping[str, str], writings: str | None, ids: Collection[str]
+) -> "pl.DataFrame":
     """The rows of some tools."""
     import polars as pl
 
@@ -78,16 +90,24 @@ def _tool_rows(lake: Lake, snapshots: Mapping[str, str], writings: str | None, i
     )
 
 
-def _agent_rows(lake: Lake, snapshots: Mapping[str, str], described: Mapping[str, str]) -> "pl.DataFrame":
+def _agent_rows(
+    lake: Lake, snapshots: Mapping[str, str], described: Mapping[str, str]
+) -> "pl.DataFrame":
     written = {identity: Enrichment(description=text) for identity, text in described.items()}
     rows = snapshot_rows(lake, snapshots, "agents").join(_enrichments(written), on="id", how="left")
-    return _with_digests(rows, ["digest", "enrichment"]).select(column.name for column in CURRENT.agent_columns)
+    return _with_digests(rows, ["digest", "enrichment"]).select(
+        column.name for column in CURRENT.agent_columns
+    )
 
 
 def _enrichments(written: Mapping[str, Enrichment]) -> "pl.DataFrame":
     import polars as pl
 
-    said = {identity: canonical_json(one.to_dict()) for identity, one in written.items() if one != Enrichment()}
+    said = {
+        identity: canonical_json(one.to_dict())
+        for identity, one in written.items()
+        if one != Enrichment()
+    }
     columns = {"id": list(said), "enrichment": list(said.values())}
     return pl.DataFrame(columns, schema={"id": pl.String, "enrichment": pl.String})
 
@@ -96,4 +116,6 @@ def _with_digests(rows: "pl.DataFrame", columns: Sequence[str]) -> "pl.DataFrame
     """The rows with a digest over those columns, which stand for the whole row."""
     import polars as pl
 
-    return rows.with_columns(pl.Series("digest", [digest(*row) for row in rows.select(columns).iter_rows()], pl.String))
+    return rows.with_columns(
+        pl.Series("digest", [digest(*row) for row in rows.select(columns).iter_rows()], pl.String)
+    )

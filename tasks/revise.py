@@ -1,9 +1,10 @@
-"""Step 1b: what people decided about tools (`[overrides]`), which of their examples are golden queries and so held out of the index
-(`golden_queries/held.py`), and what is kept out because its text is suspicious (`[untrusted]`).
+"""Step 1b: what people decided about tools (`[overrides]`), which of their examples are golden
+queries and so held out of the index (`golden_queries/held.py`), and what is kept out because its
+text is suspicious (`[untrusted]`).
 
-A catalog that this changes gets a revised snapshot beside the others in the lake, under a digest of its own; `latest.json` goes on to
-name what the source said. A catalog that it does not change keeps its snapshot, and if nothing is asked of a catalog, it is not even read.
-"""
+A catalog that this changes gets a revised snapshot beside the others in the lake, under a digest of
+its own; `latest.json` goes on to name what the source said. A catalog that it does not change keeps
+its snapshot, and if nothing is asked of a catalog, it is not even read."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -17,14 +18,13 @@ from tasks.lake.files import Lake
 from tasks.lake.row_sets import point_to
 from tasks.lake.snapshot_rows import agent_frame, snapshot_rows, store_snapshot, tool_frame, tool_of
 from tasks.near_names import nearest_names
-from tasks.safety.untrusted import clean, flags_of, flags_of_text
+from tasks.safety.text import clean
+from tasks.safety.untrusted import flags_of, flags_of_text
 from tasks.settings.configuration import Configuration
 from tasks.settings.enrichment import OverrideSettings
 
 if TYPE_CHECKING:
     import polars as pl
-
-__all__ = ["Revised", "revise_snapshots"]
 
 RAW_KEPT = 2_000
 """Characters of a quarantined tool that are kept, so that a person can recognise it."""
@@ -37,9 +37,9 @@ NOTHING: frozenset[str] = frozenset()
 class Revised:
     """The snapshots to go on with (catalog -> digest), and what was changed on the way.
 
-    `applied` names the tools and agents that an override changed or took out, `quarantined` what was left out and why;
-    `problems` are overrides that have nothing to apply to; `held_out` says how many examples are golden queries instead.
-    """
+    `applied` names the tools and agents that an override changed or took out, `quarantined` what
+    was left out and why; `problems` are overrides that have nothing to apply to; `held_out` says
+    how many examples are golden queries instead."""
 
     identities: dict[str, str]
     applied: tuple[str, ...] = ()
@@ -49,7 +49,9 @@ class Revised:
 
 
 def revise_snapshots(configuration: Configuration, snapshots: Mapping[str, str]) -> Revised:
-    """Apply overrides, held-out examples and quarantine to snapshots (catalog -> digest), storing those that change."""
+    """Apply overrides, held-out examples and quarantine to snapshots (catalog -> digest), storing
+    those that change.
+    """
     quarantine = configuration.untrusted.flagged == "quarantine"
     identities, notes = dict(snapshots), _Notes()
     overrides = _by_catalog(configuration, notes)
@@ -60,13 +62,19 @@ def revise_snapshots(configuration: Configuration, snapshots: Mapping[str, str])
         if asked.anything:
             identities[catalog] = _revise_catalog(lake, catalog, identity, asked, notes)
     return Revised(
-        identities, tuple(sorted(notes.applied)), tuple(notes.quarantined), tuple(notes.problems), notes.held_out
+        identities,
+        tuple(sorted(notes.applied)),
+        tuple(notes.quarantined),
+        tuple(notes.problems),
+        notes.held_out,
     )
 
 
 @dataclass(frozen=True, slots=True)
 class _Asked:
-    """What is asked of one catalog; `held` are the requests, as their words, that are taken from the examples of tools."""
+    """What is asked of one catalog; `held` are the requests, as their words, that are taken from
+    the examples of tools.
+    """
 
     overrides: Mapping[str, OverrideSettings]
     held: Mapping[str, frozenset[str]]
@@ -87,30 +95,47 @@ class _Notes:
     def problem(self, key: str, text: str) -> None:
         self.problems.append(f'overrides."{key}": {text}')
 
-    def quarantine(self, catalog: str, identity: str, flags: Iterable[str], consequence: str, said: Any) -> None:
-        remedy = f'Say it in your own words under [overrides."{identity}"], or mend it at its source.'
+    def quarantine(
+        self, catalog: str, identity: str, flags: Iterable[str], consequence: str, said: Any
+    ) -> None:
+        remedy = (
+            f'Say it in your own words under [overrides."{identity}"], or mend it at its source.'
+        )
         why = f"{', '.join(sorted(flags))}: {consequence}. {remedy}"
-        self.quarantined.append(Rejected(catalog, identity, why, canonical_json(clean(said))[:RAW_KEPT]))
+        self.quarantined.append(
+            Rejected(catalog, identity, why, canonical_json(clean(said))[:RAW_KEPT])
+        )
 
 
-def _by_catalog(configuration: Configuration, notes: _Notes) -> dict[str, dict[str, OverrideSettings]]:
+def _by_catalog(
+    configuration: Configuration, notes: _Notes
+) -> dict[str, dict[str, OverrideSettings]]:
     grouped: dict[str, dict[str, OverrideSettings]] = {}
     for key, override in sorted(configuration.overrides.items()):
         catalog, *rest = key.split("/")
         if catalog not in configuration.catalogs:
-            notes.problem(key, f"there is no catalog '{catalog}'. There is: {', '.join(configuration.catalogs)}.")
+            notes.problem(
+                key,
+                f"there is no catalog '{catalog}'. There is: {', '.join(configuration.catalogs)}.",
+            )
         elif len(rest) not in (1, 2):
-            notes.problem(key, "expected a tool's id, catalog/agent/tool, or an agent's, catalog/agent.")
+            notes.problem(
+                key, "expected a tool's id, catalog/agent/tool, or an agent's, catalog/agent."
+            )
         else:
             grouped.setdefault(catalog, {})[key] = override
     return grouped
 
 
 def _revise_catalog(lake: Lake, catalog: str, identity: str, asked: _Asked, notes: _Notes) -> str:
-    """The identity of the revised snapshot, stored. Rows are replaced: a large catalog is not made anew for one override."""
+    """The identity of the revised snapshot, stored. Rows are replaced: a large catalog is not made
+    anew for one override.
+    """
     old_agents = snapshot_rows(lake, {catalog: identity}, "agents")
     old_tools = snapshot_rows(lake, {catalog: identity}, "tools")
-    _note_missing(asked.overrides, set(old_agents.get_column("id")) | set(old_tools.get_column("id")), notes)
+    _note_missing(
+        asked.overrides, set(old_agents.get_column("id")) | set(old_tools.get_column("id")), notes
+    )
 
     agents, gone = _revised_agents(old_agents, asked.overrides, notes)
     tools = _revised_tools(old_tools, agents, gone, asked, notes)
@@ -137,7 +162,9 @@ def _revised_agents(
     for key in sorted(agents.keys() & overrides.keys()):
         override = overrides[key]
         if override.examples is not None or override.arguments or override.tags is not None:
-            notes.problem(key, "an agent has no examples, arguments or tags; give them to its tools.")
+            notes.problem(
+                key, "an agent has no examples, arguments or tags; give them to its tools."
+            )
         if override.skip:
             del agents[key]
             gone.add(key)
@@ -154,7 +181,9 @@ def _revised_tools(
     import polars as pl
 
     frame = frame.filter(~pl.col("agent").is_in(sorted(gone)))
-    rows = frame.filter(pl.col("id").is_in(sorted(asked.overrides.keys() | asked.held.keys()))).to_dicts()
+    rows = frame.filter(
+        pl.col("id").is_in(sorted(asked.overrides.keys() | asked.held.keys()))
+    ).to_dicts()
     revised = [_revised_tool(tool_of(row), asked, notes) for row in rows]
     if not rows:
         return frame
@@ -164,7 +193,9 @@ def _revised_tools(
 
 
 def _revised_tool(tool: Tool, asked: _Asked, notes: _Notes) -> Tool | None:
-    """The tool as people want it, without the examples that are golden queries; None if they do not want it."""
+    """The tool as people want it, without the examples that are golden queries; None if they do not
+    want it.
+    """
     if (override := asked.overrides.get(tool.id)) is not None:
         changes = _changes(tool, override, notes)
         if override.skip or changes:
@@ -182,7 +213,9 @@ def _changes(tool: Tool, override: OverrideSettings, notes: _Notes) -> dict[str,
     if override.description is not None:
         changes["description"] = override.description.strip()
     if override.examples is not None:
-        changes["examples"] = tuple(dict.fromkeys(text.strip() for text in override.examples if text.strip()))
+        changes["examples"] = tuple(
+            dict.fromkeys(text.strip() for text in override.examples if text.strip())
+        )
     if override.tags is not None:
         changes["tags"] = tuple(sorted({tag.strip() for tag in override.tags if tag.strip()}))
     if override.arguments and (properties := _described(tool, override.arguments, notes)):
@@ -194,13 +227,20 @@ def _described(tool: Tool, texts: Mapping[str, str], notes: _Notes) -> dict[str,
     """The properties of the tool with these descriptions; None if it has none of the arguments."""
     given = tool.input_schema.get("properties")
     properties: dict[str, Any] = dict(given) if isinstance(given, Mapping) else {}
-    known = [name for name in texts if properties.get(name) is True or isinstance(properties.get(name), Mapping)]
+    known = [
+        name
+        for name in texts
+        if properties.get(name) is True or isinstance(properties.get(name), Mapping)
+    ]
     if unknown := [name for name in texts if name not in known]:
         has = ", ".join(list(properties)[:ARGUMENTS_NAMED]) or "none"
         notes.problem(tool.id, f"the tool has no argument {', '.join(unknown)}. It has: {has}.")
     for name in known:
         spec = properties[name]
-        properties[name] = {**(spec if isinstance(spec, Mapping) else {}), "description": texts[name].strip()}
+        properties[name] = {
+            **(spec if isinstance(spec, Mapping) else {}),
+            "description": texts[name].strip(),
+        }
     return properties if known else None
 
 
@@ -209,7 +249,9 @@ def _without_flagged_description(agent: Agent, notes: _Notes) -> Agent:
     if not flags:
         return agent
     consequence = "the agent is published without its description"
-    notes.quarantine(agent.catalog, agent.id, flags, consequence, {"description": agent.description})
+    notes.quarantine(
+        agent.catalog, agent.id, flags, consequence, {"description": agent.description}
+    )
     return replace(agent, description="")
 
 
@@ -220,7 +262,11 @@ def _without_flagged(frame: "pl.DataFrame", notes: _Notes) -> "pl.DataFrame":
     for row in frame.iter_rows(named=True):
         tool = tool_of(row)
         if flags := flags_of(tool):
-            said = {"name": tool.name, "description": tool.description, "input_schema": tool.input_schema}
+            said = {
+                "name": tool.name,
+                "description": tool.description,
+                "input_schema": tool.input_schema,
+            }
             notes.quarantine(tool.catalog, tool.id, flags, "the tool is left out", said)
             out.append(tool.id)
     return frame.filter(~pl.col("id").is_in(out))
@@ -230,5 +276,9 @@ def _note_missing(overrides: Mapping[str, OverrideSettings], ids: set[str], note
     for key in sorted(overrides.keys() - ids):
         what = "tool" if key.count("/") == 2 else "agent"
         near = nearest_names(key, [one for one in ids if one.count("/") == key.count("/")])
-        hint = f"The nearest: {', '.join(near)}." if near else "Correct the id, or take the override out."
+        hint = (
+            f"The nearest: {', '.join(near)}."
+            if near
+            else "Correct the id, or take the override out."
+        )
         notes.problem(key, f"there is no such {what} now. {hint}")

@@ -1,4 +1,5 @@
-"""Step 1: what each source says now, kept in the lake. A source that fails keeps its last good snapshot and says so.
+"""Step 1: what each source says now, kept in the lake. A source that fails keeps its last good
+snapshot and says so.
 
 A source made of files that are what they were is not read again; see `unchanged.py`.
 """
@@ -22,7 +23,6 @@ from tasks.lake.snapshot_rows import (
     agent_frame,
     agents_of,
     has_snapshot,
-    load_snapshot,
     snapshot_rows,
     store_snapshot,
     tool_frame,
@@ -34,16 +34,6 @@ from tasks.settings.configuration import Configuration
 if TYPE_CHECKING:
     import polars as pl
 
-__all__ = [
-    "Snapshot",
-    "list_source",
-    "load_snapshot",
-    "stored_snapshot",
-    "take_snapshot",
-    "unchanged_snapshot",
-]
-
-
 COLLECTION = gc.get_threshold()
 SELDOM = 200_000
 _reading: list[None] = []
@@ -51,11 +41,12 @@ _reading: list[None] = []
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """What is known of one catalog: the digest under which the lake has it, counts, and what went wrong this time.
+    """What is known of one catalog: the digest under which the lake has it, counts, and what went
+    wrong this time.
 
-    `failed` names the agents (or, as `*`, the whole catalog) that could not be listed; `kept` those whose last good tools
-    stand in for a listing that failed or was suddenly empty. What failed and was not kept is missing.
-    """
+    `failed` names the agents (or, as `*`, the whole catalog) that could not be listed; `kept` those
+    whose last good tools stand in for a listing that failed or was suddenly empty. What failed and
+    was not kept is missing."""
 
     catalog: str
     digest: str
@@ -70,7 +61,8 @@ class Snapshot:
 def take_snapshot(
     configuration: Configuration, catalog: str, *, allow_empty: bool = False, fresh: bool = True
 ) -> Snapshot:
-    """List a catalog's source, merge it with the last good snapshot where the source failed, and store the result.
+    """List a catalog's source, merge it with the last good snapshot where the source failed, and
+    store the result.
 
     Args:
         allow_empty: accept an empty listing from a source that had tools.
@@ -93,7 +85,14 @@ def _list_and_store(configuration: Configuration, catalog: str, *, allow_empty: 
     folder = f"snapshots/{catalog}"
     earlier = before.digest if before else None
     if earlier != snapshot.digest or not has_snapshot(lake, catalog, snapshot.digest):
-        store_snapshot(lake, catalog, snapshot.digest, agent_frame(listing.agents), tool_frame(listing), earlier)
+        store_snapshot(
+            lake,
+            catalog,
+            snapshot.digest,
+            agent_frame(listing.agents),
+            tool_frame(listing),
+            earlier,
+        )
     rejected = digest([asdict(row) for row in listing.rejected])
     lake.write(_rejected_path(catalog, rejected), _rejected_frame(listing.rejected))
     if "*" not in (*snapshot.kept, *snapshot.failed):
@@ -111,8 +110,12 @@ def _list_and_store(configuration: Configuration, catalog: str, *, allow_empty: 
     return snapshot
 
 
-def unchanged_snapshot(configuration: Configuration, catalog: str, *, allow_empty: bool = False) -> Snapshot | None:
-    """What `take_snapshot` would give, found without reading the source; None if the source has to be read for that."""
+def unchanged_snapshot(
+    configuration: Configuration, catalog: str, *, allow_empty: bool = False
+) -> Snapshot | None:
+    """What `take_snapshot` would give, found without reading the source; None if the source has to
+    be read for that.
+    """
     lake = Lake(configuration.uri)
     latest = lake.read_json(f"snapshots/{catalog}/latest.json")
     if latest is None or not latest.get("inputs") or (allow_empty and latest["kept"]):
@@ -137,14 +140,20 @@ def unchanged_snapshot(configuration: Configuration, catalog: str, *, allow_empt
 
 
 def stored_snapshot(configuration: Configuration, catalog: str) -> Snapshot | None:
-    """The last good snapshot of a catalog as it is stored, without listing its source; None if there never was one."""
+    """The last good snapshot of a catalog as it is stored, without listing its source; None if
+    there never was one.
+    """
     latest = Lake(configuration.uri).read_json(f"snapshots/{catalog}/latest.json")
     if latest is None:
         return None
-    return Snapshot(catalog, latest["snapshot"], latest["tools"], latest["agents"], kept=tuple(latest["kept"]))
+    return Snapshot(
+        catalog, latest["snapshot"], latest["tools"], latest["agents"], kept=tuple(latest["kept"])
+    )
 
 
-def list_source(configuration: Configuration, catalog: str, *, allow_empty: bool = False) -> tuple[Listing, Snapshot]:
+def list_source(
+    configuration: Configuration, catalog: str, *, allow_empty: bool = False
+) -> tuple[Listing, Snapshot]:
     """What a catalog would be now, without storing anything."""
     options = configuration.options(catalog)
     builder = ListingBuilder(catalog, configuration.base, options.tags)
@@ -156,17 +165,22 @@ def list_source(configuration: Configuration, catalog: str, *, allow_empty: bool
     except SourceError as error:
         problems.append(str(error))
         listing = Listing(rejected=builder.build().rejected, failures=(Failure("*", str(error)),))
-    problems += [f"{failure.agent}: {failure.why}" for failure in listing.failures if failure.agent != "*"]
+    problems += [
+        f"{failure.agent}: {failure.why}" for failure in listing.failures if failure.agent != "*"
+    ]
     lake = Lake(configuration.uri)
     stored = stored_snapshot(configuration, catalog)
     merged, kept = _merge(listing, lake, stored, allow_empty=allow_empty)
     known = {failure.agent for failure in listing.failures}
     problems += [
-        f"{agent} suddenly lists no tools; its last good ones are kept. Give --allow-empty if that is meant."
+        f"{agent} suddenly lists no tools; its last good ones are kept. Give --allow-empty if "
+        f"that is meant."
         for agent in kept
         if agent not in known
     ]
-    identity = digest([agent.digest for agent in merged.agents], [row["digest"] for row in merged.rows])
+    identity = digest(
+        [agent.digest for agent in merged.agents], [row["digest"] for row in merged.rows]
+    )
     snapshot = Snapshot(
         catalog=catalog,
         digest=identity,
@@ -182,8 +196,9 @@ def list_source(configuration: Configuration, catalog: str, *, allow_empty: bool
 
 @contextmanager
 def _seldom_collected() -> Generator[None]:
-    """Have Python look for cyclic garbage seldom: a large listing is millions of objects that stay, and going through them
-    again and again was a third of its time. Several sources may be read at once."""
+    """Have Python look for cyclic garbage seldom: a large listing is millions of objects that stay,
+    and going through them again and again was a third of its time. Several sources may be read at
+    once."""
     _reading.append(None)
     gc.set_threshold(SELDOM, *COLLECTION[1:])
     try:
@@ -194,20 +209,32 @@ def _seldom_collected() -> Generator[None]:
             gc.set_threshold(*COLLECTION)
 
 
-def _merge(new: Listing, lake: Lake, stored: Snapshot | None, *, allow_empty: bool) -> tuple[Listing, list[str]]:
-    """The new listing, with the last good agents and tools where the source failed or suddenly lists nothing."""
+def _merge(
+    new: Listing, lake: Lake, stored: Snapshot | None, *, allow_empty: bool
+) -> tuple[Listing, list[str]]:
+    """The new listing, with the last good agents and tools where the source failed or suddenly
+    lists nothing.
+    """
     failed = {failure.agent for failure in new.failures}
-    silent = {agent.id for agent in new.agents} - {tool.agent for tool in new.tools} if not allow_empty else set[str]()
+    silent = (
+        {agent.id for agent in new.agents} - {tool.agent for tool in new.tools}
+        if not allow_empty
+        else set[str]()
+    )
     empty = not new.tools and not allow_empty and not failed
     if stored is None or not (failed or silent or empty):
         return new, []
     last = {stored.catalog: stored.digest}
     if "*" in failed or (empty and stored.tools):
         tools = tools_of(lake, last)
-        return replace(new, agents=agents_of(lake, last), tools=tools, rows=tuple(map(tool_row, tools))), ["*"]
+        return replace(
+            new, agents=agents_of(lake, last), tools=tools, rows=tuple(map(tool_row, tools))
+        ), ["*"]
     had = snapshot_rows(lake, last, "tools", ["id", "agent"])
     keep = (failed | silent) & set(had.get_column("agent"))
-    agents = {agent.id: agent for agent in new.agents} | {one.id: one for one in agents_of(lake, last, keep)}
+    agents = {agent.id: agent for agent in new.agents} | {
+        one.id: one for one in agents_of(lake, last, keep)
+    }
     kept = tools_of(lake, last, [tool for tool, agent in had.rows() if agent in keep])
     rows = {row["id"]: row for row in (*new.rows, *map(tool_row, kept))}
     tools = {tool.id: tool for tool in (*new.tools, *kept)}

@@ -1,7 +1,8 @@
-"""Step 5: bring the tables to what the release is to have, as new versions beside those that readers use.
+"""Step 5: bring the tables to what the release is to have, as new versions beside those that
+readers use.
 
-Only rows that differ are written. What is staged is read back and compared with what was wanted: two runs that write to the
-same tables at once cannot publish a mixture.
+Only rows that differ are written. What is staged is read back and compared with what was wanted:
+two runs that write to the same tables at once cannot publish a mixture.
 """
 
 import logging
@@ -26,12 +27,12 @@ if TYPE_CHECKING:
     from lancedb.db import DBConnection
     from lancedb.table import Table
 
-__all__ = ["key_digests", "stage_tables"]
-
 logger = logging.getLogger(__name__)
 
 ATTEMPTS = 3
-"""Two runs that write at once can disturb each other; after a pause of random length one of them goes through."""
+"""Two runs that write at once can disturb each other; after a pause of random length one of them
+goes through.
+"""
 CONFLICT = ("conflict", "incompatible transaction", "preempted")
 """Words by which Lance says that another commit came first."""
 DELETE_CHUNK = 1_000
@@ -51,8 +52,8 @@ def stage_tables(
         attempts: how often a table that another run disturbed is tried.
         sizes: rows at which a table gets indices.
 
-    Raises PublishError if another run writes to the same tables meanwhile; nothing is published then.
-    """
+    Raises PublishError if another run writes to the same tables meanwhile; nothing is published
+    then."""
     store = ReleaseStore(uri)
     store.create()
     pins: dict[str, Pin] = {}
@@ -70,14 +71,18 @@ def _stage_calmly(
         try:
             return _stage(uri, database, wanted, sizes)
         except (_DisturbedError, StoreError) as error:
-            if isinstance(error, StoreError) and not any(word in str(error).lower() for word in CONFLICT):
+            if isinstance(error, StoreError) and not any(
+                word in str(error).lower() for word in CONFLICT
+            ):
                 raise
             logger.warning("Try %s of %s: %s", attempt, attempts, error)
             time.sleep(random.uniform(0.5, 3))  # noqa: S311  no secret
     return _stage(uri, database, wanted, sizes)
 
 
-def _stage(uri: str, database: "DBConnection", wanted: WantedTable, sizes: IndexSizes | None) -> Pin:
+def _stage(
+    uri: str, database: "DBConnection", wanted: WantedTable, sizes: IndexSizes | None
+) -> Pin:
     schema = _schema(wanted)
     with store_errors(uri):
         table = _open_or_create(uri, database, wanted, schema)
@@ -86,20 +91,36 @@ def _stage(uri: str, database: "DBConnection", wanted: WantedTable, sizes: Index
         differing = rows.join(there, on=[wanted.key, "digest"], how="anti").get_column(wanted.key)
         gone = there.join(rows, on=wanted.key, how="anti").get_column(wanted.key).to_list()
         if len(differing):
-            columns = ["text_digests" if name == "vector" else name for name in schema.names if name != CHECKSUM]
+            columns = [
+                "text_digests" if name == "vector" else name
+                for name in schema.names
+                if name != CHECKSUM
+            ]
             upserts = wanted_rows(uri, wanted, columns, keys=differing)
-            merge = table.merge_insert(wanted.key).when_matched_update_all().when_not_matched_insert_all()
+            merge = (
+                table.merge_insert(wanted.key)
+                .when_matched_update_all()
+                .when_not_matched_insert_all()
+            )
             merge.execute(_arrow(uri, schema, upserts, wanted))
         for start in range(0, len(gone), DELETE_CHUNK):
             table.delete(f"{wanted.key} IN ({sql_literals(gone[start : start + DELETE_CHUNK])})")
         maintain(table, uri, rows.height, sizes=sizes)
         version = table.version
-        search = search_of(open_dataset(uri, table.name, version)) if wanted.fingerprint is not None else None
-        staged = _columns(open_table(database, table.name, uri, version), wanted.key, "digest", CHECKSUM)
+        search = (
+            search_of(open_dataset(uri, table.name, version))
+            if wanted.fingerprint is not None
+            else None
+        )
+        staged = _columns(
+            open_table(database, table.name, uri, version), wanted.key, "digest", CHECKSUM
+        )
     if table_digest(staged.select(wanted.key, "digest")) != wanted.digest:
         raise _DisturbedError(
-            f"Table '{table.name}' of the board at {public_uri(uri)} changed while this run wrote to it: another run "
-            "publishes to the same board. Nothing was published. Wait for the other run to end, and run again."
+            f"Table '{table.name}' of the board at {public_uri(uri)} changed while this run wrote "
+            f"to it: another run "
+            "publishes to the same board. Nothing was published. Wait for the other run to end, "
+            "and run again."
         )
     checksum = table_checksum(staged.select(wanted.key, CHECKSUM).iter_rows())
     return Pin(table.name, version, rows.height, wanted.digest, checksum, search)
@@ -109,8 +130,12 @@ def _schema(wanted: WantedTable) -> "pa.Schema":
     return CURRENT.schema(wanted.name, wanted.dimensions or 0)
 
 
-def _open_or_create(uri: str, database: "DBConnection", wanted: WantedTable, schema: "pa.Schema") -> "Table":
-    """The table for those rows. One with other columns, or vectors of another length, is in use: the rows go beside it."""
+def _open_or_create(
+    uri: str, database: "DBConnection", wanted: WantedTable, schema: "pa.Schema"
+) -> "Table":
+    """The table for those rows. One with other columns, or vectors of another length, is in use:
+    the rows go beside it.
+    """
     name = wanted.name
     names = [name] if wanted.dimensions is None else [name, f"{name}_{wanted.dimensions}"]
     names.append(f"{names[-1]}_v{_since(wanted.name)}")
@@ -118,12 +143,14 @@ def _open_or_create(uri: str, database: "DBConnection", wanted: WantedTable, sch
     for one in names:
         if one in there and (table := open_table(database, one, uri)).schema.equals(schema):
             return table
-    # Only then a new one: a name may have become free because the table of earlier releases was pruned.
+    # Only then a new one: a name may have become free because the table of earlier releases was
+    # pruned.
     for one in names:
         if one not in there:
             return database.create_table(one, schema=schema, exist_ok=True)
     raise PublishError(
-        f"Table '{name}' of the board at {public_uri(uri)} has columns of no known table contract. Nothing was published. "
+        f"Table '{name}' of the board at {public_uri(uri)} has columns of no known table "
+        f"contract. Nothing was published. "
         "Was the table changed by hand? Publish to another folder or address."
     )
 
@@ -131,7 +158,9 @@ def _open_or_create(uri: str, database: "DBConnection", wanted: WantedTable, sch
 def _since(name: str) -> int:
     """The version of the contract that gave a table the columns that it has now."""
     now = CURRENT.schema(name, 1)
-    return min(one.version for one in LAYOUTS if one.holds(name) and one.schema(name, 1).equals(now))
+    return min(
+        one.version for one in LAYOUTS if one.holds(name) and one.schema(name, 1).equals(now)
+    )
 
 
 def key_digests(table: "Table", key: str) -> "pl.DataFrame":

@@ -1,4 +1,6 @@
-"""What a release is to have in each table: row sets of the lake, and the digests by which tables and releases are compared."""
+"""What a release is to have in each table: row sets of the lake, and the digests by which tables
+and releases are compared.
+"""
 
 import hashlib
 import json
@@ -24,15 +26,17 @@ from tasks.settings.release import default_strategy
 if TYPE_CHECKING:
     import polars as pl
 
-__all__ = ["RELEASE_ID_DIGITS", "Wanted", "WantedTable", "make_wanted", "table_digest", "wanted_rows"]
-
 RELEASE_ID_DIGITS = 12
-"""Hexadecimal digits of its digest that name a release: enough for a person, and for 2^24 releases without a collision."""
+"""Hexadecimal digits of its digest that name a release: enough for a person, and for 2^24 releases
+without a collision.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class WantedTable:
-    """The rows of one table, as a row set of the lake. `fingerprint` and `dimensions` are an embedding table's."""
+    """The rows of one table, as a row set of the lake. `fingerprint` and `dimensions` are an
+    embedding table's.
+    """
 
     name: str
     key: str
@@ -45,7 +49,9 @@ class WantedTable:
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """A release before it exists: the id and digest it will have, its tables, and counts of what is in them."""
+    """A release before it exists: the id and digest it will have, its tables, and counts of what is
+    in them.
+    """
 
     release: str
     digest: str
@@ -62,9 +68,10 @@ def make_wanted(
 ) -> Wanted:
     """The release of these records, edges and documents.
 
-    Its digest is equal for equal rows, index configurations, encoders, strategy, golden requests and contract, and for equal queries and
-    strategies of its gate, whenever and wherever it is made. The rules of the gate are no part of it: a release that it holds is judged
-    again when they changed.
+    Its digest is equal for equal rows, index configurations, encoders, strategy, golden requests
+    and contract, and for equal queries and
+    strategies of its gate, whenever and wherever it is made. The rules of the gate are no part of
+    it: a release that it holds is judged again when they changed.
 
     Args:
         documents: of the tools and of the agents of every index.
@@ -77,9 +84,12 @@ def make_wanted(
     ]
     for one in documents:
         by = encoder or encoder_for(configuration.index(one.index))
-        tables.append(_table(configuration.uri, one.table, "key", one.path, by.fingerprint, by.dimensions))
+        tables.append(
+            _table(configuration.uri, one.table, "key", one.path, by.fingerprint, by.dimensions)
+        )
     recipes = [
-        [index.name, index.encoder, index.parts, index.shape, index.questions] for index in configuration.indexes
+        [index.name, index.encoder, index.parts, index.shape, index.questions]
+        for index in configuration.indexes
     ]
     contents = [[table.name, table.digest, table.fingerprint] for table in tables]
     golden = read_golden(configuration)
@@ -93,9 +103,13 @@ def make_wanted(
 
 
 def wanted_rows(
-    uri: str, table: WantedTable, columns: list[str] | None = None, keys: Collection[str] | None = None
+    uri: str,
+    table: WantedTable,
+    columns: list[str] | None = None,
+    keys: Collection[str] | None = None,
 ) -> "pl.DataFrame":
-    """The rows of a table in the order of their keys. An embedding's row digest covers the encoder's fingerprint.
+    """The rows of a table in the order of their keys. An embedding's row digest covers the
+    encoder's fingerprint.
 
     Args:
         keys: only the rows with these keys; where few changed, what is read is about as much.
@@ -110,9 +124,14 @@ def wanted_rows(
 
 
 def table_digest(rows: "pl.DataFrame") -> str:
-    """The digest of a table from its rows (key, digest), whatever their order: `canonical.digest` over their sorted list."""
-    # Texts alone have no other canonical form, and so a list of 100,000 rows is written by one call.
-    text = json.dumps([rows.sort(rows.columns[0]).rows()], ensure_ascii=False, separators=(",", ":"))
+    """The digest of a table from its rows (key, digest), whatever their order: `canonical.digest`
+    over their sorted list.
+    """
+    # Texts alone have no other canonical form, and so a list of 100,000 rows is written by one
+    # call.
+    text = json.dumps(
+        [rows.sort(rows.columns[0]).rows()], ensure_ascii=False, separators=(",", ":")
+    )
     return hashlib.sha256(text.encode()).hexdigest()
 
 

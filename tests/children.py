@@ -1,4 +1,6 @@
-"""Child processes of tests. They end with the process that started them, also if that one is killed."""
+"""Child processes of tests. They end with the process that started them, also if that one is
+killed.
+"""
 
 import ctypes
 import os
@@ -8,10 +10,9 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
-__all__ = ["end_child", "follow_parent", "start_child"]
-
-# Asks the kernel for SIGKILL at the end of the parent (1 is PR_SET_PDEATHSIG, Linux only) and becomes the command. No `preexec_fn`:
-# in a process with threads, newer versions of Python warn of it.
+# Asks the kernel for SIGKILL at the end of the parent (1 is PR_SET_PDEATHSIG, Linux only) and
+# becomes the command. No `preexec_fn`: in a process with threads, newer versions of Python warn of
+# it.
 _FOLLOW_PARENT = """
 import ctypes, os, sys
 prctl = getattr(ctypes.CDLL(None), "prctl", None)
@@ -24,7 +25,8 @@ os.execvp(sys.argv[2], sys.argv[2:])
 
 
 def start_child(command: Sequence[str | os.PathLike[str]], **options: Any) -> subprocess.Popen[Any]:
-    """Start a process in a session of its own. The kernel kills it when the thread that started it ends.
+    """Start a process in a session of its own. The kernel kills it when the thread that started it
+    ends.
 
     Args:
         options: further arguments of `subprocess.Popen`.
@@ -34,7 +36,9 @@ def start_child(command: Sequence[str | os.PathLike[str]], **options: Any) -> su
 
 
 def follow_parent(parent: int) -> None:
-    """Have the kernel kill this process, which was just forked, when the thread of `parent` that forked it ends."""
+    """Have the kernel kill this process, which was just forked, when the thread of `parent` that
+    forked it ends.
+    """
     if prctl := getattr(ctypes.CDLL(None), "prctl", None):
         prctl(1, signal.SIGKILL)
         if os.getppid() != parent:
@@ -42,7 +46,9 @@ def follow_parent(parent: int) -> None:
 
 
 def end_child(child: subprocess.Popen[Any], grace: float = 20) -> None:
-    """End a process of `start_child` and its session: with SIGTERM, and after `grace` seconds with SIGKILL."""
+    """End a process of `start_child` and its session: with SIGTERM, and after `grace` seconds with
+    SIGKILL.
+    """
     if child.poll() is None:
         child.terminate()
         try:

@@ -1,8 +1,9 @@
-"""What the tests share: small boards, published by the project's own run, without Prefect, on the hashing encoder.
+"""What the tests share: small boards, published by the project's own run, without Prefect, on the
+hashing encoder.
 
-Helpers are reached through fixtures, since test modules cannot import each other. `workshop` is an empty folder for boards of
-one's own; `board_uri` is a published board that nobody changes; `own_board_uri` is a copy of it that a test may spoil.
-"""
+Helpers are reached through fixtures, since test modules cannot import each other. `workshop` is an
+empty folder for boards of one's own; `board_uri` is a published board that nobody changes;
+`own_board_uri` is a copy of it that a test may spoil."""
 
 import contextlib
 import json
@@ -56,13 +57,21 @@ STOPS = {
 
 def tool(name: str, description: str = "", /, **properties: str) -> dict[str, Any]:
     """A tool as an MCP server lists it; the properties are its arguments and what they mean."""
-    schema = {"type": "object", "properties": {key: {"description": text} for key, text in properties.items()}}
+    schema = {
+        "type": "object",
+        "properties": {key: {"description": text} for key, text in properties.items()},
+    }
     return {"name": name, "description": description, "inputSchema": schema}
 
 
 SERVERS = {
     "git": [
-        tool("create_issue", "Opens an issue in a repository.", title="its headline", body="what is wrong"),
+        tool(
+            "create_issue",
+            "Opens an issue in a repository.",
+            title="its headline",
+            body="what is wrong",
+        ),
         tool("list_commits", "Lists the commits of a branch.", branch="the branch's name"),
         tool("merge_branch", "Merges a branch into another.", source="from", target="into"),
         tool("delete_repository", "Deletes a repository for good."),
@@ -78,15 +87,38 @@ FUNCTIONS = [
     {
         "name": "convert_currency",
         "description": "Converts an amount of money from one currency to another.",
-        "parameters": {"type": "object", "properties": {"amount": {"type": "number"}, "to": {"type": "string"}}},
+        "parameters": {
+            "type": "object",
+            "properties": {"amount": {"type": "number"}, "to": {"type": "string"}},
+        },
     },
-    {"name": "list_rates", "description": "Lists the exchange rates of today.", "parameters": {"type": "object"}},
-    {"name": "close_ledger", "description": "Closes the books of a month.", "parameters": {"type": "object"}},
+    {
+        "name": "list_rates",
+        "description": "Lists the exchange rates of today.",
+        "parameters": {"type": "object"},
+    },
+    {
+        "name": "close_ledger",
+        "description": "Closes the books of a month.",
+        "parameters": {"type": "object"},
+    },
 ]
 REQUESTS = [
-    {"name": "book_room", "description": "Books a meeting room.", "examples": ["where can ten people meet?", "room"]},
-    {"name": "call_taxi", "description": "Calls a taxi.", "examples": ["I need a ride to the airport"]},
-    {"name": "water_plants", "description": "Waters the plants.", "examples": ["the ferns look thirsty"]},
+    {
+        "name": "book_room",
+        "description": "Books a meeting room.",
+        "examples": ["where can ten people meet?", "room"],
+    },
+    {
+        "name": "call_taxi",
+        "description": "Calls a taxi.",
+        "examples": ["I need a ride to the airport"],
+    },
+    {
+        "name": "water_plants",
+        "description": "Waters the plants.",
+        "examples": ["the ferns look thirsty"],
+    },
 ]
 CATALOGS = """
 [catalogs.kit]
@@ -204,25 +236,31 @@ class Workshop:
 
     def write(self, file: str, value: Any) -> Path:
         path = self.folder / file
-        path.write_text(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False), "utf-8")
+        path.write_text(
+            value if isinstance(value, str) else json.dumps(value, ensure_ascii=False), "utf-8"
+        )
         return path
 
     def servers(self, servers: Mapping[str, Sequence[Any]], file: str = "servers.json") -> None:
         """Write the saved answers of MCP servers, which the catalog `kit` lists."""
         self.write(file, {name: {"tools": list(tools)} for name, tools in servers.items()})
 
-    def configure(self, indexes: str = "", catalogs: str | None = None, board: str = "") -> Configuration:
+    def configure(
+        self, indexes: str = "", catalogs: str | None = None, board: str = ""
+    ) -> Configuration:
         """Write a pegboard.toml with the catalog `kit`, or with the given ones, and read it.
 
-        Indexes that name no encoder have the hashing encoder. No report is written unless `board` asks for one.
-        """
+        Indexes that name no encoder have the hashing encoder. No report is written unless `board`
+        asks for one."""
         catalogs = catalogs or '[catalogs.kit]\ntype = "mcp-dump"\npath = "servers.json"\n'
         report = "" if re.search(r"(?m)^report\s*=", board) else "report = false\n"
         text = f'[board]\nuri = "board"\n{report}{board}\n{catalogs}\n{indexes}'
         return load_configuration(self.write("pegboard.toml", on_stub(text)))
 
     def full(self) -> Configuration:
-        """Write three catalogs of every kind of agent and two indexes, and read their configuration."""
+        """Write three catalogs of every kind of agent and two indexes, and read their
+        configuration.
+        """
         self.servers(SERVERS)
         self.write("functions.json", FUNCTIONS)
         self.write("requests.json", REQUESTS)
@@ -245,20 +283,27 @@ class Workshop:
     ) -> Run:
         """The project's own run, as far as the phase `until`.
 
-        `encoder` stands in for the configured ones, by its name; `writings` is the folder of the lake with what was written about tools.
-        """
-        changes: dict[str, Any] = {"board": configuration.board.model_copy(update={"channel": channel})}
+        `encoder` stands in for the configured ones, by its name; `writings` is the folder of the
+        lake with what was written about tools."""
+        changes: dict[str, Any] = {
+            "board": configuration.board.model_copy(update={"channel": channel})
+        }
         if encoder is not None:
             changes["indexes"] = tuple(
-                index.model_copy(update={"encoder": encoder.name}) for index in configuration.indexes
+                index.model_copy(update={"encoder": encoder.name})
+                for index in configuration.indexes
             )
         recorder = Recorder(until, writings)
         with contextlib.suppress(Stopped):
-            reindex(configuration.model_copy(update=changes), allow_empty=allow_empty, runner=recorder)
+            reindex(
+                configuration.model_copy(update=changes), allow_empty=allow_empty, runner=recorder
+            )
         documents = [
             one
             for pair in zip(
-                recorder.results.get("compose_index", []), recorder.results.get("compose_agents_of", []), strict=True
+                recorder.results.get("compose_index", []),
+                recorder.results.get("compose_agents_of", []),
+                strict=True,
             )
             for one in pair
         ]
@@ -276,7 +321,9 @@ class Workshop:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Give tests that share a service one worker of pytest-xdist, so that the service is started once (`--dist loadgroup`)."""
+    """Give tests that share a service one worker of pytest-xdist, so that the service is started
+    once (`--dist loadgroup`).
+    """
     for item in items:
         for name in SERVICES.intersection(getattr(item, "fixturenames", ())):
             item.add_marker(pytest.mark.xdist_group(name))
@@ -284,7 +331,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture(scope="session", autouse=True)
 def _page_cache_is_durable() -> Generator[None]:
-    """Let fsync wait for no disk: tests kill processes, not machines, and what a process wrote survives it."""
+    """Let fsync wait for no disk: tests kill processes, not machines, and what a process wrote
+    survives it.
+    """
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(os, "fsync", lambda _: None)
         yield
@@ -321,7 +370,9 @@ def hashing() -> Callable[[int], Encoder]:
 
 @pytest.fixture(scope="session")
 def board_uri(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """A board of 14 tools, three catalogs and the indexes `full` (centroid) and `fine` (multi). Do not change it."""
+    """A board of 14 tools, three catalogs and the indexes `full` (centroid) and `fine` (multi). Do
+    not change it.
+    """
     workshop = Workshop(tmp_path_factory.mktemp("shared"))
     workshop.run(workshop.full())
     return workshop.uri
@@ -339,7 +390,8 @@ class PrefectServer:
     Attributes:
         url: of its API.
         home: PREFECT_HOME of the server and its clients.
-        environment: for processes that use the server; nothing of the Prefect of whoever runs the tests is in it.
+        environment: for processes that use the server; nothing of the Prefect of whoever runs the
+            tests is in it.
     """
 
     url: str
@@ -349,16 +401,31 @@ class PrefectServer:
 
 @pytest.fixture(scope="session")
 def prefect_server(tmp_path_factory: pytest.TempPathFactory) -> Generator[PrefectServer]:
-    """The Prefect server of the test session; mark tests that use it with `prefect`. It is started when first used."""
+    """The Prefect server of the test session; mark tests that use it with `prefect`. It is started
+    when first used.
+    """
     folder = tmp_path_factory.mktemp("prefect-server")
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = str(free.getsockname()[1])
-    server = PrefectServer(f"http://127.0.0.1:{port}/api", folder / "home", _prefect_environment(folder, port))
+    server = PrefectServer(
+        f"http://127.0.0.1:{port}/api", folder / "home", _prefect_environment(folder, port)
+    )
     log = folder / "server.log"
     with log.open("ab") as output:
         child = start_child(
-            [sys.executable, "-m", "prefect", "server", "start", "--host", "127.0.0.1", "--port", port, "--no-ui"],
+            [
+                sys.executable,
+                "-m",
+                "prefect",
+                "server",
+                "start",
+                "--host",
+                "127.0.0.1",
+                "--port",
+                port,
+                "--no-ui",
+            ],
             env=server.environment,
             stdout=output,
             stderr=output,
@@ -375,7 +442,11 @@ def prefect_server(tmp_path_factory: pytest.TempPathFactory) -> Generator[Prefec
 def _prefect_environment(folder: Path, port: str) -> dict[str, str]:
     home = folder / "user"
     home.mkdir()
-    others = {name: value for name, value in os.environ.items() if not name.startswith(("PREFECT_", "PEGBOARD_"))}
+    others = {
+        name: value
+        for name, value in os.environ.items()
+        if not name.startswith(("PREFECT_", "PEGBOARD_"))
+    }
     return others | {
         "HOME": str(home),
         "PREFECT_HOME": str(folder / "home"),

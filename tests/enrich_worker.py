@@ -1,11 +1,13 @@
-"""Runs the enrichment of a board in children that end themselves where a test wants it: started as a process of its own.
+"""Runs the enrichment of a board in children that end themselves where a test wants it: started as
+a process of its own.
 
     python tests/enrich_worker.py CONFIG CATALOG=SNAPSHOT...
 
-LiteLLM takes seconds to import, so it is imported once; every line on stdin forks a child that does the run. The line is a JSON number:
-the child kills itself at that boundary of its writes, or at none for 0. When the child has ended, its status is printed, negative for a
-signal. Nothing that starts threads is imported before the fork. All children end with this process, and this process with its parent.
-"""
+LiteLLM takes seconds to import, so it is imported once; every line on stdin forks a child that does
+the run. The line is a JSON number: the child kills itself at that boundary of its writes, or at
+none for 0. When the child has ended, its status is printed, negative for a signal. Nothing that
+starts threads is imported before the fork. All children end with this process, and this process
+with its parent."""
 
 import json
 import os
@@ -23,7 +25,9 @@ POLL_SECONDS = 0.2
 
 
 class Boundaries:
-    """Counts the moments before and after every call that changes the lake or buys a batch, and dies at one of them."""
+    """Counts the moments before and after every call that changes the lake or buys a batch, and
+    dies at one of them.
+    """
 
     def __init__(self, deadly: int) -> None:
         self._deadly, self._count = deadly, 0

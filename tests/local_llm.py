@@ -1,9 +1,10 @@
-"""A real LLM as a process of its own: SmolLM2, 135M parameters, from a package, served on loopback as OpenAI's API is.
+"""A real LLM as a process of its own: SmolLM2, 135M parameters, from a package, served on loopback
+as OpenAI's API is.
 
     python tests/local_llm.py
 
-It prints its port, and ends when its stdin does. It is far too small to write good questions: it shows that the way is real.
-"""
+It prints its port, and ends when its stdin does. It is far too small to write good questions: it
+shows that the way is real."""
 
 import sys
 from importlib.metadata import files

@@ -1,10 +1,11 @@
-"""A publisher that stops between its plan and its first write, so that two of them plan against the same release.
+"""A publisher that stops between its plan and its first write, so that two of them plan against the
+same release.
 
     python -m tests.rival CONFIG
 
-Every line on stdin starts a run; it prints `planned`, and writes after another line. Then it prints its outcome as JSON: how it ended,
-which is `published` or the name of an error, and the release or the error's message.
-"""
+Every line on stdin starts a run; it prints `planned`, and writes after another line. Then it prints
+its outcome as JSON: how it ended, which is `published` or the name of an error, and the release or
+the error's message."""
 
 import json
 import subprocess
@@ -19,8 +20,6 @@ from pegboard.errors import PegboardError
 from tasks.settings.configuration import load_configuration
 from tests.children import end_child, start_child
 from tests.step_events import StepEvents
-
-__all__ = ["Rival"]
 
 ROOT = Path(__file__).parents[1]
 
@@ -62,7 +61,9 @@ class Rival:
         self._tell()
 
     def outcome(self) -> tuple[str, str]:
-        """How the run ended: `published` and the release, or the name of an error and its message."""
+        """How the run ended: `published` and the release, or the name of an error and its
+        message.
+        """
         how, detail = json.loads(self._line())
         return how, detail
 
@@ -86,7 +87,9 @@ def _stop_before_writing(event: str, _: Sequence[Any]) -> None:
 def main() -> None:
     for _ in sys.stdin:
         try:
-            outcome = reindex(load_configuration(sys.argv[1]), runner=StepEvents(Direct(), _stop_before_writing))
+            outcome = reindex(
+                load_configuration(sys.argv[1]), runner=StepEvents(Direct(), _stop_before_writing)
+            )
             print(json.dumps([outcome["outcome"], outcome["release"]]), flush=True)
         except PegboardError as error:
             print(json.dumps([type(error).__name__, str(error)]), flush=True)

@@ -1,19 +1,25 @@
-"""An OpenAI-compatible server that does what a script says, for the tests: started as a process of its own, on loopback.
+"""An OpenAI-compatible server that does what a script says, for the tests: started as a process of
+its own, on loopback.
 
-    python tests/scripted_llm.py LOG [--delay S] [--hold FILE [--hold-after N]] [--trouble] [--batch-delay S] [--hang S] [--golden FILE]
+    python tests/scripted_llm.py LOG [--delay S] [--hold FILE [--hold-after N]] [--trouble]
+    [--batch-delay S] [--hang S] [--golden FILE]
 
-It prints its port. LOG gets one line of JSON for each request when it is decided, flushed: product, subject, attempt, outcome. With
---trouble, requests for a tool meet failures first, chosen by a hash of its name: HTTP errors, hangs, broken bodies, then replies that do
-not validate. `paid` in the log says that a client would have to pay: a whole reply was sent. With --hold, replies after the first N wait as
-long as FILE exists.
+It prints its port. LOG gets one line of JSON for each request when it is decided, flushed: product,
+subject, attempt, outcome. With
+--trouble, requests for a tool meet failures first, chosen by a hash of its name: HTTP errors,
+hangs, broken bodies, then replies that do
+not validate. `paid` in the log says that a client would have to pay: a whole reply was sent. With
+--hold, replies after the first N wait as long as FILE exists.
 
-A model named `always-OUTCOME` meets that outcome each time: one of those of --trouble, `filtered` or `empty`.
+A model named `always-OUTCOME` meets that outcome each time: one of those of --trouble, `filtered`
+or `empty`.
 
-A model named `agent-HABIT` makes the tool calls that the golden queries of --golden say, as far as it is given their tools. Habits: `right`;
-`drops` the last argument of each call; `unknown`: calls a tool that nobody offered; `malformed`: arguments that are no JSON; `wordy`: adds a
-call of the first tool that it is given; `fails`: status 500; `small`: status 400 for more than five tools; `crowded`: with more than five tools
-it calls a wrong one in the place of the first. `plain` passes over tools, as servers do that know none, and writes calls as JSON when asked to.
-"""
+A model named `agent-HABIT` makes the tool calls that the golden queries of --golden say, as far as
+it is given their tools. Habits: `right`; `drops` the last argument of each call; `unknown`: calls a
+tool that nobody offered; `malformed`: arguments that are no JSON; `wordy`: adds a call of the first
+tool that it is given; `fails`: status 500; `small`: status 400 for more than five tools; `crowded`:
+with more than five tools it calls a wrong one in the place of the first. `plain` passes over tools,
+as servers do that know none, and writes calls as JSON when asked to."""
 
 import argparse
 import asyncio
@@ -45,7 +51,9 @@ QUESTIONS = [
 
 
 def troubles(subject: str) -> list[str]:
-    """The failures that a subject's requests meet, in their order; a third of the subjects meets none."""
+    """The failures that a subject's requests meet, in their order; a third of the subjects meets
+    none.
+    """
     dice = crc32(subject.encode())
     if dice % 3 == 0:
         return []
@@ -72,7 +80,9 @@ READER = {
 
 
 def searching(product: str, body: dict[str, Any]) -> Any:
-    """A reply to a reader: the last of the names that are offered first; of texts, some about tides and parcels."""
+    """A reply to a reader: the last of the names that are offered first; of texts, some about tides
+    and parcels.
+    """
     field = READER[product]
     schema = body["response_format"]["json_schema"]["schema"]["properties"][field]
     if "enum" in schema.get("items", {}):
@@ -94,22 +104,33 @@ def good(product: str, subject: str, body: dict[str, Any]) -> Any:
     if product == "description":
         return {
             "does": f"Lets the office {what} in the registry of records, kept under number {mark}.",
-            "use_when": f"Use it when somebody wants to {what} and knows the reference of the record.",
+            "use_when": f"Use it when somebody wants to {what} and knows the reference of the "
+            f"record.",
             "avoid": [],
         }
     if product == "arguments":
         names = re.findall(r'"([A-Za-z_]+)":\s*\{"type"', body["messages"][-1]["content"])
         return {
-            "arguments": [{"name": name, "note": f"The {name} that the record has."} for name in dict.fromkeys(names)]
+            "arguments": [
+                {"name": name, "note": f"The {name} that the record has."}
+                for name in dict.fromkeys(names)
+            ]
         }
     if product == "questions":
         return {"questions": [question.format(what=f"{what} {mark}") for question in QUESTIONS]}
     if product == "topics":
         return {
-            "topics": ["Office records", "Audits and references", "Customer requests", "Month end", "Registry upkeep"]
+            "topics": [
+                "Office records",
+                "Audits and references",
+                "Customer requests",
+                "Month end",
+                "Registry upkeep",
+            ]
         }
     return {
-        "description": "Keeps the records of the office: opens, changes, archives and finds them for every department."
+        "description": "Keeps the records of the office: opens, changes, archives and finds them "
+        "for every department."
     }
 
 
@@ -147,12 +168,16 @@ def acted(habit: str, body: dict[str, Any], golden: dict[str, list[Any]]) -> dic
     native = bool(body.get("tools"))
     if native and habit == "plain":
         return {"role": "assistant", "content": "I would look that up for you, if only I could."}
-    calls = [("say", '{"text": "hello"}')] if offered(body) == ["say"] else called(habit, body, golden)
+    calls = (
+        [("say", '{"text": "hello"}')] if offered(body) == ["say"] else called(habit, body, golden)
+    )
     if not native:
         pairs = [
             {
                 "tool": tool,
-                "arguments": [{"name": name, "value": str(value)} for name, value in json.loads(text).items()],
+                "arguments": [
+                    {"name": name, "value": str(value)} for name, value in json.loads(text).items()
+                ],
             }
             for tool, text in calls
         ]
@@ -161,7 +186,11 @@ def acted(habit: str, body: dict[str, Any], golden: dict[str, list[Any]]) -> dic
         {"id": f"call-{at}", "type": "function", "function": {"name": tool, "arguments": text}}
         for at, (tool, text) in enumerate(calls)
     ]
-    return {"role": "assistant", "content": None if made else "No tool fits.", **({"tool_calls": made} if made else {})}
+    return {
+        "role": "assistant",
+        "content": None if made else "No tool fits.",
+        **({"tool_calls": made} if made else {}),
+    }
 
 
 class Script:
@@ -210,9 +239,13 @@ class Script:
         if outcome == "refusal":
             return "I'm sorry, but I can't help with that request."
         if outcome == "wrong-tool":
-            other = "send_harbour_letter" if subject != "send_harbour_letter" else "open_school_order"
+            other = (
+                "send_harbour_letter" if subject != "send_harbour_letter" else "open_school_order"
+            )
             return (
-                json.dumps(good(product, subject, body)).replace("?", f" with {other}?").replace(".", f" with {other}.")
+                json.dumps(good(product, subject, body))
+                .replace("?", f" with {other}?")
+                .replace(".", f" with {other}.")
             )
         if outcome == "unfinished":
             return json.dumps(good(product, subject, body))[:25]
@@ -228,19 +261,29 @@ class Script:
         try:
             self.note(event="began", product=product, subject=subject)
             if outcome in ("429", "500", "503", "529"):
-                self.note(event="ended", product=product, subject=subject, outcome=outcome, paid=False)
+                self.note(
+                    event="ended", product=product, subject=subject, outcome=outcome, paid=False
+                )
                 headers = {"Retry-After": "0.2"} if outcome == "429" else {}
                 return web.json_response(
-                    {"error": {"message": f"scripted {outcome}"}}, status=int(outcome), headers=headers
+                    {"error": {"message": f"scripted {outcome}"}},
+                    status=int(outcome),
+                    headers=headers,
                 )
             if outcome == "hang":
-                self.note(event="ended", product=product, subject=subject, outcome=outcome, paid=False)
+                self.note(
+                    event="ended", product=product, subject=subject, outcome=outcome, paid=False
+                )
                 await asyncio.sleep(self.options.hang)
                 return web.json_response({"error": {"message": "too late"}}, status=500)
             await self.wait()
-            text = json.dumps(self.completion(body, self.content(product, subject, outcome, body), outcome))
+            text = json.dumps(
+                self.completion(body, self.content(product, subject, outcome, body), outcome)
+            )
             if outcome == "cut":
-                self.note(event="ended", product=product, subject=subject, outcome=outcome, paid=False)
+                self.note(
+                    event="ended", product=product, subject=subject, outcome=outcome, paid=False
+                )
                 return web.Response(text=text[: len(text) // 2], content_type="application/json")
             response = web.Response(text=text, content_type="application/json")
             await response.prepare(request)
@@ -253,7 +296,9 @@ class Script:
     async def act(self, body: dict[str, Any]) -> web.Response:
         habit = body["model"].removeprefix("agent-")
         tools = offered(body)
-        refused = {"fails": 500}.get(habit) or (400 if habit == "small" and len(tools) > 5 else None)
+        refused = {"fails": 500}.get(habit) or (
+            400 if habit == "small" and len(tools) > 5 else None
+        )
         self.note(
             event="ended", product="agent", subject=body["messages"][-1]["content"], tools=len(tools),
             native=bool(body.get("tools")), outcome=refused or "good", paid=not refused,
@@ -269,7 +314,9 @@ class Script:
         }
         return web.json_response(reply)
 
-    def completion(self, body: dict[str, Any], content: str, outcome: str = "good") -> dict[str, Any]:
+    def completion(
+        self, body: dict[str, Any], content: str, outcome: str = "good"
+    ) -> dict[str, Any]:
         prompt = sum(len(message["content"]) for message in body["messages"]) // 4
         prompt += sum(len(json.dumps(tool)) for tool in body.get("tools", [])) // 4
         usage = {
@@ -279,7 +326,9 @@ class Script:
         }
         choice = {
             "index": 0,
-            "finish_reason": {"unfinished": "length", "filtered": "content_filter"}.get(outcome, "stop"),
+            "finish_reason": {"unfinished": "length", "filtered": "content_filter"}.get(
+                outcome, "stop"
+            ),
             "message": {"role": "assistant", "content": content},
         }
         return {
@@ -312,7 +361,9 @@ class Script:
     async def create(self, request: web.Request) -> web.Response:
         body = await request.json()
         name = f"batch-{len(self.batches)}"
-        lines = [json.loads(line) for line in self.files[body["input_file_id"]].splitlines() if line]
+        lines = [
+            json.loads(line) for line in self.files[body["input_file_id"]].splitlines() if line
+        ]
         self.batches[name] = {
             "meta": body.get("metadata"),
             "input": body["input_file_id"],
@@ -331,8 +382,17 @@ class Script:
             for line in one["lines"]:
                 product, subject, outcome = self.decide(line["body"])
                 outcome = outcome if outcome in CONTENT else "good"
-                self.note(event="ended", product=product, subject=subject, outcome=outcome, paid=True, batch=name)
-                reply = self.completion(line["body"], self.content(product, subject, outcome, line["body"]), outcome)
+                self.note(
+                    event="ended",
+                    product=product,
+                    subject=subject,
+                    outcome=outcome,
+                    paid=True,
+                    batch=name,
+                )
+                reply = self.completion(
+                    line["body"], self.content(product, subject, outcome, line["body"]), outcome
+                )
                 rows.append(
                     json.dumps(
                         {
@@ -358,11 +418,17 @@ class Script:
 
     async def listed(self, _: web.Request) -> web.Response:
         return web.json_response(
-            {"object": "list", "data": [self.batch(name) for name in reversed(self.batches)], "has_more": False}
+            {
+                "object": "list",
+                "data": [self.batch(name) for name in reversed(self.batches)],
+                "has_more": False,
+            }
         )
 
     async def download(self, request: web.Request) -> web.Response:
-        return web.Response(text=self.files[request.match_info["name"]], content_type="application/jsonl")
+        return web.Response(
+            text=self.files[request.match_info["name"]], content_type="application/jsonl"
+        )
 
     async def figures(self, _: web.Request) -> web.Response:
         return web.json_response({"most": self.most})

@@ -1,4 +1,6 @@
-"""A runner for tests: reports when each step of a run begins and ends, so that a test can record it, wait there or stop the run."""
+"""A runner for tests: reports when each step of a run begins and ends, so that a test can record
+it, wait there or stop the run.
+"""
 
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -6,16 +8,14 @@ from typing import Any
 
 from flows.runner import Artifact, Runner
 
-__all__ = ["StepEvents"]
-
 
 class StepEvents:
     """Has another runner call the steps. Calls of one step at the same time count as one step.
 
     Args:
         runner: who calls the steps: `Direct`, or the runner of a Prefect flow.
-        report: called with `begin STEP` and no results, then with `end STEP` and the results of all calls of the step. The run
-            goes on when it returns, and ends with what it raises.
+        report: called with `begin STEP` and no results, then with `end STEP` and the results of all
+            calls of the step. The run goes on when it returns, and ends with what it raises.
     """
 
     def __init__(self, runner: Runner, report: Callable[[str, Sequence[Any]], None]) -> None:

@@ -1,4 +1,6 @@
-"""A killed test session leaves no process behind: what tests start ends with them, and what that forks or starts as well."""
+"""A killed test session leaves no process behind: what tests start ends with them, and what that
+forks or starts as well.
+"""
 
 import os
 import signal
@@ -17,8 +19,14 @@ MARK = "TEST_SESSION_TO_BE_KILLED"
 SESSIONS = {
     "publishers that fork": ("tests/faults/test_two_publishers.py -k at_once", {"publisher.py": 3}),
     "readers": ("tests/faults/test_soak.py", {"publisher.py": 1, "reader.py": 3}),
-    "enrichment": ("tests/tasks/enrichment/test_kill.py -k under_way", {"scripted_llm.py": 1, "enrich_worker.py": 2}),
-    "rivals in a bucket": ("tests/pegboard/store/test_s3.py -k of_two", {"moto.server": 1, "tests.rival": 2}),
+    "enrichment": (
+        "tests/tasks/enrichment/test_kill.py -k under_way",
+        {"scripted_llm.py": 1, "enrich_worker.py": 2},
+    ),
+    "rivals in a bucket": (
+        "tests/pegboard/store/test_s3.py -k of_two",
+        {"moto.server": 1, "tests.rival": 2},
+    ),
     "a flow and its server": (
         "tests/faults/test_kill_publishing.py -k flow",
         {"publisher.py": 1, "flow.py": 1, "prefect server": 1},
@@ -27,7 +35,9 @@ SESSIONS = {
 
 
 def processes(mark):
-    """The command lines of the processes that inherited the mark, by their ids; those that have ended have none."""
+    """The command lines of the processes that inherited the mark, by their ids; those that have
+    ended have none.
+    """
     found = {}
     for folder in Path("/proc").glob("[0-9]*"):
         try:
@@ -44,9 +54,12 @@ def counts(mark, words):
 
 @pytest.mark.slow
 @pytest.mark.timeout(900)
-@pytest.mark.skipif(not Path("/proc/self/environ").exists(), reason="there is no /proc to find processes in")
+@pytest.mark.skipif(
+    not Path("/proc/self/environ").exists(), reason="there is no /proc to find processes in"
+)
 @pytest.mark.parametrize(
-    "session", [pytest.param(name, marks=pytest.mark.prefect if "flow" in name else ()) for name in SESSIONS]
+    "session",
+    [pytest.param(name, marks=pytest.mark.prefect if "flow" in name else ()) for name in SESSIONS],
 )
 def test_a_killed_test_session_leaves_no_process_behind(session, tmp_path):
     tests, expected = SESSIONS[session]
@@ -54,7 +67,15 @@ def test_a_killed_test_session_leaves_no_process_behind(session, tmp_path):
     log = tmp_path / "log"
     with log.open("wb") as output:
         killed = start_child(
-            [sys.executable, "-m", "pytest", "-m", "", f"--basetemp={tmp_path / 'inner'}", *tests.split()],
+            [
+                sys.executable,
+                "-m",
+                "pytest",
+                "-m",
+                "",
+                f"--basetemp={tmp_path / 'inner'}",
+                *tests.split(),
+            ],
             cwd=Path(__file__).parents[1],
             env={**os.environ, MARK: mark},
             stdout=output,

@@ -19,7 +19,9 @@ def project(name):
 
 
 def test_the_version_is_written_once_and_agrees_everywhere():
-    done = subprocess.run([sys.executable, "-m", "pegboard", "--version"], capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [sys.executable, "-m", "pegboard", "--version"], capture_output=True, text=True, check=True
+    )
 
     assert done.stdout == f"pegboard {pegboard.__version__}\n"
     assert {version(name) for name in FOLDERS} == {pegboard.__version__}

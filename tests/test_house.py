@@ -15,11 +15,16 @@ MODULES = [path for room in ROOMS for path in sorted((ROOT / room).rglob("*.py")
 
 def test_imports_run_one_way():
     done = subprocess.run(
-        [Path(sys.executable).with_name("lint-imports"), "--no-cache"], cwd=ROOT, capture_output=True, text=True
+        [Path(sys.executable).with_name("lint-imports"), "--no-cache"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
     )
 
     assert done.returncode == 0, done.stdout + done.stderr
-    contracts = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["tool"]["importlinter"]["contracts"]
+    contracts = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["tool"]["importlinter"][
+        "contracts"
+    ]
     assert f"Contracts: {len(contracts)} kept, 0 broken." in done.stdout
 
 
@@ -44,7 +49,8 @@ def test_the_example_configuration_loads():
 
 def test_every_commented_setting_of_the_example_exists(tmp_path):
     lines = (ROOT / "flows" / "pegboard.example.toml").read_text("utf-8").splitlines()
-    # A comment that is a setting or a table: what a person would uncomment. The others are sentences.
+    # A comment that is a setting or a table: what a person would uncomment. The others are
+    # sentences.
     settings = [line.removeprefix("# ") for line in lines]
     meant = [line for line in settings if line.startswith("[") or " = " in line.split("#")[0]]
     (tmp_path / "pegboard.toml").write_text("\n".join(meant), "utf-8")

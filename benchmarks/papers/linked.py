@@ -1,19 +1,26 @@
-"""ToolLinkOS, and ToolSandbox in the same form (Lumer and others, Graph RAG-Tool Fusion, 2025): a tool and everything that it depends on.
+"""ToolLinkOS, and ToolSandbox in the same form (Lumer and others, Graph RAG-Tool Fusion, 2025): a
+tool and everything that it depends on.
 
-tools.json: [{"name", "description", "parameters", "func_type", "depends_on": [{"name", "dependence_type", ...}]}];
+tools.json: [{"name", "description", "parameters", "func_type", "depends_on": [{"name",
+"dependence_type", ...}]}];
 instances.jsonl: {"user_query", "main_golden_function_name", "golden_function_names": [...]}.
 
-Two boards: one with the declared dependencies, one from which they are hidden, so that only inferred ones are left.
-"""
+Two boards: one with the declared dependencies, one from which they are hidden, so that only
+inferred ones are left."""
 
 from pathlib import Path
 from typing import Any
 
-from benchmarks.papers.benchmark import Asked, Benchmark, BenchmarkBoard, Variant, catalog_toml, tasks_of
+from benchmarks.papers.benchmark import (
+    Asked,
+    Benchmark,
+    BenchmarkBoard,
+    Variant,
+    catalog_toml,
+    tasks_of,
+)
 from benchmarks.papers.reading import Folder, LeftOut, text_of, texts_of
 from pegboard.evaluation.golden import GoldenQuery
-
-__all__ = ["load"]
 
 COLUMNS = {"parameters": "parameters", "dependencies": "depends_on", "tags": "func_type"}
 HIDDEN = {"parameters": "parameters"}
@@ -40,10 +47,15 @@ VARIANTS = (
 
 
 def load(path: Path, name: str = "toollinkos") -> Benchmark:
-    """The benchmark of that folder, `toollinkos` or `toolsandbox`. Raises ConfigurationError if it is none."""
+    """The benchmark of that folder, `toollinkos` or `toolsandbox`. Raises ConfigurationError if it
+    is none.
+    """
     folder = Folder(path, name)
     files = folder.files(
-        {"its tools": ["tools.json", "tools.jsonl"], "instances": ["instances*.jsonl", "instances*.json"]}
+        {
+            "its tools": ["tools.json", "tools.jsonl"],
+            "instances": ["instances*.jsonl", "instances*.json"],
+        }
     )
     tools = files["its tools"][0]
     queries: list[GoldenQuery] = []

@@ -7,8 +7,6 @@ from benchmarks.papers import NAMES, linked, livemcpbench, metatool, seal_tools,
 from benchmarks.papers.benchmark import Benchmark, sampled
 from pegboard.errors import ConfigurationError
 
-__all__ = ["load_benchmark"]
-
 LOADERS: dict[str, Callable[[Path], Benchmark]] = {
     "seal-tools": seal_tools.load,
     "metatool": metatool.load,
@@ -21,16 +19,23 @@ LOADERS: dict[str, Callable[[Path], Benchmark]] = {
 
 
 def load_benchmark(name: str, path: Path, limit: int | None = None, seed: int = 0) -> Benchmark:
-    """The benchmark of that name in a folder, with at most `limit` queries of each kind of question.
+    """The benchmark of that name in a folder, with at most `limit` queries of each kind of
+    question.
 
-    Raises ConfigurationError if the folder does not hold it, or no row of it can be asked; SourceError if a file cannot be read.
-    """
+    Raises ConfigurationError if the folder does not hold it, or no row of it can be asked;
+    SourceError if a file cannot be read."""
     if name not in LOADERS:
-        raise ConfigurationError(f"There is no benchmark '{name}'. Expected one of: {', '.join(NAMES)}; or all.")
+        raise ConfigurationError(
+            f"There is no benchmark '{name}'. Expected one of: {', '.join(NAMES)}; or all."
+        )
     benchmark = LOADERS[name](path)
     if not any(one.queries for one in benchmark.asked):
         left = "; ".join(benchmark.problems) or "its files are empty"
-        raise ConfigurationError(f"{path} has no query of {name} that can be asked: {left}. Expected {NAMES[name]}.")
+        raise ConfigurationError(
+            f"{path} has no query of {name} that can be asked: {left}. Expected {NAMES[name]}."
+        )
     if not benchmark.tools:
-        raise ConfigurationError(f"{path} has no tool of {name} that can be indexed. Expected {NAMES[name]}.")
+        raise ConfigurationError(
+            f"{path} has no tool of {name} that can be indexed. Expected {NAMES[name]}."
+        )
     return sampled(benchmark, limit, seed) if limit is not None else benchmark

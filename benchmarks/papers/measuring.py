@@ -11,8 +11,6 @@ from pegboard.evaluation.evaluate import Evaluation, evaluate
 from pegboard.evaluation.judged import JudgedRelease
 from pegboard.evaluation.measures import Measure
 
-__all__ = ["Measured", "Work", "measure", "work_of"]
-
 
 @dataclass(frozen=True, slots=True)
 class Measured:
@@ -32,13 +30,19 @@ class Work:
     @property
     def queries(self) -> int:
         """How many queries that is."""
-        return sum(len(asked.queries) for asked, _ in self.tools) + sum(len(asked.requests) for asked, _ in self.agents)
+        return sum(len(asked.queries) for asked, _ in self.tools) + sum(
+            len(asked.requests) for asked, _ in self.agents
+        )
 
 
-def work_of(benchmark: Benchmark, boards: Mapping[str, JudgedRelease], chosen: Chosen | None) -> Work:
+def work_of(
+    benchmark: Benchmark, boards: Mapping[str, JudgedRelease], chosen: Chosen | None
+) -> Work:
     """Everything that the benchmark asks by default, or the strategies of it that were chosen."""
     tools = [
-        (asked, variant) for asked in benchmark.asked for variant in variants_of(asked, boards[asked.board], chosen)
+        (asked, variant)
+        for asked in benchmark.asked
+        for variant in variants_of(asked, boards[asked.board], chosen)
     ]
     agents = [
         (asked, strategy)
@@ -78,7 +82,11 @@ def measure(
         _took(seconds, variant.name, began)
     for asked, strategy in work.agents:
         began = time.monotonic()
-        measured.append(Measured(asked.task, evaluate_agents(boards[asked.board], asked.requests, strategy, measures)))
+        measured.append(
+            Measured(
+                asked.task, evaluate_agents(boards[asked.board], asked.requests, strategy, measures)
+            )
+        )
         advance(len(asked.requests), strategy.name)
         _took(seconds, strategy.name, began)
     return measured

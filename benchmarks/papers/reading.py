@@ -1,4 +1,6 @@
-"""A benchmark's folder while it is read: which files are there, their rows, and everything that is wrong with them."""
+"""A benchmark's folder while it is read: which files are there, their rows, and everything that is
+wrong with them.
+"""
 
 import ast
 import json
@@ -14,8 +16,6 @@ from catalogs.shared.kinds import source_kind
 from catalogs.shared.listing import Listing, ListingBuilder
 from pegboard.errors import ConfigurationError
 
-__all__ = ["Folder", "LeftOut", "counted", "folders_of", "some", "text_of", "texts_of"]
-
 SHOWN = 3
 """Rows that a problem names as examples; it counts them all."""
 LISTED = 12
@@ -27,7 +27,8 @@ class LeftOut(Exception):
 
 
 class Folder:
-    """The files of one benchmark. A row that cannot be used is counted with its reason and left out, never raised.
+    """The files of one benchmark. A row that cannot be used is counted with its reason and left
+    out, never raised.
 
     Args:
         path: the folder, or the one that holds it under the benchmark's name.
@@ -39,9 +40,14 @@ class Folder:
     def __init__(self, path: Path, benchmark: str) -> None:
         path = path.expanduser().resolve()
         if not path.is_dir():
-            there = _listed(path.parent) if path.parent.is_dir() else "nothing: its parent is missing, too"
+            there = (
+                _listed(path.parent)
+                if path.parent.is_dir()
+                else "nothing: its parent is missing, too"
+            )
             raise ConfigurationError(
-                f"There is no folder {path}. Expected --data to name the folder of {benchmark}, with {NAMES[benchmark]}. "
+                f"There is no folder {path}. Expected --data to name the folder of {benchmark}, "
+                f"with {NAMES[benchmark]}. "
                 f"Beside it there is: {there}."
             )
         self.path, self.benchmark = path, benchmark
@@ -50,17 +56,21 @@ class Folder:
         self._rows: dict[str, int] = {}
 
     def files(self, wanted: Mapping[str, Sequence[str]]) -> dict[str, list[Path]]:
-        """For each of several needs the files that one of its patterns matches, sorted; of a folder below with the benchmark's name if
-        this one has none of them.
+        """For each of several needs the files that one of its patterns matches, sorted; of a folder
+        below with the benchmark's name if this one has none of them.
 
         Raises ConfigurationError that names everything that is missing, and what there is.
         """
         found = {what: self._matching(patterns) for what, patterns in wanted.items()}
-        below = next((one for one in _folders(self.path) if _plain(one.name) == self.benchmark), None)
+        below = next(
+            (one for one in _folders(self.path) if _plain(one.name) == self.benchmark), None
+        )
         if not any(found.values()) and below is not None:
             self.path = below
             found = {what: self._matching(patterns) for what, patterns in wanted.items()}
-        if missing := [f"{what} ({' or '.join(wanted[what])})" for what, files in found.items() if not files]:
+        if missing := [
+            f"{what} ({' or '.join(wanted[what])})" for what, files in found.items() if not files
+        ]:
             raise ConfigurationError(
                 f"{self.path} is no folder of {self.benchmark}: it lacks {' and '.join(missing)}. "
                 f"Expected {NAMES[self.benchmark]}. It holds: {_listed(self.path)}."
@@ -73,7 +83,9 @@ class Folder:
         return path if path.is_file() else None
 
     def rows(self, path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
-        """The rows of a file that are JSON objects, each with its place. Raises SourceError if the file cannot be read at all."""
+        """The rows of a file that are JSON objects, each with its place. Raises SourceError if the
+        file cannot be read at all.
+        """
         for row in read_rows(path):
             self._rows[path.name] = self._rows.get(path.name, 0) + 1
             if row.problem:
@@ -82,7 +94,9 @@ class Folder:
                 yield row.where, row.value
 
     def listed(self, catalog: str, base: Path = Path()) -> Listing:
-        """What the source of a catalog's table lists, as the pipeline will. Raises SourceError if it cannot be read."""
+        """What the source of a catalog's table lists, as the pipeline will. Raises SourceError if
+        it cannot be read.
+        """
         ((name, table),) = tomllib.loads(catalog)["catalogs"].items()
         kind = source_kind(table["type"])
         builder = ListingBuilder(name, base)
@@ -91,7 +105,9 @@ class Folder:
 
     def leave_out(self, where: str, why: object, path: Path) -> None:
         """Count a row that cannot be used."""
-        self._left.setdefault(path.name, []).append(f"{where.removeprefix(path.name).strip()}: {why}")
+        self._left.setdefault(path.name, []).append(
+            f"{where.removeprefix(path.name).strip()}: {why}"
+        )
 
     def say(self, problem: str) -> None:
         """Tell something about the benchmark that its reader has to know."""
@@ -100,7 +116,8 @@ class Folder:
     def problems(self) -> list[str]:
         """What was left out, and what was said."""
         left = [
-            f"{name}: {len(reasons)} of {self._rows.get(name, len(reasons))} rows left out: {some(reasons)}"
+            f"{name}: {len(reasons)} of {self._rows.get(name, len(reasons))} rows left out: "
+            f"{some(reasons)}"
             for name, reasons in self._left.items()
         ]
         return [*left, *self._said]
@@ -111,20 +128,25 @@ class Folder:
 
 
 def folders_of(path: Path) -> dict[str, Path]:
-    """The folder of every benchmark that has one in a folder. Raises ConfigurationError if none has."""
+    """The folder of every benchmark that has one in a folder. Raises ConfigurationError if none
+    has.
+    """
     path = path.expanduser().resolve()
     there = {_plain(one.name): one for one in _folders(path)} if path.is_dir() else {}
     found = {name: there[name] for name in NAMES if name in there}
     if not found:
         held = _listed(path) if path.is_dir() else "no folder of that name"
         raise ConfigurationError(
-            f"{path} holds no folder of a benchmark. Expected --data to hold one or more of: {', '.join(NAMES)}. There is: {held}."
+            f"{path} holds no folder of a benchmark. Expected --data to hold one or more of: "
+            f"{', '.join(NAMES)}. There is: {held}."
         )
     return found
 
 
 def texts_of(value: Any, what: str, *, least: int = 1) -> list[str]:
-    """The texts of a list, each once, in their order; of a list in JSON text, or one text, too. Raises LeftOut for anything else."""
+    """The texts of a list, each once, in their order; of a list in JSON text, or one text, too.
+    Raises LeftOut for anything else.
+    """
     if isinstance(value, str) and value.lstrip().startswith("["):
         try:
             value = json.loads(value)
@@ -148,7 +170,9 @@ def text_of(value: Any, what: str) -> str:
 
 
 def _valid(text: str, what: str) -> str:
-    """The text, if it can be written as UTF-8: `read_rows` keeps bytes that are none as lone surrogates."""
+    """The text, if it can be written as UTF-8: `read_rows` keeps bytes that are none as lone
+    surrogates.
+    """
     try:
         text.encode()
     except UnicodeEncodeError:

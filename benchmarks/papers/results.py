@@ -1,4 +1,6 @@
-"""What was measured on a benchmark, as JSON values: rows with intervals, differences to the baseline, what papers report."""
+"""What was measured on a benchmark, as JSON values: rows with intervals, differences to the
+baseline, what papers report.
+"""
 
 import os
 import platform
@@ -13,8 +15,6 @@ from benchmarks.papers.strategies import BASELINE
 from pegboard.evaluation.evaluate import Evaluation
 from pegboard.evaluation.intervals import holm
 from pegboard.evaluation.measures import STANDARD, Measure, measures_of
-
-__all__ = ["baseline_of", "default_measures", "machine", "result_of"]
 
 AGENT_BASELINE = "agents-hybrid"
 """For tasks that ask for agents: their own descriptions, by one hybrid search."""
@@ -41,21 +41,24 @@ def result_of(
 ) -> dict[str, Any]:
     """Everything about one benchmark.
 
-    `rows` have {task, strategy, index, encoder, measure, value, low, high, n}; `differences` say by how much a strategy is above the baseline of
-    its task, with p, and `p_holm` for the number of strategies (Holm); `published` holds what papers report.
-    """
+    `rows` have {task, strategy, index, encoder, measure, value, low, high, n}; `differences` say by
+    how much a strategy is above the baseline of its task, with p, and `p_holm` for the number of
+    strategies (Holm); `published` holds what papers report."""
     unknown = list(dict.fromkeys(name for one in measured for name in one.evaluation.unknown))
     if unknown:
         some = ", ".join(unknown[:5]) + (", ..." if len(unknown) > 5 else "")
         problems = [
             *problems,
-            f"counted as not found: {counted(len(unknown), 'tool')} that queries need and no catalog has: {some}",
+            f"counted as not found: {counted(len(unknown), 'tool')} that queries need and no "
+            f"catalog has: {some}",
         ]
     return {
         "benchmark": benchmark.name,
         "rows": [row for one in measured for row in one.evaluation.rows(task=one.task)],
         "differences": _differences(measured, _decided_by(benchmark.name, measures)),
-        "published": [row for one in PUBLISHED if one.benchmark == benchmark.name for row in one.rows()],
+        "published": [
+            row for one in PUBLISHED if one.benchmark == benchmark.name for row in one.rows()
+        ],
         "differs": SETUPS[benchmark.name],
         "seconds": dict(seconds),
         "machine": machine(),
@@ -95,7 +98,9 @@ def _differences(measured: Sequence[Measured], measure: Measure) -> list[dict[st
     return rows
 
 
-def _against(task: str, baseline: Evaluation, others: Sequence[Evaluation], measure: Measure) -> list[dict[str, Any]]:
+def _against(
+    task: str, baseline: Evaluation, others: Sequence[Evaluation], measure: Measure
+) -> list[dict[str, Any]]:
     found = [one.against(baseline, measure) for one in others]
     corrected = holm({str(at): one.p for at, one in enumerate(found)})
     return [

@@ -1,6 +1,7 @@
 """Seal-Tools (Wu and others, 2024): requests for one or several of some 4,000 tools.
 
-tool.jsonl: {"api_name", "api_description", "field", "parameters", "required", "responses"}; every other file of JSON lines but train*.jsonl
+tool.jsonl: {"api_name", "api_description", "field", "parameters", "required", "responses"}; every
+other file of JSON lines but train*.jsonl
 holds queries: {"id", "query", "calling": [{"api": a tool's name, "parameters": ...}, ...]}.
 """
 
@@ -11,8 +12,6 @@ from typing import Any
 from benchmarks.papers.benchmark import Asked, Benchmark, BenchmarkBoard, catalog_toml, tasks_of
 from benchmarks.papers.reading import Folder, LeftOut, text_of, texts_of
 from pegboard.evaluation.golden import GoldenQuery
-
-__all__ = ["load"]
 
 COLUMNS = {
     "name": "api_name",
@@ -27,12 +26,16 @@ COLUMNS = {
 def load(path: Path) -> Benchmark:
     """The benchmark of that folder. Raises ConfigurationError if it is none."""
     folder = Folder(path, "seal-tools")
-    files = folder.files({"its tools": ["tool.jsonl", "tool.json"], "queries": ["dev*.jsonl", "test*.jsonl"]})
+    files = folder.files(
+        {"its tools": ["tool.jsonl", "tool.json"], "queries": ["dev*.jsonl", "test*.jsonl"]}
+    )
     tools = files["its tools"][0]
     others = sorted(set(folder.path.glob("*.jsonl")) - {tools})
     trained = [one for one in others if one.name.startswith("train")]
     if trained:
-        folder.say(f"{', '.join(one.name for one in trained)}: not asked, since they are for training")
+        folder.say(
+            f"{', '.join(one.name for one in trained)}: not asked, since they are for training"
+        )
     queries: list[GoldenQuery] = []
     parts: dict[str, list[int]] = {}
     for file in (one for one in others if one not in trained and not one.name.startswith(".")):
@@ -43,7 +46,11 @@ def load(path: Path) -> Benchmark:
     asked = Asked("tools", tuple(queries), tasks_of(queries, parts if len(parts) > 1 else None))
     count = len(folder.listed(catalog).tools)
     return Benchmark(
-        "seal-tools", (BenchmarkBoard("tools", catalog),), (asked,), tools=count, problems=tuple(folder.problems())
+        "seal-tools",
+        (BenchmarkBoard("tools", catalog),),
+        (asked,),
+        tools=count,
+        problems=tuple(folder.problems()),
     )
 
 

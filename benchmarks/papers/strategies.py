@@ -1,4 +1,6 @@
-"""Which strategies a benchmark measures, under which names: three baselines, every strategy of the library that needs no LLM, and variants."""
+"""Which strategies a benchmark measures, under which names: three baselines, every strategy of the
+library that needs no LLM, and variants.
+"""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -14,17 +16,6 @@ from pegboard.retrieval.parts import Query
 from pegboard.retrieval.strategies import CLAUSES, STRATEGIES, named_strategy
 from pegboard.retrieval.strategy import Strategy
 
-__all__ = [
-    "AGENT_STRATEGIES",
-    "BASELINE",
-    "DESCRIPTIONS",
-    "AgentStrategy",
-    "Chosen",
-    "asks_llm",
-    "chosen_of",
-    "variants_of",
-]
-
 BASELINE = "hybrid"
 """What every other strategy is compared with."""
 BASELINES = (
@@ -37,8 +28,9 @@ CLAUSES_BY_VECTOR = Variant("clauses-vector", {**CLAUSES, "modes": ["vector"]})
 
 @dataclass(frozen=True, slots=True)
 class AgentStrategy:
-    """How agents are searched: `agents` (their own descriptions), `tools` (owners of tools) or `both`, in one mode; the request whole,
-    all its known steps at once, or with its clauses beside it."""
+    """How agents are searched: `agents` (their own descriptions), `tools` (owners of tools) or
+    `both`, in one mode; the request whole, all its known steps at once, or with its clauses beside
+    it."""
 
     searched: str
     mode: str
@@ -57,7 +49,11 @@ AGENT_STRATEGIES = (
         for searched in ("agents", "tools", "both")
         for mode in ("text", "vector", "hybrid")
     ),
-    *(AgentStrategy("both", mode, texts) for texts in ("steps", "clauses") for mode in ("vector", "hybrid")),
+    *(
+        AgentStrategy("both", mode, texts)
+        for texts in ("steps", "clauses")
+        for mode in ("vector", "hybrid")
+    ),
 )
 DESCRIPTIONS: dict[str, str] = {
     "BM25": "one search by words",
@@ -72,10 +68,16 @@ DESCRIPTIONS: dict[str, str] = {
     "strategy-steps-whole": "the same steps beside the whole request, the best score counts",
     **{
         one.name: "agents: "
-        + {"agents": "by their own descriptions", "tools": "by their tools", "both": "by both in one space"}[
-            one.searched
-        ]
-        + {"": "", "steps": ", all steps as one request", "clauses": ", the request and its clauses"}[one.texts]
+        + {
+            "agents": "by their own descriptions",
+            "tools": "by their tools",
+            "both": "by both in one space",
+        }[one.searched]
+        + {
+            "": "",
+            "steps": ", all steps as one request",
+            "clauses": ", the request and its clauses",
+        }[one.texts]
         for one in AGENT_STRATEGIES
     },
 }
@@ -84,7 +86,9 @@ DESCRIPTIONS: dict[str, str] = {
 
 @dataclass(frozen=True, slots=True)
 class GivenSteps:
-    """A transform that searches for the steps that a benchmark gives, instead of the request or, with `whole`, beside it."""
+    """A transform that searches for the steps that a benchmark gives, instead of the request or,
+    with `whole`, beside it.
+    """
 
     part: ClassVar[str] = "given-steps"
     steps: Mapping[str, Sequence[str]]
@@ -108,7 +112,8 @@ class Chosen:
 
 
 def chosen_of(given: Sequence[str]) -> Chosen | None:
-    """What `--strategy` says, once or several times: a name, a JSON file, or JSON; None for nothing.
+    """What `--strategy` says, once or several times: a name, a JSON file, or JSON; None for
+    nothing.
 
     Raises ConfigurationError with every strategy that there is not.
     """
@@ -127,29 +132,44 @@ def chosen_of(given: Sequence[str]) -> Chosen | None:
             problems.append(f"there is no strategy '{one}'")
     if problems:
         raise ConfigurationError(
-            f"--strategy cannot be followed: {'; '.join(problems)}. Expected a JSON file, a strategy as JSON, or of: "
+            f"--strategy cannot be followed: {'; '.join(problems)}. Expected a JSON file, a "
+            f"strategy as JSON, or of: "
             f"{', '.join(dict.fromkeys([*DESCRIPTIONS, *STRATEGIES]))}."
         )
     return Chosen(tuple(dict.fromkeys(names)), tuple(own)) if given else None
 
 
 def variants_of(asked: Asked, judged: JudgedRelease, chosen: Chosen | None) -> list[Variant]:
-    """What these queries are asked by: everything that needs nothing that is not there, or what was chosen of it."""
-    default = [*BASELINES, *_library(judged), CLAUSES_BY_VECTOR, *asked.variants, *_steps(asked.queries)]
+    """What these queries are asked by: everything that needs nothing that is not there, or what was
+    chosen of it.
+    """
+    default = [
+        *BASELINES,
+        *_library(judged),
+        CLAUSES_BY_VECTOR,
+        *asked.variants,
+        *_steps(asked.queries),
+    ]
     if chosen is None:
         return default
     known = {one.name for one in default}
-    more = [Variant(name, name) for name in chosen.names if name in STRATEGIES and name not in known]
+    more = [
+        Variant(name, name) for name in chosen.names if name in STRATEGIES and name not in known
+    ]
     return [*(one for one in default if one.name in chosen.names), *more, *chosen.own]
 
 
 def asks_llm(strategy: Strategy) -> bool:
-    """Whether a part of it asks an LLM where there is one; each such part takes prompts of one's own."""
+    """Whether a part of it asks an LLM where there is one; each such part takes prompts of one's
+    own.
+    """
     return any(hasattr(part, "prompts") for part in strategy.parts())
 
 
 def _library(judged: JudgedRelease) -> list[Variant]:
-    """The library's strategies beside one search: those that ask an LLM if there is one, those by dependencies if there are some."""
+    """The library's strategies beside one search: those that ask an LLM if there is one, those by
+    dependencies if there are some.
+    """
     edges = judged.release.tables.get("edges")
     strategies = {name: named_strategy(name) for name in STRATEGIES if name != "search"}
     return [
@@ -168,16 +188,23 @@ def _steps(queries: Sequence[GoldenQuery]) -> list[Variant]:
     fusion = Strategy.from_dict({name: CLAUSES[name] for name in ("within", "across")})
     return [
         Variant("strategy-steps", Strategy(transforms=(GivenSteps(known),))),
-        Variant("strategy-steps-whole", replace(fusion, transforms=(GivenSteps(known, whole=True),))),
+        Variant(
+            "strategy-steps-whole", replace(fusion, transforms=(GivenSteps(known, whole=True),))
+        ),
     ]
 
 
 def _own(given: str) -> list[Variant]:
     inline = not given.endswith(".json")
     value = json.loads(given if inline else Path(given).read_text("utf-8"))
-    strategies = [Strategy.from_dict(one) for one in (value if isinstance(value, list) else [value])]
+    strategies = [
+        Strategy.from_dict(one) for one in (value if isinstance(value, list) else [value])
+    ]
     stem = "strategy" if inline else Path(given).stem
-    numbered = [stem if len(strategies) == 1 else f"{stem}-{number}" for number, _ in enumerate(strategies, start=1)]
+    numbered = [
+        stem if len(strategies) == 1 else f"{stem}-{number}"
+        for number, _ in enumerate(strategies, start=1)
+    ]
     return [
         Variant(name if strategy.name == "unnamed" else strategy.name, strategy)
         for name, strategy in zip(numbered, strategies, strict=True)

@@ -1,8 +1,9 @@
 """ToolRet (Shi and others, 2025): queries from 35 sources for tools of every form.
 
-Files with `tools` in their names: {"id", "documentation": an object, JSON text or plain text, perhaps "category"}; files with `queries`:
-{"id", "query", "instruction", "labels": [{"id": a tool's id, "relevance": 1}, ...] or that as JSON text, "category"}. They may lie in folders below,
-as in the published data sets (`web/tools-00000-of-00001.parquet`, `apibank/queries-...`).
+Files with `tools` in their names: {"id", "documentation": an object, JSON text or plain text,
+perhaps "category"}; files with `queries`: {"id", "query", "instruction", "labels": [{"id": a tool's
+id, "relevance": 1}, ...] or that as JSON text, "category"}. They may lie in folders below, as in
+the published data sets (`web/tools-00000-of-00001.parquet`, `apibank/queries-...`).
 
 Documentations have no form in common, so they are made into records of one: see `toolret_tools.py`.
 """
@@ -16,8 +17,6 @@ from benchmarks.papers.benchmark import Asked, Benchmark, BenchmarkBoard, tasks_
 from benchmarks.papers.reading import Folder, LeftOut, text_of, texts_of
 from benchmarks.papers.toolret_tools import FILE, ToolRecords
 from pegboard.evaluation.golden import GoldenQuery
-
-__all__ = ["load"]
 
 PATTERNS = ("jsonl", "json", "parquet")
 CATALOG = f"""[catalogs.toolret]
@@ -56,15 +55,26 @@ def load(path: Path) -> Benchmark:
             categories.setdefault(_category(row, file, folder.path), []).append(len(queries))
             queries.append(query)
             if isinstance(row.get("instruction"), str) and row["instruction"].strip():
-                instructed.append(GoldenQuery(f"{row['instruction'].strip()}\n{query.query}", query.tools))
+                instructed.append(
+                    GoldenQuery(f"{row['instruction'].strip()}\n{query.query}", query.tools)
+                )
     named = {
-        f"category-{name}" if name in ("all", "single", "multi") else name: own for name, own in categories.items()
+        f"category-{name}" if name in ("all", "single", "multi") else name: own
+        for name, own in categories.items()
     }
     asked = [Asked("tools", tuple(queries), tasks_of(queries, named))]
     if instructed:
-        asked.append(Asked("tools", tuple(instructed), {"instructed": tuple(range(len(instructed)))}))
+        asked.append(
+            Asked("tools", tuple(instructed), {"instructed": tuple(range(len(instructed)))})
+        )
     board = BenchmarkBoard("tools", CATALOG, files={FILE: written})
-    return Benchmark("toolret", (board,), tuple(asked), tools=len(records.names), problems=tuple(folder.problems()))
+    return Benchmark(
+        "toolret",
+        (board,),
+        tuple(asked),
+        tools=len(records.names),
+        problems=tuple(folder.problems()),
+    )
 
 
 def _query(row: Mapping[str, Any], names: Mapping[str, str]) -> GoldenQuery:
@@ -76,7 +86,9 @@ def _query(row: Mapping[str, Any], names: Mapping[str, str]) -> GoldenQuery:
             raise LeftOut(f"its labels are not JSON: {error}") from None
     if not isinstance(labels, list):
         raise LeftOut(f"its labels are {labels!r:.80}, expected a list")
-    right = texts_of([str(one["id"]) for one in map(_label, labels) if _relevance(one) > 0], "right tool")
+    right = texts_of(
+        [str(one["id"]) for one in map(_label, labels) if _relevance(one) > 0], "right tool"
+    )
     tools = dict.fromkeys(names.get(one, one) for one in right)
     return GoldenQuery(text_of(row.get("query"), "query"), tuple(tools))
 
@@ -92,11 +104,15 @@ def _relevance(label: Mapping[str, Any]) -> float:
     try:
         return float(label.get("relevance", 1))
     except (TypeError, ValueError):
-        raise LeftOut(f"a label has the relevance {label['relevance']!r:.80}, expected a number") from None
+        raise LeftOut(
+            f"a label has the relevance {label['relevance']!r:.80}, expected a number"
+        ) from None
 
 
 def _category(row: Mapping[str, Any], file: Path, base: Path) -> str:
-    """What the row says; else the folder that the file lies in, or the source in its id (`apigen_query_5`)."""
+    """What the row says; else the folder that the file lies in, or the source in its id
+    (`apigen_query_5`).
+    """
     said = row.get("category")
     if isinstance(said, str) and said.strip():
         return said.strip()

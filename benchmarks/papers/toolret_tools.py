@@ -1,9 +1,9 @@
 """The documentations of ToolRet as records of one form, whatever form each has.
 
-A record has the tool's name, a description (what describes it, and other short texts of the documentation), its parameters, and an agent: the
-source in its id (`apigen_tool_272` is of `apigen`). Where a source has the same name again, the agent gets a number, so that every tool has
-its own `agent/name`.
-"""
+A record has the tool's name, a description (what describes it, and other short texts of the
+documentation), its parameters, and an agent: the source in its id (`apigen_tool_272` is of
+`apigen`). Where a source has the same name again, the agent gets a number, so that every tool has
+its own `agent/name`."""
 
 import json
 import re
@@ -15,11 +15,16 @@ from benchmarks.papers.reading import LeftOut, counted
 from catalogs.shared.listing import ListingBuilder
 from catalogs.shared.loose_schema import Unusable, loose_object
 
-__all__ = ["FILE", "ToolRecords"]
-
 FILE = "toolret_tools.jsonl"
 NAMES = ("name", "api_name", "func_name", "function_name", "tool_name", "title")
-DESCRIPTIONS = ("description", "api_description", "func_description", "functionality", "tool_description", "summary")
+DESCRIPTIONS = (
+    "description",
+    "api_description",
+    "func_description",
+    "functionality",
+    "tool_description",
+    "summary",
+)
 PARAMETERS = (
     "parameters",
     "required_parameters",
@@ -62,7 +67,9 @@ class ToolRecords:
         self._taken: dict[tuple[str, str], int] = {}
 
     def add(self, row: Mapping[str, Any]) -> None:
-        """Add a row of a file of tools. Raises LeftOut if it has no id or no documentation, or the id stands there already."""
+        """Add a row of a file of tools. Raises LeftOut if it has no id or no documentation, or the
+        id stands there already.
+        """
         identity = row.get("id")
         if not isinstance(identity, str | int) or not str(identity).strip():
             raise LeftOut("it has no id")
@@ -73,29 +80,43 @@ class ToolRecords:
         if said in (None, "", {}):
             raise LeftOut("it has no documentation")
         said = (
-            said if isinstance(said, Mapping) else {"description": said if isinstance(said, str) else json.dumps(said)}
+            said
+            if isinstance(said, Mapping)
+            else {"description": said if isinstance(said, str) else json.dumps(said)}
         )
-        record = {"name": _name(said) or identity, "description": _description(said), "parameters": _parameters(said)}
+        record = {
+            "name": _name(said) or identity,
+            "description": _description(said),
+            "parameters": _parameters(said),
+        }
         agent = re.split(r"_tool(?:_|$)", identity)[0] or "toolret"
         times = self._taken[agent, record["name"]] = self._taken.get((agent, record["name"]), 0) + 1
         record["agent"] = agent if times == 1 else f"{agent} {times}"
         try:
             json.dumps(record, ensure_ascii=False).encode()
         except (UnicodeEncodeError, RecursionError):
-            raise LeftOut("its documentation is not valid UTF-8 text, or nested too deeply") from None
+            raise LeftOut(
+                "its documentation is not valid UTF-8 text, or nested too deeply"
+            ) from None
         self._records.append(record)
         self.names[identity] = f"{record['agent']}/{record['name']}"
 
     def written(self) -> str:
-        """The records as JSON lines. Parameters that the pipeline would reject their tool for become text of its description."""
+        """The records as JSON lines. Parameters that the pipeline would reject their tool for
+        become text of its description.
+        """
         rejected = self._rejected()
         for at in rejected:
             record = self._records[at]
             said = json.dumps(record["parameters"], ensure_ascii=False)
-            record["description"], record["parameters"] = f"{record['description']} {said}"[:MAX_TEXT], None
+            record["description"], record["parameters"] = (
+                f"{record['description']} {said}"[:MAX_TEXT],
+                None,
+            )
         if rejected:
             self.problems.append(
-                f"parameters that are no schema were taken as text, of {counted(len(rejected), 'tool')}"
+                f"parameters that are no schema were taken as text, of "
+                f"{counted(len(rejected), 'tool')}"
             )
         return "".join(json.dumps(record, ensure_ascii=False) + "\n" for record in self._records)
 
@@ -123,14 +144,19 @@ def _decoded(value: Any) -> Any:
 
 
 def _name(said: Mapping[str, Any]) -> str:
-    given = next((said[key] for key in NAMES if isinstance(said.get(key), str) and said[key].strip()), "")
+    given = next(
+        (said[key] for key in NAMES if isinstance(said.get(key), str) and said[key].strip()), ""
+    )
     return " ".join(given.split())[:MAX_NAME]
 
 
 def _description(said: Mapping[str, Any]) -> str:
     first = [said[key] for key in DESCRIPTIONS if isinstance(said.get(key), str)]
     others = [
-        text for key, value in said.items() if key not in (*DESCRIPTIONS, *PARAMETERS, *LESS) for text in _texts(value)
+        text
+        for key, value in said.items()
+        if key not in (*DESCRIPTIONS, *PARAMETERS, *LESS)
+        for text in _texts(value)
     ]
     name = _name(said)
     texts = dict.fromkeys(" ".join(text.split()) for text in (*first, *others))
@@ -145,7 +171,9 @@ def _texts(value: Any) -> Iterator[str]:
 
 
 def _parameters(said: Mapping[str, Any]) -> Any:
-    """The only parameters that are said, or the list of those of several fields, the required ones first."""
+    """The only parameters that are said, or the list of those of several fields, the required ones
+    first.
+    """
     given = [_decoded(said[key]) for key in PARAMETERS if said.get(key)]
     if len(given) <= 1:
         return given[0] if given else None

@@ -1,10 +1,11 @@
 """UltraTool (Huang and others, 2024): requests with a plan, some of whose steps need a tool.
 
 tools.json: [{"name", "description", "arguments": a schema, "results": a schema}];
-instances.jsonl: {"question", "plan": [{"step": "1.2 Book it", "tool": "book(flight='...')"}, ...], "domain"}.
+instances.jsonl: {"question", "plan": [{"step": "1.2 Book it", "tool": "book(flight='...')"}, ...],
+"domain"}.
 
-A step whose tool is no known tool ("null", "No tool required", a call of a tool that the file lacks) needs none.
-"""
+A step whose tool is no known tool ("null", "No tool required", a call of a tool that the file
+lacks) needs none."""
 
 import re
 from collections.abc import Collection
@@ -15,8 +16,6 @@ from benchmarks.papers.benchmark import Asked, Benchmark, BenchmarkBoard, catalo
 from benchmarks.papers.reading import Folder, LeftOut, counted, text_of
 from pegboard.evaluation.golden import GoldenQuery
 
-__all__ = ["load"]
-
 COLUMNS = {"parameters": "arguments", "output": "results"}
 NO_TOOL = ("", "null", "none", "no tool required", "no tool needed")
 
@@ -25,7 +24,10 @@ def load(path: Path) -> Benchmark:
     """The benchmark of that folder. Raises ConfigurationError if it is none."""
     folder = Folder(path, "ultratool")
     files = folder.files(
-        {"its tools": ["tools.json", "tools.jsonl"], "instances": ["instances*.jsonl", "instances*.json"]}
+        {
+            "its tools": ["tools.json", "tools.jsonl"],
+            "instances": ["instances*.jsonl", "instances*.json"],
+        }
     )
     tools = files["its tools"][0]
     catalog = catalog_toml("ultratool", "records", tools, COLUMNS)
@@ -45,7 +47,11 @@ def load(path: Path) -> Benchmark:
         )
     asked = Asked("tools", tuple(queries), tasks_of(queries))
     return Benchmark(
-        "ultratool", (BenchmarkBoard("tools", catalog),), (asked,), tools=len(names), problems=tuple(folder.problems())
+        "ultratool",
+        (BenchmarkBoard("tools", catalog),),
+        (asked,),
+        tools=len(names),
+        problems=tuple(folder.problems()),
     )
 
 
@@ -66,5 +72,7 @@ def _query(row: dict[str, Any], names: Collection[str], unknown: list[str]) -> G
     if not steps:
         raise LeftOut("no step of its plan needs a known tool")
     return GoldenQuery(
-        question, tuple(dict.fromkeys(tool for _, tool in steps)), tuple(text for text, _ in steps if text)
+        question,
+        tuple(dict.fromkeys(tool for _, tool in steps)),
+        tuple(text for text, _ in steps if text),
     )

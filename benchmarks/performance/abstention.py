@@ -1,21 +1,28 @@
-"""`python -m benchmarks.performance.abstention [--cache FOLDER] [--write]`: how well a score tells that no tool of a board fits, as JSON lines.
+"""`python -m benchmarks.performance.abstention [--cache FOLDER] [--write]`: how well a score tells
+that no tool of a board fits, as JSON lines.
 
-With --cache vectors are kept for the next time; with --write the means over the pairs go into docs/results.md, too.
+With --cache vectors are kept for the next time; with --write the means over the pairs go into
+docs/results.md, too.
 
-The requests of one benchmark have an answer on its board; those of another count as having none. That is not always so: a board with a
-weather tool answers a question for the weather, whoever asks it, so a false accept of these is not always false. Each set is halved by a
-hash of the request; everything is fitted on the one half and measured on the other.
+The requests of one benchmark have an answer on its board; those of another count as having none.
+That is not always so: a board with a weather tool answers a question for the weather, whoever asks
+it, so a false accept of these is not always false. Each set is halved by a hash of the request;
+everything is fitted on the one half and measured on the other.
 
-    score                  what decides: the best cosine, BM25 or hybrid score; or the probability of a calibrated curve
-    fitted                 what the curve learned from as having no answer: `left-out` or `unrelated`
-    false_accept_roc       share of the unanswerable let through where exactly 95 % of the answerable of the measured half are
+    score                  what decides: the best cosine, BM25 or hybrid score; or the probability
+    of a calibrated curve
+    fitted                 what the curve learned from as having no answer: `left-out` or
+    `unrelated`
+    false_accept_roc       share of the unanswerable let through where exactly 95 % of the
+    answerable of the measured half are
     false_accept           the same at the threshold that lets 95 % through of the fitted half
     false_reject           share of the answerable refused at that threshold
-    calibration_error      expected, over 5 bins, both classes weighted alike; `reliability` has [probability, share, weight] of each bin
+    calibration_error      expected, over 5 bins, both classes weighted alike; `reliability` has
+    [probability, share, weight] of each bin
 
-`style` fits on requests of one kind and refuses others that the board answers as well: on MetaTool, the questions that stand in the index
-itself against new ones; on LiveMCPBench, steps against whole questions.
-"""
+`style` fits on requests of one kind and refuses others that the board answers as well: on MetaTool,
+the questions that stand in the index itself against new ones; on LiveMCPBench, steps against whole
+questions."""
 
 import argparse
 import json
@@ -51,11 +58,19 @@ Scoring = Callable[[SearchEvidence], float]
 def requests_of(benchmark: str) -> list[tuple[str, list[str]]]:
     """Every request of a benchmark, and the true names of the right tools."""
     if benchmark == "metatool":
-        return [(one["query"], [one["tool"]]) for one in lines("metatool/single_tool_queries.jsonl")]
+        return [
+            (one["query"], [one["tool"]]) for one in lines("metatool/single_tool_queries.jsonl")
+        ]
     if benchmark == "seal-tools":
-        return [(one["query"], [call["api"] for call in one["calling"]]) for one in lines("seal-tools/dev.jsonl")]
+        return [
+            (one["query"], [call["api"] for call in one["calling"]])
+            for one in lines("seal-tools/dev.jsonl")
+        ]
     if benchmark == "toollinkos":
-        return [(one["user_query"], one["golden_function_names"]) for one in lines("toollinkos/instances.jsonl")]
+        return [
+            (one["user_query"], one["golden_function_names"])
+            for one in lines("toollinkos/instances.jsonl")
+        ]
     return [(one["question"], []) for one in lines("ultratool/instances.jsonl")]
 
 
@@ -75,7 +90,13 @@ def bench_pairs(encoding: Encoding) -> None:
             _compare({"board": name, "unanswerable": other}, fit, test, left[0], unrelated)
         _compare({"board": name, "unanswerable": "all three"}, fit, test, left[0], every)
         made = calibrate_evidence(fit, left[0], left_out=True)
-        _print({"board": name, "unanswerable": "left out", "fitted": "left-out"}, made, fit, test, left[1])
+        _print(
+            {"board": name, "unanswerable": "left out", "fitted": "left-out"},
+            made,
+            fit,
+            test,
+            left[1],
+        )
 
 
 def bench_style(encoding: Encoding) -> None:
@@ -93,9 +114,12 @@ def bench_style(encoding: Encoding) -> None:
     _style("livemcpbench", board, encoding, {"steps": steps, "questions": questions})
 
 
-def _style(name: str, board: BenchBoard, encoding: Encoding, kinds: dict[str, list[tuple[str, list[str]]]]) -> None:
+def _style(
+    name: str, board: BenchBoard, encoding: Encoding, kinds: dict[str, list[tuple[str, list[str]]]]
+) -> None:
     found = {
-        kind: search_evidence(board.tools, encoding, [query for query, _ in asked]) for kind, asked in kinds.items()
+        kind: search_evidence(board.tools, encoding, [query for query, _ in asked])
+        for kind, asked in kinds.items()
     }
     for kind, asked in kinds.items():
         made = calibrate_evidence(found[kind], _left_out(board, asked, found[kind]), left_out=True)
@@ -103,10 +127,18 @@ def _style(name: str, board: BenchBoard, encoding: Encoding, kinds: dict[str, li
             for mode, curve in made.curves.items():
                 score = _by_curve(made, mode)
                 refused = {
-                    threshold: round(float(np.mean([score(one) < at.probability for one in evidence])), 3)
+                    threshold: round(
+                        float(np.mean([score(one) < at.probability for one in evidence])), 3
+                    )
                     for threshold, at in curve.thresholds.items()
                 }
-                line = {"style": name, "fitted": kind, "asked": other, "score": mode, "requests": len(evidence)}
+                line = {
+                    "style": name,
+                    "fitted": kind,
+                    "asked": other,
+                    "score": mode,
+                    "requests": len(evidence),
+                }
                 print(json.dumps(line | {"refused": refused}), flush=True)
 
 
@@ -157,7 +189,9 @@ def _accepts(
     others: Sequence[SearchEvidence],
 ) -> dict[str, Any]:
     learned, right, wrong = (np.array([score(one) for one in side]) for side in (fit, test, others))
-    threshold, exact = (float(np.quantile(side, 1 - ACCEPT, method="lower")) for side in (learned, right))
+    threshold, exact = (
+        float(np.quantile(side, 1 - ACCEPT, method="lower")) for side in (learned, right)
+    )
     return {
         "answerable": len(right),
         "unanswerable_n": len(wrong),
@@ -168,7 +202,9 @@ def _accepts(
 
 
 def _reliability(right: Sequence[float], wrong: Sequence[float]) -> dict[str, Any]:
-    """The expected calibration error and its bins, the classes weighted alike, as a curve with a share of .5 means it."""
+    """The expected calibration error and its bins, the classes weighted alike, as a curve with a
+    share of .5 means it.
+    """
     likely = np.array([*right, *wrong])
     labels = np.arange(len(likely)) < len(right)
     weights = np.where(labels, 0.5 / len(right), 0.5 / len(wrong))
@@ -198,35 +234,54 @@ def _left_out(
     board: BenchBoard, asked: Sequence[tuple[str, list[str]]], found: Sequence[SearchEvidence]
 ) -> list[SearchEvidence]:
     ids = {names: board.ids(names) for names in {tuple(sorted(tools)) for _, tools in asked}}
-    return [one.without(ids[tuple(sorted(tools))]) for one, (_, tools) in zip(found, asked, strict=True)]
+    return [
+        one.without(ids[tuple(sorted(tools))]) for one, (_, tools) in zip(found, asked, strict=True)
+    ]
 
 
 def _halved(queries: Sequence[str], found: Sequence[SearchEvidence]) -> list[list[SearchEvidence]]:
     return [
-        [one for query, one in zip(queries, found, strict=True) if crc32(query.encode()) % 2 == half] for half in (0, 1)
+        [
+            one
+            for query, one in zip(queries, found, strict=True)
+            if crc32(query.encode()) % 2 == half
+        ]
+        for half in (0, 1)
     ]
 
 
 def table(rows: Sequence[dict[str, Any]]) -> str:
     """The means over the pairs of a board and one other benchmark, as Markdown."""
-    own = [row for row in rows if row.get("unanswerable") in {other for _, others in PAIRS for other in others}]
+    own = [
+        row
+        for row in rows
+        if row.get("unanswerable") in {other for _, others in PAIRS for other in others}
+    ]
     pairs = {(row["board"], row["unanswerable"]) for row in own}
     written = [
         f"Means over {len(pairs)} pairs of a board and requests of another benchmark.\n",
-        "| what decides | learned from | false accepts at 95 % true ones | at the fitted threshold | false rejects there |",
+        "| what decides | learned from | false accepts at 95 % true ones | at the fitted "
+        "threshold | false rejects there |",
         "|---|---|---|---|---|",
     ]
     for score, fitted in dict.fromkeys((row["score"], row["fitted"]) for row in own):
         same = [row for row in own if (row["score"], row["fitted"]) == (score, fitted)]
-        means = [fmean(row[name] for row in same) for name in ("false_accept_roc", "false_accept", "false_reject")]
+        means = [
+            fmean(row[name] for row in same)
+            for name in ("false_accept_roc", "false_accept", "false_reject")
+        ]
         written.append(f"| {score} | {fitted} | {' | '.join(f'{value:.3f}' for value in means)} |")
     return "\n".join(written) + "\n"
 
 
 def main() -> None:
     """Measure and print; write, if that is wished."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--cache", type=Path, help="a folder that keeps the vectors for the next time")
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "--cache", type=Path, help="a folder that keeps the vectors for the next time"
+    )
     parser.add_argument("--write", action="store_true", help="put the means into docs/results.md")
     options = parser.parse_args()
     if not BENCHMARKS.is_dir():

@@ -1,4 +1,6 @@
-"""Boards of the benchmarks in memory, for measuring how they are searched: composed and encoded as a build does, without publishing."""
+"""Boards of the benchmarks in memory, for measuring how they are searched: composed and encoded as
+a build does, without publishing.
+"""
 
 import hashlib
 import tomllib
@@ -26,7 +28,9 @@ BATCH = 128
 
 @dataclass(frozen=True, slots=True)
 class Encoding:
-    """The embedded encoder, as `Encoder` asks for it; with a folder, vectors made before are found there."""
+    """The embedded encoder, as `Encoder` asks for it; with a folder, vectors made before are found
+    there.
+    """
 
     cache: Path | None
     name: str = DEFAULT_ENCODER
@@ -43,7 +47,9 @@ class Encoding:
         file = None
         if self.cache is not None:
             self.cache.mkdir(parents=True, exist_ok=True)
-            file = self.cache / f"{hashlib.sha256(chr(0).join(texts).encode()).hexdigest()[:24]}.npy"
+            file = (
+                self.cache / f"{hashlib.sha256(chr(0).join(texts).encode()).hexdigest()[:24]}.npy"
+            )
             if file.exists():
                 return np.load(file)
         encoder = _encoder(self.name)
@@ -102,7 +108,9 @@ def _index(rows: Sequence[tuple[str, str, Sequence[str]]], encoding: Encoding) -
                 "tool": [row[0] for row in rows],
                 "part": [row[1] for row in rows],
                 "tokens": [" ".join(tokenize("\n".join(row[2]))) for row in rows],
-                "vector": pa.FixedSizeListArray.from_arrays(pa.array(units.ravel()), units.shape[1]),
+                "vector": pa.FixedSizeListArray.from_arrays(
+                    pa.array(units.ravel()), units.shape[1]
+                ),
             }
         )
     )

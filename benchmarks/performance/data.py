@@ -1,15 +1,14 @@
-"""The public benchmarks that stand beside a checkout, for the `bench_*` programs; nothing of them is in this repository.
+"""The public benchmarks that stand beside a checkout, for the `bench_*` programs; nothing of them
+is in this repository.
 
-`pegboard bench` measures on them; these programs measure parts. They are started as modules: `python -m benchmarks.performance.abstention`.
-"""
+`pegboard bench` measures on them; these programs measure parts. They are started as modules:
+`python -m benchmarks.performance.abstention`."""
 
 import json
 from pathlib import Path
 from typing import Any
 
 from benchmarks.papers.loading import load_benchmark
-
-__all__ = ["BENCHMARKS", "catalog_of", "lines"]
 
 BENCHMARKS = Path(__file__).parents[3] / "shared" / "benchmarks"
 
@@ -21,4 +20,8 @@ def catalog_of(name: str) -> str:
 
 def lines(name: str) -> list[Any]:
     """The JSON values of a benchmark's file."""
-    return [json.loads(line) for line in (BENCHMARKS / name).read_text("utf-8").splitlines() if line.strip()]
+    return [
+        json.loads(line)
+        for line in (BENCHMARKS / name).read_text("utf-8").splitlines()
+        if line.strip()
+    ]

@@ -1,9 +1,12 @@
-"""`python -m benchmarks.performance.dependencies`: what inferred dependencies are worth, one line of JSON for each configuration.
+"""`python -m benchmarks.performance.dependencies`: what inferred dependencies are worth, one line
+of JSON for each configuration.
 
-ToolLinkOS (Graph RAG-Tool Fusion) with every declared dependency hidden, with the declared ones, and with none. Its Algorithm 1: the best
-three tools of a vector search (name, description and arguments; the embedded encoder), each followed by its dependencies depth first, the
-first ten kept. `mAP@10` divides the sum of the precisions at the hits by min(tools needed, 10). `precision` and `recall` are those of
-the pairs of tools against the declared pairs, and against what follows from these (`closure`). `without` leaves evidence of one kind
+ToolLinkOS (Graph RAG-Tool Fusion) with every declared dependency hidden, with the declared ones,
+and with none. Its Algorithm 1: the best three tools of a vector search (name, description and
+arguments; the embedded encoder), each followed by its dependencies depth first, the first ten kept.
+`mAP@10` divides the sum of the precisions at the hits by min(tools needed, 10). `precision` and
+`recall` are those of the pairs of tools against the declared pairs, and against what follows from
+these (`closure`). `without` leaves evidence of one kind
 out. Other catalogs declare nothing: what is counted there is edges for each tool.
 """
 
@@ -31,10 +34,13 @@ from tasks.settings.configuration import DEFAULT_ENCODER
 
 BENCHMARKS = Path(__file__).parents[3] / "shared" / "benchmarks"
 CATALOGS = {
-    "toollinkos": 'path = "toollinkos/tools.json"\ncolumns = {parameters = "parameters", dependencies = "depends_on"}',
-    "seal-tools": 'path = "seal-tools/tool.jsonl"\n[columns]\nname = "api_name"\ndescription = "api_description"\n'
+    "toollinkos": 'path = "toollinkos/tools.json"\ncolumns = {parameters = "parameters", '
+    'dependencies = "depends_on"}',
+    "seal-tools": 'path = "seal-tools/tool.jsonl"\n[columns]\nname = "api_name"\ndescription = '
+    '"api_description"\n'
     'parameters = "parameters"\nrequired = "required"\noutput = "responses"\ntags = "field"',
-    "ultratool": 'path = "ultratool/tools.json"\ncolumns = {parameters = "arguments", output = "results"}',
+    "ultratool": 'path = "ultratool/tools.json"\ncolumns = {parameters = "arguments", output = '
+    '"results"}',
 }
 BEST, LIMIT, FINAL = 3, 10, 10
 Graph = Mapping[str, Sequence[str]]
@@ -48,12 +54,20 @@ def main() -> None:
     declared, _ = declared_edges(tools)
     inferred = infer_edges(tools)
     asked = _Asked(tools)
-    for name, edges in (("none", []), ("declared", declared), ("both", [*declared, *_kept(inferred)])):
+    for name, edges in (
+        ("none", []),
+        ("declared", declared),
+        ("both", [*declared, *_kept(inferred)]),
+    ):
         _say(catalog="toollinkos", edges=name, **asked.measured(edges))
     for least in (0.3, MIN_CONFIDENCE, 0.7, 0.8):
         edges = _kept(inferred, least)
         _say(
-            catalog="toollinkos", edges="inferred", least=least, **asked.measured(edges), **_agreement(edges, declared)
+            catalog="toollinkos",
+            edges="inferred",
+            least=least,
+            **asked.measured(edges),
+            **_agreement(edges, declared),
         )
     for kind in sorted({_kind(edge) for edge in inferred}):
         edges = [edge for edge in _kept(inferred) if _kind(edge) != kind]
@@ -63,7 +77,9 @@ def main() -> None:
 
 
 class _Asked:
-    """The requests of ToolLinkOS, what each needs, and the tools that a vector search finds for it."""
+    """The requests of ToolLinkOS, what each needs, and the tools that a vector search finds for
+    it.
+    """
 
     def __init__(self, tools: Sequence[Tool]) -> None:
         lines = (BENCHMARKS / "toollinkos" / "instances.jsonl").read_text("utf-8").splitlines()
@@ -81,10 +97,12 @@ class _Asked:
         """mAP@10 behind the search, and behind the right tool in the first place."""
         graph = _graph(edges)
         behind = [
-            _precision(_expanded(found, graph), needed) for found, needed in zip(self._found, self._needed, strict=True)
+            _precision(_expanded(found, graph), needed)
+            for found, needed in zip(self._found, self._needed, strict=True)
         ]
         right = [
-            _precision(_expanded([name], graph), needed) for name, needed in zip(self._main, self._needed, strict=True)
+            _precision(_expanded([name], graph), needed)
+            for name, needed in zip(self._main, self._needed, strict=True)
         ]
         return {
             "mAP@10": round(float(np.mean(behind)), 3),
@@ -93,7 +111,9 @@ class _Asked:
 
 
 def _graph(edges: Iterable[Edge]) -> Graph:
-    """The targets of every tool by name: declared ones in their catalog's order, then others, the surer ones first."""
+    """The targets of every tool by name: declared ones in their catalog's order, then others, the
+    surer ones first.
+    """
     targets: dict[str, dict[str, None]] = defaultdict(dict)
     for edge in sorted(edges, key=lambda edge: (edge.origin != "declared", -edge.confidence)):
         source, target = (id_.rpartition("/")[2] for id_ in (edge.source, edge.target))
@@ -125,12 +145,21 @@ def _behind(name: str, graph: Graph, limit: int = LIMIT) -> list[str]:
 
 def _precision(found: Sequence[str], needed: Collection[str]) -> float:
     hits = [name in needed for name in found]
-    return sum(sum(hits[: at + 1]) / (at + 1) for at, hit in enumerate(hits) if hit) / min(len(needed), FINAL)
+    return sum(sum(hits[: at + 1]) / (at + 1) for at, hit in enumerate(hits) if hit) / min(
+        len(needed), FINAL
+    )
 
 
 def _agreement(edges: Iterable[Edge], declared: Sequence[Edge]) -> dict[str, float]:
-    pairs, known = {(edge.source, edge.target) for edge in edges}, {(edge.source, edge.target) for edge in declared}
-    closure = {(source, target) for source in {one for one, _ in known} for target in _reached(source, known)}
+    pairs, known = (
+        {(edge.source, edge.target) for edge in edges},
+        {(edge.source, edge.target) for edge in declared},
+    )
+    closure = {
+        (source, target)
+        for source in {one for one, _ in known}
+        for target in _reached(source, known)
+    }
     return {
         "precision": round(len(pairs & known) / len(pairs), 3),
         "recall": round(len(pairs & known) / len(known), 3),
@@ -171,13 +200,18 @@ def _tools(name: str) -> tuple[Tool, ...]:
 
 def _document(tool: Tool) -> str:
     properties: Mapping[str, Any] = tool.input_schema.get("properties", {})
-    arguments = " ".join(f"{identifier_words(name)}: {one.get('description', '')}." for name, one in properties.items())
+    arguments = " ".join(
+        f"{identifier_words(name)}: {one.get('description', '')}."
+        for name, one in properties.items()
+    )
     return f"{identifier_words(tool.name)}. {tool.description} {arguments}"
 
 
 def _encoded(texts: Sequence[str]) -> Any:
     encoder = load_encoder(DEFAULT_ENCODER)
-    return np.concatenate([encoder.encode(texts[at : at + 256]) for at in range(0, len(texts), 256)])
+    return np.concatenate(
+        [encoder.encode(texts[at : at + 256]) for at in range(0, len(texts), 256)]
+    )
 
 
 def _kept(edges: Iterable[Edge], least: float = MIN_CONFIDENCE) -> list[Edge]:

@@ -1,9 +1,11 @@
-"""`python -m benchmarks.performance.filter`: what the filter of generated questions is worth, and what it costs on a large catalog.
+"""`python -m benchmarks.performance.filter`: what the filter of generated questions is worth, and
+what it costs on a large catalog.
 
-worth   MetaTool's 199 tools with ten questions each, taken as generated ones, a share of them replaced by another tool's: the recall of an
+worth   MetaTool's 199 tools with ten questions each, taken as generated ones, a share of them
+replaced by another tool's: the recall of an
         index of centroids on MetaTool's requests with one tool, with and without the filter
-cost    random vectors: 6,000 tools with ten questions each, or 60,000 with --whole, which is a hundred times the work
-"""
+cost    random vectors: 6,000 tools with ten questions each, or 60,000 with --whole, which is a
+hundred times the work"""
 
 import json
 import os
@@ -25,8 +27,9 @@ from tasks.enrichment.neighbours import head_text
 from tasks.enrichment.vectors import vectors_of
 from tasks.filter import filter_writings
 from tasks.lake.files import Lake
+from tasks.lake.snapshot_rows import load_snapshot
 from tasks.settings.configuration import DEFAULT_ENCODER, load_configuration
-from tasks.snapshot import load_snapshot, take_snapshot
+from tasks.snapshot import take_snapshot
 
 METATOOL = Path(__file__).parents[3] / "shared" / "benchmarks" / "metatool"
 SEEDS = (0, 1, 2)
@@ -60,7 +63,10 @@ class MetaTool:
 
     def __init__(self, folder: Path, encoder: Encoder) -> None:
         described = json.loads((METATOOL / "plugin_des.json").read_text("utf-8"))
-        functions = [{"name": name, "description": text, "parameters": {}} for name, text in sorted(described.items())]
+        functions = [
+            {"name": name, "description": text, "parameters": {}}
+            for name, text in sorted(described.items())
+        ]
         (folder / "tools.json").write_text(json.dumps(functions), "utf-8")
         (folder / "pegboard.toml").write_text(CONFIGURATION, "utf-8")
         self.configuration = load_configuration(folder / "pegboard.toml")
@@ -71,24 +77,35 @@ class MetaTool:
         self.heads = [head_text(tool, listing.agents[0]) for tool in listing.tools]
         self.examples = _pairs("example_queries.jsonl")
         self.requests = _pairs("single_tool_queries.jsonl")
-        texts = list(dict.fromkeys([*self.heads, *(text for _, text in self.examples + self.requests)]))
+        texts = list(
+            dict.fromkeys([*self.heads, *(text for _, text in self.examples + self.requests)])
+        )
         self.vectors = dict(zip(texts, vectors_of(self.lake, encoder, texts), strict=True))
 
     def filter(self, questions: Mapping[str, Sequence[str]]) -> dict[str, list[str]]:
         """The questions of each tool that the filter keeps."""
-        written = {self.tools[name].id: Enrichment(questions=tuple(texts)) for name, texts in questions.items()}
+        written = {
+            self.tools[name].id: Enrichment(questions=tuple(texts))
+            for name, texts in questions.items()
+        }
         bought = write_writings(self.lake, "bought", written, {})
-        filtered = filter_writings(self.configuration, {"metatool": self.snapshot}, bought, self.encoder)
+        filtered = filter_writings(
+            self.configuration, {"metatool": self.snapshot}, bought, self.encoder
+        )
         kept, _ = read_writings(self.lake, filtered.writings.path)
-        return {name: list(kept[tool.id].questions) for name, tool in self.tools.items() if tool.id in kept}
+        return {
+            name: list(kept[tool.id].questions)
+            for name, tool in self.tools.items()
+            if tool.id in kept
+        }
 
     def recall(self, questions: Mapping[str, Sequence[str]], kind: str) -> list[float]:
         """Recall@5 and Recall@10 of an index of that kind."""
         rows: list[np.ndarray] = []
         for name, head in zip(self.tools, self.heads, strict=True):
-            asked = np.array([self.vectors[text] for text in questions.get(name, ())] or [self.vectors[head]]).sum(
-                axis=0
-            )
+            asked = np.array(
+                [self.vectors[text] for text in questions.get(name, ())] or [self.vectors[head]]
+            ).sum(axis=0)
             if kind == "sum":
                 rows.append(self.vectors[head] + asked)
             else:
@@ -102,24 +119,41 @@ class MetaTool:
 
 
 def bench_worth(metatool: MetaTool) -> None:
-    print("| replaced | index | R@5 / R@10 without the filter | with it | good dropped | bad dropped |")
+    print(
+        "| replaced | index | R@5 / R@10 without the filter | with it | good dropped | bad "
+        "dropped |"
+    )
     print("|---|---|---|---|---|---|")
     for share in (0.0, 0.3, 0.6):
-        mixed = [spoiled(metatool.examples, share, seed) for seed in (SEEDS if share else SEEDS[:1])]
+        mixed = [
+            spoiled(metatool.examples, share, seed) for seed in (SEEDS if share else SEEDS[:1])
+        ]
         kept = [metatool.filter(questions) for questions in mixed]
         lost = np.mean([_lost(metatool, *pair) for pair in zip(mixed, kept, strict=True)], axis=0)
         for kind in ("sum", "centroid + 0.3 description"):
-            before, after = (np.mean([metatool.recall(one, kind) for one in some], axis=0) for some in (mixed, kept))
+            before, after = (
+                np.mean([metatool.recall(one, kind) for one in some], axis=0)
+                for some in (mixed, kept)
+            )
             figures = [f"{one[0]:.3f} / {one[1]:.3f}" for one in (before, after)]
-            print(f"| {share:.0%} | {kind} | {' | '.join(figures)} | {lost[0]:.1%} | {lost[1]:.1%} |")
+            print(
+                f"| {share:.0%} | {kind} | {' | '.join(figures)} | {lost[0]:.1%} | {lost[1]:.1%} |"
+            )
 
 
-def _lost(metatool: MetaTool, mixed: Mapping[str, Sequence[str]], kept: Mapping[str, Sequence[str]]) -> list[float]:
-    """The shares of the tools' own and of strange questions that were dropped; NaN where there were none."""
+def _lost(
+    metatool: MetaTool, mixed: Mapping[str, Sequence[str]], kept: Mapping[str, Sequence[str]]
+) -> list[float]:
+    """The shares of the tools' own and of strange questions that were dropped; NaN where there were
+    none.
+    """
     own = set(metatool.examples)
     pairs = {(name, text) for name, texts in mixed.items() for text in texts}
     left = {(name, text) for name, texts in kept.items() for text in texts}
-    return [1 - len(some & left) / len(some) if some else float("nan") for some in (pairs & own, pairs - own)]
+    return [
+        1 - len(some & left) / len(some) if some else float("nan")
+        for some in (pairs & own, pairs - own)
+    ]
 
 
 def bench_cost(tools: int, questions: int) -> None:

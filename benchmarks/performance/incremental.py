@@ -1,19 +1,23 @@
-"""`python -m benchmarks.performance.incremental`: what a nightly run costs after few tools changed, against the build of the whole board.
+"""`python -m benchmarks.performance.incremental`: what a nightly run costs after few tools changed,
+against the build of the whole board.
 
-Four direct runs without reports, each in a process of its own as at night, on a board with two index configurations:
+Four direct runs without reports, each in a process of its own as at night, on a board with two
+index configurations:
 
 full      everything is new
 change    some tools changed: half of them say something else, a quarter are new, a quarter are gone
 nothing   nothing changed
 again     as `change`, once more: on top of what the one before left
 
-For every step: seconds, megabytes written to the lake and to the tables (files that are new or other than before), and at its end
-the most memory that the process ever had. `share` is what a step took of what it took in the full run.
+For every step: seconds, megabytes written to the lake and to the tables (files that are new or
+other than before), and at its end the most memory that the process ever had. `share` is what a step
+took of what it took in the full run.
 
-    python -m benchmarks.performance.incremental --tools 100000 --encoder hashing/256 --change 0.01 --json out.json
+    python -m benchmarks.performance.incremental --tools 100000 --encoder hashing/256 --change 0.01
+    --json out.json
 
-The hashing encoder costs next to nothing, so that the other costs show. `--encoder` names any other.
-"""
+The hashing encoder costs next to nothing, so that the other costs show. `--encoder` names any
+other."""
 
 import argparse
 import json
@@ -143,22 +147,31 @@ def make_tool(seed: int, edition: int = 0) -> dict[str, Any]:
 
     fields = rng.sample(FIELDS, rng.randint(1, 5))
     properties = {
-        name: {"type": "string", "description": f"the {name} of the {rng.choice(QUALITIES)} {rng.choice(THINGS)}"}
+        name: {
+            "type": "string",
+            "description": f"the {name} of the {rng.choice(QUALITIES)} {rng.choice(THINGS)}",
+        }
         for name in fields
     }
     return {
         "name": f"{VERBS[seed % len(VERBS)]}_{THINGS[seed % len(THINGS)]}_{seed}",
-        "description": " ".join(text(pattern) for pattern in rng.sample(SENTENCES, rng.randint(2, 4))),
+        "description": " ".join(
+            text(pattern) for pattern in rng.sample(SENTENCES, rng.randint(2, 4))
+        ),
         "inputSchema": {"type": "object", "properties": properties, "required": fields[:1]},
     }
 
 
 def write_catalogs(folder: Path, tools: dict[int, int]) -> None:
-    """The saved answers of servers with about twenty tools each, in several catalogs; `tools` is seed -> edition."""
+    """The saved answers of servers with about twenty tools each, in several catalogs; `tools` is
+    seed -> edition.
+    """
     servers: dict[str, dict[str, Any]] = {name: {} for name in CATALOGS}
     for seed in sorted(tools):
         agent = seed // AGENT_TOOLS
-        answer = servers[CATALOGS[agent % len(CATALOGS)]].setdefault(f"server-{agent}", {"tools": []})
+        answer = servers[CATALOGS[agent % len(CATALOGS)]].setdefault(
+            f"server-{agent}", {"tools": []}
+        )
         answer["tools"].append(make_tool(seed, tools[seed]))
     for name, content in servers.items():
         (folder / f"{name}.json").write_text(json.dumps(content))
@@ -181,13 +194,22 @@ def changed(tools: dict[int, int], share: float) -> dict[int, int]:
 def write_configuration(folder: Path, encoder: str) -> None:
     """Four catalogs and two index configurations."""
     name = f'encoder = "{encoder}"\n'
-    catalogs = "".join(f'[catalogs.{name}]\ntype = "mcp-dump"\npath = "{name}.json"\n' for name in CATALOGS)
-    indexes = f'[[indexes]]\nname = "full"\n{name}[[indexes]]\nname = "brief"\nparts = ["name", "description"]\n{name}'
-    (folder / "pegboard.toml").write_text(f'[board]\nuri = "board"\nreport = false\n{catalogs}{indexes}')
+    catalogs = "".join(
+        f'[catalogs.{name}]\ntype = "mcp-dump"\npath = "{name}.json"\n' for name in CATALOGS
+    )
+    indexes = (
+        f'[[indexes]]\nname = "full"\n{name}[[indexes]]\nname = "brief"\nparts = ["name", '
+        f'"description"]\n{name}'
+    )
+    (folder / "pegboard.toml").write_text(
+        f'[board]\nuri = "board"\nreport = false\n{catalogs}{indexes}'
+    )
 
 
 class Meter:
-    """Seconds, bytes and memory of each step; what the run does between two steps counts for the later one."""
+    """Seconds, bytes and memory of each step; what the run does between two steps counts for the
+    later one.
+    """
 
     def __init__(self, board: Path) -> None:
         self.board = board
@@ -204,7 +226,9 @@ class Meter:
         for path, state in after.items():
             if self._before.get(path) != state:
                 written[path.split("/")[0]] += state[0]
-        figures = self.steps.setdefault(name, {"seconds": 0.0, "lake_mb": 0.0, "tables_mb": 0.0, "peak_mb": 0.0})
+        figures = self.steps.setdefault(
+            name, {"seconds": 0.0, "lake_mb": 0.0, "tables_mb": 0.0, "peak_mb": 0.0}
+        )
         figures["seconds"] = round(figures["seconds"] + seconds, 2)
         figures["lake_mb"] = round(figures["lake_mb"] + written["lake"] / 1e6, 3)
         figures["tables_mb"] = round(figures["tables_mb"] + written["tables"] / 1e6, 3)
@@ -213,7 +237,10 @@ class Meter:
 
     def _files(self) -> dict[str, tuple[int, int]]:
         found = ((path, path.stat()) for path in self.board.rglob("*") if path.is_file())
-        return {path.relative_to(self.board).as_posix(): (stat.st_size, stat.st_mtime_ns) for path, stat in found}
+        return {
+            path.relative_to(self.board).as_posix(): (stat.st_size, stat.st_mtime_ns)
+            for path, stat in found
+        }
 
 
 def run(folder: Path) -> dict[str, Any]:
@@ -237,21 +264,27 @@ def run(folder: Path) -> dict[str, Any]:
 
 def total(steps: dict[str, dict[str, float]]) -> dict[str, float]:
     """All steps together."""
-    sums = {key: sum(step[key] for step in steps.values()) for key in ("seconds", "lake_mb", "tables_mb")}
+    sums = {
+        key: sum(step[key] for step in steps.values())
+        for key in ("seconds", "lake_mb", "tables_mb")
+    }
     return {**sums, "peak_mb": max(step["peak_mb"] for step in steps.values())}
 
 
 def report(name: str, found: dict[str, Any], full: dict[str, Any] | None) -> None:
     """One run as a table."""
     print(
-        f"\n{name}: {found['tools']:,} tools, {found['new']} new, {found['changed']} changed, {found['removed']} removed; "
+        f"\n{name}: {found['tools']:,} tools, {found['new']} new, {found['changed']} changed, "
+        f"{found['removed']} removed; "
         f"{found['encoded']:,} texts encoded"
     )
     print(
         f"  {'STEP':<20}{'SECONDS':>9}{'SHARE':>8}{'LAKE MB':>10}{'SHARE':>8}{'TABLES MB':>11}{'SHARE':>8}{'PEAK MB':>9}"
     )
     for step, figures in {**found["steps"], "all": total(found["steps"])}.items():
-        beside = (total(full["steps"]) if step == "all" else full["steps"].get(step, {})) if full else {}
+        beside = (
+            (total(full["steps"]) if step == "all" else full["steps"].get(step, {})) if full else {}
+        )
         cells = []
         for key, width in (("seconds", 9), ("lake_mb", 10), ("tables_mb", 11)):
             share = f"{figures[key] / beside[key]:.1%}" if beside.get(key) else ""
@@ -262,9 +295,12 @@ def report(name: str, found: dict[str, Any], full: dict[str, Any] | None) -> Non
 def machine() -> dict[str, Any]:
     """What the figures were measured on."""
     cpu = next(
-        (line.split(":")[1].strip() for line in _cpu_lines() if line.startswith("model name")), platform.machine()
+        (line.split(":")[1].strip() for line in _cpu_lines() if line.startswith("model name")),
+        platform.machine(),
     )
-    packages = {name: version(name) for name in ("pegboard", "lancedb", "polars", "pyarrow", "numpy")}
+    packages = {
+        name: version(name) for name in ("pegboard", "lancedb", "polars", "pyarrow", "numpy")
+    }
     return {"cpu": cpu, "cores": os.cpu_count(), "python": platform.python_version(), **packages}
 
 
@@ -298,7 +334,9 @@ def measure(folder: Path, arguments: argparse.Namespace) -> dict[str, Any]:
         ]
         begin = time.perf_counter()
         done = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True)
-        found = json.loads(done.stdout.splitlines()[-1]) | {"wall_seconds": round(time.perf_counter() - begin, 1)}
+        found = json.loads(done.stdout.splitlines()[-1]) | {
+            "wall_seconds": round(time.perf_counter() - begin, 1)
+        }
         results["runs"][name] = found
         report(name, found, results["runs"]["full"] if name != "full" else None)
     return results
@@ -306,7 +344,9 @@ def measure(folder: Path, arguments: argparse.Namespace) -> dict[str, Any]:
 
 def main() -> None:
     """Measure and print; with --json write the figures, too."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--tools", type=int, default=100_000)
     parser.add_argument("--encoder", default="hashing/256")
     parser.add_argument("--change", type=float, default=0.01, help="share of the tools that change")

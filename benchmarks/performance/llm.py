@@ -1,4 +1,5 @@
-"""How fast the enrichment asks: a thousand calls with replies after a second, at a concurrency of 128.
+"""How fast the enrichment asks: a thousand calls with replies after a second, at a concurrency of
+128.
 
     python -m benchmarks.performance.llm [MODEL]      hosted_vllm/NAME (the default) or openai/NAME
 
@@ -21,7 +22,9 @@ SERVER = Path(__file__).with_name("scripted_llm.py")
 
 
 class Enrichment(Exception):
-    """Ends the run after its enrichment, with what that returned and the seconds of CPU that it took."""
+    """Ends the run after its enrichment, with what that returned and the seconds of CPU that it
+    took.
+    """
 
     def __init__(self) -> None:
         self.result: Any = None
@@ -57,7 +60,10 @@ def main() -> None:
         )
         assert server.stdout is not None
         port = server.stdout.readline().strip()
-        tools = [{"name": f"archive_paper_{n:04d}", "description": f"Archives paper {n}."} for n in range(CALLS)]
+        tools = [
+            {"name": f"archive_paper_{n:04d}", "description": f"Archives paper {n}."}
+            for n in range(CALLS)
+        ]
         Path(folder, "tools.json").write_text(json.dumps({"office": {"tools": tools}}))
         Path(folder, "pegboard.toml").write_text(
             '[board]\nuri = "board"\n[catalogs.kit]\ntype = "mcp-dump"\npath = "tools.json"\n'
@@ -69,13 +75,19 @@ def main() -> None:
         enrichment = Enrichment()
         with contextlib.suppress(Enrichment):
             reindex(configuration, runner=StepEvents(Direct(), enrichment.step))
-        began = [json.loads(line)["at"] for line in log.read_text().splitlines() if '"began"' in line]
-        ended = [json.loads(line)["at"] for line in log.read_text().splitlines() if '"ended"' in line]
+        began = [
+            json.loads(line)["at"] for line in log.read_text().splitlines() if '"began"' in line
+        ]
+        ended = [
+            json.loads(line)["at"] for line in log.read_text().splitlines() if '"ended"' in line
+        ]
         server.communicate("")
     seconds = max(ended) - min(began)
     print(
-        f"{model}: {enrichment.result.actual['replies']} replies in {seconds:.1f} s, {CALLS / seconds:.0f} calls/s, "
-        f"{CALLS / seconds / CONCURRENCY:.0%} of {CONCURRENCY}; {1000 * enrichment.seconds / CALLS:.1f} ms of CPU per call, all told"
+        f"{model}: {enrichment.result.actual['replies']} replies in {seconds:.1f} s, "
+        f"{CALLS / seconds:.0f} calls/s, "
+        f"{CALLS / seconds / CONCURRENCY:.0%} of {CONCURRENCY}; "
+        f"{1000 * enrichment.seconds / CALLS:.1f} ms of CPU per call, all told"
     )
 
 

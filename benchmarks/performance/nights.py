@@ -1,9 +1,11 @@
-"""A hundred nights of 1 %: how fast a large table is searched, and how many bytes a night writes, as the nights go by.
+"""A hundred nights of 1 %: how fast a large table is searched, and how many bytes a night writes,
+as the nights go by.
 
-    python benchmarks/performance/nights.py [--rows 60000] [--dimensions 32] [--share 0.01] [--nights 100]
+    python benchmarks/performance/nights.py [--rows 60000] [--dimensions 32] [--share 0.01]
+    [--nights 100]
 
-One embedding table is upserted and maintained as a run does, without pruning, so that every written byte counts. Vectors lie in
-clusters; the requests lie far from any of them.
+One embedding table is upserted and maintained as a run does, without pruning, so that every written
+byte counts. Vectors lie in clusters; the requests lie far from any of them.
 """
 
 import argparse
@@ -31,7 +33,10 @@ class Nights:
         self.folder, self.rows, self.dimensions = folder, rows, dimensions
         self.dice = np.random.default_rng(0)
         centres = self.dice.normal(size=(max(1, rows // 20), dimensions))
-        self.centres = centres + self.dice.normal(size=(30, dimensions))[self.dice.integers(0, 30, len(centres))]
+        self.centres = (
+            centres
+            + self.dice.normal(size=(30, dimensions))[self.dice.integers(0, 30, len(centres))]
+        )
         self.database = lancedb.connect(folder / "tables", read_consistency_interval=timedelta(0))
         self.table = self.database.create_table("emb_full", self.made(np.arange(rows)))
         self.requests = self.vectors(REQUESTS, 1.5)
@@ -56,7 +61,9 @@ class Nights:
             "tags": [["office"]] * len(ids),
             "text": words,
             "tokens": words,
-            "vector": pa.FixedSizeListArray.from_arrays(pa.array(self.vectors(len(ids), 0.5).ravel()), self.dimensions),
+            "vector": pa.FixedSizeListArray.from_arrays(
+                pa.array(self.vectors(len(ids), 0.5).ravel()), self.dimensions
+            ),
             "digest": digests,
             "checksum": digests,
         }
@@ -64,7 +71,9 @@ class Nights:
 
     def night(self, share: float) -> None:
         ids = self.dice.choice(self.rows, max(1, int(self.rows * share)), replace=False)
-        merge = self.table.merge_insert("key").when_matched_update_all().when_not_matched_insert_all()
+        merge = (
+            self.table.merge_insert("key").when_matched_update_all().when_not_matched_insert_all()
+        )
         merge.execute(self.made(ids))
         maintain(self.table, str(self.folder), self.rows)
 
@@ -72,18 +81,28 @@ class Nights:
         return sum(path.stat().st_size for path in self.folder.rglob("*") if path.is_file())
 
     def told(self) -> str:
-        """Medians of the two searches in ms, recall@10, fragments, parts of the vector index, rows outside of an index."""
+        """Medians of the two searches in ms, recall@10, fragments, parts of the vector index, rows
+        outside of an index.
+        """
         dataset = open_dataset(str(self.folder), "emb_full")
         search = search_of(dataset)
         table = self.database.open_table("emb_full")
         table.checkout(table.version)
         everything = table.search().select(["key", "vector"]).to_arrow()
-        matrix = everything.column("vector").combine_chunks().flatten().to_numpy().reshape(-1, self.dimensions)
+        matrix = (
+            everything.column("vector")
+            .combine_chunks()
+            .flatten()
+            .to_numpy()
+            .reshape(-1, self.dimensions)
+        )
         keys = everything.column("key").to_pylist()
         by_vector, by_words, found = [], [], 0
         for number, request in enumerate(self.requests):
             began = time.perf_counter()
-            query = table.search(request, vector_column_name="vector", query_type="vector").distance_type("cosine")
+            query = table.search(
+                request, vector_column_name="vector", query_type="vector"
+            ).distance_type("cosine")
             query = query.nprobes(search["nprobes"]) if search else query
             rows = query.limit(100).select(["key", "_distance"]).to_arrow()
             by_vector.append(time.perf_counter() - began)
@@ -91,19 +110,28 @@ class Nights:
             found += len(exact & set(rows.column("key").to_pylist()[:10]))
             began = time.perf_counter()
             words = f"w{number} w{number * 7} w{number * 13}"
-            table.search(words, query_type="fts", fts_columns="tokens").limit(100).select(["key", "_score"]).to_arrow()
+            table.search(words, query_type="fts", fts_columns="tokens").limit(100).select(
+                ["key", "_score"]
+            ).to_arrow()
             by_words.append(time.perf_counter() - began)
         index = [one for one in dataset.describe_indices() if one.field_names == ["vector"]]
-        outside = sum(unindexed_rows(dataset, column) for column in ("vector", "tokens", *FILTERS)) if index else 0
+        outside = (
+            sum(unindexed_rows(dataset, column) for column in ("vector", "tokens", *FILTERS))
+            if index
+            else 0
+        )
         return (
-            f"vector {1000 * statistics.median(by_vector):5.1f} ms  text {1000 * statistics.median(by_words):5.1f} ms  "
+            f"vector {1000 * statistics.median(by_vector):5.1f} ms  text "
+            f"{1000 * statistics.median(by_words):5.1f} ms  "
             f"recall@10 {found / (10 * REQUESTS):.3f}  fragments {len(dataset.get_fragments()):2}  "
             f"parts {len(index[0].segments) if index else 0}  unindexed {outside}"
         )
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--rows", type=int, default=60_000)
     parser.add_argument("--dimensions", type=int, default=32)
     parser.add_argument("--share", type=float, default=0.01)
@@ -125,12 +153,14 @@ def main() -> None:
             if night in TOLD or night == options.nights:
                 mean = statistics.mean(written)
                 print(
-                    f"night {night:3}  {written[-1] / 1e6:7.2f} MB, mean {mean / 1e6:5.2f} ({100 * mean / base:4.1f} %)  "
+                    f"night {night:3}  {written[-1] / 1e6:7.2f} MB, mean {mean / 1e6:5.2f} "
+                    f"({100 * mean / base:4.1f} %)  "
                     f"{nights.told()}",
                     flush=True,
                 )
         print(
-            f"the most in one night: {max(written) / 1e6:.2f} MB; {statistics.mean(seconds):.2f} s a night on average"
+            f"the most in one night: {max(written) / 1e6:.2f} MB; {statistics.mean(seconds):.2f} "
+            f"s a night on average"
         )
     finally:
         shutil.rmtree(folder)

@@ -1,12 +1,15 @@
 """What a start costs: `python -m benchmarks.performance.open [--rounds 7] [--json]`.
 
-    open       a process that opens a board and answers one vector query with the rows of five tools, by `pegboard` against
+    open       a process that opens a board and answers one vector query with the rows of five
+    tools, by `pegboard` against
                the same program written with `lancedb`
-    rollback   `pegboard rollback` as a whole process, against the same compare-and-set written with `lancedb`
-    import     `import pegboard` against `import lancedb`, as whole processes; and a Python that does nothing
+    rollback   `pegboard rollback` as a whole process, against the same compare-and-set written with
+    `lancedb`
+    import     `import pegboard` against `import lancedb`, as whole processes; and a Python that
+    does nothing
 
-The programs take turns, so that other load on the machine hits all alike; medians are given, and the share of `lancedb`'s.
-"""
+The programs take turns, so that other load on the machine hits all alike; medians are given, and
+the share of `lancedb`'s."""
 
 import argparse
 import json
@@ -61,7 +64,9 @@ assert merged.num_updated_rows == 1
 def seconds(command: list[Any]) -> float:
     """How long a process takes from its start to its end."""
     begin = time.perf_counter()
-    subprocess.run([str(part) for part in command], check=True, stdout=subprocess.DEVNULL, env=os.environ)
+    subprocess.run(
+        [str(part) for part in command], check=True, stdout=subprocess.DEVNULL, env=os.environ
+    )
     return time.perf_counter() - begin
 
 
@@ -100,18 +105,30 @@ def measure(uri: str, rounds: int) -> list[dict[str, Any]]:
 
 def main() -> None:
     """Print one line for each measurement, or all as one JSON object."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--json", action="store_true")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as name:
         measured = measure(prepare(Path(name), options.rounds), options.rounds)
     if options.json:
-        print(json.dumps({"machine": machine(), "rounds": options.rounds, "start": measured}, indent=2))
+        print(
+            json.dumps(
+                {"machine": machine(), "rounds": options.rounds, "start": measured}, indent=2
+            )
+        )
         return
-    print(f"{machine()}; medians of {options.rounds} rounds\n{'WHAT':<16}{'PEGBOARD':>12}{'LANCEDB':>12}{'RATIO':>8}")
+    print(
+        f"{machine()}; medians of {options.rounds} "
+        f"rounds\n{'WHAT':<16}{'PEGBOARD':>12}{'LANCEDB':>12}{'RATIO':>8}"
+    )
     for one in measured:
-        print(f"{one['what']:<16}{one['pegboard']:>10.2f} s{one['lancedb']:>10.2f} s{one['ratio']:>8.2f}")
+        print(
+            f"{one['what']:<16}{one['pegboard']:>10.2f} s{one['lancedb']:>10.2f} "
+            f"s{one['ratio']:>8.2f}"
+        )
 
 
 if __name__ == "__main__":

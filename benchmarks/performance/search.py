@@ -1,10 +1,11 @@
-"""How long a search takes: `python -m benchmarks.performance.search [--rows 1000 10000 100000] [--json]`.
+"""How long a search takes: `python -m benchmarks.performance.search [--rows 1000 10000 100000]
+[--json]`.
 
-A board of synthetic tools (384 dimensions, 40 words each, frequent and rare ones) is searched by vector, by text and by both: by
-`pegboard` in memory, by `pegboard` through Lance, and by `lancedb` itself (the package's own calls on the same tables at the same
-settings, hybrid with its RRF reranker). All three return the ten best tools with their rows; requests take turns, so that
-other load on the machine hits all alike.
-"""
+A board of synthetic tools (384 dimensions, 40 words each, frequent and rare ones) is searched by
+vector, by text and by both: by `pegboard` in memory, by `pegboard` through Lance, and by `lancedb`
+itself (the package's own calls on the same tables at the same settings, hybrid with its RRF
+reranker). All three return the ten best tools with their rows; requests take turns, so that other
+load on the machine hits all alike."""
 
 import argparse
 import json
@@ -28,16 +29,28 @@ Ask = Callable[[str, Any, str], int]
 def machine() -> str:
     """What this runs on."""
     cpus = Path("/proc/cpuinfo").read_text("utf-8") if Path("/proc/cpuinfo").exists() else ""
-    model = next((line.partition(":")[2].strip() for line in cpus.splitlines() if line.startswith("model name")), "")
+    model = next(
+        (
+            line.partition(":")[2].strip()
+            for line in cpus.splitlines()
+            if line.startswith("model name")
+        ),
+        "",
+    )
     packages = ", ".join(f"{name} {version(name)}" for name in ("lancedb", "pyarrow", "numpy"))
-    return f"{model or platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}, {packages}"
+    return (
+        f"{model or platform.machine()}, {os.cpu_count()} cores, Python "
+        f"{platform.python_version()}, {packages}"
+    )
 
 
-def make_board(folder: Path, rows: int, encoder: tuple[str, str] = ("none", "none"), edges: int = 0) -> str:
+def make_board(
+    folder: Path, rows: int, encoder: tuple[str, str] = ("none", "none"), edges: int = 0
+) -> str:
     """A board with one release of so many tools, its index as a run makes it.
 
-    `encoder` is the name and the fingerprint that the release says; `edges` are the dependencies of each tool.
-    """
+    `encoder` is the name and the fingerprint that the release says; `edges` are the dependencies of
+    each tool."""
     import lancedb
     import numpy as np
     import pyarrow as pa
@@ -65,7 +78,11 @@ def make_board(folder: Path, rows: int, encoder: tuple[str, str] = ("none", "non
 
     def table(schema: pa.Schema, count: int, values: dict[str, Any]) -> pa.Table:
         def column(field: pa.Field) -> Any:
-            filler = [[]] * count if pa.types.is_list(field.type) else [None if field.nullable else "text"] * count
+            filler = (
+                [[]] * count
+                if pa.types.is_list(field.type)
+                else [None if field.nullable else "text"] * count
+            )
             return values.get(field.name, filler)
 
         return pa.table({field.name: column(field) for field in schema}, schema=schema)
@@ -75,14 +92,23 @@ def make_board(folder: Path, rows: int, encoder: tuple[str, str] = ("none", "non
     store.create()
     database = lancedb.connect(f"{uri}/tables")
     people = sorted(set(agents))
-    owners = {"id": people, "catalog": ["c"] * len(people), "name": people, "kind": ["library"] * len(people)}
+    owners = {
+        "id": people,
+        "catalog": ["c"] * len(people),
+        "name": people,
+        "kind": ["library"] * len(people),
+    }
     tables = {
         "tools": table(CURRENT.tools(), rows, own),
         "agents": table(CURRENT.agents(), len(people), owners),
         "emb_full": table(CURRENT.embeddings(DIMENSIONS), rows, own),
     }
     if edges:
-        pairs = [(one, (one * 7 + 13 * step) % rows) for one in range(rows) for step in range(1, edges + 1)]
+        pairs = [
+            (one, (one * 7 + 13 * step) % rows)
+            for one in range(rows)
+            for step in range(1, edges + 1)
+        ]
         keys = [f"{names[one]}#{names[other]}##" for one, other in pairs]
         graph: dict[str, Any] = {
             "key": keys, "source": [names[one] for one, _ in pairs], "target": [names[other] for _, other in pairs],
@@ -104,13 +130,25 @@ def make_board(folder: Path, rows: int, encoder: tuple[str, str] = ("none", "non
     wanted = VectorIndex.fitting(rows, IndexSizes())
     pins = {
         name: Pin(
-            name, one.version, one.count_rows(), "", "", wanted.search() if wanted and name == "emb_full" else None
+            name,
+            one.version,
+            one.count_rows(),
+            "",
+            "",
+            wanted.search() if wanted and name == "emb_full" else None,
         )
         for name, one in opened.items()
     }
-    index = {"encoder": encoder[0], "fingerprint": encoder[1], "dimensions": DIMENSIONS, "shape": "single"}
+    index = {
+        "encoder": encoder[0],
+        "fingerprint": encoder[1],
+        "dimensions": DIMENSIONS,
+        "shape": "single",
+    }
     manifest = {"default_index": "full", "indexes": {"full": index}}
-    store.add(Release(f"{rows:012x}", f"{rows:064x}", CURRENT.version, datetime.now(UTC), pins, manifest))
+    store.add(
+        Release(f"{rows:012x}", f"{rows:064x}", CURRENT.version, datetime.now(UTC), pins, manifest)
+    )
     store.promote(f"{rows:012x}")
     return uri
 
@@ -147,7 +185,9 @@ def by_lancedb(uri: str) -> Ask:
         elif mode == "text":
             query = table.search(words, query_type="fts", fts_columns="tokens")
         else:
-            query = table.search(query_type="hybrid", vector_column_name="vector", fts_columns="tokens")
+            query = table.search(
+                query_type="hybrid", vector_column_name="vector", fts_columns="tokens"
+            )
             query = near(query.vector(vector).text(words)).rerank(reranker)
         found = query.limit(K).select(["tool"]).to_arrow().column("tool").to_pylist()
         ids = ", ".join(f"'{one}'" for one in found) or "NULL"
@@ -172,7 +212,9 @@ def measure(uri: str, rows: int, repeats: int) -> list[dict[str, Any]]:
             vector = numbers.normal(size=DIMENSIONS).astype(np.float32)
             vector /= np.linalg.norm(vector)
             words = " ".join(f"w{int(20_000 * chance**3)}" for chance in numbers.random(6))
-            turn = number % len(ways)  # whoever comes after a large matrix product finds the processor's caches empty
+            turn = number % len(
+                ways
+            )  # whoever comes after a large matrix product finds the processor's caches empty
             for way, ask in [*ways.items()][turn:] + [*ways.items()][:turn]:
                 begin = time.perf_counter()
                 ask(mode, vector, words)
@@ -182,29 +224,45 @@ def measure(uri: str, rows: int, repeats: int) -> list[dict[str, Any]]:
         for way, taken in times.items():
             half, most = np.percentile(taken, [50, 99])
             measured.append(
-                {"mode": mode, "rows": rows, "way": way, "p50": float(half), "p99": float(most), "ratio": half / plain}
+                {
+                    "mode": mode,
+                    "rows": rows,
+                    "way": way,
+                    "p50": float(half),
+                    "p99": float(most),
+                    "ratio": half / plain,
+                }
             )
     return measured
 
 
 def main() -> None:
     """Print one line for each measurement, or all as one JSON object."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--rows", type=int, nargs="+", default=[1_000, 10_000, 100_000])
     parser.add_argument("--repeats", type=int, default=50)
     parser.add_argument("--json", action="store_true")
     options = parser.parse_args()
-    os.environ.setdefault("LANCEDB_LOG", "error")  # else hybrid search warns with every request of what it does itself
+    os.environ.setdefault(
+        "LANCEDB_LOG", "error"
+    )  # else hybrid search warns with every request of what it does itself
     measured: list[dict[str, Any]] = []
     if not options.json:
-        print(f"{machine()}\n{'MODE':<9}{'TOOLS':>9}  {'WAY':<24}{'P50 ms':>9}{'P99 ms':>9}{'P50 / LANCEDB':>15}")
+        print(
+            f"{machine()}\n{'MODE':<9}{'TOOLS':>9}  "
+            f"{'WAY':<24}{'P50 ms':>9}{'P99 ms':>9}{'P50 / LANCEDB':>15}"
+        )
     with tempfile.TemporaryDirectory() as name:
         for rows in options.rows:
             found = measure(make_board(Path(name), rows), rows, options.repeats)
             measured += found
             for one in [] if options.json else found:
                 head = f"{one['mode']:<9}{one['rows']:>9,}  {one['way']:<24}"
-                print(f"{head}{one['p50']:>9.2f}{one['p99']:>9.2f}{one['ratio']:>15.2f}", flush=True)
+                print(
+                    f"{head}{one['p50']:>9.2f}{one['p99']:>9.2f}{one['ratio']:>15.2f}", flush=True
+                )
     if options.json:
         print(json.dumps({"machine": machine(), "search": measured}, indent=2))
 

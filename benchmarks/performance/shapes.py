@@ -1,11 +1,13 @@
-"""`python -m benchmarks.performance.shapes`: what the shape of an index does to recall, measured through published boards.
+"""`python -m benchmarks.performance.shapes`: what the shape of an index does to recall, measured
+through published boards.
 
-MetaTool     199 tools with one, two, five or ten example queries each; 2,792 other requests are asked
+MetaTool     199 tools with one, two, five or ten example queries each; 2,792 other requests are
+asked
 Seal-Tools   4,076 tools without examples; 700 requests that need one to six of them
 
-Recall@k is the share of the tools that a request needs among its first k hits, averaged over the requests. `bare` is the name and
-the description alone. `mean3` is `multi` in which a tool scores by the mean of its best three rows, which no reader does.
-"""
+Recall@k is the share of the tools that a request needs among its first k hits, averaged over the
+requests. `bare` is the name and the description alone. `mean3` is `multi` in which a tool scores by
+the mean of its best three rows, which no reader does."""
 
 import json
 import sys
@@ -51,14 +53,18 @@ def bench_metatool(folder: Path) -> None:
     configuration = _published(folder, METATOOL, COUNTS)
     _report_board("metatool", configuration, asked)
     for questions in COUNTS:
-        for mode, search in zip(MODES, _searches_by_mean(configuration.uri, f"multi_{questions}"), strict=False):
+        for mode, search in zip(
+            MODES, _searches_by_mean(configuration.uri, f"multi_{questions}"), strict=False
+        ):
             asked.report(f"metatool  {f'mean3_{questions}':<13}{mode}", search)
 
 
 def bench_seal_tools(folder: Path) -> None:
     """Every shape of a catalog that has no questions."""
     lines = _lines(BENCHMARKS / "seal-tools" / "dev.jsonl")
-    asked = _Asked([one["query"] for one in lines], [{call["api"] for call in one["calling"]} for one in lines])
+    asked = _Asked(
+        [one["query"] for one in lines], [{call["api"] for call in one["calling"]} for one in lines]
+    )
     _report_board("seal", _published(folder, SEAL_TOOLS, [10]), asked)
 
 
@@ -69,7 +75,9 @@ class _Asked:
         encoder = load_encoder(DEFAULT_ENCODER)
         self._needed = needed
         self._requests = requests
-        self._vectors = np.concatenate([encoder.encode(requests[i : i + 256]) for i in range(0, len(requests), 256)])
+        self._vectors = np.concatenate(
+            [encoder.encode(requests[i : i + 256]) for i in range(0, len(requests), 256)]
+        )
 
     def report(self, label: str, search: Callable[[str, Any], Iterable[str]]) -> None:
         """Print the recall of a search that gives ten names for a request and its vector."""
@@ -77,7 +85,9 @@ class _Asked:
             [len(needed & set(found[:depth])) / len(needed) for depth in DEPTHS]
             for needed, found in zip(self._needed, self._answers(search), strict=True)
         ]
-        print(label.ljust(31), *(f"{recall:8.3f}" for recall in np.mean(shares, axis=0)), flush=True)
+        print(
+            label.ljust(31), *(f"{recall:8.3f}" for recall in np.mean(shares, axis=0)), flush=True
+        )
 
     def _answers(self, search: Callable[[str, Any], Iterable[str]]) -> Iterator[list[str]]:
         for request, vector in zip(self._requests, self._vectors, strict=True):
@@ -89,7 +99,9 @@ def _published(folder: Path, catalog: str, counts: Sequence[int]) -> Configurati
     asked = '[[indexes]]\nname = "{0}_{1}"\nshape = "{0}"\nquestions = {1}\n'
     indexes = "".join(asked.format(shape, questions) for shape in SHAPES for questions in counts)
     file = folder / "pegboard.toml"
-    file.write_text(f'[board]\nuri = "board"\nreport = false\n{catalog.format(BENCHMARKS)}{BARE}{indexes}')
+    file.write_text(
+        f'[board]\nuri = "board"\nreport = false\n{catalog.format(BENCHMARKS)}{BARE}{indexes}'
+    )
     configuration = load_configuration(file)
     reindex(configuration)
     return configuration
@@ -100,7 +112,9 @@ def _report_board(name: str, configuration: Configuration, asked: _Asked) -> Non
     for index in configuration.indexes:
         for mode in MODES:
 
-            def search(request: str, vector: Any, index: str = index.name, mode: Any = mode) -> list[str]:
+            def search(
+                request: str, vector: Any, index: str = index.name, mode: Any = mode
+            ) -> list[str]:
                 given = None if mode == "text" else vector
                 hits = board.search(request, max(DEPTHS), mode=mode, index=index, vector=given)
                 return [hit.tool.name for hit in hits]
@@ -108,8 +122,12 @@ def _report_board(name: str, configuration: Configuration, asked: _Asked) -> Non
             asked.report(f"{name:<10}{index.name:<13}{mode}", search)
 
 
-def _searches_by_mean(uri: str, index: str) -> tuple[Callable[[str, Any], list[str]], Callable[[str, Any], list[str]]]:
-    """Searches of a `multi` index in which a tool scores by the mean of its best three rows: by vector, and hybrid."""
+def _searches_by_mean(
+    uri: str, index: str
+) -> tuple[Callable[[str, Any], list[str]], Callable[[str, Any], list[str]]]:
+    """Searches of a `multi` index in which a tool scores by the mean of its best three rows: by
+    vector, and hybrid.
+    """
     store, board = pegboard.ReleaseStore(uri), pegboard.open(uri, refresh=3600)
     pin = board.release.tables[f"emb_{index}"]
     table = open_table(store.database, pin.table, uri, pin.version).to_arrow()
@@ -120,7 +138,9 @@ def _searches_by_mean(uri: str, index: str) -> tuple[Callable[[str, Any], list[s
         scores: dict[str, list[float]] = defaultdict(list)
         for tool, score in zip(tools, (rows @ vector).tolist(), strict=True):
             scores[tool].append(score)
-        means = [Ranked(tool, float(np.mean(sorted(all_)[-3:])), "") for tool, all_ in scores.items()]
+        means = [
+            Ranked(tool, float(np.mean(sorted(all_)[-3:])), "") for tool, all_ in scores.items()
+        ]
         return sorted(means, key=lambda row: (-row.score, row.tool))[:100]
 
     def by_vector(_: str, vector: Any) -> list[str]:

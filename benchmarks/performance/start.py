@@ -1,6 +1,8 @@
-"""`make bench`: what costs time, each as a ratio to the plain way of doing it, measured in one run on this machine.
+"""`make bench`: what costs time, each as a ratio to the plain way of doing it, measured in one run
+on this machine.
 
-start     a warm small build by `pegboard build`, which runs directly, against `pegboard build --prefect`, for which Prefect starts a server
+start     a warm small build by `pegboard build`, which runs directly, against `pegboard build
+--prefect`, for which Prefect starts a server
 encode    500 short texts by the embedded encoder, against one call for each text
 """
 
@@ -31,10 +33,14 @@ def _time(work: Callable[[], Any]) -> float:
 
 def bench_start(folder: Path) -> dict[str, Any]:
     """A warm build in which nothing changed, so that the start is nearly all there is."""
-    tools = [{"name": f"tool_{number}", "description": f"Does thing {number}."} for number in range(20)]
+    tools = [
+        {"name": f"tool_{number}", "description": f"Does thing {number}."} for number in range(20)
+    ]
     (folder / "tools.json").write_text(json.dumps({"tools": tools}))
     config = folder / "pegboard.toml"
-    config.write_text('[board]\nuri = "./board"\n[catalogs.live]\ntype = "mcp-dump"\npath = "tools.json"\n')
+    config.write_text(
+        '[board]\nuri = "./board"\n[catalogs.live]\ntype = "mcp-dump"\npath = "tools.json"\n'
+    )
     others = {name: value for name, value in os.environ.items() if not name.startswith("PREFECT_")}
     environment = others | {"HOME": str(folder), "PREFECT_HOME": str(folder / "prefect")}
 
@@ -45,7 +51,9 @@ def bench_start(folder: Path) -> dict[str, Any]:
     build("--no-prefect")  # makes the release
     build("--prefect")  # makes Prefect's database
     # In turn: the machine's other load hits both.
-    rounds = [(_time(lambda: build("--no-prefect")), _time(lambda: build("--prefect"))) for _ in range(5)]
+    rounds = [
+        (_time(lambda: build("--no-prefect")), _time(lambda: build("--prefect"))) for _ in range(5)
+    ]
     mine, plain = (statistics.median(times) for times in zip(*rounds, strict=True))
     return {"what": "start", "pegboard": mine, "plain": plain, "unit": "s", "ratio": mine / plain}
 
@@ -55,10 +63,19 @@ def bench_encode() -> dict[str, Any]:
     from pegboard.encoders import load_encoder
 
     encoder = load_encoder("local/all-MiniLM-L6-v2")
-    texts = [f"Look up order {number} and say whether it is ready to be fetched." for number in range(500)]
+    texts = [
+        f"Look up order {number} and say whether it is ready to be fetched."
+        for number in range(500)
+    ]
     mine = seconds(lambda: encoder.encode(texts), 3)
     plain = seconds(lambda: [encoder.encode([text]) for text in texts], 1)
-    return {"what": "encode 500", "pegboard": mine, "plain": plain, "unit": "s", "ratio": mine / plain}
+    return {
+        "what": "encode 500",
+        "pegboard": mine,
+        "plain": plain,
+        "unit": "s",
+        "ratio": mine / plain,
+    }
 
 
 def main() -> None:

@@ -1,9 +1,10 @@
-"""How long a strategy takes: `python -m benchmarks.performance.strategies [--rows 10000] [--repeats 150] [--json]`.
+"""How long a strategy takes: `python -m benchmarks.performance.strategies [--rows 10000] [--repeats
+150] [--json]`.
 
-A board of synthetic tools (see `bench_search`) with three dependencies each is asked in requests of three clauses, none twice, by the
-embedded encoder, without an LLM. Strategies take turns, so that other load on the machine hits all alike. Milliseconds; `encoder` is the share
-of a request's time that the encoder takes.
-"""
+A board of synthetic tools (see `bench_search`) with three dependencies each is asked in requests of
+three clauses, none twice, by the embedded encoder, without an LLM. Strategies take turns, so that
+other load on the machine hits all alike. Milliseconds; `encoder` is the share of a request's time
+that the encoder takes."""
 
 import argparse
 import json
@@ -57,7 +58,10 @@ def requests(count: int) -> list[str]:
     dice = np.random.default_rng(1)
 
     def clause():
-        return f"{VERBS[dice.integers(8)]} the w{dice.integers(400)} of w{dice.integers(20_000)} for number {dice.integers(10**6)}"
+        return (
+            f"{VERBS[dice.integers(8)]} the w{dice.integers(400)} of w{dice.integers(20_000)} "
+            f"for number {dice.integers(10**6)}"
+        )
 
     return [f"{clause()}, then {clause()} and {clause()}." for _ in range(count)]
 
@@ -67,10 +71,14 @@ def measure(rows: int, repeats: int) -> list[dict[str, Any]]:
     encoder = Timed()
     with tempfile.TemporaryDirectory() as folder:
         board = pegboard.open(
-            make_board(Path(folder), rows, (encoder.name, encoder.fingerprint), 3), encoder=encoder, refresh=3600
+            make_board(Path(folder), rows, (encoder.name, encoder.fingerprint), 3),
+            encoder=encoder,
+            refresh=3600,
         )
         asks: dict[str, Callable[[str], Any]] = {
-            name: lambda request, strategy=strategy: board.find(request, K, strategy=strategy, llm=False)
+            name: lambda request, strategy=strategy: board.find(
+                request, K, strategy=strategy, llm=False
+            )
             for name, strategy in STRATEGIES.items()
         }
         asks["agents"] = lambda request: board.agents(request, 5)
@@ -114,7 +122,9 @@ def main() -> None:
         return
     print(f"{machine()}\n{'strategy':<24}{'p50 ms':>9}{'p99 ms':>9}{'encoder p50':>13}{'share':>8}")
     for one in found:
-        print(f"{one['strategy']:<24}{one['p50']:>9}{one['p99']:>9}{one['encoder_p50']:>13}{one['encoder']:>8.0%}")
+        print(
+            f"{one['strategy']:<24}{one['p50']:>9}{one['p99']:>9}{one['encoder_p50']:>13}{one['encoder']:>8.0%}"
+        )
 
 
 if __name__ == "__main__":

@@ -1,8 +1,9 @@
-"""Asking one live MCP server for its tools, with the official SDK. Nothing that a server does may hang or end a run.
+"""Asking one live MCP server for its tools, with the official SDK. Nothing that a server does may
+hang or end a run.
 
-The SDK ends a server with everything it started: it closes its input, waits, then kills its process group. That happens
-shielded from cancellation, so the time limit is one of anyio's scopes: a native `asyncio.timeout` would break the shield.
-"""
+The SDK ends a server with everything it started: it closes its input, waits, then kills its process
+group. That happens shielded from cancellation, so the time limit is one of anyio's scopes: a native
+`asyncio.timeout` would break the shield."""
 
 import logging
 import os
@@ -17,11 +18,11 @@ from catalogs.mcp.process import Stderr, leaving_nothing_behind, passed_environm
 from catalogs.mcp.records import agent_description
 from catalogs.mcp.secrets import redact
 
-__all__ = ["Answer", "list_server"]
-
 MAX_PAGES = 1_000
 MAX_EVENT = 64 * 1024 * 1024
-"""Bytes of one server-sent event; a page of tools is one event, and one oversized tool in it must not cost the others."""
+"""Bytes of one server-sent event; a page of tools is one event, and one oversized tool in it must
+not cost the others.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,8 +36,8 @@ class Answer:
 async def list_server(server: Server, timeout: float) -> Answer:
     """All tools of a server, and what it says of itself, within `timeout` seconds.
 
-    Raises ServerProblem that says what happened, with the last lines of the server's stderr, without secrets.
-    """
+    Raises ServerProblem that says what happened, with the last lines of the server's stderr,
+    without secrets."""
     import anyio
     import mcp.client.sse  # noqa: F401  # loading the SDK takes seconds, which are not the server's
 
@@ -47,7 +48,9 @@ async def list_server(server: Server, timeout: float) -> Answer:
     try:
         with leaving_nothing_behind() as mark, anyio.move_on_after(timeout) as limit:
             try:
-                await _converse(replace(server, env={**server.env, **mark}), timeout, talk, stderr, answers)
+                await _converse(
+                    replace(server, env={**server.env, **mark}), timeout, talk, stderr, answers
+                )
             except Exception as error:
                 trouble = error
     finally:
@@ -57,14 +60,19 @@ async def list_server(server: Server, timeout: float) -> Answer:
         return answers[0]
     if limit.cancel_called:
         why = (
-            f"it did not answer within {timeout:g} seconds (waiting for {talk.stage}); try it by hand, or raise timeout"
+            f"it did not answer within {timeout:g} seconds (waiting for {talk.stage}); try it "
+            f"by hand, or raise timeout"
         )
     else:
         why = explain(trouble, server, talk)
-    raise ServerProblem(redact(". ".join([why, *evidence(talk, written)]), server.secrets)) from None
+    raise ServerProblem(
+        redact(". ".join([why, *evidence(talk, written)]), server.secrets)
+    ) from None
 
 
-async def _converse(server: Server, timeout: float, talk: Talk, stderr: Stderr, answers: list[Answer]) -> None:
+async def _converse(
+    server: Server, timeout: float, talk: Talk, stderr: Stderr, answers: list[Answer]
+) -> None:
     from mcp.client.session import ClientSession
     from mcp.shared.jsonrpc_dispatcher import JSONRPCDispatcher
     from mcp_types import Implementation
@@ -83,7 +91,9 @@ async def _converse(server: Server, timeout: float, talk: Talk, stderr: Stderr, 
 
 
 @asynccontextmanager
-async def _transport(server: Server, limit: float, talk: Talk, stderr: Stderr) -> AsyncGenerator[Any]:
+async def _transport(
+    server: Server, limit: float, talk: Talk, stderr: Stderr
+) -> AsyncGenerator[Any]:
     import httpx2
     from mcp.client.sse import sse_client
     from mcp.client.stdio import StdioServerParameters, stdio_client
@@ -91,7 +101,9 @@ async def _transport(server: Server, limit: float, talk: Talk, stderr: Stderr) -
 
     def client(headers: Any = None, timeout: Any = None, auth: Any = None) -> httpx2.AsyncClient:
         # The SSE transport asks for limits of its own; ours is the one of the whole conversation.
-        return httpx2.AsyncClient(headers=dict(server.headers), timeout=limit, event_hooks={"response": [talk.saw]})
+        return httpx2.AsyncClient(
+            headers=dict(server.headers), timeout=limit, event_hooks={"response": [talk.saw]}
+        )
 
     if server.transport == "stdio":
         parameters = StdioServerParameters(
@@ -99,7 +111,8 @@ async def _transport(server: Server, limit: float, talk: Talk, stderr: Stderr) -
             args=list(server.args),
             env={**passed_environment(os.environ), **server.env},
             cwd=server.cwd,
-            # One byte that is not UTF-8 would end the conversation; replaced, it costs the tool it stands in.
+            # One byte that is not UTF-8 would end the conversation; replaced, it costs the tool it
+            # stands in.
             encoding_error_handler="replace",
         )
         async with stdio_client(parameters, errlog=stderr.file) as streams:
@@ -110,14 +123,17 @@ async def _transport(server: Server, limit: float, talk: Talk, stderr: Stderr) -
     else:
         async with (
             client() as http,
-            streamable_http_client(server.url, http_client=http, max_sse_event_size=MAX_EVENT) as streams,
+            streamable_http_client(
+                server.url, http_client=http, max_sse_event_size=MAX_EVENT
+            ) as streams,
         ):
             yield streams
 
 
 @dataclass(slots=True)
 class _RawPages:
-    """The dispatcher under a session, which keeps each page of tools as it came and shows the session an empty one.
+    """The dispatcher under a session, which keeps each page of tools as it came and shows the
+    session an empty one.
 
     The session would refuse a whole page because of one malformed tool.
     """
@@ -140,10 +156,11 @@ class _RawPages:
 
 
 async def _handshake(session: Any) -> None:
-    """Agree on a protocol: the handshake that every server has known until 2026-07 first, then the one without a handshake.
+    """Agree on a protocol: the handshake that every server has known until 2026-07 first, then the
+    one without a handshake.
 
-    The SDK's own order costs 10 seconds with an older server that leaves unknown requests unanswered.
-    """
+    The SDK's own order costs 10 seconds with an older server that leaves unknown requests
+    unanswered."""
     from mcp.shared.exceptions import MCPError
     from mcp_types import METHOD_NOT_FOUND, UNSUPPORTED_PROTOCOL_VERSION
 
@@ -160,7 +177,12 @@ async def _handshake(session: Any) -> None:
 
 async def _all_tools(session: Any, pages: _RawPages) -> list[Any]:
     from mcp.shared.exceptions import MCPError
-    from mcp_types import METHOD_NOT_FOUND, ListToolsRequest, ListToolsResult, PaginatedRequestParams
+    from mcp_types import (
+        METHOD_NOT_FOUND,
+        ListToolsRequest,
+        ListToolsResult,
+        PaginatedRequestParams,
+    )
 
     tools: list[Any] = []
     cursors: list[str] = []
@@ -181,14 +203,17 @@ async def _all_tools(session: Any, pages: _RawPages) -> list[Any]:
         if not isinstance(cursor, str) or cursor in cursors:
             what = "repeats a cursor" if cursor in cursors else "has a cursor that is not text"
             raise ServerProblem(
-                f"its tools/list {what} on page {len(cursors) + 1}, so it has no end; correct the server"
+                f"its tools/list {what} on page {len(cursors) + 1}, so it has no end; correct the "
+                f"server"
             )
         cursors.append(cursor)
     raise ServerProblem(f"its tools/list has more than {MAX_PAGES:,} pages; correct the server")
 
 
 def _silence_sdk() -> None:
-    """Turn off the SDK's and its HTTP client's logging, unless someone set its level: it holds URLs and whole messages."""
+    """Turn off the SDK's and its HTTP client's logging, unless someone set its level: it holds URLs
+    and whole messages.
+    """
     for name in ("mcp", "client", "httpx2", "httpcore2"):
         logger = logging.getLogger(name)
         if logger.level == logging.NOTSET:

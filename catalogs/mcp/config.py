@@ -1,12 +1,13 @@
 """MCP client configurations as people already have them, turned into servers to list.
 
-    {"mcpServers": {"git": {"command": "uvx", "args": ["mcp-server-git"], "env": {"TOKEN": "${GIT_TOKEN}"}}}}
-    {"servers": {"docs": {"type": "http", "url": "https://mcp.acme.com/docs", "headers": {"X-Key": "${env:KEY}"}}}}
+    {"mcpServers": {"git": {"command": "uvx", "args": ["mcp-server-git"], "env": {"TOKEN":
+    "${GIT_TOKEN}"}}}} {"servers": {"docs": {"type": "http", "url": "https://mcp.acme.com/docs",
+    "headers": {"X-Key": "${env:KEY}"}}}}
 
-The first is Claude Desktop's and Cursor's, the second VS Code's mcp.json, which may hold comments and trailing commas; in
-VS Code's settings.json the same stands under "mcp". Values are given by reference to environment variables: `${NAME}`,
-`${env:NAME}` or, with a default, `${NAME:-default}`, in command, args, env, cwd, url and headers.
-"""
+The first is Claude Desktop's and Cursor's, the second VS Code's mcp.json, which may hold comments
+and trailing commas; in VS Code's settings.json the same stands under "mcp". Values are given by
+reference to environment variables: `${NAME}`, `${env:NAME}` or, with a default, `${NAME:-default}`,
+in command, args, env, cwd, url and headers."""
 
 import json
 import os
@@ -16,11 +17,16 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
 
-from catalogs.mcp.secrets import REFERENCE, argument_secrets, public_command, public_text, to_hide, url_secrets
+from catalogs.mcp.secrets import (
+    REFERENCE,
+    argument_secrets,
+    public_command,
+    public_text,
+    to_hide,
+    url_secrets,
+)
 from catalogs.shared.files import parse_json, read_text
 from pegboard.errors import SourceError
-
-__all__ = ["Server", "ServerProblem", "read_servers", "resolve_server"]
 
 SHAPES = (("mcpServers",), ("servers",), ("mcp", "servers"), ("mcp", "mcpServers"))
 """Where known configurations keep their servers."""
@@ -45,7 +51,9 @@ TRAILING_COMMA = re.compile(r'(?P<string>"(?:\\.|[^"\\])*")|,(?=\s*[}\]])', re.D
 
 @dataclass(frozen=True, slots=True)
 class Server:
-    """A server ready to be listed. Its references are resolved: of all this only `source` may be shown."""
+    """A server ready to be listed. Its references are resolved: of all this only `source` may be
+    shown.
+    """
 
     transport: Transport
     source: str
@@ -59,11 +67,15 @@ class Server:
 
 
 class ServerProblem(Exception):
-    """Why a server cannot be listed, for a person and free of secrets. It never leaves this source kind."""
+    """Why a server cannot be listed, for a person and free of secrets. It never leaves this source
+    kind.
+    """
 
 
 def read_servers(path: Path) -> dict[str, Any]:
-    """The servers of a configuration file by name, as they stand there. Raises SourceError if it holds none."""
+    """The servers of a configuration file by name, as they stand there. Raises SourceError if it
+    holds none.
+    """
     text = read_text(path)
     if not text.isascii() and any("\ud800" <= char <= "\udfff" for char in text):
         raise SourceError(f"{path} is not UTF-8 text. Save it as UTF-8.")
@@ -75,7 +87,8 @@ def read_servers(path: Path) -> dict[str, Any]:
         if isinstance(found, Mapping):
             return dict(found)
     raise SourceError(
-        f"{path} is not an MCP client configuration. Expected an object with the servers by name under "
+        f"{path} is not an MCP client configuration. Expected an object with the servers by name "
+        f"under "
         f"{', '.join(repr('.'.join(shape)) for shape in SHAPES)}."
     )
 
@@ -84,12 +97,15 @@ def resolve_server(entry: Any, base: Path) -> Server:
     """The server that an entry of a configuration describes.
 
     Args:
-        base: the folder of the configuration: a server runs there, or in its `cwd`, which counts from there.
+        base: the folder of the configuration: a server runs there, or in its `cwd`, which counts
+            from there.
 
     Raises ServerProblem that lists everything wrong with the entry.
     """
     if not isinstance(entry, Mapping):
-        raise ServerProblem(f"its configuration is {type(entry).__name__}, expected an object with command or url")
+        raise ServerProblem(
+            f"its configuration is {type(entry).__name__}, expected an object with command or url"
+        )
     values = _Resolver(entry)
     url = next((key for key in URL_KEYS if entry.get(key)), "url")
     transport = _transport(values, url)
@@ -109,12 +125,19 @@ def resolve_server(entry: Any, base: Path) -> Server:
         values.problems.append("its envFile is not read; name its variables in env, as ${NAME}")
     if values.problems:
         raise ServerProblem("; ".join(dict.fromkeys(values.problems)))
-    secrets = (*server.env.values(), *server.headers.values(), *url_secrets(server.url), *argument_secrets(server.args))
+    secrets = (
+        *server.env.values(),
+        *server.headers.values(),
+        *url_secrets(server.url),
+        *argument_secrets(server.args),
+    )
     return replace(server, secrets=to_hide((*values.secrets, *secrets)))
 
 
 class _Resolver:
-    """Reads the fields of an entry with references resolved, and remembers what is wrong and what was filled in."""
+    """Reads the fields of an entry with references resolved, and remembers what is wrong and what
+    was filled in.
+    """
 
     def __init__(self, entry: Mapping[str, Any]) -> None:
         self.entry = entry
@@ -129,16 +152,22 @@ class _Resolver:
 
     def texts(self, key: str) -> tuple[str, ...]:
         if not isinstance(self.entry.get(key), list | tuple | None):
-            self.problems.append(f"its {key} are {type(self.entry[key]).__name__}, expected a list of texts")
+            self.problems.append(
+                f"its {key} are {type(self.entry[key]).__name__}, expected a list of texts"
+            )
         return tuple(self._resolve(value) for value in _list(self.entry.get(key)))
 
     def table(self, key: str) -> dict[str, str]:
         values = self.entry.get(key) or {}
         if not isinstance(values, Mapping):
-            self.problems.append(f"its {key} are {type(values).__name__}, expected an object of texts")
+            self.problems.append(
+                f"its {key} are {type(values).__name__}, expected an object of texts"
+            )
             return {}
         # null unsets a variable in VS Code.
-        return {str(name): self._resolve(value) for name, value in values.items() if value is not None}
+        return {
+            str(name): self._resolve(value) for name, value in values.items() if value is not None
+        }
 
     def folder(self, key: str, base: Path) -> Path:
         folder = base / Path(self.text(key)).expanduser()
@@ -152,7 +181,9 @@ class _Resolver:
     def _value(self, match: re.Match[str]) -> str:
         scheme, name, default = match["scheme"], match["name"], match["default"]
         if scheme not in (None, "env"):
-            self.problems.append(f"{match[0]} is known only to an editor; name an environment variable, as ${{NAME}}")
+            self.problems.append(
+                f"{match[0]} is known only to an editor; name an environment variable, as ${{NAME}}"
+            )
             return ""
         if not name.isidentifier():
             return match[0]  # a shell's own, such as ${list[@]} in the script of `bash -c`
@@ -160,7 +191,9 @@ class _Resolver:
         if default is not None and not value:
             return default
         if value is None:
-            self.problems.append(f"the environment variable {name} is not set; set it, or write ${{{name}:-default}}")
+            self.problems.append(
+                f"the environment variable {name} is not set; set it, or write ${{{name}:-default}}"
+            )
             return ""
         self.secrets.append(value)
         return value
@@ -171,13 +204,20 @@ def _transport(values: _Resolver, url: str) -> Transport:
     stated = entry.get("type") or entry.get("transport")
     transport = TRANSPORTS.get(str(stated).lower())
     if stated and transport is None:
-        values.problems.append(f"its type is {stated!r}, expected one of stdio, http, streamable-http, sse")
+        values.problems.append(
+            f"its type is {stated!r}, expected one of stdio, http, streamable-http, sse"
+        )
     if transport is None:
-        # Configurations from before streamable HTTP name no type, and the addresses of then end so by custom.
-        remote: Transport = "sse" if str(entry.get(url)).partition("?")[0].endswith("/sse") else "http"
+        # Configurations from before streamable HTTP name no type, and the addresses of then end so
+        # by custom.
+        remote: Transport = (
+            "sse" if str(entry.get(url)).partition("?")[0].endswith("/sse") else "http"
+        )
         transport = "stdio" if entry.get("command") or not entry.get(url) else remote
     if transport == "stdio" and not entry.get("command"):
-        values.problems.append("it has neither a command nor a url; add the one by which it is reached")
+        values.problems.append(
+            "it has neither a command nor a url; add the one by which it is reached"
+        )
     if transport != "stdio" and not entry.get(url):
         values.problems.append("it has no url; add it")
     return transport
@@ -188,7 +228,9 @@ def _list(value: Any) -> list[Any]:
 
 
 def _without_comments(text: str) -> str:
-    """JSON with comments and trailing commas blanked, at the same length, so that an error still names the right place."""
+    """JSON with comments and trailing commas blanked, at the same length, so that an error still
+    names the right place.
+    """
 
     def blank(match: re.Match[str]) -> str:
         return match["string"] or re.sub(r"[^\n]", " ", match[0])

@@ -3,13 +3,16 @@
     [catalogs.saved]
     type = "mcp-dump"
     path = "dumps/*.json"
-    agent = "github"                   # for dumps of one server; without it the file's own name for it, or the file's name
+    agent = "github"                   # for dumps of one server; without it the file's own name for
+    it, or the file's name
 
 Four shapes are known, and found by their shape:
 
-    {"tools": [...]}                                 one server: a result, or {"jsonrpc", "id", "result"} around it
+    {"tools": [...]}                                 one server: a result, or {"jsonrpc", "id",
+    "result"} around it
     [{"name": ..., "inputSchema": ...}, ...]         one server: its tools alone
-    [{"name": ..., "tools": {key: {"tools": ...}}}]  many servers, with name, description, web and category (LiveMCPBench)
+    [{"name": ..., "tools": {key: {"tools": ...}}}]  many servers, with name, description, web and
+    category (LiveMCPBench)
     {"git": {"tools": [...]}, ...}                   many servers by name
 """
 
@@ -24,8 +27,6 @@ from catalogs.shared.listing import ListingBuilder, SourceKind, SourceOptions
 from pegboard.errors import SourceError
 from pegboard.store.database import public_url
 
-__all__ = ["McpDumpOptions", "source"]
-
 
 class McpDumpOptions(SourceOptions):
     """Which files hold the answers, and whose they are where a file does not say."""
@@ -36,7 +37,9 @@ class McpDumpOptions(SourceOptions):
 
 @dataclass(frozen=True, slots=True)
 class Saved:
-    """The answer of one server; `name` is empty if its file does not tell. `tools` may be anything: it is checked later."""
+    """The answer of one server; `name` is empty if its file does not tell. `tools` may be anything:
+    it is checked later.
+    """
 
     name: str
     where: str
@@ -49,14 +52,15 @@ class Saved:
 def read(listing: ListingBuilder, options: McpDumpOptions) -> None:
     """Add the tools of every server whose answer the files hold.
 
-    Raises SourceError if a file cannot be read, is not JSON, has none of the known shapes, or holds several servers while
-    `agent` names one.
+    Raises SourceError if a file cannot be read, is not JSON, has none of the known shapes, or holds
+    several servers while `agent` names one.
     """
     for path in matching_files(listing.base, options.path):
         servers = _servers(read_json(path), path)
         if options.agent is not None and len(servers) > 1:
             raise SourceError(
-                f"{path} holds {len(servers)} servers, but agent names one: '{options.agent}'. Leave it out."
+                f"{path} holds {len(servers)} servers, but agent names one: '{options.agent}'. "
+                f"Leave it out."
             )
         for saved in servers:
             _add(listing, path, saved, options.agent or saved.name.strip() or path.stem)
@@ -64,14 +68,22 @@ def read(listing: ListingBuilder, options: McpDumpOptions) -> None:
 
 def _add(listing: ListingBuilder, path: Path, saved: Saved, name: str) -> None:
     if not isinstance(saved.tools, list):
-        why = f"it has no list of tools (got {type(saved.tools).__name__}); save the whole answer to tools/list"
+        why = (
+            f"it has no list of tools (got {type(saved.tools).__name__}); save the whole answer "
+            f"to tools/list"
+        )
         listing.reject(f"{path.name}: {saved.where}", why, saved.tools)
         return
     agent = listing.agent(
-        name, description=saved.description, kind="mcp-server", source=public_url(saved.source) or path.name
+        name,
+        description=saved.description,
+        kind="mcp-server",
+        source=public_url(saved.source) or path.name,
     )
     for position, raw in enumerate(saved.tools):
-        add_tool(listing, agent, raw, where=f"{path.name}: {saved.where}[{position}]", tags=saved.tags)
+        add_tool(
+            listing, agent, raw, where=f"{path.name}: {saved.where}[{position}]", tags=saved.tags
+        )
 
 
 def _servers(document: Any, path: Path) -> list[Saved]:
@@ -79,7 +91,8 @@ def _servers(document: Any, path: Path) -> list[Saved]:
         if servers := shape(document):
             return servers
     raise SourceError(
-        f"{path} holds no saved MCP tools. Tried: {'; '.join(SHAPES)}. Save the answer to tools/list as it is."
+        f"{path} holds no saved MCP tools. Tried: {'; '.join(SHAPES)}. Save the answer to "
+        f"tools/list as it is."
     )
 
 
@@ -99,7 +112,9 @@ def _plain_tools(document: Any) -> list[Saved]:
 
 
 def _server_entries(document: Any) -> list[Saved]:
-    """The entries of LiveMCPBench. An entry is one agent by its own name, also where the server calls itself otherwise."""
+    """The entries of LiveMCPBench. An entry is one agent by its own name, also where the server
+    calls itself otherwise.
+    """
     if not isinstance(document, list) or not any(_holds_servers(entry) for entry in document):
         return []
     found: list[Saved] = []
@@ -112,32 +127,57 @@ def _server_entries(document: Any) -> list[Saved]:
         for key, answer in entry["tools"].items():
             name = title if title and len(entry["tools"]) == 1 else f"{title} {key}"
             description, tags = _text(entry, "description"), (category,) if category else ()
-            found.append(Saved(name, f"{where}.{key}.tools", _tools(answer), description, _text(entry, "web"), tags))
+            found.append(
+                Saved(
+                    name,
+                    f"{where}.{key}.tools",
+                    _tools(answer),
+                    description,
+                    _text(entry, "web"),
+                    tags,
+                )
+            )
     return found
 
 
 def _named_servers(document: Any) -> list[Saved]:
-    if not isinstance(document, Mapping) or not any(isinstance(_tools(value), list) for value in document.values()):
+    if not isinstance(document, Mapping) or not any(
+        isinstance(_tools(value), list) for value in document.values()
+    ):
         return []
     return [
-        Saved(str(name), f"{name}.tools", _tools(answer), (_one_server(answer) or [Saved("", "", [])])[0].description)
+        Saved(
+            str(name),
+            f"{name}.tools",
+            _tools(answer),
+            (_one_server(answer) or [Saved("", "", [])])[0].description,
+        )
         for name, answer in document.items()
     ]
 
 
 SHAPES: Mapping[str, Callable[[Any], list[Saved]]] = {
-    "a tools/list answer {'tools': [...]}, alone or as the result of a JSON-RPC response": _one_server,
+    "a tools/list answer {'tools': [...]}, alone or as the result of a JSON-RPC "
+    "response": _one_server,
     "a list of servers [{'name': ..., 'tools': {key: {'tools': [...]}}}]": _server_entries,
     "a list of tools [{'name': ..., 'inputSchema': ...}]": _plain_tools,
     "an object of server names and their tools/list answers": _named_servers,
 }
-"""What each shape looks like and how it is read, in the order of trying: a list of servers looks like one of tools, too."""
+"""What each shape looks like and how it is read, in the order of trying: a list of servers looks
+like one of tools, too.
+"""
 
 
 def _tools(answer: Any) -> Any:
-    """The tools of one server's answer; whatever else stands in their place, if it is not an answer."""
+    """The tools of one server's answer; whatever else stands in their place, if it is not an
+    answer.
+    """
     if isinstance(answer, Mapping):
-        return _tools(answer["result"]) if isinstance(answer.get("result"), Mapping) else answer.get("tools")
+        return (
+            _tools(answer["result"])
+            if isinstance(answer.get("result"), Mapping)
+            else answer.get("tools")
+        )
     return answer if is_tool_list(answer) else None
 
 

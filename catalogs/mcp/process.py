@@ -1,4 +1,6 @@
-"""What surrounds the process of an MCP server: the variables it gets, the end of its stderr, and that nothing of it stays."""
+"""What surrounds the process of an MCP server: the variables it gets, the end of its stderr, and
+that nothing of it stays.
+"""
 
 import atexit
 import os
@@ -13,37 +15,43 @@ from typing import TextIO
 
 from catalogs.mcp.secrets import secret_like
 
-__all__ = ["Stderr", "leaving_nothing_behind", "passed_environment"]
-
 PASSED = re.compile(
     r"(?i)(SSL_CERT_FILE|SSL_CERT_DIR|REQUESTS_CA_BUNDLE|CURL_CA_BUNDLE|NODE_EXTRA_CA_CERTS"
     r"|HTTP_PROXY|HTTPS_PROXY|ALL_PROXY|NO_PROXY|LANG|LC_ALL|TZ|TMPDIR|XDG_CACHE_HOME|XDG_DATA_HOME"
     r"|(PIP|UV|NPM_CONFIG)_\w+)"
 )
-"""Variables of this process that a server gets besides the SDK's own few (HOME, PATH, ...) and those of its configuration:
-certificates, proxies, and the settings of launchers such as uvx and npx. Names that sound like a secret are not passed."""
+"""Variables of this process that a server gets besides the SDK's own few (HOME, PATH, ...) and
+those of its configuration: certificates, proxies, and the settings of launchers such as uvx and
+npx. Names that sound like a secret are not passed."""
 
 MARK = "PEGBOARD_LISTING"
 _marks: set[str] = set()
 """Of the servers that are being listed now."""
 _exiting: list[bool] = []
 KEPT = 8_192
-"""Bytes of stderr: enough for the end of a traceback. A server may write without end, so it never goes to a file."""
+"""Bytes of stderr: enough for the end of a traceback. A server may write without end, so it never
+goes to a file.
+"""
 
 
 def passed_environment(environment: Mapping[str, str]) -> dict[str, str]:
     """The variables of an environment that every stdio server gets."""
-    return {name: value for name, value in environment.items() if PASSED.fullmatch(name) and not secret_like(name)}
+    return {
+        name: value
+        for name, value in environment.items()
+        if PASSED.fullmatch(name) and not secret_like(name)
+    }
 
 
 @contextmanager
 def leaving_nothing_behind() -> Iterator[dict[str, str]]:
-    """Variables for a server; afterwards every process that inherited them is killed, wherever it went.
+    """Variables for a server; afterwards every process that inherited them is killed, wherever it
+    went.
 
-    The SDK ends a server's process group, but not if the server itself ended first: a launcher that leaves a child in the
-    background would leave one more every night. Nor if this process exits while a server is listed in another thread, as after
-    Ctrl-C. Only Linux tells the environment of a process; elsewhere such a child stays.
-    """
+    The SDK ends a server's process group, but not if the server itself ended first: a launcher that
+    leaves a child in the background would leave one more every night. Nor if this process exits
+    while a server is listed in another thread, as after Ctrl-C. Only Linux tells the environment of
+    a process; elsewhere such a child stays."""
     if _exiting:
         raise RuntimeError("this process is exiting")
     mark = secrets.token_hex(16)
@@ -67,7 +75,9 @@ def _kill_marked(marks: set[str]) -> None:
 
 @atexit.register
 def _kill_all_marked() -> None:
-    """Kill the servers that other threads are listing, and let those threads start no further ones."""
+    """Kill the servers that other threads are listing, and let those threads start no further
+    ones.
+    """
     _exiting.append(True)
     _kill_marked(set(_marks))
 

@@ -1,8 +1,9 @@
-"""What may be shown of an MCP server, and what must be hidden: sources, failures and logs never hold a secret.
+"""What may be shown of an MCP server, and what must be hidden: sources, failures and logs never
+hold a secret.
 
-What is shown of a server is the text of its configuration, before references such as `${TOKEN}` are resolved. A secret may
-still stand in it literally (`--api-key X`, a header, a URL), or come back in what a failing server writes.
-"""
+What is shown of a server is the text of its configuration, before references such as `${TOKEN}` are
+resolved. A secret may still stand in it literally (`--api-key X`, a header, a URL), or come back in
+what a failing server writes."""
 
 import json
 import re
@@ -12,18 +13,9 @@ from urllib.parse import parse_qsl, urlsplit
 
 from pegboard.store.database import public_url
 
-__all__ = [
-    "REFERENCE",
-    "argument_secrets",
-    "public_command",
-    "public_text",
-    "redact",
-    "secret_like",
-    "to_hide",
-    "url_secrets",
-]
-
-REFERENCE = re.compile(r"\$\{(?:(?P<scheme>[A-Za-z]\w*):(?!-))?(?P<name>[^}:]+)(?::-(?P<default>[^}]*))?\}")
+REFERENCE = re.compile(
+    r"\$\{(?:(?P<scheme>[A-Za-z]\w*):(?!-))?(?P<name>[^}:]+)(?::-(?P<default>[^}]*))?\}"
+)
 """`${NAME}`, `${env:NAME}`, `${NAME:-default}`, and editors' own such as `${input:id}`."""
 
 HIDDEN = "***"
@@ -31,10 +23,12 @@ SECRET_NAME = re.compile(
     r"(?i)token|secret|passw|pwd|credential|bearer|auth|cookie|signature|(?:api|access|private|secret)[-_]?key|(?:^|[-_.])key$"
 )
 SECRET_VALUE = re.compile(
-    r"\b(?:sk|pk|rk|gh[opsu]|github_pat|glpat|xox[abprs])[-_][\w-]{8,}"  # the usual prefixes of keys
+    # the usual prefixes of keys
+    r"\b(?:sk|pk|rk|gh[opsu]|github_pat|glpat|xox[abprs])[-_][\w-]{8,}"
     r"|\beyJ[\w-]+\.[\w-]+\.[\w-]*"  # a JSON Web Token
     r"|\b[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}\b"  # a UUID
-    r"|\b(?=\w*\d)(?=\w*[A-Za-z])\w{24,}\b"  # long and not a word; some servers have such a key in the path of their URL
+    # long and not a word; some servers have such a key in the path of their URL
+    r"|\b(?=\w*\d)(?=\w*[A-Za-z])\w{24,}\b"
 )
 CREDENTIALS = re.compile(r"(?i)\b(bearer|basic)\s+[\w.~+/=-]{8,}")
 URL = re.compile(r"\b[A-Za-z][A-Za-z0-9+.-]*://[^\s'\"]+")
@@ -51,7 +45,9 @@ def public_text(text: str) -> str:
 
 
 def public_command(command: Any, args: Iterable[Any]) -> str:
-    """A command line as its configuration has it, with the values of secret options, headers and URLs hidden."""
+    """A command line as its configuration has it, with the values of secret options, headers and
+    URLs hidden.
+    """
     return " ".join(shown for shown, _ in _parts([str(command), *map(_text, args)]))
 
 
@@ -78,9 +74,17 @@ def secret_like(name: str) -> bool:
 
 
 def to_hide(values: Iterable[str]) -> tuple[str, ...]:
-    """The values worth hiding, the longest first, since one may be part of another; of `Bearer X` also X alone."""
-    pieces = {piece for value in values for piece in (value.strip(), value.strip().rpartition(" ")[2])}
-    return tuple(sorted((piece for piece in pieces if len(piece) >= SHORTEST_SECRET), key=lambda p: (-len(p), p)))
+    """The values worth hiding, the longest first, since one may be part of another; of `Bearer X`
+    also X alone.
+    """
+    pieces = {
+        piece for value in values for piece in (value.strip(), value.strip().rpartition(" ")[2])
+    }
+    return tuple(
+        sorted(
+            (piece for piece in pieces if len(piece) >= SHORTEST_SECRET), key=lambda p: (-len(p), p)
+        )
+    )
 
 
 def redact(text: str, secrets: Iterable[str]) -> str:
@@ -116,7 +120,9 @@ def _follows(option: str) -> Hide:
 
 
 def _unless_reference(text: str) -> str:
-    """The text if all of it is references, whose values it does not tell; a default stands in it literally."""
+    """The text if all of it is references, whose values it does not tell; a default stands in it
+    literally.
+    """
     rest = REFERENCE.sub(lambda match: match["default"] or "", text)
     return text if rest.strip() in ("", "Bearer", "Basic") else HIDDEN
 

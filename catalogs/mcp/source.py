@@ -2,13 +2,14 @@
 
     [catalogs.acme]
     type = "mcp"
-    path = "~/.cursor/mcp.json"        # or a table: servers.git = { command = "uvx", args = ["mcp-server-git"] }
-    timeout = 30
+    path = "~/.cursor/mcp.json"        # or a table: servers.git = { command = "uvx", args =
+    ["mcp-server-git"] } timeout = 30
 
-Every server is an agent, named as in the configuration, and described by its own title and instructions. It is listed over
-stdio, streamable HTTP or SSE. One that hangs, dies or talks nonsense is a failure of that agent: its last good tools stay,
-and the other servers go through. Prompts and resources are not tools. See `mcp_config` for what a configuration may hold.
-"""
+Every server is an agent, named as in the configuration, and described by its own title and
+instructions. It is listed over
+stdio, streamable HTTP or SSE. One that hangs, dies or talks nonsense is a failure of that agent:
+its last good tools stay, and the other servers go through. Prompts and resources are not tools. See
+`mcp_config` for what a configuration may hold."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -22,8 +23,6 @@ from catalogs.mcp.config import Server, ServerProblem, read_servers, resolve_ser
 from catalogs.mcp.records import add_tool, has_replaced_bytes
 from catalogs.shared.listing import ListingBuilder, SourceKind, SourceOptions
 from pegboard.records import agent_id
-
-__all__ = ["McpOptions", "source"]
 
 
 class McpOptions(SourceOptions):
@@ -39,12 +38,15 @@ class McpOptions(SourceOptions):
     @model_validator(mode="after")
     def _one_origin(self) -> Self:
         if (self.path is None) == (self.servers is None):
-            raise ValueError("give either path, an MCP client configuration, or servers, a table of them")
+            raise ValueError(
+                "give either path, an MCP client configuration, or servers, a table of them"
+            )
         return self
 
 
 def read(listing: ListingBuilder, options: McpOptions) -> None:
-    """Add the tools of every server that the configuration names, and a failure for each that cannot be listed.
+    """Add the tools of every server that the configuration names, and a failure for each that
+    cannot be listed.
 
     Raises SourceError if the configuration cannot be read.
     """
@@ -52,7 +54,9 @@ def read(listing: ListingBuilder, options: McpOptions) -> None:
     servers: dict[str, Server] = {}
     for name, entry in entries.items():
         if not name.strip():
-            listing.reject("the configuration of MCP servers", "a server has no name; name it", entry)
+            listing.reject(
+                "the configuration of MCP servers", "a server has no name; name it", entry
+            )
             continue
         try:
             servers[name] = resolve_server(entry, base)
@@ -75,20 +79,32 @@ def _entries(listing: ListingBuilder, options: McpOptions) -> tuple[dict[str, An
     for name in options.only:
         if name not in entries:
             known = ", ".join(sorted(entries)) or "none"
-            _fail(listing, name, ServerProblem(f"it is named by 'only' but not configured. Configured: {known}"))
+            _fail(
+                listing,
+                name,
+                ServerProblem(f"it is named by 'only' but not configured. Configured: {known}"),
+            )
     return {
         name: entry
         for name, entry in entries.items()
-        if name not in options.skip and (not options.only or name in options.only) and not _disabled(entry)
+        if name not in options.skip
+        and (not options.only or name in options.only)
+        and not _disabled(entry)
     }, base
 
 
 def _disabled(entry: Any) -> bool:
-    return isinstance(entry, Mapping) and (entry.get("disabled") is True or entry.get("enabled") is False)
+    return isinstance(entry, Mapping) and (
+        entry.get("disabled") is True or entry.get("enabled") is False
+    )
 
 
-async def _list_all(servers: Mapping[str, Server], options: McpOptions) -> dict[str, Answer | ServerProblem]:
-    """What came of each server, in the order of the configuration. A server's time runs only while it is its turn."""
+async def _list_all(
+    servers: Mapping[str, Server], options: McpOptions
+) -> dict[str, Answer | ServerProblem]:
+    """What came of each server, in the order of the configuration. A server's time runs only while
+    it is its turn.
+    """
     outcomes: dict[str, Answer | ServerProblem] = {}
     turns = anyio.Semaphore(options.concurrency)
 
@@ -106,7 +122,9 @@ async def _list_all(servers: Mapping[str, Server], options: McpOptions) -> dict[
 
 
 def _add(listing: ListingBuilder, name: str, server: Server, answer: Answer) -> None:
-    agent = listing.agent(name, description=answer.description, kind="mcp-server", source=server.source)
+    agent = listing.agent(
+        name, description=answer.description, kind="mcp-server", source=server.source
+    )
     for position, raw in enumerate(answer.tools):
         where = f"{name}: tools[{position}]"
         if has_replaced_bytes(raw):
@@ -116,7 +134,9 @@ def _add(listing: ListingBuilder, name: str, server: Server, answer: Answer) -> 
 
 
 def _fail(listing: ListingBuilder, name: str, problem: ServerProblem) -> None:
-    listing.fail(agent_id(listing.catalog, name), f"The MCP server '{name}' was not listed: {problem}")
+    listing.fail(
+        agent_id(listing.catalog, name), f"The MCP server '{name}' was not listed: {problem}"
+    )
 
 
 source = SourceKind(options=McpOptions, read=read)

@@ -1,7 +1,7 @@
 """One operation of an OpenAPI document as the input and the output schema of a tool.
 
-A caller of a tool has one set of named arguments, so the parameters and the properties of the body stand side by side, as long
-as their names differ. `Arguments.locations` says where each goes.
+A caller of a tool has one set of named arguments, so the parameters and the properties of the body
+stand side by side, as long as their names differ. `Arguments.locations` says where each goes.
 """
 
 import re
@@ -13,15 +13,16 @@ from catalogs.openapi.document import Broken, References
 from catalogs.openapi.schema import Page, SchemaGraph
 from catalogs.shared.loose_schema import object_schema
 
-__all__ = ["Arguments", "Operation", "arguments", "output_schema", "resolved"]
-
 IGNORED_HEADERS = {"accept", "content-type", "authorization"}
-"""OpenAPI says that a parameter of such a name is ignored: the client sets these headers by itself."""
+"""OpenAPI says that a parameter of such a name is ignored: the client sets these headers by itself.
+"""
 FLAT = {
     "type", "properties", "required", "allOf", "title", "description", "example", "examples", "default", "deprecated",
     "additionalProperties", "discriminator", "xml", "externalDocs", "$schema", "$id", "$defs",
 }  # fmt: skip
-"""The keywords of a body whose properties may stand beside the parameters. Any other constrains the body as a whole."""
+"""The keywords of a body whose properties may stand beside the parameters. Any other constrains the
+body as a whole.
+"""
 MAX_PARENTS = 20
 """Levels of allOf within allOf."""
 
@@ -39,8 +40,14 @@ class Operation:
     responses: Mapping[str, Placed]
 
     def outline(self) -> dict[str, Any]:
-        """The operation without its schemas and without references, as the validator of OpenAPI reads it."""
-        out = {key: value for key, value in self.spec.items() if key != "callbacks" and not key.startswith("x-")}
+        """The operation without its schemas and without references, as the validator of OpenAPI
+        reads it.
+        """
+        out = {
+            key: value
+            for key, value in self.spec.items()
+            if key != "callbacks" and not key.startswith("x-")
+        }
         out["parameters"] = [_outline(part) for part, _ in self.parameters]
         if self.body:
             out["requestBody"] = _outline(self.body[0])
@@ -71,8 +78,12 @@ class Arguments:
         return out | ({"required": self.required} if self.required else {}) | self.extra
 
 
-def resolved(refs: References, item: Mapping[str, Any], operation: Mapping[str, Any], base: str) -> Operation:
-    """The operation with the parameters of its path merged in. Raises Broken for a reference that leads nowhere."""
+def resolved(
+    refs: References, item: Mapping[str, Any], operation: Mapping[str, Any], base: str
+) -> Operation:
+    """The operation with the parameters of its path merged in. Raises Broken for a reference that
+    leads nowhere.
+    """
     own = [refs.follow(part, base) for part in _list(operation, "parameters")]
     keys = {_key(part) for part, _ in own}
     inherited = [refs.follow(part, base) for part in _list(item, "parameters")]
@@ -81,21 +92,37 @@ def resolved(refs: References, item: Mapping[str, Any], operation: Mapping[str, 
         spec=operation,
         parameters=(*(placed for placed in inherited if _key(placed[0]) not in keys), *own),
         body=refs.follow(operation["requestBody"], base) if "requestBody" in operation else None,
-        responses={code: refs.follow(part, base) for code, part in responses.items() if not code.startswith("x-")}
+        responses={
+            code: refs.follow(part, base)
+            for code, part in responses.items()
+            if not code.startswith("x-")
+        }
         if isinstance(responses, dict)
         else {},
     )
 
 
 def arguments(graph: SchemaGraph, operation: Operation) -> Arguments:
-    """The arguments of an operation that the validator of OpenAPI has passed. Raises Broken for a broken schema."""
-    parameters = [(part, _parameter_schema(part, base)) for part, base in operation.parameters if not _ignored(part)]
+    """The arguments of an operation that the validator of OpenAPI has passed. Raises Broken for a
+    broken schema.
+    """
+    parameters = [
+        (part, _parameter_schema(part, base))
+        for part, base in operation.parameters
+        if not _ignored(part)
+    ]
     body = _Body.of(graph.refs, operation.body) if operation.body else None
-    page = Page(graph, "input", [*(placed for _, placed in parameters), *(body.roots if body else ())])
+    page = Page(
+        graph, "input", [*(placed for _, placed in parameters), *(body.roots if body else ())]
+    )
     out = Arguments()
     for part, placed in parameters:
-        name = part["name"] if part["name"] not in out.properties else f"{part['name']}_{part['in']}"
-        out.add(name, _described(page.write(*placed), part), part["in"], part.get("required") is True)
+        name = (
+            part["name"] if part["name"] not in out.properties else f"{part['name']}_{part['in']}"
+        )
+        out.add(
+            name, _described(page.write(*placed), part), part["in"], part.get("required") is True
+        )
     if body:
         body.add_to(out, page)
     if page.defs:
@@ -122,7 +149,9 @@ def output_schema(graph: SchemaGraph, operation: Operation) -> dict[str, Any] | 
 
 @dataclass(slots=True)
 class _Body:
-    """A request body: its properties one by one if they can stand beside the parameters, and else as a whole."""
+    """A request body: its properties one by one if they can stand beside the parameters, and else
+    as a whole.
+    """
 
     required: bool
     description: str
@@ -140,8 +169,11 @@ class _Body:
         schema = media[kind].get("schema", {}) if kind else {}
         whole = refs.follow(schema, base)
         body = cls(part.get("required") is True, part.get("description") or "", kind, whole)
-        # An optional body with required properties stays whole: only so it can be left out and yet be complete when sent.
-        if not (body._flatten(refs, whole) and body.properties and (body.required or not body.names)):
+        # An optional body with required properties stays whole: only so it can be left out and yet
+        # be complete when sent.
+        if not (
+            body._flatten(refs, whole) and body.properties and (body.required or not body.names)
+        ):
             body.properties = {}
         body.closed = isinstance(whole[0], dict) and whole[0].get("additionalProperties") is False
         return body
@@ -160,19 +192,34 @@ class _Body:
             out.extra |= {"description": self.description} if self.description else {}
             out.extra |= {"additionalProperties": False} if self.closed else {}
             return
-        name = next(name for name in ("body", "request_body", "request_body_") if name not in out.properties)
-        out.add(name, _described(page.write(*self.whole), {"description": self.description}), "body", self.required)
+        name = next(
+            name for name in ("body", "request_body", "request_body_") if name not in out.properties
+        )
+        out.add(
+            name,
+            _described(page.write(*self.whole), {"description": self.description}),
+            "body",
+            self.required,
+        )
 
     def _flatten(self, refs: References, placed: Placed, depth: int = 0) -> bool:
         schema, base = placed
         if not isinstance(schema, dict) or depth > MAX_PARENTS:
             return False
         types = schema.get("type", "object")
-        properties, names, parents = schema.get("properties", {}), schema.get("required", []), schema.get("allOf", [])
+        properties, names, parents = (
+            schema.get("properties", {}),
+            schema.get("required", []),
+            schema.get("allOf", []),
+        )
         if (
             any(key not in FLAT and not key.startswith("x-") for key in schema)
             or types not in ("object", ["object"])
-            or not (isinstance(properties, dict) and isinstance(names, list) and isinstance(parents, list))
+            or not (
+                isinstance(properties, dict)
+                and isinstance(names, list)
+                and isinstance(parents, list)
+            )
             or not isinstance(schema.get("additionalProperties", False), bool)
         ):
             return False
@@ -187,12 +234,17 @@ class _Body:
 def _outline(part: Any) -> Any:
     if not isinstance(part, dict):
         return part
-    out = {key: value for key, value in part.items() if key not in ("headers", "links", "example", "examples")}
+    out = {
+        key: value
+        for key, value in part.items()
+        if key not in ("headers", "links", "example", "examples")
+    }
     if "schema" in out:
         out["schema"] = {}
     if isinstance(out.get("content"), dict):
         out["content"] = {
-            kind: {"schema": {}} if isinstance(media, dict) else media for kind, media in out["content"].items()
+            kind: {"schema": {}} if isinstance(media, dict) else media
+            for kind, media in out["content"].items()
         }
     return out
 
@@ -229,7 +281,11 @@ def _described(schema: Any, part: Mapping[str, Any]) -> Any:
     if "examples" not in schema:
         named = part.get("examples")
         if isinstance(named, dict):
-            added["examples"] = [item["value"] for item in named.values() if isinstance(item, dict) and "value" in item]
+            added["examples"] = [
+                item["value"]
+                for item in named.values()
+                if isinstance(item, dict) and "value" in item
+            ]
         elif "example" in part:
             added["examples"] = [part["example"]]
     return {**schema, **added}

@@ -1,8 +1,9 @@
-"""OpenAPI's schemas as JSON Schema 2020-12 that stands alone: without OpenAPI's own keywords, and without references outside it.
+"""OpenAPI's schemas as JSON Schema 2020-12 that stands alone: without OpenAPI's own keywords, and
+without references outside it.
 
-A reference is written out in place, unless that never ends or grows too large; then what it names stands once under the
-tool's own `$defs`. Which of the two depends on the tool's own schemas only, so a tool's digest does not change when
-another operation of the document does.
+A reference is written out in place, unless that never ends or grows too large; then what it names
+stands once under the tool's own `$defs`. Which of the two depends on the tool's own schemas only,
+so a tool's digest does not change when another operation of the document does.
 """
 
 import re
@@ -12,15 +13,16 @@ from typing import Any, Literal
 
 from catalogs.openapi.document import Broken, References
 
-__all__ = ["Page", "SchemaGraph", "converted", "nullable"]
-
 MAX_INLINED = 500
-"""Subschemas of a tool with every reference written out. Up to here a model reads it best in one piece."""
+"""Subschemas of a tool with every reference written out. Up to here a model reads it best in one
+piece.
+"""
 MAX_SMALL = 20
-"""Subschemas of a reference that is still written out in place when the whole is larger than that."""
+"""Subschemas of a reference that is still written out in place when the whole is larger than that.
+"""
 MAX_PARTS = 1_000
-"""Subschemas of a tool, after which a further reference is left out, and says so: in some documents every schema leads to
-thousands of others. The nearest ones are written first."""
+"""Subschemas of a tool, after which a further reference is left out, and says so: in some documents
+every schema leads to thousands of others. The nearest ones are written first."""
 MAX_WRITTEN = 50_000
 """Subschemas of a tool; more would pass the size limit of a schema many times over."""
 
@@ -32,17 +34,24 @@ SINGLE = (
 )  # fmt: skip
 DATA = {"type", "enum", "const", "default", "examples", "required", "dependentRequired"}
 DROPPED = {"discriminator", "xml", "externalDocs", "nullable", "example"}
-"""OpenAPI's own keywords, which say nothing to a validator, or which are said in another way here."""
+"""OpenAPI's own keywords, which say nothing to a validator, or which are said in another way here.
+"""
 IDENTITY = {"$schema", "$id", "$anchor", "$dynamicAnchor", "$vocabulary", "$defs", "definitions"}
-"""Keywords of a schema's address. Every reference is resolved, and an `$id` would change what `#/$defs/...` means."""
+"""Keywords of a schema's address. Every reference is resolved, and an `$id` would change what
+`#/$defs/...` means.
+"""
 REMARKS = {"title", "description", "default", "examples", "deprecated", "readOnly", "writeOnly"}
-"""Keywords that describe and do not constrain, so that they may replace those of what a reference names."""
+"""Keywords that describe and do not constrain, so that they may replace those of what a reference
+names.
+"""
 
 Side = Literal["input", "output"]
 
 
 def converted(schema: dict[str, Any], write: Callable[[Any], Any]) -> dict[str, Any]:
-    """One schema in the dialect of OpenAPI 3.0 or 3.1 as JSON Schema 2020-12; `write` converts each subschema."""
+    """One schema in the dialect of OpenAPI 3.0 or 3.1 as JSON Schema 2020-12; `write` converts each
+    subschema.
+    """
     out: dict[str, Any] = {}
     for key, value in schema.items():
         if key in DROPPED or key.startswith("x-"):
@@ -52,12 +61,19 @@ def converted(schema: dict[str, Any], write: Callable[[Any], Any]) -> dict[str, 
         elif key in (*LISTED, *SINGLE):
             out[key] = [write(item) for item in value] if isinstance(value, list) else write(value)
         elif key in DATA or not isinstance(value, dict | list):
-            out[key] = value  # a structure under an unknown keyword may hold references, which nobody would resolve
+            out[key] = (
+                # a structure under an unknown keyword may hold references, which nobody would
+                # resolve
+                value
+            )
     for limit, exclusive in (("minimum", "exclusiveMinimum"), ("maximum", "exclusiveMaximum")):
         if isinstance(out.get(exclusive), bool) and out.pop(exclusive) and limit in out:
             out[exclusive] = out.pop(limit)
     if isinstance(out.get("examples"), dict):
-        out["examples"] = [item.get("value") if isinstance(item, dict) else item for item in out["examples"].values()]
+        out["examples"] = [
+            item.get("value") if isinstance(item, dict) else item
+            for item in out["examples"].values()
+        ]
     if "example" in schema and "examples" not in out:
         out["examples"] = [schema["example"]]
     return nullable(out) if schema.get("nullable") is True else out
@@ -72,7 +88,9 @@ def nullable(schema: dict[str, Any]) -> dict[str, Any]:
         return {**remarks, "anyOf": [rest, {"type": "null"}]} if rest else schema
     out = dict(schema)
     if types is not None:
-        out["type"] = list(dict.fromkeys([*(types if isinstance(types, list) else [types]), "null"]))
+        out["type"] = list(
+            dict.fromkeys([*(types if isinstance(types, list) else [types]), "null"])
+        )
     if isinstance(out.get("enum"), list) and None not in out["enum"]:
         out["enum"] = [*out["enum"], None]
     return out
@@ -80,7 +98,10 @@ def nullable(schema: dict[str, Any]) -> dict[str, Any]:
 
 def _title(key: str) -> str:
     """The last word of a reference, as a name that needs no escape in another."""
-    return re.sub(r"[^\w.-]", "_", key.rpartition("/")[2].replace("~1", "_").replace("~0", "_")) or "Schema"
+    return (
+        re.sub(r"[^\w.-]", "_", key.rpartition("/")[2].replace("~1", "_").replace("~0", "_"))
+        or "Schema"
+    )
 
 
 def _subschemas(schema: dict[str, Any]) -> Iterator[Any]:
@@ -93,10 +114,14 @@ def _subschemas(schema: dict[str, Any]) -> Iterator[Any]:
 
 @dataclass(slots=True)
 class SchemaGraph:
-    """Which of a document's schemas refer to which: those that lead back to themselves, and how large the others grow."""
+    """Which of a document's schemas refer to which: those that lead back to themselves, and how
+    large the others grow.
+    """
 
     refs: References
-    _parts: dict[str, tuple[int, list[str]]] = field(default_factory=dict[str, tuple[int, list[str]]])
+    _parts: dict[str, tuple[int, list[str]]] = field(
+        default_factory=dict[str, tuple[int, list[str]]]
+    )
     _sizes: dict[str, int] = field(default_factory=dict[str, int])
     _cyclic: set[str] = field(default_factory=set[str])
 
@@ -132,7 +157,9 @@ class SchemaGraph:
         return self._parts[key][1]
 
     def _explore(self, root: str) -> None:
-        """Tarjan's algorithm (1972), without recursion: it closes each circle of references after all that it leads to."""
+        """Tarjan's algorithm (1972), without recursion: it closes each circle of references after
+        all that it leads to.
+        """
         if root in self._sizes:
             return
         order: dict[str, int] = {root: 0}
@@ -168,7 +195,9 @@ class SchemaGraph:
 
 @dataclass(slots=True)
 class Page:
-    """The schemas of one side of a tool, which share one `$defs`. `roots` are all that will be written on it, with their files."""
+    """The schemas of one side of a tool, which share one `$defs`. `roots` are all that will be
+    written on it, with their files.
+    """
 
     graph: SchemaGraph
     side: Side
@@ -188,7 +217,9 @@ class Page:
         out = self._write(schema, base)
         while self._waiting:
             key = self._waiting.pop(0)
-            self.defs[self._names[key]] = self._write(self.graph.refs.lookup(key), key.partition("#")[0])
+            self.defs[self._names[key]] = self._write(
+                self.graph.refs.lookup(key), key.partition("#")[0]
+            )
         return out
 
     def _write(self, schema: Any, base: str) -> Any:
@@ -198,7 +229,10 @@ class Page:
         if not isinstance(schema, dict):
             return schema
         if "$dynamicRef" in schema:
-            raise Broken(f"its {self.side} schema has a $dynamicRef, which is not supported; name the schema by $ref")
+            raise Broken(
+                f"its {self.side} schema has a $dynamicRef, which is not supported; name the "
+                f"schema by $ref"
+            )
         if "$ref" in schema:
             return self._reference(schema, base)
         bare = {key: value for key, value in schema.items() if key not in IDENTITY}
@@ -209,25 +243,35 @@ class Page:
         if self.graph.is_cyclic(key) or self.graph.size_of(key) > self._inlined:
             known = key in self._names or self._written <= MAX_PARTS
             left_out = (
-                f"{_title(key)}, whose schema is left out, because the whole would have over {MAX_PARTS:,} parts."
+                f"{_title(key)}, whose schema is left out, because the whole would have "
+                f"over {MAX_PARTS:,} parts."
             )
             target = {"$ref": f"#/$defs/{self._name(key)}"} if known else {"description": left_out}
         else:
             target = self._write(self.graph.refs.lookup(key), key.partition("#")[0])
-        # OpenAPI 3.0 says that what stands beside a $ref is ignored; its authors mean it all the same, as 3.1 does.
+        # OpenAPI 3.0 says that what stands beside a $ref is ignored; its authors mean it all the
+        # same, as 3.1 does.
         beside = {name: value for name, value in schema.items() if name not in ("$ref", "nullable")}
         beside = self._write(beside, base) if beside else {}
         if not isinstance(target, dict) or not (beside.keys() <= REMARKS or "$ref" in target):
             target = {"allOf": [target, beside]} if beside else target
         else:
             target = {**target, **beside}
-        return nullable(target) if schema.get("nullable") is True and isinstance(target, dict) else target
+        return (
+            nullable(target)
+            if schema.get("nullable") is True and isinstance(target, dict)
+            else target
+        )
 
     def _name(self, key: str) -> str:
         if key not in self._names:
             name = _title(key)
             taken = set(self._names.values())
-            number = next(n for n in range(1, len(taken) + 2) if (name if n == 1 else f"{name}_{n}") not in taken)
+            number = next(
+                n
+                for n in range(1, len(taken) + 2)
+                if (name if n == 1 else f"{name}_{n}") not in taken
+            )
             self._names[key] = name if number == 1 else f"{name}_{number}"
             self._waiting.append(key)
         return self._names[key]
@@ -238,10 +282,17 @@ class Page:
         properties = schema.get("properties")
         if not isinstance(properties, dict):
             return schema
-        gone = {name for name, item in properties.items() if isinstance(item, dict) and item.get(hidden) is True}
+        gone = {
+            name
+            for name, item in properties.items()
+            if isinstance(item, dict) and item.get(hidden) is True
+        }
         if not gone:
             return schema
-        out = {**schema, "properties": {name: item for name, item in properties.items() if name not in gone}}
+        out = {
+            **schema,
+            "properties": {name: item for name, item in properties.items() if name not in gone},
+        }
         if isinstance(schema.get("required"), list):
             out["required"] = [name for name in schema["required"] if name not in gone]
         return out

@@ -1,13 +1,14 @@
-"""Source kind `openapi`: every operation of an OpenAPI 3.0, 3.1 or 3.2 document, in JSON or YAML, is a tool of that API.
+"""Source kind `openapi`: every operation of an OpenAPI 3.0, 3.1 or 3.2 document, in JSON or YAML,
+is a tool of that API.
 
     [catalogs.petstore]
     type = "openapi"
     url = "https://petstore.example/openapi.json"     # or: path = "petstore.yaml"
     headers = { Authorization = "Bearer ${PETSTORE_TOKEN}" }
 
-A document that is not OpenAPI 3 fails as a whole. An operation that is broken, or that refers to something which is missing or must
-not be followed, is rejected with the reason, and the others are listed.
-"""
+A document that is not OpenAPI 3 fails as a whole. An operation that is broken, or that refers to
+something which is missing or must not be followed, is rejected with the reason, and the others are
+listed."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -24,8 +25,6 @@ from catalogs.shared.listing import ListingBuilder, SourceKind, SourceOptions
 from pegboard.errors import SourceError
 from pegboard.store.database import public_url
 
-__all__ = ["OpenAPIOptions", "read", "source"]
-
 METHODS = ("get", "put", "post", "delete", "options", "head", "patch", "trace", "query")
 MAX_ERRORS = 20
 """Errors of a document that are told at once."""
@@ -34,9 +33,9 @@ MAX_ERRORS = 20
 class OpenAPIOptions(SourceOptions):
     """The options of a catalog of type `openapi`: exactly one of `path` and `url`.
 
-    `headers` may hold `${NAME}`, which stands for an environment variable. `agent` replaces the title of the document as the name
-    of the API, which has to be told apart from the others of the catalog.
-    """
+    `headers` may hold `${NAME}`, which stands for an environment variable. `agent` replaces the
+    title of the document as the name of the API, which has to be told apart from the others of the
+    catalog."""
 
     path: str | None = None
     url: str | None = None
@@ -54,7 +53,9 @@ class OpenAPIOptions(SourceOptions):
 
 
 def read(listing: ListingBuilder, options: OpenAPIOptions) -> None:
-    """List the operations of the document. Raises SourceError if it cannot be read or is not OpenAPI 3."""
+    """List the operations of the document. Raises SourceError if it cannot be read or is not
+    OpenAPI 3.
+    """
     document, refs, place = _load(listing, options)
     _check(document, place)
     info = document["info"]
@@ -77,7 +78,9 @@ def read(listing: ListingBuilder, options: OpenAPIOptions) -> None:
         for part, base in items:
             for method in METHODS:
                 if method in part:
-                    _list_operation(listing, agent, document, graph, (path, method, part, base), place)
+                    _list_operation(
+                        listing, agent, document, graph, (path, method, part, base), place
+                    )
     listing.repeatable = listing.repeatable and not refs.left
 
 
@@ -89,32 +92,45 @@ def _load(listing: ListingBuilder, options: OpenAPIOptions) -> tuple[Any, Refere
     found = matching_files(listing.base, options.path or "")
     if len(found) > 1:
         raise SourceError(
-            f"'{options.path}' matches {len(found)} files, expected one. Add a catalog for each document."
+            f"'{options.path}' matches {len(found)} files, expected one. Add a catalog for each "
+            f"document."
         )
     document = read_document(found[0])
     return document, References.of(document, found[0]), options.path or ""
 
 
 def _check(document: Any, place: str) -> None:
-    """Raise SourceError if the document as a whole is not OpenAPI 3; what its operations say is not looked at."""
+    """Raise SourceError if the document as a whole is not OpenAPI 3; what its operations say is not
+    looked at.
+    """
     if not isinstance(document, dict):
-        raise SourceError(f"{place} is not an OpenAPI document: it is {type(document).__name__}, expected an object.")
+        raise SourceError(
+            f"{place} is not an OpenAPI document: it is {type(document).__name__}, expected an "
+            f"object."
+        )
     if "swagger" in document:
         raise SourceError(
             f"{place} is written in Swagger {document['swagger']}, expected OpenAPI 3. "
-            "Convert it, for example with `npx swagger2openapi` or the converter of editor.swagger.io."
+            "Convert it, for example with `npx swagger2openapi` or the converter of "
+            "editor.swagger.io."
         )
     validator = _validator(document, place)
     if not isinstance(document.get("paths"), dict):
-        raise SourceError(f"{place} has no `paths`, so it offers no operations. Expected an object of paths.")
+        raise SourceError(
+            f"{place} has no `paths`, so it offers no operations. Expected an object of paths."
+        )
     info = document.get("info")
-    if isinstance(info, dict):  # what else stands there, by mistake or for another version, is nothing to fail for
+    if isinstance(
+        info, dict
+    ):  # what else stands there, by mistake or for another version, is nothing to fail for
         info = {key: info[key] for key in ("title", "version") if key in info}
     head = {"openapi": document["openapi"], "info": info, "paths": {}}
     errors = [_error(error, 0) for error in validator.schema_validator.iter_errors(head)]
     if errors:
         more = f" (and {len(errors) - MAX_ERRORS} more)" if len(errors) > MAX_ERRORS else ""
-        raise SourceError(f"{place} is not valid OpenAPI: {'; '.join(errors[:MAX_ERRORS])}{more}. Correct it.")
+        raise SourceError(
+            f"{place} is not valid OpenAPI: {'; '.join(errors[:MAX_ERRORS])}{more}. Correct it."
+        )
 
 
 def _validator(document: Mapping[str, Any], place: str) -> Any:
@@ -126,7 +142,8 @@ def _validator(document: Mapping[str, Any], place: str) -> Any:
         return get_validator_cls({"openapi": version} if isinstance(version, str) else {})
     except ValidatorDetectError:
         raise SourceError(
-            f"{place} is not an OpenAPI document: its version `openapi` is {version!r}, expected '3.0.x', '3.1.x' or '3.2.x'."
+            f"{place} is not an OpenAPI document: its version `openapi` is {version!r}, expected "
+            f"'3.0.x', '3.1.x' or '3.2.x'."
         ) from None
 
 
@@ -180,17 +197,24 @@ def _list_operation(
     )
 
 
-def _check_operation(operation: Operation, document: Mapping[str, Any], path: str, method: str) -> None:
-    """Raise Broken with all that the validator of OpenAPI says of this operation, alone in a document of its own."""
+def _check_operation(
+    operation: Operation, document: Mapping[str, Any], path: str, method: str
+) -> None:
+    """Raise Broken with all that the validator of OpenAPI says of this operation, alone in a
+    document of its own.
+    """
     alone = {
         "openapi": document["openapi"],
         "info": {"title": "", "version": ""},
         "paths": {path: {method: operation.outline()}},
     }
-    # Without references and schemas, the validator has nothing to fetch; its own errors come in two passes.
+    # Without references and schemas, the validator has nothing to fetch; its own errors come in two
+    # passes.
     validator = _validator(document, "")(alone)
     errors = [_error(error, 3) for error in validator.schema_validator.iter_errors(alone)]
-    errors = errors or [_error(error, 0) for error in validator.root_validator(validator.schema_path)]
+    errors = errors or [
+        _error(error, 0) for error in validator.root_validator(validator.schema_path)
+    ]
     if errors:
         more = f" (and {len(errors) - MAX_ERRORS} more)" if len(errors) > MAX_ERRORS else ""
         raise Broken(f"it is not valid OpenAPI: {'; '.join(errors[:MAX_ERRORS])}{more}")
@@ -203,7 +227,9 @@ def _error(error: Any, skipped: int) -> str:
     return f"{message} at {place}" if place else message
 
 
-def _annotations(document: Mapping[str, Any], spec: Mapping[str, Any], method: str, path: str) -> dict[str, Any]:
+def _annotations(
+    document: Mapping[str, Any], spec: Mapping[str, Any], method: str, path: str
+) -> dict[str, Any]:
     """What the tool does beyond its schema; the hints are named as MCP names them."""
     out: dict[str, Any] = {"method": method.upper(), "path": path}
     if method in ("get", "head", "query"):
@@ -218,7 +244,9 @@ def _annotations(document: Mapping[str, Any], spec: Mapping[str, Any], method: s
 
 
 def _security(document: Mapping[str, Any], spec: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """The schemes that the operation may ask for, each with its type. An empty list of its own means that it needs none."""
+    """The schemes that the operation may ask for, each with its type. An empty list of its own
+    means that it needs none.
+    """
     components = document.get("components")
     known = components.get("securitySchemes") if isinstance(components, dict) else None
     required = spec.get("security", document.get("security"))
@@ -239,7 +267,8 @@ def _description(spec: Mapping[str, Any], item: Mapping[str, Any]) -> str:
 def _text(part: Mapping[str, Any]) -> str:
     """The summary and the description, once if the one begins with the other."""
     summary, description = (
-        value.strip() if isinstance(value := part.get(key), str) else "" for key in ("summary", "description")
+        value.strip() if isinstance(value := part.get(key), str) else ""
+        for key in ("summary", "description")
     )
     if description.startswith(summary.rstrip(".")):
         return description

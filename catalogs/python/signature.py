@@ -1,4 +1,6 @@
-"""What a Python function says of itself: its schemas by Pydantic, its descriptions by Griffe (Google, NumPy or Sphinx style)."""
+"""What a Python function says of itself: its schemas by Pydantic, its descriptions by Griffe
+(Google, NumPy or Sphinx style).
+"""
 
 import functools
 import inspect
@@ -12,10 +14,17 @@ from typing import Any
 
 from catalogs.shared.loose_schema import loose_type
 
-__all__ = ["Described", "NoSchema", "described"]
-
-INJECTED = {"CallbackContext", "Context", "RunContext", "RunContextWrapper", "ToolContext", "ToolRuntime"}
-"""Classes whose argument the agent's framework hands over itself: FastMCP, Pydantic AI, OpenAI Agents, Google ADK, LangChain."""
+INJECTED = {
+    "CallbackContext",
+    "Context",
+    "RunContext",
+    "RunContextWrapper",
+    "ToolContext",
+    "ToolRuntime",
+}
+"""Classes whose argument the agent's framework hands over itself: FastMCP, Pydantic AI, OpenAI
+Agents, Google ADK, LangChain.
+"""
 
 
 class NoSchema(Exception):
@@ -35,15 +44,21 @@ class Described:
 @dataclass(slots=True)
 class _Docstring:
     text: str = ""
-    parameters: dict[str, tuple[str, str | None]] = field(default_factory=dict[str, tuple[str, str | None]])
+    parameters: dict[str, tuple[str, str | None]] = field(
+        default_factory=dict[str, tuple[str, str | None]]
+    )
 
 
 def described(function: Callable[..., Any]) -> Described:
-    """The function as a tool. Raises NoSchema if a parameter that a caller has to give cannot be written as JSON."""
+    """The function as a tool. Raises NoSchema if a parameter that a caller has to give cannot be
+    written as JSON.
+    """
     try:
         signature = inspect.signature(function)
     except (ValueError, TypeError) as error:
-        raise NoSchema(f"its signature is not known: {error}; wrap it in a function of its own") from error
+        raise NoSchema(
+            f"its signature is not known: {error}; wrap it in a function of its own"
+        ) from error
     docstring = _docstring(function)
     adapters: dict[str, Any] = {}
     required: list[str] = []
@@ -52,7 +67,9 @@ def described(function: Callable[..., Any]) -> Described:
     for number, parameter in enumerate(signature.parameters.values()):
         if parameter.kind is parameter.VAR_KEYWORD:
             extra = {}
-        if parameter.kind in (parameter.VAR_KEYWORD, parameter.VAR_POSITIONAL) or _is_self(function, parameter, number):
+        if parameter.kind in (parameter.VAR_KEYWORD, parameter.VAR_POSITIONAL) or _is_self(
+            function, parameter, number
+        ):
             continue
         hint = _hint(function, parameter.name, parameter.annotation)
         if _is_injected(hint):
@@ -61,7 +78,8 @@ def described(function: Callable[..., Any]) -> Described:
         adapter = _adapter(hint, parameter.default)
         if isinstance(adapter, str) and parameter.default is parameter.empty:
             raise NoSchema(
-                f"its parameter {parameter.name!r} has no JSON Schema: {adapter}. Give it a type that JSON can hold, or a default"
+                f"its parameter {parameter.name!r} has no JSON Schema: {adapter}. Give it a type "
+                f"that JSON can hold, or a default"
             )
         if isinstance(adapter, str):
             injected.append(parameter.name)
@@ -70,7 +88,12 @@ def described(function: Callable[..., Any]) -> Described:
         if _is_required(parameter.default):
             required.append(parameter.name)
     properties, defs = _schemas(adapters)
-    schema: dict[str, Any] = {"type": "object", "properties": properties, "required": required, **extra}
+    schema: dict[str, Any] = {
+        "type": "object",
+        "properties": properties,
+        "required": required,
+        **extra,
+    }
     for name, item in properties.items():
         _complete(item, *docstring.parameters.get(name, ("", None)))
         _add_default(item, signature.parameters[name].default)
@@ -83,11 +106,18 @@ def described(function: Callable[..., Any]) -> Described:
 def _is_self(function: Any, parameter: inspect.Parameter, number: int) -> bool:
     """Whether it is the `self` of a method that was taken from its class."""
     nested = "." in getattr(function, "__qualname__", "").rpartition("<locals>.")[2]
-    return number == 0 and nested and not inspect.ismethod(function) and parameter.name in ("self", "cls")
+    return (
+        number == 0
+        and nested
+        and not inspect.ismethod(function)
+        and parameter.name in ("self", "cls")
+    )
 
 
 def _hint(function: Any, name: str, annotation: Any) -> Any:
-    """The type of one parameter or of the result. One by one, for a name that only a type checker imports spoils but its own."""
+    """The type of one parameter or of the result. One by one, for a name that only a type checker
+    imports spoils but its own.
+    """
     if annotation is inspect.Parameter.empty:
         return Any
     while isinstance(function, functools.partial):
@@ -95,9 +125,9 @@ def _hint(function: Any, name: str, annotation: Any) -> Any:
     plain = inspect.unwrap(getattr(function, "__func__", function))
     names = getattr(plain, "__globals__", getattr(type(plain).__call__, "__globals__", {}))
     try:
-        return typing.get_type_hints(SimpleNamespace(__annotations__={name: annotation}), names, include_extras=True)[
-            name
-        ]
+        return typing.get_type_hints(
+            SimpleNamespace(__annotations__={name: annotation}), names, include_extras=True
+        )[name]
     except Exception as error:  # an annotation is any expression
         return _Unknown(f"{annotation!r} ({type(error).__name__}: {error})")
 
@@ -111,7 +141,9 @@ def _is_injected(hint: Any) -> bool:
     if isinstance(hint, _Unknown):
         return any(hint.why.strip("'\"").startswith(name) for name in INJECTED)
     options = [part for part in (hint, *typing.get_args(hint)) if part is not type(None)]
-    return any(getattr(typing.get_origin(part) or part, "__name__", "") in INJECTED for part in options[:2])
+    return any(
+        getattr(typing.get_origin(part) or part, "__name__", "") in INJECTED for part in options[:2]
+    )
 
 
 def _adapter(hint: Any, default: Any) -> Any:
@@ -123,7 +155,11 @@ def _adapter(hint: Any, default: Any) -> Any:
     if isinstance(hint, _Unknown):
         return f"the type {hint.why} is not known"
     try:
-        annotated: Any = typing.cast(Any, typing.Annotated)[hint, default] if isinstance(default, FieldInfo) else hint
+        annotated: Any = (
+            typing.cast(Any, typing.Annotated)[hint, default]
+            if isinstance(default, FieldInfo)
+            else hint
+        )
         adapter = TypeAdapter[Any](annotated)
         adapter.json_schema()
     except PydanticInvalidForJsonSchema as error:
@@ -136,7 +172,11 @@ def _adapter(hint: Any, default: Any) -> Any:
 def _is_required(default: Any) -> bool:
     from pydantic.fields import FieldInfo
 
-    return default.is_required() if isinstance(default, FieldInfo) else default is inspect.Parameter.empty
+    return (
+        default.is_required()
+        if isinstance(default, FieldInfo)
+        else default is inspect.Parameter.empty
+    )
 
 
 def _schemas(adapters: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -144,7 +184,9 @@ def _schemas(adapters: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
 
     if not adapters:
         return {}, {}
-    found, shared = TypeAdapter.json_schemas([(name, "validation", adapter) for name, adapter in adapters.items()])
+    found, shared = TypeAdapter.json_schemas(
+        [(name, "validation", adapter) for name, adapter in adapters.items()]
+    )
     return {name: dict(found[name, "validation"]) for name in adapters}, shared.get("$defs", {})
 
 
@@ -200,9 +242,14 @@ def _docstring(function: Any) -> _Docstring:
         sections = griffe.parse(docstring, style)
     finally:
         logger.disabled = disabled
-    out = _Docstring("\n\n".join(s.value for s in sections if s.kind is griffe.DocstringSectionKind.text).strip())
+    out = _Docstring(
+        "\n\n".join(s.value for s in sections if s.kind is griffe.DocstringSectionKind.text).strip()
+    )
     for section in sections:
-        if section.kind in (griffe.DocstringSectionKind.parameters, griffe.DocstringSectionKind.other_parameters):
+        if section.kind in (
+            griffe.DocstringSectionKind.parameters,
+            griffe.DocstringSectionKind.other_parameters,
+        ):
             for item in section.value:
                 kind = None if item.annotation is None else str(item.annotation)
                 out.parameters[item.name.lstrip("*")] = (item.description.strip(), kind)

@@ -1,9 +1,12 @@
-"""Source kind `python`: functions of importable modules. Type hints give their schemas, and docstrings the descriptions.
+"""Source kind `python`: functions of importable modules. Type hints give their schemas, and
+docstrings the descriptions.
 
     [catalogs.office]
     type = "python"
-    target = ["office.calendar", "office.mail:send"]     # all public functions of a module, or one function
-    search_path = "src"                                   # where the modules are, besides those installed
+    target = ["office.calendar", "office.mail:send"]     # all public functions of a module, or one
+    function
+    search_path = "src"                                   # where the modules are, besides those
+    installed
 
 Listing imports the module, and so runs it: name only code that you trust.
 """
@@ -24,14 +27,14 @@ from catalogs.python.signature import NoSchema, described
 from catalogs.shared.listing import ListingBuilder, SourceKind, SourceOptions
 from pegboard.errors import SourceError
 
-__all__ = ["PythonOptions", "read", "source"]
-
 IMPORTING = threading.Lock()
 """`sys.path` belongs to the process, and several sources may be read at once."""
 
 
 class PythonOptions(SourceOptions):
-    """The options of a catalog of type `python`. `agent` owns the functions; it defaults to the catalog's name."""
+    """The options of a catalog of type `python`. `agent` owns the functions; it defaults to the
+    catalog's name.
+    """
 
     target: tuple[str, ...]
     agent: str | None = None
@@ -44,10 +47,17 @@ class PythonOptions(SourceOptions):
 
 
 def read(listing: ListingBuilder, options: PythonOptions) -> None:
-    """List the functions. Raises SourceError if a module cannot be imported, or has no function of that name."""
+    """List the functions. Raises SourceError if a module cannot be imported, or has no function of
+    that name.
+    """
     with _importable([(listing.base / folder).resolve() for folder in options.search_path]):
-        modules = {name: _import(name) for name in dict.fromkeys(t.partition(":")[0] for t in options.target)}
-        description = (next(iter(modules.values())).__doc__ or "").strip() if len(modules) == 1 else ""
+        modules = {
+            name: _import(name)
+            for name in dict.fromkeys(t.partition(":")[0] for t in options.target)
+        }
+        description = (
+            (next(iter(modules.values())).__doc__ or "").strip() if len(modules) == 1 else ""
+        )
         agent = listing.agent(
             options.agent or listing.catalog,
             description=description.partition("\n\n")[0],
@@ -80,11 +90,14 @@ def _list_function(listing: ListingBuilder, agent: str, where: str, function: An
 
 @contextmanager
 def _importable(folders: list[Path]) -> Iterator[None]:
-    """Put folders on `sys.path` meanwhile, and forget their modules afterwards: they may have changed before the next run."""
+    """Put folders on `sys.path` meanwhile, and forget their modules afterwards: they may have
+    changed before the next run.
+    """
     missing = [str(folder) for folder in folders if not folder.is_dir()]
     if missing:
         raise SourceError(
-            f"The search path has no folder {missing}. Relative paths count from the folder of pegboard.toml."
+            f"The search path has no folder {missing}. Relative paths count from the folder of "
+            f"pegboard.toml."
         )
     with IMPORTING:
         before, path = dict(sys.modules), list(sys.path)
@@ -101,7 +114,9 @@ def _importable(folders: list[Path]) -> Iterator[None]:
 
 def _is_inside(module: ModuleType | None, folders: list[Path]) -> bool:
     file = getattr(module, "__file__", None) or next(iter(getattr(module, "__path__", [])), None)
-    return bool(file) and any(Path(str(file)).resolve().is_relative_to(folder) for folder in folders)
+    return bool(file) and any(
+        Path(str(file)).resolve().is_relative_to(folder) for folder in folders
+    )
 
 
 def _import(name: str) -> ModuleType:
@@ -115,7 +130,9 @@ def _import(name: str) -> ModuleType:
         ) from error
 
 
-def _functions(listing: ListingBuilder, module: ModuleType, target: str) -> Iterator[tuple[str, Any]]:
+def _functions(
+    listing: ListingBuilder, module: ModuleType, target: str
+) -> Iterator[tuple[str, Any]]:
     """The function that a target names, or all public functions of its module in their order."""
     name, colon, path = target.partition(":")
     if colon:
@@ -123,7 +140,11 @@ def _functions(listing: ListingBuilder, module: ModuleType, target: str) -> Iter
         for part in path.split("."):
             found = getattr(found, part, None)
         if not callable(found):
-            public = ", ".join(sorted(key for key, item in vars(module).items() if callable(item) and key[0] != "_"))
+            public = ", ".join(
+                sorted(
+                    key for key, item in vars(module).items() if callable(item) and key[0] != "_"
+                )
+            )
             raise SourceError(f"The module {name} has no function '{path}'. It has: {public}.")
         yield path, found
         return
@@ -131,8 +152,12 @@ def _functions(listing: ListingBuilder, module: ModuleType, target: str) -> Iter
     for key in listed if listed is not None else vars(module):
         item = getattr(module, key, None)
         if item is None and listed is not None:
-            listing.reject(f"{name}:{key}", "the module's __all__ names it, but the module does not have it")
-        elif inspect.isroutine(item) and (listed is not None or (key[0] != "_" and item.__module__ == module.__name__)):
+            listing.reject(
+                f"{name}:{key}", "the module's __all__ names it, but the module does not have it"
+            )
+        elif inspect.isroutine(item) and (
+            listed is not None or (key[0] != "_" and item.__module__ == module.__name__)
+        ):
             yield key, item
 
 

@@ -1,4 +1,6 @@
-"""The records of a JSON, JSONL, CSV or Parquet file, each with its place; one that cannot be read says why in its own row."""
+"""The records of a JSON, JSONL, CSV or Parquet file, each with its place; one that cannot be read
+says why in its own row.
+"""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -8,15 +10,18 @@ from typing import Any, Literal, get_args
 from catalogs.shared.files import parse_json, read_json, read_lines
 from pegboard.errors import SourceError
 
-__all__ = ["Format", "Row", "read_rows"]
-
 Format = Literal["json", "jsonl", "csv", "tsv", "parquet"]
-SUFFIXES: dict[str, Format] = {**{f".{name}": name for name in get_args(Format)}, ".ndjson": "jsonl"}
+SUFFIXES: dict[str, Format] = {
+    **{f".{name}": name for name in get_args(Format)},
+    ".ndjson": "jsonl",
+}
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A record and its place in the source; with a `problem`, its value is only what stood there."""
+    """A record and its place in the source; with a `problem`, its value is only what stood
+    there.
+    """
 
     where: str
     value: Any
@@ -24,7 +29,12 @@ class Row:
 
 
 def read_rows(
-    path: Path, kind: Format | None = None, *, at: str = "", name: str = "name", text: str | None = "description"
+    path: Path,
+    kind: Format | None = None,
+    *,
+    at: str = "",
+    name: str = "name",
+    text: str | None = "description",
 ) -> Iterator[Row]:
     """The rows of a file in its order.
 
@@ -39,7 +49,8 @@ def read_rows(
     kind = kind or SUFFIXES.get(path.suffix.lower())
     if kind is None:
         raise SourceError(
-            f"The format of {path} is not known by its suffix. Give `format`, one of {', '.join(get_args(Format))}."
+            f"The format of {path} is not known by its suffix. Give `format`, one of "
+            f"{', '.join(get_args(Format))}."
         )
     if kind == "jsonl":
         return _lines(path)
@@ -49,7 +60,11 @@ def read_rows(
 
 
 def _row(where: str, value: Any) -> Row:
-    return Row(where, value, "" if isinstance(value, dict) else f"it is {type(value).__name__}, expected an object")
+    return Row(
+        where,
+        value,
+        "" if isinstance(value, dict) else f"it is {type(value).__name__}, expected an object",
+    )
 
 
 def _lines(path: Path) -> Iterator[Row]:
@@ -73,9 +88,14 @@ def _json(path: Path, at: str, name: str, text: str | None) -> Iterator[Row]:
     elif isinstance(value, dict):
         for key, item in value.items():
             item = {text: item} if isinstance(item, str) and text else item
-            yield _row(f"{path.name}[{key!r}]", {name: key, **item} if isinstance(item, dict) else item)
+            yield _row(
+                f"{path.name}[{key!r}]", {name: key, **item} if isinstance(item, dict) else item
+            )
     else:
-        raise SourceError(f"{path} is {type(value).__name__}, expected a list of records or an object of them by name.")
+        raise SourceError(
+            f"{path} is {type(value).__name__}, expected a list of records or an object of them "
+            f"by name."
+        )
 
 
 def _csv(path: Path, separator: str) -> Iterator[Row]:
@@ -89,13 +109,17 @@ def _csv(path: Path, separator: str) -> Iterator[Row]:
         except UnicodeDecodeError:
             lossy = True
         frame = polars.read_csv(
-            content, separator=separator, infer_schema=False, encoding="utf8-lossy" if lossy else "utf8"
+            content,
+            separator=separator,
+            infer_schema=False,
+            encoding="utf8-lossy" if lossy else "utf8",
         )
     except polars.exceptions.NoDataError:
         return
     except (OSError, polars.exceptions.PolarsError) as error:
         raise SourceError(
-            f"Cannot read {path} as CSV: {_csv_problem(path, separator) or error}. Correct the file."
+            f"Cannot read {path} as CSV: {_csv_problem(path, separator) or error}. Correct the "
+            f"file."
         ) from error
     for number, record in enumerate(frame.iter_rows(named=True), start=1):
         where = f"{path.name} row {number}"
@@ -117,7 +141,10 @@ def _csv_problem(path: Path, separator: str) -> str:
     except (OSError, csv.Error):
         return ""
     return (
-        f"rows {long[:20]} have more fields than the header; quote the fields with a separator in them" if long else ""
+        f"rows {long[:20]} have more fields than the header; quote the fields with a separator in "
+        f"them"
+        if long
+        else ""
     )
 
 
@@ -128,17 +155,30 @@ def _parquet(path: Path) -> Iterator[Row]:
     try:
         frame = polars.read_parquet(path)
     except (OSError, polars.exceptions.PolarsError) as error:
-        raise SourceError(f"Cannot read {path} as Parquet: {str(error).splitlines()[0]}. Write it again.") from error
+        raise SourceError(
+            f"Cannot read {path} as Parquet: {str(error).splitlines()[0]}. Write it again."
+        ) from error
     for number, record in enumerate(frame.iter_rows(named=True), start=1):
         value = to_jsonable_python(record, fallback=str, bytes_mode="base64")
-        yield Row(f"{path.name} row {number}", {column: _without_nulls(item) for column, item in value.items()})
+        yield Row(
+            f"{path.name} row {number}",
+            {column: _without_nulls(item) for column, item in value.items()},
+        )
 
 
 def _without_nulls(value: Any) -> Any:
-    """A value without what Parquet fills in: a struct has every field that any record has, and a map is a list of pairs."""
+    """A value without what Parquet fills in: a struct has every field that any record has, and a
+    map is a list of pairs.
+    """
     if isinstance(value, list):
-        if value and all(isinstance(item, dict) and item.keys() == {"key", "value"} for item in value):
-            return {item["key"]: _without_nulls(item["value"]) for item in value if isinstance(item["key"], str)}
+        if value and all(
+            isinstance(item, dict) and item.keys() == {"key", "value"} for item in value
+        ):
+            return {
+                item["key"]: _without_nulls(item["value"])
+                for item in value
+                if isinstance(item["key"], str)
+            }
         return [_without_nulls(item) for item in value]
     if isinstance(value, dict):
         return {name: _without_nulls(item) for name, item in value.items() if item is not None}

@@ -1,26 +1,28 @@
-"""Source kind `records`: a table of tools in JSON, JSONL, CSV or Parquet, with its columns named in the configuration.
+"""Source kind `records`: a table of tools in JSON, JSONL, CSV or Parquet, with its columns named in
+the configuration.
 
     [catalogs.seal]
     type = "records"
-    path = "tool.jsonl"             # a file or a pattern; the format is the suffix, unless `format` says another
+    path = "tool.jsonl"             # a file or a pattern; the format is the suffix, unless `format`
+    says another
 
     [catalogs.seal.columns]
     name = "api_name"
     description = "api_description"
-    parameters = "parameters"       # JSON Schema, a list of parameters, or a mapping of names: its shape tells
-    required = "required"
+    parameters = "parameters"       # JSON Schema, a list of parameters, or a mapping of names: its
+    shape tells required = "required"
     output = "responses"
     tags = "field"
     annotations = ["func_type"]
 
-    [catalogs.seal.examples]        # example queries from another file: one row for each query and its tool
-    path = "queries.jsonl"
+    [catalogs.seal.examples]        # example queries from another file: one row for each query and
+    its tool path = "queries.jsonl"
     query = "query"
     tool = "tool"
 
-A JSON file is a list of records, or an object whose keys are the names and whose values are the records or the descriptions;
-`at = "data.tools"` names a part of it. Columns that no record has are a mistake and fail; a broken record is rejected.
-"""
+A JSON file is a list of records, or an object whose keys are the names and whose values are the
+records or the descriptions; `at = "data.tools"` names a part of it. Columns that no record has are
+a mistake and fail; a broken record is rejected."""
 
 import json
 from collections.abc import Iterator, Mapping
@@ -37,13 +39,13 @@ from catalogs.shared.loose_schema import Unusable, loose_object, object_schema
 from pegboard.errors import SourceError
 from pegboard.records import AgentKind, Dependency, DependencyType
 
-__all__ = ["Columns", "Examples", "RecordsOptions", "read", "source"]
-
 DEPENDENCY_TYPES: tuple[str, ...] = get_args(DependencyType)
 
 
 class Columns(BaseModel):
-    """Which column of a record says what. `annotations` are columns that are kept under their own names."""
+    """Which column of a record says what. `annotations` are columns that are kept under their own
+    names.
+    """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -60,7 +62,9 @@ class Columns(BaseModel):
 
 
 class Examples(BaseModel):
-    """A file of example queries: in each row a query, and the name of its tool (or a list of names)."""
+    """A file of example queries: in each row a query, and the name of its tool (or a list of
+    names).
+    """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -71,7 +75,9 @@ class Examples(BaseModel):
 
 
 class RecordsOptions(SourceOptions):
-    """The options of a catalog of type `records`. `agent` owns the records that name none; it defaults to the catalog's name."""
+    """The options of a catalog of type `records`. `agent` owns the records that name none; it
+    defaults to the catalog's name.
+    """
 
     path: str
     format: Format | None = None
@@ -83,7 +89,9 @@ class RecordsOptions(SourceOptions):
 
 
 def read(listing: ListingBuilder, options: RecordsOptions) -> None:
-    """List the records of the files. Raises SourceError if one cannot be read, or a column is in no record."""
+    """List the records of the files. Raises SourceError if one cannot be read, or a column is in no
+    record.
+    """
     columns = options.columns
     rows = list(_rows(listing, options))
     _check_columns(options.path, rows, columns)
@@ -94,12 +102,15 @@ def read(listing: ListingBuilder, options: RecordsOptions) -> None:
         else:
             _list_row(listing, options, row, queries)
     names = {
-        row.value.get(columns.name) for row in rows if not row.problem and isinstance(row.value.get(columns.name), str)
+        row.value.get(columns.name)
+        for row in rows
+        if not row.problem and isinstance(row.value.get(columns.name), str)
     }
     for name in queries.keys() - {name.strip() for name in names}:
         listing.reject(
             f"{options.examples.path if options.examples else ''}",
-            f"{len(queries[name])} example queries are for the tool {name!r}, which no record has; correct the name",
+            f"{len(queries[name])} example queries are for the tool {name!r}, which no record "
+            f"has; correct the name",
             queries[name][0],
         )
 
@@ -107,21 +118,32 @@ def read(listing: ListingBuilder, options: RecordsOptions) -> None:
 def _rows(listing: ListingBuilder, options: RecordsOptions) -> Iterator[Row]:
     for path in matching_files(listing.base, options.path):
         yield from read_rows(
-            path, options.format, at=options.at, name=options.columns.name, text=options.columns.description
+            path,
+            options.format,
+            at=options.at,
+            name=options.columns.name,
+            text=options.columns.description,
         )
 
 
 def _check_columns(path: str, rows: list[Row], columns: Columns) -> None:
     found = {column for row in rows if not row.problem for column in row.value}
-    named = [value for value in columns.model_dump(exclude={"annotations"}, exclude_unset=True).values() if value]
+    named = [
+        value
+        for value in columns.model_dump(exclude={"annotations"}, exclude_unset=True).values()
+        if value
+    ]
     missing = sorted({*named, columns.name, *columns.annotations} - found)
     if missing and found:
         raise SourceError(
-            f"No record of {path} has the columns {missing}, which the configuration names. The columns are: {sorted(found)}."
+            f"No record of {path} has the columns {missing}, which the configuration names. The "
+            f"columns are: {sorted(found)}."
         )
 
 
-def _list_row(listing: ListingBuilder, options: RecordsOptions, row: Row, queries: Mapping[str, list[str]]) -> None:
+def _list_row(
+    listing: ListingBuilder, options: RecordsOptions, row: Row, queries: Mapping[str, list[str]]
+) -> None:
     columns, record, problems = options.columns, row.value, list[str]()
 
     def schema(label: str, column: str | None, required: Any = None) -> dict[str, Any] | None:
@@ -131,7 +153,9 @@ def _list_row(listing: ListingBuilder, options: RecordsOptions, row: Row, querie
             problems.append(f"its {label} cannot be read: {error}")
             return None
 
-    inputs = schema("parameters", columns.parameters, record.get(columns.required) if columns.required else None)
+    inputs = schema(
+        "parameters", columns.parameters, record.get(columns.required) if columns.required else None
+    )
     output = schema("output", columns.output)
     name = record.get(columns.name)
     given = _texts(record.get(columns.examples)) if columns.examples else []
@@ -148,7 +172,11 @@ def _list_row(listing: ListingBuilder, options: RecordsOptions, row: Row, querie
         description=record.get(columns.description) if columns.description else "",
         input_schema=inputs,
         output_schema=object_schema(output) if output else None,
-        annotations={column: record[column] for column in columns.annotations if record.get(column) is not None},
+        annotations={
+            column: record[column]
+            for column in columns.annotations
+            if record.get(column) is not None
+        },
         examples=[*given, *(queries.get(name.strip(), []) if isinstance(name, str) else [])],
         dependencies=(dependencies := _dependencies(record, columns.dependencies)).kept,
         tags=_texts(record.get(columns.tags)) if columns.tags else (),
@@ -168,23 +196,33 @@ class _Dependencies:
 def _dependencies(record: Mapping[str, Any], column: str | None) -> _Dependencies:
     out = _Dependencies()
     value = record.get(column) if column else None
-    for index, item in enumerate(value if isinstance(value, list) else [] if value in (None, "") else [value]):
+    for index, item in enumerate(
+        value if isinstance(value, list) else [] if value in (None, "") else [value]
+    ):
         item = {"name": item} if isinstance(item, str) else item
         tool = _first(item, "name", "tool", "function")
         parameter = _first(item, "parameter_name", "parameter")
         kind = _dependency_type(_first(item, "dependence_type", "dependency_type", "type"))
         if tool is None:
-            out.rejected[index] = ("the dependency names no tool; the tool is listed without it", item)
+            out.rejected[index] = (
+                "the dependency names no tool; the tool is listed without it",
+                item,
+            )
         elif kind is None:
             known = ", ".join(DEPENDENCY_TYPES)
-            out.rejected[index] = (f"the dependency has an unknown type, expected one of {known}; it is left out", item)
+            out.rejected[index] = (
+                f"the dependency has an unknown type, expected one of {known}; it is left out",
+                item,
+            )
         else:
             out.kept.append(Dependency(tool, kind, parameter, _first(item, "reason") or ""))
     return out
 
 
 def _dependency_type(text: str | None) -> DependencyType | None:
-    """`TOOL_DIRECTLY_DEPENDS_ON` as this project writes it; one that does not say how is taken as direct."""
+    """`TOOL_DIRECTLY_DEPENDS_ON` as this project writes it; one that does not say how is taken as
+    direct.
+    """
     name = (text or "tool-depends-on").strip().lower().replace("_", "-").replace(" ", "-")
     kinds: dict[str, DependencyType] = {kind: kind for kind in get_args(DependencyType)}
     return kinds.get(name) or kinds.get(name.replace("-depends-on", "-directly-depends-on"))
@@ -201,14 +239,20 @@ def _first(item: Any, *keys: str) -> str | None:
 def _queries(listing: ListingBuilder, join: Examples) -> dict[str, list[str]]:
     """The example queries of each tool, in the order of the file."""
     out: dict[str, list[str]] = {}
-    rows = [row for path in matching_files(listing.base, join.path) for row in read_rows(path, join.format)]
+    rows = [
+        row
+        for path in matching_files(listing.base, join.path)
+        for row in read_rows(path, join.format)
+    ]
     _check_columns(join.path, rows, Columns(name=join.query, description=join.tool))
     for row in rows:
         query = None if row.problem else row.value.get(join.query)
         tools = [] if row.problem else _texts(row.value.get(join.tool))
         if row.problem or not isinstance(query, str) or not query.strip() or not tools:
             listing.reject(
-                row.where, row.problem or f"it needs a {join.query!r} and a {join.tool!r}, both text", row.value
+                row.where,
+                row.problem or f"it needs a {join.query!r} and a {join.tool!r}, both text",
+                row.value,
             )
             continue
         for tool in tools:

@@ -7,8 +7,6 @@ from typing import Any
 
 from pegboard.errors import SourceError
 
-__all__ = ["matching_files", "parse_json", "read_json", "read_lines", "read_text"]
-
 
 def matching_files(base: Path, pattern: str) -> list[Path]:
     """The files that a path or glob pattern names, sorted; relative patterns count from `base`.
@@ -23,21 +21,25 @@ def matching_files(base: Path, pattern: str) -> list[Path]:
     found = sorted(p for p in anchor.glob(str(path.relative_to(anchor))) if p.is_file())
     if not found:
         raise SourceError(
-            f"There is no file {path}. Expected a file, or a pattern such as 'dumps/*.json' that matches some; "
+            f"There is no file {path}. Expected a file, or a pattern such as 'dumps/*.json' that "
+            f"matches some; "
             "relative paths count from the folder of pegboard.toml."
         )
     return found
 
 
 def read_text(path: Path) -> str:
-    """The text of a file. Bytes that are not UTF-8 become lone surrogates, by which a ListingBuilder knows a broken record.
+    """The text of a file. Bytes that are not UTF-8 become lone surrogates, by which a
+    ListingBuilder knows a broken record.
 
     Raises SourceError if the file cannot be read.
     """
     try:
         return path.read_bytes().decode("utf-8-sig", "surrogateescape")
     except OSError as error:
-        raise SourceError(f"Cannot read {path}: {error.strerror}. Check the path and its permissions.") from error
+        raise SourceError(
+            f"Cannot read {path}: {error.strerror}. Check the path and its permissions."
+        ) from error
 
 
 def parse_json(text: str, where: str) -> Any:
@@ -46,7 +48,8 @@ def parse_json(text: str, where: str) -> Any:
         return json.loads(text)
     except json.JSONDecodeError as error:
         raise SourceError(
-            f"{where} is not JSON: {error.msg} at line {error.lineno}, column {error.colno}. Save it again, or correct that place."
+            f"{where} is not JSON: {error.msg} at line {error.lineno}, column {error.colno}. Save "
+            f"it again, or correct that place."
         ) from error
     except RecursionError as error:
         raise SourceError(f"{where} is nested too deeply to be read.") from error

@@ -1,11 +1,11 @@
-"""The source kinds that are installed: every distribution may add its own under the entry-point group `pegboard.catalogs`."""
+"""The source kinds that are installed: every distribution may add its own under the entry-point
+group `pegboard.catalogs`.
+"""
 
 from importlib.metadata import entry_points
 
 from catalogs.shared.listing import SourceKind
 from pegboard.errors import ConfigurationError
-
-__all__ = ["GROUP", "source_kind", "source_kinds"]
 
 GROUP = "pegboard.catalogs"
 
@@ -16,7 +16,9 @@ def source_kinds() -> list[str]:
 
 
 def source_kind(name: str) -> SourceKind:
-    """The source kind of that name. Raises ConfigurationError if none is installed or it does not import."""
+    """The source kind of that name. Raises ConfigurationError if none is installed or it does not
+    import.
+    """
     points = [point for point in entry_points(group=GROUP) if point.name == name]
     if not points:
         known = ", ".join(source_kinds())
@@ -28,10 +30,12 @@ def source_kind(name: str) -> SourceKind:
         kind = points[0].load()
     except ImportError as error:
         raise ConfigurationError(
-            f"The source type '{name}' ({points[0].value}) cannot be imported: {error}. Install what it needs."
+            f"The source type '{name}' ({points[0].value}) cannot be imported: {error}. Install "
+            f"what it needs."
         ) from error
     if not isinstance(kind, SourceKind):
         raise ConfigurationError(
-            f"The source type '{name}' ({points[0].value}) is not a catalogs.shared.listing.SourceKind."
+            f"The source type '{name}' ({points[0].value}) is not a "
+            f"catalogs.shared.listing.SourceKind."
         )
     return kind

@@ -1,10 +1,10 @@
 """What every source yields: a Listing of agents, tools, rejected records and failures.
 
-A source kind is a `SourceKind`: a pydantic model of its options and one function `read(listing, options)` that adds to a
-`ListingBuilder`. The builder is the only place that decides what a valid tool is, so all kinds reject alike.
-A problem with one record is a `reject`; an agent (a server of many) that cannot be listed is a `fail`, so that its last
-good tools are kept; a source that cannot be read at all raises `SourceError`.
-"""
+A source kind is a `SourceKind`: a pydantic model of its options and one function `read(listing,
+options)` that adds to a `ListingBuilder`. The builder is the only place that decides what a valid
+tool is, so all kinds reject alike. A problem with one record is a `reject`; an agent (a server of
+many) that cannot be listed is a `fail`, so that its last good tools are kept; a source that cannot
+be read at all raises `SourceError`."""
 
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -19,19 +19,21 @@ from catalogs.shared.tool_row import tool_row
 from pegboard.canonical import canonical_json
 from pegboard.records import Agent, AgentKind, Dependency, Rejected, Tool, agent_id, tool_id
 
-__all__ = ["Failure", "Listing", "ListingBuilder", "SourceKind", "SourceOptions"]
-
 MAX_NAME = 512
 """Characters. The longest real tool name seen in public catalogs is about 120."""
 MAX_DESCRIPTION = 100_000
-"""Characters. An encoder reads about 1,000; more is a mistake or an attack, and it would bloat every reader."""
+"""Characters. An encoder reads about 1,000; more is a mistake or an attack, and it would bloat
+every reader.
+"""
 MAX_SCHEMA = 1_000_000
 """Characters of canonical JSON, for the input and for the output schema."""
 DIALECTS = {
     *(f"http://json-schema.org/draft-0{number}/schema" for number in (4, 6, 7)),
     *(f"https://json-schema.org/draft/{year}/schema" for year in ("2019-09", "2020-12")),
 }
-"""The `$schema` values that the validator has at hand. It would ask the network for any other, and the text is untrusted."""
+"""The `$schema` values that the validator has at hand. It would ask the network for any other, and
+the text is untrusted.
+"""
 RAW_KEPT = 2_000
 """Characters of a rejected record that are kept, so that a person can recognise it."""
 
@@ -55,11 +57,12 @@ class Failure:
 
 @dataclass(frozen=True, slots=True)
 class Listing:
-    """What a source says at one moment: tools and agents ordered by id, and everything that went wrong.
+    """What a source says at one moment: tools and agents ordered by id, and everything that went
+    wrong.
 
-    `rows` are the tools as text, in their order (see `tool_row`); empty where nobody has made them yet. `repeatable` says whether
-    the source would say the same again as long as its inputs stay (see `SourceKind`).
-    """
+    `rows` are the tools as text, in their order (see `tool_row`); empty where nobody has made them
+    yet. `repeatable` says whether the source would say the same again as long as its inputs stay
+    (see `SourceKind`)."""
 
     agents: tuple[Agent, ...] = ()
     tools: tuple[Tool, ...] = ()
@@ -71,7 +74,8 @@ class Listing:
 
 @dataclass(slots=True)
 class ListingBuilder:
-    """Collects what a source lists. `base` is the folder of pegboard.toml, from which relative paths count.
+    """Collects what a source lists. `base` is the folder of pegboard.toml, from which relative
+    paths count.
 
     A source that used more than the inputs that it names sets `repeatable` to False.
     """
@@ -87,15 +91,20 @@ class ListingBuilder:
     _rejected: list[Rejected] = field(default_factory=list[Rejected])
     _failures: dict[str, Failure] = field(default_factory=dict[str, Failure])
 
-    def agent(self, name: str, *, description: str = "", kind: AgentKind = "library", source: str = "") -> str:
-        """Add an agent, or complete the one of that name, and return its id, under which its tools are added."""
+    def agent(
+        self, name: str, *, description: str = "", kind: AgentKind = "library", source: str = ""
+    ) -> str:
+        """Add an agent, or complete the one of that name, and return its id, under which its tools
+        are added.
+        """
         name, source = _valid_text(name), _valid_text(source)
         identity = agent_id(self.catalog, name)
         description = _valid_text(description).strip()
         if len(description) > MAX_DESCRIPTION:
             self.reject(
                 f"agent {name}",
-                f"its description has {len(description):,} characters, more than {MAX_DESCRIPTION:,}; "
+                f"its description has {len(description):,} characters, more than "
+                f"{MAX_DESCRIPTION:,}; "
                 "the agent is listed without it. Shorten it at its source.",
                 description,
             )
@@ -120,7 +129,8 @@ class ListingBuilder:
         dependencies: Iterable[Dependency] = (),
         tags: Iterable[str] = (),
     ) -> Tool | None:
-        """Add a tool of an agent that was added before, or reject it with all reasons; returns the tool if it was kept.
+        """Add a tool of an agent that was added before, or reject it with all reasons; returns the
+        tool if it was kept.
 
         Args:
             where: the place of the record in its source, for a person: `tools.json[3].tools[4]`.
@@ -149,9 +159,13 @@ class ListingBuilder:
                 input_schema=input_schema or {"type": "object", "properties": {}},
                 output_schema=output_schema,
                 annotations=annotations or {},
-                examples=tuple(dict.fromkeys(text.strip() for text in examples if text and text.strip())),
+                examples=tuple(
+                    dict.fromkeys(text.strip() for text in examples if text and text.strip())
+                ),
                 dependencies=tuple(dependencies),
-                tags=tuple(sorted({tag.strip() for tag in (*self.tags, *tags) if tag and tag.strip()})),
+                tags=tuple(
+                    sorted({tag.strip() for tag in (*self.tags, *tags) if tag and tag.strip()})
+                ),
             )
             row = tool_row(tool, written)
             problems += _encoding_problems(row)
@@ -159,7 +173,8 @@ class ListingBuilder:
             same = self._rows[tool.id]["digest"] == row["digest"]
             what = "the same tool" if same else "another tool"
             problems.append(
-                f"{what} with the id {tool.id} is already listed at {earlier}; rename or remove one of them"
+                f"{what} with the id {tool.id} is already listed at {earlier}; rename or remove "
+                f"one of them"
             )
         if tool is None or problems:
             self.reject(where, "; ".join(problems), raw)
@@ -170,14 +185,20 @@ class ListingBuilder:
 
     def reject(self, where: str, why: str, raw: Any = None) -> None:
         """Record something that is left out, with the reason for a person."""
-        self._rejected.append(Rejected(self.catalog, _valid_text(where), _valid_text(why), _raw_text(raw)))
+        self._rejected.append(
+            Rejected(self.catalog, _valid_text(where), _valid_text(why), _raw_text(raw))
+        )
 
     def fail(self, agent: str, why: str) -> None:
-        """Record that an agent (by its id) could not be listed; its last good tools will be kept."""
+        """Record that an agent (by its id) could not be listed; its last good tools will be
+        kept.
+        """
         self._failures[agent] = Failure(agent, _valid_text(why))
 
     def build(self) -> Listing:
-        """Everything that was added. An agent without a tool stays: that it exists is worth knowing."""
+        """Everything that was added. An agent without a tool stays: that it exists is worth
+        knowing.
+        """
         return Listing(
             agents=tuple(self._agents[key] for key in sorted(self._agents)),
             tools=tuple(self._tools[key] for key in sorted(self._tools)),
@@ -193,9 +214,9 @@ class SourceKind:
     """A kind of source, as found under the entry-point group `pegboard.catalogs`.
 
     Attributes:
-        inputs: the files from which alone a listing with these options follows, given the folder from which relative paths
-            count; None if there is more to it. As long as they stay the same, the source is not read again. Without the
-            function a source is read in every run.
+        inputs: the files from which alone a listing with these options follows, given the folder
+            from which relative paths count; None if there is more to it. As long as they stay the
+            same, the source is not read again. Without the function a source is read in every run.
     """
 
     options: type[SourceOptions]
@@ -204,7 +225,13 @@ class SourceKind:
 
 
 def _problems(
-    written: dict[str, str], *, name: Any, description: Any, input_schema: Any, output_schema: Any, annotations: Any
+    written: dict[str, str],
+    *,
+    name: Any,
+    description: Any,
+    input_schema: Any,
+    output_schema: Any,
+    annotations: Any,
 ) -> Iterable[str]:
     """What is wrong with a record; on the way, `written` gets the canonical JSON of its parts."""
     if not isinstance(name, str) or not name.strip():
@@ -216,7 +243,10 @@ def _problems(
     if description is not None and not isinstance(description, str):
         yield f"its description is {_short(description)}, expected text"
     elif description and len(description) > MAX_DESCRIPTION:
-        yield f"its description has {len(description):,} characters, more than {MAX_DESCRIPTION:,}; shorten it"
+        yield (
+            f"its description has {len(description):,} characters, more than "
+            f"{MAX_DESCRIPTION:,}; shorten it"
+        )
     if annotations is not None and not isinstance(annotations, Mapping):
         yield f"its annotations are {_short(annotations)}, expected an object"
     elif annotations and (problem := _json_problem(annotations, written)):
@@ -226,7 +256,10 @@ def _problems(
             yield f"its {label} schema {problem}"
     # What a tool returns may be anything; what it takes are named arguments.
     if isinstance(input_schema, dict) and "object" not in str(input_schema.get("type", "object")):
-        yield f"its input schema has the type {_short(input_schema['type'])}, expected an object whose properties are the arguments"
+        yield (
+            f"its input schema has the type {_short(input_schema['type'])}, expected an object "
+            f"whose properties are the arguments"
+        )
 
 
 def _json_problem(value: Any, written: dict[str, str]) -> str | None:
@@ -248,13 +281,20 @@ def _schema_problem(schema: Any, label: str, written: dict[str, str]) -> str | N
         if size > MAX_SCHEMA:
             return f"has {size:,} characters, more than {MAX_SCHEMA:,}; shorten it"
         known = str(schema.get("$schema", "")).removesuffix("#") in DIALECTS
-        # Where no dialect is named it may be the oldest: `exclusiveMinimum: true` is common, and only valid there.
-        if not known and jsonschema_rs.meta.is_valid({**schema, "$schema": "http://json-schema.org/draft-04/schema#"}):
+        # Where no dialect is named it may be the oldest: `exclusiveMinimum: true` is common, and
+        # only valid there.
+        if not known and jsonschema_rs.meta.is_valid(
+            {**schema, "$schema": "http://json-schema.org/draft-04/schema#"}
+        ):
             return None
-        jsonschema_rs.meta.validate(schema if known else {k: v for k, v in schema.items() if k != "$schema"})
+        jsonschema_rs.meta.validate(
+            schema if known else {k: v for k, v in schema.items() if k != "$schema"}
+        )
     except jsonschema_rs.ValidationError as error:
         path = "/".join(str(part) for part in error.instance_path)
-        return f"is not valid JSON Schema: {_short(error.message)}" + (f" at {path}" if path else "")
+        return f"is not valid JSON Schema: {_short(error.message)}" + (
+            f" at {path}" if path else ""
+        )
     except RecursionError:
         return "is nested too deeply; flatten it"
     except (ValueError, jsonschema_rs.ReferencingError) as error:
@@ -280,7 +320,9 @@ def _encoding_problems(row: Mapping[str, Any]) -> list[str]:
 
 
 def _valid_text(text: str) -> str:
-    """The text with what cannot be written as UTF-8 replaced, so that a report can always be stored."""
+    """The text with what cannot be written as UTF-8 replaced, so that a report can always be
+    stored.
+    """
     return text.encode("utf-8", "surrogatepass").decode("utf-8", "replace")
 
 
@@ -296,4 +338,6 @@ def _raw_text(raw: Any) -> str:
         text = raw if isinstance(raw, str) else json.dumps(raw, ensure_ascii=False, default=repr)
     except (ValueError, RecursionError):
         text = "(a record that cannot be written as JSON)"
-    return _valid_text(text if len(text) <= RAW_KEPT else f"{text[:RAW_KEPT]}... ({len(text):,} characters)")
+    return _valid_text(
+        text if len(text) <= RAW_KEPT else f"{text[:RAW_KEPT]}... ({len(text):,} characters)"
+    )

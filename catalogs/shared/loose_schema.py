@@ -1,25 +1,37 @@
-"""Parameters as catalogs in the wild write them, as JSON Schema: lists of parameters, and `str`, `List[int]` or `bool, optional` as types.
+"""Parameters as catalogs in the wild write them, as JSON Schema: lists of parameters, and `str`,
+`List[int]` or `bool, optional` as types.
 
-What JSON Schema has no word for is kept: an unknown type name goes to `x-type`, and a keyword that is not known stays where it is.
-"""
+What JSON Schema has no word for is kept: an unknown type name goes to `x-type`, and a keyword that
+is not known stays where it is."""
 
 import json
 import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-__all__ = ["Unusable", "loose_object", "loose_type", "object_schema"]
-
 TYPES: dict[str, str] = {
-    **dict.fromkeys(("string", "str", "text", "char", "varchar", "uuid", "url", "uri", "email", "path"), "string"),
+    **dict.fromkeys(
+        ("string", "str", "text", "char", "varchar", "uuid", "url", "uri", "email", "path"),
+        "string",
+    ),
     **dict.fromkeys(("integer", "int", "int32", "int64", "long", "short"), "integer"),
-    **dict.fromkeys(("number", "float", "float32", "float64", "double", "decimal", "numeric"), "number"),
+    **dict.fromkeys(
+        ("number", "float", "float32", "float64", "double", "decimal", "numeric"), "number"
+    ),
     **dict.fromkeys(("boolean", "bool"), "boolean"),
     **dict.fromkeys(("array", "list", "tuple", "set", "sequence"), "array"),
-    **dict.fromkeys(("object", "dict", "dictionary", "map", "mapping", "json", "hashmap"), "object"),
+    **dict.fromkeys(
+        ("object", "dict", "dictionary", "map", "mapping", "json", "hashmap"), "object"
+    ),
     **dict.fromkeys(("null", "none", "nonetype"), "null"),
 }
-FORMATS = {"date": "date", "datetime": "date-time", "date-time": "date-time", "timestamp": "date-time", "time": "time"}
+FORMATS = {
+    "date": "date",
+    "datetime": "date-time",
+    "date-time": "date-time",
+    "timestamp": "date-time",
+    "time": "time",
+}
 ANYTHING = {"any", "", "enum", "unknown", "mixed", "var", "typing.any"}
 """Type names that exclude nothing: the values of an enum stand in its own keyword."""
 NAMED = ("properties", "patternProperties", "dependentSchemas", "$defs", "definitions")
@@ -35,9 +47,10 @@ def loose_object(value: Any, required: Any = None) -> dict[str, Any] | None:
     """The schema of an object from whatever describes it; None if nothing does.
 
     Args:
-        value: a JSON Schema, a list of parameters that each have a name, or a mapping of names to what is said of each;
-            or one of these as JSON text.
-        required: the names of required members, as a list or as JSON text, where the source has them apart.
+        value: a JSON Schema, a list of parameters that each have a name, or a mapping of names to
+            what is said of each; or one of these as JSON text.
+        required: the names of required members, as a list or as JSON text, where the source has
+            them apart.
 
     Raises Unusable if it is none of these.
     """
@@ -51,17 +64,27 @@ def loose_object(value: Any, required: Any = None) -> dict[str, Any] | None:
     elif isinstance(value, list):
         schema, names = _object(_named(item, number) for number, item in enumerate(value))
     else:
-        raise Unusable(f"it is {value!r:.80}, expected a JSON Schema, a list of parameters or a mapping of names")
+        raise Unusable(
+            f"it is {value!r:.80}, expected a JSON Schema, a list of parameters or a mapping of "
+            f"names"
+        )
     if names := list(dict.fromkeys([*schema.get("required", []), *names, *_names(required)])):
         schema["required"] = names
     return schema
 
 
 def object_schema(schema: dict[str, Any]) -> dict[str, Any]:
-    """The schema if it is that of an object, and else that of an object whose `result` it is, marked as FastMCP marks those."""
+    """The schema if it is that of an object, and else that of an object whose `result` it is,
+    marked as FastMCP marks those.
+    """
     if "object" in str(schema.get("type", "object")):
         return schema
-    return {"type": "object", "properties": {"result": schema}, "required": ["result"], "x-fastmcp-wrap-result": True}
+    return {
+        "type": "object",
+        "properties": {"result": schema},
+        "required": ["result"],
+        "x-fastmcp-wrap-result": True,
+    }
 
 
 def loose_type(text: str) -> dict[str, Any]:
@@ -79,7 +102,11 @@ def loose_type(text: str) -> dict[str, Any]:
         r"(?:list|array|sequence|set|tuple|iterable)\s*(?:\[(.+)\]|<(.+)>|\s+of\s+(.+?)s?)", lower
     ):
         inner = next(group for group in match.groups() if group)
-        return {"type": "array", "items": loose_type(inner)} if "," not in inner else {"type": "array", "x-type": name}
+        return (
+            {"type": "array", "items": loose_type(inner)}
+            if "," not in inner
+            else {"type": "array", "x-type": name}
+        )
     if match := re.fullmatch(r"(\w+)\[\]", lower):
         return {"type": "array", "items": loose_type(match[1])}
     if re.fullmatch(r"(?:dict|map|mapping)\s*[\[<].+[\]>]", lower):
@@ -94,20 +121,28 @@ def loose_type(text: str) -> dict[str, Any]:
 def _union(names: Iterable[str], original: str) -> dict[str, Any]:
     parts = [loose_type(name) for name in names]
     types = [part["type"] for part in parts if part.keys() == {"type"}]
-    return {"type": list(dict.fromkeys(types))} if len(types) == len(parts) else {"x-type": original}
+    return (
+        {"type": list(dict.fromkeys(types))} if len(types) == len(parts) else {"x-type": original}
+    )
 
 
 def _is_schema(value: Mapping[str, Any]) -> bool:
-    """Whether a mapping is a schema, and not one of names, among which `type` and `properties` may be, too."""
+    """Whether a mapping is a schema, and not one of names, among which `type` and `properties` may
+    be, too.
+    """
     if any(isinstance(value.get(key), str) for key in ("$ref", "$schema")):
         return True
     members = value.get("properties", {})
-    named = isinstance(members, Mapping) and all(isinstance(item, Mapping | bool) for item in members.values())
+    named = isinstance(members, Mapping) and all(
+        isinstance(item, Mapping | bool) for item in members.values()
+    )
     if isinstance(value.get("type"), str | list):
         kind = TYPES.get(value["type"].lower()) if isinstance(value["type"], str) else "object"
         # Alone, {"type": "str"} is rather a parameter named `type`.
         return named and (kind == "object" or (kind is not None and len(value) > 1))
-    return ("properties" in value and named) or any(isinstance(value.get(key), list) for key in LISTED)
+    return ("properties" in value and named) or any(
+        isinstance(value.get(key), list) for key in LISTED
+    )
 
 
 def _object(members: Iterable[tuple[str, Any]]) -> tuple[dict[str, Any], list[str]]:
@@ -143,14 +178,18 @@ def _member(name: str, spec: Any) -> tuple[Any, bool]:
         raise Unusable(f"the parameter {name!r} is {spec!r:.80}, expected a type or an object")
     rest = dict(spec)
     flag = rest.get("required")
-    needed = flag is True or (isinstance(flag, str) and flag.strip().lower() in ("true", "yes", "required"))
+    needed = flag is True or (
+        isinstance(flag, str) and flag.strip().lower() in ("true", "yes", "required")
+    )
     if not isinstance(flag, list):
         rest.pop("required", None)
     return _schema(rest), needed
 
 
 def _schema(spec: dict[str, Any]) -> dict[str, Any]:
-    """A schema with loose type names replaced at every level, and lists where JSON Schema wants lists."""
+    """A schema with loose type names replaced at every level, and lists where JSON Schema wants
+    lists.
+    """
     out: dict[str, Any] = {}
     flagged: list[str] = []
     for key, value in spec.items():
@@ -163,22 +202,35 @@ def _schema(spec: dict[str, Any]) -> dict[str, Any]:
             flagged = [name for name, (_, needed) in members.items() if needed]
         elif key in NAMED and isinstance(value, Mapping):
             out[key] = {
-                name: _schema(dict(item)) if isinstance(item, Mapping) else item for name, item in value.items()
+                name: _schema(dict(item)) if isinstance(item, Mapping) else item
+                for name, item in value.items()
             }
         elif key in LISTED and isinstance(value, list):
-            out[key] = [_schema(dict(item)) if isinstance(item, Mapping) else item for item in value]
+            out[key] = [
+                _schema(dict(item)) if isinstance(item, Mapping) else item for item in value
+            ]
         elif key in SINGLE and isinstance(value, Mapping):
             out[key] = _schema(dict(value))
         elif key == "items" and isinstance(value, str):
             out[key] = loose_type(value)
         elif key == "type" and isinstance(value, str):
-            out |= {name: item for name, item in loose_type(value).items() if name not in spec or name == "type"}
+            out |= {
+                name: item
+                for name, item in loose_type(value).items()
+                if name not in spec or name == "type"
+            }
         elif key == "choices" and isinstance(value, list) and "enum" not in spec:
             out["enum"] = value
         elif key == "enum" and not isinstance(value, list):
             if value not in (None, ""):
-                out["enum"] = [part.strip() for part in value.split(",")] if isinstance(value, str) else [value]
-        elif (key == "example" and "examples" not in spec) or (key == "examples" and not isinstance(value, list)):
+                out["enum"] = (
+                    [part.strip() for part in value.split(",")]
+                    if isinstance(value, str)
+                    else [value]
+                )
+        elif (key == "example" and "examples" not in spec) or (
+            key == "examples" and not isinstance(value, list)
+        ):
             out["examples"] = [value]
         elif value is not None or key in ("default", "const"):
             out[key] = value

@@ -1,7 +1,8 @@
-"""A tool as a row of text: what the lake keeps of it, and its digest, with each part written as canonical JSON only once.
+"""A tool as a row of text: what the lake keeps of it, and its digest, with each part written as
+canonical JSON only once.
 
-Canonical JSON is most of what listing a large catalog costs, and the same text is measured, checked, stored and hashed.
-"""
+Canonical JSON is most of what listing a large catalog costs, and the same text is measured,
+checked, stored and hashed."""
 
 import hashlib
 import json
@@ -12,8 +13,6 @@ from typing import Any
 from pegboard.canonical import canonical_json
 from pegboard.records import Tool
 
-__all__ = ["row_digest", "tool_row"]
-
 _TEXT = json.JSONEncoder(ensure_ascii=False)
 
 
@@ -21,7 +20,8 @@ def tool_row(tool: Tool, written: Mapping[str, str] | None = None) -> dict[str, 
     """The columns of a tool but for its agent's kind. `digest` is the tool's own; see `row_digest`.
 
     Args:
-        written: what is known already of the canonical JSON of `input_schema`, `output_schema` and `annotations`, by these names.
+        written: what is known already of the canonical JSON of `input_schema`, `output_schema` and
+            `annotations`, by these names.
     """
     known = written or {}
     texts = {
@@ -53,7 +53,9 @@ def tool_row(tool: Tool, written: Mapping[str, str] | None = None) -> dict[str, 
         "dependencies": _json([asdict(one) for one in tool.dependencies]),
         "examples": list(tool.examples),
         "tags": list(tool.tags),
-        "digest": hashlib.sha256(f"[{','.join(said)}]".encode("utf-8", "surrogatepass")).hexdigest(),
+        "digest": hashlib.sha256(
+            f"[{','.join(said)}]".encode("utf-8", "surrogatepass")
+        ).hexdigest(),
     }
 
 
@@ -67,6 +69,6 @@ def _json(value: Any) -> str:
 def row_digest(tool_digest: str, kind: str) -> str:
     """The digest of a stored row: of what its catalog says of the tool, and of its agent's kind.
 
-    Equal to `pegboard.canonical.digest(tool_digest, kind)`; neither has a character that JSON would escape.
-    """
+    Equal to `pegboard.canonical.digest(tool_digest, kind)`; neither has a character that JSON would
+    escape."""
     return hashlib.sha256(f'["{tool_digest}","{kind}"]'.encode()).hexdigest()

@@ -1,9 +1,11 @@
-"""YAML as JSON: what an untrusted YAML text says, in the types that JSON has and by the rules of YAML 1.2.
+"""YAML as JSON: what an untrusted YAML text says, in the types that JSON has and by the rules of
+YAML 1.2.
 
-PyYAML follows YAML 1.1: `on` is true there, 2024-01-01 a date, 0755 an octal number, and a status code 200 a key that JSON
-cannot hold. And its loader recurses in C: 100,000 opening brackets end the process. So only its parser is used here, and the
-values are built from the parser's events, one after the other, with limits on depth and on what aliases expand to.
-"""
+PyYAML follows YAML 1.1: `on` is true there, 2024-01-01 a date, 0755 an octal number, and a status
+code 200 a key that JSON
+cannot hold. And its loader recurses in C: 100,000 opening brackets end the process. So only its
+parser is used here, and the values are built from the parser's events, one after the other, with
+limits on depth and on what aliases expand to."""
 
 import re
 from dataclasses import dataclass, field
@@ -11,15 +13,19 @@ from typing import Any
 
 from pegboard.errors import SourceError
 
-__all__ = ["parse_yaml"]
-
 MAX_DEPTH = 200
-"""Levels. The deepest public OpenAPI document seen has about 40; Python itself stops at 1,000 calls."""
+"""Levels. The deepest public OpenAPI document seen has about 40; Python itself stops at 1,000
+calls.
+"""
 MAX_VALUES = 5_000_000
-"""Values, counting an alias as all that it stands for: nine lines of aliases of aliases stand for a billion."""
+"""Values, counting an alias as all that it stands for: nine lines of aliases of aliases stand for a
+billion.
+"""
 
 INTEGER = re.compile(r"[-+]?(0|[1-9][0-9]*)")
-FLOAT = re.compile(r"[-+]?(0|[1-9][0-9]*)?(\.[0-9]+|[0-9]\.)([eE][-+]?[0-9]+)?|[-+]?(0|[1-9][0-9]*)[eE][-+]?[0-9]+")
+FLOAT = re.compile(
+    r"[-+]?(0|[1-9][0-9]*)?(\.[0-9]+|[0-9]\.)([eE][-+]?[0-9]+)?|[-+]?(0|[1-9][0-9]*)[eE][-+]?[0-9]+"
+)
 WORDS: dict[str, Any] = {
     "": None,
     "~": None,
@@ -32,7 +38,9 @@ MERGE = object()
 
 
 def parse_yaml(text: str, where: str) -> Any:
-    """The value of a YAML text of one document. Raises SourceError that says where the text stops being JSON in YAML."""
+    """The value of a YAML text of one document. Raises SourceError that says where the text stops
+    being JSON in YAML.
+    """
     import yaml
 
     loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
@@ -43,7 +51,9 @@ def parse_yaml(text: str, where: str) -> Any:
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark
         place = f" at line {mark.line + 1}, column {mark.column + 1}" if mark else ""
-        raise SourceError(f"{where} is not YAML: {error.problem}{place}. Correct that place.") from error
+        raise SourceError(
+            f"{where} is not YAML: {error.problem}{place}. Correct that place."
+        ) from error
     except (yaml.YAMLError, UnicodeError) as error:
         reason = " ".join(str(error).split())
         raise SourceError(f"{where} is not YAML: {reason}. Save it again as UTF-8.") from error
@@ -109,7 +119,8 @@ class _Builder:
     def _scalar(self, event: Any, line: int) -> None:
         parent = self._stack[-1] if self._stack else None
         if parent and isinstance(parent.value, dict) and not parent.has_key:
-            # A key is its text, whatever it would be as a value: 200, on and null name responses and properties.
+            # A key is its text, whatever it would be as a value: 200, on and null name responses
+            # and properties.
             parent.key = MERGE if event.value == "<<" and not event.style else event.value
             parent.has_key = True
             if event.value in parent.value:
@@ -117,7 +128,10 @@ class _Builder:
             return
         plain = event.tag is None and event.implicit[0]
         if not plain and event.tag not in (None, "!", f"{CORE}str"):
-            self._fail(f"the tag {event.tag} has no meaning in JSON; write the value plainly or in quotes", line)
+            self._fail(
+                f"the tag {event.tag} has no meaning in JSON; write the value plainly or in quotes",
+                line,
+            )
         value = _plain_value(event.value) if plain else event.value
         if event.anchor:
             self._anchors[event.anchor] = (value, 1)

@@ -1,4 +1,5 @@
-"""Encoder `trigrams/<dimensions>`: counts the character trigrams of a text, so that typos cost little.
+"""Encoder `trigrams/<dimensions>`: counts the character trigrams of a text, so that typos cost
+little.
 
 It satisfies `pegboard.encoders.Encoder` by its members alone and imports nothing of Pegboard.
 """
@@ -23,7 +24,8 @@ class TrigramEncoder:
     def __init__(self, name: str) -> None:
         self.name = name
         self.dimensions = int(name.partition("/")[2])
-        # Everything that decides a vector. A reader whose encoder has another fingerprint is refused.
+        # Everything that decides a vector. A reader whose encoder has another fingerprint is
+        # refused.
         self.fingerprint = f"trigrams-{self.dimensions}/1"
 
     def encode(self, texts: Sequence[str]) -> NDArray[np.float32]:
@@ -36,6 +38,8 @@ class TrigramEncoder:
 
 
 def trigrams(text: str) -> list[str]:
-    """Return every run of three characters of the text, in lower case and with a blank at both ends."""
+    """Return every run of three characters of the text, in lower case and with a blank at both
+    ends.
+    """
     padded = f" {text.casefold()} "
     return [padded[start : start + 3] for start in range(len(padded) - 2)]

@@ -48,7 +48,9 @@ def read(listing: ListingBuilder, options: MakeTargetsOptions) -> None:
 
 
 def inputs(base: Path, options: MakeTargetsOptions) -> Sequence[Path]:
-    """Return the files on which the listing depends; while they are unchanged, it is not read again."""
+    """Return the files on which the listing depends; while they are unchanged, it is not read
+    again.
+    """
     return [base / options.path]
 
 

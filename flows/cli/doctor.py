@@ -1,4 +1,6 @@
-"""What `pegboard doctor` looks at in the pipeline. Found under the entry-point group `pegboard.checks`."""
+"""What `pegboard doctor` looks at in the pipeline. Found under the entry-point group
+`pegboard.checks`.
+"""
 
 import argparse
 import tempfile
@@ -16,8 +18,6 @@ from pegboard.store.database import public_uri
 if TYPE_CHECKING:
     from tasks.settings.configuration import Configuration
 
-__all__ = ["checks"]
-
 
 def checks(options: argparse.Namespace) -> Iterable[Check]:
     """The checks of Prefect, and of the configuration if one is given."""
@@ -28,12 +28,16 @@ def checks(options: argparse.Namespace) -> Iterable[Check]:
 
 def _prefect() -> Check:
     if (url := server_url()) is None:
-        return Check("prefect", "good", f"{version('prefect')}; no server is named, so builds run directly")
+        return Check(
+            "prefect", "good", f"{version('prefect')}; no server is named, so builds run directly"
+        )
     try:
         check_server(url)
     except PegboardError as error:
         return Check("prefect", "wrong", str(error))
-    return Check("prefect", "good", f"{version('prefect')}; the server at {public_uri(url)} answers")
+    return Check(
+        "prefect", "good", f"{version('prefect')}; the server at {public_uri(url)} answers"
+    )
 
 
 def _configuration(file: str) -> Iterable[Check]:
@@ -46,7 +50,9 @@ def _configuration(file: str) -> Iterable[Check]:
         yield Check("configuration", "wrong", str(error))
         return
     yield Check(
-        "configuration", "good", f"{len(configuration.catalogs)} catalogs, {len(configuration.indexes)} indexes"
+        "configuration",
+        "good",
+        f"{len(configuration.catalogs)} catalogs, {len(configuration.indexes)} indexes",
     )
     for index in configuration.indexes:
         try:
@@ -55,7 +61,11 @@ def _configuration(file: str) -> Iterable[Check]:
             yield Check(f"encoder of {index.name}", "wrong", str(error))
     if configuration.enrich is not None:
         yield from _llm(configuration)
-    yield _store(configuration.uri) if "://" in configuration.uri else _writable(Path(configuration.uri))
+    yield (
+        _store(configuration.uri)
+        if "://" in configuration.uri
+        else _writable(Path(configuration.uri))
+    )
 
 
 def _llm(configuration: "Configuration") -> Iterable[Check]:
@@ -73,7 +83,11 @@ def _llm(configuration: "Configuration") -> Iterable[Check]:
         return
     for completer in completers:
         if missing := completer.missing_key():
-            yield Check("LLM", "wrong", f"{completer.name}: set the environment variable {missing} to its key.")
+            yield Check(
+                "LLM",
+                "wrong",
+                f"{completer.name}: set the environment variable {missing} to its key.",
+            )
             continue
         price = completer.price_per_token()
         cost = (
@@ -90,12 +104,16 @@ def _writable(board: Path) -> Check:
         with tempfile.TemporaryFile(dir=folder):
             return Check("board folder", "good", f"{board} can be written")
     except OSError as error:
-        say = f"{folder} cannot be written: {error.strerror}. Change its permissions, or [board] uri."
+        say = (
+            f"{folder} cannot be written: {error.strerror}. Change its permissions, or [board] uri."
+        )
         return Check("board folder", "wrong", say)
 
 
 def _store(uri: str) -> Check:
-    """Whether tables can be listed at an address, and a tiny file of the lake written, read and deleted."""
+    """Whether tables can be listed at an address, and a tiny file of the lake written, read and
+    deleted.
+    """
     from pegboard.store.database import connect, store_errors, table_names
     from tasks.lake.files import Lake
 
@@ -109,4 +127,8 @@ def _store(uri: str) -> Check:
         lake.delete(probe)
     except PegboardError as error:
         return Check("board store", "wrong", str(error))
-    return Check("board store", "good", f"{public_uri(uri)} can be read, written and deleted in; {tables} tables")
+    return Check(
+        "board store",
+        "good",
+        f"{public_uri(uri)} can be read, written and deleted in; {tables} tables",
+    )

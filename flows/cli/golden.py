@@ -1,4 +1,6 @@
-"""`pegboard golden`: queries whose right tools are known, looked over, held out of the catalogs' examples, or written by an LLM."""
+"""`pegboard golden`: queries whose right tools are known, looked over, held out of the catalogs'
+examples, or written by an LLM.
+"""
 
 import argparse
 import os
@@ -12,8 +14,6 @@ from pegboard.errors import ConfigurationError
 if TYPE_CHECKING:
     from tasks.golden.checking import Checked, OnBoard
     from tasks.settings.configuration import Configuration
-
-__all__ = ["register"]
 
 SHOWN = 10
 """Findings of a kind, and tools, that are printed; --json has all."""
@@ -50,7 +50,8 @@ def register(subparsers: Subparsers) -> None:
     parser: argparse.ArgumentParser = subparsers.add_parser(
         "golden",
         help="check golden queries, or make some",
-        description="Check golden queries, take them from the catalogs' examples, or have them written.",
+        description="Check golden queries, take them from the catalogs' examples, or have them "
+        "written.",
         epilog=EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
@@ -64,21 +65,38 @@ def _register_check(commands: Subparsers) -> None:
     check: argparse.ArgumentParser = commands.add_parser(
         "check",
         help="say what is wrong with golden queries, and what they do not cover",
-        description="Say what is wrong with a file of golden queries, by itself and on a board, and what it does not cover.",
+        description="Say what is wrong with a file of golden queries, by itself and on a board, "
+        "and what it does not cover.",
         epilog=CHECK,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    check.add_argument("golden", help="JSON lines of queries with the tools that are right for them")
-    check.add_argument("--board", metavar="URI", help="check on this board (default: that of -c, else $PEGBOARD_BOARD)")
-    check.add_argument("-c", "--config", metavar="FILE", help="check on the board of this pegboard.toml")
-    check.add_argument("--channel", default="live", help="the channel to check on (default: live)")
-    check.add_argument("--release", help="a release to check on instead of a channel, by id or its beginning")
-    check.add_argument("--unanswerable", action="store_true", help="the file holds requests that no tool answers")
     check.add_argument(
-        "--words-only", action="store_true", help="compare with the index by words only, without encoder"
+        "golden", help="JSON lines of queries with the tools that are right for them"
+    )
+    check.add_argument(
+        "--board",
+        metavar="URI",
+        help="check on this board (default: that of -c, else $PEGBOARD_BOARD)",
+    )
+    check.add_argument(
+        "-c", "--config", metavar="FILE", help="check on the board of this pegboard.toml"
+    )
+    check.add_argument("--channel", default="live", help="the channel to check on (default: live)")
+    check.add_argument(
+        "--release", help="a release to check on instead of a channel, by id or its beginning"
+    )
+    check.add_argument(
+        "--unanswerable", action="store_true", help="the file holds requests that no tool answers"
+    )
+    check.add_argument(
+        "--words-only",
+        action="store_true",
+        help="compare with the index by words only, without encoder",
     )
     check.add_argument("--strict", action="store_true", help="end with 2 for warnings, too")
-    check.add_argument("--json", action="store_true", help="print one JSON object: findings, usable, coverage, ...")
+    check.add_argument(
+        "--json", action="store_true", help="print one JSON object: findings, usable, coverage, ..."
+    )
     check.set_defaults(run=_check)
 
 
@@ -86,20 +104,35 @@ def _register_hold_out(commands: Subparsers) -> None:
     hold_out: argparse.ArgumentParser = commands.add_parser(
         "hold-out",
         help="take golden queries from the catalogs' own examples",
-        description="Take some of the catalogs' own example requests as golden queries, and hold them out of the index from then on.",
+        description="Take some of the catalogs' own example requests as golden queries, and hold "
+        "them out of the index from then on.",
         epilog=HOLD_OUT,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    hold_out.add_argument("-c", "--config", default="pegboard.toml", metavar="FILE", help="default: pegboard.toml")
-    hold_out.add_argument("--out", required=True, metavar="FILE", help="the file of golden queries to write")
-    hold_out.add_argument("--add", action="store_true", help="keep the queries that the file has, and add to them")
-    hold_out.add_argument("--share", type=float, default=0.2, help="of each tool's examples (default: 0.2)")
+    hold_out.add_argument(
+        "-c", "--config", default="pegboard.toml", metavar="FILE", help="default: pegboard.toml"
+    )
+    hold_out.add_argument(
+        "--out", required=True, metavar="FILE", help="the file of golden queries to write"
+    )
+    hold_out.add_argument(
+        "--add", action="store_true", help="keep the queries that the file has, and add to them"
+    )
+    hold_out.add_argument(
+        "--share", type=float, default=0.2, help="of each tool's examples (default: 0.2)"
+    )
     hold_out.add_argument("--per-tool", type=int, metavar="N", help="at most so many of a tool")
     hold_out.add_argument(
-        "--min-left", type=int, default=1, metavar="N", help="examples that a tool keeps (default: 1)"
+        "--min-left",
+        type=int,
+        default=1,
+        metavar="N",
+        help="examples that a tool keeps (default: 1)",
     )
     hold_out.add_argument("--seed", type=int, default=0, help="which ones are taken (default: 0)")
-    hold_out.add_argument("--json", action="store_true", help="print one JSON object: what was taken, and of what")
+    hold_out.add_argument(
+        "--json", action="store_true", help="print one JSON object: what was taken, and of what"
+    )
     hold_out.set_defaults(run=_hold_out)
 
 
@@ -131,14 +164,24 @@ def _on_board(uri: str, options: argparse.Namespace) -> "OnBoard":
 
     judged = JudgedRelease.open(uri, options.channel, options.release)
     index = judged.loaded.index_name(None)
-    units = None if options.words_only else lambda texts: judged.vectors.units(judged.loaded, index, texts)
+    units = (
+        None
+        if options.words_only
+        else lambda texts: judged.vectors.units(judged.loaded, index, texts)
+    )
     return OnBoard(judged.release.id, judged.names, indexed_texts(judged, uri), units)
 
 
 def _is_configured(configuration: "Configuration", file: Path) -> bool:
     golden, gate = configuration.golden, configuration.gate
-    named = [golden.queries if golden else None, gate.queries if gate else None, gate.canaries if gate else None]
-    return file.resolve() in {(configuration.base / one).resolve() for one in named if one is not None}
+    named = [
+        golden.queries if golden else None,
+        gate.queries if gate else None,
+        gate.canaries if gate else None,
+    ]
+    return file.resolve() in {
+        (configuration.base / one).resolve() for one in named if one is not None
+    }
 
 
 def _hold_out(options: argparse.Namespace) -> int:
@@ -161,7 +204,11 @@ def _hold_out(options: argparse.Namespace) -> int:
     write_queries(out, [*there, *picked.queries])
     configured = _is_configured(configuration, out)
     if options.json:
-        figures = {"tools": picked.tools, "examples": picked.examples, "not_taken_as_twins": picked.twins}
+        figures = {
+            "tools": picked.tools,
+            "examples": picked.examples,
+            "not_taken_as_twins": picked.twins,
+        }
         print_json(
             {
                 "written": str(out),
@@ -175,15 +222,20 @@ def _hold_out(options: argparse.Namespace) -> int:
     asked = len({query.tools for query in picked.queries})
     before = f" beside {len(there)} that were there" if there else ""
     print(
-        f"{out}: {len(picked.queries)} of {picked.examples} examples, of {asked} of the {picked.tools} tools that have any{before}"
+        f"{out}: {len(picked.queries)} of {picked.examples} examples, of {asked} of the "
+        f"{picked.tools} tools that have any{before}"
     )
     if picked.twins:
-        print(f"{picked.twins} examples cannot be taken: another tool has the same, or the tool has one nearly like it")
+        print(
+            f"{picked.twins} examples cannot be taken: another tool has the same, or the tool has "
+            f"one nearly like it"
+        )
     if configured:
         print("The next build holds them out.")
     else:
         print(
-            f'A build holds them out as soon as {options.config} says:\n\n[golden]\nqueries = "{_from(configuration, out)}"'
+            f"A build holds them out as soon as {options.config} says:\n\n[golden]\nqueries = "
+            f'"{_from(configuration, out)}"'
         )
     return 0
 
@@ -216,7 +268,9 @@ def _print_check(file: str, checked: "Checked") -> None:
         ("agents", checked.coverage.agents),
         ("catalogs", checked.coverage.catalogs),
     )
-    print("\nasked for: " + ", ".join(f"{asked} of {total} {name}" for name, (asked, total) in parts))
+    print(
+        "\nasked for: " + ", ".join(f"{asked} of {total} {name}" for name, (asked, total) in parts)
+    )
     if never := checked.coverage.never:
         more = f", and {len(never) - SHOWN} more" if len(never) > SHOWN else ""
         print(f"never: {plain(', '.join(never[:SHOWN]))}{more}")

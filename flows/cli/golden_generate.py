@@ -8,11 +8,11 @@ from pathlib import Path
 from pegboard.cli.output import Subparsers, add_board_option, print_json
 from pegboard.errors import ConfigurationError
 
-__all__ = ["register_generate"]
-
 WARNING = (
-    "Generated queries are easier than what people ask, since they are made from the descriptions that they have to find. "
-    "They compare strategies and indexes; they do not say how good a board is. Read some of them before you use them."
+    "Generated queries are easier than what people ask, since they are made from the descriptions "
+    "that they have to find. "
+    "They compare strategies and indexes; they do not say how good a board is. Read some of them "
+    "before you use them."
 )
 EPILOG = f"""\
 Tools are drawn, and for each the LLM writes a request, in one of six forms: a question, a command, a few search words, ... With
@@ -33,38 +33,82 @@ def register_generate(commands: Subparsers) -> None:
     parser: argparse.ArgumentParser = commands.add_parser(
         "generate",
         help="have golden queries written by an LLM",
-        description="Have an LLM write requests for tools of a board, and keep those that can be golden queries.",
+        description="Have an LLM write requests for tools of a board, and keep those that can be "
+        "golden queries.",
         epilog=EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     add_board_option(parser)
-    parser.add_argument("--channel", default="live", help="the channel whose tools are asked for (default: live)")
-    parser.add_argument("--release", help="a release instead of a channel, by id or its beginning")
-    parser.add_argument("--model", required=True, metavar="NAME", help="a LiteLLM model, such as openai/gpt-4o-mini")
-    parser.add_argument("--api-base", metavar="URL", help="where the model is served, if not by its provider")
-    parser.add_argument("--api-key-env", metavar="NAME", help="the environment variable with its key, if not the usual")
-    parser.add_argument("--out", required=True, metavar="FILE", help="the file of golden queries to write")
-    parser.add_argument("--add", action="store_true", help="keep the queries that the file has, and add to them")
-    parser.add_argument("-n", "--queries", type=int, default=200, metavar="N", help="how many (default: 200)")
     parser.add_argument(
-        "--tools-per-query", default="1,2", metavar="N,...", help="numbers of tools, in turn (default: 1,2)"
+        "--channel", default="live", help="the channel whose tools are asked for (default: live)"
     )
-    parser.add_argument("--context", metavar="TEXT", help="what the tools are about, for the prompt")
-    parser.add_argument("--language", metavar="CODE", help="such as en (default: that of the descriptions)")
-    parser.add_argument("--prompt", metavar="FILE", help="a prompt of your own, with the sections # system and # user")
+    parser.add_argument("--release", help="a release instead of a channel, by id or its beginning")
+    parser.add_argument(
+        "--model", required=True, metavar="NAME", help="a LiteLLM model, such as openai/gpt-4o-mini"
+    )
+    parser.add_argument(
+        "--api-base", metavar="URL", help="where the model is served, if not by its provider"
+    )
+    parser.add_argument(
+        "--api-key-env",
+        metavar="NAME",
+        help="the environment variable with its key, if not the usual",
+    )
+    parser.add_argument(
+        "--out", required=True, metavar="FILE", help="the file of golden queries to write"
+    )
+    parser.add_argument(
+        "--add", action="store_true", help="keep the queries that the file has, and add to them"
+    )
+    parser.add_argument(
+        "-n", "--queries", type=int, default=200, metavar="N", help="how many (default: 200)"
+    )
+    parser.add_argument(
+        "--tools-per-query",
+        default="1,2",
+        metavar="N,...",
+        help="numbers of tools, in turn (default: 1,2)",
+    )
+    parser.add_argument(
+        "--context", metavar="TEXT", help="what the tools are about, for the prompt"
+    )
+    parser.add_argument(
+        "--language", metavar="CODE", help="such as en (default: that of the descriptions)"
+    )
+    parser.add_argument(
+        "--prompt",
+        metavar="FILE",
+        help="a prompt of your own, with the sections # system and # user",
+    )
     parser.add_argument("--seed", type=int, default=0, help="which tools are drawn (default: 0)")
     parser.add_argument("--budget-usd", type=float, metavar="USD", help="what may be spent at most")
-    parser.add_argument("--max-tokens", type=int, metavar="N", help="what may be used at most, of prompts and replies")
     parser.add_argument(
-        "--price", metavar="INPUT,OUTPUT", help="USD for a million tokens, where LiteLLM does not know it"
+        "--max-tokens",
+        type=int,
+        metavar="N",
+        help="what may be used at most, of prompts and replies",
     )
-    parser.add_argument("--concurrency", type=int, default=8, metavar="N", help="calls at once (default: 8)")
+    parser.add_argument(
+        "--price",
+        metavar="INPUT,OUTPUT",
+        help="USD for a million tokens, where LiteLLM does not know it",
+    )
+    parser.add_argument(
+        "--concurrency", type=int, default=8, metavar="N", help="calls at once (default: 8)"
+    )
     parser.add_argument("--temperature", type=float, help="default: the model's own")
     parser.add_argument(
-        "--structured", choices=("schema", "text"), default="schema", help="text writes the schema into the prompt"
+        "--structured",
+        choices=("schema", "text"),
+        default="schema",
+        help="text writes the schema into the prompt",
     )
     parser.add_argument("--quiet", action="store_true", help="show no progress")
-    parser.add_argument("--json", action="store_true", help="print one JSON object: what was written, rejected, spent")
+    parser.add_argument(
+        "--json",
+        action="store_true",
+        help="print one JSON object: what was written, rejected, spent",
+    )
     parser.set_defaults(run=_generate)
 
 
@@ -77,14 +121,27 @@ def _generate(options: argparse.Namespace) -> int:
     from tasks.golden.request_prompt import OWN_PROMPT, RequestPrompt
 
     if options.queries < 1:
-        raise ConfigurationError(f"-n is {options.queries}; expected the number of queries wanted, 1 or more.")
+        raise ConfigurationError(
+            f"-n is {options.queries}; expected the number of queries wanted, 1 or more."
+        )
     sizes = _sizes(options.tools_per_query)
     out = Path(options.out)
     there = queries_to_add_to(out, add=options.add)
     prompt = RequestPrompt.read(Path(options.prompt) if options.prompt else OWN_PROMPT)
-    same = ("api_base", "api_key_env", "context", "language", "budget_usd", "max_tokens", "concurrency", "temperature")
+    same = (
+        "api_base",
+        "api_key_env",
+        "context",
+        "language",
+        "budget_usd",
+        "max_tokens",
+        "concurrency",
+        "temperature",
+    )
     given = {name: getattr(options, name) for name in same}
-    settings = model_settings(options.model, **given, structured=options.structured, price=_price(options.price))
+    settings = model_settings(
+        options.model, **given, structured=options.structured, price=_price(options.price)
+    )
     judged = JudgedRelease.open(options.board, options.channel, options.release)
     made = generate_queries(
         judged.loaded,
@@ -115,23 +172,35 @@ def _generate(options: argparse.Namespace) -> int:
         print_json(said)
     else:
         cost = "cost unknown" if made.unpriced else f"{made.cost_usd:.4f} USD"
-        print(f"{out}: {len(made.queries)} queries; {made.asked} calls, {made.known} replies known before, {cost}")
+        print(
+            f"{out}: {len(made.queries)} queries; {made.asked} calls, {made.known} replies known "
+            f"before, {cost}"
+        )
         if made.rejected:
-            print("left out: " + ", ".join(f"{count} {reason}" for reason, count in made.rejected.items()))
+            print(
+                "left out: "
+                + ", ".join(f"{count} {reason}" for reason, count in made.rejected.items())
+            )
     return _ended(options, made.stopped, len(made.queries), made.failed)
 
 
-def _ended(options: argparse.Namespace, stopped: Exception | None, queries: int, failed: int) -> int:
+def _ended(
+    options: argparse.Namespace, stopped: Exception | None, queries: int, failed: int
+) -> int:
     """Say why there are fewer than were wanted; the exit code."""
     if not options.quiet and queries:
         print(f"pegboard golden: {WARNING}", file=sys.stderr)
     if stopped is not None:
-        print(f"pegboard golden: {stopped}. What was had is kept; run again with --add to go on.", file=sys.stderr)
+        print(
+            f"pegboard golden: {stopped}. What was had is kept; run again with --add to go on.",
+            file=sys.stderr,
+        )
         return int(getattr(stopped, "exit_code", 1))
     if queries < options.queries:
         calls = f" {failed} calls failed." if failed else ""
         print(
-            f"pegboard golden: {queries} of {options.queries} queries were made.{calls} The board has no more tools to ask for, or too "
+            f"pegboard golden: {queries} of {options.queries} queries were made.{calls} The board "
+            f"has no more tools to ask for, or too "
             "many requests were left out: another model or --prompt may do better.",
             file=sys.stderr,
         )
@@ -151,7 +220,9 @@ def _price(text: str | None) -> dict[str, float] | None:
     try:
         given, got = (float(one) for one in text.split(","))
     except ValueError:
-        raise ConfigurationError(f"--price is {text!r}; expected two numbers, as in 0.15,0.60.") from None
+        raise ConfigurationError(
+            f"--price is {text!r}; expected two numbers, as in 0.15,0.60."
+        ) from None
     return {"input": given, "output": got}
 
 

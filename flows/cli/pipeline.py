@@ -1,4 +1,6 @@
-"""The pipeline's commands of `pegboard`: init, plan and build. Found under the entry-point group `pegboard.commands`."""
+"""The pipeline's commands of `pegboard`: init, plan and build. Found under the entry-point group
+`pegboard.commands`.
+"""
 
 import argparse
 import gc
@@ -11,8 +13,6 @@ from flows.cli.prompts import register_prompts
 from flows.prefect.server import use_prefect
 from pegboard.cli.output import Subparsers, print_json
 from pegboard.errors import CompletionError, ConfigurationError, GateFailed, SourceError
-
-__all__ = ["register"]
 
 BUILD_EPILOG = """\
 A build is safe to repeat and to kill: what was listed and encoded is kept, and readers see the old release until the new
@@ -31,19 +31,30 @@ examples:
 def register(subparsers: Subparsers) -> None:
     """Add the commands."""
     init: argparse.ArgumentParser = subparsers.add_parser(
-        "init", help="write a commented pegboard.toml", description="Write a commented pegboard.toml to start from."
+        "init",
+        help="write a commented pegboard.toml",
+        description="Write a commented pegboard.toml to start from.",
     )
-    init.add_argument("path", nargs="?", default="pegboard.toml", help="where to write it (default: pegboard.toml)")
+    init.add_argument(
+        "path",
+        nargs="?",
+        default="pegboard.toml",
+        help="where to write it (default: pegboard.toml)",
+    )
     init.add_argument("--stdout", action="store_true", help="print it instead")
     init.add_argument("--force", action="store_true", help="replace a file that is there")
-    init.add_argument("--json", action="store_true", help="print what was written as one JSON object")
+    init.add_argument(
+        "--json", action="store_true", help="print what was written as one JSON object"
+    )
     init.set_defaults(run=_init)
 
     plan: argparse.ArgumentParser = subparsers.add_parser(
         "plan",
         help="say what a build would do",
-        description="List the sources and say what a build would do: new, changed, removed and unchanged tools, the texts "
-        "to encode, and the calls, tokens and cost of the LLM, if one is configured. Nothing is bought or published.",
+        description="List the sources and say what a build would do: new, changed, removed and "
+        "unchanged tools, the texts "
+        "to encode, and the calls, tokens and cost of the LLM, if one is configured. Nothing is "
+        "bought or published.",
     )
     _run_options(plan)
     plan.set_defaults(run=_build, dry_run=True)
@@ -51,21 +62,30 @@ def register(subparsers: Subparsers) -> None:
     build: argparse.ArgumentParser = subparsers.add_parser(
         "build",
         help="index the catalogs and publish a release",
-        description="Index the catalogs of a pegboard.toml and publish a release if anything changed.",
+        description="Index the catalogs of a pegboard.toml and publish a release if anything "
+        "changed.",
         epilog=BUILD_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     _run_options(build)
-    build.add_argument("--dry-run", action="store_true", help="stop after the plan, as `pegboard plan` does")
+    build.add_argument(
+        "--dry-run", action="store_true", help="stop after the plan, as `pegboard plan` does"
+    )
     build.set_defaults(run=_build)
     register_prompts(subparsers)
 
 
 def _run_options(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("-c", "--config", default="pegboard.toml", metavar="FILE", help="default: pegboard.toml")
-    parser.add_argument("--catalog", default="all", metavar="NAME", help="list only this one anew (default: all)")
     parser.add_argument(
-        "--allow-empty", action="store_true", help="accept an empty listing from a source that had tools"
+        "-c", "--config", default="pegboard.toml", metavar="FILE", help="default: pegboard.toml"
+    )
+    parser.add_argument(
+        "--catalog", default="all", metavar="NAME", help="list only this one anew (default: all)"
+    )
+    parser.add_argument(
+        "--allow-empty",
+        action="store_true",
+        help="accept an empty listing from a source that had tools",
     )
     parser.add_argument(
         "--strict",
@@ -75,10 +95,13 @@ def _run_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--refresh-neighbours",
         action="store_true",
-        help="have descriptions rewritten whose nearest neighbours changed, however far away those are",
+        help="have descriptions rewritten whose nearest neighbours changed, however far away "
+        "those are",
     )
     parser.add_argument(
-        "--retry-rejected", action="store_true", help="ask the LLM again where its reply was rejected in an earlier run"
+        "--retry-rejected",
+        action="store_true",
+        help="ask the LLM again where its reply was rejected in an earlier run",
     )
     add_prefect_option(parser)
     parser.add_argument("--quiet", action="store_true", help="show no progress")
@@ -92,11 +115,15 @@ def _init(options: argparse.Namespace) -> int:
         return 0
     path = Path(options.path)
     if path.exists() and not options.force:
-        raise ConfigurationError(f"{path} is there already. Give another path, or --force to replace it.")
+        raise ConfigurationError(
+            f"{path} is there already. Give another path, or --force to replace it."
+        )
     try:
         path.write_text(text, "utf-8")
     except OSError as error:
-        raise ConfigurationError(f"{path} cannot be written: {error.strerror}. Choose a folder that can be.") from error
+        raise ConfigurationError(
+            f"{path} cannot be written: {error.strerror}. Choose a folder that can be."
+        ) from error
     if options.json:
         print_json({"written": str(path)})
     else:
@@ -135,25 +162,41 @@ def _build(options: argparse.Namespace) -> int:
         print_json(outcome)
     else:
         print_run(outcome)
-    problems = [problem for catalog in outcome["catalogs"].values() for problem in catalog["problems"]]
+    problems = [
+        problem for catalog in outcome["catalogs"].values() for problem in catalog["problems"]
+    ]
     for problem in [*problems, *outcome["problems"]]:
         print(f"pegboard {options.command}: {problem}", file=sys.stderr)
     if outcome["report"] and outcome["report"]["problem"]:
-        print(f"pegboard {options.command}: no report: {outcome['report']['problem']}", file=sys.stderr)
+        print(
+            f"pegboard {options.command}: no report: {outcome['report']['problem']}",
+            file=sys.stderr,
+        )
     if outcome["outcome"] == "held":
         channel, there = outcome["plan"]["channel"], outcome["plan"]["live"]
         stays = f"stays at release {there}" if there else "names no release yet"
         print(
-            f"pegboard {options.command}: release {outcome['release']} is held by its gate; '{channel}' {stays}.",
+            f"pegboard {options.command}: release {outcome['release']} is held by its gate; "
+            f"'{channel}' {stays}.",
             file=sys.stderr,
         )
         return GateFailed.exit_code
     if not options.strict:
         return 0
-    return SourceError.exit_code if problems else CompletionError.exit_code if outcome["problems"] else 0
+    return (
+        SourceError.exit_code
+        if problems
+        else CompletionError.exit_code
+        if outcome["problems"]
+        else 0
+    )
 
 
-def _all_phases(phases: dict[str, float], loaded: float, total: float, *, prefect: bool) -> dict[str, float]:
-    """All phases: `load` is our own imports; `prefect` is Prefect's import, its server's start, and its work in the flow."""
+def _all_phases(
+    phases: dict[str, float], loaded: float, total: float, *, prefect: bool
+) -> dict[str, float]:
+    """All phases: `load` is our own imports; `prefect` is Prefect's import, its server's start, and
+    its work in the flow.
+    """
     around = {"prefect": round(total - loaded - sum(phases.values()), 3)} if prefect else {}
     return {"load": round(loaded, 3), **around, **phases, "total": round(total, 3)}

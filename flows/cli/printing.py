@@ -5,8 +5,6 @@ from typing import Any
 from pegboard.cli.output import plain
 from tasks.gate.words import held_lines, measured_line
 
-__all__ = ["print_run"]
-
 NAMED = 10
 """Rows that are printed of a long list; --json has all."""
 
@@ -38,33 +36,50 @@ def print_run(outcome: dict[str, Any]) -> None:
         print(measured_line(outcome["gate"]))
     if outcome["truncated"]:
         print(
-            f"{outcome['truncated']} texts are longer than the encoder reads; what lies beyond is not in their vectors."
+            f"{outcome['truncated']} texts are longer than the encoder reads; what lies beyond is "
+            f"not in their vectors."
         )
     if outcome["golden"]["queries"] or outcome["golden"]["unknown"]:
         _print_golden(outcome["golden"])
     if pruned := outcome["pruned"]:
         print(f"Pruned: {len(pruned['removed'])} releases, {pruned['bytes'] / 1e6:.1f} MB.")
-    print("seconds: " + ", ".join(f"{name} {seconds:.1f}" for name, seconds in outcome["seconds"].items()))
+    print(
+        "seconds: "
+        + ", ".join(f"{name} {seconds:.1f}" for name, seconds in outcome["seconds"].items())
+    )
 
 
 def _ended(outcome: dict[str, Any]) -> str:
     plan, texts = outcome["plan"], outcome["plan"]["texts"]
     if outcome["outcome"] == "planned":
-        counts = [f"{one['to_encode']} of {one['documents']} texts for {index}" for index, one in texts.items()]
-        return "A build would encode " + (", ".join(counts) if counts else "what the LLM's replies change.")
+        counts = [
+            f"{one['to_encode']} of {one['documents']} texts for {index}"
+            for index, one in texts.items()
+        ]
+        return "A build would encode " + (
+            ", ".join(counts) if counts else "what the LLM's replies change."
+        )
     if outcome["outcome"] == "waiting":
         batches = ", ".join(outcome["enrichment"]["waiting"])
-        return f"Waiting for {batches}. Nothing was published; run again to collect them (usually within 24 hours)."
+        return (
+            f"Waiting for {batches}. Nothing was published; run again to collect them (usually "
+            f"within 24 hours)."
+        )
     if outcome["outcome"] == "unchanged":
         return f"Nothing changed: release {outcome['release']} stays live."
     if outcome["outcome"] == "withdrawn":
         return (
-            f"Nothing was published: these tools make release {outcome['release']}, from which '{plan['channel']}' was rolled "
-            f"back. Release {plan['live']} stays. `pegboard promote {outcome['release']}` takes the other one again."
+            f"Nothing was published: these tools make release {outcome['release']}, from which "
+            f"'{plan['channel']}' was rolled "
+            f"back. Release {plan['live']} stays. `pegboard promote {outcome['release']}` takes "
+            f"the other one again."
         )
     if outcome["outcome"] == "held":
         return "\n".join(held_lines(outcome["gate"], plan["channel"]))
-    return f"Release {outcome['release']} is live on {outcome['board']} ({outcome['encoded']} texts encoded)."
+    return (
+        f"Release {outcome['release']} is live on {outcome['board']} ({outcome['encoded']} "
+        f"texts encoded)."
+    )
 
 
 def _print_enrichment(enrichment: dict[str, Any]) -> None:
@@ -74,7 +89,11 @@ def _print_enrichment(enrichment: dict[str, Any]) -> None:
     for product, part in expected["products"].items():
         held = f"{part['accepted']} written before"
         rejected = f", {part['rejected']} rejected before" if part["rejected"] else ""
-        bought = f", {part['to_buy']} to buy" if actual is None else f", {actual['bought'].get(product, 0)} bought"
+        bought = (
+            f", {part['to_buy']} to buy"
+            if actual is None
+            else f", {actual['bought'].get(product, 0)} bought"
+        )
         print(f"  {product}: {held}{rejected}{bought}{_now_rejected(actual, product)}")
     tokens = expected["prompt_tokens"] + expected["completion_tokens"]
     about = f"about {expected['calls']} calls, {tokens} tokens, {_usd(expected['cost_usd'])}"
@@ -82,9 +101,14 @@ def _print_enrichment(enrichment: dict[str, Any]) -> None:
         print(f"  estimate: {about}; retries and repairs come on top")
         return
     used = actual["prompt_tokens"] + actual["completion_tokens"]
-    print(f"  used: {actual['replies']} replies, {used} tokens, {_usd(actual['cost_usd'])}; estimated: {about}")
+    print(
+        f"  used: {actual['replies']} replies, {used} tokens, {_usd(actual['cost_usd'])}; "
+        f"estimated: {about}"
+    )
     for model, calls in actual["calls"].items():
-        print(f"  calls to {model}: " + ", ".join(f"{count} {what}" for what, count in calls.items()))
+        print(
+            f"  calls to {model}: " + ", ".join(f"{count} {what}" for what, count in calls.items())
+        )
 
 
 def _now_rejected(actual: dict[str, Any] | None, product: str) -> str:
@@ -101,9 +125,15 @@ def _now_rejected(actual: dict[str, Any] | None, product: str) -> str:
 def _print_filter(kept: dict[str, Any]) -> None:
     asked, described = kept["questions"], kept["descriptions"]
     if asked["written"]:
-        print(f"  filter: {asked['kept']} of {asked['written']} questions find their tool among the first {asked['k']}")
+        print(
+            f"  filter: {asked['kept']} of {asked['written']} questions find their tool among the "
+            f"first {asked['k']}"
+        )
     if described["taken_back"]:
-        print(f"  filter: {described['taken_back']} of {described['written']} new descriptions are taken back")
+        print(
+            f"  filter: {described['taken_back']} of {described['written']} new descriptions are "
+            f"taken back"
+        )
     _print_some([f"    {report}" for report in kept["reports"]])
 
 
@@ -117,7 +147,9 @@ def _print_edges(origins: dict[str, int], unresolved: list[str]) -> None:
 
 def _print_golden(golden: dict[str, Any]) -> None:
     calibrated = (
-        f"calibrate {', '.join(golden['indexes'])}" if golden["indexes"] else "are too few to calibrate an index"
+        f"calibrate {', '.join(golden['indexes'])}"
+        if golden["indexes"]
+        else "are too few to calibrate an index"
     )
     seen = f", {golden['seen']} left out that stand in the index" if golden["seen"] else ""
     print(f"{golden['queries']} golden requests {calibrated}{seen}.")

@@ -1,4 +1,6 @@
-"""`pegboard releases prune`: removing what nobody needs. Found under the entry-point group `pegboard.releases_commands`."""
+"""`pegboard releases prune`: removing what nobody needs. Found under the entry-point group
+`pegboard.releases_commands`.
+"""
 
 import argparse
 import os
@@ -10,8 +12,6 @@ from pegboard.errors import ConfigurationError
 if TYPE_CHECKING:
     from tasks.prune import Pruned
     from tasks.settings.configuration import KeepSettings
-
-__all__ = ["register"]
 
 EPILOG = """\
 Kept are the releases that channels name and the ones that a rollback would take, the newest N, and all younger than D days. What
@@ -27,22 +27,37 @@ def register(actions: Subparsers) -> None:
     prune: argparse.ArgumentParser = actions.add_parser(
         "prune",
         help="remove releases that nobody needs, and what belongs to none",
-        description="Remove releases that are no longer wanted, with their tags, versions and tables, what killed runs left "
-        "behind, and sets of the lake that nothing needs. Safe while readers search and runs publish.",
+        description="Remove releases that are no longer wanted, with their tags, versions and "
+        "tables, what killed runs left "
+        "behind, and sets of the lake that nothing needs. Safe while readers search and runs "
+        "publish.",
         epilog=EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    prune.add_argument("-c", "--config", metavar="FILE", help="default: pegboard.toml, if no board is named")
     prune.add_argument(
-        "--board", metavar="URI", help="the board's root, without a configuration (default: $PEGBOARD_BOARD)"
+        "-c", "--config", metavar="FILE", help="default: pegboard.toml, if no board is named"
     )
-    prune.add_argument("--keep", type=int, metavar="N", help="how many of the newest releases stay (default: 30)")
-    prune.add_argument("--days", type=float, metavar="D", help="those younger than so many days stay (default: 30)")
     prune.add_argument(
-        "--grace-hours", type=float, metavar="H", help="hours from the mark to the removal (default: 24)"
+        "--board",
+        metavar="URI",
+        help="the board's root, without a configuration (default: $PEGBOARD_BOARD)",
+    )
+    prune.add_argument(
+        "--keep", type=int, metavar="N", help="how many of the newest releases stay (default: 30)"
+    )
+    prune.add_argument(
+        "--days", type=float, metavar="D", help="those younger than so many days stay (default: 30)"
+    )
+    prune.add_argument(
+        "--grace-hours",
+        type=float,
+        metavar="H",
+        help="hours from the mark to the removal (default: 24)",
     )
     prune.add_argument("--dry-run", action="store_true", help="only say what would go")
-    prune.add_argument("--json", action="store_true", help="print what was removed as one JSON object")
+    prune.add_argument(
+        "--json", action="store_true", help="print what was removed as one JSON object"
+    )
     prune.set_defaults(run=_prune)
 
 
@@ -59,7 +74,9 @@ def _prune(options: argparse.Namespace) -> int:
 
 
 def _asked(options: argparse.Namespace) -> "tuple[str, KeepSettings]":
-    """The board, and what is kept of it: by the options, else by the configuration, else by the defaults."""
+    """The board, and what is kept of it: by the options, else by the configuration, else by the
+    defaults.
+    """
     from pydantic import ValidationError
 
     from tasks.settings.configuration import KeepSettings, load_configuration
@@ -75,7 +92,10 @@ def _asked(options: argparse.Namespace) -> "tuple[str, KeepSettings]":
         return uri, KeepSettings(**values)
     except ValidationError as error:
         names = {"releases": "--keep", "days": "--days", "grace_hours": "--grace-hours"}
-        told = [f"{names[str(one['loc'][0])]} is {one['input']}: {one['msg'].lower()}" for one in error.errors()]
+        told = [
+            f"{names[str(one['loc'][0])]} is {one['input']}: {one['msg'].lower()}"
+            for one in error.errors()
+        ]
         raise ConfigurationError(f"{'; '.join(told)}. Give another number.") from error
 
 
@@ -87,13 +107,25 @@ def _print(pruned: "Pruned", keep: "KeepSettings") -> None:
         (f"{would}removed", len(pruned.removed), None, ", ".join(pruned.removed)),
         ("tables", len(pruned.tables), None, ", ".join(pruned.tables)),
         ("versions", pruned.versions.count, pruned.versions.bytes, "of tables, that nothing pins"),
-        ("files", pruned.files.count, pruned.files.bytes, "of tables, that belong to no version or release"),
+        (
+            "files",
+            pruned.files.count,
+            pruned.files.bytes,
+            "of tables, that belong to no version or release",
+        ),
         ("lake", pruned.lake.count, pruned.lake.bytes, "files to which nothing leads"),
         ("reports", pruned.reports.count, pruned.reports.bytes, "on releases that are gone"),
     ]
     print(f"{'':<18}{'COUNT':>7}{'BYTES':>15}")
     for name, count, size, what in rows:
-        print(f"{name:<18}{count:>7}{'' if size is None else size:>15}  {what if count else ''}".rstrip())
+        print(
+            (
+                f"{name:<18}{count:>7}{'' if size is None else size:>15}  {what if count else ''}"
+            ).rstrip()
+        )
     print(f"{pruned.bytes} bytes {'would be' if pruned.dry_run else 'were'} removed.")
     if pruned.marked:
-        print(f"What is marked goes with the first prune after {keep.grace_hours:g} hours, unless it is wanted again.")
+        print(
+            f"What is marked goes with the first prune after {keep.grace_hours:g} hours, unless "
+            f"it is wanted again."
+        )

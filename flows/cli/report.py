@@ -10,8 +10,6 @@ from pegboard.cli.release_names import named_release
 from pegboard.errors import ConfigurationError
 from pegboard.store.releases import ReleaseStore
 
-__all__ = ["register"]
-
 EPILOG = """\
 Every build writes the report of the release that it makes; this makes it anew, for any release that is there. It goes into the board, as
 reports/<release>.html and .json, or with --out into a file of its own. The page needs nothing else: it opens from the disk,
@@ -29,27 +27,42 @@ def register(subparsers: Subparsers) -> None:
     report: argparse.ArgumentParser = subparsers.add_parser(
         "report",
         help="make a page about a release",
-        description="Make one HTML page, and JSON, of what is known of a release: its gate, its measures, what changed, collisions, "
+        description="Make one HTML page, and JSON, of what is known of a release: its gate, its "
+        "measures, what changed, collisions, "
         "a map of its tools, cost, rejected rows.",
         epilog=EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    report.add_argument("-c", "--config", metavar="FILE", help="default: pegboard.toml, if no board is named")
     report.add_argument(
-        "--board", metavar="URI", help="the board's root, without a configuration (default: $PEGBOARD_BOARD)"
+        "-c", "--config", metavar="FILE", help="default: pegboard.toml, if no board is named"
+    )
+    report.add_argument(
+        "--board",
+        metavar="URI",
+        help="the board's root, without a configuration (default: $PEGBOARD_BOARD)",
     )
     which = report.add_mutually_exclusive_group()
     which.add_argument("--release", metavar="ID", help="the id of a release or its beginning")
-    which.add_argument("--channel", metavar="NAME", help="the release that a channel names (default: live)")
-    report.add_argument("--out", metavar="FILE", help="write the page there, and nothing into the board")
-    report.add_argument("--json", action="store_true", help="print the report's values as one JSON object")
+    which.add_argument(
+        "--channel", metavar="NAME", help="the release that a channel names (default: live)"
+    )
+    report.add_argument(
+        "--out", metavar="FILE", help="write the page there, and nothing into the board"
+    )
+    report.add_argument(
+        "--json", action="store_true", help="print the report's values as one JSON object"
+    )
     report.set_defaults(run=_report)
 
 
 def _report(options: argparse.Namespace) -> int:
     uri, channel = _asked(options)
     store = ReleaseStore(uri)
-    release = store.get(options.release) if options.release else named_release(store, options.channel or channel)
+    release = (
+        store.get(options.release)
+        if options.release
+        else named_release(store, options.channel or channel)
+    )
     print(f"report: release {release.id}, which takes some seconds", file=sys.stderr)
     from tasks.report.written import make_report
 
@@ -81,4 +94,6 @@ def _write(path: Path, page: str) -> None:
     try:
         path.write_text(page, "utf-8")
     except OSError as error:
-        raise ConfigurationError(f"{path} cannot be written: {error.strerror}. Choose a folder that can be.") from error
+        raise ConfigurationError(
+            f"{path} cannot be written: {error.strerror}. Choose a folder that can be."
+        ) from error

@@ -1,1 +1,3 @@
-"""Prefect as an adapter: the same runs as flows, their steps as tasks. The only package that imports Prefect, with `flows.steps`."""
+"""Prefect as an adapter: the same runs as flows, their steps as tasks. The only package that
+imports Prefect, with `flows.steps`.
+"""

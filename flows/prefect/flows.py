@@ -1,4 +1,6 @@
-"""The Prefect flows, which prefect.yaml deploys: the runs of `flows/` with their steps as Prefect tasks."""
+"""The Prefect flows, which prefect.yaml deploys: the runs of `flows/` with their steps as Prefect
+tasks.
+"""
 
 import logging
 from collections.abc import Generator
@@ -24,10 +26,10 @@ from tasks.gate.words import held_headline
 from tasks.settings.configuration import load_configuration
 from tasks.settings.sweep import read_sweep
 
-__all__ = ["reindex", "sweep", "watch"]
-
 # Its threads call the steps; how many of a kind run at once is up to the run.
-THREADS = cast("TaskRunner[Any]", ThreadPoolTaskRunner(max_workers=max(SOURCES_AT_ONCE, usable_cores())))
+THREADS = cast(
+    "TaskRunner[Any]", ThreadPoolTaskRunner(max_workers=max(SOURCES_AT_ONCE, usable_cores()))
+)
 LOGGERS = ("flows", "tasks", "catalogs", "pegboard")
 
 
@@ -42,14 +44,18 @@ def reindex(
 ) -> dict[str, Any]:
     """Index the catalogs of a pegboard.toml again, and publish a release if anything changed.
 
-    Raises GateFailed, with what is returned otherwise as its `outcome`, if the release did not pass its gate and is held.
+    Raises GateFailed, with what is returned otherwise as its `outcome`, if the release did not pass
+    its gate and is held.
 
     Args:
-        config: the configuration's path; secrets are read from the environment where they are used, never passed.
-        catalog: list only this one anew and take the others from their last snapshot; `all` lists every one.
+        config: the configuration's path; secrets are read from the environment where they are used,
+            never passed.
+        catalog: list only this one anew and take the others from their last snapshot; `all` lists
+            every one.
         allow_empty: accept an empty listing from a source that had tools.
         dry_run: stop after the plan.
-        refresh_neighbours: have descriptions rewritten whose nearest neighbours changed, however far away those are.
+        refresh_neighbours: have descriptions rewritten whose nearest neighbours changed, however
+            far away those are.
         retry_rejected: ask the LLM again where its reply was rejected in an earlier run.
     """
     with _logged():
@@ -67,10 +73,11 @@ def reindex(
 
 @flow(name="watch", flow_run_name="watch {config}", task_runner=THREADS)
 def watch(config: str = "pegboard.toml") -> dict[str, Any]:
-    """List every source, and emit `catalog.changed` for the catalogs that changed since they were published.
+    """List every source, and emit `catalog.changed` for the catalogs that changed since they were
+    published.
 
-    The trigger of `reindex/nightly` (prefect.yaml) starts a run for each. A source that fails is reported in the log, the artifact
-    and the result; it emits no event.
+    The trigger of `reindex/nightly` (prefect.yaml) starts a run for each. A source that fails is
+    reported in the log, the artifact and the result; it emits no event.
     """
     configuration = load_configuration(config)
     with _logged():
@@ -86,7 +93,9 @@ def watch(config: str = "pegboard.toml") -> dict[str, Any]:
     return {
         "changed": changed,
         "unchanged": [change.catalog for change in changes if not change.changed],
-        "problems": {change.catalog: list(change.problems) for change in changes if change.problems},
+        "problems": {
+            change.catalog: list(change.problems) for change in changes if change.problems
+        },
     }
 
 
@@ -114,20 +123,29 @@ def sweep(
     """Measure every index of a configuration with every strategy, and name the best.
 
     Args:
-        config: the configuration's path; what is not given here stands in its `[sweep]` table, or has a default: see `SweepSettings`.
+        config: the configuration's path; what is not given here stands in its `[sweep]` table, or
+            has a default: see `SweepSettings`.
         write: write the recommended index and strategy into the configuration.
     """
-    parameters = {name: value for name, value in locals().items() if name not in ("config", "write")}
+    parameters = {
+        name: value for name, value in locals().items() if name not in ("config", "write")
+    }
     with _logged():
         stale_runs.clean_up()
-        return run_sweep(read_sweep(config, parameters, write=write), write=write, runner=PrefectRunner())
+        return run_sweep(
+            read_sweep(config, parameters, write=write), write=write, runner=PrefectRunner()
+        )
 
 
 def _held(outcome: dict[str, Any]) -> dict[str, Any]:
-    """The state in which a run ends whose release is held: failed, for whoever waits for it; it raises GateFailed for who called it."""
+    """The state in which a run ends whose release is held: failed, for whoever waits for it; it
+    raises GateFailed for who called it.
+    """
     message = held_headline(outcome["gate"], outcome["plan"]["channel"])
     # Prefect takes a state for a flow's result, which its types do not say.
-    return cast("dict[str, Any]", Failed(name="Held", message=message, data=GateFailed(message, outcome)))
+    return cast(
+        "dict[str, Any]", Failed(name="Held", message=message, data=GateFailed(message, outcome))
+    )
 
 
 @contextmanager

@@ -17,8 +17,6 @@ from prefect.utilities.annotations import quote
 from flows.runner import Artifact
 from flows.steps import task_of
 
-__all__ = ["PrefectRunner"]
-
 P = ParamSpec("P")
 T = TypeVar("T")
 
@@ -37,7 +35,9 @@ class PrefectRunner:
             if len(waiting) == at_once:
                 results.append(waiting.pop(0).result())
                 advance(len(results))
-            waiting.append(task_of(call.func).submit(*_quoted(call.args), **_quoted_named(call.keywords)))
+            waiting.append(
+                task_of(call.func).submit(*_quoted(call.args), **_quoted_named(call.keywords))
+            )
         for future in waiting:
             results.append(future.result())
             advance(len(results))
@@ -47,11 +47,15 @@ class PrefectRunner:
         if artifact.rows:
             create_table_artifact(artifact.rows, key=artifact.key, description=artifact.description)
         else:
-            create_markdown_artifact(artifact.markdown, key=artifact.key, description=artifact.description)
+            create_markdown_artifact(
+                artifact.markdown, key=artifact.key, description=artifact.description
+            )
 
 
 def _quoted(args: tuple[Any, ...]) -> list[Any]:
-    """The arguments, marked so that Prefect does not look into them for futures: a plan may hold thousands of names."""
+    """The arguments, marked so that Prefect does not look into them for futures: a plan may hold
+    thousands of names.
+    """
     return [quote(value) for value in args]
 
 
@@ -60,7 +64,9 @@ def _quoted_named(kwargs: dict[str, Any]) -> dict[str, Any]:
 
 
 def _progress_bar(calls: Sequence[partial[Any]]) -> Callable[[int], None]:
-    """A progress artifact of the calls; returns what is told how many are done. None is made for a single call: it would only jump."""
+    """A progress artifact of the calls; returns what is told how many are done. None is made for a
+    single call: it would only jump.
+    """
     if len(calls) < 2:
         return lambda _: None
     name = task_of(calls[0].func).name

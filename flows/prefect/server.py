@@ -1,4 +1,5 @@
-"""Which Prefect server a command uses: the one that the environment or the user's profile names, or none.
+"""Which Prefect server a command uses: the one that the environment or the user's profile names, or
+none.
 
 Importing this module does not import Prefect, so that a direct run never does.
 """
@@ -14,13 +15,13 @@ from pathlib import Path
 from pegboard.errors import PegboardError
 from pegboard.store.database import public_uri
 
-__all__ = ["check_server", "server_url", "use_prefect"]
-
 ANSWER_SECONDS = 30
 
 
 def server_url() -> str | None:
-    """The URL in PREFECT_API_URL, else in the active Prefect profile; None if neither names a server."""
+    """The URL in PREFECT_API_URL, else in the active Prefect profile; None if neither names a
+    server.
+    """
     if url := os.environ.get("PREFECT_API_URL"):
         return url
     home = Path(os.environ.get("PREFECT_HOME") or Path.home() / ".prefect")
@@ -35,10 +36,12 @@ def server_url() -> str | None:
 
 
 def use_prefect(wanted: bool | None) -> bool:
-    """Whether a command runs as a Prefect flow, and if so, prepare the environment of Prefect, which must not be imported yet.
+    """Whether a command runs as a Prefect flow, and if so, prepare the environment of Prefect,
+    which must not be imported yet.
 
     Args:
-        wanted: what the user asked for by --prefect or --no-prefect; None: run as a flow if a server is named.
+        wanted: what the user asked for by --prefect or --no-prefect; None: run as a flow if a
+            server is named.
 
     Raises PegboardError if a server is named and does not answer.
     """
@@ -70,6 +73,8 @@ def check_server(url: str) -> None:
     except (OSError, ValueError, HTTPException) as error:
         reason = getattr(error, "reason", error)
         raise PegboardError(
-            f"The Prefect server at {place} does not answer: {reason}. Start it (`prefect server start`), correct "
-            "PREFECT_API_URL or the Prefect profile that names it, or run without Prefect: --no-prefect."
+            f"The Prefect server at {place} does not answer: {reason}. Start it (`prefect server "
+            f"start`), correct "
+            "PREFECT_API_URL or the Prefect profile that names it, or run without Prefect: "
+            "--no-prefect."
         ) from error

@@ -1,17 +1,24 @@
-"""Runs that Prefect believes are running though their process was killed, ended as Crashed so that others get their turn.
+"""Runs that Prefect believes are running though their process was killed, ended as Crashed so that
+others get their turn.
 
-Nothing tells Prefect that a machine lost power. The run stays Running, and holds the one slot of `reindex/nightly` until its
-lease expires: 225 to 315 s after the kill in Prefect 3.8, which renews a lease of 300 s every 225 s. Longer, if the server
-restarts meanwhile: leases live in its memory, slots in its database. Nothing ever ends the run itself.
+Nothing tells Prefect that a machine lost power. The run stays Running, and holds the one slot of
+`reindex/nightly` until its
+lease expires: 225 to 315 s after the kill in Prefect 3.8, which renews a lease of 300 s every 225
+s. Longer, if the server
+restarts meanwhile: leases live in its memory, slots in its database. Nothing ever ends the run
+itself.
 
-So every run notes its process in its labels, and every run, and whoever starts a worker, looks for the dead:
+So every run notes its process in its labels, and every run, and whoever starts a worker, looks for
+the dead:
 
     python -m flows.prefect.stale_runs && prefect worker start --pool pegboard
 
-A waiting `reindex` cannot do it, as it is not started while the slot is held; `watch` has no slot and can.
+A waiting `reindex` cannot do it, as it is not started while the slot is held; `watch` has no slot
+and can.
 
-A run is ended only if its process is known to be gone: same machine, and another boot, or no such process, or one that
-started at another time. Runs of other machines and containers are not touched, nor those that never got as far as noting
+A run is ended only if its process is known to be gone: same machine, and another boot, or no such
+process, or one that started at another time. Runs of other machines and containers are not touched,
+nor those that never got as far as noting
 their process: a Pending run's lease expires, too.
 """
 
@@ -44,8 +51,6 @@ from prefect.states import Crashed
 if TYPE_CHECKING:
     from prefect.client.orchestration import SyncPrefectClient
 
-__all__ = ["Process", "clean_up", "end_stale_runs", "main", "process_of", "this_process"]
-
 FLOWS = ["reindex", "watch", "sweep"]
 LABEL = "pegboard.process."
 ACTIVE = [StateType.RUNNING, StateType.PENDING, StateType.CANCELLING]
@@ -57,7 +62,9 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Process:
-    """A process, so that no other is ever taken for it. `started` is in clock ticks since the boot."""
+    """A process, so that no other is ever taken for it. `started` is in clock ticks since the
+    boot.
+    """
 
     machine: str
     boot: str
@@ -71,7 +78,9 @@ class Process:
             return False
         if self.boot != here.boot:
             return True
-        if self.namespace != here.namespace:  # a container on this machine: its process ids mean nothing here
+        if (
+            self.namespace != here.namespace
+        ):  # a container on this machine: its process ids mean nothing here
             return False
         return not _runs(self.pid, self.started)
 
@@ -87,9 +96,12 @@ def clean_up() -> None:
     try:
         with get_client(sync_client=True) as client:
             run = client.read_flow_run(context.flow_run.id)
-            # A run that is tried again may run in another process: the count tells whose labels these are.
+            # A run that is tried again may run in another process: the count tells whose labels
+            # these are.
             labels = {**asdict(here), "try": run.run_count}
-            client.update_flow_run_labels(run.id, {LABEL + name: value for name, value in labels.items()})
+            client.update_flow_run_labels(
+                run.id, {LABEL + name: value for name, value in labels.items()}
+            )
             end_stale_runs(client, here)
     except httpx.HTTPError as error:
         logger.warning("Stale runs were not looked for: %s", error)
@@ -104,12 +116,18 @@ def end_stale_runs(client: "SyncPrefectClient", here: Process) -> list[FlowRun]:
     ]
     for run in stale:
         _end(client, run)
-        logger.warning("The run %s was still %s, but its process is gone: it is Crashed now", run.name, run.state_name)
+        logger.warning(
+            "The run %s was still %s, but its process is gone: it is Crashed now",
+            run.name,
+            run.state_name,
+        )
     return stale
 
 
 def process_of(run: FlowRun) -> Process | None:
-    """The process that a running flow noted in its labels; None if it did not, or in an earlier try."""
+    """The process that a running flow noted in its labels; None if it did not, or in an earlier
+    try.
+    """
     labels: Mapping[str, object] = run.labels
     noted = {name: labels.get(LABEL + name) for name in (*Process.__dataclass_fields__, "try")}
     match noted:
@@ -136,7 +154,8 @@ def this_process() -> Process | None:
         machine = Path("/etc/machine-id").read_text("ascii").strip()
     except OSError:
         machine = ""
-    # Containers have no id of their own and may share a name: then another boot has to count as another machine.
+    # Containers have no id of their own and may share a name: then another boot has to count as
+    # another machine.
     machine = f"{socket.gethostname()}/{machine or boot}"
     return Process(machine, boot, str(Path("/proc/self/ns/pid").readlink()), os.getpid(), stat[1])
 
@@ -144,7 +163,10 @@ def this_process() -> Process | None:
 def main() -> int:
     """End stale runs once, before a worker is started on this machine."""
     if not os.environ.get("PREFECT_API_URL"):
-        print("Set PREFECT_API_URL to the Prefect server whose runs are to be looked at.", file=sys.stderr)
+        print(
+            "Set PREFECT_API_URL to the Prefect server whose runs are to be looked at.",
+            file=sys.stderr,
+        )
         return 2
     here = this_process()
     if here is None:
@@ -154,19 +176,28 @@ def main() -> int:
         with get_client(sync_client=True) as client:
             ended = end_stale_runs(client, here)
     except httpx.HTTPError as error:
-        print(f"The Prefect server at {os.environ['PREFECT_API_URL']} did not answer: {error}", file=sys.stderr)
+        print(
+            f"The Prefect server at {os.environ['PREFECT_API_URL']} did not answer: {error}",
+            file=sys.stderr,
+        )
         return 1
     print(f"{len(ended)} stale runs ended" + "".join(f"\n  {run.name} ({run.id})" for run in ended))
     return 0
 
 
 def _active_runs(
-    client: "SyncPrefectClient", flow_filter: FlowFilter | None = None, deployment: UUID | None = None
+    client: "SyncPrefectClient",
+    flow_filter: FlowFilter | None = None,
+    deployment: UUID | None = None,
 ) -> list[FlowRun]:
     return client.read_flow_runs(
         flow_filter=flow_filter,
-        flow_run_filter=FlowRunFilter(state=FlowRunFilterState(type=FlowRunFilterStateType(any_=ACTIVE))),
-        deployment_filter=DeploymentFilter(id=DeploymentFilterId(any_=[deployment])) if deployment else None,
+        flow_run_filter=FlowRunFilter(
+            state=FlowRunFilterState(type=FlowRunFilterStateType(any_=ACTIVE))
+        ),
+        deployment_filter=DeploymentFilter(id=DeploymentFilterId(any_=[deployment]))
+        if deployment
+        else None,
     )
 
 
@@ -180,13 +211,15 @@ def _end(client: "SyncPrefectClient", run: FlowRun) -> None:
 def _count_slots_again(client: "SyncPrefectClient", deployment: UUID) -> None:
     """Put right the number of taken slots after a run whose lease had expired was ended.
 
-    The server took that run's slot back when the lease expired, and takes one back again when the run ends: the slot of
-    whichever run has it now, and a third run would start beside that one.
+    The server took that run's slot back when the lease expired, and takes one back again when the
+    run ends: the slot of whichever run has it now, and a third run would start beside that one.
     """
     name = f"deployment:{deployment}"
     taken = sum(_holds_lease(client, run) for run in _active_runs(client, deployment=deployment))
     if taken > client.read_global_concurrency_limit_by_name(name).active_slots:
-        client.update_global_concurrency_limit(name, GlobalConcurrencyLimitUpdate(active_slots=taken))
+        client.update_global_concurrency_limit(
+            name, GlobalConcurrencyLimitUpdate(active_slots=taken)
+        )
 
 
 def _holds_lease(client: "SyncPrefectClient", run: FlowRun) -> bool:
@@ -211,12 +244,15 @@ def _runs(pid: int, started: int) -> bool:
     except PermissionError:
         pass
     stat = _stat(pid)
-    # Ended, but not collected by its parent: Z. Not readable: nothing is known, so it counts as running.
+    # Ended, but not collected by its parent: Z. Not readable: nothing is known, so it counts as
+    # running.
     return stat is None or (stat[0] not in "ZX" and stat[1] == started)
 
 
 def _stat(pid: int) -> tuple[str, int] | None:
-    """The state of a process and when it started, in clock ticks since the boot; None if that cannot be read."""
+    """The state of a process and when it started, in clock ticks since the boot; None if that
+    cannot be read.
+    """
     try:
         fields = Path(f"/proc/{pid}/stat").read_text("utf-8", "replace").rpartition(")")[2].split()
     except OSError:

@@ -4,8 +4,8 @@
     hits = board.find("convert 30 dollars to yen", k=5)
     tools = pegboard.as_openai_tools(hits)
 
-Importing this costs next to nothing: every name is loaded when it is first used, LanceDB's core and the encoders later still.
-"""
+Importing this costs next to nothing: every name is loaded when it is first used, LanceDB's core and
+the encoders later still."""
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
@@ -23,7 +23,9 @@ if TYPE_CHECKING:
     from pegboard.store.releases import Channel, Release, ReleaseStore
 
 __version__ = "0.1.0"
-"""The version of both distributions, `pegboard` and `pegboard-pipeline`: their pyproject.toml read it here."""
+"""The version of both distributions, `pegboard` and `pegboard-pipeline`: their pyproject.toml read
+it here.
+"""
 
 __all__ = [
     "Agent",

@@ -27,22 +27,22 @@ if TYPE_CHECKING:
     from pegboard.retrieval.llm.asking import LlmCaller
     from pegboard.retrieval.strategy import Strategy
 
-__all__ = ["IN_MEMORY_ROWS", "Board", "llm_caller"]
-
 Answer = TypeVar("Answer")
 Where = Mapping[str, str | Sequence[str]] | None
 IN_MEMORY_ROWS = 50_000
-"""Boards up to this many rows are searched in memory (0.5 ms at 10,000 rows), larger ones through Lance's indices."""
+"""Boards up to this many rows are searched in memory (0.5 ms at 10,000 rows), larger ones through
+Lance's indices.
+"""
 
 
 class Board:
     """A published board. Threads may share one; each call answers from one whole release.
 
-    Made by `pegboard.open`. A board opened by channel looks at the next call, when half of `refresh` has passed, whether the channel
-    moved, and then swaps to the new release as a whole. While the store is away it goes on with the release it has, warns
-    once through `logging`, and `status()` says how old that is. Only a board opened with `background=True` has to be closed,
-    by `close()` or as a context manager; it may simply be forgotten, too.
-    """
+    Made by `pegboard.open`. A board opened by channel looks at the next call, when half of
+    `refresh` has passed, whether the channel moved, and then swaps to the new release as a whole.
+    While the store is away it goes on with the release it has, warns once through `logging`, and
+    `status()` says how old that is. Only a board opened with `background=True` has to be closed, by
+    `close()` or as a context manager; it may simply be forgotten, too."""
 
     def __init__(
         self,
@@ -69,7 +69,9 @@ class Board:
         self._following = (
             None
             if self._fixed
-            else Following(partial(_promoted, store, channel), load, refresh=refresh, background=background)
+            else Following(
+                partial(_promoted, store, channel), load, refresh=refresh, background=background
+            )
         )
 
     @property
@@ -84,21 +86,27 @@ class Board:
 
     def list_agents(self) -> list[Agent]:
         """All agents of the release, by id."""
-        return self._answer(lambda loaded: sorted(loaded.agents.values(), key=lambda agent: agent.id))
+        return self._answer(
+            lambda loaded: sorted(loaded.agents.values(), key=lambda agent: agent.id)
+        )
 
     def tool(self, identity: str) -> Tool | None:
         """The tool of that id, or None."""
         return self._answer(lambda loaded: loaded.tools([identity]).get(identity))
 
     def status(self) -> BoardStatus:
-        """What the board answers from now, and how old that may be. Looks at nothing, so it never waits."""
+        """What the board answers from now, and how old that may be. Looks at nothing, so it never
+        waits.
+        """
         if self._following is not None:
             return self._following.status()
         at = self._opened_at
         return BoardStatus(self._current().release.id, None, None, at, at, 0.0, None)
 
     def close(self) -> None:
-        """End the threads of `background=True` and `llm=`; the board still answers, and looks at its channel during calls."""
+        """End the threads of `background=True` and `llm=`; the board still answers, and looks at
+        its channel during calls.
+        """
         if self._following is not None:
             self._following.close()
         if self._caller is not None:
@@ -131,17 +139,24 @@ class Board:
         expand: Literal["dependencies"] | None = None,
         threshold: float | None = None,
     ) -> list[Hit]:
-        """The `k` best tools for a request, best first; none for a blank one. One search; `find` is the one that does more.
+        """The `k` best tools for a request, best first; none for a blank one. One search; `find` is
+        the one that does more.
 
         Args:
-            query: the request, or its vector of shape (dimensions,), which the caller encoded; a vector searches by vector.
-            mode: `vector` ranks by cosine, `text` by BM25, `hybrid` by 0.8 of the one and 0.2 of the other, scaled.
+            query: the request, or its vector of shape (dimensions,), which the caller encoded; a
+                vector searches by vector.
+            mode: `vector` ranks by cosine, `text` by BM25, `hybrid` by 0.8 of the one and 0.2 of
+                the other, scaled.
             index: an index of the release; the release's default if None.
-            where: only tools with one of these values of `agent` (id or name), `catalog`, `kind` or `tags`.
-            vector: the request's vector, if the caller encoded it and the words are to be searched as well.
+            where: only tools with one of these values of `agent` (id or name), `catalog`, `kind` or
+                `tags`.
+            vector: the request's vector, if the caller encoded it and the words are to be searched
+                as well.
             decompose: search the clauses of the request, too.
-            expand: `dependencies` adds the tools that the first ones depend on, behind each (Graph RAG-Tool Fusion).
-            threshold: only tools whose cosine is at least this (Tool RAG); `find` knows thresholds of probability.
+            expand: `dependencies` adds the tools that the first ones depend on, behind each (Graph
+                RAG-Tool Fusion).
+            threshold: only tools whose cosine is at least this (Tool RAG); `find` knows thresholds
+                of probability.
 
         Raises:
             QueryError: an unknown mode or filter, a k below 1, or a vector of another length.
@@ -155,7 +170,9 @@ class Board:
             from pegboard.retrieval.strategies import composed_strategy
 
             strategy = composed_strategy(query, vector, mode, decompose, expand, threshold)
-            return list(self.find(str(query), k, strategy=strategy, index=index, where=where, llm=False))
+            return list(
+                self.find(str(query), k, strategy=strategy, index=index, where=where, llm=False)
+            )
         asked = Direct(query, k, mode, index, where, vector)
         return self._answer(lambda loaded: search_directly(loaded, asked, self._vectors))
 
@@ -168,11 +185,18 @@ class Board:
         index: str | None = None,
         where: Where = None,
     ) -> list[list[Hit]]:
-        """What `search` finds for each of several requests: one call of the encoder and one search for all."""
+        """What `search` finds for each of several requests: one call of the encoder and one search
+        for all.
+        """
         from pegboard.retrieval.strategies import composed_strategy
 
         found = self.find_many(
-            queries, k, strategy=composed_strategy("", None, mode), index=index, where=where, llm=False
+            queries,
+            k,
+            strategy=composed_strategy("", None, mode),
+            index=index,
+            where=where,
+            llm=False,
         )
         return [list(one) for one in found]
 
@@ -188,24 +212,33 @@ class Board:
         llm: bool = True,
         explain: bool = False,
     ) -> "Found":
-        """The tools for a request, by the release's own strategy or another: a sequence of at most `k` hits, best first.
+        """The tools for a request, by the release's own strategy or another: a sequence of at most
+        `k` hits, best first.
 
         Args:
-            strategy: which parts answer: a `Strategy`, its JSON values, or a name of `pegboard.retrieval.strategies`; the release's if None.
+            strategy: which parts answer: a `Strategy`, its JSON values, or a name of
+                `pegboard.retrieval.strategies`; the release's if None.
             index, where: as in `search`; `index` stands for the strategy's own.
             history: the conversation before the request, as chat APIs take it.
             llm: False asks no LLM, even if the board was opened with one.
             explain: keep the rank of every tool after every part in `trace`.
 
-        Raises as `search` does, and QueryError for a strategy that cannot be used. An LLM that fails is no error: its part's embedded
-        counterpart answers, and the trace says so.
+        Raises as `search` does, and QueryError for a strategy that cannot be used. An LLM that
+        fails is no error: its part's embedded counterpart answers, and the trace says so.
 
         Example:
             >>> found = board.find("book a table for two and invite Ana", k=5)
             >>> tools = pegboard.as_openai_tools(found)
         """
         return self.find_many(
-            [request], k, strategy=strategy, index=index, where=where, history=history, llm=llm, explain=explain
+            [request],
+            k,
+            strategy=strategy,
+            index=index,
+            where=where,
+            history=history,
+            llm=llm,
+            explain=explain,
         )[0]
 
     def find_many(
@@ -220,11 +253,15 @@ class Board:
         llm: bool = True,
         explain: bool = False,
     ) -> "list[Found]":
-        """What `find` finds for each of several requests of one release: one call of the encoder and one search for all."""
+        """What `find` finds for each of several requests of one release: one call of the encoder
+        and one search for all.
+        """
         from pegboard.retrieval.finding import Asked, find
 
         asked = Asked(requests, k, strategy, index, where, history, explain)
-        return self._answer(lambda loaded: find(loaded, asked, self._vectors, self._caller if llm else None))
+        return self._answer(
+            lambda loaded: find(loaded, asked, self._vectors, self._caller if llm else None)
+        )
 
     def agents(
         self,
@@ -237,17 +274,21 @@ class Board:
         index: str | None = None,
         where: Where = None,
     ) -> "list[AgentHit]":
-        """The `k` best agents for a request, found by their own descriptions and by their tools (Tool-to-Agent Retrieval).
+        """The `k` best agents for a request, found by their own descriptions and by their tools
+        (Tool-to-Agent Retrieval).
 
         Args:
-            decompose: search the clauses of the request beside it; the first agent of each comes before the second of any.
-            steps: the steps of the request where the caller knows them; searched instead of its clauses.
+            decompose: search the clauses of the request beside it; the first agent of each comes
+                before the second of any.
+            steps: the steps of the request where the caller knows them; searched instead of its
+                clauses.
             mode, index, where: as in `search`.
 
         The tools of the agents found are a search away:
 
             >>> agents = board.agents("book a table and invite Ana", k=3)
-            >>> board.find("book a table and invite Ana", where={"agent": [one.agent.id for one in agents]})
+            >>> board.find("book a table and invite Ana", where={"agent": [one.agent.id for one in
+            agents]})
         """
         from pegboard.retrieval.finding_agents import AgentsAsked, find_agents
 
@@ -256,7 +297,9 @@ class Board:
         return self._answer(lambda loaded: find_agents(loaded, asked, self._vectors))
 
     async def search_async(self, *arguments: Any, **options: Any) -> list[Hit]:
-        """`search` in a thread, for callers with an event loop, which goes on meanwhile. Cancelling abandons the answer only."""
+        """`search` in a thread, for callers with an event loop, which goes on meanwhile. Cancelling
+        abandons the answer only.
+        """
         return await _in_thread(partial(self.search, *arguments, **options))
 
     async def search_many_async(self, *arguments: Any, **options: Any) -> list[list[Hit]]:
@@ -268,7 +311,9 @@ class Board:
         return await _in_thread(partial(self.agents, *arguments, **options))
 
     async def find_async(self, request: str, k: int = 5, **options: Any) -> "Found":
-        """`find` for callers with an event loop: no thread waits for an LLM, and cancelling cancels what it was asked."""
+        """`find` for callers with an event loop: no thread waits for an LLM, and cancelling cancels
+        what it was asked.
+        """
         return (await self.find_many_async([request], k, **options))[0]
 
     async def find_many_async(
@@ -291,7 +336,9 @@ class Board:
         return self._fixed or cast("Following", self._following).current()
 
     def _answer(self, ask: Callable[[LoadedRelease], Answer]) -> Answer:
-        """What `ask` finds in the release at hand or, where that was pruned while it was at hand, in the channel's release."""
+        """What `ask` finds in the release at hand or, where that was pruned while it was at hand,
+        in the channel's release.
+        """
         loaded = self._current()
         try:
             return ask(loaded)
@@ -315,17 +362,28 @@ async def _in_thread(call: Callable[[], Answer]) -> Answer:
     return await asyncio.to_thread(call)
 
 
-def llm_caller(llm: "str | Completer | None", options: Mapping[str, Any] | None) -> "LlmCaller | None":
-    """What asks that LLM; None for none. Raises ConfigurationError for options that there are not."""
+def llm_caller(
+    llm: "str | Completer | None", options: Mapping[str, Any] | None
+) -> "LlmCaller | None":
+    """What asks that LLM; None for none. Raises ConfigurationError for options that there are
+    not.
+    """
     if llm is None:
         return None
     from pegboard.retrieval.llm.asking import LlmCaller, completer_of
 
-    known = {name: value for name, value in (options or {}).items() if name in ("api_base", "api_key_env", "price")}
-    bounds = {name: value for name, value in (options or {}).items() if name in ("timeout", "concurrency")}
+    known = {
+        name: value
+        for name, value in (options or {}).items()
+        if name in ("api_base", "api_key_env", "price")
+    }
+    bounds = {
+        name: value for name, value in (options or {}).items() if name in ("timeout", "concurrency")
+    }
     if unknown := sorted(set(options or {}) - set(known) - set(bounds)):
         raise ConfigurationError(
-            f"llm_options has no {', '.join(unknown)}. Expected: api_base, api_key_env, price, timeout, concurrency."
+            f"llm_options has no {', '.join(unknown)}. Expected: api_base, api_key_env, price, "
+            f"timeout, concurrency."
         )
     timeout = {"timeout": bounds["timeout"]} if "timeout" in bounds else {}
     completer = completer_of(llm, **known, **timeout)

@@ -1,20 +1,26 @@
-"""The canonical form of a value and its digest: key order, whitespace and 5 against 5.0 change nothing."""
+"""The canonical form of a value and its digest: key order, whitespace and 5 against 5.0 change
+nothing.
+"""
 
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
-__all__ = ["canonical_json", "digest"]
-
 
 def canonical_json(value: Any) -> str:
     """The one JSON text of a value: keys sorted, no whitespace, integral floats as integers.
 
-    `required` lists of JSON Schema are sets, so they are sorted. Raises UnicodeEncodeError later, when encoded,
-    for text that is not valid Unicode; raises ValueError for NaN and infinity, which JSON does not have.
-    """
-    return json.dumps(_canonical(value), ensure_ascii=False, sort_keys=True, separators=(",", ":"), allow_nan=False)
+    `required` lists of JSON Schema are sets, so they are sorted. Raises UnicodeEncodeError later,
+    when encoded, for text that is not valid Unicode; raises ValueError for NaN and infinity, which
+    JSON does not have."""
+    return json.dumps(
+        _canonical(value),
+        ensure_ascii=False,
+        sort_keys=True,
+        separators=(",", ":"),
+        allow_nan=False,
+    )
 
 
 def digest(*values: Any) -> str:

@@ -16,29 +16,11 @@ PegboardError
 │   └── BudgetExhausted     a run reached the budget that it was given
 └── QueryError              a search was asked for in a way that has no answer, exit 2
 
-A message says what, where, what was expected, and the next step. `exit_code` is what the command line ends with.
-"""
+A message says what, where, what was expected, and the next step. `exit_code` is what the command
+line ends with."""
 
 from collections.abc import Mapping
 from typing import Any
-
-__all__ = [
-    "BoardError",
-    "BoardNotFound",
-    "BudgetExhausted",
-    "CompletionError",
-    "ConfigurationError",
-    "ContractMismatch",
-    "EncoderError",
-    "FingerprintMismatch",
-    "GateFailed",
-    "PegboardError",
-    "PromotionConflict",
-    "PublishError",
-    "QueryError",
-    "SourceError",
-    "StoreError",
-]
 
 
 class PegboardError(Exception):
@@ -98,7 +80,8 @@ class PromotionConflict(PublishError):
 
 
 class GateFailed(PublishError):
-    """A release did not pass its gate: it is recorded, so that it can be looked at, and no channel moved.
+    """A release did not pass its gate: it is recorded, so that it can be looked at, and no channel
+    moved.
 
     Attributes:
         outcome: what the run did, as JSON values.
@@ -115,7 +98,8 @@ class CompletionError(PegboardError):
     """An LLM did not answer, or refused the request. Nothing is ever made up in its place.
 
     Attributes:
-        kind: what went wrong, a key of `llm.failures.NEXT_STEPS`: key, model, quota, rate, timeout, server, ...
+        kind: what went wrong, a key of `llm.failures.NEXT_STEPS`: key, model, quota, rate, timeout,
+            server, ...
         may_pass: whether the same request may succeed later.
         retry_after: the seconds that the server asks to wait, if it asks.
         status: the HTTP status, if there was one.
@@ -140,7 +124,9 @@ class CompletionError(PegboardError):
 
 
 class BudgetExhausted(CompletionError):
-    """A run reached the budget that it was given. What was bought is kept; the next run goes on from there."""
+    """A run reached the budget that it was given. What was bought is kept; the next run goes on
+    from there.
+    """
 
     def __init__(self, message: str) -> None:
         super().__init__(message, kind="budget")

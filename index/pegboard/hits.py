@@ -8,23 +8,26 @@ from typing import Any, Literal, get_args
 from pegboard.errors import QueryError
 from pegboard.records import Agent, Tool
 
-__all__ = ["Descriptions", "Hit", "as_anthropic_tools", "as_mcp_tools", "as_openai_tools", "call_names"]
-
 Descriptions = Literal["catalog", "written"]
-"""Which description a model is shown: the catalog's own, or the one that an LLM wrote, where a release has one."""
+"""Which description a model is shown: the catalog's own, or the one that an LLM wrote, where a
+release has one.
+"""
 
 MAX_CALL_NAME = 64
-"""Characters that OpenAI and Anthropic take as the name of a tool; both want letters, digits, `_` and `-`."""
+"""Characters that OpenAI and Anthropic take as the name of a tool; both want letters, digits, `_`
+and `-`.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class Hit:
-    """A tool that a search found, its agent, its score (higher is better, comparable within one search), and why.
+    """A tool that a search found, its agent, its score (higher is better, comparable within one
+    search), and why.
 
-    `why` says for each ranking that found the tool its rank (from 1) and score there, and the part that matched:
-    `{"vector": {"rank": 2, "score": 0.61, "part": "document"}, "text": {...}}`. `release` is the id of the release that answered:
-    the same for all hits of one search. `probability` says how likely the tool fits, where the index is calibrated.
-    """
+    `why` says for each ranking that found the tool its rank (from 1) and score there, and the part
+    that matched: `{"vector": {"rank": 2, "score": 0.61, "part": "document"}, "text": {...}}`.
+    `release` is the id of the release that answered: the same for all hits of one search.
+    `probability` says how likely the tool fits, where the index is calibrated."""
 
     tool: Tool
     agent: Agent
@@ -34,7 +37,9 @@ class Hit:
     probability: float | None = None
 
     def to_dict(self) -> dict[str, Any]:
-        """The hit as JSON values: id, name, agent, score, description, kind, tags, input_schema, why; flags and enrichment if any."""
+        """The hit as JSON values: id, name, agent, score, description, kind, tags, input_schema,
+        why; flags and enrichment if any.
+        """
         record: dict[str, Any] = {
             "id": self.tool.id,
             "name": self.tool.name,
@@ -58,9 +63,9 @@ class Hit:
 def call_names(hits: Sequence[Hit]) -> dict[str, Hit]:
     """The name under which each hit is given to a model, unique and in the order of the hits.
 
-    It is the true name where an API takes it; a forbidden character becomes `_`, and of two tools with one name the later
-    one is called `agent__name`. Look the model's call up here to find the tool's true name and agent.
-    """
+    It is the true name where an API takes it; a forbidden character becomes `_`, and of two tools
+    with one name the later one is called `agent__name`. Look the model's call up here to find the
+    tool's true name and agent."""
     named: dict[str, Hit] = {}
     for hit in hits:
         name = _callable(hit.tool.name)
@@ -75,11 +80,13 @@ def call_names(hits: Sequence[Hit]) -> dict[str, Hit]:
     return named
 
 
-def as_openai_tools(hits: Sequence[Hit], descriptions: Descriptions = "catalog") -> list[dict[str, Any]]:
+def as_openai_tools(
+    hits: Sequence[Hit], descriptions: Descriptions = "catalog"
+) -> list[dict[str, Any]]:
     """The hits as the `tools` of an OpenAI chat completion; names as in `call_names`.
 
-    `descriptions="written"` gives what an LLM wrote about a tool, and when to take another one instead, where there is that.
-    """
+    `descriptions="written"` gives what an LLM wrote about a tool, and when to take another one
+    instead, where there is that."""
     describe = _describer(descriptions)
     return [
         {
@@ -94,11 +101,13 @@ def as_openai_tools(hits: Sequence[Hit], descriptions: Descriptions = "catalog")
     ]
 
 
-def as_anthropic_tools(hits: Sequence[Hit], descriptions: Descriptions = "catalog") -> list[dict[str, Any]]:
+def as_anthropic_tools(
+    hits: Sequence[Hit], descriptions: Descriptions = "catalog"
+) -> list[dict[str, Any]]:
     """The hits as the `tools` of an Anthropic message; names as in `call_names`.
 
-    `descriptions="written"` gives what an LLM wrote about a tool, and when to take another one instead, where there is that.
-    """
+    `descriptions="written"` gives what an LLM wrote about a tool, and when to take another one
+    instead, where there is that."""
     describe = _describer(descriptions)
     return [
         {
@@ -110,11 +119,13 @@ def as_anthropic_tools(hits: Sequence[Hit], descriptions: Descriptions = "catalo
     ]
 
 
-def as_mcp_tools(hits: Sequence[Hit], descriptions: Descriptions = "catalog") -> list[dict[str, Any]]:
+def as_mcp_tools(
+    hits: Sequence[Hit], descriptions: Descriptions = "catalog"
+) -> list[dict[str, Any]]:
     """The hits as the `tools` of an MCP `tools/list` result; names as in `call_names`.
 
-    `descriptions="written"` gives what an LLM wrote about a tool, and when to take another one instead, where there is that.
-    """
+    `descriptions="written"` gives what an LLM wrote about a tool, and when to take another one
+    instead, where there is that."""
     describe = _describer(descriptions)
     listed: list[dict[str, Any]] = []
     for name, hit in call_names(hits).items():
@@ -133,7 +144,9 @@ def as_mcp_tools(hits: Sequence[Hit], descriptions: Descriptions = "catalog") ->
 
 def _describer(descriptions: Descriptions) -> Callable[[Hit], str]:
     if descriptions not in get_args(Descriptions):
-        raise QueryError(f"There are no descriptions '{descriptions}'. Expected one of: catalog, written.")
+        raise QueryError(
+            f"There are no descriptions '{descriptions}'. Expected one of: catalog, written."
+        )
     return _written if descriptions == "written" else lambda hit: hit.tool.description
 
 
@@ -141,7 +154,9 @@ def _written(hit: Hit) -> str:
     written = hit.tool.enrichment
     if written is None:
         return hit.tool.description
-    return " ".join(text for text in (written.description or hit.tool.description, written.avoid) if text)
+    return " ".join(
+        text for text in (written.description or hit.tool.description, written.avoid) if text
+    )
 
 
 def _callable(name: str) -> str:

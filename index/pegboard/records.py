@@ -1,8 +1,8 @@
 """What a catalog says, as records: agents, the tools they own, and what had to be rejected.
 
-Identities are stable over re-indexing: an agent is `catalog/agent`, a tool is `catalog/agent/name`. A digest is taken
-over the canonical form (see `canonical`), so it changes when and only when the meaning of a record does.
-"""
+Identities are stable over re-indexing: an agent is `catalog/agent`, a tool is `catalog/agent/name`.
+A digest is taken over the canonical form (see `canonical`), so it changes when and only when the
+meaning of a record does."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -10,21 +10,6 @@ from typing import Any, Literal, get_args
 from urllib.parse import quote
 
 from pegboard.canonical import digest
-
-__all__ = [
-    "KINDS",
-    "Agent",
-    "AgentKind",
-    "Dependency",
-    "DependencyType",
-    "Edge",
-    "EdgeOrigin",
-    "Enrichment",
-    "Rejected",
-    "Tool",
-    "agent_id",
-    "tool_id",
-]
 
 AgentKind = Literal["mcp-server", "api", "library", "agent"]
 KINDS: tuple[AgentKind, ...] = get_args(AgentKind)
@@ -39,8 +24,13 @@ EdgeOrigin = Literal["declared", "inferred", "judged"]
 
 
 def _segment(name: str) -> str:
-    """A name as one segment of an id: `/`, `%`, `#` and characters that do not print are percent-encoded."""
-    return "".join(quote(char, safe="") if char in "/%#" or not char.isprintable() else char for char in name.strip())
+    """A name as one segment of an id: `/`, `%`, `#` and characters that do not print are
+    percent-encoded.
+    """
+    return "".join(
+        quote(char, safe="") if char in "/%#" or not char.isprintable() else char
+        for char in name.strip()
+    )
 
 
 def agent_id(catalog: str, agent: str) -> str:
@@ -55,17 +45,19 @@ def tool_id(agent: str, name: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Enrichment:
-    """What an LLM wrote about a tool, as far as it passed every check; empty where nothing was asked for or nothing passed.
+    """What an LLM wrote about a tool, as far as it passed every check; empty where nothing was
+    asked for or nothing passed.
 
     Attributes:
-        description: what the tool does and when to use it; stands for the catalog's description in documents.
-        avoid: when not to use it, and which sibling instead. Shown to models that pick, never embedded: a sentence about what a
-            tool is not for draws its vector towards just that.
+        description: what the tool does and when to use it; stands for the catalog's description in
+            documents.
+        avoid: when not to use it, and which sibling instead. Shown to models that pick, never
+            embedded: a sentence about what a tool is not for draws its vector towards just that.
         arguments: a note for each argument, by its true name.
         questions: requests that the tool answers and that the filter kept.
         topics: a few words each.
-        dependencies: what was said of inferred dependencies of the tool, each with `tool` (an id), `parameter` ("" for the tool as a
-            whole), `needed`, `direct` and `reason`.
+        dependencies: what was said of inferred dependencies of the tool, each with `tool` (an id),
+            `parameter` ("" for the tool as a whole), `needed`, `direct` and `reason`.
     """
 
     description: str = ""
@@ -104,8 +96,8 @@ class Enrichment:
 class Agent:
     """An owner of tools: an MCP server, an API, a library of functions, or an agent.
 
-    `source` says where it was listed (a path, a URL or a command), never with credentials in it. `enrichment` is what a release
-    has beside what the agent says of itself, at most a description.
+    `source` says where it was listed (a path, a URL or a command), never with credentials in it.
+    `enrichment` is what a release has beside what the agent says of itself, at most a description.
     """
 
     id: str
@@ -118,13 +110,17 @@ class Agent:
 
     @property
     def digest(self) -> str:
-        """The sha256 of what the agent says of itself; `source` and `enrichment` are not part of it."""
+        """The sha256 of what the agent says of itself; `source` and `enrichment` are not part of
+        it.
+        """
         return digest(self.id, self.name, self.description, self.kind)
 
 
 @dataclass(frozen=True, slots=True)
 class Dependency:
-    """A declared edge of the tool graph: the tool that is needed, how, and for which parameter (Graph RAG-Tool Fusion)."""
+    """A declared edge of the tool graph: the tool that is needed, how, and for which parameter
+    (Graph RAG-Tool Fusion).
+    """
 
     tool: str
     type: DependencyType
@@ -137,10 +133,13 @@ class Edge:
     """A dependency between two tools of a release: `source` depends on `target`. Both are ids.
 
     Attributes:
-        parameter: the parameter of `source` that `target` provides; None for a dependency of the tool as a whole.
+        parameter: the parameter of `source` that `target` provides; None for a dependency of the
+            tool as a whole.
         reason: why, for people and for models.
-        origin: `declared` by the catalog; `inferred` from names, schemas and descriptions; `judged`: inferred, and an LLM agreed.
-        confidence: 0 to 1, as far as it is known how often edges with such evidence are right; 1 for declared ones.
+        origin: `declared` by the catalog; `inferred` from names, schemas and descriptions;
+            `judged`: inferred, and an LLM agreed.
+        confidence: 0 to 1, as far as it is known how often edges with such evidence are right; 1
+            for declared ones.
         evidence: what speaks for an inferred edge.
     """
 
@@ -156,12 +155,14 @@ class Edge:
 
 @dataclass(frozen=True, slots=True)
 class Tool:
-    """One tool as its catalog describes it. `name` is the true name that a caller must use; `agent` is an agent's id.
+    """One tool as its catalog describes it. `name` is the true name that a caller must use; `agent`
+    is an agent's id.
 
-    `input_schema` and `output_schema` are JSON Schema objects. `examples` are requests that the tool answers.
-    `dependencies` name other tools by their true name or id. A release adds to what the catalog says: `enrichment`, what an LLM
-    wrote about the tool, and `flags`, codes of what is suspicious in the catalog's text.
-    """
+    `input_schema` and `output_schema` are JSON Schema objects. `examples` are requests that the
+    tool answers.
+    `dependencies` name other tools by their true name or id. A release adds to what the catalog
+    says: `enrichment`, what an LLM wrote about the tool, and `flags`, codes of what is suspicious
+    in the catalog's text."""
 
     id: str
     catalog: str
@@ -195,7 +196,9 @@ class Tool:
 
 @dataclass(frozen=True, slots=True)
 class Rejected:
-    """A record that was left out: where it stood, why, and the raw record (JSON text, cut to a readable length)."""
+    """A record that was left out: where it stood, why, and the raw record (JSON text, cut to a
+    readable length).
+    """
 
     catalog: str
     where: str

@@ -1,8 +1,9 @@
 """What speaks for an edge, and how often edges with such evidence are right.
 
-How the confidences were set. ToolLinkOS declares its dependencies. Found there and declared, of all found, by the parity of the first byte
-of the sha256 of the dependent tool's name, which shows how far such shares move from one set of tools to another (whoever wrote the rules had
-read all of that catalog, so neither half is unseen):
+How the confidences were set. ToolLinkOS declares its dependencies. Found there and declared, of all
+found, by the parity of the first byte of the sha256 of the dependent tool's name, which shows how
+far such shares move from one set of tools to another (whoever wrote the rules had read all of that
+catalog, so neither half is unseen):
 
     kind           even       odd        kind           even       odd
     id-named       72/72      51/51      check          30/30      19/19
@@ -11,19 +12,18 @@ read all of that catalog, so neither half is unseen):
     named          22/26      15/32      connection     144/201    132/197
     id-found       8/8        4/4        mentioned      18/18      6/6
 
-A catalog made for the purpose flatters. So samples of edges in catalogs without declarations (real MCP servers; two collections of
-functions with output schemas) were read while the rules were made, some 60 of each, and a confidence is about the lower of the two
-shares, and at most .9: what is named for just that parameter, or named by a description, was nearly always right; ids from output
-schemas in three of four cases; things that a tool about something else gives back by the way in less than half. `connection` is the share in the only
-catalog in which it was found, one for an assistant on a device.
-"""
+A catalog made for the purpose flatters. So samples of edges in catalogs without declarations (real
+MCP servers; two collections of functions with output schemas) were read while the rules were made,
+some 60 of each, and a confidence is about the lower of the two
+shares, and at most .9: what is named for just that parameter, or named by a description, was nearly
+always right; ids from output schemas in three of four cases; things that a tool about something
+else gives back by the way in less than half. `connection` is the share in the only catalog in which
+it was found, one for an assistant on a device."""
 
 from dataclasses import dataclass
 from typing import Literal
 
 from pegboard.records import DependencyType
-
-__all__ = ["CONFIDENCE", "Evidence", "Kind"]
 
 Kind = Literal[
     "id-named", "id-found", "id-result", "id-result-aside", "id-far",
@@ -44,8 +44,8 @@ CONFIDENCE: dict[Kind, float] = {
 class Evidence:
     """One finding: the positions of two tools, how the first needs the second, and why.
 
-    `what` is what is provided, told or switched, in words. `share` scales the confidence of its kind.
-    """
+    `what` is what is provided, told or switched, in words. `share` scales the confidence of its
+    kind."""
 
     source: int
     target: int

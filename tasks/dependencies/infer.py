@@ -1,10 +1,12 @@
 """Dependencies that no catalog declares, inferred from names, schemas and descriptions.
 
-Parameters are matched with what other tools provide (`matching`), descriptions are searched for other tools' names (`mentions`), and
-tools as a whole for logins, checks and states (`states`). Every edge says which evidence it has, and how often such edges are right.
+Parameters are matched with what other tools provide (`matching`), descriptions are searched for
+other tools' names (`mentions`), and tools as a whole for logins, checks and states (`states`).
+Every edge says which evidence it has, and how often such edges are right.
 
-No encoder is asked. Where words do not match, the tool nearest to a parameter by meaning was right for one parameter in five (ToolLinkOS,
-all-MiniLM-L6-v2, whatever the least cosine): it is mostly a sibling that asks for the same."""
+No encoder is asked. Where words do not match, the tool nearest to a parameter by meaning was right
+for one parameter in five (ToolLinkOS, all-MiniLM-L6-v2, whatever the least cosine): it is mostly a
+sibling that asks for the same."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
@@ -16,13 +18,12 @@ from tasks.dependencies.mentions import mention_edges
 from tasks.dependencies.provided import Known, known_of
 from tasks.dependencies.states import state_edges
 
-__all__ = ["INFERENCE_VERSION", "LEAST", "PER_TOOL", "infer_edges"]
-
 INFERENCE_VERSION = 2
 LEAST = 0.3
 """Confidence below which an edge is not even worth being judged."""
 PER_TOOL = 8
-"""Inferred dependencies of one tool; a request gets some ten tools, and few need more than these."""
+"""Inferred dependencies of one tool; a request gets some ten tools, and few need more than these.
+"""
 
 _REASONS: dict[Kind, str] = {
     "here": "{target} tells the {what}, which {parameter} may refer to.",
@@ -41,19 +42,26 @@ _PROVIDES = "{target} provides the {what} that {parameter} asks for."
 
 
 def infer_edges(tools: Sequence[Tool]) -> list[Edge]:
-    """The inferred edges of these tools, those above `LEAST`, sorted by source, target, type and parameter.
+    """The inferred edges of these tools, those above `LEAST`, sorted by source, target, type and
+    parameter.
 
-    Of two tools that need each other by the same evidence the better one is kept, and of a pair of tools one edge for each parameter or
-    one for the tool as a whole.
+    Of two tools that need each other by the same evidence the better one is kept, and of a pair of
+    tools one edge for each parameter or one for the tool as a whole.
     """
     known = [known_of(tool) for tool in sorted(tools, key=_place)]
-    found = _one_way(_strongest((*Matching(known).edges(), *mention_edges(known), *state_edges(known))))
+    found = _one_way(
+        _strongest((*Matching(known).edges(), *mention_edges(known), *state_edges(known)))
+    )
     by_source: dict[int, list[Evidence]] = defaultdict(list)
     for one in found:
         by_source[one.source].append(one)
-    kept = [one for several in by_source.values() for one in sorted(several, key=_strength)[:PER_TOOL]]
+    kept = [
+        one for several in by_source.values() for one in sorted(several, key=_strength)[:PER_TOOL]
+    ]
     edges = [_edge(one, known) for one in kept]
-    return sorted(edges, key=lambda edge: (edge.source, edge.target, edge.type, edge.parameter or ""))
+    return sorted(
+        edges, key=lambda edge: (edge.source, edge.target, edge.type, edge.parameter or "")
+    )
 
 
 def _place(tool: Tool) -> tuple[str, str, str]:
@@ -65,7 +73,9 @@ def _strength(one: Evidence) -> tuple[float, int, str, str]:
 
 
 def _strongest(found: Iterable[Evidence]) -> list[Evidence]:
-    """The strongest finding for each parameter of a pair of tools, and for a pair as a whole only where there is no other."""
+    """The strongest finding for each parameter of a pair of tools, and for a pair as a whole only
+    where there is no other.
+    """
     best: dict[tuple[int, int, str | None], Evidence] = {}
     said: dict[tuple[int, str | None], set[int]] = defaultdict(set)
     for one in sorted(found, key=_strength):
@@ -74,9 +84,17 @@ def _strongest(found: Iterable[Evidence]) -> list[Evidence]:
         if one.confidence >= LEAST:
             best.setdefault((one.source, one.target, one.parameter), one)
     # Where a description says which tool provides a parameter, there is nothing to guess.
-    best = {key: one for key, one in best.items() if one.target in said.get((one.source, one.parameter), {one.target})}
+    best = {
+        key: one
+        for key, one in best.items()
+        if one.target in said.get((one.source, one.parameter), {one.target})
+    }
     by_parameter = {(one.source, one.target) for one in best.values() if one.parameter is not None}
-    return [one for one in best.values() if one.parameter is not None or (one.source, one.target) not in by_parameter]
+    return [
+        one
+        for one in best.values()
+        if one.parameter is not None or (one.source, one.target) not in by_parameter
+    ]
 
 
 def _one_way(found: Sequence[Evidence]) -> list[Evidence]:
@@ -97,8 +115,20 @@ def _one_way(found: Sequence[Evidence]) -> list[Evidence]:
 
 def _edge(one: Evidence, known: Sequence[Known]) -> Edge:
     source, target = known[one.source].tool, known[one.target].tool
-    words = {"source": source.name, "target": target.name, "what": one.what, "parameter": one.parameter or ""}
+    words = {
+        "source": source.name,
+        "target": target.name,
+        "what": one.what,
+        "parameter": one.parameter or "",
+    }
     reason = _REASONS.get(one.kind, _PROVIDES).format_map(words)
     return Edge(
-        source.id, target.id, one.type, one.parameter, reason, "inferred", one.confidence, f"{one.kind}: {one.what}"
+        source.id,
+        target.id,
+        one.type,
+        one.parameter,
+        reason,
+        "inferred",
+        one.confidence,
+        f"{one.kind}: {one.what}",
     )

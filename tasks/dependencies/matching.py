@@ -1,8 +1,9 @@
 """Parameter edges: a tool that asks for what another provides.
 
-Tools of the same agent are asked first, then those of the same catalog, then all. What many tools provide equally well tells none of them
-apart: such a parameter makes no edge. Each parameter is compared with a bounded number of tools (`offers`).
-"""
+Tools of the same agent are asked first, then those of the same catalog, then all. What many tools
+provide equally well tells none of them
+apart: such a parameter makes no edge. Each parameter is compared with a bounded number of tools
+(`offers`)."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -14,8 +15,6 @@ from tasks.dependencies.offers import MOST_RIVALS, Offers, rarity_of
 from tasks.dependencies.provided import IDS, Known, Provided
 from tasks.dependencies.schemas import Parameter
 from tasks.dependencies.words import CREATING, GENERIC, WORLD
-
-__all__ = ["Matching"]
 
 PER_PARAMETER = 2
 """Targets of one parameter."""
@@ -41,7 +40,8 @@ class Matching:
         known: sorted so that the tools of a catalog, and of an agent in it, stand together.
 
     Attributes:
-        compared: how often a parameter was compared with something that a tool provides; it grows as the tools do, not as their square.
+        compared: how often a parameter was compared with something that a tool provides; it grows
+            as the tools do, not as their square.
     """
 
     def __init__(self, known: Sequence[Known]) -> None:
@@ -62,9 +62,12 @@ class Matching:
                         yield from self._evidence(at, parameter, found)
                         break
 
-    def _evidence(self, at: int, parameter: Parameter, found: Sequence[_Found]) -> Iterator[Evidence]:
+    def _evidence(
+        self, at: int, parameter: Parameter, found: Sequence[_Found]
+    ) -> Iterator[Evidence]:
         for one in found[:PER_PARAMETER]:
-            # What makes a new thing gives its id as well, but a request about a thing that is there does not need it.
+            # What makes a new thing gives its id as well, but a request about a thing that is there
+            # does not need it.
             makes = self._known[one.tool].named.verb in CREATING
             direct = parameter.needed and not makes and not one.kind.startswith("here")
             yield Evidence(
@@ -83,7 +86,8 @@ class Matching:
         near = self._spans[tool.catalog, tool.agent]
         if best := self._fitting(at, asked, near, near=True):
             return self._apart(best)
-        # Of what other agents provide, little is evidence; it may only keep the next phrase of the parameter from being asked for.
+        # Of what other agents provide, little is evidence; it may only keep the next phrase of the
+        # parameter from being asked for.
         if last and not _is_clear(asked, self._offers):
             return []
         for tools in (self._spans[tool.catalog,], range(len(self._known))):
@@ -98,18 +102,29 @@ class Matching:
         fits = partial(self._fits, at, asked, near)
         for other, provided, fit in self._offers.fitting(asked, one.name, tools, fits):
             theirs = self._known[other]
-            kin = max((self._rarity.get(word, 0.0) for word in (one.name & theirs.name) - asked.bare), default=0.0)
+            kin = max(
+                (self._rarity.get(word, 0.0) for word in (one.name & theirs.name) - asked.bare),
+                default=0.0,
+            )
             rank = _FITS[fit] + _HOWS[provided.how] + kin
             if other not in best or best[other].rank < rank:
-                best[other] = _Found(other, _kind(fit, asked, provided, theirs, near=near), rank, provided)
+                best[other] = _Found(
+                    other, _kind(fit, asked, provided, theirs, near=near), rank, provided
+                )
         return list(best.values())
 
-    def _fits(self, at: int, asked: Asked, near: bool, other: int | None, provided: Provided) -> Fit | None:
+    def _fits(
+        self, at: int, asked: Asked, near: bool, other: int | None, provided: Provided
+    ) -> Fit | None:
         self.compared += 1
         if other is None:
             return asked.fit(provided, near, None)
         theirs = self._known[other]
-        return None if other == at or asked.bare in theirs.requires else asked.fit(provided, near, theirs.text)
+        return (
+            None
+            if other == at or asked.bare in theirs.requires
+            else asked.fit(provided, near, theirs.text)
+        )
 
     def _apart(self, found: Sequence[_Found]) -> Sequence[_Found]:
         top = max(one.rank for one in found)
@@ -130,7 +145,9 @@ def _spans(keys: Iterable[tuple[str, ...]]) -> dict[tuple[str, ...], range]:
 
 
 def _is_clear(asked: Asked, offers: Offers) -> bool:
-    """Whether a tool of another agent may be meant: by an id of more than one word, and by the date and its like."""
+    """Whether a tool of another agent may be meant: by an id of more than one word, and by the date
+    and its like.
+    """
     return asked.words[-1] in WORLD or (_is_distinct_id(asked) and offers.has(asked.bare))
 
 
@@ -150,7 +167,8 @@ def _kind(fit: Fit, asked: Asked, provided: Provided, other: Known, *, near: boo
         return "id-found"
     if provided.how == "named":
         return "id-named" if known_by else "named" if fit == "exact" else "named-partly"
-    # What a tool about something else gives back by the way is rarely what a caller would fetch there.
+    # What a tool about something else gives back by the way is rarely what a caller would fetch
+    # there.
     subject = asked.bare - {head} if known_by else asked.bare - GENERIC
     about = provided.how == "listed" or bool(subject & other.name)
     if provided.how == "told":

@@ -1,9 +1,9 @@
 """What the tools of a board provide, and the few of them that a parameter is compared with.
 
-A noun that a few tools provide is compared with each of these. Of a noun that many provide, tools are equal but for how it is said and for
-the words that their names share with the asker's: those that share the rarest words are compared, and of equals no more than it takes to
-know that they are too many to name one. So the work for a parameter is bounded, however many tools there are.
-"""
+A noun that a few tools provide is compared with each of these. Of a noun that many provide, tools
+are equal but for how it is said and for the words that their names share with the asker's: those
+that share the rarest words are compared, and of equals no more than it takes to know that they are
+too many to name one. So the work for a parameter is bounded, however many tools there are."""
 
 from bisect import bisect_left
 from collections import defaultdict
@@ -15,23 +15,29 @@ from tasks.dependencies.provided import IDS, Known, Provided
 from tasks.dependencies.subsets import WordSets
 from tasks.dependencies.words import GENERIC, HERE, verb_forms
 
-__all__ = ["MOST_RIVALS", "Offers", "rarity_of"]
-
 MOST_RIVALS = 3
 """Tools that provide the same thing equally well, above which none of them is named."""
 FEW = 8
 """Tools that provide a noun, up to which each of them is compared."""
 READ = 256
-"""Tools that provide the same and share the same word with the asking one, up to which each is compared until enough fit."""
+"""Tools that provide the same and share the same word with the asking one, up to which each is
+compared until enough fit.
+"""
 VARIANTS = 64
-"""Variants of a noun (`draft order`, `open order`) that one parameter is compared with, should it explain more."""
+"""Variants of a noun (`draft order`, `open order`) that one parameter is compared with, should it
+explain more.
+"""
 
 Fits = Callable[[int | None, Provided], Fit | None]
-"""How what the tool at a position provides fits, or without a position what any tool may provide; None if it does not."""
+"""How what the tool at a position provides fits, or without a position what any tool may provide;
+None if it does not.
+"""
 
 
 def rarity_of(known: Sequence[Known]) -> Mapping[str, float]:
-    """The information in nats of the words of names but verbs: in how few of the tools' names a word is."""
+    """The information in nats of the words of names but verbs: in how few of the tools' names a
+    word is.
+    """
     counts: dict[str, int] = defaultdict(int)
     for one in known:
         for word in one.name - verb_forms().keys():
@@ -40,7 +46,9 @@ def rarity_of(known: Sequence[Known]) -> Mapping[str, float]:
 
 
 class Offers:
-    """What tools provide, on shelves by the last words of its noun phrase. Tools are known by their positions in `known`."""
+    """What tools provide, on shelves by the last words of its noun phrase. Tools are known by their
+    positions in `known`.
+    """
 
     def __init__(self, known: Sequence[Known], rarity: Mapping[str, float]) -> None:
         self._known, self._rarity = known, rarity
@@ -48,7 +56,10 @@ class Offers:
         self._bare = {provided.bare for one in known for provided in one.provides}
         for at, one in enumerate(known):
             for provided in one.provides:
-                for key in {_key(provided.words), *([provided.words[-1:]] if provided.here else ())}:
+                for key in {
+                    _key(provided.words),
+                    *([provided.words[-1:]] if provided.here else ()),
+                }:
                     self._shelves[key].add(at, provided)
 
     def has(self, bare: frozenset[str]) -> bool:
@@ -58,7 +69,8 @@ class Offers:
     def fitting(
         self, asked: Asked, name: frozenset[str], tools: range, fits: Fits
     ) -> Iterator[tuple[int, Provided, Fit]]:
-        """The positions of those of these tools that may fit best, what they provide and how it fits, shelf by shelf in their order.
+        """The positions of those of these tools that may fit best, what they provide and how it
+        fits, shelf by shelf in their order.
 
         Args:
             name: the words of the asking tool's name.
@@ -108,21 +120,30 @@ class _Shelf:
         for row, thing in enumerate(self.things):
             rows[thing].append(row)
         return WordSets(
-            (thing.bare - HERE if thing.here else thing.bare, _Variant(thing, several, self.tools, known))
+            (
+                thing.bare - HERE if thing.here else thing.bare,
+                _Variant(thing, several, self.tools, known),
+            )
             for thing, several in rows.items()
         )
 
 
 class _Variant:
-    """The rows of one thing, said in one way; all are equal but for the names of the tools, and what these require."""
+    """The rows of one thing, said in one way; all are equal but for the names of the tools, and
+    what these require.
+    """
 
-    def __init__(self, thing: Provided, rows: Sequence[int], tools: Sequence[int], known: Sequence[Known]) -> None:
+    def __init__(
+        self, thing: Provided, rows: Sequence[int], tools: Sequence[int], known: Sequence[Known]
+    ) -> None:
         self.thing, self.rows = thing, rows
         self._tools, self._known = tools, known
         self._by_word: dict[str, list[int]] | None = None
 
     def best(self, rarest: Sequence[str], rows: range, fits: Fits) -> Iterator[tuple[int, Fit]]:
-        """Of these rows those that fit, and how, the ones that share the rarest words of a name first, until there are too many equals."""
+        """Of these rows those that fit, and how, the ones that share the rarest words of a name
+        first, until there are too many equals.
+        """
         inside = _between(self.rows, rows)
         few = len(inside) <= FEW
         for among in (self.rows,) if few else (*(self._with(word) for word in rarest), self.rows):
@@ -149,5 +170,7 @@ def _between(positions: Sequence[int], wanted: range) -> range:
 
 
 def _key(words: tuple[str, ...]) -> tuple[str, ...]:
-    """What two noun phrases have to share to fit: the last word, and the one before it where the last says nothing."""
+    """What two noun phrases have to share to fit: the last word, and the one before it where the
+    last says nothing.
+    """
     return words[-2:] if words[-1] in IDS or words[-1] in GENERIC else words[-1:]

@@ -10,17 +10,19 @@ from itertools import chain
 from pegboard.search.text import tokenize
 from tasks.dependencies.words import IDENTIFIERS, SMALL, verb_forms
 
-__all__ = ["NamedFor", "first_verb", "name_phrase", "noun_phrase", "parameter_phrase", "returned_phrases", "words_of"]
-
 LONGEST = 5
-"""Words of a noun phrase; of a longer one the last are kept, because English puts the noun that counts there."""
+"""Words of a noun phrase; of a longer one the last are kept, because English puts the noun that
+counts there.
+"""
 READ = 2_000
 """Characters of a description that are read; what a tool returns is said at the beginning."""
 
 
 @dataclass(frozen=True, slots=True)
 class NamedFor:
-    """What a name says: the words before its verb (of whom), the verb, and the noun phrase after it (what)."""
+    """What a name says: the words before its verb (of whom), the verb, and the noun phrase after it
+    (what).
+    """
 
     before: tuple[str, ...]
     verb: str
@@ -29,7 +31,8 @@ class NamedFor:
 
 def words_of(text: str) -> tuple[str, ...]:
     """The words of a text in their order, plurals as singulars, endings that mean an id as `id`."""
-    # No word goes across a blank, and most of what stands between blanks was there before: in all texts of a board, few are new.
+    # No word goes across a blank, and most of what stands between blanks was there before: in all
+    # texts of a board, few are new.
     return tuple(chain.from_iterable(map(_words_between_blanks, text.split())))
 
 
@@ -40,7 +43,9 @@ def _words_between_blanks(text: str) -> tuple[str, ...]:
 
 
 def noun_phrase(words: Sequence[str]) -> tuple[str, ...]:
-    """The words up to the first preposition, without articles: (list, of, file) begins with the phrase (list,)."""
+    """The words up to the first preposition, without articles: (list, of, file) begins with the
+    phrase (list,).
+    """
     phrase: list[str] = []
     for word in words:
         if word in SMALL:
@@ -66,7 +71,9 @@ def name_phrase(name: str) -> NamedFor:
     words = words_of(name)
     forms = verb_forms()
     for at, word in enumerate(words):
-        if word in forms and forms[word] != "return":  # `return_book` gives nothing back to its caller
+        if (
+            word in forms and forms[word] != "return"
+        ):  # `return_book` gives nothing back to its caller
             after = words[at + 1 :]
             if forms[word] == "convert" and "to" in after:
                 after = after[after.index("to") + 1 :]
@@ -75,7 +82,9 @@ def name_phrase(name: str) -> NamedFor:
 
 
 def _joined(words: Sequence[str]) -> tuple[str, ...]:
-    """The noun phrase of a name, in which `and` joins what stands before one noun: the news of religion and politics."""
+    """The noun phrase of a name, in which `and` joins what stands before one noun: the news of
+    religion and politics.
+    """
     return noun_phrase([word for word in words if word not in {"and", "or"}])
 
 
@@ -94,7 +103,9 @@ _PARTS = re.compile(r",|\band\b|\bor\b|\balong with\b|\bas well as\b")
 
 
 def returned_phrases(description: str) -> Iterator[tuple[str, ...]]:
-    """The noun phrases that a description says are returned: after verbs such as `returns`, and what these include (`such as ...`)."""
+    """The noun phrases that a description says are returned: after verbs such as `returns`, and
+    what these include (`such as ...`).
+    """
     text = description[:READ]
     for found in _RETURNS.finditer(text):
         rest = _STOPS.split(text[found.end() :], maxsplit=1)[0]

@@ -6,10 +6,10 @@ from typing import Any, cast
 
 from pegboard.records import Tool
 
-__all__ = ["Parameter", "Result", "parameters_of", "results_of"]
-
 DEEPEST = 4
-"""Levels of an output schema that are read, references included; below them nothing says what a tool is for."""
+"""Levels of an output schema that are read, references included; below them nothing says what a
+tool is for.
+"""
 MOST = 60
 """Properties of an output schema that are read."""
 
@@ -19,7 +19,9 @@ _ELSEWHERE = frozenset(("$ref", *_ALTERNATIVES))
 
 @dataclass(frozen=True, slots=True)
 class Parameter:
-    """One parameter of a tool. `needed`: required, and without a default. `types` is empty where the schema does not say."""
+    """One parameter of a tool. `needed`: required, and without a default. `types` is empty where
+    the schema does not say.
+    """
 
     name: str
     description: str
@@ -30,7 +32,9 @@ class Parameter:
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """One property of what a tool gives back: its name, and the name of the object or list that it is part of."""
+    """One property of what a tool gives back: its name, and the name of the object or list that it
+    is part of.
+    """
 
     name: str
     within: str
@@ -45,7 +49,9 @@ def parameters_of(tool: Tool) -> list[Parameter]:
     found: list[Parameter] = []
     for name, raw in _properties(schema):
         whole = _whole(raw, schema)
-        description = next((one["description"] for one in whole if isinstance(one.get("description"), str)), "")
+        description = next(
+            (one["description"] for one in whole if isinstance(one.get("description"), str)), ""
+        )
         needed = name in required and not any("default" in one for one in whole)
         choices = any("enum" in one or "const" in one for one in whole)
         found.append(Parameter(name, description, needed, _types(whole), choices))
@@ -88,19 +94,26 @@ def _whole(schema: Mapping[str, Any], root: Mapping[str, Any]) -> list[Mapping[s
         if any(one is other for other in found):
             continue
         found.append(one)
-        if isinstance(reference := one.get("$ref"), str) and (named := _referred(reference, root)) is not None:
+        if (
+            isinstance(reference := one.get("$ref"), str)
+            and (named := _referred(reference, root)) is not None
+        ):
             open_.append(named)
         for keyword in _ALTERNATIVES:
             parts = one.get(keyword)
             if isinstance(parts, list):
                 open_ += [
-                    cast("Mapping[str, Any]", part) for part in cast("list[Any]", parts) if isinstance(part, Mapping)
+                    cast("Mapping[str, Any]", part)
+                    for part in cast("list[Any]", parts)
+                    if isinstance(part, Mapping)
                 ]
     return found
 
 
 def _referred(reference: str, root: Mapping[str, Any]) -> Mapping[str, Any] | None:
-    """What a reference within the schema names, or None; a reference to elsewhere is not followed."""
+    """What a reference within the schema names, or None; a reference to elsewhere is not
+    followed.
+    """
     if not reference.startswith("#/"):
         return None
     at: Any = root

@@ -4,14 +4,13 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
 from typing import Generic, TypeVar
 
-__all__ = ["WordSets"]
-
 T = TypeVar("T")
 
 
 class WordSets(Generic[T]):
-    """Things by their words. Each is kept under the rarest of its words alone, so that a look-up costs what the words of the question have
-    under them, and words that most sets share cost nothing.
+    """Things by their words. Each is kept under the rarest of its words alone, so that a look-up
+    costs what the words of the question have under them, and words that most sets share cost
+    nothing.
 
     Example:
         >>> sets = WordSets([({"order"}, 1), ({"order", "draft"}, 2), ({"cart"}, 3)])
@@ -26,7 +25,9 @@ class WordSets(Generic[T]):
         self._wordless = [thing for words, thing in listed if not words]
         for words, thing in listed:
             if words:
-                self._by_rarest[min(words, key=lambda word: (counts[word], word))].append((words, thing))
+                self._by_rarest[min(words, key=lambda word: (counts[word], word))].append(
+                    (words, thing)
+                )
 
     def __bool__(self) -> bool:
         return bool(self._by_rarest or self._wordless)

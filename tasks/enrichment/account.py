@@ -1,4 +1,6 @@
-"""What a run of buying came to: figures beside the estimate, and sentences for the person who started it."""
+"""What a run of buying came to: figures beside the estimate, and sentences for the person who
+started it.
+"""
 
 import json
 from collections import Counter
@@ -11,8 +13,6 @@ from tasks.enrichment.ledger import Entry, Ledger
 from tasks.enrichment.order_book import OrderBook
 from tasks.enrichment.orders import Order
 from tasks.settings.enrichment import Product
-
-__all__ = ["Purchase", "actual_figures", "problems_of", "stale_prompts", "stopped_early"]
 
 FAILURES_NAMED = 5
 """Pieces that could not be written and are named; the rest are counted."""
@@ -39,18 +39,27 @@ def actual_figures(
     budget: Budget,
     seconds: float,
 ) -> dict[str, Any]:
-    """Counts, tokens, cost and time of a run as JSON values, in the same places as the estimate's."""
+    """Counts, tokens, cost and time of a run as JSON values, in the same places as the
+    estimate's.
+    """
     answers = _answers(book, ledger)
     calls: dict[str, dict[str, int]] = {}
     for (model, outcome), count in sorted(caller.outcomes.items()):
         calls.setdefault(model, {})[outcome] = count
     dropped = Counter(
-        (product, reason) for product, answer in answers for _, reason in json.loads(answer.dropped) if answer.value
+        (product, reason)
+        for product, answer in answers
+        for _, reason in json.loads(answer.dropped)
+        if answer.value
     )
-    rejected = Counter((product, answer.reason) for product, answer in answers if answer.value is None)
+    rejected = Counter(
+        (product, answer.reason) for product, answer in answers if answer.value is None
+    )
     return {
         "bought": dict(purchase.bought),
-        "accepted": dict(Counter(product for product, answer in answers if answer.value is not None)),
+        "accepted": dict(
+            Counter(product for product, answer in answers if answer.value is not None)
+        ),
         "rejected": _by_product(rejected),
         "dropped": _by_product(dropped),
         "failed": len(purchase.failures),
@@ -65,14 +74,17 @@ def actual_figures(
 
 
 def stale_prompts(book: OrderBook, ledger: Ledger) -> tuple[str, ...]:
-    """Prompts whose wording is another than the one that earlier replies were bought with, under the same version."""
+    """Prompts whose wording is another than the one that earlier replies were bought with, under
+    the same version.
+    """
     stale: set[tuple[str, str]] = set()
     for order in book.orders():
         answer, prompt = order.answer(ledger), order.stationery.prompt
         if answer is not None and answer.prompt != order.wording:
             stale.add((str(prompt.path), prompt.version))
     return tuple(
-        f"{path} was changed, but its version is still '{version}': what was bought with the old wording is kept. Give it another "
+        f"{path} was changed, but its version is still '{version}': what was bought with the old "
+        f"wording is kept. Give it another "
         "version to have it bought anew."
         for path, version in sorted(stale)
     )
@@ -94,11 +106,13 @@ def problems_of(purchase: Purchase) -> tuple[str, ...]:
     """What could not be written this time, the first few by name."""
     failures = purchase.failures
     lines = [
-        f"{order.product} of {order.subject} was not written: {error}" for order, error in failures[:FAILURES_NAMED]
+        f"{order.product} of {order.subject} was not written: {error}"
+        for order, error in failures[:FAILURES_NAMED]
     ]
     if len(failures) > FAILURES_NAMED:
         lines.append(
-            f"... and {len(failures) - FAILURES_NAMED} more were not written; the next run asks for them again"
+            f"... and {len(failures) - FAILURES_NAMED} more were not written; the next run asks "
+            f"for them again"
         )
     return tuple(lines)
 

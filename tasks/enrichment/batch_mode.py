@@ -1,10 +1,11 @@
 """Buying orders by batches, which providers sell at half price and answer within a day.
 
-    lake/ledger/batches/<token>.json    a batch that was sent, or was about to be: its id, and the order behind each request
+    lake/ledger/batches/<token>.json    a batch that was sent, or was about to be: its id, and the
+    order behind each request
 
-The file is written before the batch is created, without its id, and again with it. A run that finds one without an id looks for the token
-in the provider's list of batches; so a process that dies between the two pays for nothing twice. A later run collects what has ended.
-"""
+The file is written before the batch is created, without its id, and again with it. A run that finds
+one without an id looks for the token in the provider's list of batches; so a process that dies
+between the two pays for nothing twice. A later run collects what has ended."""
 
 import asyncio
 import json
@@ -27,15 +28,18 @@ from tasks.enrichment.orders import Ask, Order
 from tasks.lake.files import Lake
 from tasks.settings.enrichment import EnrichSettings, Product
 
-__all__ = ["BatchPurchase", "batches_for", "batches_out", "refuse_batches_out"]
-
 FOLDER = "ledger/batches"
 POLL_SECONDS = 15.0
 LOOKS = 3
-"""How often a batch without an id is looked for: a provider's list may lag behind what it has just accepted."""
+"""How often a batch without an id is looked for: a provider's list may lag behind what it has just
+accepted.
+"""
 TRIES = 2
 """How often in one run a request is put into a batch that then gives no reply to it."""
-MADE_FROM: dict[Product, tuple[Product, ...]] = {"questions": ("description",), "topics": ("description", "questions")}
+MADE_FROM: dict[Product, tuple[Product, ...]] = {
+    "questions": ("description",),
+    "topics": ("description", "questions"),
+}
 
 
 def batches_for(settings: EnrichSettings) -> HostedBatches:
@@ -59,8 +63,10 @@ def refuse_batches_out(lake: Lake) -> None:
     """Raises ConfigurationError if batches are out: live calls would buy the same once more."""
     if out := batches_out(lake):
         raise ConfigurationError(
-            f"{len(out)} batch{'es are' if len(out) > 1 else ' is'} under way or not collected, and live calls would buy the same "
-            "once more. Set mode = 'batch' under [enrich] and run again to collect, or give them up by deleting "
+            f"{len(out)} batch{'es are' if len(out) > 1 else ' is'} under way or not collected, "
+            f"and live calls would buy the same "
+            "once more. Set mode = 'batch' under [enrich] and run again to collect, or give them "
+            "up by deleting "
             f"{', '.join(f'{lake.uri}/{path}' for path in out[:3])}{' ...' if len(out) > 3 else ''}"
         )
 
@@ -78,11 +84,15 @@ class _Sent:
         return f"{FOLDER}/{self.token}.json"
 
     def keep(self, lake: Lake) -> None:
-        lake.write_json(self.path, {"token": self.token, "batch": self.batch, "orders": self.orders})
+        lake.write_json(
+            self.path, {"token": self.token, "batch": self.batch, "orders": self.orders}
+        )
 
 
 class BatchPurchase:
-    """One run of buying by batches: collect, send what is due, wait as long as allowed. `waiting` names what is still out."""
+    """One run of buying by batches: collect, send what is due, wait as long as allowed. `waiting`
+    names what is still out.
+    """
 
     def __init__(
         self,
@@ -100,13 +110,20 @@ class BatchPurchase:
         self.stopped: PegboardError | None = None
         self.waiting: list[str] = []
         self._book, self._ledger, self._batches, self._lake = book, ledger, batches, lake
-        self._budget, self._settings, self._price, self._poll = budget, settings, price, poll_seconds
+        self._budget, self._settings, self._price, self._poll = (
+            budget,
+            settings,
+            price,
+            poll_seconds,
+        )
         self._orders = {order.key: order for order in book.orders()}
         self._unanswered: Counter[str] = Counter()
         self._aside: dict[str, list[Reserve]] = {}
 
     async def run(self) -> None:
-        """Go on until nothing is left to buy, or until what is out takes longer than `batch_wait`."""
+        """Go on until nothing is left to buy, or until what is out takes longer than
+        `batch_wait`.
+        """
         until = time.monotonic() + self._settings.batch_wait
         try:
             while True:
@@ -140,7 +157,9 @@ class BatchPurchase:
         return out
 
     async def _identified(self, sent: _Sent) -> _Sent | None:
-        """The batch with its id; None if it was never created, so that its orders are still to be sent."""
+        """The batch with its id; None if it was never created, so that its orders are still to be
+        sent.
+        """
         for look in range(LOOKS):
             if sent.batch is not None:
                 return sent
@@ -154,7 +173,9 @@ class BatchPurchase:
         self._lake.delete(sent.path)
         return None
 
-    def _take(self, sent: _Sent, results: Sequence[tuple[str, ChatReply | CompletionError]], detail: str) -> None:
+    def _take(
+        self, sent: _Sent, results: Sequence[tuple[str, ChatReply | CompletionError]], detail: str
+    ) -> None:
         for reserve in self._aside.pop(sent.token, ()):
             self._budget.release(reserve)
         replies = dict(results)
@@ -172,13 +193,19 @@ class BatchPurchase:
                 if self._unanswered[key] >= TRIES:
                     self.failures.append((order, reply))
                 continue
-            if any(entry.run.endswith(sent.token) and entry.step == step for entry in self._ledger.entries(key)):
-                continue  # collected before, by a run that was killed before it could forget the batch
+            if any(
+                entry.run.endswith(sent.token) and entry.step == step
+                for entry in self._ledger.entries(key)
+            ):
+                # collected before, by a run that was killed before it could forget the batch
+                continue
             entries.append(order.receive(cast("Step", step), reply, run))
             self._budget.count(reply)
             self.bought[order.product] += entries[-1].final
         self._ledger.add_all(entries)
-        progress.advance("enrich", sum(entry.final for entry in entries), f"{self._budget.spent_usd:.4f} USD")
+        progress.advance(
+            "enrich", sum(entry.final for entry in entries), f"{self._budget.spent_usd:.4f} USD"
+        )
 
     async def _send(self, out: Sequence[_Sent]) -> list[_Sent]:
         """Send everything that can be asked now and is not out already."""
@@ -208,21 +235,33 @@ class BatchPurchase:
         return [pair for chain in self._book.chains for pair in self._due_of(chain, under_way)]
 
     def _due_of(self, chain: Chain, under_way: set[str]) -> list[tuple[Order, Ask]]:
-        answers: dict[Product, Entry | None] = {order.product: order.answer(self._ledger) for order in chain}
+        answers: dict[Product, Entry | None] = {
+            order.product: order.answer(self._ledger) for order in chain
+        }
         made: dict[Product, Any] = {
-            product: json.loads(one.value) for product, one in answers.items() if one is not None and one.value
+            product: json.loads(one.value)
+            for product, one in answers.items()
+            if one is not None and one.value
         }
         due: list[tuple[Order, Ask]] = []
         for order in chain:
-            needs: list[Product] = [product for product in MADE_FROM.get(order.product, ()) if product in answers]
-            if answers[order.product] is not None or any(answers[product] is None for product in needs):
+            needs: list[Product] = [
+                product for product in MADE_FROM.get(order.product, ()) if product in answers
+            ]
+            if answers[order.product] is not None or any(
+                answers[product] is None for product in needs
+            ):
                 continue
             if order.key not in under_way and self._unanswered[order.key] < TRIES:
                 due.append((order, order.next(self._ledger, made)))
         return due
 
-    def _affordable(self, part: Sequence[tuple[Order, Ask]]) -> tuple[list[tuple[Order, Ask]], list[Reserve]]:
-        """As many as fit into the budget beside what this run has sent already, and what is set aside for them."""
+    def _affordable(
+        self, part: Sequence[tuple[Order, Ask]]
+    ) -> tuple[list[tuple[Order, Ask]], list[Reserve]]:
+        """As many as fit into the budget beside what this run has sent already, and what is set
+        aside for them.
+        """
         fits: list[tuple[Order, Ask]] = []
         aside: list[Reserve] = []
         for order, ask in part:

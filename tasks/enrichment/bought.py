@@ -1,12 +1,15 @@
-"""What was written about tools and agents, as row sets of the lake: before the filter (`bought`) and after it (`enriched`).
+"""What was written about tools and agents, as row sets of the lake: before the filter (`bought`)
+and after it (`enriched`).
 
-    <kind>/<digest>/tools    id, description, avoid, arguments (a JSON object), questions, topics; one row per tool that has anything
+    <kind>/<digest>/tools    id, description, avoid, arguments (a JSON object), questions, topics;
+    one row per tool that has anything
     <kind>/<digest>/agents   id, description
-    <kind>/<digest>/dependencies   id, dependencies (a JSON list); there only if anything was said of any
+    <kind>/<digest>/dependencies   id, dependencies (a JSON list); there only if anything was said
+    of any
 
-Every row has a `digest` over the others. The name is the digest of the content, so the same writings are stored once, whoever
-made them and when; and each set is stored as the difference to the one before.
-"""
+Every row has a `digest` over the others. The name is the digest of the content, so the same
+writings are stored once, whoever made them and when; and each set is stored as the difference to
+the one before."""
 
 import json
 from collections.abc import Collection, Mapping
@@ -21,12 +24,12 @@ from tasks.lake.row_sets import find_rows, latest_rows, point_to, read_rows, wri
 if TYPE_CHECKING:
     import polars as pl
 
-__all__ = ["Writings", "read_described", "read_writings", "read_written", "write_writings", "written_digests"]
-
 
 @dataclass(frozen=True, slots=True)
 class Writings:
-    """A folder of the lake with what was written, and for how many tools and agents there is anything."""
+    """A folder of the lake with what was written, and for how many tools and agents there is
+    anything.
+    """
 
     path: str
     tools: int
@@ -34,17 +37,28 @@ class Writings:
 
 
 def write_writings(
-    lake: Lake, kind: Literal["bought", "enriched"], tools: Mapping[str, Enrichment], agents: Mapping[str, str]
+    lake: Lake,
+    kind: Literal["bought", "enriched"],
+    tools: Mapping[str, Enrichment],
+    agents: Mapping[str, str],
 ) -> Writings:
-    """Store what was written about tools (by id) and agents (id -> description); what is empty is left out."""
+    """Store what was written about tools (by id) and agents (id -> description); what is empty is
+    left out.
+    """
     import polars as pl
 
     rows = [row for row in (_row(key, tools[key]) for key in sorted(tools)) if row is not None]
     described = [
-        {"id": key, "description": agents[key], "digest": digest(agents[key])} for key in sorted(agents) if agents[key]
+        {"id": key, "description": agents[key], "digest": digest(agents[key])}
+        for key in sorted(agents)
+        if agents[key]
     ]
     judged = [
-        {"id": key, "dependencies": canonical_json(tools[key].dependencies), "digest": digest(tools[key].dependencies)}
+        {
+            "id": key,
+            "dependencies": canonical_json(tools[key].dependencies),
+            "digest": digest(tools[key].dependencies),
+        }
         for key in sorted(tools)
         if tools[key].dependencies
     ]
@@ -54,7 +68,9 @@ def write_writings(
     said = pl.DataFrame(described, schema=dict.fromkeys(("id", "description", "digest"), pl.String))
     _store(lake, kind, f"{path}/agents", said)
     if judged:
-        verdicts = pl.DataFrame(judged, schema=dict.fromkeys(("id", "dependencies", "digest"), pl.String))
+        verdicts = pl.DataFrame(
+            judged, schema=dict.fromkeys(("id", "dependencies", "digest"), pl.String)
+        )
         _store(lake, kind, f"{path}/dependencies", verdicts)
     written = [{name: row[name] for name in columns} for row in rows]
     _store(lake, kind, f"{path}/tools", pl.DataFrame(written, schema=columns))
@@ -62,11 +78,15 @@ def write_writings(
 
 
 def read_writings(lake: Lake, path: str) -> tuple[dict[str, Enrichment], dict[str, str]]:
-    """What a folder holds: the enrichments by tool id and the descriptions by agent id, both ordered by id."""
+    """What a folder holds: the enrichments by tool id and the descriptions by agent id, both
+    ordered by id.
+    """
     return read_written(lake, path), read_described(lake, path)
 
 
-def read_written(lake: Lake, path: str, ids: Collection[str] | None = None) -> dict[str, Enrichment]:
+def read_written(
+    lake: Lake, path: str, ids: Collection[str] | None = None
+) -> dict[str, Enrichment]:
     """The enrichments by tool id, ordered by id.
 
     Args:
@@ -86,7 +106,9 @@ def read_written(lake: Lake, path: str, ids: Collection[str] | None = None) -> d
     }
 
 
-def _verdicts(lake: Lake, path: str, ids: Collection[str] | None) -> dict[str, tuple[dict[str, Any], ...]]:
+def _verdicts(
+    lake: Lake, path: str, ids: Collection[str] | None
+) -> dict[str, tuple[dict[str, Any], ...]]:
     if find_rows(lake, path) is None:
         return {}
     rows = read_rows(lake, path, ["id", "dependencies"], ids, key="id").rows()
@@ -99,7 +121,9 @@ def read_described(lake: Lake, path: str) -> dict[str, str]:
 
 
 def written_digests(lake: Lake, path: str | None) -> "pl.DataFrame":
-    """The tools (`id`) about which anything was written, with a `digest` that is equal when and only when the writing is."""
+    """The tools (`id`) about which anything was written, with a `digest` that is equal when and
+    only when the writing is.
+    """
     import polars as pl
 
     if path is None:
@@ -109,7 +133,9 @@ def written_digests(lake: Lake, path: str | None) -> "pl.DataFrame":
 
 def _store(lake: Lake, kind: str, path: str, rows: "pl.DataFrame") -> None:
     pointer = f"{kind}/latest-{path.rpartition('/')[2]}"
-    done = find_rows(lake, path) or write_frame(lake, path, "id", rows, latest_rows(lake, pointer), ["digest"])
+    done = find_rows(lake, path) or write_frame(
+        lake, path, "id", rows, latest_rows(lake, pointer), ["digest"]
+    )
     point_to(lake, pointer, done.path)
 
 
@@ -123,6 +149,8 @@ def _row(key: str, written: Enrichment) -> dict[str, Any] | None:
         "questions": list(written.questions),
         "topics": list(written.topics),
     }
-    if written.dependencies:  # where there are none, a row's digest is what it was before there could be any
+    if (
+        written.dependencies
+    ):  # where there are none, a row's digest is what it was before there could be any
         row["dependencies"] = [dict(one) for one in written.dependencies]
     return {"id": key, **row, "digest": digest(row)}

@@ -1,12 +1,12 @@
-"""What a run may spend. Money is set aside before a call and counted after it, so that a budget is never passed."""
+"""What a run may spend. Money is set aside before a call and counted after it, so that a budget is
+never passed.
+"""
 
 import asyncio
 from dataclasses import dataclass
 
 from pegboard.errors import BudgetExhausted
 from pegboard.llm import ChatReply
-
-__all__ = ["Budget", "Reserve"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +36,8 @@ class Budget:
         self._changed = asyncio.Condition()
 
     async def set_aside(self, reserve: Reserve) -> None:
-        """Set aside what a call may cost; wait for calls under way if only what they set aside stands against it.
+        """Set aside what a call may cost; wait for calls under way if only what they set aside
+        stands against it.
 
         Raises BudgetExhausted if the call does not fit and nothing under way can change that.
         """
@@ -49,7 +50,9 @@ class Budget:
             self._pending += 1
 
     def set_aside_now(self, reserve: Reserve) -> None:
-        """Set aside without waiting for anything under way. Raises BudgetExhausted if it does not fit."""
+        """Set aside without waiting for anything under way. Raises BudgetExhausted if it does not
+        fit.
+        """
         if not self._fits(reserve):
             raise BudgetExhausted(self._message())
         self._aside_usd += reserve.usd
@@ -86,7 +89,9 @@ class Budget:
         usd = self.spent_usd + self._aside_usd + reserve.usd
         tokens = self.prompt_tokens + self.completion_tokens + self._aside_tokens + reserve.tokens
         # The smallest sums of floats must not decide: a budget of exactly what is needed is enough.
-        return (self.usd is None or usd <= self.usd + 1e-9) and (self.tokens is None or tokens <= self.tokens)
+        return (self.usd is None or usd <= self.usd + 1e-9) and (
+            self.tokens is None or tokens <= self.tokens
+        )
 
     def _message(self) -> str:
         limits = [
@@ -94,4 +99,7 @@ class Budget:
             f"max_tokens = {self.tokens}" if self.tokens is not None else "",
         ]
         used = f"{self.spent_usd:.4f} USD and {self.prompt_tokens + self.completion_tokens} tokens"
-        return f"The next call does not fit into {' and '.join(one for one in limits if one)}: {used} were used by {self.replies} replies"
+        return (
+            f"The next call does not fit into {' and '.join(one for one in limits if one)}: "
+            f"{used} were used by {self.replies} replies"
+        )

@@ -1,4 +1,5 @@
-"""Asking an LLM under its limits: paced, at the width it bears, retried in one place, within the budget, with fallbacks.
+"""Asking an LLM under its limits: paced, at the width it bears, retried in one place, within the
+budget, with fallbacks.
 
 What became of every single call is counted, also of those that were tried again.
 """
@@ -16,14 +17,13 @@ from tasks.enrichment.budget import Budget, Reserve
 from tasks.enrichment.limits import AdaptiveWidth, TokenBucket
 from tasks.settings.enrichment import EnrichSettings
 
-__all__ = ["Caller", "reserve_for"]
-
 logger = logging.getLogger(__name__)
 
 HOPELESS = frozenset({"key", "model", "quota"})
 """Failures that every later call to the same model would meet too."""
 PATIENCE_SECONDS = 180.0
-"""How long one call is tried again in all. A provider that asks for more is asked by the next run."""
+"""How long one call is tried again in all. A provider that asks for more is asked by the next run.
+"""
 SILENT_CALLS = 20
 """So many calls in a row that were given up, and the model is taken to be away."""
 CHARACTERS_PER_TOKEN = 3
@@ -33,8 +33,12 @@ Price = tuple[float, float]
 
 
 def reserve_for(request: ChatRequest, price: Price | None) -> Reserve:
-    """What a call may cost at most: its prompt, and a reply as long as it may be. `price` is USD for a token in and out."""
-    characters = sum(len(message.content) for message in request.messages) + len(str(request.schema or ""))
+    """What a call may cost at most: its prompt, and a reply as long as it may be. `price` is USD
+    for a token in and out.
+    """
+    characters = sum(len(message.content) for message in request.messages) + len(
+        str(request.schema or "")
+    )
     prompt = characters // CHARACTERS_PER_TOKEN + 16
     usd = prompt * price[0] + request.max_tokens * price[1] if price else 0.0
     return Reserve(usd, prompt + request.max_tokens)
@@ -70,7 +74,8 @@ class Caller:
         """The reply to a request.
 
         Raises:
-            CompletionError: no model answered. If `kind` is one of `HOPELESS` or `away`, no later call would fare better.
+            CompletionError: no model answered. If `kind` is one of `HOPELESS` or `away`, no later
+                call would fare better.
             BudgetExhausted: the call does not fit into the budget.
         """
         error: CompletionError | None = None
@@ -118,13 +123,20 @@ class _Line:
         self.price = price
         self.dead: CompletionError | None = None
         self.width = AdaptiveWidth(settings.concurrency, sleep=sleep)
-        self._completer, self._attempts, self._sleep, self._outcomes = completer, settings.attempts, sleep, outcomes
+        self._completer, self._attempts, self._sleep, self._outcomes = (
+            completer,
+            settings.attempts,
+            sleep,
+            outcomes,
+        )
         self._requests = TokenBucket(settings.requests_per_minute, sleep=sleep)
         self._tokens = TokenBucket(settings.tokens_per_minute, sleep=sleep)
         self._given_up = 0
 
     async def ask(self, request: ChatRequest) -> ChatReply:
-        retrying = asynchronous(attempts=self._attempts, max_seconds=PATIENCE_SECONDS, sleep=self._sleep)
+        retrying = asynchronous(
+            attempts=self._attempts, max_seconds=PATIENCE_SECONDS, sleep=self._sleep
+        )
         try:
             reply: ChatReply = await retrying(self._once, request)
         except CompletionError as error:
@@ -132,7 +144,9 @@ class _Line:
             if error.kind in HOPELESS:
                 self.dead = error
             elif self._given_up >= SILENT_CALLS:
-                self.dead = CompletionError(f"{SILENT_CALLS} calls in a row failed, the last so: {error}", kind="away")
+                self.dead = CompletionError(
+                    f"{SILENT_CALLS} calls in a row failed, the last so: {error}", kind="away"
+                )
             raise
         self._given_up = 0
         return reply
@@ -161,7 +175,9 @@ class _Line:
 
 
 def _is_crowded(error: CompletionError) -> bool:
-    """Whether the failure may come from asking too much at once: 429, 529 (overloaded), 503 with a time to wait, no answer in time."""
+    """Whether the failure may come from asking too much at once: 429, 529 (overloaded), 503 with a
+    time to wait, no answer in time.
+    """
     return error.kind in ("rate", "timeout") or error.status == 529 or error.retry_after is not None
 
 

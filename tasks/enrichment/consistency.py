@@ -1,9 +1,10 @@
-"""Whether requests find their tool: ranks among all tools, counted exactly, in blocks that fit in memory.
+"""Whether requests find their tool: ranks among all tools, counted exactly, in blocks that fit in
+memory.
 
-A generated question is held against the tool without it: its tool is the sum of the vectors of its description, its other questions and
-the catalog's examples, every other tool is its whole sum (round-trip consistency, as in Promptagator and InPars, with the question left
-out so that it cannot find itself).
-"""
+A generated question is held against the tool without it: its tool is the sum of the vectors of its
+description, its other questions and the catalog's examples, every other tool is its whole sum
+(round-trip consistency, as in Promptagator and InPars, with the question left out so that it cannot
+find itself)."""
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -17,28 +18,36 @@ if TYPE_CHECKING:
     Floats = NDArray[np.float32]
     Rows = NDArray[np.int64]
 
-__all__ = ["Places", "cosines", "leave_one_out", "place"]
-
 BLOCK_SCORES = 16_000_000
-"""Scores that are held at once, 64 MB. Larger blocks are hardly faster, smaller ones much slower."""
+"""Scores that are held at once, 64 MB. Larger blocks are hardly faster, smaller ones much slower.
+"""
 PIECE = 10_000
 """Texts that are held in float64 at once."""
 TIE = 1e-5
 """A cosine is better only by more than this; scores of a search are rounded to 5 decimals."""
 NOISE = 4e-6
-"""More than what float32 can move a cosine by. What lies so near to a limit is scored again in float64."""
+"""More than what float32 can move a cosine by. What lies so near to a limit is scored again in
+float64.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class Places:
-    """Where requests find their tools: `ranks` is 1 + the tools that are better; `winners` the best of those, -1 if there is none."""
+    """Where requests find their tools: `ranks` is 1 + the tools that are better; `winners` the best
+    of those, -1 if there is none.
+    """
 
     ranks: "Rows"
     winners: "Rows"
 
 
 def leave_one_out(
-    vectors: "Floats", starts: "Rows", rows: "Rows", owners: "Rows", *, block_scores: int = BLOCK_SCORES
+    vectors: "Floats",
+    starts: "Rows",
+    rows: "Rows",
+    owners: "Rows",
+    *,
+    block_scores: int = BLOCK_SCORES,
 ) -> Places:
     """Where texts find the tool that they were written for, when that tool has to do without them.
 
@@ -79,7 +88,8 @@ def place(
     *,
     block_scores: int = BLOCK_SCORES,
 ) -> Places:
-    """Where the texts `rows` of `vectors` find their tools, given their cosines with those (`own`) and all unit vectors of tools.
+    """Where the texts `rows` of `vectors` find their tools, given their cosines with those (`own`)
+    and all unit vectors of tools.
 
     A tool's own row of `tools` does not count. Of equally good winners the first is named.
     """
@@ -109,7 +119,9 @@ def place(
 
 
 def _ahead(text: "Floats", scores: "Floats", limit: float, tools: "Floats") -> "NDArray[np.intp]":
-    """The tools whose cosine with the text is over the limit; float64 decides where float32 cannot."""
+    """The tools whose cosine with the text is over the limit; float64 decides where float32
+    cannot.
+    """
     import numpy as np
 
     ahead = np.flatnonzero(scores > limit - NOISE)

@@ -10,8 +10,6 @@ from tasks.enrichment.orders import Order
 from tasks.enrichment.products import typical_output_tokens
 from tasks.settings.enrichment import EnrichSettings, Product
 
-__all__ = ["Estimate", "ProductEstimate", "estimate"]
-
 SAMPLE = 40
 """Prompts of each product that are rendered and counted; the rest is taken to be like them."""
 ENOUGH_REPLIES = 20
@@ -22,10 +20,11 @@ Price = tuple[float, float]
 
 @dataclass(frozen=True, slots=True)
 class ProductEstimate:
-    """One product: its orders, those that the ledger holds (accepted, or rejected for good), and those to be bought.
+    """One product: its orders, those that the ledger holds (accepted, or rejected for good), and
+    those to be bought.
 
-    `calls` counts one or, with think, two for each order to be bought; repairs and retries come on top. `cost_usd` is None if
-    nobody knows the price.
+    `calls` counts one or, with think, two for each order to be bought; repairs and retries come on
+    top. `cost_usd` is None if nobody knows the price.
     """
 
     orders: int
@@ -52,18 +51,25 @@ class Estimate:
         return {
             "model": self.model,
             "products": {
-                name: {field: getattr(part, field) for field in part.__slots__} for name, part in self.products.items()
+                name: {field: getattr(part, field) for field in part.__slots__}
+                for name, part in self.products.items()
             },
             "to_buy": sum(part.to_buy for part in parts),
             "calls": sum(part.calls for part in parts),
             "prompt_tokens": sum(part.prompt_tokens for part in parts),
             "completion_tokens": sum(part.completion_tokens for part in parts),
-            "cost_usd": None if None in costs else round(sum(cost for cost in costs if cost is not None), 6),
+            "cost_usd": None
+            if None in costs
+            else round(sum(cost for cost in costs if cost is not None), 6),
         }
 
 
 def estimate(
-    book: OrderBook, ledger: Ledger, settings: EnrichSettings, count: Callable[[str], int], price: Price | None
+    book: OrderBook,
+    ledger: Ledger,
+    settings: EnrichSettings,
+    count: Callable[[str], int],
+    price: Price | None,
 ) -> Estimate:
     """What these orders would cost.
 
@@ -96,12 +102,24 @@ def _product(
     accepted = sum(answer is not None and answer.value is not None for answer in answers)
     rejected = sum(answer is not None and answer.value is None for answer in answers)
     # Tools with the same content share one reply.
-    missing = list({order.key: order for order, answer in zip(orders, answers, strict=True) if answer is None}.values())
+    missing = list(
+        {
+            order.key: order
+            for order, answer in zip(orders, answers, strict=True)
+            if answer is None
+        }.values()
+    )
     calls = len(missing) * (2 if settings.think else 1)
     prompt = round(_mean_prompt(missing, ledger, count) * calls)
-    reply = round((length or typical_output_tokens(missing[0].product, settings)) * calls) if missing else 0
+    reply = (
+        round((length or typical_output_tokens(missing[0].product, settings)) * calls)
+        if missing
+        else 0
+    )
     cost = prompt * price[0] + reply * price[1] if price else (None if missing else 0.0)
-    return ProductEstimate(len(orders), accepted, rejected, len(missing), calls, prompt, reply, cost)
+    return ProductEstimate(
+        len(orders), accepted, rejected, len(missing), calls, prompt, reply, cost
+    )
 
 
 def _mean_prompt(missing: Sequence[Order], ledger: Ledger, count: Callable[[str], int]) -> float:
@@ -111,7 +129,8 @@ def _mean_prompt(missing: Sequence[Order], ledger: Ledger, count: Callable[[str]
         return 0.0
     requests = [order.next(ledger, {}).request for order in sample]
     texts = [
-        "\n".join(message.content for message in request.messages) + str(request.schema or "") for request in requests
+        "\n".join(message.content for message in request.messages) + str(request.schema or "")
+        for request in requests
     ]
     return sum(count(text) for text in texts) / len(texts)
 
@@ -122,4 +141,8 @@ def _lengths(ledger: Ledger, model: str) -> dict[str, float]:
     for entry in ledger.all():
         if entry.model == model:
             seen.setdefault(entry.product, []).append(entry.completion_tokens)
-    return {product: sum(counts) / len(counts) for product, counts in seen.items() if len(counts) >= ENOUGH_REPLIES}
+    return {
+        product: sum(counts) / len(counts)
+        for product, counts in seen.items()
+        if len(counts) >= ENOUGH_REPLIES
+    }

@@ -6,8 +6,6 @@ from typing import Any
 
 from tasks.enrichment.bought import Writings
 
-__all__ = ["Filtered", "TakenBack", "Unfound"]
-
 
 @dataclass(frozen=True, slots=True)
 class Unfound:
@@ -29,17 +27,26 @@ class Unfound:
     def __str__(self) -> str:
         if self.alike:
             advice = (
-                "Its description does not say what sets it apart from that one; say it at its source or in an override."
+                "Its description does not say what sets it apart from that one; say it at "
+                "its source or in an override."
             )
         else:
-            advice = "They ask for what that one does; say at its source or in an override what this one is for."
+            advice = (
+                "They ask for what that one does; say at its source or in an override what "
+                "this one is for."
+            )
         found = f"{self.times} of those find {self.rival} first"
-        return f"{self.tool}: {self.dropped} of {self.questions} questions do not find it, and {found}. {advice}"
+        return (
+            f"{self.tool}: {self.dropped} of {self.questions} questions do not find it, and "
+            f"{found}. {advice}"
+        )
 
 
 @dataclass(frozen=True, slots=True)
 class TakenBack:
-    """A tool whose regenerated description was taken back, with the mean reciprocal rank of its requests by both descriptions."""
+    """A tool whose regenerated description was taken back, with the mean reciprocal rank of its
+    requests by both descriptions.
+    """
 
     tool: str
     requests: int
@@ -49,7 +56,8 @@ class TakenBack:
     def __str__(self) -> str:
         figures = f"mean reciprocal rank {self.regenerated:.3f} instead of {self.original:.3f}"
         return (
-            f"{self.tool}: the catalog's description stays, since the catalog's own requests ({self.requests}) "
+            f"{self.tool}: the catalog's description stays, since the catalog's own requests "
+            f"({self.requests}) "
             f"find the tool less well by the new one ({figures})."
         )
 

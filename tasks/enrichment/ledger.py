@@ -1,10 +1,12 @@
-"""The ledger: every reply that was ever paid for, durable the moment it arrives. A run looks here before it asks.
+"""The ledger: every reply that was ever paid for, durable the moment it arrives. A run looks here
+before it asks.
 
-    lake/ledger/open/<run>.jsonl      written now: a line for each reply, on the disk before anything else happens
+    lake/ledger/open/<run>.jsonl      written now: a line for each reply, on the disk before
+    anything else happens
     lake/ledger/<digest>.parquet      the replies of a run that has ended
 
-What a killed run left open is read like the rest. A line that the kill cut in two is no reply: that call was under way.
-"""
+What a killed run left open is read like the rest. A line that the kill cut in two is no reply: that
+call was under way."""
 
 import asyncio
 import json
@@ -21,22 +23,23 @@ from tasks.lake.files import Lake
 if TYPE_CHECKING:
     import polars as pl
 
-__all__ = ["Entry", "Ledger", "Step"]
-
 logger = logging.getLogger(__name__)
 
 Step = Literal["think", "reply", "repair"]
 
 ABANDONED_SECONDS = 86_400
-"""A journal that nobody wrote to for a day belongs to a run that is gone, and is closed by the next one."""
+"""A journal that nobody wrote to for a day belongs to a run that is gone, and is closed by the next
+one.
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Entry:
     """One reply, and what was made of it.
 
-    `key` says what was asked (product, subject, prompt version, model, parameters); `shown` are the neighbours that stood in
-    the prompt. `value` is JSON text of what was accepted, None if nothing was; then `reason` says why not. `final` marks the
+    `key` says what was asked (product, subject, prompt version, model, parameters); `shown` are the
+    neighbours that stood in the prompt. `value` is JSON text of what was accepted, None if nothing
+    was; then `reason` says why not. `final` marks the
     last reply to its question: an accepted one, or one that was rejected after its repair.
     """
 
@@ -77,9 +80,18 @@ class Ledger:
 
     def load(self) -> "Ledger":
         """Read everything that was bought, by this run or any before."""
-        # Journals first: one that another run closes meanwhile is found again among the files, which are looked for afterwards.
-        found = [entry for path in self._lake.files("ledger/open", "jsonl") for entry in self._journal(path)]
-        found += [entry for path in self._lake.files("ledger") for entry in _entries(self._lake.read(path))]
+        # Journals first: one that another run closes meanwhile is found again among the files,
+        # which are looked for afterwards.
+        found = [
+            entry
+            for path in self._lake.files("ledger/open", "jsonl")
+            for entry in self._journal(path)
+        ]
+        found += [
+            entry
+            for path in self._lake.files("ledger")
+            for entry in _entries(self._lake.read(path))
+        ]
         once = {(entry.key, entry.step, entry.run, entry.at): entry for entry in found}
         self._remember(sorted(once.values(), key=lambda entry: entry.at))
         return self
@@ -93,7 +105,9 @@ class Ledger:
         return (entry for entries in self._entries.values() for entry in entries)
 
     async def add(self, entry: Entry) -> None:
-        """Keep a reply; it is durable when this returns. Replies that arrive together are written together."""
+        """Keep a reply; it is durable when this returns. Replies that arrive together are written
+        together.
+        """
         done = asyncio.get_running_loop().create_future()
         self._pending.append((entry, done))
         if self._writer is None or self._writer.done():
@@ -114,7 +128,11 @@ class Ledger:
 
     def close(self) -> None:
         """Turn this run's journal, and those that were abandoned, into one file of the ledger."""
-        abandoned = [path for path, age in self._lake.ages("ledger/open", "jsonl").items() if age > ABANDONED_SECONDS]
+        abandoned = [
+            path
+            for path, age in self._lake.ages("ledger/open", "jsonl").items()
+            if age > ABANDONED_SECONDS
+        ]
         journals = [*self._own, *(path for path in abandoned if path not in self._own)]
         entries = [entry for path in journals for entry in self._journal(path)]
         if entries:
@@ -176,7 +194,10 @@ def _lines(text: str) -> list[Entry]:
             entries.append(_entry(json.loads(line)))
         except (ValueError, TypeError, KeyError):
             if line.strip():
-                logger.warning("A reply that a kill cut in two is left out of the ledger: %s characters", len(line))
+                logger.warning(
+                    "A reply that a kill cut in two is left out of the ledger: %s characters",
+                    len(line),
+                )
     return entries
 
 
@@ -188,8 +209,11 @@ def _entries(frame: "pl.DataFrame") -> list[Entry]:
     import polars as pl
 
     known = {field.name for field in fields(Entry)}
-    # The raw text of a reply is needed again only to repair it; hundreds of thousands of others stay on the disk.
-    rows = frame.with_columns(pl.when("final").then(pl.lit("")).otherwise("raw").alias("raw")).to_dicts()
+    # The raw text of a reply is needed again only to repair it; hundreds of thousands of others
+    # stay on the disk.
+    rows = frame.with_columns(
+        pl.when("final").then(pl.lit("")).otherwise("raw").alias("raw")
+    ).to_dicts()
     return [_entry({name: row[name] for name in row if name in known}) for row in rows]
 
 
@@ -198,5 +222,10 @@ def _frame(rows: list[dict[str, Any]]) -> "pl.DataFrame":
 
     kinds: dict[str, Any] = dict.fromkeys((field.name for field in fields(Entry)), pl.String)
     kinds |= {"shown": pl.List(pl.String), "final": pl.Boolean}
-    kinds |= {"prompt_tokens": pl.Int64, "completion_tokens": pl.Int64, "cost_usd": pl.Float64, "seconds": pl.Float64}
+    kinds |= {
+        "prompt_tokens": pl.Int64,
+        "completion_tokens": pl.Int64,
+        "cost_usd": pl.Float64,
+        "seconds": pl.Float64,
+    }
     return pl.DataFrame(rows, schema=kinds)

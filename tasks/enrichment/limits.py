@@ -1,4 +1,5 @@
-"""How fast an LLM is asked: a token bucket for each limit of the provider, and a width that finds what it bears.
+"""How fast an LLM is asked: a token bucket for each limit of the provider, and a width that finds
+what it bears.
 
 All of it runs in one event loop; nothing here is shared between threads.
 """
@@ -9,8 +10,6 @@ from collections import deque
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager
 
-__all__ = ["AdaptiveWidth", "TokenBucket"]
-
 BURST_SECONDS = 3.0
 """What a bucket holds when it is full. Providers measure by seconds, though they write minutes."""
 WINDOW = 50
@@ -18,15 +17,20 @@ WINDOW = 50
 CROWDED_SHARE = 0.1
 """Of a window: more refusals than this mean that the provider is asked too much at once."""
 WORTHWHILE = 0.7
-"""Where width is the limit, half of it gets as many answers. If fewer than this share come through at once, the refusals have
-another cause, and narrowing is undone: a provider with a bad day would otherwise be asked one thing at a time."""
+"""Where width is the limit, half of it gets as many answers. If fewer than this share come through
+at once, the refusals have
+another cause, and narrowing is undone: a provider with a bad day would otherwise be asked one thing
+at a time. """
 STARTS_PER_SECOND = 150.0
-"""Calls are started one after the other. A LiteLLM process manages some 130 a second; 128 that start at once also answer
-at once, and the processor idles between such waves: 84 calls a second with replies after 1 s, against 110 when spread."""
+"""Calls are started one after the other. A LiteLLM process manages some 130 a second; 128 that
+start at once also answer
+at once, and the processor idles between such waves: 84 calls a second with replies after 1 s,
+against 110 when spread. """
 
 
 class TokenBucket:
-    """Lets so many units through per minute, evenly. One request may take more than the bucket holds: it waits longer.
+    """Lets so many units through per minute, evenly. One request may take more than the bucket
+    holds: it waits longer.
 
     Args:
         per_minute: units; None lets everything through.
@@ -63,11 +67,12 @@ class TokenBucket:
 
 
 class AdaptiveWidth:
-    """How many calls run at once: `maximum` at first, and as many as the provider bears from then on.
+    """How many calls run at once: `maximum` at first, and as many as the provider bears from then
+    on.
 
-    Calls are judged window by window. A window with too many refusals halves the width; if that only halves the answers too, it
-    is undone, and refusals are tolerated up to that share. A good window widens it by one, as TCP does (RFC 5681). While a
-    provider asks to wait, no call starts.
+    Calls are judged window by window. A window with too many refusals halves the width; if that
+    only halves the answers too, it is undone, and refusals are tolerated up to that share. A good
+    window widens it by one, as TCP does (RFC 5681). While a provider asks to wait, no call starts.
     """
 
     def __init__(
@@ -83,9 +88,13 @@ class AdaptiveWidth:
         self.running = 0
         self._clock, self._sleep = clock, sleep
         self._tolerated = CROWDED_SHARE
-        self._before: tuple[float, float] | None = None  # the width before it was halved, and the answers at once
+        self._before: tuple[float, float] | None = (
+            None  # the width before it was halved, and the answers at once
+        )
         self._answered = self._refused = 0
-        self._old_calls = 0  # under way since before the width was last changed: they say nothing of the new one
+        self._old_calls = (
+            0  # under way since before the width was last changed: they say nothing of the new one
+        )
         self._resume_at = clock()
         self._start_at = clock()
         self._waiting: deque[asyncio.Future[None]] = deque()

@@ -1,4 +1,6 @@
-"""Buying orders one call at a time, many at once: each reply is in the ledger before the next thing is asked for its tool."""
+"""Buying orders one call at a time, many at once: each reply is in the ledger before the next thing
+is asked for its tool.
+"""
 
 import asyncio
 import json
@@ -13,11 +15,11 @@ from tasks.enrichment.order_book import Chain, OrderBook
 from tasks.enrichment.orders import Order
 from tasks.settings.enrichment import Product
 
-__all__ = ["LivePurchase"]
-
 
 class LivePurchase:
-    """One run of buying. `stopped` says why it ended early, `failures` what could not be had this time."""
+    """One run of buying. `stopped` says why it ended early, `failures` what could not be had this
+    time.
+    """
 
     def __init__(self, book: OrderBook, ledger: Ledger, caller: Caller, width: int) -> None:
         self.bought: Counter[Product] = Counter()
@@ -28,8 +30,14 @@ class LivePurchase:
         self._locks = {key: asyncio.Lock() for key in book.shared}
 
     async def run(self) -> None:
-        """Buy what the ledger lacks. More tools are at work than calls may run: some judge a reply or wait for the disk."""
-        wanting = [chain for chain in self._book.chains if any(order.answer(self._ledger) is None for order in chain)]
+        """Buy what the ledger lacks. More tools are at work than calls may run: some judge a reply
+        or wait for the disk.
+        """
+        wanting = [
+            chain
+            for chain in self._book.chains
+            if any(order.answer(self._ledger) is None for order in chain)
+        ]
         chains = iter(wanting)
         try:
             async with asyncio.TaskGroup() as group:
@@ -87,7 +95,9 @@ class LivePurchase:
 
     def _spent(self) -> str:
         budget = self._caller.budget
-        return f"{budget.spent_usd:.4f} USD, {budget.prompt_tokens + budget.completion_tokens} tokens"
+        return (
+            f"{budget.spent_usd:.4f} USD, {budget.prompt_tokens + budget.completion_tokens} tokens"
+        )
 
 
 def _first(errors: BaseExceptionGroup[PegboardError]) -> PegboardError:

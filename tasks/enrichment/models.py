@@ -1,4 +1,6 @@
-"""The models that a configuration names: how they are asked, and what they cost. LiteLLM is loaded when they are made, not before."""
+"""The models that a configuration names: how they are asked, and what they cost. LiteLLM is loaded
+when they are made, not before.
+"""
 
 import os
 from collections.abc import Callable, Sequence
@@ -14,17 +16,17 @@ from tasks.settings.configuration import Configuration
 from tasks.settings.enrichment import EnrichSettings
 
 CALLS_PER_PROCESS = 64
-"""More at once than this in one process wait for the processor, not for the model: see benchmarks/performance/llm.py."""
-
-__all__ = ["NO_MODELS", "Models", "hosted_completers", "hosted_models"]
+"""More at once than this in one process wait for the processor, not for the model: see
+benchmarks/performance/llm.py.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class Models:
     """The model and its fallbacks, in the order in which they are asked.
 
-    `prices` are USD for a token of prompt and of reply, None where nobody knows; `count` says how many tokens a text has.
-    """
+    `prices` are USD for a token of prompt and of reply, None where nobody knows; `count` says how
+    many tokens a text has."""
 
     completers: Sequence[Completer]
     prices: Sequence[Price | None]
@@ -38,7 +40,9 @@ class Models:
 
 
 NO_MODELS = Models((), (), len)
-"""For a run in which there is nothing to buy: loading LiteLLM would take longer than all of the rest."""
+"""For a run in which there is nothing to buy: loading LiteLLM would take longer than all of the
+rest.
+"""
 
 
 def hosted_completers(configuration: Configuration) -> list[HostedCompleter]:
@@ -52,11 +56,16 @@ def hosted_completers(configuration: Configuration) -> list[HostedCompleter]:
         timeout=settings.timeout,
         price=_price(settings),
     )
-    return [first, *(HostedCompleter(name, timeout=settings.timeout) for name in settings.fallbacks)]
+    return [
+        first,
+        *(HostedCompleter(name, timeout=settings.timeout) for name in settings.fallbacks),
+    ]
 
 
 def hosted_models(configuration: Configuration) -> Models:
-    """The models of `[enrich]`. Raises ConfigurationError if a budget in USD is set and nobody knows a price."""
+    """The models of `[enrich]`. Raises ConfigurationError if a budget in USD is set and nobody
+    knows a price.
+    """
     settings, completers = configuration.enrich, hosted_completers(configuration)
     assert settings is not None
     batch = settings.mode == "batch"
@@ -64,8 +73,10 @@ def hosted_models(configuration: Configuration) -> Models:
     unknown = [one.name for one, known in zip(completers, prices, strict=True) if known is None]
     if settings.budget_usd is not None and unknown:
         raise ConfigurationError(
-            f"{configuration.file}: enrich.budget_usd is set, but nobody knows the price of {' and '.join(unknown)}. Give it "
-            "as [enrich.price] with input and output in USD for a million tokens, or use max_tokens as the limit."
+            f"{configuration.file}: enrich.budget_usd is set, but nobody knows the price of "
+            f"{' and '.join(unknown)}. Give it "
+            "as [enrich.price] with input and output in USD for a million tokens, or use "
+            "max_tokens as the limit."
         )
     processes = min(ceil(settings.concurrency / CALLS_PER_PROCESS), os.cpu_count() or 1)
     if batch or processes == 1:

@@ -1,4 +1,6 @@
-"""Every order of a run: the products of each tool, in the order in which they are made, and the agents' descriptions."""
+"""Every order of a run: the products of each tool, in the order in which they are made, and the
+agents' descriptions.
+"""
 
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -12,12 +14,12 @@ from tasks.enrichment.ledger import Ledger
 from tasks.enrichment.neighbours import Neighbour
 from tasks.enrichment.orders import Made, Order, Stationery
 from tasks.enrichment.prompts import Prompts
-from tasks.enrichment.replies import OtherNames, Subject
-from tasks.safety.untrusted import fenced, tool_data
+from tasks.enrichment.replies import Subject
+from tasks.enrichment.reply_names import OtherNames
+from tasks.safety.text import fenced
+from tasks.safety.tool import tool_data
 from tasks.settings.configuration import Configuration
 from tasks.settings.enrichment import EnrichSettings, Product
-
-__all__ = ["Chain", "OrderBook"]
 
 LANGUAGES = {
     "ar": "Arabic", "cs": "Czech", "da": "Danish", "de": "German", "en": "English", "es": "Spanish", "fi": "Finnish",
@@ -34,7 +36,9 @@ Chain = tuple[Order, ...]
 
 @dataclass(frozen=True, slots=True)
 class OrderBook:
-    """All chains, tools first, agents last; `shared` are the keys of orders that several tools have in common."""
+    """All chains, tools first, agents last; `shared` are the keys of orders that several tools have
+    in common.
+    """
 
     chains: tuple[Chain, ...]
     shared: frozenset[str]
@@ -62,18 +66,26 @@ class OrderBook:
 
         Args:
             neighbours: the nearest tools of each tool by id, best first.
-            refresh_neighbours: buy a description anew whenever other neighbours would be shown, however far they are.
+            refresh_neighbours: buy a description anew whenever other neighbours would be shown,
+                however far they are.
             retry_rejected: ask again where an earlier run's reply was rejected.
         """
-        writer = _Writer(configuration, prompts, tools, neighbours, refresh_neighbours, retry_rejected)
+        writer = _Writer(
+            configuration, prompts, tools, neighbours, refresh_neighbours, retry_rejected
+        )
         by_agent: dict[str, list[Tool]] = {}
         for tool in tools:
             by_agent.setdefault(tool.agent, []).append(tool)
         chains = [writer.tool_chain(tool) for tool in tools]
-        chains += [writer.agent_chain(agent, by_agent[agent.id]) for agent in agents if agent.id in by_agent]
+        chains += [
+            writer.agent_chain(agent, by_agent[agent.id])
+            for agent in agents
+            if agent.id in by_agent
+        ]
         keys = Counter(order.key for chain in chains for order in chain)
         return OrderBook(
-            tuple(chain for chain in chains if chain), frozenset(key for key, count in keys.items() if count > 1)
+            tuple(chain for chain in chains if chain),
+            frozenset(key for key, count in keys.items() if count > 1),
         )
 
 
@@ -104,7 +116,9 @@ class _Writer:
         language = self.settings.language
         self.common = {
             "context": self.settings.context,
-            "language": LANGUAGES.get(language, language) if language else "the language of the tool's own description",
+            "language": LANGUAGES.get(language, language)
+            if language
+            else "the language of the tool's own description",
         }
 
     def tool_chain(self, tool: Tool) -> Chain:
@@ -118,19 +132,25 @@ class _Writer:
             skip.add("dependencies")
         content = digest(tool.name, tool.description, tool.input_schema, tool.examples)
         return tuple(
-            self._tool_order(product, tool, content) for product in self.settings.products if product not in skip
+            self._tool_order(product, tool, content)
+            for product in self.settings.products
+            if product not in skip
         )
 
     def agent_chain(self, agent: Agent, tools: Sequence[Tool]) -> Chain:
         decided = self.overrides.get(agent.id)
-        if "agents" not in self.settings.products or (decided is not None and decided.description is not None):
+        if "agents" not in self.settings.products or (
+            decided is not None and decided.description is not None
+        ):
             return ()
-        # The tools' names, not their descriptions: a better wording of one tool is no reason to describe its agent anew.
+        # The tools' names, not their descriptions: a better wording of one tool is no reason to
+        # describe its agent anew.
         content = digest(agent.name, agent.description, sorted(tool.name for tool in tools))
 
         def values(_: Made) -> dict[str, Any]:
             shown = [
-                {"name": one.name, "description": tool_data(one)["description"][:300]} for one in tools[:AGENT_TOOLS]
+                {"name": one.name, "description": tool_data(one)["description"][:300]}
+                for one in tools[:AGENT_TOOLS]
             ]
             described = {"name": agent.name, "description": agent.description[:4_000]}
             return {"agent": fenced("agent", described), "tools": fenced("tools", shown)}
@@ -143,7 +163,12 @@ class _Writer:
             return self._dependencies_order(tool, content)
         near = [self.tools[one.id] for one in self._near(tool)] if product == "description" else []
         about = self._subject(
-            product, tool.name, tool.description, tool.examples, _arguments(tool), [one.name for one in near]
+            product,
+            tool.name,
+            tool.description,
+            tool.examples,
+            _arguments(tool),
+            [one.name for one in near],
         )
 
         def values(made: Made) -> dict[str, Any]:
@@ -152,7 +177,9 @@ class _Writer:
 
         if product != "description":
             return self._order(product, tool.id, content, values, about)
-        closest = [one for one in self._near(tool) if self.refresh or one.cosine >= self.settings.collision]
+        closest = [
+            one for one in self._near(tool) if self.refresh or one.cosine >= self.settings.collision
+        ]
         return self._order(
             product,
             tool.id,
@@ -177,13 +204,21 @@ class _Writer:
         ]
         about = replace(
             self._subject(
-                "dependencies", tool.name, tool.description, (), _arguments(tool), [target.name for target in targets]
+                "dependencies",
+                tool.name,
+                tool.description,
+                (),
+                _arguments(tool),
+                [target.name for target in targets],
             ),
             candidates=tuple((edge.target, edge.parameter or "") for edge in edges),
         )
 
         def values(_: Made) -> dict[str, Any]:
-            return {"tool": fenced("tool", tool_data(tool)), "candidates": fenced("candidates", shown)}
+            return {
+                "tool": fenced("tool", tool_data(tool)),
+                "candidates": fenced("candidates", shown),
+            }
 
         return self._order("dependencies", tool.id, digest(content, shown), values, about)
 
@@ -233,7 +268,9 @@ class _Writer:
             other_names=self.names,
             instructions=self.prompts[product].instructions,
             language=self.settings.language,
-            count={"questions": self.settings.questions, "topics": self.settings.topics}.get(product, 0),
+            count={"questions": self.settings.questions, "topics": self.settings.topics}.get(
+                product, 0
+            ),
         )
 
     def _near(self, tool: Tool) -> Sequence[Neighbour]:
@@ -241,7 +278,9 @@ class _Writer:
 
 
 def _tool_values(tool: Tool, product: Product, made: Made) -> dict[str, Any]:
-    """What a prompt shows of the tool; a later product takes from the earlier ones the new description, and the questions."""
+    """What a prompt shows of the tool; a later product takes from the earlier ones the new
+    description, and the questions.
+    """
     if product not in ("questions", "topics"):
         return {"tool": fenced("tool", tool_data(tool))}
     description = made.get("description")

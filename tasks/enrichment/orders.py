@@ -1,8 +1,9 @@
-"""What there is to buy: an order for each product of each tool and agent, and how an order goes from question to answer.
+"""What there is to buy: an order for each product of each tool and agent, and how an order goes
+from question to answer.
 
-An order knows nothing of time or network. From what the ledger holds it says what to ask next, and turns a reply into an entry of
-the ledger; so a run that was killed goes on at the very reply where it stopped, live and in batches alike.
-"""
+An order knows nothing of time or network. From what the ledger holds it says what to ask next, and
+turns a reply into an entry of the ledger; so a run that was killed goes on at the very reply where
+it stopped, live and in batches alike."""
 
 import json
 from collections.abc import Callable, Mapping, Sequence
@@ -19,10 +20,10 @@ from tasks.enrichment.replies import Subject, judge
 from tasks.safety.untrusted import without_credentials
 from tasks.settings.enrichment import EnrichSettings, Product
 
-__all__ = ["Ask", "Made", "Order", "Stationery"]
-
 Made = Mapping[Product, Any]
-"""What was accepted for a tool so far in this run, by product: topics are made from questions, questions from descriptions."""
+"""What was accepted for a tool so far in this run, by product: topics are made from questions,
+questions from descriptions.
+"""
 REPAIR_CHARACTERS = 6_000
 """How much of a reply that did not validate is shown to the model again."""
 
@@ -52,11 +53,12 @@ class Order:
     Attributes:
         subject: the id of the tool or agent.
         key: what the ledger knows it by.
-        values: what the prompt's placeholders stand for, given what was made for the tool so far. Asked for when something is
-            to be bought, which for most orders of most runs is never.
+        values: what the prompt's placeholders stand for, given what was made for the tool so far.
+            Asked for when something is to be bought, which for most orders of most runs is never.
         about: what a reply is judged by.
         shown: the neighbours in the prompt, as `id@digest`.
-        required: those of them that a reply must have been shown; if one is a newcomer, the reply is bought anew.
+        required: those of them that a reply must have been shown; if one is a newcomer, the reply
+            is bought anew.
         fresh: ask again even if an earlier run's reply was rejected.
     """
 
@@ -72,12 +74,20 @@ class Order:
 
     @property
     def wording(self) -> str:
-        """The prompt's version and the digest of its file, as the ledger notes them beside a reply."""
+        """The prompt's version and the digest of its file, as the ledger notes them beside a
+        reply.
+        """
         return f"{self.stationery.prompt.version}:{self.stationery.prompt.digest[:16]}"
 
     def answer(self, ledger: Ledger) -> Entry | None:
-        """The reply that stands for this order: the last that was accepted, else the last that was rejected for good."""
-        finals = [entry for entry in ledger.entries(self.key) if entry.final and self.required <= set(entry.shown)]
+        """The reply that stands for this order: the last that was accepted, else the last that was
+        rejected for good.
+        """
+        finals = [
+            entry
+            for entry in ledger.entries(self.key)
+            if entry.final and self.required <= set(entry.shown)
+        ]
         accepted = [entry for entry in finals if entry.value is not None]
         rejected = [entry for entry in finals if not self.fresh or entry.run == ledger.run]
         return next(reversed(accepted or rejected), None)
@@ -94,7 +104,9 @@ class Order:
             messages = (*first, Message("assistant", steps["think"].raw), second)
         if "reply" not in steps:
             return Ask("reply", self._request(messages))
-        problem = self.stationery.repair.messages(problem=steps["reply"].detail, schema=self._schema_text())[-1]
+        problem = self.stationery.repair.messages(
+            problem=steps["reply"].detail, schema=self._schema_text()
+        )[-1]
         said = Message("assistant", steps["reply"].raw[:REPAIR_CHARACTERS])
         return Ask("repair", self._request((*messages, said, problem)))
 
@@ -131,7 +143,9 @@ class Order:
         )
 
     def _under_way(self, ledger: Ledger) -> list[Entry]:
-        """The replies of a question that was begun and not ended, if it was put in the same words."""
+        """The replies of a question that was begun and not ended, if it was put in the same
+        words.
+        """
         begun: list[Entry] = []
         for entry in ledger.entries(self.key):
             begun = [] if entry.final else [*begun, entry]

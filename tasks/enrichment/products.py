@@ -1,14 +1,16 @@
-"""What is bought of an LLM: for each product the form that a reply must have, and the value that it yields.
+"""What is bought of an LLM: for each product the form that a reply must have, and the value that it
+yields.
 
-    description   {"description": what it does and when to use it, "avoid": when not, and which sibling instead}
+    description   {"description": what it does and when to use it, "avoid": when not, and which
+    sibling instead}
     arguments     {argument: note}
     questions     [request, ...]
     topics        [topic, ...]
     dependencies  [{"tool": id, "parameter": name or "", "needed", "direct", "reason"}, ...]
     agents        what an agent is for
 
-The forms are strict: every field is required and no other is allowed, as servers with structured output want it.
-"""
+The forms are strict: every field is required and no other is allowed, as servers with structured
+output want it."""
 
 from collections.abc import Callable
 from copy import deepcopy
@@ -22,23 +24,6 @@ from tasks.settings.enrichment import Product
 if TYPE_CHECKING:
     from tasks.settings.enrichment import EnrichSettings
 
-__all__ = [
-    "REPLIES",
-    "AgentReply",
-    "ArgumentNote",
-    "ArgumentsReply",
-    "Avoid",
-    "CandidateVerdict",
-    "DependenciesReply",
-    "DescriptionReply",
-    "QuestionsReply",
-    "TopicsReply",
-    "avoid_text",
-    "schema_of",
-    "typical_output_tokens",
-    "value_of",
-]
-
 
 class _Reply(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
@@ -48,7 +33,9 @@ class Avoid(_Reply):
     """A case in which the tool is the wrong one."""
 
     when: str = Field(description="the case, in a short clause")
-    instead: str = Field(description="the exact name of the sibling to use there; empty if none covers it")
+    instead: str = Field(
+        description="the exact name of the sibling to use there; empty if none covers it"
+    )
 
 
 class DescriptionReply(_Reply):
@@ -89,7 +76,9 @@ class CandidateVerdict(_Reply):
 
     number: int = Field(description="the candidate's number")
     needed: bool = Field(description="whether the tool depends on the candidate")
-    direct: bool = Field(description="whether it cannot do without; false if only some requests need it")
+    direct: bool = Field(
+        description="whether it cannot do without; false if only some requests need it"
+    )
     reason: str = Field(description="why or why not, in one short sentence")
 
 
@@ -117,14 +106,24 @@ REPLIES: dict[Product, type[_Reply]] = {
 TYPICAL_OUTPUT_TOKENS: dict[Product, Callable[["EnrichSettings"], int]] = {
     "description": lambda _: (
         180
-    ),  # expanded descriptions have 113 to 148 (Retrieval-Plan-Select, Appendix C); `avoid` comes on top
-    "arguments": lambda _: 75,  # 25 for a note, three for a tool: the benchmarks' tools have 2.5 arguments
-    "questions": lambda settings: 10 + 26 * settings.questions,  # MetaTool's example queries have 23
+        # expanded descriptions have 113 to 148 (Retrieval-Plan-Select, Appendix C); `avoid` comes
+        # on top
+    ),
+    "arguments": lambda _: (
+        75
+    ),  # 25 for a note, three for a tool: the benchmarks' tools have 2.5 arguments
+    "questions": lambda settings: (
+        10 + 26 * settings.questions
+    ),  # MetaTool's example queries have 23
     "topics": lambda settings: 6 + 6 * settings.topics,
-    "dependencies": lambda _: 70,  # 35 for a candidate: catalogs that declare nothing have one or two for a tool
+    "dependencies": lambda _: (
+        70
+    ),  # 35 for a candidate: catalogs that declare nothing have one or two for a tool
     "agents": lambda _: 90,
 }
-"""Tokens of a reply as JSON, counted with the tokenizer of gpt-4o-mini: good for an estimate until real replies are known."""
+"""Tokens of a reply as JSON, counted with the tokenizer of gpt-4o-mini: good for an estimate until
+real replies are known.
+"""
 THINKING_TOKENS = 260
 """Tokens of the prose of a first step; its prompt allows 200 words."""
 
@@ -132,7 +131,11 @@ THINKING_TOKENS = 260
 def typical_output_tokens(product: Product, settings: "EnrichSettings") -> int:
     """About how many tokens one reply has; with `think`, the mean of the two replies."""
     tokens = min(TYPICAL_OUTPUT_TOKENS[product](settings), settings.max_reply_tokens)
-    return (tokens + min(THINKING_TOKENS, settings.max_reply_tokens)) // 2 if settings.think else tokens
+    return (
+        (tokens + min(THINKING_TOKENS, settings.max_reply_tokens)) // 2
+        if settings.think
+        else tokens
+    )
 
 
 def schema_of(product: Product) -> dict[str, Any]:
@@ -155,7 +158,9 @@ def value_of(reply: BaseModel) -> Any:
         case TopicsReply():
             return [item.strip() for item in reply.topics]
         case DependenciesReply():
-            return [one.model_dump() | {"reason": _sentence(one.reason)} for one in reply.candidates]
+            return [
+                one.model_dump() | {"reason": _sentence(one.reason)} for one in reply.candidates
+            ]
         case AgentReply():
             return reply.description.strip()
         case _:
@@ -169,7 +174,11 @@ def avoid_text(cases: list[Avoid]) -> str:
 
 def _case(case: Avoid) -> str:
     when = case.when.strip().rstrip(".;,")
-    lead = "Not" if when.lower().startswith(("when ", "if ", "for ", "to ", "in ", "with ")) else "Not when"
+    lead = (
+        "Not"
+        if when.lower().startswith(("when ", "if ", "for ", "to ", "in ", "with "))
+        else "Not when"
+    )
     return f"{lead} {when[0].lower() + when[1:] if when[1:2].islower() else when}" + (
         f": use {case.instead.strip()}." if case.instead.strip() else "."
     )
@@ -193,7 +202,11 @@ def _schema(product: Product) -> dict[str, Any]:
         if "$ref" in value:
             return inlined(definitions[value["$ref"].rpartition("/")[2]])
         # Titles and the classes' docstrings say nothing to a model.
-        drop = ("title", "description") if value.get("type") == "object" and "properties" in value else ("title",)
+        drop = (
+            ("title", "description")
+            if value.get("type") == "object" and "properties" in value
+            else ("title",)
+        )
         return {
             key: _members(item) if key == "properties" else inlined(item)
             for key, item in value.items()

@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from jinja2 import Template
     from jinja2.sandbox import SandboxedEnvironment
 
-__all__ = ["SECTIONS", "VALUES", "PromptFile", "nearest", "read_prompt", "template"]
-
 VALUES: tuple[str, ...] = (
     *("tool", "neighbours", "questions", "candidates", "agent", "tools"),
     *("examples", "context", "language", "count", "schema", "problem"),
@@ -42,7 +40,9 @@ Problems = list[tuple[int | None, str]]
 
 @dataclass(frozen=True, slots=True)
 class PromptFile:
-    """What a prompt file says; `sections` are templates by name, `instructions` is the constant text of it all."""
+    """What a prompt file says; `sections` are templates by name, `instructions` is the constant
+    text of it all.
+    """
 
     version: str
     digest: str
@@ -64,7 +64,13 @@ def read_prompt(path: Path, problems: list[str]) -> PromptFile | None:
     own: Problems = []
     end = next((n for n, line in enumerate(lines[1:], 1) if line.rstrip() == "+++"), None)
     if not lines or lines[0].rstrip() != "+++" or end is None:
-        own.append((1, 'it does not begin with a front matter: a line `+++`, `version = "1"`, a line `+++`'))
+        own.append(
+            (
+                1,
+                'it does not begin with a front matter: a line `+++`, `version = "1"`, a line '
+                "`+++`",
+            )
+        )
         front, body = {}, 0
     else:
         front, body = _front("\n".join(lines[1:end]), own), end + 1
@@ -92,27 +98,46 @@ def _front(text: str, problems: Problems) -> dict[str, Any]:
     except tomllib.TOMLDecodeError as error:
         at = re.search(r"line (\d+)", str(error))
         problems.append(
-            (int(at[1]) + 1 if at else 1, f"its front matter is no TOML: {re.sub(r' .at .*$', '', str(error))}")
+            (
+                int(at[1]) + 1 if at else 1,
+                f"its front matter is no TOML: {re.sub(r' .at .*$', '', str(error))}",
+            )
         )
         return {}
     expected = {"version", "context", "examples"}
-    problems += [(1, f"there is no setting '{key}'{nearest(key, expected)}") for key in front if key not in expected]
-    version, context, examples = front.get("version"), front.get("context", ""), front.get("examples", [])
+    problems += [
+        (1, f"there is no setting '{key}'{nearest(key, expected)}")
+        for key in front
+        if key not in expected
+    ]
+    version, context, examples = (
+        front.get("version"),
+        front.get("context", ""),
+        front.get("examples", []),
+    )
     if not isinstance(version, str) or not version.strip():
         got = "" if version is None else f" (got {version!r:.40})"
-        problems.append((1, f'version: expected a text such as "1", to be changed with the wording{got}'))
+        problems.append(
+            (1, f'version: expected a text such as "1", to be changed with the wording{got}')
+        )
     if not isinstance(context, str):
         problems.append((1, f"context: expected a text (got {context!r:.40})"))
     texts = isinstance(examples, list) and all(
-        isinstance(shot, dict) and shot.keys() == {"input", "output"} and all(isinstance(v, str) for v in shot.values())
+        isinstance(shot, dict)
+        and shot.keys() == {"input", "output"}
+        and all(isinstance(v, str) for v in shot.values())
         for shot in examples
     )
     if not texts:
-        problems.append((1, "examples: expected tables [[examples]], each with the texts `input` and `output`"))
+        problems.append(
+            (1, "examples: expected tables [[examples]], each with the texts `input` and `output`")
+        )
     return front
 
 
-def _sections(name: str, lines: list[str], start: int, problems: Problems) -> dict[str, tuple[int, str]]:
+def _sections(
+    name: str, lines: list[str], start: int, problems: Problems
+) -> dict[str, tuple[int, str]]:
     """The templates of a file's sections, each with the number of its first line."""
     expected = SECTIONS[name]
     heads = [
@@ -122,9 +147,16 @@ def _sections(name: str, lines: list[str], start: int, problems: Problems) -> di
     ]
     before = lines[start : heads[0][0]] if heads else lines[start:]
     if any(line.strip() for line in before):
-        problems.append((start + 1, f"there is text before the first section; sections are {_headings(expected)}"))
+        problems.append(
+            (
+                start + 1,
+                f"there is text before the first section; sections are {_headings(expected)}",
+            )
+        )
     sections: dict[str, tuple[int, str]] = {}
-    for (number, section), following in zip(heads, [*(head[0] for head in heads[1:]), len(lines)], strict=True):
+    for (number, section), following in zip(
+        heads, [*(head[0] for head in heads[1:]), len(lines)], strict=True
+    ):
         if section in sections:
             problems.append((number + 1, f"the section `# {section}` stands twice in it"))
         sections[section] = (number + 2, "\n".join(lines[number + 1 : following]))
@@ -151,7 +183,11 @@ def _check(name: str, source: str, line: int, problems: Problems) -> list[str]:
     for value in sorted(unknown):
         at = next((node.lineno for node in tree.find_all(nodes.Name) if node.name == value), 1)
         problems.append(
-            (line + at - 1, f"there is no value `{value}`{nearest(value, known)}; there are: {', '.join(known)}")
+            (
+                line + at - 1,
+                f"there is no value `{value}`{nearest(value, known)}; there are: "
+                f"{', '.join(known)}",
+            )
         )
     if not unknown:
         _try(source, line, problems)
@@ -166,7 +202,13 @@ def _try(source: str, line: int, problems: Problems) -> None:
             template(source).render(values)
         except Exception as error:  # a template is a program of the user's, and may fail in any way
             frames = traceback.extract_tb(error.__traceback__)
-            at = next((frame.lineno for frame in reversed(frames) if frame.filename == "<template>"), None) or 1
+            at = (
+                next(
+                    (frame.lineno for frame in reversed(frames) if frame.filename == "<template>"),
+                    None,
+                )
+                or 1
+            )
             problems.append((line + at - 1, f"its template cannot be filled in: {error}"))
             return
 
@@ -187,7 +229,8 @@ def _environment() -> "SandboxedEnvironment":
     from jinja2 import StrictUndefined
     from jinja2.sandbox import ImmutableSandboxedEnvironment
 
-    # Not HTML: what catalogs say is fenced as JSON (untrusted.fenced), and escaping would only garble it.
+    # Not HTML: what catalogs say is fenced as JSON (untrusted.fenced), and escaping would only
+    # garble it.
     return ImmutableSandboxedEnvironment(
         undefined=StrictUndefined, autoescape=False, trim_blocks=True, lstrip_blocks=True
     )

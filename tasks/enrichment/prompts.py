@@ -3,7 +3,8 @@
 A prompt file has a front matter in TOML between lines of `+++`, and sections of Jinja2 templates:
 
     +++
-    version = "1"                      changes whenever the wording does: what was bought with another version is bought anew
+    version = "1"                      changes whenever the wording does: what was bought with
+    another version is bought anew
     context = "Tools of a bank."       optional: about the domain; joins `enrich.context`
     [[examples]]                       optional, any number: a few shots
     input = "..."
@@ -14,11 +15,13 @@ A prompt file has a front matter in TOML between lines of `+++`, and sections of
     # user
     ...
 
-`description`, `arguments`, `questions`, `topics`, `dependencies` and `agents` have `# system` and `# user`; `repair` has `# user`; `think` has `# first` (added to
-the request, asks for free prose) and `# second` (asks for the JSON then). A file of that name in the folder `prompts/` beside the configuration
-stands for the package's own.
+`description`, `arguments`, `questions`, `topics`, `dependencies` and `agents` have `# system` and
+`# user`; `repair` has `# user`; `think` has `# first` (added to the request, asks for free prose)
+and `# second` (asks for the JSON then). A file of that name in the folder `prompts/` beside the
+configuration stands for the package's own.
 
-Values, the same in every file; what a request has nothing of is empty, so `{% if neighbours %}` works:
+Values, the same in every file; what a request has nothing of is empty, so `{% if neighbours %}`
+works:
 
     tool         the tool: name, description, arguments, examples      as JSON inside <data>
     neighbours   its nearest siblings: name, agent, description        as JSON inside <data>
@@ -44,10 +47,15 @@ from typing import Any
 
 from pegboard.errors import ConfigurationError
 from pegboard.llm import Message
-from tasks.enrichment.prompt_files import SECTIONS, VALUES, PromptFile, nearest, read_prompt, template
+from tasks.enrichment.prompt_files import (
+    SECTIONS,
+    VALUES,
+    PromptFile,
+    nearest,
+    read_prompt,
+    template,
+)
 from tasks.settings.enrichment import Product
-
-__all__ = ["OWN_PROMPTS", "PROMPT_FILES", "VALUES", "Prompt", "Prompts", "load_prompts"]
 
 OWN_PROMPTS = Path(__file__).parent / "prompts"
 """The package's own prompt files, which a folder of the user's may replace one by one."""
@@ -80,15 +88,29 @@ class Prompt:
     def of(path: Path, file: PromptFile) -> "Prompt":
         """The prompt that a file holds."""
         return Prompt(
-            path.stem, file.version, file.digest, path, file.sections, file.context, file.examples, file.instructions
+            path.stem,
+            file.version,
+            file.digest,
+            path,
+            file.sections,
+            file.context,
+            file.examples,
+            file.instructions,
         )
 
     def messages(self, **values: Any) -> tuple[Message, ...]:
-        """The sections filled in, one message each. Values that are not given are empty; see the top of the module."""
+        """The sections filled in, one message each. Values that are not given are empty; see the
+        top of the module.
+        """
         if unknown := values.keys() - set(VALUES):
-            raise TypeError(f"The prompt {self.name!r} is given {sorted(unknown)}; there are: {', '.join(VALUES)}.")
+            raise TypeError(
+                f"The prompt {self.name!r} is given {sorted(unknown)}; there are: "
+                f"{', '.join(VALUES)}."
+            )
         whole = dict.fromkeys(VALUES, "") | {"count": 0} | values
-        whole["context"] = " ".join(text for text in (str(whole["context"]).strip(), self.context) if text)
+        whole["context"] = " ".join(
+            text for text in (str(whole["context"]).strip(), self.context) if text
+        )
         whole["examples"] = [{"input": given, "output": reply} for given, reply in self.examples]
         return tuple(
             Message("system" if name == "system" else "user", _tidy(template(source).render(whole)))
@@ -109,7 +131,8 @@ class Prompts:
 
 
 def load_prompts(folder: Path | None, products: Iterable[Product]) -> Prompts:
-    """Read and check the prompts of these products; files in `folder`, if there is one, win over the package's own.
+    """Read and check the prompts of these products; files in `folder`, if there is one, win over
+    the package's own.
 
     Raises:
         ConfigurationError: lists every problem with its file and, where it is known, its line.
@@ -117,13 +140,18 @@ def load_prompts(folder: Path | None, products: Iterable[Product]) -> Prompts:
     problems: list[str] = []
     wanted = tuple(products)
     own = _own_files(folder, problems) if folder is not None else {}
-    paths = {name: own.get(name, OWN_PROMPTS / f"{name}.md") for name in (*wanted, "think", "repair")}
+    paths = {
+        name: own.get(name, OWN_PROMPTS / f"{name}.md") for name in (*wanted, "think", "repair")
+    }
     files = {name: read_prompt(path, problems) for name, path in paths.items()}
     if problems:
         raise ConfigurationError(
             f"The prompts have {len(problems)} problem{'s' if len(problems) > 1 else ''}:\n"
             + "\n".join(f"  - {problem}" for problem in problems)
-            + f"\nPrompt files are named {', '.join(PROMPT_FILES)}; one that is left out is the package's own."
+            + (
+                f"\nPrompt files are named {', '.join(PROMPT_FILES)}; one that is left out is the "
+                f"package's own."
+            )
         )
     found = {name: Prompt.of(paths[name], file) for name, file in files.items() if file is not None}
     return Prompts({product: found[product] for product in wanted}, found["think"], found["repair"])
@@ -136,7 +164,9 @@ def _own_files(folder: Path, problems: list[str]) -> dict[str, Path]:
         if file.name in PROMPT_FILES:
             own[file.stem] = file
         elif not file.name.startswith(".") and not file.name.endswith("~"):
-            problems.append(f"{file}: there is no prompt of that name{nearest(file.name, PROMPT_FILES)}")
+            problems.append(
+                f"{file}: there is no prompt of that name{nearest(file.name, PROMPT_FILES)}"
+            )
     return own
 
 

@@ -1,7 +1,8 @@
 """Judging a reply of an LLM: the value that it yields, or why it has none.
 
-A reply is never mended. What does not pass is rejected as a whole, with a sentence that tells the model what to correct; of lists (questions,
-topics, notes on arguments) single items are dropped, and the whole is rejected only if nothing is left.
+A reply is never mended. What does not pass is rejected as a whole, with a sentence that tells the
+model what to correct; of lists (questions, topics, notes on arguments) single items are dropped,
+and the whole is rejected only if nothing is left.
 
 Reasons of a rejection:
     truncated          it broke off at the limit of tokens before its JSON was complete
@@ -16,10 +17,11 @@ Reasons of a rejection:
     other-tool         it names a tool that it may not name, or sends to one that was not shown
     unknown-argument   it notes an argument that the tool does not have
     credential         a value in it looks like a credential
-    instructions       text in it addresses a model, or hides characters: an injected instruction came through
-    too-short, too-long
+    instructions       text in it addresses a model, or hides characters: an injected instruction
+    came through too-short, too-long
 
-Reasons for which items are dropped, besides refusal, prompt-copy, other-tool, credential, too-short and too-long:
+Reasons for which items are dropped, besides refusal, prompt-copy, other-tool, credential, too-short
+and too-long:
     duplicate          the same request or topic twice, or nearly
     repeats-example    it is one of the catalog's own examples
     names-itself       a request with the tool's identifier in it
@@ -46,16 +48,13 @@ from tasks.enrichment.products import (
 from tasks.enrichment.reply_checks import is_refusal, normalised
 from tasks.enrichment.reply_items import kept_items, kept_notes, kept_verdicts, trouble_in
 from tasks.enrichment.reply_language import language_of, same_language
-from tasks.enrichment.reply_names import OtherNames
 from tasks.enrichment.reply_verdict import (
-    DROPPED,
     EMPTY,
     FILTERED,
     INSTRUCTIONS,
     LANGUAGE,
     NOT_JSON,
     OTHER_TOOL,
-    REASONS,
     REFUSAL,
     SCHEMA,
     TOO_LONG,
@@ -68,8 +67,6 @@ from tasks.enrichment.reply_verdict import (
 )
 from tasks.safety import untrusted
 from tasks.settings.enrichment import Product
-
-__all__ = ["DROPPED", "REASONS", "OtherNames", "Subject", "Verdict", "judge"]
 
 DESCRIPTION_CHARACTERS = (20, 1_500)
 """120 words were asked for, about 800 characters; an encoder of 256 tokens reads about 1,100."""
@@ -112,7 +109,9 @@ def _object(raw: str, finish_reason: str) -> dict[str, Any]:
     cut = finish_reason == "length"
     if finish_reason == "content_filter":
         raise Rejection(FILTERED)
-    text = raw.rpartition("</think>")[2].strip()  # the thoughts of models that write them into the reply
+    text = raw.rpartition("</think>")[
+        2
+    ].strip()  # the thoughts of models that write them into the reply
     if not text:
         raise Rejection(TRUNCATED if cut else EMPTY)
     decoder, start = json.JSONDecoder(strict=False), text.find("{")
@@ -129,7 +128,9 @@ def _object(raw: str, finish_reason: str) -> dict[str, Any]:
 
 
 def _refuse_injected(found: Mapping[str, Any]) -> None:
-    """Looked for before anything is cleaned away, and in every string: one bad item makes the others doubtful."""
+    """Looked for before anything is cleaned away, and in every string: one bad item makes the
+    others doubtful.
+    """
     flags = untrusted.flags_of_text("\n\x00\n".join(_strings(found)))
     if flags - {untrusted.CREDENTIAL}:
         raise Rejection(INSTRUCTIONS)
@@ -187,7 +188,9 @@ def _case(case: Avoid, subject: Subject) -> Avoid:
     instead = case.instead.strip(" `'\"")
     if instead and instead not in subject.neighbours:
         raise Rejection(
-            OTHER_TOOL, '`instead` may only be a name from the list of siblings, exactly as it stands there, or "".'
+            OTHER_TOOL,
+            "`instead` may only be a name from the list of siblings, exactly as it stands there, "
+            'or "".',
         )
     return Avoid(when=case.when, instead=instead)
 
@@ -195,7 +198,9 @@ def _case(case: Avoid, subject: Subject) -> Avoid:
 def _refuse_text(text: str, subject: Subject, allowed: tuple[str, ...] = ()) -> None:
     if reason := trouble_in(text, subject, allowed):
         shown = reason == OTHER_TOOL and subject.product == "description"
-        raise Rejection(reason, "Siblings are named in `avoid` only, those that were shown." if shown else "")
+        raise Rejection(
+            reason, "Siblings are named in `avoid` only, those that were shown." if shown else ""
+        )
 
 
 def _refuse_length(text: str, bounds: tuple[int, int]) -> None:
@@ -220,13 +225,20 @@ def _refuse_language(value: Any, subject: Subject) -> None:
     found = language_of(" ".join(_strings(texts)))
     expected = subject.language or language_of(subject.description)
     if found is not None and expected is not None and not same_language(found, expected):
-        wanted = f"with the code '{subject.language}'" if subject.language else "of the data's own description"
+        wanted = (
+            f"with the code '{subject.language}'"
+            if subject.language
+            else "of the data's own description"
+        )
         raise Rejection(LANGUAGE, f"Write it in the language {wanted}.")
 
 
 def _differences(error: ValidationError) -> str:
     problems = error.errors(include_url=False, include_input=False, include_context=False)
-    lines = [_difference(problem["type"], problem["loc"], problem["msg"]) for problem in problems[:PROBLEMS]]
+    lines = [
+        _difference(problem["type"], problem["loc"], problem["msg"])
+        for problem in problems[:PROBLEMS]
+    ]
     more = f"; and {len(problems) - PROBLEMS} more" if len(problems) > PROBLEMS else ""
     return f"{'; '.join(lines)}{more}."
 

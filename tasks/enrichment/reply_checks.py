@@ -1,4 +1,6 @@
-"""What single texts of a reply are checked for: refusals, copies of the prompt, near-duplicates, length."""
+"""What single texts of a reply are checked for: refusals, copies of the prompt, near-duplicates,
+length.
+"""
 
 import re
 from collections.abc import Iterable, Iterator
@@ -7,30 +9,45 @@ from functools import lru_cache
 from pegboard.search.text import tokenize
 from tasks.enrichment.products import REPLIES, ArgumentNote, Avoid
 
-__all__ = ["copies_prompt", "is_echo", "is_refusal", "near_duplicate", "normalised", "word_set"]
-
 RUN = 12
-"""Words in a row shared with the prompt from which on a text is a copy: shorter runs are turns of phrase."""
+"""Words in a row shared with the prompt from which on a text is a copy: shorter runs are turns of
+phrase.
+"""
 NEAR = 0.9
-"""Jaccard similarity of two word sets from which on two requests are the same: one word in ten differs."""
+"""Jaccard similarity of two word sets from which on two requests are the same: one word in ten
+differs.
+"""
 
-_CANNOT = r"(?:can ?not|can['’]?t|am (?:not able|unable) to|['’]m (?:not able|unable) to|won['’]?t be able to|must decline to|am not allowed to)"
+_CANNOT = (
+    r"(?:can ?not|can['’]?t|am (?:not able|unable) to|['’]m (?:not able|unable) "
+    r"to|won['’]?t be able to|must decline to|am not allowed to)"
+)
 _DO = r"(?:assist|help|comply|provide|fulfil+|generate|create|produce|answer|continue|complete|process|describe|write|do|engage)"
 _THAT = r"(?:(?:you|with|on|to|a|an|the|any|such|this|that|your|these|those)\s+){0,3}(?:request|that|this|description|questions?|topics?|content|task|information|json|response|answer|instructions?)"
 _REFUSAL = re.compile(
     rf"\W*(?:"
-    rf"(?:(?:i['’]?m|i am|we are)\s+(?:really\s+|very\s+|so\s+)?(?:sorry|afraid)|(?:my\s+)?apologies|i apologi[sz]e|sorry|unfortunately|regrettably)\b[^.\n]{{0,60}}?\b(?:i|we)\s*{_CANNOT}\s+{_DO}\b"
+    rf"(?:(?:i['’]?m|i am|we "
+    rf"are)\s+(?:really\s+|very\s+|so\s+)?(?:sorry|afraid)|(?:my\s+)?apologies|i "
+    rf"apologi[sz]e|sorry|unfortunately|regrettably)\b[^.\n]{{0,60}}?\b(?:i|we)\s*{_CANNOT}\s+{_DO}\b"
     rf"|i\s*{_CANNOT}\s+{_DO}\s+{_THAT}\b"
     r"|as an? (?:ai|artificial intelligence|(?:large )?language model)\b[^.\n]{0,30}\b(?:i|my)\b"
     r"|i(?:['’]m| am) (?:just )?an? (?:ai|(?:large )?language model)\b"
-    r"|(?:there is |i have )?(?:not enough|insufficient) information (?:is |was )?(?:provided|given|available|to (?:describe|write|generate|determine|answer))"
-    r"|(?:es tut mir leid|tut mir leid|entschuldigung|leider)\b[^.\n]{0,40}\b(?:kann ich|ich kann)\b[^.\n]{0,60}\bnicht\b|ich kann (?:ihnen |dir )?(?:diese|bei dieser|dabei|das)\b[^.\n]{0,40}\bnicht\b"
-    r"|(?:je suis )?désolée?\b[^.\n]{0,40}\bje ne (?:peux|suis)\b|je ne (?:peux|suis) pas (?:en mesure |capable )?(?:de |d['’])?(?:répondre|vous aider|aider|fournir|traiter)"
-    r"|lo siento\b[^.\n]{0,40}\bno (?:puedo|me es posible)\b|no puedo (?:ayudar|cumplir|proporcionar|responder|generar)"
-    r"|(?:desculpe|lamento|sinto muito)\b[^.\n]{0,40}\bnão (?:posso|consigo)\b|não posso (?:ajudar|fornecer|atender|responder|gerar)"
-    r"|mi dispiace\b[^.\n]{0,40}\bnon posso\b|non posso (?:aiutar|fornire|rispondere|generare|soddisfare)"
+    r"|(?:there is |i have )?(?:not enough|insufficient) information (?:is |was "
+    r")?(?:provided|given|available|to (?:describe|write|generate|determine|answer))"
+    r"|(?:es tut mir leid|tut mir leid|entschuldigung|leider)\b[^.\n]{0,40}\b(?:kann ich|ich "
+    r"kann)\b[^.\n]{0,60}\bnicht\b|ich kann (?:ihnen |dir )?(?:diese|bei "
+    r"dieser|dabei|das)\b[^.\n]{0,40}\bnicht\b"
+    r"|(?:je suis )?désolée?\b[^.\n]{0,40}\bje ne (?:peux|suis)\b|je ne (?:peux|suis) pas (?:en "
+    r"mesure |capable )?(?:de |d['’])?(?:répondre|vous aider|aider|fournir|traiter)"
+    r"|lo siento\b[^.\n]{0,40}\bno (?:puedo|me es posible)\b|no puedo "
+    r"(?:ayudar|cumplir|proporcionar|responder|generar)"
+    r"|(?:desculpe|lamento|sinto muito)\b[^.\n]{0,40}\bnão (?:posso|consigo)\b|não posso "
+    r"(?:ajudar|fornecer|atender|responder|gerar)"
+    r"|mi dispiace\b[^.\n]{0,40}\bnon posso\b|non posso "
+    r"(?:aiutar|fornire|rispondere|generare|soddisfare)"
     r"|(?:helaas|het spijt me)\b[^.\n]{0,40}\bkan ik\b[^.\n]{0,40}\bniet\b"
-    r"|(?:извините|к сожалению|простите)[^.\n]{0,30}\bя не могу\b|я не могу (?:помочь|выполнить|ответить|предоставить)"
+    r"|(?:извините|к сожалению|простите)[^.\n]{0,30}\bя не могу\b|я не могу "
+    r"(?:помочь|выполнить|ответить|предоставить)"
     r"|(?:很?抱歉|对不起|不好意思)[^。\n]{0,12}(?:我)?(?:无法|不能|没有办法)|我(?:无法|不能)(?:提供|完成|回答|帮助|协助|满足|处理)"
     r"|申し訳(?:ありません|ございません)[^。\n]{0,40}(?:できません|いたしかねます|お答えできません)"
     r"|죄송(?:합니다|하지만)[^.\n]{0,40}(?:수 없습니다|어렵습니다)"
@@ -61,12 +78,16 @@ _ANGLES = re.compile(r"\s*[<\[{]\s*[\w\s.,'-]{1,60}[>\]}]\s*")
 
 
 def is_refusal(text: str) -> bool:
-    """Whether a text begins as a refusal does: not being able, and to answer; a mere "I am sorry for being late" is none."""
+    """Whether a text begins as a refusal does: not being able, and to answer; a mere "I am sorry
+    for being late" is none.
+    """
     return _REFUSAL.match(text.lower()) is not None
 
 
 def is_echo(text: str) -> bool:
-    """Whether a text is a placeholder, such as `...` or `<note>`, or holds a mark that only a prompt has."""
+    """Whether a text is a placeholder, such as `...` or `<note>`, or holds a mark that only a
+    prompt has.
+    """
     words = normalised(text)
     return (
         _FENCE.search(text) is not None
@@ -78,7 +99,9 @@ def is_echo(text: str) -> bool:
 
 
 def copies_prompt(text: str, instructions: str, own: str = "") -> bool:
-    """Whether `RUN` words in a row are the prompt's, and not also its own: the catalog's, which may resemble a few shot."""
+    """Whether `RUN` words in a row are the prompt's, and not also its own: the catalog's, which may
+    resemble a few shot.
+    """
     words = words_in(text)
     if len(words) < RUN:
         return False

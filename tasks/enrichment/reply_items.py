@@ -1,4 +1,6 @@
-"""Lists of a reply, item by item: requests, topics and notes on arguments. What does not pass is dropped, with its reason."""
+"""Lists of a reply, item by item: requests, topics and notes on arguments. What does not pass is
+dropped, with its reason.
+"""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -6,7 +8,14 @@ from typing import Any
 
 from pegboard.search.text import identifier_words
 from tasks.enrichment.products import ArgumentNote, CandidateVerdict
-from tasks.enrichment.reply_checks import copies_prompt, is_echo, is_refusal, near_duplicate, normalised, word_set
+from tasks.enrichment.reply_checks import (
+    copies_prompt,
+    is_echo,
+    is_refusal,
+    near_duplicate,
+    normalised,
+    word_set,
+)
 from tasks.enrichment.reply_names import is_identifier
 from tasks.enrichment.reply_verdict import (
     CREDENTIAL,
@@ -27,10 +36,9 @@ from tasks.enrichment.reply_verdict import (
 )
 from tasks.safety.untrusted import without_credentials
 
-__all__ = ["kept_items", "kept_notes", "kept_verdicts", "trouble_in"]
-
 QUESTION_CHARACTERS = (6, 400)
-"""Shorter ones are single words; longer ones are stories, which an encoder of 256 tokens would cut."""
+"""Shorter ones are single words; longer ones are stories, which an encoder of 256 tokens would cut.
+"""
 TOPIC_CHARACTERS = (2, 60)
 TOPIC_WORDS = 7
 """Five were asked for; compounds count differently."""
@@ -76,13 +84,19 @@ def kept_notes(notes: Sequence[ArgumentNote], subject: Subject) -> tuple[dict[st
     Raises Rejection if one is of an argument that the tool does not have, or if none is left.
     """
     if unknown := [note.name for note in notes if note.name.strip("` ") not in subject.arguments]:
-        raise Rejection(UNKNOWN_ARGUMENT, f"{len(unknown)} of its names do not stand under `arguments` in the data.")
+        raise Rejection(
+            UNKNOWN_ARGUMENT,
+            f"{len(unknown)} of its names do not stand under `arguments` in the data.",
+        )
     kept: dict[str, str] = {}
     dropped: list[tuple[str, str]] = []
     for note in notes:
         name, text = note.name.strip("` "), " ".join(note.note.split())
         reason = _length(text, NOTE_CHARACTERS) or trouble_in(text, subject)
-        if reason is None and normalised(text) in (normalised(name), normalised(identifier_words(name))):
+        if reason is None and normalised(text) in (
+            normalised(name),
+            normalised(identifier_words(name)),
+        ):
             reason = TOO_SHORT
         if reason is None and name in kept:
             reason = DUPLICATE
@@ -95,8 +109,11 @@ def kept_notes(notes: Sequence[ArgumentNote], subject: Subject) -> tuple[dict[st
     return {name: kept[name] for name in subject.arguments if name in kept}, tuple(dropped)
 
 
-def kept_verdicts(verdicts: Sequence[CandidateVerdict], subject: Subject) -> tuple[list[dict[str, Any]], Dropped]:
-    """The verdicts that pass, by the tool and the parameter of their candidates, in the candidates' order; and those that do not.
+def kept_verdicts(
+    verdicts: Sequence[CandidateVerdict], subject: Subject
+) -> tuple[list[dict[str, Any]], Dropped]:
+    """The verdicts that pass, by the tool and the parameter of their candidates, in the candidates'
+    order; and those that do not.
 
     Raises Rejection if one is of a candidate that was not shown, or if none is left.
     """
@@ -136,20 +153,28 @@ def trouble_in(text: str, subject: Subject, allowed: Sequence[str] = ()) -> str 
         own = (subject.name, *subject.arguments, *allowed)
         named = subject.other_names.find(text, own)
         # A note may say where its value comes from, if the catalog says so.
-        if named is not None and not (subject.product == "arguments" and named in subject.description):
+        if named is not None and not (
+            subject.product == "arguments" and named in subject.description
+        ):
             return OTHER_TOOL
     return None
 
 
 def _item_trouble(text: str, subject: Subject) -> str | None:
     if subject.product == "topics":
-        reason = _length(text, TOPIC_CHARACTERS) or (TOO_LONG if len(text.split()) > TOPIC_WORDS else None)
+        reason = _length(text, TOPIC_CHARACTERS) or (
+            TOO_LONG if len(text.split()) > TOPIC_WORDS else None
+        )
     else:
         reason = _length(text, QUESTION_CHARACTERS)
         if reason is None and text.isascii() and len(text.split()) < 2:
             reason = TOO_SHORT
     reason = reason or trouble_in(text, subject)
-    if reason is None and is_identifier(subject.name) and subject.name.casefold() in text.casefold():
+    if (
+        reason is None
+        and is_identifier(subject.name)
+        and subject.name.casefold() in text.casefold()
+    ):
         return NAMES_ITSELF
     return reason
 

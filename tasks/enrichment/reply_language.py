@@ -1,22 +1,29 @@
 """Whether a text is in the language that was asked for; said only where it is certain.
 
-py3langid knows 139 languages and a class for what is no language. Of 3,855 descriptions and requests in the benchmarks of 80 characters and
-more it was certain of another language than English for 18, all of which are Chinese, and not certain for 41.
-"""
+py3langid knows 139 languages and a class for what is no language. Of 3,855 descriptions and
+requests in the benchmarks of 80 characters and more it was certain of another language than English
+for 18, all of which are Chinese, and not certain for 41."""
 
 from functools import lru_cache
 from typing import Any
 
-__all__ = ["ENOUGH", "SURE", "language_of", "same_language"]
-
 ENOUGH = 80
-"""Characters of which a text must have at least so many: identifiers and names weigh too much in shorter ones."""
+"""Characters of which a text must have at least so many: identifiers and names weigh too much in
+shorter ones.
+"""
 SURE = 0.95
 """Probability from which on a language is taken for certain."""
 _LONGEST = 300
 """Characters that are looked at; more takes longer and tells nothing new."""
 _RELATIVES = (
-    *({"no", "nn", "da"}, {"hr", "bs", "sr"}, {"id", "ms"}, {"es", "ext"}, {"pt", "gl"}, {"ar", "ary", "arz"}),
+    *(
+        {"no", "nn", "da"},
+        {"hr", "bs", "sr"},
+        {"id", "ms"},
+        {"es", "ext"},
+        {"pt", "gl"},
+        {"ar", "ary", "arz"},
+    ),
     *(
         {"zh", "wuu", "yue"},
         {"fa", "uzs"},
@@ -27,16 +34,21 @@ _RELATIVES = (
         {"el", "grc"},
     ),
 )
-"""Languages so alike in writing that one text is often both; each group goes by the code that stands for it in `_STANDS_FOR`."""
-_STANDS_FOR = {code: min(group, key=lambda one: (len(one), one)) for group in _RELATIVES for code in group}
+"""Languages so alike in writing that one text is often both; each group goes by the code that
+stands for it in `_STANDS_FOR`.
+"""
+_STANDS_FOR = {
+    code: min(group, key=lambda one: (len(one), one)) for group in _RELATIVES for code in group
+}
 _NO_LANGUAGE = "zxx"
 
 
 def language_of(text: str) -> str | None:
-    """The ISO 639 code of a text's language; None if the text is too short or the language is not certain.
+    """The ISO 639 code of a text's language; None if the text is too short or the language is not
+    certain.
 
-    Languages that are hardly told apart have one code for all: the same for two texts means that nothing speaks against it.
-    """
+    Languages that are hardly told apart have one code for all: the same for two texts means that
+    nothing speaks against it."""
     text = " ".join(text.split())
     return _language(text[:_LONGEST]) if len(text) >= ENOUGH else None
 

@@ -1,4 +1,6 @@
-"""The vectors of any texts, through the lake: what an encoder said once, to whichever step, is not asked again."""
+"""The vectors of any texts, through the lake: what an encoder said once, to whichever step, is not
+asked again.
+"""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
@@ -13,27 +15,31 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-__all__ = ["SHARD_TEXTS", "encode_texts", "store_vectors", "vectors_of"]
-
 SHARD_TEXTS = 1_000
 """Texts in a shard: about two seconds of the embedded encoder, which is what a kill can cost."""
 BATCH_TEXTS = 64
 """Texts between two advances of the progress display."""
 
 
-def vectors_of(lake: Lake, encoder: Encoder, texts: Sequence[str], *, step: str = "vectors") -> "NDArray[np.float32]":
+def vectors_of(
+    lake: Lake, encoder: Encoder, texts: Sequence[str], *, step: str = "vectors"
+) -> "NDArray[np.float32]":
     """The vectors of the texts, shape (len(texts), dimensions), in their order.
 
-    Those that no run has encoded yet are encoded now, shard by shard, each durable in the lake when it is done.
+    Those that no run has encoded yet are encoded now, shard by shard, each durable in the lake when
+    it is done.
 
     Args:
         texts: any; equal ones are encoded once.
-        step: the name under which the display shows the progress; it appears only if there is something to encode.
+        step: the name under which the display shows the progress; it appears only if there is
+            something to encode.
     """
     import numpy as np
 
     rows: dict[str, int] = {}
-    firsts = np.array([rows.setdefault(digest(text), row) for row, text in enumerate(texts)], np.int64)
+    firsts = np.array(
+        [rows.setdefault(digest(text), row) for row, text in enumerate(texts)], np.int64
+    )
     vectors = np.empty((len(texts), encoder.dimensions), np.float32)
     missing = _fill_known(lake, encoder, rows, vectors)
     if missing:
@@ -50,7 +56,9 @@ def vectors_of(lake: Lake, encoder: Encoder, texts: Sequence[str], *, step: str 
 
 
 def encode_texts(encoder: Encoder, texts: Sequence[str], step: str) -> "NDArray[np.float32]":
-    """The vectors of the texts in their order. Texts of like length go together: a batch costs what its longest does."""
+    """The vectors of the texts in their order. Texts of like length go together: a batch costs what
+    its longest does.
+    """
     import numpy as np
 
     vectors = np.empty((len(texts), encoder.dimensions), np.float32)
@@ -62,7 +70,9 @@ def encode_texts(encoder: Encoder, texts: Sequence[str], step: str) -> "NDArray[
     return vectors
 
 
-def store_vectors(lake: Lake, encoder: Encoder, digests: Sequence[str], vectors: "NDArray[np.float32]") -> None:
+def store_vectors(
+    lake: Lake, encoder: Encoder, digests: Sequence[str], vectors: "NDArray[np.float32]"
+) -> None:
     """Store the vectors of texts (by their digests) as one file of the lake."""
     import polars as pl
 
@@ -70,15 +80,24 @@ def store_vectors(lake: Lake, encoder: Encoder, digests: Sequence[str], vectors:
         {"text_digest": digests, "vector": vectors},
         schema={"text_digest": pl.String, "vector": pl.Array(pl.Float32, encoder.dimensions)},
     )
-    lake.write(f"{lake.vector_folder(encoder.fingerprint)}/{digest(encoder.fingerprint, digests)}.parquet", frame)
+    lake.write(
+        f"{lake.vector_folder(encoder.fingerprint)}/{digest(encoder.fingerprint, digests)}.parquet",
+        frame,
+    )
 
 
-def _fill_known(lake: Lake, encoder: Encoder, rows: dict[str, int], vectors: "NDArray[np.float32]") -> dict[str, int]:
-    """Fill in the vectors that the lake has, file by file to hold but one more at a time; returns the rows that it has not."""
+def _fill_known(
+    lake: Lake, encoder: Encoder, rows: dict[str, int], vectors: "NDArray[np.float32]"
+) -> dict[str, int]:
+    """Fill in the vectors that the lake has, file by file to hold but one more at a time; returns
+    the rows that it has not.
+    """
     import polars as pl
 
     missing = dict(rows)
     for frame in vector_pieces(lake, encoder.fingerprint, pl.Series(list(rows), dtype=pl.String)):
         places = [missing.pop(one) for one in frame.get_column("text_digest").to_list()]
-        vectors[places] = frame.get_column("vector").cast(pl.Array(pl.Float32, encoder.dimensions)).to_numpy()
+        vectors[places] = (
+            frame.get_column("vector").cast(pl.Array(pl.Float32, encoder.dimensions)).to_numpy()
+        )
     return missing

@@ -1,4 +1,6 @@
-"""What the gate of a configuration asks, and by which rules it decides: read, checked, and all problems told at once."""
+"""What the gate of a configuration asks, and by which rules it decides: read, checked, and all
+problems told at once.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -14,8 +16,6 @@ from tasks.golden.reading import read_golden
 from tasks.settings.configuration import Configuration
 from tasks.settings.release import GateSettings, default_strategy
 
-__all__ = ["MAIN", "Gate", "gate_digest", "has_gate", "own_strategy", "read_gate"]
-
 MAIN = Measure("Recall", 5)
 """The measure by which releases are compared where no other was chosen."""
 SHOWN = 20
@@ -28,7 +28,8 @@ class Gate:
 
     Attributes:
         strategies: what is measured in every index.
-        choose: the measure that decides which strategy and index become the default; None leaves them as configured.
+        choose: the measure that decides which strategy and index become the default; None leaves
+            them as configured.
         measures: what is computed: those to report, and those that rules and the choice need.
     """
 
@@ -57,7 +58,9 @@ class Gate:
 
 
 def has_gate(configuration: Configuration) -> bool:
-    """Whether staged releases are asked anything at all: there are rules for it, or at least golden queries."""
+    """Whether staged releases are asked anything at all: there are rules for it, or at least golden
+    queries.
+    """
     return configuration.gate is not None or configuration.golden is not None
 
 
@@ -68,20 +71,25 @@ def own_strategy(configuration: Configuration) -> Strategy:
 
 
 def gate_digest(configuration: Configuration) -> str | None:
-    """What a release owes to `[gate]`: the queries and the strategies among which it chooses, not the rules; None without `[gate]`."""
+    """What a release owes to `[gate]`: the queries and the strategies among which it chooses, not
+    the rules; None without `[gate]`.
+    """
     gate = read_gate(configuration) if configuration.gate is not None else None
     if gate is None:
         return None
     return digest(
-        gate.digest, [strategy.to_dict() for strategy in gate.strategies], str(gate.choose) if gate.choose else None
+        gate.digest,
+        [strategy.to_dict() for strategy in gate.strategies],
+        str(gate.choose) if gate.choose else None,
     )
 
 
 def read_gate(configuration: Configuration) -> Gate | None:
-    """The gate of a configuration; without `[gate]`, the golden queries alone, which are measured; None without either.
+    """The gate of a configuration; without `[gate]`, the golden queries alone, which are measured;
+    None without either.
 
-    Raises ConfigurationError with every problem of the rules, the files, the strategies and the measures.
-    """
+    Raises ConfigurationError with every problem of the rules, the files, the strategies and the
+    measures."""
     golden = read_golden(configuration)
     settings = configuration.gate
     if settings is None:
@@ -100,19 +108,36 @@ def read_gate(configuration: Configuration) -> Gate | None:
         raise ConfigurationError(_message(configuration, problems))
     measures = dict.fromkeys((*reported, *choose, MAIN, *(rule.measure for rule in rules)))
     return Gate(
-        queries, strategies, canaries, settings.canary_k, rules, choose[0] if choose else None, measures=tuple(measures)
+        queries,
+        strategies,
+        canaries,
+        settings.canary_k,
+        rules,
+        choose[0] if choose else None,
+        measures=tuple(measures),
     )
 
 
 def _queries(
-    configuration: Configuration, settings: GateSettings, golden: tuple[GoldenQuery, ...], problems: list[str]
+    configuration: Configuration,
+    settings: GateSettings,
+    golden: tuple[GoldenQuery, ...],
+    problems: list[str],
 ) -> tuple[GoldenQuery, ...]:
     if settings.queries is None and not golden:
-        problems.append("queries: there are none; name a file of golden queries here, or in [golden]")
-    return golden if settings.queries is None else _file(configuration, "queries", settings.queries, problems)
+        problems.append(
+            "queries: there are none; name a file of golden queries here, or in [golden]"
+        )
+    return (
+        golden
+        if settings.queries is None
+        else _file(configuration, "queries", settings.queries, problems)
+    )
 
 
-def _file(configuration: Configuration, what: str, name: str | None, problems: list[str]) -> tuple[GoldenQuery, ...]:
+def _file(
+    configuration: Configuration, what: str, name: str | None, problems: list[str]
+) -> tuple[GoldenQuery, ...]:
     if name is None:
         return ()
     queries, wrong = read_problems(configuration.base / name)
@@ -123,7 +148,10 @@ def _file(configuration: Configuration, what: str, name: str | None, problems: l
 
 
 def _rules(
-    configuration: Configuration, settings: GateSettings, queries: Sequence[GoldenQuery], problems: list[str]
+    configuration: Configuration,
+    settings: GateSettings,
+    queries: Sequence[GoldenQuery],
+    problems: list[str],
 ) -> tuple[Rule, ...]:
     rules: list[Rule] = []
     there = {"catalog": list(configuration.catalogs), "kind": sorted({one.kind for one in queries})}
@@ -135,12 +163,17 @@ def _rules(
             continue
         if rule.by and queries and rule.name not in there[rule.by]:
             known = ", ".join(there[rule.by])
-            problems.append(f"rules: '{rule.text}': there is no {rule.by} '{rule.name}'; expected one of {known}")
+            problems.append(
+                f"rules: '{rule.text}': there is no {rule.by} '{rule.name}'; expected one of "
+                f"{known}"
+            )
         rules.append(rule)
     return tuple(rules)
 
 
-def _strategies(configuration: Configuration, settings: GateSettings, problems: list[str]) -> tuple[Strategy, ...]:
+def _strategies(
+    configuration: Configuration, settings: GateSettings, problems: list[str]
+) -> tuple[Strategy, ...]:
     strategies: list[Strategy] = []
     indexes = [index.name for index in configuration.indexes]
     for given in settings.strategies:
@@ -150,11 +183,16 @@ def _strategies(configuration: Configuration, settings: GateSettings, problems: 
             problems.append(f"strategies: {error}")
             continue
         if strategy.name in [one.name for one in strategies]:
-            problems.append(f"strategies: two are named '{strategy.name}'; give each a name of its own")
+            problems.append(
+                f"strategies: two are named '{strategy.name}'; give each a name of its own"
+            )
         if strategy.needs_calibration() and configuration.golden is None:
-            problems.append(f"strategies: '{strategy.name}' asks for probabilities, which need [golden] queries")
+            problems.append(
+                f"strategies: '{strategy.name}' asks for probabilities, which need [golden] queries"
+            )
         problems += [
-            f"strategies: '{strategy.name}' searches index '{name}'; expected one of {', '.join(indexes)}"
+            f"strategies: '{strategy.name}' searches index '{name}'; expected one of "
+            f"{', '.join(indexes)}"
             for name in strategy.indexes
             if name not in indexes
         ]
@@ -176,12 +214,18 @@ def _message(configuration: Configuration, problems: Sequence[str]) -> str:
     shown = [f"  - {problem}" for problem in problems[:SHOWN]]
     if len(problems) > SHOWN:
         shown.append(f"  ... and {len(problems) - SHOWN} more")
-    forms = [f"  {form}" for form in FORMS] if any(problem.startswith("rules:") for problem in problems) else []
+    forms = (
+        [f"  {form}" for form in FORMS]
+        if any(problem.startswith("rules:") for problem in problems)
+        else []
+    )
     return "\n".join(
         [
-            f"[gate] of {configuration.file} has {len(problems)} problem{'s' if len(problems) > 1 else ''}:",
+            f"[gate] of {configuration.file} has {len(problems)} "
+            f"problem{'s' if len(problems) > 1 else ''}:",
             *shown,
             *(["Rules look like these:", *forms] if forms else []),
-            'Golden queries and canaries are lines such as {"query": "what are 30 dollars in yen?", "tools": ["convert_currency"]}.',
+            'Golden queries and canaries are lines such as {"query": "what are 30 dollars in '
+            'yen?", "tools": ["convert_currency"]}.',
         ]
     )

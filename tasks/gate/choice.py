@@ -14,23 +14,28 @@ from tasks.gate.asked import Gate, own_strategy
 from tasks.gate.measured import Measured, System
 from tasks.settings.configuration import Configuration
 
-__all__ = ["THRESHOLD", "best_of", "candidates", "default_of", "system_of", "threshold_of"]
-
 THRESHOLD = "accept_95"
-"""The threshold of a calibration that a gate hands on: it lets 95 % of the requests with an answer through."""
+"""The threshold of a calibration that a gate hands on: it lets 95 % of the requests with an answer
+through.
+"""
 ALIKE = 1e-9
 """Means that differ by less are equal: sums in another order."""
 
 
 def system_of(release: Release) -> System:
-    """The strategy and the index by which a release is asked unless someone says otherwise. Raises QueryError for an unknown strategy."""
+    """The strategy and the index by which a release is asked unless someone says otherwise. Raises
+    QueryError for an unknown strategy.
+    """
     written: Mapping[str, Any] | None = release.manifest.get("strategy")
     strategy = named_strategy(DEFAULT_PLAN) if written is None else Strategy.from_dict(written)
     return System(strategy, None if strategy.indexes else str(release.manifest["default_index"]))
 
 
-def candidates(configuration: Configuration, gate: Gate, staged: Release) -> tuple[list[System], list[str]]:
-    """What is measured: every strategy in every index, the configured default first; and what cannot be, with the reason.
+def candidates(
+    configuration: Configuration, gate: Gate, staged: Release
+) -> tuple[list[System], list[str]]:
+    """What is measured: every strategy in every index, the configured default first; and what
+    cannot be, with the reason.
 
     Raises PublishError if nothing can be measured: then no reader could ask the release either.
     """
@@ -54,8 +59,12 @@ def candidates(configuration: Configuration, gate: Gate, staged: Release) -> tup
     return able, unable
 
 
-def best_of(measured: Sequence[Measured], by: Measure | None, preferred: Sequence[System]) -> Measured:
-    """The best by a measure; of equal ones the first that is preferred, or else the first. The first of all where nothing is chosen."""
+def best_of(
+    measured: Sequence[Measured], by: Measure | None, preferred: Sequence[System]
+) -> Measured:
+    """The best by a measure; of equal ones the first that is preferred, or else the first. The
+    first of all where nothing is chosen.
+    """
     if by is None:
         return measured[0]
     means = [float(one.evaluation.values[by].mean()) for one in measured]
@@ -77,7 +86,9 @@ def default_of(chosen: System, configuration: Configuration) -> dict[str, Any]:
 
 
 def threshold_of(system: System, staged: Release) -> dict[str, Any] | None:
-    """The probability from which on a request has an answer, as the first index that is searched is calibrated; None if it is not."""
+    """The probability from which on a request has an answer, as the first index that is searched is
+    calibrated; None if it is not.
+    """
     said = staged.manifest["indexes"][system.searched[0]].get("calibration")
     mode = searched_as(system.strategy.modes)
     if said is None or mode not in (curves := Calibration.from_dict(said).curves):
@@ -93,15 +104,21 @@ def _uncalibrated(system: System, staged: Release) -> list[str]:
     """The indexes of which the strategy wants to know probabilities that nobody knows."""
     if not system.strategy.needs_calibration():
         return []
-    return [name for name in system.searched if "calibration" not in staged.manifest["indexes"][name]]
+    return [
+        name for name in system.searched if "calibration" not in staged.manifest["indexes"][name]
+    ]
 
 
 def _why(system: System, missing: Sequence[str]) -> str:
-    return f"strategy '{system.strategy.name}' asks for probabilities, and index {', '.join(missing)} is not calibrated"
+    return (
+        f"strategy '{system.strategy.name}' asks for probabilities, and index "
+        f"{', '.join(missing)} is not calibrated"
+    )
 
 
 def _unmeasurable(unable: Sequence[str]) -> str:
     return (
-        f"Nothing was published: no reader could ask this release: {'; '.join(unable)}. Add requests to [golden], so that there are "
+        f"Nothing was published: no reader could ask this release: {'; '.join(unable)}. Add "
+        f"requests to [golden], so that there are "
         "enough for a calibration, or other strategies to [gate] or [find]."
     )

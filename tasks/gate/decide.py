@@ -1,4 +1,6 @@
-"""The step between staging and publishing: the golden queries are asked of the staged release, and it is decided whether it goes live."""
+"""The step between staging and publishing: the golden queries are asked of the staged release, and
+it is decided whether it goes live.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -22,8 +24,6 @@ from tasks.settings.configuration import Configuration
 from tasks.snapshot import Snapshot
 from tasks.wanted import Wanted
 
-__all__ = ["decide", "gate_release"]
-
 WHOLE_DEPTH = 100
 """Tools that are asked for where a measure looks at all that was found."""
 
@@ -42,10 +42,11 @@ def gate_release(
 
 
 def decide(configuration: Configuration, plan: Plan, staged: Release) -> Gated | None:
-    """What the gate of the configuration says of a staged release, as against the one that the plan saw live; None without a gate.
+    """What the gate of the configuration says of a staged release, as against the one that the plan
+    saw live; None without a gate.
 
-    Raises ConfigurationError for a gate that cannot be read, PublishError for a release that no strategy can be asked of.
-    """
+    Raises ConfigurationError for a gate that cannot be read, PublishError for a release that no
+    strategy can be asked of."""
     asked = read_gate(configuration)
     if asked is None:
         return None
@@ -56,7 +57,9 @@ def decide(configuration: Configuration, plan: Plan, staged: Release) -> Gated |
     path, at = write_details(lake, staged.id, values)
     small = ("passed", "golden", "queries", "rules", "canaries", "chosen", "live")
     default = default_of(found.chosen.system, configuration) if asked.choose is not None else {}
-    return Gated(found.passed, {**{name: values[name] for name in small}, "at": at, "details": path}, default)
+    return Gated(
+        found.passed, {**{name: values[name] for name in small}, "at": at, "details": path}, default
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +83,9 @@ class _Found:
 class _Judging:
     """One gate at work: what it asks, of which releases."""
 
-    def __init__(self, configuration: Configuration, asked: Gate, plan: Plan, staged: Release) -> None:
+    def __init__(
+        self, configuration: Configuration, asked: Gate, plan: Plan, staged: Release
+    ) -> None:
         self.asked, self.plan, self.staged = asked, plan, staged
         self.store = ReleaseStore(configuration.uri)
         self.live = self.store.get(plan.live) if plan.live else None
@@ -88,7 +93,9 @@ class _Judging:
         recorded = next((one for one in self.store.all() if one.id == staged.id), None)
         self._preferred = [*_system_if_known(recorded), *_system_if_known(self.live)]
         depths = [CURVE, asked.canary_k, *(one.k or WHOLE_DEPTH for one in asked.measures)]
-        self.measurer = Measurer(configuration, max(depths), lambda count: progress.advance("gate", count))
+        self.measurer = Measurer(
+            configuration, max(depths), lambda count: progress.advance("gate", count)
+        )
 
     def measure(self) -> _Found:
         """Ask the staged release in every configuration, and the live one in its own."""
@@ -117,11 +124,15 @@ class _Judging:
         return self.measurer.measure(self.staged, system, queries, self.asked.measures)
 
     def _live(self, queries: Sequence[GoldenQuery]) -> tuple[Live, str | None]:
-        """What the live release found by its own strategy, and where in the lake that stands. That it cannot be asked is no reason to stop."""
+        """What the live release found by its own strategy, and where in the lake that stands. That
+        it cannot be asked is no reason to stop.
+        """
         if self.live is None:
             return Live(), None
         try:
-            found = self.measurer.measure(self.live, system_of(self.live), queries, self.asked.measures)
+            found = self.measurer.measure(
+                self.live, system_of(self.live), queries, self.asked.measures
+            )
         except PegboardError as error:
             return Live(self.live.id, None, str(error)), None
         return Live(self.live.id, found.evaluation), found.path
@@ -146,7 +157,11 @@ def _values(judging: _Judging, found: _Found) -> dict[str, Any]:
     before = judging.measurer.judged(judging.live).loaded if judging.live else None
     marked, fields = with_changes([*lost, *found.broken], changes, diff, before, now)
     main = ours.interval(asked.main)
-    paths = [*(one.path for one in found.measured), found.live_path, found.canaries.path if found.canaries else None]
+    paths = [
+        *(one.path for one in found.measured),
+        found.live_path,
+        found.canaries.path if found.canaries else None,
+    ]
     return {
         "release": judging.staged.id,
         "passed": found.passed,

@@ -1,4 +1,5 @@
-"""All that a gate measured, as a JSON file of the lake: for reports, for the command line, and for people who look closer.
+"""All that a gate measured, as a JSON file of the lake: for reports, for the command line, and for
+people who look closer.
 
 lake/gates/<release>-<digest>.json   named in the manifest of the release, under `gate.details`
 """
@@ -20,8 +21,6 @@ from tasks.gate.lost import Lost
 from tasks.gate.verdict import places_by
 from tasks.lake.files import Lake
 
-__all__ = ["CURVE", "curve_of", "group_rows", "read_details", "won_values", "worst_of", "write_details"]
-
 FOLDER = "gates"
 CURVE = 20
 """The largest k of the curve of recall over k; so many tools are asked for at least."""
@@ -33,7 +32,9 @@ CHARACTERS_PER_TOKEN = 4
 
 
 def read_details(uri: str, release: Release) -> dict[str, Any] | None:
-    """All that the gate of a release of the board at `uri` measured; None without a gate, or if the file was pruned."""
+    """All that the gate of a release of the board at `uri` measured; None without a gate, or if the
+    file was pruned.
+    """
     path = release.manifest.get("gate", {}).get("details")
     return Lake(uri).read_json(path) if path else None
 
@@ -55,8 +56,12 @@ def write_details(lake: Lake, release: str, details: Mapping[str, Any]) -> tuple
     return path, at
 
 
-def group_rows(ours: Evaluation, theirs: Evaluation | None, by: Literal["kind", "catalog"]) -> list[dict[str, Any]]:
-    """The measures of each kind of query, or of each catalog, with its name under `kind` or `catalog`."""
+def group_rows(
+    ours: Evaluation, theirs: Evaluation | None, by: Literal["kind", "catalog"]
+) -> list[dict[str, Any]]:
+    """The measures of each kind of query, or of each catalog, with its name under `kind` or
+    `catalog`.
+    """
     groups = places_by(by, ours.answers, theirs.answers if theirs is not None else ())
     named = {"strategy": ours.strategy, "index": ours.index, "encoder": ours.encoder}
     return [
@@ -67,7 +72,9 @@ def group_rows(ours: Evaluation, theirs: Evaluation | None, by: Literal["kind", 
 
 
 def curve_of(ours: Evaluation, loaded: LoadedRelease) -> list[dict[str, Any]]:
-    """Recall among the first k for k up to `CURVE`, each with the mean number of tokens that the first k tools are in a prompt, about."""
+    """Recall among the first k for k up to `CURVE`, each with the mean number of tokens that the
+    first k tools are in a prompt, about.
+    """
     measures = [Measure("Recall", k) for k in range(1, CURVE + 1)]
     needed = [one.needed.labels for one in ours.answers]
     recall = per_query(measures, needed, [one.ranking() for one in ours.answers])

@@ -1,10 +1,10 @@
-"""What came of a gate, as the steps after it need it: small, since it travels; the details lie in the lake."""
+"""What came of a gate, as the steps after it need it: small, since it travels; the details lie in
+the lake.
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
-
-__all__ = ["Gated"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -13,7 +13,8 @@ class Gated:
 
     Attributes:
         gate: what stands in the manifest under `gate`: see `docs/table-contract.md`.
-        default: what of the manifest's defaults was chosen: `default_index` and `strategy`; nothing where they stay as configured.
+        default: what of the manifest's defaults was chosen: `default_index` and `strategy`; nothing
+            where they stay as configured.
     """
 
     passed: bool

@@ -1,4 +1,6 @@
-"""Which golden queries a staged release lost against the live one, to which tools, and what changed in those tools."""
+"""Which golden queries a staged release lost against the live one, to which tools, and what changed
+in those tools.
+"""
 
 import json
 from collections.abc import Collection, Mapping, Sequence
@@ -13,8 +15,6 @@ from pegboard.store.releases import Release, ReleaseStore
 from tasks.gate.verdict import Live
 from tasks.plan import Plan
 
-__all__ = ["Changes", "Lost", "broken", "changes_between", "is_complete", "lost_and_won", "with_changes"]
-
 CUT = 500
 """Characters of a field that are kept of what it was and what it is."""
 
@@ -25,8 +25,10 @@ class Lost:
 
     Attributes:
         needed: the names of its tools, as it gives them.
-        before, now: for each of them its rank in the live and in the staged release, from 1; None if it was not found.
-        instead: the tools that are in front now and were not; or simply those that are in front, where nothing else came.
+        before, now: for each of them its rank in the live and in the staged release, from 1; None
+            if it was not found.
+        instead: the tools that are in front now and were not; or simply those that are in front,
+            where nothing else came.
         changed: the ids of the tools among all of these that are not as they were.
     """
 
@@ -50,8 +52,10 @@ class Changes:
 
     Attributes:
         new, changed, removed: all tools that are, by id.
-        indexes: the indexes that both have and that are made otherwise: for each what differs, as it was and as it is.
-        fields: of the tools that lost queries involve: the kind of change and the fields, as JSON values.
+        indexes: the indexes that both have and that are made otherwise: for each what differs, as
+            it was and as it is.
+        fields: of the tools that lost queries involve: the kind of change and the fields, as JSON
+            values.
     """
 
     against: str | None = None
@@ -74,7 +78,9 @@ def is_complete(answer: Answer, k: int) -> bool:
 
 
 def lost_and_won(ours: Evaluation, live: Live, k: int) -> tuple[list[Lost], list[Lost]]:
-    """The queries that were complete among the first k and are not now, and those the other way round."""
+    """The queries that were complete among the first k and are not now, and those the other way
+    round.
+    """
     if live.evaluation is None:
         return [], []
     lost: list[Lost] = []
@@ -89,20 +95,27 @@ def lost_and_won(ours: Evaluation, live: Live, k: int) -> tuple[list[Lost], list
 
 
 def broken(canaries: Evaluation | None, before: Evaluation | None, k: int) -> list[Lost]:
-    """The canaries that do not find all their tools among the first k, whether or not they did before."""
+    """The canaries that do not find all their tools among the first k, whether or not they did
+    before.
+    """
     if canaries is None:
         return []
     others = before.answers if before is not None else [None] * len(canaries.answers)
-    return [_lost(now, was, k) for now, was in zip(canaries.answers, others, strict=True) if not is_complete(now, k)]
+    return [
+        _lost(now, was, k)
+        for now, was in zip(canaries.answers, others, strict=True)
+        if not is_complete(now, k)
+    ]
 
 
 def changes_between(
     store: ReleaseStore, live: Release | None, staged: Release, plan: Plan, *, looked_into: bool
 ) -> tuple[Changes, ReleaseDiff | None]:
-    """All that changed, and the whole difference where it is looked into; nothing without a live release.
+    """All that changed, and the whole difference where it is looked into; nothing without a live
+    release.
 
-    Where nothing went wrong it is enough to know which tools the plan found changed: the difference of two large releases takes seconds.
-    """
+    Where nothing went wrong it is enough to know which tools the plan found changed: the difference
+    of two large releases takes seconds."""
     if live is None:
         return Changes(), None
     if not looked_into:
@@ -113,7 +126,9 @@ def changes_between(
         for name, index in diff.indexes.items()
         if index.recipe
     }
-    return Changes(live.id, diff.added, tuple(one.id for one in diff.changed), diff.removed, indexes), diff
+    return Changes(
+        live.id, diff.added, tuple(one.id for one in diff.changed), diff.removed, indexes
+    ), diff
 
 
 def with_changes(
@@ -123,10 +138,16 @@ def with_changes(
     before: LoadedRelease | None,
     now: LoadedRelease,
 ) -> tuple[list[Lost], list[Mapping[str, Any]]]:
-    """The lost queries, each with the ids of its tools that changed; and what changed in them, in the order of the queries."""
+    """The lost queries, each with the ids of its tools that changed; and what changed in them, in
+    the order of the queries.
+    """
     kinds = {
         one: kind
-        for kind, ids in (("new", changes.new), ("changed", changes.changed), ("removed", changes.removed))
+        for kind, ids in (
+            ("new", changes.new),
+            ("changed", changes.changed),
+            ("removed", changes.removed),
+        )
         for one in ids
     }
     marked = [_marked(one, kinds) for one in several]
@@ -140,13 +161,17 @@ def with_changes(
     for tool in involved:
         changed = {name: _pair(one.old, one.new) for name, one in fields.get(tool, {}).items()}
         if tool in added or tool in gone:
-            changed = {"description": _pair(_described(gone.get(tool)), _described(added.get(tool)))}
+            changed = {
+                "description": _pair(_described(gone.get(tool)), _described(added.get(tool)))
+            }
         said.append({"tool": tool, "change": kinds[tool], "fields": changed})
     return marked, said
 
 
 def _lost(now: Answer, before: Answer | None, k: int) -> Lost:
-    ids = set[str]().union(*now.needed.tools.values(), *(before.needed.tools.values() if before else ()))
+    ids = set[str]().union(
+        *now.needed.tools.values(), *(before.needed.tools.values() if before else ())
+    )
     front = [one.id for one in now.found[:k] if one.id not in ids]
     was = {one.id for one in before.found[:k]} if before else set[str]()
     instead = tuple(one for one in front if one not in was) or tuple(front)
@@ -178,5 +203,7 @@ def _pair(before: Any, after: Any) -> dict[str, Any]:
 def _cut(value: Any) -> str | None:
     if value is None:
         return None
-    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, sort_keys=True)
+    text = (
+        value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, sort_keys=True)
+    )
     return text if len(text) <= CUT else f"{text[: CUT - 3]}..."

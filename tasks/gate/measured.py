@@ -1,11 +1,14 @@
-"""What a release finds for golden queries, remembered in the lake: what was asked once of a release, a strategy and an index is not asked again.
+"""What a release finds for golden queries, remembered in the lake: what was asked once of a
+release, a strategy and an index is not asked again.
 
-lake/gates/answers/<digest>.parquet   what was found for each query, and what it needs among the tools of the release
-lake/gates/answers/<digest>.json      which of these is the newest of a release, an index, a strategy and queries
+lake/gates/answers/<digest>.parquet   what was found for each query, and what it needs among the
+tools of the release
+lake/gates/answers/<digest>.json      which of these is the newest of a release, an index, a
+strategy and queries
 
-Measures are computed from what was found, so that another measure costs nothing. What an earlier version of the library found is asked
-again; where that cannot be done, because an encoder is gone, it serves.
-"""
+Measures are computed from what was found, so that another measure costs nothing. What an earlier
+version of the library found is asked again; where that cannot be done, because an encoder is gone,
+it serves."""
 
 import json
 from collections.abc import Callable, Mapping, Sequence
@@ -26,8 +29,6 @@ from pegboard.store.releases import Release, ReleaseStore
 from tasks.gate.query_vectors import GoldenVectors
 from tasks.lake.files import Lake
 from tasks.settings.configuration import Configuration
-
-__all__ = ["FOLDER", "Measured", "Measurer", "System"]
 
 FOLDER = "gates/answers"
 
@@ -63,7 +64,10 @@ class Measurer:
     """
 
     def __init__(
-        self, configuration: Configuration, depth: int, advance: Callable[[int], None] = lambda _: None
+        self,
+        configuration: Configuration,
+        depth: int,
+        advance: Callable[[int], None] = lambda _: None,
     ) -> None:
         self._store, self._lake = ReleaseStore(configuration.uri), Lake(configuration.uri)
         self._vectors = GoldenVectors(configuration)
@@ -78,9 +82,15 @@ class Measurer:
         return self._judged[release.id]
 
     def measure(
-        self, release: Release, system: System, queries: Sequence[GoldenQuery], measures: Sequence[Measure]
+        self,
+        release: Release,
+        system: System,
+        queries: Sequence[GoldenQuery],
+        measures: Sequence[Measure],
     ) -> Measured:
-        """What the release finds by that system. Raises PegboardError if it cannot be asked, and was not before."""
+        """What the release finds by that system. Raises PegboardError if it cannot be asked, and
+        was not before.
+        """
         index = system.searched[0]
         path = f"{FOLDER}/{_key(release, system, queries)}"
         evaluation = judge(
@@ -112,9 +122,17 @@ class Measurer:
         _write(self._lake, path, answers, self._depth)
         return answers
 
-    def _ask(self, release: Release, system: System, queries: Sequence[GoldenQuery]) -> tuple[Answer, ...]:
+    def _ask(
+        self, release: Release, system: System, queries: Sequence[GoldenQuery]
+    ) -> tuple[Answer, ...]:
         judged = self.judged(release)
-        found = judged.ask(queries, self._depth, strategy=system.strategy, index=system.index, advance=self._advance)
+        found = judged.ask(
+            queries,
+            self._depth,
+            strategy=system.strategy,
+            index=system.index,
+            advance=self._advance,
+        )
         return tuple(
             Answer(
                 query,
@@ -126,7 +144,9 @@ class Measurer:
 
 
 def _key(release: Release, system: System, queries: Sequence[GoldenQuery]) -> str:
-    return digest(release.digest, system.index, system.strategy.to_dict(), [one.to_dict() for one in queries])
+    return digest(
+        release.digest, system.index, system.strategy.to_dict(), [one.to_dict() for one in queries]
+    )
 
 
 def _pointer(lake: Lake, path: str) -> Mapping[str, Any]:
@@ -145,7 +165,9 @@ def _write(lake: Lake, path: str, answers: Sequence[Answer], depth: int) -> None
             "found": [[one.id for one in answer.found] for answer in answers],
             "scores": [[one.score for one in answer.found] for answer in answers],
             "probabilities": [[one.probability for one in answer.found] for answer in answers],
-            "needed": [json.dumps(_needed_values(answer.needed), ensure_ascii=False) for answer in answers],
+            "needed": [
+                json.dumps(_needed_values(answer.needed), ensure_ascii=False) for answer in answers
+            ],
         },
         schema={
             "found": pl.List(pl.String),
@@ -178,8 +200,13 @@ def _read(lake: Lake, path: str, queries: Sequence[GoldenQuery]) -> tuple[Answer
 
 
 def _needed_values(needed: Needed) -> dict[str, Any]:
-    return {"tools": {name: sorted(ids) for name, ids in needed.tools.items()}, "unknown": list(needed.unknown)}
+    return {
+        "tools": {name: sorted(ids) for name, ids in needed.tools.items()},
+        "unknown": list(needed.unknown),
+    }
 
 
 def _needed(values: Mapping[str, Any]) -> Needed:
-    return Needed({name: frozenset(ids) for name, ids in values["tools"].items()}, tuple(values["unknown"]))
+    return Needed(
+        {name: frozenset(ids) for name, ids in values["tools"].items()}, tuple(values["unknown"])
+    )

@@ -4,9 +4,9 @@ Recall@5 >= 0.9
 Recall@5 of catalog github >= 0.8
 Recall@5 no worse than live by more than 0.01 with 95 % confidence
 
-Any measure may stand for Recall@5. `of catalog NAME` and `of kind NAME` judge the queries that need a tool of that catalog, or are of that
-kind; a name with blanks stands in quotes. `live` is the release that the channel names when the build begins.
-"""
+Any measure may stand for Recall@5. `of catalog NAME` and `of kind NAME` judge the queries that need
+a tool of that catalog, or are of that kind; a name with blanks stands in quotes. `live` is the
+release that the channel names when the build begins."""
 
 import re
 from dataclasses import dataclass
@@ -14,8 +14,6 @@ from typing import Literal
 
 from pegboard.errors import ConfigurationError
 from pegboard.evaluation.measures import Measure, parse_measure
-
-__all__ = ["FORMS", "Group", "Rule", "parse_rule"]
 
 Group = Literal["catalog", "kind"]
 FORMS = (
@@ -49,8 +47,8 @@ class Rule:
         by, name: the catalog or the kind of queries that it is about; all queries if None.
         floor: the least value; None for a comparison with live.
         margin: by how much the value may be below that of live.
-        confidence: between .5 and 1: how sure it has to be that it is no further below, by a paired bootstrap over the queries; None
-            compares the two values as they are.
+        confidence: between .5 and 1: how sure it has to be that it is no further below, by a paired
+            bootstrap over the queries; None compares the two values as they are.
     """
 
     text: str
@@ -70,15 +68,19 @@ def parse_rule(text: str) -> Rule:
     measure = parse_measure(found["measure"])
     problems: list[str] = []
     floor, margin, confidence = (
-        None if found[part] is None else float(found[part]) for part in ("floor", "margin", "confidence")
+        None if found[part] is None else float(found[part])
+        for part in ("floor", "margin", "confidence")
     )
     if floor is not None and floor > 1:
         problems.append(f"a measure is at most 1, and {found['floor']} is asked for")
     if margin is not None and margin >= 1:
-        problems.append(f"a measure is at most 1, so no release is worse by more than {found['margin']}")
+        problems.append(
+            f"a measure is at most 1, so no release is worse by more than {found['margin']}"
+        )
     if confidence is not None and not 50 < confidence < 100:
         problems.append(
-            f"a confidence of {found['confidence']} % cannot be had; expected more than 50 and less than 100"
+            f"a confidence of {found['confidence']} % cannot be had; expected more than 50 and "
+            f"less than 100"
         )
     if problems:
         raise ConfigurationError(f"'{text}': {'; '.join(problems)}")

@@ -12,8 +12,6 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-__all__ = ["Live", "Verdict", "places_by", "verdict_on"]
-
 SLACK = 1e-9
 """A mean of .9 may be .8999999999999999 as a sum of floating point numbers."""
 
@@ -34,7 +32,9 @@ class Live:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What came of a rule: whether it holds, None where there is nothing to judge; and why, in words."""
+    """What came of a rule: whether it holds, None where there is nothing to judge; and why, in
+    words.
+    """
 
     rule: str
     passed: bool | None
@@ -45,11 +45,13 @@ class Verdict:
         return asdict(self)
 
 
-def places_by(by: Group, ours: Sequence[Answer], theirs: Sequence[Answer] = ()) -> dict[str, list[int]]:
+def places_by(
+    by: Group, ours: Sequence[Answer], theirs: Sequence[Answer] = ()
+) -> dict[str, list[int]]:
     """The places of the queries of each kind, or of each catalog that has a tool they need.
 
-    A tool that only the other release has belongs to its catalog, too, and so does an id that no tool has: a catalog that lost its
-    tools does not look better for it.
+    A tool that only the other release has belongs to its catalog, too, and so does an id that no
+    tool has: a catalog that lost its tools does not look better for it.
     """
     groups: dict[str, list[int]] = {}
     others = [*theirs, *[None] * (len(ours) - len(theirs))]
@@ -66,14 +68,20 @@ def places_by(by: Group, ours: Sequence[Answer], theirs: Sequence[Answer] = ()) 
 
 
 def verdict_on(rule: Rule, ours: Evaluation, live: Live) -> Verdict:
-    """Whether a rule holds for what a staged release found, as against what the live one found to the same queries."""
+    """Whether a rule holds for what a staged release found, as against what the live one found to
+    the same queries.
+    """
     places = list(range(len(ours.answers)))
     if rule.by is not None:
         theirs = live.evaluation.answers if live.evaluation is not None else ()
         places = places_by(rule.by, ours.answers, theirs).get(rule.name, [])
     if not places:
         none = "needs a tool" if rule.by == "catalog" else "is"
-        return Verdict(rule.text, False, f"no golden query {none} of {rule.by} {rule.name}, so this cannot be measured")
+        return Verdict(
+            rule.text,
+            False,
+            f"no golden query {none} of {rule.by} {rule.name}, so this cannot be measured",
+        )
     values = ours.values[rule.measure][places]
     return _floor(rule, values) if rule.floor is not None else _against(rule, values, live, places)
 
@@ -91,16 +99,23 @@ def _against(rule: Rule, ours: "NDArray[np.float64]", live: Live, places: list[i
     if live.release is None:
         return Verdict(rule.text, None, "not judged: no release is live")
     if live.evaluation is None:
-        return Verdict(rule.text, False, f"release {live.release}, which is live, could not be asked: {live.trouble}")
+        return Verdict(
+            rule.text,
+            False,
+            f"release {live.release}, which is live, could not be asked: {live.trouble}",
+        )
     theirs = live.evaluation.values[rule.measure][places]
     gaps = ours - theirs
     worse = -float(gaps.mean())
     says = (
-        f"it is {float(ours.mean()):.3f} over {_queries(len(places))}, and {float(theirs.mean()):.3f} in live {live.release}: "
-        f"{_points(abs(worse))} {'worse' if worse > SLACK else 'better' if worse < -SLACK else 'apart'}"
+        f"it is {float(ours.mean()):.3f} over {_queries(len(places))}, and "
+        f"{float(theirs.mean()):.3f} in live {live.release}: "
+        f"{_points(abs(worse))} "
+        f"{'worse' if worse > SLACK else 'better' if worse < -SLACK else 'apart'}"
     )
     if rule.confidence is not None:
-        # One-sided: what lies below the lower end of a two-sided interval is half of what lies outside of it.
+        # One-sided: what lies below the lower end of a two-sided interval is half of what lies
+        # outside of it.
         worse = -interval(gaps, confidence=2 * rule.confidence - 1).low
         bound = f"at most {_points(worse)} worse" if worse > SLACK else "no worse"
         says += f"; with {100 * rule.confidence:g} % confidence {bound}"

@@ -5,8 +5,6 @@ from typing import Any
 
 from pegboard.cli.output import plain
 
-__all__ = ["held_headline", "held_lines", "measured_line"]
-
 SHOWN = 10
 """Lost queries, and broken canaries, that are told; the details have all."""
 DESCRIBED = 20
@@ -26,10 +24,14 @@ def measured_line(details: Values) -> str:
     if details["canaries"]["asked"]:
         said.append(_count(details["canaries"]["asked"], "canary", "canaries") + " found")
     if details["live"] and not details["live_trouble"]:
-        said.append(f"{len(details['lost'])} queries lost and {details['won']['count']} won against {details['live']}")
+        said.append(
+            f"{len(details['lost'])} queries lost and {details['won']['count']} won against "
+            f"{details['live']}"
+        )
     more = f"; {', '.join(said)}" if said else ""
     return plain(
-        f"Golden queries: {chosen['measure']} {_interval(chosen)} over {details['queries']} by strategy {chosen['strategy']} in index "
+        f"Golden queries: {chosen['measure']} {_interval(chosen)} over {details['queries']} by "
+        f"strategy {chosen['strategy']} in index "
         f"{chosen['index']}{more}."
     )
 
@@ -64,7 +66,11 @@ def _rule_lines(details: Values, channel: str) -> list[str]:
     stays = f"stays at release {details['live']}" if details["live"] else "names no release yet"
     return [
         f"Release {details['release']} did not pass its gate and is held; '{channel}' {stays}.",
-        *(f"  rule failed: {one['rule']}: {one['says']}" for one in details["rules"] if one["passed"] is False),
+        *(
+            f"  rule failed: {one['rule']}: {one['says']}"
+            for one in details["rules"]
+            if one["passed"] is False
+        ),
     ]
 
 
@@ -73,7 +79,8 @@ def _canary_lines(details: Values) -> list[str]:
     if not lost:
         return []
     return [
-        f"  {lost} of {_count(asked, 'canary', 'canaries')} broke: not all their tools are among the first {details['canary_k']}"
+        f"  {lost} of {_count(asked, 'canary', 'canaries')} broke: not all their tools are among "
+        f"the first {details['canary_k']}"
     ]
 
 
@@ -82,18 +89,25 @@ def _lost_lines(details: Values) -> list[str]:
     if not lost:
         return []
     return [
-        f"  {_count(lost, 'query', 'queries')} found all their tools among the first {details['k']} in live {details['live']} and "
+        f"  {_count(lost, 'query', 'queries')} found all their tools among the first "
+        f"{details['k']} in live {details['live']} and "
         f"do not now; {won} the other way round"
     ]
 
 
 def _query_lines(lost: Sequence[Values], k: int) -> list[str]:
-    """Each lost query: which of its tools are lost, with their ranks before and now, and what stands in front instead."""
+    """Each lost query: which of its tools are lost, with their ranks before and now, and what
+    stands in front instead.
+    """
     lines: list[str] = []
     for one in lost[:SHOWN]:
         gone = [name for name, rank in one["now"].items() if rank is None or rank > k]
         ranks = ", ".join(f"{name} ({_moved(one, name)})" for name in gone)
-        others = f"; {_count(len(one['now']) - len(gone), 'other')} found" if len(one["now"]) > len(gone) else ""
+        others = (
+            f"; {_count(len(one['now']) - len(gone), 'other')} found"
+            if len(one["now"]) > len(gone)
+            else ""
+        )
         lines.append(f'    "{_short(one["query"])}" needs {ranks}{others}')
         if one["instead"]:
             lines.append(f"      in front now: {', '.join(one['instead'])}")
@@ -118,13 +132,17 @@ def _change_lines(details: Values) -> list[str]:
     counts = ", ".join(f"{len(changes[kind])} {kind}" for kind in ("new", "changed", "removed"))
     lines = [f"  tools against live {changes['against']}: {counts}"]
     for name, parts in changes["indexes"].items():
-        said = ", ".join(f"{part} {_short(before)} -> {_short(after)}" for part, (before, after) in parts.items())
+        said = ", ".join(
+            f"{part} {_short(before)} -> {_short(after)}" for part, (before, after) in parts.items()
+        )
         lines.append(f"  index {name} is made otherwise: {said}")
     if not (details["lost"] or details["broken"]):
         return lines
     if not fields:
         return [*lines, "  none of them is needed by these queries, or stands in front of what is"]
-    lines.append(f"  of them {len(fields)} are needed by these queries, or stand in front of what is:")
+    lines.append(
+        f"  of them {len(fields)} are needed by these queries, or stand in front of what is:"
+    )
     for one in fields[:DESCRIBED]:
         lines += _tool_lines(one)
     if rest := [one["tool"] for one in fields[DESCRIBED:]]:
@@ -136,7 +154,11 @@ def _tool_lines(changed: Values) -> list[str]:
     kind = KINDS.get(changed["change"], f"changed in {', '.join(changed['fields'])}")
     lines = [f"    {changed['tool']} {kind}"]
     for name, pair in changed["fields"].items():
-        parts = [f'{when} "{_short(pair[when])}"' for when in ("before", "after") if pair[when] is not None]
+        parts = [
+            f'{when} "{_short(pair[when])}"'
+            for when in ("before", "after")
+            if pair[when] is not None
+        ]
         lines.append(f"      {name}: {', '.join(parts)}")
     return lines
 
@@ -144,7 +166,8 @@ def _tool_lines(changed: Values) -> list[str]:
 def _next_step(details: Values, channel: str) -> str:
     where = "" if channel == "live" else f" --channel {channel}"
     return (
-        "Next: mend the source and build again; or change [gate] and build again; or take the release as it is: "
+        "Next: mend the source and build again; or change [gate] and build again; or take the "
+        "release as it is: "
         f"pegboard promote {details['release']}{where}"
     )
 

@@ -1,4 +1,6 @@
-"""Texts that are nearly the same by their words, found among many without comparing each with each."""
+"""Texts that are nearly the same by their words, found among many without comparing each with
+each.
+"""
 
 from collections.abc import Sequence
 from functools import cached_property
@@ -6,10 +8,10 @@ from math import ceil
 
 from tasks.enrichment.reply_checks import word_set
 
-__all__ = ["NEAR", "AlikeTexts"]
-
 NEAR = 0.9
-"""Share of the words of two texts, counted once, that both have, from which on they are nearly the same: one word in ten differs."""
+"""Share of the words of two texts, counted once, that both have, from which on they are nearly the
+same: one word in ten differs.
+"""
 
 EQUAL = 1e-9
 """Shares that differ by less are the same."""
@@ -19,17 +21,20 @@ class AlikeTexts:
     """Texts by their words.
 
     Example:
-        >>> AlikeTexts(["a room for ten people", "book a room for ten people"]).near("a room for ten people please", 0.8)
-        [(0, 0.8333333333333334)]
+        >>> AlikeTexts(["a room for ten people", "book a room for ten people"]).near("a room for ten
+        people please", 0.8) [(0, 0.8333333333333334)]
     """
 
     def __init__(self, texts: Sequence[str]) -> None:
         self._texts = texts
 
     def near(self, text: str, least: float = NEAR) -> list[tuple[int, float]]:
-        """The numbers of the texts that share at least so much of all words with one, and how much, the most first."""
+        """The numbers of the texts that share at least so much of all words with one, and how much,
+        the most first.
+        """
         words = word_set(text)
-        # Two sets as alike as that share one of these: all other words together would not be enough.
+        # Two sets as alike as that share one of these: all other words together would not be
+        # enough.
         rarest = sorted(words, key=lambda word: (len(self._postings.get(word, ())), word))
         looked_at = rarest[: len(words) - ceil(least * len(words) - EQUAL) + 1]
         numbers = {number for word in looked_at for number in self._postings.get(word, ())}

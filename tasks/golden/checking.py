@@ -2,7 +2,8 @@
 
 What has to be mended (`error`), and what a person should look at (`warning`):
     format           error    a line that is no golden query
-    few              error    fewer than can say anything are left: known tools, not indexed themselves
+    few              error    fewer than can say anything are left: known tools, not indexed
+    themselves
     contradiction    error    the same request with other tools
     same-id          error    two different queries of one id
     unknown-tool     error    a name or id that no tool of the release has
@@ -28,8 +29,6 @@ from tasks.golden.held import as_words
 from tasks.golden.leaks import Indexed, Leak, Units, find_leaks
 from tasks.near_names import nearest_names
 
-__all__ = ["Checked", "Coverage", "Finding", "OnBoard", "check_golden"]
-
 LONGEST = 1_000
 """Characters: an encoder of 256 tokens reads about 1,100."""
 SHOWN = 80
@@ -47,12 +46,19 @@ class Finding:
 
     def to_dict(self) -> dict[str, Any]:
         """As JSON values."""
-        return {"level": self.level, "what": self.what, "says": self.says, "queries": list(self.queries)}
+        return {
+            "level": self.level,
+            "what": self.what,
+            "says": self.says,
+            "queries": list(self.queries),
+        }
 
 
 @dataclass(frozen=True, slots=True)
 class Coverage:
-    """How many tools, agents and catalogs there are, how many of them a query needs, and which tools none does."""
+    """How many tools, agents and catalogs there are, how many of them a query needs, and which
+    tools none does.
+    """
 
     tools: tuple[int, int]
     agents: tuple[int, int]
@@ -67,7 +73,9 @@ class Coverage:
         def share(ids: Iterable[str], segments: int) -> int:
             return len({"/".join(one.split("/")[:segments]) for one in ids})
 
-        tools, agents, catalogs = ((share(asked, some), share(names.catalogs, some)) for some in (3, 2, 1))
+        tools, agents, catalogs = (
+            (share(asked, some), share(names.catalogs, some)) for some in (3, 2, 1)
+        )
         return cls(tools, agents, catalogs, tuple(sorted(names.catalogs.keys() - asked)))
 
     def to_dict(self) -> dict[str, Any]:
@@ -80,7 +88,9 @@ class Coverage:
 
 @dataclass(frozen=True, slots=True)
 class OnBoard:
-    """A release to check queries on: its tools by name, what its indexes hold, and what encodes a query."""
+    """A release to check queries on: its tools by name, what its indexes hold, and what encodes a
+    query.
+    """
 
     release: str
     names: ToolNames
@@ -90,7 +100,9 @@ class OnBoard:
 
 @dataclass(frozen=True, slots=True)
 class Checked:
-    """What became of a check; `usable` are queries without an error that do not stand in the index."""
+    """What became of a check; `usable` are queries without an error that do not stand in the
+    index.
+    """
 
     queries: tuple[GoldenQuery, ...]
     findings: tuple[Finding, ...]
@@ -127,7 +139,8 @@ def check_golden(
     Args:
         board: without it only what the file itself says is looked at.
         answerable: false for a file of requests that no tool answers.
-        held_out: whether a build with the configuration at hand holds the file's examples out; None if there is none at hand.
+        held_out: whether a build with the configuration at hand holds the file's examples out; None
+            if there is none at hand.
     """
     queries, problems = read_problems(file, answerable=answerable)
     check = _Check(queries)
@@ -138,7 +151,8 @@ def check_golden(
     if held_out is False and (examples := [one for one in queries if one.origin == "examples"]):
         check.warn(
             "not-held-out",
-            f"{len(examples)} queries are examples of their tools, and neither [golden] nor [gate] names this file: builds leave them in "
+            f"{len(examples)} queries are examples of their tools, and neither [golden] nor "
+            f"[gate] names this file: builds leave them in "
             "the index",
             *examples,
         )
@@ -150,10 +164,16 @@ def check_golden(
         coverage = Coverage.of(board.names, needed)
     usable = len({one.id for one in queries} - check.unusable)
     if usable < LEAST:
-        check.error("few", f"{usable} queries can be used; expected {LEAST} or more, since a mean of fewer is chance")
+        check.error(
+            "few",
+            f"{usable} queries can be used; expected {LEAST} or more, since a mean of fewer is "
+            f"chance",
+        )
     order = {"error": 0, "warning": 1}
     findings = sorted(check.findings, key=lambda one: order[one.level])
-    return Checked(tuple(queries), tuple(findings), usable, coverage, board.release if board else None)
+    return Checked(
+        tuple(queries), tuple(findings), usable, coverage, board.release if board else None
+    )
 
 
 @dataclass(slots=True)
@@ -170,7 +190,9 @@ class _Check:
         self.findings.append(Finding("warning", what, says, tuple(one.id for one in queries)))
 
     def repeats(self) -> None:
-        """The same request again, with the same tools or with others; and ids that are not one query's."""
+        """The same request again, with the same tools or with others; and ids that are not one
+        query's.
+        """
         groups: dict[tuple[str, Any], list[GoldenQuery]] = {}
         ids: dict[str, set[tuple[str, tuple[str, ...]]]] = {}
         for one in self.queries:
@@ -180,7 +202,9 @@ class _Check:
             if len({frozenset(one.tools) for one in same}) > 1:
                 sets = " and ".join(dict.fromkeys(", ".join(sorted(one.tools)) for one in same))
                 self.error(
-                    "contradiction", f"{_shown(same[0])} is asked for {sets}: only one of them can be right", *same
+                    "contradiction",
+                    f"{_shown(same[0])} is asked for {sets}: only one of them can be right",
+                    *same,
                 )
             elif len(same) > 1:
                 self.warn("duplicate", f"{_shown(same[0])} stands there {len(same)} times", *same)
@@ -191,9 +215,14 @@ class _Check:
         alike = AlikeTexts([one.query for one in firsts])
         for at, one in enumerate(firsts):
             for other, _ in alike.near(one.query):
-                same_tools = set(one.tools) == set(firsts[other].tools) and _history(one) == _history(firsts[other])
+                same_tools = set(one.tools) == set(firsts[other].tools) and _history(
+                    one
+                ) == _history(firsts[other])
                 if other > at and same_tools:
-                    text = f"{_shown(one)} and {_shown(firsts[other])} are nearly the same, and count twice"
+                    text = (
+                        f"{_shown(one)} and {_shown(firsts[other])} are nearly the same, and "
+                        f"count twice"
+                    )
                     self.warn("duplicate", text, one, firsts[other])
 
     def single_queries(self) -> None:
@@ -201,11 +230,18 @@ class _Check:
         for one in self.queries:
             if len(one.query) > LONGEST:
                 self.warn(
-                    "long", f"{_shown(one)} has {len(one.query)} characters; an encoder reads about {LONGEST}", one
+                    "long",
+                    f"{_shown(one)} has {len(one.query)} characters; an encoder reads about "
+                    f"{LONGEST}",
+                    one,
                 )
             strangers = sorted({str(call.get("tool")) for call in one.calls} - set(one.tools))
             if strangers:
-                self.warn("call", f"{_shown(one)} has calls of {', '.join(strangers)}, not among its tools", one)
+                self.warn(
+                    "call",
+                    f"{_shown(one)} has calls of {', '.join(strangers)}, not among its tools",
+                    one,
+                )
 
     def tools(self, needed: Sequence[Needed], names: ToolNames) -> None:
         """Names that no tool has, with those that may be meant, and names that several have."""
@@ -219,11 +255,20 @@ class _Check:
                     shared.setdefault(name, (ids, []))[1].append(one)
         for name, asked in sorted(unknown.items()):
             near = _suggestions(name, names)
-            hint = f"Did you mean {' or '.join(near)}?" if near else "Take it out, or correct the name."
-            self.error("unknown-tool", f"no tool is called {name}, which {_count(asked)}. {hint}", *asked)
+            hint = (
+                f"Did you mean {' or '.join(near)}?"
+                if near
+                else "Take it out, or correct the name."
+            )
+            self.error(
+                "unknown-tool", f"no tool is called {name}, which {_count(asked)}. {hint}", *asked
+            )
         for name, (ids, asked) in sorted(shared.items()):
             listed = ", ".join(sorted(ids)[:3]) + (", ..." if len(ids) > 3 else "")
-            text = f"{len(ids)} tools are called {name}, which {_count(asked)}: any of them will do. To mean one, write its id: {listed}"
+            text = (
+                f"{len(ids)} tools are called {name}, which {_count(asked)}: any of them will "
+                f"do. To mean one, write its id: {listed}"
+            )
             self.warn("ambiguous", text, *asked)
 
     def leaks(self, needed: Sequence[Needed], leaks: Sequence[Leak]) -> None:
@@ -240,8 +285,14 @@ class _Check:
 
 
 def _suggestions(name: str, names: ToolNames) -> list[str]:
-    """What may be meant by a name that no tool has: tools of the same name elsewhere, or names like it."""
-    moved = [one for one in sorted(names.catalogs) if "/" in name and one.rpartition("/")[2] == name.rpartition("/")[2]]
+    """What may be meant by a name that no tool has: tools of the same name elsewhere, or names like
+    it.
+    """
+    moved = [
+        one
+        for one in sorted(names.catalogs)
+        if "/" in name and one.rpartition("/")[2] == name.rpartition("/")[2]
+    ]
     if moved:
         return moved[:3]
     segments = name.count("/")

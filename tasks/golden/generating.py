@@ -1,7 +1,8 @@
-"""Golden queries that an LLM writes: for sampled tools one request each, checked, and never paid for twice.
+"""Golden queries that an LLM writes: for sampled tools one request each, checked, and never paid
+for twice.
 
-Every reply is in a ledger of its own beside the file of queries before anything else happens; a run that was killed, or that wants more
-queries, asks only for what is not there.
+Every reply is in a ledger of its own beside the file of queries before anything else happens; a run
+that was killed, or that wants more queries, asks only for what is not there.
 """
 
 import asyncio
@@ -24,19 +25,21 @@ from tasks.enrichment.ledger import Entry, Ledger
 from tasks.enrichment.models import Models
 from tasks.enrichment.order_book import LANGUAGES
 from tasks.enrichment.products import schema_of
-from tasks.enrichment.replies import OtherNames
+from tasks.enrichment.reply_names import OtherNames
 from tasks.golden.request_checks import checked_request, new_among
 from tasks.golden.request_prompt import RequestPrompt
 from tasks.golden.samples import Sample, draw_samples
-from tasks.safety.untrusted import fenced, tool_data, without_credentials
+from tasks.safety.text import fenced
+from tasks.safety.tool import tool_data
+from tasks.safety.untrusted import without_credentials
 from tasks.settings.enrichment import EnrichSettings
-
-__all__ = ["Generated", "generate_queries"]
 
 VERSION = 1
 """Changes when the same replies would be judged otherwise; they are then asked for anew."""
 TRIES = 3
-"""Requests that are asked for at most for each query that is wanted: where so many are rejected, more would be, too."""
+"""Requests that are asked for at most for each query that is wanted: where so many are rejected,
+more would be, too.
+"""
 PRODUCT = "golden"
 SILENT = 20
 """Calls that failed without any reply, after which no more are made."""
@@ -79,7 +82,8 @@ def generate_queries(
     """Have requests written until there are so many queries, or no more can be had.
 
     Args:
-        settings: model, context, language, limits and budget; what else they say is about enrichment.
+        settings: model, context, language, limits and budget; what else they say is about
+            enrichment.
         ledger: loaded; it is closed here.
         sizes: numbers of tools in a query, in turn.
         known: queries that there are; a request that is nearly one of theirs is left out.
@@ -124,7 +128,9 @@ async def _fill(
     models: Models,
     advance: Callable[[int], None],
 ) -> None:
-    """Ask for as many requests as queries are missing, until none is, or there are no samples left."""
+    """Ask for as many requests as queries are missing, until none is, or there are no samples
+    left.
+    """
     samples = iter(samples)
     try:
         while writer.stopped is None and (wave := list(islice(samples, count - len(made.queries)))):
@@ -138,7 +144,9 @@ async def _fill(
 
 @dataclass(slots=True)
 class _Made:
-    """The queries so far, the words of each and of those that were there, and why others are not among them."""
+    """The queries so far, the words of each and of those that were there, and why others are not
+    among them.
+    """
 
     queries: list[GoldenQuery]
     rejected: Counter[str]
@@ -152,7 +160,13 @@ class _Made:
             self.rejected[reason] += 1
             return
         self.queries.append(
-            GoldenQuery(entry.value, sample.tools, kind=sample.kind, origin="generated", by=entry.answered_by or model)
+            GoldenQuery(
+                entry.value,
+                sample.tools,
+                kind=sample.kind,
+                origin="generated",
+                by=entry.answered_by or model,
+            )
         )
 
 
@@ -206,7 +220,12 @@ class _Writer:
             self.stopped = self.stopped or self.caller.lost or (error if silent else None)
             return None
         request, reason = checked_request(
-            reply.text, reply.finish_reason, tools, self.names, self.prompt.text, self.settings.language
+            reply.text,
+            reply.finish_reason,
+            tools,
+            self.names,
+            self.prompt.text,
+            self.settings.language,
         )
         entry = Entry(
             key=key,
@@ -236,7 +255,14 @@ class _Writer:
         wording = [self.prompt.digest, settings.context, settings.language, settings.structured]
         asked = [settings.model, settings.temperature, settings.max_reply_tokens]
         return digest(
-            PRODUCT, VERSION, wording, asked, [one.digest for one in tools], sample.kind, sample.form, sample.round
+            PRODUCT,
+            VERSION,
+            wording,
+            asked,
+            [one.digest for one in tools],
+            sample.kind,
+            sample.form,
+            sample.round,
         )
 
     def _request(self, sample: Sample, tools: Sequence[Tool]) -> ChatRequest:
@@ -248,7 +274,9 @@ class _Writer:
             kind=sample.kind,
             form=sample.form,
             context=settings.context,
-            language=LANGUAGES.get(language, language) if language else "the language of the descriptions",
+            language=LANGUAGES.get(language, language)
+            if language
+            else "the language of the descriptions",
             schema=json.dumps(schema) if settings.structured == "text" else "",
         )
         return ChatRequest(

@@ -1,7 +1,8 @@
-"""Golden queries that stand in an index: word for word in a document, or nearly as one of the requests that are stored with a tool.
+"""Golden queries that stand in an index: word for word in a document, or nearly as one of the
+requests that are stored with a tool.
 
-Such a query finds itself, whatever the index is worth. `pegboard golden hold-out` takes examples out of the index; what is found here
-was copied some other way, or has not been held out yet.
+Such a query finds itself, whatever the index is worth. `pegboard golden hold-out` takes examples
+out of the index; what is found here was copied some other way, or has not been held out yet.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -20,14 +21,16 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-__all__ = ["Indexed", "Leak", "find_leaks", "indexed_texts"]
-
 FEWEST = 3
-"""Words below which a query stands in documents by chance; it is then only compared with whole requests."""
+"""Words below which a query stands in documents by chance; it is then only compared with whole
+requests.
+"""
 COSINE = 0.98
 """From which on a query and a stored request are the same."""
 SIMILAR = 0.5
-"""Share of common words below which no cosine is computed: it would not be as high, and every request would have to be encoded."""
+"""Share of common words below which no cosine is computed: it would not be as high, and every
+request would have to be encoded.
+"""
 AT_A_TIME = 5_000
 """Tools that are read at a time."""
 
@@ -46,7 +49,9 @@ class Leak:
 
 @dataclass(frozen=True, slots=True)
 class Indexed:
-    """What the indexes of a release hold: (tool, text) of every document, and of every request stored with a tool."""
+    """What the indexes of a release hold: (tool, text) of every document, and of every request
+    stored with a tool.
+    """
 
     documents: tuple[tuple[str, str], ...]
     requests: tuple[tuple[str, str], ...]
@@ -60,14 +65,20 @@ def indexed_texts(judged: JudgedRelease, uri: str) -> Indexed:
         pin = release.tables[embedding_table(index)]
         with store_errors(uri):
             rows = open_table(store.tables, pin.table, uri, pin.version).read(["tool", "text"])
-        documents |= dict.fromkeys(zip(*(rows.column(name).to_pylist() for name in ("tool", "text")), strict=True))
+        documents |= dict.fromkeys(
+            zip(*(rows.column(name).to_pylist() for name in ("tool", "text")), strict=True)
+        )
     most = max(int(index.get("questions", 0)) for index in release.manifest["indexes"].values())
     requests: list[tuple[str, str]] = []
     ids = sorted(judged.names.catalogs)
     for start in range(0, len(ids), AT_A_TIME):
         for tool in judged.loaded.tools(ids[start : start + AT_A_TIME]).values():
             written = tool.enrichment.questions if tool.enrichment else ()
-            requests += [(tool.id, text) for text in dict.fromkeys((*tool.examples, *written)) if text.strip()][:most]
+            requests += [
+                (tool.id, text)
+                for text in dict.fromkeys((*tool.examples, *written))
+                if text.strip()
+            ][:most]
     return Indexed(tuple(documents), tuple(requests))
 
 
@@ -75,7 +86,8 @@ def find_leaks(queries: Sequence[str], indexed: Indexed, units: Units | None = N
     """The queries that stand in an index, at most once for each tool.
 
     Args:
-        units: encodes texts to unit vectors of shape (texts, dimensions); without it only words are compared.
+        units: encodes texts to unit vectors of shape (texts, dimensions); without it only words are
+            compared.
     """
     found: dict[tuple[int, str], Leak] = {}
     words = _Phrases([text for _, text in indexed.documents])
@@ -97,7 +109,9 @@ def find_leaks(queries: Sequence[str], indexed: Indexed, units: Units | None = N
         for at, number in _same(queries, [text for _, text in indexed.requests], close, units):
             tool, text = indexed.requests[number]
             found.setdefault((at, tool), Leak(at, tool, "nearly", text))
-    return sorted(found.values(), key=lambda leak: (leak.query, leak.how != "word for word", leak.tool))
+    return sorted(
+        found.values(), key=lambda leak: (leak.query, leak.how != "word for word", leak.tool)
+    )
 
 
 def _same(
@@ -106,9 +120,15 @@ def _same(
     """The pairs of a query and a request whose cosine says that they are the same."""
     if not pairs:
         return []
-    texts = list(dict.fromkeys(text for at, number in pairs for text in (queries[at], requests[number])))
+    texts = list(
+        dict.fromkeys(text for at, number in pairs for text in (queries[at], requests[number]))
+    )
     vectors: Mapping[str, NDArray[np.float32]] = dict(zip(texts, units(texts), strict=True))
-    return [pair for pair in pairs if float(vectors[queries[pair[0]]] @ vectors[requests[pair[1]]]) >= COSINE]
+    return [
+        pair
+        for pair in pairs
+        if float(vectors[queries[pair[0]]] @ vectors[requests[pair[1]]]) >= COSINE
+    ]
 
 
 class _Phrases:
@@ -123,7 +143,9 @@ class _Phrases:
                 self._holders.setdefault(word, []).append(number)
 
     def holding(self, text: str) -> list[int]:
-        """The numbers of the documents in which the words of a text stand in a row; none for a text of few words."""
+        """The numbers of the documents in which the words of a text stand in a row; none for a text
+        of few words.
+        """
         words = tokenize(text)
         if len(words) < FEWEST:
             return []

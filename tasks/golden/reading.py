@@ -1,4 +1,6 @@
-"""The golden queries of a configuration: `[golden] queries`, whose right tools are known, and `unanswerable`, which no tool answers."""
+"""The golden queries of a configuration: `[golden] queries`, whose right tools are known, and
+`unanswerable`, which no tool answers.
+"""
 
 from dataclasses import dataclass
 
@@ -7,8 +9,6 @@ from pegboard.errors import ConfigurationError
 from pegboard.evaluation.golden import GoldenQuery, ToolNames, golden_problems, read_problems
 from tasks.calibrate import LEAST
 from tasks.settings.configuration import Configuration
-
-__all__ = ["Golden", "read_golden"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,10 +24,11 @@ class Golden:
         return digest([one.to_dict() for one in self.queries], self.unanswerable)
 
     def meant(self, names: ToolNames) -> tuple[list[tuple[str, frozenset[str]]], list[str]]:
-        """The requests, each with the ids of its right tools, and what names no tool of the release.
+        """The requests, each with the ids of its right tools, and what names no tool of the
+        release.
 
-        A name that several tools have means each of them; a request none of whose tools is known is left out.
-        """
+        A name that several tools have means each of them; a request none of whose tools is known is
+        left out."""
         found: list[tuple[str, frozenset[str]]] = []
         unknown: set[str] = set()
         for golden in self.queries:
@@ -53,8 +54,12 @@ def read_golden(configuration: Configuration) -> Golden | None:
         problems += more
     if not problems:
         problems += [
-            f"{configuration.base / name} has {count} requests; expected {LEAST} or more: the meaning of a score by fewer is chance"
-            for name, count in ((settings.queries, len(queries)), (settings.unanswerable, len(asked)))
+            f"{configuration.base / name} has {count} requests; expected {LEAST} or more: the "
+            f"meaning of a score by fewer is chance"
+            for name, count in (
+                (settings.queries, len(queries)),
+                (settings.unanswerable, len(asked)),
+            )
             if name is not None and count < LEAST
         ]
     if problems:

@@ -1,4 +1,5 @@
-"""Whether a request that an LLM wrote can be a golden query. What does not pass is left out, and counted by its reason.
+"""Whether a request that an LLM wrote can be a golden query. What does not pass is left out, and
+counted by its reason.
 
 The reasons are those of `tasks/enrichment/replies.py`, and besides:
     copies-description   six words in a row are those of a tool's description
@@ -10,11 +11,10 @@ from collections.abc import Sequence
 
 from pegboard.records import Tool
 from pegboard.search.text import identifier_words, tokenize
-from tasks.enrichment.replies import OtherNames, Subject, judge
+from tasks.enrichment.replies import Subject, judge
 from tasks.enrichment.reply_checks import near_duplicate, word_set, words_in
+from tasks.enrichment.reply_names import OtherNames
 from tasks.enrichment.reply_verdict import DUPLICATE, NAMES_ITSELF
-
-__all__ = ["COPIES_DESCRIPTION", "checked_request", "new_among"]
 
 COPIES_DESCRIPTION = "copies-description"
 RUN = 6
@@ -37,10 +37,13 @@ def checked_request(
         tools: that the request is to need.
         names: of all tools.
         instructions: the prompt's text, for noticing replies that repeat it.
-        language: the code that was asked for; None holds the request against the language of the descriptions.
+        language: the code that was asked for; None holds the request against the language of the
+            descriptions.
     """
     asked = [
-        text for tool in tools for text in (*tool.examples, *(tool.enrichment.questions if tool.enrichment else ()))
+        text
+        for tool in tools
+        for text in (*tool.examples, *(tool.enrichment.questions if tool.enrichment else ()))
     ]
     subject = Subject(
         product="questions",
@@ -64,7 +67,9 @@ def checked_request(
 
 
 def new_among(request: str, seen: list[frozenset[str]]) -> str:
-    """Why a request is none beside those whose words are given, to which its own are added; "" if it is one."""
+    """Why a request is none beside those whose words are given, to which its own are added; "" if
+    it is one.
+    """
     words = word_set(request)
     if near_duplicate(words, seen):
         return DUPLICATE

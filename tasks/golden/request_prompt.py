@@ -1,8 +1,9 @@
-"""The prompt by which an LLM writes golden queries: a Markdown file with the sections `# system` and `# user`, templates of Jinja2.
+"""The prompt by which an LLM writes golden queries: a Markdown file with the sections `# system`
+and `# user`, templates of Jinja2.
 
-Values: `tools` (JSON inside <data>), `count` (of them), `kind` (single, parallel, sequential), `form` (in which the request is put), `language`,
-`context`, `schema` (of the reply as text, where the model takes none). Catalog text is a value, and values are never read as templates.
-"""
+Values: `tools` (JSON inside <data>), `count` (of them), `kind` (single, parallel, sequential),
+`form` (in which the request is put), `language`, `context`, `schema` (of the reply as text, where
+the model takes none). Catalog text is a value, and values are never read as templates."""
 
 import hashlib
 import re
@@ -14,8 +15,6 @@ from typing import Any
 from pegboard.errors import ConfigurationError
 from pegboard.llm import Message
 from tasks.enrichment.prompt_files import template
-
-__all__ = ["OWN_PROMPT", "RequestPrompt"]
 
 OWN_PROMPT = Path(__file__).parent / "prompts" / "requests.md"
 """The prompt that comes with the package."""
@@ -43,11 +42,13 @@ class RequestPrompt:
             prompt = cls(path.read_text("utf-8"))
         except (OSError, UnicodeDecodeError) as error:
             raise ConfigurationError(
-                f"{path} cannot be read: {getattr(error, 'strerror', None) or error}. Expected a prompt file."
+                f"{path} cannot be read: {getattr(error, 'strerror', None) or error}. Expected a "
+                f"prompt file."
             ) from error
         if set(prompt.sections) != {"system", "user"}:
             raise ConfigurationError(
-                f"{path} has the sections {', '.join(prompt.sections) or 'none'}; expected `# system` and `# user`."
+                f"{path} has the sections {', '.join(prompt.sections) or 'none'}; expected `# "
+                f"system` and `# user`."
             )
         try:
             shown = prompt.messages(**VALUES | {"tools": "\x00"})
@@ -56,7 +57,9 @@ class RequestPrompt:
                 f"{path} cannot be filled in: {error}. The values are {', '.join(VALUES)}."
             ) from error
         if not any("\x00" in message.content for message in shown):
-            raise ConfigurationError(f"{path} never shows `{{{{ tools }}}}`, so nothing can be asked with it.")
+            raise ConfigurationError(
+                f"{path} never shows `{{{{ tools }}}}`, so nothing can be asked with it."
+            )
         return prompt
 
     @property
@@ -74,6 +77,9 @@ class RequestPrompt:
         """The sections filled in."""
         whole = VALUES | values
         return tuple(
-            Message(role, re.sub(r"\n\s*\n", "\n\n", template(self.sections[role]).render(whole)).strip())
+            Message(
+                role,
+                re.sub(r"\n\s*\n", "\n\n", template(self.sections[role]).render(whole)).strip(),
+            )
             for role in ("system", "user")
         )

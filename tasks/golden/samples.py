@@ -1,4 +1,6 @@
-"""Which tools golden queries are written about: a drawing that is the same for the same seed and release, and that never repeats itself."""
+"""Which tools golden queries are written about: a drawing that is the same for the same seed and
+release, and that never repeats itself.
+"""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -9,8 +11,6 @@ from pegboard.canonical import digest
 from pegboard.errors import ConfigurationError
 from pegboard.evaluation.distractors import Distractors, Noise
 from pegboard.search.loaded import LoadedRelease
-
-__all__ = ["FORMS", "Sample", "draw_samples"]
 
 Kind = Literal["single", "parallel", "sequential"]
 
@@ -32,7 +32,8 @@ MOST = 5
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """The tools, by their ids, that one request is to need, how it needs them, and in which form it is put.
+    """The tools, by their ids, that one request is to need, how it needs them, and in which form it
+    is put.
 
     Attributes:
         round: how often its first tool came before in requests for so many tools.
@@ -52,15 +53,16 @@ def draw_samples(
     Args:
         index: whose vectors say which tools are near; the release's default if None.
 
-    The others of several tools are every other time of the same agent, if it has so many, else near tools of other agents.
-    Raises ConfigurationError for a number of tools that cannot be.
+    The others of several tools are every other time of the same agent, if it has so many, else near
+    tools of other agents. Raises ConfigurationError for a number of tools that cannot be.
     """
     drawing = _Drawing(loaded, seed, loaded.index_name(index))
     wanted = list(dict.fromkeys(sizes))
     most = min(MOST, len(drawing.ids))
     if not wanted or any(not 1 <= size <= most for size in wanted):
         raise ConfigurationError(
-            f"The numbers of tools in a query are {wanted}; expected numbers from 1 to {most}, as in 1,2."
+            f"The numbers of tools in a query are {wanted}; expected numbers from 1 to {most}, as "
+            f"in 1,2."
         )
     return drawing.samples(wanted)
 
@@ -80,7 +82,9 @@ class _Drawing:
         for count in range(ROUNDS):
             for place, tool in enumerate(self._shuffled(self.ids, count)):
                 size = sizes[(place + count) % len(sizes)]
-                others = self._others(tool, size - 1, count, same_agent=(place // len(sizes)) % 2 == 0)
+                others = self._others(
+                    tool, size - 1, count, same_agent=(place // len(sizes)) % 2 == 0
+                )
                 tools = (tool, *others)
                 if len(tools) < size or (size > 1 and frozenset(tools) in seen):
                     continue

@@ -1,8 +1,9 @@
-"""Rows that follow from tools: documents and records. Only those of tools that changed are made; the others stay as they are.
+"""Rows that follow from tools: documents and records. Only those of tools that changed are made;
+the others stay as they are.
 
-What a tool's rows follow from stands beside them: the digest of the tool and its agent's kind, its agent's name, and the digest of
-what was written about it. Where these are equal, so are the rows, as long as the recipe is the same; a recipe has a pointer of its own.
-"""
+What a tool's rows follow from stands beside them: the digest of the tool and its agent's kind, its
+agent's name, and the digest of what was written about it. Where these are equal, so are the rows,
+as long as the recipe is the same; a recipe has a pointer of its own."""
 
 from collections.abc import Callable, Collection, Mapping
 from typing import TYPE_CHECKING
@@ -15,16 +16,20 @@ from tasks.lake.snapshot_rows import snapshot_rows
 if TYPE_CHECKING:
     import polars as pl
 
-__all__ = ["derive", "sources_of"]
-
 
 def sources_of(lake: Lake, snapshots: Mapping[str, str], writings: str | None) -> "pl.DataFrame":
-    """What the rows of each tool (`tool`) of snapshots (catalog -> digest) follow from: `tool_digest`, `agent_name`, `written`."""
+    """What the rows of each tool (`tool`) of snapshots (catalog -> digest) follow from:
+    `tool_digest`, `agent_name`, `written`.
+    """
     tools = snapshot_rows(lake, snapshots, "tools", ["id", "agent", "digest"])
-    names = snapshot_rows(lake, snapshots, "agents", ["id", "name"]).rename({"id": "agent", "name": "agent_name"})
+    names = snapshot_rows(lake, snapshots, "agents", ["id", "name"]).rename(
+        {"id": "agent", "name": "agent_name"}
+    )
     written = written_digests(lake, writings).rename({"digest": "written"})
     found = tools.join(names, on="agent", how="left").join(written, on="id", how="left")
-    return found.rename({"id": "tool", "digest": "tool_digest"}).select("tool", "tool_digest", "agent_name", "written")
+    return found.rename({"id": "tool", "digest": "tool_digest"}).select(
+        "tool", "tool_digest", "agent_name", "written"
+    )
 
 
 def derive(
@@ -37,12 +42,15 @@ def derive(
     sources: "pl.DataFrame",
     make: "Callable[[Collection[str]], pl.DataFrame]",
 ) -> RowSet:
-    """Store the rows of all tools of `sources` as a set made from the one that the pointer names, and move the pointer to it.
+    """Store the rows of all tools of `sources` as a set made from the one that the pointer names,
+    and move the pointer to it.
 
     Args:
         path: the set's name.
-        key, tool: the columns of the rows with their key and with the id of the tool to which they belong.
-        sources: all tools, in the column `tool`, and columns of text; where those are equal, so are a tool's rows.
+        key, tool: the columns of the rows with their key and with the id of the tool to which they
+            belong.
+        sources: all tools, in the column `tool`, and columns of text; where those are equal, so are
+            a tool's rows.
         make: gives the rows of some tools; every tool has at least one.
     """
     made_from = sources.rename({"tool": tool})

@@ -1,9 +1,11 @@
-"""Files of the lake that nothing needs any more: half-written ones, and sets that no pointer and no kept release leads to.
+"""Files of the lake that nothing needs any more: half-written ones, and sets that no pointer and no
+kept release leads to.
 
-What is needed is found from what is written down. Pointers (`latest*.json`) and the manifests of releases name sets by their
-digests; a set that is a JSON file names its layers. A file is needed if a digest in its path was named. All that can be lost by
-removing another is a little time: it is made again from what is never removed, which is what encoders and LLMs said.
-"""
+What is needed is found from what is written down. Pointers (`latest*.json`) and the manifests of
+releases name sets by their digests; a set that is a JSON file names its layers. A file is needed if
+a digest in its path was named. All that can be lost by
+removing another is a little time: it is made again from what is never removed, which is what
+encoders and LLMs said."""
 
 import json
 import re
@@ -16,8 +18,6 @@ from pegboard.store.releases import Release
 from tasks.lake.files import Lake
 from tasks.lake.orphans import Leftovers
 from tasks.lake.places import HALF_WRITTEN, place_at
-
-__all__ = ["FOLDERS", "remove_forgotten"]
 
 FOLDERS = ("snapshots", "documents", "records", "edges", "bought", "enriched", "filtered", "gates")
 """What can be made again. The ledger and the vectors are in no list of what may go."""
@@ -36,14 +36,22 @@ def remove_forgotten(
     lake, now = Lake(uri), datetime.now(UTC)
     with store_errors(uri):
         place = place_at(lake.uri)
-        files = {path: (size, now - timedelta(seconds=age)) for path, (size, age) in place.walk("").items()}
+        files = {
+            path: (size, now - timedelta(seconds=age))
+            for path, (size, age) in place.walk("").items()
+        }
     sets = {path for path in files if path.split("/")[0] in FOLDERS and not _is_pointer(path)}
     needed = _needed(lake, files, releases)
     gone = {
         path: size
         for path, (size, written) in files.items()
         if (path.endswith(HALF_WRITTEN) and written <= before)
-        or (path in sets and written <= unused and DIGEST.search(path) and not needed & set(DIGEST.findall(path)))
+        or (
+            path in sets
+            and written <= unused
+            and DIGEST.search(path)
+            and not needed & set(DIGEST.findall(path))
+        )
     }
     if not dry_run:
         for path in gone:
@@ -52,8 +60,12 @@ def remove_forgotten(
 
 
 def _needed(lake: Lake, files: Iterable[str], releases: Iterable[Release]) -> set[str]:
-    """The digests to which pointers and releases lead, directly or through sets that name others."""
-    named = {one for release in releases for one in DIGEST.findall(json.dumps(dict(release.manifest)))}
+    """The digests to which pointers and releases lead, directly or through sets that name
+    others.
+    """
+    named = {
+        one for release in releases for one in DIGEST.findall(json.dumps(dict(release.manifest)))
+    }
     sets: dict[str, list[str]] = {}
     for path in files:
         if not path.endswith(".json"):
@@ -66,7 +78,9 @@ def _needed(lake: Lake, files: Iterable[str], releases: Iterable[Release]) -> se
     needed, ahead = set[str](), named
     while ahead:
         needed |= ahead
-        ahead = {one for name in ahead for path in sets.get(name, ()) for one in _digests_in(lake, path)} - needed
+        ahead = {
+            one for name in ahead for path in sets.get(name, ()) for one in _digests_in(lake, path)
+        } - needed
     return needed
 
 

@@ -1,8 +1,9 @@
-"""Files and folders of the tables that belong to nothing: what killed merges, index builds and drops left behind.
+"""Files and folders of the tables that belong to nothing: what killed merges, index builds and
+drops left behind.
 
-A file counts as forgotten when no version of its table refers to it and it was written before a given moment. Lance's own clean-up knows
-such files, too, but only after seven days, or at once and from under the hands of a writer at work.
-"""
+A file counts as forgotten when no version of its table refers to it and it was written before a
+given moment. Lance's own clean-up knows such files, too, but only after seven days, or at once and
+from under the hands of a writer at work."""
 
 import re
 from collections.abc import Collection
@@ -16,10 +17,10 @@ from tasks.maintain import lance_options, open_dataset
 if TYPE_CHECKING:
     from lance import LanceDataset
 
-__all__ = ["RELEASE_TAG", "Leftovers", "remove_orphans", "remove_versions", "superseded", "written_at"]
-
 RELEASE_TAG = re.compile(r"([0-9a-f]{12,64})-v(\d+)")
-"""The tags by which releases protect what they pin (see `tasks/publish.py`). All others are people's own, and stay."""
+"""The tags by which releases protect what they pin (see `tasks/publish.py`). All others are
+people's own, and stay.
+"""
 FOLDERS = ("data/", "_deletions/", "_indices/", "_transactions/")
 
 
@@ -35,7 +36,9 @@ class Leftovers:
 
 
 def superseded(dataset: "LanceDataset", before: datetime, pinned: Collection[int]) -> list[int]:
-    """The versions that were replaced before that moment and that nothing pins; the newest is never among them."""
+    """The versions that were replaced before that moment and that nothing pins; the newest is never
+    among them.
+    """
     versions = sorted(dataset.versions(), key=lambda version: version["version"])
     return [
         old["version"]
@@ -50,7 +53,9 @@ def written_at(dataset: "LanceDataset") -> datetime:
 
 
 def remove_versions(dataset: "LanceDataset", versions: list[int], *, dry_run: bool) -> Leftovers:
-    """Remove versions with the files that no other version has; tagged ones stay whatever is asked."""
+    """Remove versions with the files that no other version has; tagged ones stay whatever is
+    asked.
+    """
     if not versions:
         return Leftovers()
     if dry_run:
@@ -63,7 +68,9 @@ def remove_versions(dataset: "LanceDataset", versions: list[int], *, dry_run: bo
 
 
 def remove_orphans(uri: str, table: str, before: datetime, *, dry_run: bool) -> Leftovers:
-    """Remove the files that were written before a moment and to which no version of the table refers."""
+    """Remove the files that were written before a moment and to which no version of the table
+    refers.
+    """
     dataset = open_dataset(uri, table)
     # In this order: what a writer commits in between is then among what is referred to.
     sizes = _sizes(dataset)
@@ -101,7 +108,9 @@ def _sizes(dataset: "LanceDataset") -> dict[str, tuple[int, datetime]]:
 
 
 def _listing(dataset: "LanceDataset", attempts: int = 5) -> Any:
-    """All files. A writer's passing files can go from under the hands of whoever lists them; then once more."""
+    """All files. A writer's passing files can go from under the hands of whoever lists them; then
+    once more.
+    """
     for _ in range(attempts - 1):
         try:
             return dataset.all_files().read_all()
@@ -114,7 +123,9 @@ def _users(dataset: "LanceDataset") -> dict[str, set[int]]:
     """The versions that refer to a file, by its path."""
     files: Any = dataset.tracked_files().read_all()
     users: dict[str, set[int]] = {}
-    for path, version in zip(files.column("path").to_pylist(), files.column("version").to_pylist(), strict=True):
+    for path, version in zip(
+        files.column("path").to_pylist(), files.column("version").to_pylist(), strict=True
+    ):
         users.setdefault(path, set()).add(version)
     return users
 

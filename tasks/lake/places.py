@@ -1,8 +1,9 @@
-"""Where the lake's files lie: a folder, or a bucket of an object store. Bytes in and out, by paths relative to the root.
+"""Where the lake's files lie: a folder, or a bucket of an object store. Bytes in and out, by paths
+relative to the root.
 
-A file is there whole or not at all. In a folder it is written under a name that ends in `.tmp` and then renamed; a store shows
-an object only when its upload is complete. What fails is raised as the file system or the store says it.
-"""
+A file is there whole or not at all. In a folder it is written under a name that ends in `.tmp` and
+then renamed; a store shows an object only when its upload is complete. What fails is raised as the
+file system or the store says it."""
 
 import io
 import os
@@ -21,8 +22,6 @@ if TYPE_CHECKING:
     import polars as pl
     from obstore.store import AzureStore, GCSStore, S3Store
 
-__all__ = ["HALF_WRITTEN", "Folder", "ObjectStore", "Place", "place_at"]
-
 HALF_WRITTEN = ".tmp"
 """How the names of files end that a process is writing, or was killed while it wrote."""
 CLIENT_OPTIONS = {
@@ -31,7 +30,9 @@ CLIENT_OPTIONS = {
     "randomize_addresses", "read_timeout", "root_certificate", "timeout", "user_agent",
 }  # fmt: skip
 LANCE_OPTIONS = {"client_max_retries", "client_retry_timeout", "download_retry_count", OPEN_TIMEOUT}
-"""What Lance (or `pegboard.store.database`) takes out of the options, and the store itself does not know."""
+"""What Lance (or `pegboard.store.database`) takes out of the options, and the store itself does not
+know.
+"""
 UPLOAD_PART_BYTES = 8 << 20
 
 
@@ -57,7 +58,8 @@ def place_at(uri: str) -> Place:
     if urlsplit(uri).scheme in ("s3", "s3a", "az", "abfs", "abfss", "gs"):
         return ObjectStore(uri)
     raise StoreError(
-        f"{public_uri(uri)} cannot be opened: expected a folder, s3://, az:// or gs://. Check the address."
+        f"{public_uri(uri)} cannot be opened: expected a folder, s3://, az:// or gs://. Check the "
+        f"address."
     )
 
 
@@ -78,7 +80,9 @@ class Folder:
     def table(self, path: str, columns: list[str] | None) -> "pl.DataFrame":
         import polars as pl
 
-        return pl.read_parquet(self.root / path, columns=columns, glob=False, hive_partitioning=False)
+        return pl.read_parquet(
+            self.root / path, columns=columns, glob=False, hive_partitioning=False
+        )
 
     def put(self, path: str, content: bytes) -> None:
         target = self.root / path
@@ -109,7 +113,9 @@ class Folder:
         (self.root / path).unlink(missing_ok=True)
 
     def listing(self, folder: str) -> tuple[dict[str, float], list[str]]:
-        """The files directly in a folder with their age in seconds, and the names of the folders in it."""
+        """The files directly in a folder with their age in seconds, and the names of the folders in
+        it.
+        """
         files: dict[str, float] = {}
         folders: list[str] = []
         with suppress(FileNotFoundError), os.scandir(self.root / folder) as entries:
@@ -137,7 +143,9 @@ class Folder:
 
 
 class ObjectStore:
-    """A bucket of S3, of Azure or of Google, or of a server that speaks like one of them, below a prefix."""
+    """A bucket of S3, of Azure or of Google, or of a server that speaks like one of them, below a
+    prefix.
+    """
 
     grows = False
 
@@ -147,8 +155,14 @@ class ObjectStore:
         from obstore.store import from_url
 
         options = storage_options(uri)
-        client: Any = {name: _client_value(name, options[name]) for name in CLIENT_OPTIONS if name in options}
-        config: Any = {name: value for name, value in options.items() if name not in CLIENT_OPTIONS | LANCE_OPTIONS}
+        client: Any = {
+            name: _client_value(name, options[name]) for name in CLIENT_OPTIONS if name in options
+        }
+        config: Any = {
+            name: value
+            for name, value in options.items()
+            if name not in CLIENT_OPTIONS | LANCE_OPTIONS
+        }
         retry: Any = {
             "max_retries": int(options["client_max_retries"]),
             "retry_timeout": timedelta(seconds=float(options["client_retry_timeout"])),
@@ -182,7 +196,12 @@ class ObjectStore:
         return frame.select(columns)
 
     def put(self, path: str, content: bytes) -> None:
-        self._store.put(path, content, use_multipart=len(content) > UPLOAD_PART_BYTES, chunk_size=UPLOAD_PART_BYTES)
+        self._store.put(
+            path,
+            content,
+            use_multipart=len(content) > UPLOAD_PART_BYTES,
+            chunk_size=UPLOAD_PART_BYTES,
+        )
 
     def append(self, path: str, content: bytes) -> None:
         raise OSError(f"{path}: an object cannot grow")
@@ -192,9 +211,14 @@ class ObjectStore:
             self._store.delete(path)
 
     def listing(self, folder: str) -> tuple[dict[str, float], list[str]]:
-        """The objects directly in a folder with their age in seconds, and the names of the folders in it."""
+        """The objects directly in a folder with their age in seconds, and the names of the folders
+        in it.
+        """
         found = self._store.list_with_delimiter(folder.strip("/") or None)
-        files = {_name(meta["path"]): time.time() - meta["last_modified"].timestamp() for meta in found["objects"]}
+        files = {
+            _name(meta["path"]): time.time() - meta["last_modified"].timestamp()
+            for meta in found["objects"]
+        }
         return files, sorted(_name(prefix) for prefix in found["common_prefixes"])
 
     def walk(self, prefix: str) -> dict[str, tuple[int, float]]:
@@ -207,7 +231,9 @@ class ObjectStore:
 
 
 class _Ranges(io.RawIOBase):
-    """An object as a file that fetches what is read of it, and no more: a few columns of a large table are a few requests."""
+    """An object as a file that fetches what is read of it, and no more: a few columns of a large
+    table are a few requests.
+    """
 
     def __init__(self, store: "S3Store | AzureStore | GCSStore", path: str) -> None:
         self._store, self._path = store, path
@@ -259,4 +285,8 @@ def _name(path: str) -> str:
 
 
 def _client_value(name: str, value: str) -> object:
-    return value.lower() in ("true", "1") if name in ("allow_http", "allow_invalid_certificates") else value
+    return (
+        value.lower() in ("true", "1")
+        if name in ("allow_http", "allow_invalid_certificates")
+        else value
+    )

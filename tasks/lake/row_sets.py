@@ -1,12 +1,15 @@
-"""Row sets: tables of the lake in layers, so that a run writes the rows that changed and not the whole table.
+"""Row sets: tables of the lake in layers, so that a run writes the rows that changed and not the
+whole table.
 
-    <path>.json                        {"key", "rows", "layers": [{"path", "rows", "gone"}, ...]}, the oldest layer first
-    <folder>/layers/<digest>.parquet   rows that are new or changed; and tombstones, a key with `gone`, for those that went
+    <path>.json                        {"key", "rows", "layers": [{"path", "rows", "gone"}, ...]},
+    the oldest layer first
+    <folder>/layers/<digest>.parquet   rows that are new or changed; and tombstones, a key with
+    `gone`, for those that went
 
-Of each key the newest row counts, and a tombstone hides the older ones. A set is made from an earlier one by one more layer,
-and the layers that both have are stored once. Layers are sorted by key and named by the set that they were made for and the
-layers below. The set's own file is written last, so a killed run leaves layers that nobody reads, and never half a set.
-"""
+Of each key the newest row counts, and a tombstone hides the older ones. A set is made from an
+earlier one by one more layer, and the layers that both have are stored once. Layers are sorted by
+key and named by the set that they were made for and the layers below. The set's own file is written
+last, so a killed run leaves layers that nobody reads, and never half a set."""
 
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import asdict, dataclass
@@ -19,25 +22,15 @@ from tasks.lake.files import Lake
 if TYPE_CHECKING:
     import polars as pl
 
-__all__ = [
-    "GONE",
-    "Layer",
-    "RowSet",
-    "find_rows",
-    "latest_rows",
-    "point_to",
-    "read_rows",
-    "readable",
-    "write_frame",
-    "write_rows",
-]
-
 GONE = "gone"
 """The column that marks a tombstone; only layers with tombstones have it."""
 MOST_LAYERS = 16
-"""Every layer is a file that each reader opens. When there are more, those above the first become one."""
+"""Every layer is a file that each reader opens. When there are more, those above the first become
+one.
+"""
 MOST_STORED = 1.3
-"""Stored rows for each row that counts. When there are more, the set is written as one layer again."""
+"""Stored rows for each row that counts. When there are more, the set is written as one layer again.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +44,9 @@ class Layer:
 
 @dataclass(frozen=True, slots=True)
 class RowSet:
-    """A table of the lake: its key column, how many rows count, and its layers, the oldest first."""
+    """A table of the lake: its key column, how many rows count, and its layers, the oldest
+    first.
+    """
 
     path: str
     key: str
@@ -63,32 +58,43 @@ def find_rows(lake: Lake, path: str, key: str = "") -> RowSet | None:
     """The set of that name if it is there with all its layers, else None.
 
     Args:
-        key: the key column of a set that an earlier version of Pegboard stored as one file, `<path>.parquet`.
+        key: the key column of a set that an earlier version of Pegboard stored as one file,
+            `<path>.parquet`.
     """
     found = _opened(lake, path, key)
     return found if found and all(lake.exists(layer.path) for layer in found.layers) else None
 
 
 def latest_rows(lake: Lake, pointer: str) -> RowSet | None:
-    """The set that a pointer (a path without its ending) names, or None if either is missing or damaged."""
+    """The set that a pointer (a path without its ending) names, or None if either is missing or
+    damaged.
+    """
     path = _pointed(lake, pointer)
     return _opened(lake, path) if path else None
 
 
 def point_to(lake: Lake, pointer: str, path: str) -> None:
-    """Make a pointer (a path without its ending) name a set, for the run after this one and so that no prune takes it."""
+    """Make a pointer (a path without its ending) name a set, for the run after this one and so that
+    no prune takes it.
+    """
     if _pointed(lake, pointer) != path:
         lake.write_json(f"{pointer}.json", {"path": path})
 
 
 def read_rows(
-    lake: Lake, path: str, columns: Sequence[str] | None = None, keys: Collection[str] | None = None, *, key: str = ""
+    lake: Lake,
+    path: str,
+    columns: Sequence[str] | None = None,
+    keys: Collection[str] | None = None,
+    *,
+    key: str = "",
 ) -> "pl.DataFrame":
     """The rows of a set in the order of their keys.
 
     Args:
         columns: only these are read, besides the key.
-        keys: only the rows with these keys; layers that have none of them are not read further than their keys.
+        keys: only the rows with these keys; layers that have none of them are not read further than
+            their keys.
         key: see `find_rows`.
 
     Raises StoreError if the set or a layer of it is missing or damaged.
@@ -96,7 +102,8 @@ def read_rows(
     found = _opened(lake, path, key)
     if found is None:
         raise StoreError(
-            f"{lake.uri}/{path}.json is missing or damaged. What is published is untouched. Delete it, if it is there, "
+            f"{lake.uri}/{path}.json is missing or damaged. What is published is untouched. "
+            f"Delete it, if it is there, "
             "and run again: it is then made anew."
         )
     rows = _without_tombstones(_newest(lake, found.key, found.layers, columns, keys))
@@ -106,7 +113,8 @@ def read_rows(
 def write_frame(
     lake: Lake, path: str, key: str, rows: "pl.DataFrame", base: RowSet | None, by: Sequence[str]
 ) -> RowSet:
-    """Store all rows of a table as the difference to an earlier set; a base that is damaged is none.
+    """Store all rows of a table as the difference to an earlier set; a base that is damaged is
+    none.
 
     Args:
         by: columns of text that are equal when and only when the whole row is.
@@ -120,9 +128,15 @@ def write_frame(
 
 
 def write_rows(
-    lake: Lake, path: str, key: str, rows: "pl.DataFrame", base: RowSet | None = None, gone: Collection[str] = ()
+    lake: Lake,
+    path: str,
+    key: str,
+    rows: "pl.DataFrame",
+    base: RowSet | None = None,
+    gone: Collection[str] = (),
 ) -> RowSet:
-    """Store a set: an earlier one with some rows added or replaced, and those of the keys in `gone` taken out.
+    """Store a set: an earlier one with some rows added or replaced, and those of the keys in `gone`
+    taken out.
 
     Args:
         rows: without a base, all of the set.
@@ -131,8 +145,13 @@ def write_rows(
 
     upserts = rows.sort(key)
     if base is None:
-        return _record(lake, RowSet(path, key, upserts.height, (_put_layer(lake, path, "whole", key, upserts),)))
-    tombs = pl.DataFrame({key: sorted(gone)}, schema={key: pl.String}).join(upserts, on=key, how="anti")
+        return _record(
+            lake,
+            RowSet(path, key, upserts.height, (_put_layer(lake, path, "whole", key, upserts),)),
+        )
+    tombs = pl.DataFrame({key: sorted(gone)}, schema={key: pl.String}).join(
+        upserts, on=key, how="anti"
+    )
     touched = pl.concat([upserts.select(key), tombs])
     if not touched.height:
         return _record(lake, RowSet(path, key, base.rows, base.layers))
@@ -140,9 +159,13 @@ def write_rows(
     live = kept.height + upserts.height
     stored = sum(layer.rows for layer in base.layers) + touched.height
     if stored > MOST_STORED * live:
-        older = _without_tombstones(_newest(lake, key, base.layers)).join(touched, on=key, how="anti")
+        older = _without_tombstones(_newest(lake, key, base.layers)).join(
+            touched, on=key, how="anti"
+        )
         whole = pl.concat([older.select(upserts.columns), upserts]).sort(key)
-        return _record(lake, RowSet(path, key, live, (_put_layer(lake, path, "whole", key, whole),)))
+        return _record(
+            lake, RowSet(path, key, live, (_put_layer(lake, path, "whole", key, whole),))
+        )
     change = _with_tombstones(upserts, key, tombs)
     lower = base.layers
     if len(lower) >= MOST_LAYERS:
@@ -150,11 +173,15 @@ def write_rows(
         change = pl.concat([above.select(change.columns), change]).sort(key)
         lower = lower[:1]
     names = [layer.path for layer in base.layers]
-    return _record(lake, RowSet(path, key, live, (*lower, _put_layer(lake, path, names, key, change))))
+    return _record(
+        lake, RowSet(path, key, live, (*lower, _put_layer(lake, path, names, key, change)))
+    )
 
 
 def readable(lake: Lake, rows: RowSet, columns: Sequence[str]) -> "pl.DataFrame | None":
-    """These columns of a set, or None if it is damaged: it can then be no base, and the whole is made anew."""
+    """These columns of a set, or None if it is damaged: it can then be no base, and the whole is
+    made anew.
+    """
     import polars as pl
 
     try:
@@ -167,7 +194,12 @@ def _opened(lake: Lake, path: str, key: str = "") -> RowSet | None:
     try:
         found = lake.read_json(f"{path}.json")
         if found is not None:
-            return RowSet(path, found["key"], found["rows"], tuple(Layer(**layer) for layer in found["layers"]))
+            return RowSet(
+                path,
+                found["key"],
+                found["rows"],
+                tuple(Layer(**layer) for layer in found["layers"]),
+            )
     except (ValueError, TypeError, KeyError):
         return None
     if not key or not lake.exists(f"{path}.parquet"):
@@ -194,7 +226,9 @@ def _newest(
     """The newest row of each key, tombstones among them, with the column `gone`; sorted by key."""
     import polars as pl
 
-    wanted = None if keys is None else pl.DataFrame({key: list(keys)}, schema={key: pl.String}).unique()
+    wanted = (
+        None if keys is None else pl.DataFrame({key: list(keys)}, schema={key: pl.String}).unique()
+    )
     seen: list[pl.DataFrame] = []
     frames: list[pl.DataFrame] = []
     for layer in reversed(tuple(layers)):
@@ -217,8 +251,12 @@ def _newest(
     return pl.concat([frame.select(names) for frame in reversed(frames)]).sort(key)
 
 
-def _read(lake: Lake, layer: Layer, key: str, columns: Sequence[str] | None, mark: list[str]) -> "pl.DataFrame":
-    return lake.read(layer.path, None if columns is None else list(dict.fromkeys((key, *columns, *mark))))
+def _read(
+    lake: Lake, layer: Layer, key: str, columns: Sequence[str] | None, mark: list[str]
+) -> "pl.DataFrame":
+    return lake.read(
+        layer.path, None if columns is None else list(dict.fromkeys((key, *columns, *mark)))
+    )
 
 
 def _without_tombstones(rows: "pl.DataFrame") -> "pl.DataFrame":

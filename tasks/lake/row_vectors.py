@@ -14,23 +14,28 @@ if TYPE_CHECKING:
     import polars as pl
     from numpy.typing import NDArray
 
-__all__ = ["row_vectors"]
-
 logger = logging.getLogger(__name__)
 
 TEXTS_AT_ONCE = 100_000
-"""Texts whose vectors are in memory at once: some 500 MB at 384 dimensions, where 60,000 tools with 10 questions have 1 GB."""
+"""Texts whose vectors are in memory at once: some 500 MB at 384 dimensions, where 60,000 tools with
+10 questions have 1 GB.
+"""
 NO_LENGTH = 1e-6
-"""A sum of unit vectors that is shorter has no direction: its texts say the opposite of each other."""
+"""A sum of unit vectors that is shorter has no direction: its texts say the opposite of each other.
+"""
 
 
 def row_vectors(
-    uri: str, fingerprint: str, rows: "pl.DataFrame", dimensions: int, texts_at_once: int = TEXTS_AT_ONCE
+    uri: str,
+    fingerprint: str,
+    rows: "pl.DataFrame",
+    dimensions: int,
+    texts_at_once: int = TEXTS_AT_ONCE,
 ) -> "NDArray[np.float32]":
     """The vectors of the rows, shape (rows, dimensions), in their order.
 
-    A row of one text has exactly that text's vector. Where the vectors of several cancel out, the row has that of the first,
-    which is its head document, and a warning names the row.
+    A row of one text has exactly that text's vector. Where the vectors of several cancel out, the
+    row has that of the first, which is its head document, and a warning names the row.
 
     Args:
         rows: with the columns `key` and `text_digests`.
@@ -50,8 +55,10 @@ def row_vectors(
             vectors[start:end] = _sums(flat, piece)
     if lost:
         raise PublishError(
-            f"{lost} of {lists.list.len().sum()} vectors are not in the lake at {public_uri(uri)}/lake, although they were "
-            "encoded. Nothing was published. Was the lake changed by hand? Run again: what is missing is encoded anew."
+            f"{lost} of {lists.list.len().sum()} vectors are not in the lake at "
+            f"{public_uri(uri)}/lake, although they were "
+            "encoded. Nothing was published. Was the lake changed by hand? Run again: what is "
+            "missing is encoded anew."
         )
     return vectors
 
@@ -68,8 +75,12 @@ def _pieces(counts: "NDArray[np.integer]", most: int) -> Iterator[tuple[int, int
         start = end
 
 
-def _of_texts(lake: Lake, fingerprint: str, rows: "pl.DataFrame", dimensions: int) -> "tuple[NDArray[np.float32], int]":
-    """The vectors of all texts of the rows one after another, and how many the lake does not have."""
+def _of_texts(
+    lake: Lake, fingerprint: str, rows: "pl.DataFrame", dimensions: int
+) -> "tuple[NDArray[np.float32], int]":
+    """The vectors of all texts of the rows one after another, and how many the lake does not
+    have.
+    """
     import numpy as np
     import polars as pl
 
@@ -79,7 +90,9 @@ def _of_texts(lake: Lake, fingerprint: str, rows: "pl.DataFrame", dimensions: in
         return np.empty((0, dimensions), np.float32), texts.height
     found = pl.concat(pieces)
     numbered = found.select("text_digest").with_row_index("place")
-    places = texts.join(numbered, on="text_digest", how="left", maintain_order="left").get_column("place")
+    places = texts.join(numbered, on="text_digest", how="left", maintain_order="left").get_column(
+        "place"
+    )
     matrix = found.get_column("vector").explode().to_numpy().reshape(found.height, dimensions)
     return matrix[places.drop_nulls().to_numpy()], places.null_count()
 
@@ -102,7 +115,8 @@ def _sums(flat: "NDArray[np.float32]", rows: "pl.DataFrame") -> "NDArray[np.floa
     if not sound.all():
         keys = rows.get_column("key").gather(several[~sound]).to_list()
         logger.warning(
-            "The texts of %s rows cancel out, so that these have the vector of the first text alone: %s%s",
+            "The texts of %s rows cancel out, so that these have the vector of the first text "
+            "alone: %s%s",
             len(keys),
             ", ".join(keys[:5]),
             " ..." if len(keys) > 5 else "",

@@ -1,8 +1,9 @@
-"""Snapshots as the lake keeps them: the agents and the tools of a catalog as row sets, each made from the snapshot before.
+"""Snapshots as the lake keeps them: the agents and the tools of a catalog as row sets, each made
+from the snapshot before.
 
 snapshots/<catalog>/<digest>/agents.json    columns of `CATALOG_AGENT`, and the agent's digest
-snapshots/<catalog>/<digest>/tools.json     columns of `CATALOG_TOOL`, and a digest of the tool and its agent's kind
-snapshots/<catalog>/layers/<digest>.parquet
+snapshots/<catalog>/<digest>/tools.json     columns of `CATALOG_TOOL`, and a digest of the tool and
+its agent's kind snapshots/<catalog>/layers/<digest>.parquet
 """
 
 import json
@@ -20,18 +21,6 @@ from tasks.lake.row_sets import find_rows, read_rows, write_frame
 if TYPE_CHECKING:
     import polars as pl
 
-__all__ = [
-    "agent_frame",
-    "agents_of",
-    "has_snapshot",
-    "load_snapshot",
-    "snapshot_rows",
-    "store_snapshot",
-    "tool_frame",
-    "tool_of",
-    "tools_of",
-]
-
 
 def load_snapshot(lake: Lake, catalog: str, identity: str) -> Listing:
     """The agents and tools of a stored snapshot."""
@@ -40,9 +29,16 @@ def load_snapshot(lake: Lake, catalog: str, identity: str) -> Listing:
 
 
 def store_snapshot(
-    lake: Lake, catalog: str, identity: str, agents: "pl.DataFrame", tools: "pl.DataFrame", before: str | None
+    lake: Lake,
+    catalog: str,
+    identity: str,
+    agents: "pl.DataFrame",
+    tools: "pl.DataFrame",
+    before: str | None,
 ) -> None:
-    """Store a snapshot under its digest, as the difference to another one of the catalog if there is one."""
+    """Store a snapshot under its digest, as the difference to another one of the catalog if there
+    is one.
+    """
     for kind, frame in (("agents", agents), ("tools", tools)):
         path = _path(catalog, identity, kind)
         if find_rows(lake, path, "id"):
@@ -55,7 +51,9 @@ def store_snapshot(
 
 def has_snapshot(lake: Lake, catalog: str, identity: str) -> bool:
     """Whether a snapshot is there, with all its files."""
-    return all(find_rows(lake, _path(catalog, identity, kind), "id") for kind in ("agents", "tools"))
+    return all(
+        find_rows(lake, _path(catalog, identity, kind), "id") for kind in ("agents", "tools")
+    )
 
 
 def snapshot_rows(
@@ -65,7 +63,8 @@ def snapshot_rows(
     columns: Sequence[str] | None = None,
     ids: Collection[str] | None = None,
 ) -> "pl.DataFrame":
-    """The rows of the tools or agents of snapshots (catalog -> digest), catalog by catalog, each ordered by id.
+    """The rows of the tools or agents of snapshots (catalog -> digest), catalog by catalog, each
+    ordered by id.
 
     Args:
         ids: only those.
@@ -78,15 +77,22 @@ def snapshot_rows(
     )
 
 
-def agents_of(lake: Lake, snapshots: Mapping[str, str], ids: Collection[str] | None = None) -> tuple[Agent, ...]:
+def agents_of(
+    lake: Lake, snapshots: Mapping[str, str], ids: Collection[str] | None = None
+) -> tuple[Agent, ...]:
     """The agents of snapshots (catalog -> digest)."""
     rows = snapshot_rows(lake, snapshots, "agents", ids=ids).drop("digest")
     return tuple(Agent(**row) for row in rows.iter_rows(named=True))
 
 
-def tools_of(lake: Lake, snapshots: Mapping[str, str], ids: Collection[str] | None = None) -> tuple[Tool, ...]:
+def tools_of(
+    lake: Lake, snapshots: Mapping[str, str], ids: Collection[str] | None = None
+) -> tuple[Tool, ...]:
     """The tools of snapshots (catalog -> digest)."""
-    return tuple(tool_of(row) for row in snapshot_rows(lake, snapshots, "tools", ids=ids).iter_rows(named=True))
+    return tuple(
+        tool_of(row)
+        for row in snapshot_rows(lake, snapshots, "tools", ids=ids).iter_rows(named=True)
+    )
 
 
 def agent_frame(agents: Sequence[Agent]) -> "pl.DataFrame":
@@ -102,11 +108,17 @@ def tool_frame(listing: Listing) -> "pl.DataFrame":
     """The tools of a listing, whose agents are in it, as rows."""
     import polars as pl
 
-    schema = {column.name: pl.List(pl.String) if column.several else pl.String() for column in CATALOG_TOOL}
+    schema = {
+        column.name: pl.List(pl.String) if column.several else pl.String()
+        for column in CATALOG_TOOL
+    }
     schema["digest"] = pl.String()
     kinds = {agent.id: agent.kind for agent in listing.agents}
     said: Iterable[Mapping[str, Any]] = listing.rows or map(tool_row, listing.tools)
-    rows = [{**row, "kind": (kind := kinds[row["agent"]]), "digest": row_digest(row["digest"], kind)} for row in said]
+    rows = [
+        {**row, "kind": (kind := kinds[row["agent"]]), "digest": row_digest(row["digest"], kind)}
+        for row in said
+    ]
     return pl.DataFrame(rows, schema=schema)
 
 

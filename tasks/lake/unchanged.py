@@ -1,7 +1,8 @@
-"""Whether a source can say anything else than it did: a fingerprint of the files that it is made of, and of the code that reads them.
+"""Whether a source can say anything else than it did: a fingerprint of the files that it is made
+of, and of the code that reads them.
 
-Files are known by their content, not by their dates: a checkout gives every file a new date. A source that asks a server, or runs
-code, has no fingerprint and is listed in every run.
+Files are known by their content, not by their dates: a checkout gives every file a new date. A
+source that asks a server, or runs code, has no fingerprint and is listed in every run.
 """
 
 import hashlib
@@ -19,14 +20,14 @@ from pegboard.canonical import digest
 from pegboard.errors import SourceError
 from tasks.settings.configuration import Configuration
 
-__all__ = ["fingerprint_of"]
-
 READERS = ("jsonschema-rs", "openapi-spec-validator", "polars", "pydantic", "pyyaml", "referencing")
 """Other people's packages that decide what is in a listing, and what is rejected."""
 
 
 def fingerprint_of(configuration: Configuration, catalog: str) -> str | None:
-    """A digest over all that decides the listing of a catalog, or None where that cannot be known beforehand."""
+    """A digest over all that decides the listing of a catalog, or None where that cannot be known
+    beforehand.
+    """
     options = configuration.options(catalog)
     kind = source_kind(options.type)
     if kind.inputs is None:

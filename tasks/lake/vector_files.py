@@ -1,7 +1,9 @@
-"""The vectors of an encoder as files of the lake: which texts they hold, reading some of them, merging many small ones.
+"""The vectors of an encoder as files of the lake: which texts they hold, reading some of them,
+merging many small ones.
 
-Every file has the columns `text_digest` and `vector`, and never changes. So what texts a file holds is read once in a process;
-after that only the folder is listed, and files that another run added are found. A file that another run merged into a larger
+Every file has the columns `text_digest` and `vector`, and never changes. So what texts a file holds
+is read once in a process; after that only the folder is listed, and files that another run added
+are found. A file that another run merged into a larger
 one may go away between listing and reading: then the folder is listed once more.
 """
 
@@ -15,17 +17,18 @@ from tasks.lake.files import Lake
 if TYPE_CHECKING:
     import polars as pl
 
-__all__ = ["known_texts", "merge_small_files", "vector_pieces"]
-
 TIERS = ((1_000, 64), (16_000, 512))
-"""Files with fewer texts than the first number are merged when there are more of them than the second. Few are kept small, so
-that a nightly run does not write again what others wrote; few thousands, because each is opened by every run."""
+"""Files with fewer texts than the first number are merged when there are more of them than the
+second. Few are kept small, so that a nightly run does not write again what others wrote; few
+thousands, because each is opened by every run."""
 _seen: dict[tuple[str, str], "dict[str, pl.DataFrame]"] = {}
 """The texts of each file, by the lake and the encoder's folder: 64 bytes for each text."""
 
 
 def known_texts(lake: Lake, fingerprint: str) -> "pl.DataFrame":
-    """The digests of all texts whose vectors of that encoder are in the lake, in the column `text_digest`; some twice."""
+    """The digests of all texts whose vectors of that encoder are in the lake, in the column
+    `text_digest`; some twice.
+    """
     import polars as pl
 
     held = _held(lake, fingerprint).values()
@@ -33,7 +36,8 @@ def known_texts(lake: Lake, fingerprint: str) -> "pl.DataFrame":
 
 
 def vector_pieces(lake: Lake, fingerprint: str, wanted: "pl.Series") -> "Iterator[pl.DataFrame]":
-    """The rows (text_digest, vector) of the wanted texts, file by file, one for each text that the lake has.
+    """The rows (text_digest, vector) of the wanted texts, file by file, one for each text that the
+    lake has.
 
     Raises StoreError if a file cannot be read.
     """
@@ -47,7 +51,9 @@ def vector_pieces(lake: Lake, fingerprint: str, wanted: "pl.Series") -> "Iterato
                 continue
             try:
                 rows = (
-                    lake.read(path).join(found, on="text_digest", how="semi").unique("text_digest", maintain_order=True)
+                    lake.read(path)
+                    .join(found, on="text_digest", how="semi")
+                    .unique("text_digest", maintain_order=True)
                 )
             except StoreError:
                 if again or lake.exists(path):
@@ -60,9 +66,15 @@ def vector_pieces(lake: Lake, fingerprint: str, wanted: "pl.Series") -> "Iterato
 
 
 def merge_small_files(lake: Lake, fingerprint: str) -> None:
-    """Merge small files if there are many. Those that were merged are deleted when what replaces them is there."""
+    """Merge small files if there are many. Those that were merged are deleted when what replaces
+    them is there.
+    """
     for texts, most in TIERS:
-        held = {path: found.height for path, found in _held(lake, fingerprint).items() if found.height < texts}
+        held = {
+            path: found.height
+            for path, found in _held(lake, fingerprint).items()
+            if found.height < texts
+        }
         if len(held) > most:
             for group in _groups(held, TIERS[-1][0]):
                 _merge(lake, fingerprint, group)
@@ -83,11 +95,11 @@ def _groups(held: dict[str, int], most: int) -> Iterator[list[str]]:
 def _merge(lake: Lake, fingerprint: str, paths: list[str]) -> None:
     import polars as pl
 
-    merged = pl.concat([lake.read(path) for path in paths]).unique("text_digest", keep="first", maintain_order=True)
-    merged = merged.sort("text_digest")
-    name = (
-        f"{lake.vector_folder(fingerprint)}/{digest(fingerprint, merged.get_column('text_digest').to_list())}.parquet"
+    merged = pl.concat([lake.read(path) for path in paths]).unique(
+        "text_digest", keep="first", maintain_order=True
     )
+    merged = merged.sort("text_digest")
+    name = f"{lake.vector_folder(fingerprint)}/{digest(fingerprint, merged.get_column('text_digest').to_list())}.parquet"
     lake.write(name, merged)
     for path in paths:
         if path != name:

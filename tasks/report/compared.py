@@ -1,4 +1,6 @@
-"""What changed in a release against the one before: tools by name, fields as they were and as they are."""
+"""What changed in a release against the one before: tools by name, fields as they were and as they
+are.
+"""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -8,8 +10,6 @@ from pegboard.search.loaded import LoadedRelease
 from pegboard.store.diff import FieldChange, ReleaseDiff, ToolChange, diff_releases
 from pegboard.store.releases import Release, ReleaseStore
 from tasks.report.texts import LONG, SHORT, cut
-
-__all__ = ["changes_data", "listed"]
 
 PARTS = 10
 """Parts of a list, such as example requests, that are named as added or removed."""
@@ -21,7 +21,11 @@ def listed(rows: Sequence[Any], count: int) -> dict[str, Any]:
 
 
 def changes_data(
-    store: ReleaseStore, release: Release, every: Sequence[Release], loaded: LoadedRelease, count: int
+    store: ReleaseStore,
+    release: Release,
+    every: Sequence[Release],
+    loaded: LoadedRelease,
+    count: int,
 ) -> dict[str, Any]:
     """What is different in a release as against the one that was live when it was made.
 
@@ -36,7 +40,10 @@ def changes_data(
     before = next((one for one in every if one.id == against), None)
     if before is None:
         counts = {name: said.get(key) for name, key in _COUNTED}
-        why = f"Release {against}, against which this one was made, was pruned; only the numbers are known."
+        why = (
+            f"Release {against}, against which this one was made, was pruned; only the numbers "
+            f"are known."
+        )
         return {"against": against, "counts": counts, "missing": why}
     diff = diff_releases(store, before, release, neighbours=0)
     return {
@@ -45,7 +52,8 @@ def changes_data(
         "counts": dict(diff.counts),
         "added": {"total": len(diff.added), "shown": _described(loaded, diff.added[:count])},
         "removed": listed([{"id": one} for one in diff.removed], count),
-        "changed": listed([_changed(one) for one in diff.changed[:count]], count) | {"total": len(diff.changed)},
+        "changed": listed([_changed(one) for one in diff.changed[:count]], count)
+        | {"total": len(diff.changed)},
         "fields": _fields(diff),
         "edges": None if diff.edges is None else len(diff.edges),
         "indexes": [
@@ -62,7 +70,12 @@ def changes_data(
     }
 
 
-_COUNTED = (("added", "new"), ("removed", "removed"), ("changed", "changed"), ("unchanged", "unchanged"))
+_COUNTED = (
+    ("added", "new"),
+    ("removed", "removed"),
+    ("changed", "changed"),
+    ("unchanged", "unchanged"),
+)
 
 
 def _first(loaded: LoadedRelease, count: int) -> dict[str, Any]:

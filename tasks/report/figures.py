@@ -1,15 +1,14 @@
-"""Numbers of a page, each taken from the report's values by its place there (a JSON pointer, RFC 6901), which stands beside it.
+"""Numbers of a page, each taken from the report's values by its place there (a JSON pointer, RFC
+6901), which stands beside it.
 
-So a page cannot show another number than the JSON has, and whoever reads the page by program finds the exact value.
-"""
+So a page cannot show another number than the JSON has, and whoever reads the page by program finds
+the exact value."""
 
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from markupsafe import Markup
-
-__all__ = ["NOTHING", "STYLES", "figure", "resolved"]
 
 NOTHING = "–"
 
@@ -50,7 +49,9 @@ def figure(data: Mapping[str, Any], pointer: str, style: str = "count") -> "Mark
 
     value = resolved(data, pointer)
     text = NOTHING if value is None else STYLES[style](value)
-    return Markup('<span class="n" data-json="{}" data-style="{}">{}</span>').format(pointer, style, text)
+    return Markup('<span class="n" data-json="{}" data-style="{}">{}</span>').format(
+        pointer, style, text
+    )
 
 
 def resolved(data: Any, pointer: str) -> Any:

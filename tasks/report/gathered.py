@@ -1,7 +1,8 @@
-"""Everything that a report says of a release, as JSON values: from its manifest, its tables, the lake, and what the run told.
+"""Everything that a report says of a release, as JSON values: from its manifest, its tables, the
+lake, and what the run told.
 
-The page is made from these values alone. Lists have `total`, and under `shown` as many as fit on a page. What is not known is None, with
-the reason beside it under `missing`.
+The page is made from these values alone. Lists have `total`, and under `shown` as many as fit on a
+page. What is not known is None, with the reason beside it under `missing`.
 """
 
 import logging
@@ -23,8 +24,6 @@ from tasks.report.map import map_data
 from tasks.report.texts import SHORT, cut
 from tasks.report.told import llm_data, rejected_data, run_data, sources_data
 
-__all__ = ["FORMAT", "LISTED", "report_data"]
-
 logger = logging.getLogger(__name__)
 
 FORMAT = 1
@@ -36,11 +35,16 @@ PAIRED = 400
 """Characters of a description that is shown beside another."""
 LEAST_COSINE = 0.9
 MOST_ROWS = 25_000
-"""Vectors of an index between which collisions are looked for: every pair is compared, in about 5 s at so many."""
+"""Vectors of an index between which collisions are looked for: every pair is compared, in about 5 s
+at so many.
+"""
 
 
 def report_data(
-    uri: str, release: str, run: Mapping[str, Any] | None = None, earlier: Mapping[str, Any] | None = None
+    uri: str,
+    release: str,
+    run: Mapping[str, Any] | None = None,
+    earlier: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
     """What is known of a release of the board at `uri`.
 
@@ -61,7 +65,9 @@ def report_data(
         "format": FORMAT,
         "made_at": datetime.now(UTC).isoformat(timespec="seconds"),
         "release": _release_data(uri, subject, channels),
-        "verdict": verdict_data(gate, changes, [one.name for one in channels if one.release == subject.id]),
+        "verdict": verdict_data(
+            gate, changes, [one.name for one in channels if one.release == subject.id]
+        ),
         "counts": dict(subject.manifest.get("counts", {})),
         "gate": gate,
         "history": history_data(every, channels, subject),
@@ -89,7 +95,8 @@ def report_data(
 
 
 def collisions_data(loaded: LoadedRelease, most_rows: int = MOST_ROWS) -> dict[str, Any]:
-    """The pairs of tools that the default index can hardly tell apart, closest first, with what the catalogs say of both.
+    """The pairs of tools that the default index can hardly tell apart, closest first, with what the
+    catalogs say of both.
 
     Args:
         most_rows: vectors of the index; of more, none are compared.
@@ -98,8 +105,10 @@ def collisions_data(loaded: LoadedRelease, most_rows: int = MOST_ROWS) -> dict[s
     rows = loaded.release.tables[embedding_table(index)].rows
     if rows > most_rows:
         return {
-            "missing": f"Index {index} has {rows:,} vectors, and each pair would have to be compared; a report looks for "
-            f"collisions among {most_rows:,} at most. `pegboard stress GOLDEN --collisions 0.9` takes the time."
+            "missing": f"Index {index} has {rows:,} vectors, and each pair would have to be "
+            f"compared; a report looks for "
+            f"collisions among {most_rows:,} at most. `pegboard stress GOLDEN --collisions 0.9` "
+            f"takes the time."
         }
     found = collisions(loaded, index, least=LEAST_COSINE, shown=PAIRS)
     tools = loaded.tools(sorted({one for pair in found.pairs for one in (pair.first, pair.second)}))
@@ -110,7 +119,11 @@ def collisions_data(loaded: LoadedRelease, most_rows: int = MOST_ROWS) -> dict[s
             {
                 "cosine": pair.cosine,
                 **{
-                    side: {"id": one, "name": tools[one].name, "description": cut(tools[one].description, PAIRED)}
+                    side: {
+                        "id": one,
+                        "name": tools[one].name,
+                        "description": cut(tools[one].description, PAIRED),
+                    }
                     for side, one in (("first", pair.first), ("second", pair.second))
                 },
             }
@@ -122,7 +135,10 @@ def collisions_data(loaded: LoadedRelease, most_rows: int = MOST_ROWS) -> dict[s
 def flagged_data(store: ReleaseStore, release: Release, loaded: LoadedRelease) -> dict[str, Any]:
     """The tools whose text looks suspicious, with the codes of what it was."""
     if "flags" not in [column.name for column in layout(release.contract).tool_columns]:
-        return {"missing": f"Releases of table contract {release.contract} do not say which texts look suspicious."}
+        return {
+            "missing": f"Releases of table contract {release.contract} do not say which texts "
+            f"look suspicious."
+        }
     if release.manifest.get("counts", {}).get("flagged") == 0:
         return listed([], LISTED)
     pin = release.tables["tools"]
@@ -134,14 +150,20 @@ def flagged_data(store: ReleaseStore, release: Release, loaded: LoadedRelease) -
     return {
         "total": len(ids),
         "shown": [
-            {"id": one, "flags": list(flags[one]), "description": cut(tools[one].description, SHORT)}
+            {
+                "id": one,
+                "flags": list(flags[one]),
+                "description": cut(tools[one].description, SHORT),
+            }
             for one in ids[:LISTED]
         ],
     }
 
 
 def _tried(what: str, made: Callable[[], Any]) -> Any:
-    """A part of the report; or, where the store or the lake lacks what it is made from, why it is missing."""
+    """A part of the report; or, where the store or the lake lacks what it is made from, why it is
+    missing.
+    """
     try:
         return made()
     except PegboardError as error:

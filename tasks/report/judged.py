@@ -8,22 +8,24 @@ from pegboard.store.releases import Channel, Release
 from tasks.gate.details import read_details
 from tasks.report.compared import listed
 
-__all__ = ["gate_data", "history_data", "verdict_data"]
-
 RELEASES = 60
 QUERIES = 100
 GROUPS = 60
 SYSTEMS = 40
 """Configurations, strategies in indexes, whose measures are shown."""
 NO_GATE = (
-    "This release was published without golden queries, so nothing is known of how well it finds tools. Name a file of them under "
-    "[golden], and what has to hold for them under [gate] rules; the next build measures and decides."
+    "This release was published without golden queries, so nothing is known of how well it finds "
+    "tools. Name a file of them under "
+    "[golden], and what has to hold for them under [gate] rules; the next build measures and "
+    "decides."
 )
 GONE = "What the gate measured is no longer in the lake; its verdict stands in the release itself."
 
 
 def gate_data(uri: str, release: Release) -> tuple[dict[str, Any], dict[str, Any]]:
-    """The gate as the manifest has it, and beside it what it measured: measures, groups, curve, and the queries one by one."""
+    """The gate as the manifest has it, and beside it what it measured: measures, groups, curve, and
+    the queries one by one.
+    """
     said: Mapping[str, Any] | None = release.manifest.get("gate")
     if not said:
         return {"missing": NO_GATE}, _measured({}, NO_GATE)
@@ -32,7 +34,8 @@ def gate_data(uri: str, release: Release) -> tuple[dict[str, Any], dict[str, Any
     except (StoreError, ValueError):
         details = None
     gate = {
-        name: said.get(name) for name in ("passed", "at", "queries", "rules", "canaries", "chosen", "live", "details")
+        name: said.get(name)
+        for name in ("passed", "at", "queries", "rules", "canaries", "chosen", "live", "details")
     }
     return gate, _measured(details or {}, None if details else GONE)
 
@@ -74,11 +77,16 @@ def _by_group(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
         found.setdefault((by, str(row[by])), []).append(
             {name: row[name] for name in ("measure", "value", "low", "high", "n")}
         )
-    groups = [{"by": by, "name": name, "n": rows[0]["n"], "rows": rows} for (by, name), rows in found.items()]
+    groups = [
+        {"by": by, "name": name, "n": rows[0]["n"], "rows": rows}
+        for (by, name), rows in found.items()
+    ]
     return sorted(groups, key=lambda one: (one["by"] != "kind", -one["n"], one["name"]))
 
 
-def history_data(every: Sequence[Release], channels: Sequence[Channel], release: Release) -> dict[str, Any]:
+def history_data(
+    every: Sequence[Release], channels: Sequence[Channel], release: Release
+) -> dict[str, Any]:
     """The gates of a board's releases, newest first."""
     return listed([_past(one, channels, one.id == release.id) for one in every], RELEASES)
 
@@ -102,8 +110,12 @@ def _past(release: Release, channels: Sequence[Channel], this: bool) -> dict[str
     }
 
 
-def verdict_data(gate: Mapping[str, Any], changes: Mapping[str, Any], channels: Sequence[str]) -> dict[str, Any]:
-    """The headline: `passed`, `held`, `measured` (golden queries, but nothing that has to hold) or `none`; and why, in words."""
+def verdict_data(
+    gate: Mapping[str, Any], changes: Mapping[str, Any], channels: Sequence[str]
+) -> dict[str, Any]:
+    """The headline: `passed`, `held`, `measured` (golden queries, but nothing that has to hold) or
+    `none`; and why, in words.
+    """
     what = _capital(_changed(changes["counts"])) + "." if changes.get("counts") else ""
     if gate.get("passed") is None:
         return {
@@ -111,15 +123,29 @@ def verdict_data(gate: Mapping[str, Any], changes: Mapping[str, Any], channels: 
             "title": "No gate",
             "says": f"Nothing was measured before it was published. {what}".strip(),
         }
-    chosen, rules, canaries = gate.get("chosen") or {}, list(gate.get("rules") or ()), gate.get("canaries") or {}
-    value = f"{chosen['measure']} is {chosen['value']:.3f}. " if chosen.get("value") is not None else ""
+    chosen, rules, canaries = (
+        gate.get("chosen") or {},
+        list(gate.get("rules") or ()),
+        gate.get("canaries") or {},
+    )
+    value = (
+        f"{chosen['measure']} is {chosen['value']:.3f}. " if chosen.get("value") is not None else ""
+    )
     judged = [rule for rule in rules if rule["passed"] is not None]
     failed, lost = [rule for rule in judged if not rule["passed"]], canaries.get("lost") or 0
     if not gate["passed"]:
         why = [f"{len(failed)} of {_count(len(rules), 'rule')} failed"] if failed else []
-        why += [f"{lost} of {_count(canaries['asked'], 'canary', 'canaries')} broke"] if lost else []
-        where = f"Promoted by hand: {', '.join(channels)}." if channels else "No channel moved to it."
-        return {"state": "held", "title": "Held back by the gate", "says": f"{', '.join(why)}. {value}{where}"}
+        why += (
+            [f"{lost} of {_count(canaries['asked'], 'canary', 'canaries')} broke"] if lost else []
+        )
+        where = (
+            f"Promoted by hand: {', '.join(channels)}." if channels else "No channel moved to it."
+        )
+        return {
+            "state": "held",
+            "title": "Held back by the gate",
+            "says": f"{', '.join(why)}. {value}{where}",
+        }
     if not rules and not canaries.get("asked"):
         return {
             "state": "measured",
@@ -127,9 +153,21 @@ def verdict_data(gate: Mapping[str, Any], changes: Mapping[str, Any], channels: 
             "says": f"{value}No rule has to hold. {what}".strip(),
         }
     why = [f"{_count(len(judged), 'rule')} held"] if judged else []
-    why += [f"{_count(len(rules) - len(judged), 'rule')} not judged"] if len(judged) < len(rules) else []
-    why += [f"{_count(canaries['asked'], 'canary', 'canaries')} found"] if canaries.get("asked") else []
-    return {"state": "passed", "title": "Passed the gate", "says": f"{_capital(', '.join(why))}. {value}{what}".strip()}
+    why += (
+        [f"{_count(len(rules) - len(judged), 'rule')} not judged"]
+        if len(judged) < len(rules)
+        else []
+    )
+    why += (
+        [f"{_count(canaries['asked'], 'canary', 'canaries')} found"]
+        if canaries.get("asked")
+        else []
+    )
+    return {
+        "state": "passed",
+        "title": "Passed the gate",
+        "says": f"{_capital(', '.join(why))}. {value}{what}".strip(),
+    }
 
 
 def _changed(counts: Mapping[str, Any]) -> str:

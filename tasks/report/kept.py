@@ -1,12 +1,12 @@
-"""Where a board's reports lie, `reports/<release>.html` and `.json`; and which of them go, since their releases went."""
+"""Where a board's reports lie, `reports/<release>.html` and `.json`; and which of them go, since
+their releases went.
+"""
 
 from collections.abc import Collection
 from datetime import UTC, datetime, timedelta
 
 from tasks.lake.files import Lake
 from tasks.lake.orphans import Leftovers
-
-__all__ = ["Reports", "remove_reports"]
 
 
 class Reports(Lake):
@@ -16,7 +16,9 @@ class Reports(Lake):
         self.uri = f"{uri.rstrip('/')}/reports"
 
 
-def remove_reports(uri: str, releases: Collection[str], *, before: datetime, dry_run: bool = False) -> Leftovers:
+def remove_reports(
+    uri: str, releases: Collection[str], *, before: datetime, dry_run: bool = False
+) -> Leftovers:
     """Remove the reports on releases that are no more, as far as they were written before a moment.
 
     Args:

@@ -1,8 +1,10 @@
-"""The map of a release: its tools and agents as points of a plane, near each other where the vectors of an index are.
+"""The map of a release: its tools and agents as points of a plane, near each other where the
+vectors of an index are.
 
-The projection is t-SNE (van der Maaten and Hinton, 2008), started from the principal components, so that equal vectors give equal maps. Its time
-grows faster than the number of points: a large board is laid out by landmarks, tools chosen evenly over the agents, and every other
-tool lies where the landmarks nearest to it do.
+The projection is t-SNE (van der Maaten and Hinton, 2008), started from the principal components, so
+that equal vectors give equal maps. Its time
+grows faster than the number of points: a large board is laid out by landmarks, tools chosen evenly
+over the agents, and every other tool lies where the landmarks nearest to it do.
 """
 
 from collections.abc import Sequence
@@ -19,26 +21,30 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from numpy.typing import NDArray
 
-__all__ = ["LANDMARKS", "SHOWN", "evenly", "map_data", "project", "tool_vectors"]
-
 SHOWN = 10_000
 """Tools on a map: 2 MB of names and beginnings of descriptions."""
 LANDMARKS = 1_000
 """Points that t-SNE lays out: 3.5 s on one core, and twice as many take 7 s."""
 FEW = 10
-"""Below so many points there are no neighbourhoods to keep, and the two principal components say all."""
+"""Below so many points there are no neighbourhoods to keep, and the two principal components say
+all.
+"""
 COMPONENTS = 50
 PERPLEXITY = 30
 ROUNDS = 500
 NEAREST = 3
-"""Landmarks beside which another tool lies: midway between the two of three that are nearer to each other, so in the cluster that has both."""
+"""Landmarks beside which another tool lies: midway between the two of three that are nearer to each
+other, so in the cluster that has both.
+"""
 SCATTER = 0.004
 """Of the width of the map: tools with the same landmarks do not hide each other."""
 DESCRIPTION = 160
 DIGITS = 4
 
 
-def map_data(loaded: LoadedRelease, shown: int = SHOWN, landmarks: int = LANDMARKS) -> dict[str, Any]:
+def map_data(
+    loaded: LoadedRelease, shown: int = SHOWN, landmarks: int = LANDMARKS
+) -> dict[str, Any]:
     """The map by the release's default index, as JSON values; places are from 0 to 1.
 
     Args:
@@ -75,11 +81,17 @@ def map_data(loaded: LoadedRelease, shown: int = SHOWN, landmarks: int = LANDMAR
 
 
 def tool_vectors(loaded: LoadedRelease, index: str) -> "tuple[list[str], NDArray[np.float32]]":
-    """The ids of an index's tools, sorted, and for each the mean of its vectors, brought to length 1: shape (tools, dimensions)."""
+    """The ids of an index's tools, sorted, and for each the mean of its vectors, brought to length
+    1: shape (tools, dimensions).
+    """
     import numpy as np
 
     searched = loaded.index(index)
-    rows: pa.Table = searched.rows if isinstance(searched, MemoryIndex) else searched.table.read(["tool", "vector"])
+    rows: pa.Table = (
+        searched.rows
+        if isinstance(searched, MemoryIndex)
+        else searched.table.read(["tool", "vector"])
+    )
     tools = np.array(rows.column("tool").to_pylist(), dtype=np.str_)
     matrix = _matrix(rows)
     if not len(tools):
@@ -90,7 +102,9 @@ def tool_vectors(loaded: LoadedRelease, index: str) -> "tuple[list[str], NDArray
 
 
 def evenly(ids: Sequence[str], owners: Sequence[str], count: int) -> list[int]:
-    """The places of `count` tools, as many of one agent as of another as far as they have them; of each in an order that is always the same."""
+    """The places of `count` tools, as many of one agent as of another as far as they have them; of
+    each in an order that is always the same.
+    """
     if len(ids) <= count:
         return list(range(len(ids)))
     turns: dict[str, int] = {}
@@ -102,7 +116,9 @@ def evenly(ids: Sequence[str], owners: Sequence[str], count: int) -> list[int]:
 
 
 def project(vectors: "NDArray[np.float32]") -> "NDArray[np.float64]":
-    """Points of the plane for unit vectors of shape (points, dimensions); equal vectors give equal points, in every run."""
+    """Points of the plane for unit vectors of shape (points, dimensions); equal vectors give equal
+    points, in every run.
+    """
     import numpy as np
     from sklearn.decomposition import PCA
     from sklearn.manifold import TSNE
@@ -111,7 +127,8 @@ def project(vectors: "NDArray[np.float32]") -> "NDArray[np.float64]":
     if len(vectors) < 2 or np.ptp(vectors, axis=0).max() < 1e-6:
         return np.zeros((len(vectors), 2))
     count, few = min(COMPONENTS, *vectors.shape), len(vectors) < vectors.shape[1]
-    # Its threads wait for each other several times in each round: beside other work, two took ten times as long as one.
+    # Its threads wait for each other several times in each round: beside other work, two took ten
+    # times as long as one.
     with threadpool_limits(1):
         pca = PCA(count, svd_solver="full" if few else "covariance_eigh", random_state=0)
         reduced = pca.fit_transform(vectors.astype(np.float64))
@@ -124,14 +141,20 @@ def project(vectors: "NDArray[np.float32]") -> "NDArray[np.float64]":
 
 
 def _start(reduced: "NDArray[np.float64]") -> "NDArray[np.float32]":
-    """The first two components at the small scale from which t-SNE starts (Kobak and Berens, 2019)."""
+    """The first two components at the small scale from which t-SNE starts (Kobak and Berens,
+    2019).
+    """
     import numpy as np
 
     return (reduced[:, :2] / max(float(np.std(reduced[:, 0])), 1e-12) * 1e-4).astype(np.float32)
 
 
-def _placed(points: "NDArray[np.float32]", laid_out: list[int], names: list[str]) -> "NDArray[np.float64]":
-    """The places of all points, from 0 to 1: those of the landmarks by projection, those of others between the nearest landmarks."""
+def _placed(
+    points: "NDArray[np.float32]", laid_out: list[int], names: list[str]
+) -> "NDArray[np.float64]":
+    """The places of all points, from 0 to 1: those of the landmarks by projection, those of others
+    between the nearest landmarks.
+    """
     import numpy as np
 
     if not len(points):
@@ -166,7 +189,9 @@ def _scatter(name: str) -> tuple[float, float]:
 
 
 def _fitted(plane: "NDArray[np.float64]") -> "NDArray[np.float64]":
-    """The points moved and scaled to the square from 0 to 1; where all are at one place, that is its middle."""
+    """The points moved and scaled to the square from 0 to 1; where all are at one place, that is
+    its middle.
+    """
     import numpy as np
 
     low, span = plane.min(axis=0), np.ptp(plane, axis=0)
@@ -174,7 +199,9 @@ def _fitted(plane: "NDArray[np.float64]") -> "NDArray[np.float64]":
 
 
 def _tools(loaded: LoadedRelease, ids: Sequence[str]) -> dict[str, Tool]:
-    """The tools of those ids, asked for by the thousand: of a large board each question names them all."""
+    """The tools of those ids, asked for by the thousand: of a large board each question names them
+    all.
+    """
     found: dict[str, Tool] = {}
     for start in range(0, len(ids), 1_000):
         found |= loaded.tools(ids[start : start + 1_000])
@@ -190,8 +217,8 @@ def _agents(
 ) -> list[dict[str, Any]]:
     """Each agent at the place of the tool nearest to the mean of its tools' vectors.
 
-    At the vectors of their own descriptions they would lie in a heap: those are about being a server, and most like each other.
-    """
+    At the vectors of their own descriptions they would lie in a heap: those are about being a
+    server, and most like each other."""
     known, of_agent = loaded.agents, dict[str, list[int]]()
     for at, owner in enumerate(owners):
         of_agent.setdefault(owner, []).append(at)

@@ -1,9 +1,10 @@
-"""The page of a report: one HTML file that needs nothing else, made from the report's values and nothing beside them.
+"""The page of a report: one HTML file that needs nothing else, made from the report's values and
+nothing beside them.
 
-It holds Vega-Lite, the charts and the texts, and may not load anything: its Content-Security-Policy allows the two scripts that it
-carries, by their digests, and no connection. Vega's expressions are interpreted, not compiled, so that no `eval` is needed. Catalog
-text is escaped by Jinja or stands in JSON of which no character can end a script.
-"""
+It holds Vega-Lite, the charts and the texts, and may not load anything: its Content-Security-Policy
+allows the two scripts that it carries, by their digests, and no connection. Vega's expressions are
+interpreted, not compiled, so that no `eval` is needed. Catalog text is escaped by Jinja or stands
+in JSON of which no character can end a script."""
 
 import json
 from base64 import b64encode
@@ -21,13 +22,16 @@ from tasks.report.figures import figure
 if TYPE_CHECKING:
     from jinja2 import Template
 
-__all__ = ["page", "vega", "vega_digest"]
-
 OFFERED = "window.vegaEmbed = vegaEmbed;"
 """What the bundle of the plotting library leaves to the page."""
 FOLDER = Path(__file__).parent
 UNSAFE = {ord(char): f"\\u{ord(char):04x}" for char in "<>&\u2028\u2029"}
 """Characters that could end a script or a line of one; in JSON they stand within strings only."""
+
+
+def safe_json(values: Any) -> str:
+    """JSON that may stand in a <script> element."""
+    return json.dumps(values, ensure_ascii=False, separators=(",", ":")).translate(UNSAFE)
 
 
 def page(data: Mapping[str, Any], library: str | None = None) -> str:
@@ -50,8 +54,8 @@ def page(data: Mapping[str, Any], library: str | None = None) -> str:
         drawn=sorted(values["charts"]),
         policy=_policy(scripts, style),
         style=Markup(style),  # noqa: S704 - a file of this package
-        scripts=[Markup(script) for script in scripts],  # noqa: S704 - likewise, and the plotting library
-        values=Markup(json.dumps(values, ensure_ascii=False, separators=(",", ":")).translate(UNSAFE)),  # noqa: S704
+        scripts=[Markup(script) for script in scripts],  # noqa: S704 - likewise, and a library
+        values=Markup(safe_json(values)),  # noqa: S704 - escaped
     )
 
 
@@ -75,8 +79,12 @@ def _tables(rows: Sequence[Mapping[str, Any]], chosen: Mapping[str, Any]) -> dic
     return {
         "measures": list(dict.fromkeys(row["measure"] for row in rows)),
         "count": len(systems),
-        "default": {"systems": {name: places for name, places in systems.items() if name == default}},
-        "others": {"systems": {name: places for name, places in systems.items() if name != default}},
+        "default": {
+            "systems": {name: places for name, places in systems.items() if name == default}
+        },
+        "others": {
+            "systems": {name: places for name, places in systems.items() if name != default}
+        },
     }
 
 
@@ -91,7 +99,8 @@ def _table(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
 def _policy(scripts: list[str], style: str) -> str:
     allowed = " ".join(f"'sha256-{_digest(script)}'" for script in scripts)
     return (
-        f"default-src 'none'; script-src {allowed}; style-src 'sha256-{_digest(style)}'; img-src data:; "
+        f"default-src 'none'; script-src {allowed}; style-src 'sha256-{_digest(style)}'; img-src "
+        f"data:; "
         "base-uri 'none'; form-action 'none'"
     )
 

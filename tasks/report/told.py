@@ -1,4 +1,6 @@
-"""What a run told, for its report; and what of it can be found in the lake later, without the run."""
+"""What a run told, for its report; and what of it can be found in the lake later, without the
+run.
+"""
 
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -12,12 +14,18 @@ from tasks.report.texts import LONG, cut
 if TYPE_CHECKING:
     import polars as pl
 
-__all__ = ["llm_data", "rejected_data", "run_data", "sources_data"]
-
 KEPT = 1_000
 """Rejected rows that a report's JSON remembers, so that it can be made again without the run."""
 NAMED = 50
-LEDGER = ["product", "answered_by", "value", "final", "prompt_tokens", "completion_tokens", "cost_usd"]
+LEDGER = [
+    "product",
+    "answered_by",
+    "value",
+    "final",
+    "prompt_tokens",
+    "completion_tokens",
+    "cost_usd",
+]
 
 
 def run_data(release: Release, run: Mapping[str, Any] | None) -> dict[str, Any] | None:
@@ -36,7 +44,9 @@ def run_data(release: Release, run: Mapping[str, Any] | None) -> dict[str, Any] 
 
 
 def sources_data(uri: str, release: Release, run: Mapping[str, Any] | None) -> list[dict[str, Any]]:
-    """Each catalog: what came of listing it, whose last good tools were kept, and what went wrong."""
+    """Each catalog: what came of listing it, whose last good tools were kept, and what went
+    wrong.
+    """
     lake, told = Lake(uri), (run or {}).get("catalogs") or {}
     return [
         _source(name, known, told.get(name) or _latest(lake, name, known))
@@ -44,7 +54,9 @@ def sources_data(uri: str, release: Release, run: Mapping[str, Any] | None) -> l
     ]
 
 
-def rejected_data(uri: str, release: Release, run: Mapping[str, Any] | None, count: int) -> dict[str, Any]:
+def rejected_data(
+    uri: str, release: Release, run: Mapping[str, Any] | None, count: int
+) -> dict[str, Any]:
     """The rows that were left out, where they stood and why."""
     if run is not None:
         rows = run["rejected"]
@@ -57,12 +69,16 @@ def rejected_data(uri: str, release: Release, run: Mapping[str, Any] | None, cou
             continue
         latest = _latest(lake, name, known)
         try:
-            rows = lake.read(f"snapshots/{name}/rejected-{latest['rejected']}.parquet", ["catalog", "where", "why"])
+            rows = lake.read(
+                f"snapshots/{name}/rejected-{latest['rejected']}.parquet",
+                ["catalog", "where", "why"],
+            )
             found += [_rejected(row) for row in rows.iter_rows(named=True)]
         except (StoreError, KeyError):
             unknown.append(name)
     why = (
-        f"Which rows of {', '.join(unknown)} were left out is no longer known: it was listed again since."
+        f"Which rows of {', '.join(unknown)} were left out is no longer known: it was listed "
+        f"again since."
         if unknown
         else None
     )
@@ -70,7 +86,9 @@ def rejected_data(uri: str, release: Release, run: Mapping[str, Any] | None, cou
 
 
 def llm_data(uri: str, run: Mapping[str, Any] | None) -> dict[str, Any]:
-    """What an LLM was thought to cost and did cost in the run, and what the ledger holds of all runs."""
+    """What an LLM was thought to cost and did cost in the run, and what the ledger holds of all
+    runs.
+    """
     told = (run or {}).get("enrichment")
     return {"run": told, "products": _products(told), "ledger": _ledger(Lake(uri))}
 
@@ -88,7 +106,8 @@ def _products(told: Mapping[str, Any] | None) -> list[dict[str, Any]]:
             "bought": actual.get("bought", {}).get(name, 0),
             "accepted": actual.get("accepted", {}).get(name, 0),
             "rejected": [
-                {"reason": reason, "count": count} for reason, count in actual.get("rejected", {}).get(name, {}).items()
+                {"reason": reason, "count": count}
+                for reason, count in actual.get("rejected", {}).get(name, {}).items()
             ],
         }
         for name, part in told["estimate"]["products"].items()
@@ -141,4 +160,8 @@ def _latest(lake: Lake, catalog: str, known: Mapping[str, Any]) -> Mapping[str, 
 
 
 def _rejected(row: Mapping[str, Any]) -> dict[str, str]:
-    return {"catalog": str(row["catalog"]), "where": cut(str(row["where"])), "why": cut(str(row["why"]), LONG)}
+    return {
+        "catalog": str(row["catalog"]),
+        "where": cut(str(row["where"])),
+        "why": cut(str(row["why"]), LONG),
+    }

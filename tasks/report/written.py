@@ -1,4 +1,6 @@
-"""The report of a release as files of the board: `reports/<release>.html` and `.json`, in a folder or in an object store alike."""
+"""The report of a release as files of the board: `reports/<release>.html` and `.json`, in a folder
+or in an object store alike.
+"""
 
 import json
 import logging
@@ -14,8 +16,6 @@ from tasks.report.gathered import report_data
 from tasks.report.kept import Reports
 from tasks.report.page import page, vega, vega_digest
 from tasks.settings.configuration import Configuration
-
-__all__ = ["Written", "make_report", "report_release", "write_report"]
 
 logger = logging.getLogger(__name__)
 
@@ -44,35 +44,62 @@ class Written:
         return {name: getattr(self, name) for name in ("html", "json", "bytes", "problem")}
 
     def markdown(self) -> str:
-        """The headline, the measures and where the page is, for whoever looks at a run elsewhere."""
+        """The headline, the measures and where the page is, for whoever looks at a run
+        elsewhere.
+        """
         if self.problem:
             return f"# No report\n\n{self.problem}"
         rows = [
-            f"| {row['measure']} | {row['value']:.3f} | {row['low']:.3f} – {row['high']:.3f} |" for row in self.measures
+            f"| {row['measure']} | {row['value']:.3f} | {row['low']:.3f} – {row['high']:.3f} |"
+            for row in self.measures
         ]
         table = ["", "| measure | mean | 95 % interval |", "|---|---|---|", *rows] if rows else []
         return "\n".join(
-            [f"# {self.title}", "", self.says, *table, "", f"Page: `{self.html}`", "", f"JSON: `{self.json}`"]
+            [
+                f"# {self.title}",
+                "",
+                self.says,
+                *table,
+                "",
+                f"Page: `{self.html}`",
+                "",
+                f"JSON: `{self.json}`",
+            ]
         )
 
 
-def report_release(configuration: Configuration, release: str, run: dict[str, Any] | None = None) -> Written:
-    """Write the report. A failure is returned in `problem` instead of raised, since the release is published by then."""
+def report_release(
+    configuration: Configuration, release: str, run: dict[str, Any] | None = None
+) -> Written:
+    """Write the report. A failure is returned in `problem` instead of raised, since the release is
+    published by then.
+    """
     try:
         return write_report(configuration, release, run)
-    except Exception as error:  # numbers of any kind are drawn by several libraries: none of them may fail a run
+    except (
+        Exception
+    ) as error:  # numbers of any kind are drawn by several libraries: none of them may fail a run
         logger.warning(
-            "There is no report on release %s: %s", release, error, exc_info=not isinstance(error, StoreError)
+            "There is no report on release %s: %s",
+            release,
+            error,
+            exc_info=not isinstance(error, StoreError),
         )
-        problem = f"{type(error).__name__}: {error} `pegboard report --release {release}` tries again."
+        problem = (
+            f"{type(error).__name__}: {error} `pegboard report --release {release}` tries again."
+        )
         return Written(problem=problem)
 
 
-def write_report(configuration: Configuration, release: str, run: Mapping[str, Any] | None = None) -> Written:
-    """Gather what is known of a release and write its page and its JSON, replacing those that are there.
+def write_report(
+    configuration: Configuration, release: str, run: Mapping[str, Any] | None = None
+) -> Written:
+    """Gather what is known of a release and write its page and its JSON, replacing those that are
+    there.
 
     Args:
-        run: what `RunSummary.end` said of the run that made it; without it what an earlier report remembers of that.
+        run: what `RunSummary.end` said of the run that made it; without it what an earlier report
+            remembers of that.
 
     Raises BoardNotFound if there is no such release, StoreError if the store refuses.
     """
@@ -82,7 +109,8 @@ def write_report(configuration: Configuration, release: str, run: Mapping[str, A
 def make_report(
     uri: str, release: str, run: Mapping[str, Any] | None = None, *, store: bool = True
 ) -> tuple[Written, dict[str, Any], str]:
-    """The report on a release of the board at `uri`: where it was written, its values, and its page.
+    """The report on a release of the board at `uri`: where it was written, its values, and its
+    page.
 
     Args:
         store: write it into the board.

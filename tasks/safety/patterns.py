@@ -1,21 +1,22 @@
-"""How texts that address a model sound, and texts that ask for data to be sent away: patterns, each with words that it cannot do without.
+"""How texts that address a model sound, and texts that ask for data to be sent away: patterns, each
+with words that it cannot do without.
 
-The words are looked for first, since most texts have none of them. Modelled after published write-ups of tool poisoning.
-"""
+The words are looked for first, since most texts have none of them. Modelled after published
+write-ups of tool poisoning."""
 
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
-__all__ = ["EXFILTRATION", "INSTRUCTIONS", "Pattern"]
-
 
 @dataclass(frozen=True, slots=True)
 class Pattern:
-    """One way of saying it, looked for in the text in lower case (which is twice as fast as ignoring case).
+    """One way of saying it, looked for in the text in lower case (which is twice as fast as
+    ignoring case).
 
     Attributes:
-        hints: groups of words; of each group at least one stands in every text that the expression finds.
+        hints: groups of words; of each group at least one stands in every text that the expression
+            finds.
         counts: looks at what the expression found once more.
     """
 
@@ -34,12 +35,18 @@ class Pattern:
         return any(self.counts(match) for match in self.expression.finditer(low))
 
 
-def _pattern(hints: str, expression: str, counts: Callable[[re.Match[str]], bool] = lambda _: True) -> Pattern:
-    return Pattern(tuple(tuple(group.split("|")) for group in hints.split("&")), re.compile(expression), counts)
+def _pattern(
+    hints: str, expression: str, counts: Callable[[re.Match[str]], bool] = lambda _: True
+) -> Pattern:
+    return Pattern(
+        tuple(tuple(group.split("|")) for group in hints.split("&")), re.compile(expression), counts
+    )
 
 
 def _unconditional(match: re.Match[str]) -> bool:
-    """Not "when you edit a file, always call this tool first": advice for a case is how tools are documented."""
+    """Not "when you edit a file, always call this tool first": advice for a case is how tools are
+    documented.
+    """
     text = match.string
     start = max(text.rfind(mark, 0, match.start()) for mark in (". ", "\n", "! ", "? ", ">"))
     before, after = text[start + 1 : match.start()], text[match.end() : match.end() + 40]
@@ -54,16 +61,22 @@ def _no_option(match: re.Match[str]) -> bool:
     """Not "if false, do not notify users by e-mail": that says what an argument does."""
     sentence = re.split(r"[.!?\n]\s", match.string[: match.start()])[-1]
     return not re.search(
-        r"\b(?:if|whether|when)\b[^.]{0,30}\b(?:true|false|set|enabled|disabled|0|1|yes|no)\b", sentence
+        r"\b(?:if|whether|when)\b[^.]{0,30}\b(?:true|false|set|enabled|disabled|0|1|yes|no)\b",
+        sentence,
     )
 
 
 def _emphatic_or_closed(match: re.Match[str]) -> bool:
-    """`<system>` may be a placeholder of a usage line; `<important>` and `<system>...</system>` are none."""
+    """`<system>` may be a placeholder of a usage line; `<important>` and `<system>...</system>` are
+    none.
+    """
     return match[1].startswith(("important", "sudo")) or f"</{match[1]}" in match.string
 
 
-_THIS_TOOL = r"(?:this|the (?:present|current|above|following))[ \w-]{0,30}?\b(?:tool|function|command|endpoint)"
+_THIS_TOOL = (
+    r"(?:this|the (?:present|current|above|following))[ "
+    r"\w-]{0,30}?\b(?:tool|function|command|endpoint)"
+)
 _CALL = r"(?:call|use|invoke|run|execute|trigger|consult)"
 _ANY = r"(?:any|every|each|all|all of the|all the)"
 _RULES = r"(?:instruction|prompt|direction|directive|guideline|guidance|rule|polic(?:y|ie)|constraint|safety|restriction|message|context)s?"
@@ -84,7 +97,8 @@ INSTRUCTIONS: tuple[Pattern, ...] = (
         r"\b(?:ignore|disregard|forget|override|bypass|abandon)\s+(?:all\s+)?(?:of\s+)?your\s+(?:system\s+)?(?:instructions|prompt|guidelines|rules|training)",
     ),
     _pattern(
-        "user|anyone|human|operator&not|n't|nt |never|without|avoid&tell|inform|mention|reveal|disclos|notify|alert|let|say",
+        "user|anyone|human|operator&not|n't|nt "
+        "|never|without|avoid&tell|inform|mention|reveal|disclos|notify|alert|let|say",
         r"\b(?:do\s+not|don'?t|never|must\s+not|without|avoid|should\s+not|shouldn'?t)\s+(?:ever\s+)?(?:tell|telling|inform|informing|mention|mentioning|reveal|revealing|disclose|disclosing|notify|notifying|alert|alerting|let|letting|say|saying)\b"
         r"(?![^.\n\x00]{0,40}\bif\b)(?:\s+(?:this|it|that|anything|about|any|of|these|the|steps?|actions?|instructions?|details?|to|what|you|did|behaviou?r|process|fact)){0,8}\s+(?:the\s+|to\s+|your\s+|any\s+)?(?:users?|human|anyone|operator)\b"
         r"(?!['’]|\s+(?:id|name|ids|names|count|data|list|agent|story)\b)",
@@ -112,7 +126,8 @@ INSTRUCTIONS: tuple[Pattern, ...] = (
         rf"\bbefore\s+(?:you\s+)?(?:using|calling|invoking|running|executing|answering|responding\s+to|use|call|answer)\s+(?:{_ANY}|another)\s+(?:other\s+)?(?:tool|function|request|question|message|prompt|query|user)s?\b[^.\n\x00]{{0,60}}\b(?:you\s+(?:must|should|have|need)|{_CALL}\s+(?:this|it)|first|always|read|send)\b",
     ),
     _pattern(
-        "every|each |any|all&must|always|should|need|has to&request|response|message|turn|prompt|tool call|answer|conversation|repl",
+        "every|each |any|all&must|always|should|need|has "
+        "to&request|response|message|turn|prompt|tool call|answer|conversation|repl",
         rf"\b(?:must|always|should|needs?\s+to|has\s+to)\b[^.\n\x00]{{0,30}}?\b(?:be\s+)?(?:called|used|invoked|run|executed|call|use|invoke|run|execute)\b[^.\n\x00]{{0,20}}?\b(?:before|on|for|after|with|at\s+the\s+start\s+of)\s+{_ANY}\s+(?:single\s+)?(?:other\s+)?(?:user\s+|tool\s+|your\s+)?(?:requests?|responses?|messages?|turns?|prompts?|tool\s+calls?|answers?|conversations?|replies|reply)\b",
     ),
     _pattern(
@@ -137,9 +152,14 @@ INSTRUCTIONS: tuple[Pattern, ...] = (
         r"<\|(?:im_start|im_end|im_sep|system|user|assistant|end|endoftext|eot_id|start_header_id|end_header_id|begin_of_text|fim_\w+|channel|message|return)\|>|\[/?inst\]|<</?sys>>|<(?:start|end)_of_turn>",
     ),
     _pattern(
-        "### ", r"(?:^|\n)[ \t]{0,8}#{2,4}[ \t]{0,8}(?:system|instruction|new instructions?|assistant|human)\s*:?\s*\n"
+        "### ",
+        r"(?:^|\n)[ \t]{0,8}#{2,4}[ \t]{0,8}(?:system|instruction|new "
+        r"instructions?|assistant|human)\s*:?\s*\n",
     ),
-    _pattern("assistant:|system:|human:", r"\n[ \t]{0,8}\n\s{0,8}(?:assistant|system|human)[ \t]{0,4}:\s{0,4}\S"),
+    _pattern(
+        "assistant:|system:|human:",
+        r"\n[ \t]{0,8}\n\s{0,8}(?:assistant|system|human)[ \t]{0,4}:\s{0,4}\S",
+    ),
     _pattern(
         "you are now|from now on|act as|pretend",
         r"\byou\s+are\s+now\s+(?:in\s+\w+\s+mode|an?\s+(?:\w+\s+){0,3}(?:assistant|ai|model|agent|bot|hacker|admin\w*)|unrestricted|free|dan\b|no\s+longer)|\bfrom\s+now\s+on,?\s+(?:you|always|every|all|do\s+not|never)\b|\bpretend\s+(?:that\s+)?you\s+are\b",
@@ -149,7 +169,8 @@ INSTRUCTIONS: tuple[Pattern, ...] = (
         r"\b(?:system\s+(?:override|prompt\s+update|instructions?\s+update)|(?:new|updated|hidden|secret|real|additional)\s+(?:system\s+)?instructions?\s*:|override\s+(?:the\s+)?(?:system|safety|security)\s+(?:prompt|instructions?|protocols?|guidelines|checks?))",
     ),
     _pattern(
-        "mode&developer|debug|god|admin|jailbreak|dan |maintenance|unrestricted&enabled|activ|engaged| on",
+        "mode&developer|debug|god|admin|jailbreak|dan "
+        "|maintenance|unrestricted&enabled|activ|engaged| on",
         r"\b(?:developer|debug|god|admin|jailbreak|dan|maintenance|unrestricted)\s+mode\s+(?:is\s+)?(?:now\s+)?(?:enabled|activated|active|engaged|on)\b[^\n]{0,60}\b(?:you|ignore|must|reveal|disable|no\s+longer)\b",
     ),
     _pattern(
@@ -165,7 +186,8 @@ INSTRUCTIONS: tuple[Pattern, ...] = (
         r"(?:忽略|无视|忘记)(?:掉)?(?:你)?(?:之前|以上|先前|前面|上述|所有)(?:的)?(?:所有|一切|全部)?(?:的)?(?:指令|指示|提示|规则|要求)|不要(?:告诉|告知|通知|向)用户(?:透露|提及|说明)?|(?:以前|これまで|前|上記)の(?:すべての)?指示(?:を|は)(?:すべて)?(?:無視|忘れ)|ユーザーに(?:は)?(?:伝えない|知らせない|言わない)で",
     ),
     _pattern(
-        "instrucciones|instruções|anweisung|instruktionen|instructions préc|instructions prec|consignes|указани|инструкц|istruzioni",
+        "instrucciones|instruções|anweisung|instruktionen|instructions préc|instructions "
+        "prec|consignes|указани|инструкц|istruzioni",
         r"\b(?:ignor(?:e[zr]?|a|iere[nr]?)|oubli(?:e|ez)|olvida|esquece|vergiss|dimentica)\s+(?:\w+\s+){0,3}?(?:instrucciones|instruções|anweisungen|instructions|consignes|istruzioni)\s+(?:anteriores|précédentes?|vorherigen|precedenti)|\b(?:ignoriere|vergiss)\s+(?:alle\s+)?(?:vorherigen|bisherigen|obigen|vorigen)\s+(?:anweisungen|instruktionen)|(?:игнорируй|забудь|проигнорируй)(?:те)?\s+(?:все\s+)?(?:предыдущие|прежние)\s+(?:указания|инструкции)",
     ),
     _pattern(
@@ -179,17 +201,22 @@ _PRIVATE = (
     r"(?<!\w)(?:(?:(?:the|this|our|your|its|their|all|any|full|entire|whole|complete|current|previous|user'?s?)\s+){1,4}(?:conversations?|chat|dialogue?)"
     r"|(?:conversation|chat|message|prompt|dialogue?)\s+(?:history|histories|logs?|context|transcripts?)|(?:list\s+of\s+all|all\s+(?:of\s+)?the\s+user'?s?)\s+messages"
     r"|(?:system|full|entire|whole|complete|original)\s+prompt|(?:environment|env)\s+(?:variables?|vars?|values)|\.env\b|~/\.\w+|id_rsa|id_ed25519|mcp\.json|/etc/(?:passwd|shadow)"
-    r"|(?:the|your|all|any|user'?s?|their|stored|saved)\s+(?:\w+\s+){0,2}?(?:api[-_ ]?keys?|credentials?|passwords?|secrets?|access\s+tokens?|private\s+keys?|ssh\s+keys?|cookies))"
+    r"|(?:the|your|all|any|user'?s?|their|stored|saved)\s+(?:\w+\s+){0,2}?(?:api[-_ "
+    r"]?keys?|credentials?|passwords?|secrets?|access\s+tokens?|private\s+keys?|ssh\s+keys?|cookies))"
 )
 _ELSEWHERE = r"(?:https?://|ftp://|wss?://|[\w.+-]+@[\w-]+\.\w{2,}|(?:attacker|external|remote|third[- ]party|our)\b[^.\n\x00]{0,20}\b(?:server|endpoint|address|url|webhook|account|host)|webhook|pastebin|ngrok)"
 _FILES = r"(?:~/\.\w[\w./-]*|/etc/(?:passwd|shadow)|\bid_(?:rsa|ed25519)\b|\.aws/credentials|\.cursor/|\bmcp\.json|(?<!\w)\.env\b|\.netrc|\.npmrc|\.git-credentials|\.ssh/|\.bash_history|\.kube/config|claude_desktop_config\.json|wallet\.dat)"
 
-_READ = re.compile(r"\b(?:read|cat|open|load|access|fetch|get|retrieve|collect|grab|include|provide)\b[^\n\x00]*$")
+_READ = re.compile(
+    r"\b(?:read|cat|open|load|access|fetch|get|retrieve|collect|grab|include|provide)\b[^\n\x00]*$"
+)
 _SENT = re.compile(rf"\b{_SEND}\b[^\n\x00]{{0,60}}?\b(?:contents?|it|them|data|file|key)\b")
 
 
 def _read_and_sent(match: re.Match[str]) -> bool:
-    """Whether a file that holds secrets is to be read, and what is in it to be put somewhere; looked at near its name only."""
+    """Whether a file that holds secrets is to be read, and what is in it to be put somewhere;
+    looked at near its name only.
+    """
     before = match.string[max(0, match.start() - 70) : match.start()]
     after = match.string[match.end() : match.end() + 240].partition("\x00")[0]
     return _READ.search(before) is not None and _SENT.search(after) is not None
@@ -210,7 +237,8 @@ EXFILTRATION: tuple[Pattern, ...] = (
         _read_and_sent,
     ),
     _pattern(
-        "param|argument|field|sidenote|note|url|query string|header&conversation|chat|message|prompt|dialog|environment|env|~/|id_|mcp.json|/etc/|key|credential|password|secret|token|cookie",
+        "param|argument|field|sidenote|note|url|query "
+        "string|header&conversation|chat|message|prompt|dialog|environment|env|~/|id_|mcp.json|/etc/|key|credential|password|secret|token|cookie",
         rf"\b(?:{_SEND})\b[^.\n\x00]{{0,40}}?{_PRIVATE}[^.\n\x00]{{0,60}}?\b(?:in|into|as|to|via|through|with)\s+(?:the\s+|a\s+|an\s+|this\s+)?[`'\"]?\w*[`'\"]?\s?(?:param(?:eter)?|argument|field|sidenote|notes?|url|query\s+string|header)\b",
     ),
     _pattern(
@@ -218,7 +246,8 @@ EXFILTRATION: tuple[Pattern, ...] = (
         r"!\[[^\]\n]{0,80}\]\(\s*https?://[^)\s]{0,200}[?&/=](?:\{|<|\$|%7b|\[)?[^)\s]{0,40}(?:conversation|chat|history|prompt|secret|password|api_?key|token|data|env)",
     ),
     _pattern(
-        "curl|wget| nc&~/|/etc/|id_rsa|id_ed|.aws|.cursor|mcp.json|.env|.netrc|.npmrc|.git-cred|.ssh|.bash|.kube|config.json|wallet|$(|cat|env",
+        "curl|wget| "
+        "nc&~/|/etc/|id_rsa|id_ed|.aws|.cursor|mcp.json|.env|.netrc|.npmrc|.git-cred|.ssh|.bash|.kube|config.json|wallet|$(|cat|env",
         rf"\b(?:curl|wget)\b[^\n\x00]{{0,120}}(?:{_FILES}|\$\(cat\b|`cat\b|\$\(env\)|\bprintenv\b)|(?:{_FILES}|\bprintenv\b|\benv\b)[^\n\x00]{{0,40}}\|\s*(?:curl|wget|nc)\b",
     ),
     _pattern(

@@ -1,4 +1,6 @@
-"""What a prompt shows of a tool: everything that says what it does, cleaned and of a bounded size."""
+"""What a prompt shows of a tool: everything that says what it does, cleaned and of a bounded
+size.
+"""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -9,8 +11,6 @@ from pegboard.records import Tool
 from tasks.safety.credentials import CREDENTIAL, secret_name
 from tasks.safety.text import clean
 
-__all__ = ["CUT", "MAX_TOOL", "tool_data"]
-
 CUT = " [cut]"
 """Stands where something was left out."""
 
@@ -20,12 +20,16 @@ MAX_VALUE = 60
 """Characters of one value of an enum, and of a default."""
 MAX_EXAMPLE = 300
 MAX_TOOL = 16_000
-"""Characters of the whole as JSON: about 4,000 tokens, so that a tool and its neighbours fit a context of 8,000."""
+"""Characters of the whole as JSON: about 4,000 tokens, so that a tool and its neighbours fit a
+context of 8,000.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class _Size:
-    """How much is shown: characters of the description and of an argument's note, and numbers of the rest."""
+    """How much is shown: characters of the description and of an argument's note, and numbers of
+    the rest.
+    """
 
     description: int
     note: int
@@ -35,7 +39,8 @@ class _Size:
 
 
 _SIZES = (
-    # In the benchmarks no description is longer than 4,000. More than 60 arguments are a generated interface, whose rest says little.
+    # In the benchmarks no description is longer than 4,000. More than 60 arguments are a generated
+    # interface, whose rest says little.
     _Size(description=4_000, note=500, arguments=60, values=30, examples=10),
     _Size(description=4_000, note=200, arguments=60, values=10, examples=10),
     _Size(description=3_000, note=100, arguments=40, values=3, examples=5),
@@ -45,7 +50,8 @@ _SIZES = (
 
 
 def tool_data(tool: Tool, *, description: str | None = None) -> dict[str, Any]:
-    """A tool as JSON for a prompt: name, description, arguments, examples; visible, without credentials, at most `MAX_TOOL` characters.
+    """A tool as JSON for a prompt: name, description, arguments, examples; visible, without
+    credentials, at most `MAX_TOOL` characters.
 
     Args:
         description: stands for the catalog's own, if given.
@@ -59,11 +65,16 @@ def tool_data(tool: Tool, *, description: str | None = None) -> dict[str, Any]:
 
 
 def _data(tool: Tool, description: str, size: _Size) -> dict[str, Any]:
-    data: dict[str, Any] = {"name": _text(tool.name, MAX_NAME), "description": _text(description, size.description)}
+    data: dict[str, Any] = {
+        "name": _text(tool.name, MAX_NAME),
+        "description": _text(description, size.description),
+    }
     if said := _arguments(tool.input_schema, size):
         data["arguments"] = said
     if tool.examples:
-        data["examples"] = [_text(example, MAX_EXAMPLE) for example in tool.examples[: size.examples]]
+        data["examples"] = [
+            _text(example, MAX_EXAMPLE) for example in tool.examples[: size.examples]
+        ]
     return data
 
 
@@ -110,7 +121,9 @@ def _type(spec: Mapping[str, Any], schema: Mapping[str, Any]) -> str:
         kinds += [_type(_resolved(one, schema), {}) for one in _sequence(spec.get(keyword))]
     inner = _resolved(spec.get("items"), schema).get("type")
     text = " or ".join(dict.fromkeys(one for one in kinds if one and one != "null"))
-    return _text(f"{text} of {inner}" if text == "array" and isinstance(inner, str) else text, MAX_VALUE)
+    return _text(
+        f"{text} of {inner}" if text == "array" and isinstance(inner, str) else text, MAX_VALUE
+    )
 
 
 def _resolved(spec: Any, schema: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -139,11 +152,16 @@ def _value(value: Any) -> Any:
     if value is None or isinstance(value, bool | int | float):
         return value
     return _text(
-        value if isinstance(value, str) else json.dumps(clean(value), ensure_ascii=False, default=str), MAX_VALUE
+        value
+        if isinstance(value, str)
+        else json.dumps(clean(value), ensure_ascii=False, default=str),
+        MAX_VALUE,
     )
 
 
 def _text(text: str, most: int) -> str:
-    """The text cleaned, and cut. It is cleaned first: a cut through a credential would hide what it was."""
+    """The text cleaned, and cut. It is cleaned first: a cut through a credential would hide what it
+    was.
+    """
     text = clean(text).strip()
     return text if len(text) <= most else text[: most - len(CUT)].rstrip() + CUT

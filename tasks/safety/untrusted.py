@@ -1,14 +1,18 @@
-"""What a catalog says is data, and some of it was written for the model that reads it: how that is noticed, and shown as data.
+"""What a catalog says is data, and some of it was written for the model that reads it: how that is
+noticed, and shown as data.
 
 Codes of what is suspicious in a tool:
-    hidden-instructions   text addressed to a model: to forget its instructions, to call this tool before all others, to keep something from
+    hidden-instructions   text addressed to a model: to forget its instructions, to call this tool
+    before all others, to keep something from
                           the user; pseudo tags such as <IMPORTANT> and markers of chat templates
     invisible-unicode     characters that nobody sees and that no script or emoji there needs
-    exfiltration          a request to send conversations, keys or files elsewhere, or to put them into an address or an argument
+    exfiltration          a request to send conversations, keys or files elsewhere, or to put them
+    into an address or an argument
     credential            a value that looks like a credential
 
-A code is a reason to look at a tool, not a verdict. The patterns were held against the benchmarks' 5,800 tools: an instruction on how to use
-the tool itself ("you must call this before get_library_docs"), a tool that sends e-mail and an argument that takes a key are not suspicious.
+A code is a reason to look at a tool, not a verdict. The patterns were held against the benchmarks'
+5,800 tools: an instruction on how to use the tool itself ("you must call this before
+get_library_docs"), a tool that sends e-mail and an argument that takes a key are not suspicious.
 """
 
 import unicodedata
@@ -18,23 +22,7 @@ from typing import Any
 from pegboard.records import Tool
 from tasks.safety.credentials import secret_name, without_credentials
 from tasks.safety.patterns import EXFILTRATION, INSTRUCTIONS
-from tasks.safety.text import clean, fenced, has_invisible, visible
-from tasks.safety.tool import tool_data
-
-__all__ = [
-    "CREDENTIAL",
-    "EXFILTRATES",
-    "FLAGS",
-    "INSTRUCTS",
-    "INVISIBLE",
-    "clean",
-    "fenced",
-    "flags_of",
-    "flags_of_text",
-    "tool_data",
-    "visible",
-    "without_credentials",
-]
+from tasks.safety.text import has_invisible, visible
 
 INSTRUCTS = "hidden-instructions"
 INVISIBLE = "invisible-unicode"
@@ -43,7 +31,9 @@ CREDENTIAL = "credential"
 FLAGS = (CREDENTIAL, EXFILTRATES, INSTRUCTS, INVISIBLE)
 
 _VALUES = ("default", "example", "examples", "const", "enum")
-"""Keywords of a JSON Schema that hold values, which are told apart from words by the argument's name."""
+"""Keywords of a JSON Schema that hold values, which are told apart from words by the argument's
+name.
+"""
 _KEYWORDS = frozenset(
     (
         *_VALUES,
@@ -59,7 +49,8 @@ _KEYWORDS = frozenset(
         "maximum",
     )
 )
-"""The usual keywords of a schema, which say nothing; a property of such a name says nothing either."""
+"""The usual keywords of a schema, which say nothing; a property of such a name says nothing either.
+"""
 _TYPES = frozenset(("string", "integer", "number", "boolean", "object", "array", "null"))
 _BREAK = "\n\x00\n"
 """Between the strings of a tool: no pattern reaches over it."""
@@ -67,7 +58,13 @@ _BREAK = "\n\x00\n"
 
 def flags_of(tool: Tool) -> tuple[str, ...]:
     """The codes of what is suspicious in anything that the catalog says of a tool, sorted."""
-    said: list[Any] = [tool.name, tool.description, tool.input_schema, tool.output_schema, tool.annotations]
+    said: list[Any] = [
+        tool.name,
+        tool.description,
+        tool.input_schema,
+        tool.output_schema,
+        tool.annotations,
+    ]
     texts = [text for value in (*said, tool.examples, tool.tags) for text in _strings(value, "")]
     return tuple(sorted(flags_of_text(_BREAK.join(texts))))
 
@@ -90,7 +87,9 @@ def flags_of_text(text: str) -> set[str]:
 
 
 def _strings(value: Any, name: str) -> Iterator[str]:
-    """Every string of a JSON value; a value that stands for an argument is led by the argument's name."""
+    """Every string of a JSON value; a value that stands for an argument is led by the argument's
+    name.
+    """
     if isinstance(value, str):
         yield value
     elif isinstance(value, Mapping):

@@ -15,18 +15,13 @@ from pegboard.retrieval.strategy import Strategy
 from pegboard.store.contract import embedding_table
 from pegboard.store.storage import is_secret, remember_options
 from tasks.settings.enrichment import EnrichSettings, OverrideSettings, UntrustedSettings
-from tasks.settings.release import FindSettings, GateSettings, GoldenSettings, GraphSettings, default_strategy
-
-__all__ = [
-    "DEFAULT_ENCODER",
-    "PARTS",
-    "BoardSettings",
-    "Configuration",
-    "IndexSettings",
-    "KeepSettings",
-    "Part",
-    "load_configuration",
-]
+from tasks.settings.release import (
+    FindSettings,
+    GateSettings,
+    GoldenSettings,
+    GraphSettings,
+    default_strategy,
+)
 
 DEFAULT_ENCODER = "local/all-MiniLM-L6-v2"
 
@@ -44,8 +39,9 @@ class KeepSettings(_Settings):
     Attributes:
         releases: how many of the newest stay.
         days: a release that was published within so many days stays, whatever their number.
-        grace_hours: what nothing refers to is deleted only when it is so old. It has to be longer than the slowest reader goes
-            without looking at its channel, and than a run takes from staging to publishing.
+        grace_hours: what nothing refers to is deleted only when it is so old. It has to be longer
+            than the slowest reader goes without looking at its channel, and than a run takes from
+            staging to publishing.
     """
 
     releases: Annotated[int, Field(ge=1)] = 30
@@ -54,7 +50,8 @@ class KeepSettings(_Settings):
 
 
 class BoardSettings(_Settings):
-    """`[board]`: where the board is, what its store wants to know, the channel that a run moves, what is kept.
+    """`[board]`: where the board is, what its store wants to know, the channel that a run moves,
+    what is kept.
 
     `report` is whether each release gets its page, `<board>/reports/<release>.html`.
     """
@@ -70,21 +67,30 @@ class BoardSettings(_Settings):
     def _refers_to_secrets(cls, storage: Any) -> Any:
         if not isinstance(storage, Mapping):
             return storage
-        options = {str(name): _as_text(value) for name, value in cast("Mapping[Any, Any]", storage).items()}
-        plain = [name for name, value in options.items() if is_secret(name) and not _is_reference(value)]
+        options = {
+            str(name): _as_text(value) for name, value in cast("Mapping[Any, Any]", storage).items()
+        }
+        plain = [
+            name for name, value in options.items() if is_secret(name) and not _is_reference(value)
+        ]
         if plain:
             raise ValueError(
-                f"{', '.join(plain)}: a secret does not stand in a file. Put it into an environment variable, and write "
+                f"{', '.join(plain)}: a secret does not stand in a file. Put it into an "
+                f"environment variable, and write "
                 f'{plain[0]} = "${{NAME_OF_THE_VARIABLE}}"'
             )
         return options
 
 
 class IndexSettings(_Settings):
-    """`[[indexes]]`: one way of turning tools into vectors. See `tasks/compose.py` for what the parts and shapes mean."""
+    """`[[indexes]]`: one way of turning tools into vectors. See `tasks/compose.py` for what the
+    parts and shapes mean.
+    """
 
     name: str = "full"
-    encoder: Annotated[str, Field(validation_alias=AliasChoices("encoder", "embedder"))] = DEFAULT_ENCODER
+    encoder: Annotated[str, Field(validation_alias=AliasChoices("encoder", "embedder"))] = (
+        DEFAULT_ENCODER
+    )
     parts: Annotated[tuple[Part, ...], Field(min_length=1)] = (
         "name",
         "description",
@@ -121,7 +127,9 @@ class IndexSettings(_Settings):
 
 
 class Configuration(_Settings):
-    """A whole pegboard.toml. `file` is where it was read from; relative paths count from its folder."""
+    """A whole pegboard.toml. `file` is where it was read from; relative paths count from its
+    folder.
+    """
 
     file: Path
     board: BoardSettings
@@ -157,11 +165,15 @@ class Configuration(_Settings):
         return next(index for index in self.indexes if index.name == name)
 
     def catalogs_named(self, name: str) -> list[str]:
-        """The catalog of that name, or all for `all`. Raises ConfigurationError that names those there are."""
+        """The catalog of that name, or all for `all`. Raises ConfigurationError that names those
+        there are.
+        """
         if name == "all":
             return list(self.catalogs)
         if name not in self.catalogs:
-            raise ConfigurationError(f"{self.file} has no catalog '{name}'. It has: {', '.join(self.catalogs)}.")
+            raise ConfigurationError(
+                f"{self.file} has no catalog '{name}'. It has: {', '.join(self.catalogs)}."
+            )
         return [name]
 
     def options(self, catalog: str) -> SourceOptions:
@@ -170,7 +182,8 @@ class Configuration(_Settings):
 
 
 def load_configuration(file: str | Path) -> Configuration:
-    """Read and check a pegboard.toml. Raises ConfigurationError that lists every problem with its place.
+    """Read and check a pegboard.toml. Raises ConfigurationError that lists every problem with its
+    place.
 
     From then on, this process opens the board with the options in `[board.storage]`.
     """
@@ -179,10 +192,13 @@ def load_configuration(file: str | Path) -> Configuration:
         data = tomllib.loads(path.read_text("utf-8"))
     except FileNotFoundError as error:
         raise ConfigurationError(
-            f"There is no configuration at {file}. Give one with -c, or write one with `pegboard init`."
+            f"There is no configuration at {file}. Give one with -c, or write one with `pegboard "
+            f"init`."
         ) from error
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise ConfigurationError(f"{file} cannot be read as TOML: {error}. Correct that place.") from error
+        raise ConfigurationError(
+            f"{file} cannot be read as TOML: {error}. Correct that place."
+        ) from error
     problems: list[str] = []
     catalogs = _catalogs(data.pop("catalogs", None), problems)
     if "file" in data:
@@ -206,27 +222,38 @@ def load_configuration(file: str | Path) -> Configuration:
 
 
 def _as_text(value: Any) -> Any:
-    """A TOML value as the stores take it: `true` for true, `5` for 5; what is none of these is left for the check of types."""
+    """A TOML value as the stores take it: `true` for true, `5` for 5; what is none of these is left
+    for the check of types.
+    """
     if isinstance(value, bool):
         return str(value).lower()
     return str(value) if isinstance(value, int | float) else value
 
 
 def _is_reference(value: Any) -> bool:
-    return isinstance(value, str) and re.fullmatch(r"\$\{[A-Za-z_][A-Za-z0-9_]*\}", value) is not None
+    return (
+        isinstance(value, str) and re.fullmatch(r"\$\{[A-Za-z_][A-Za-z0-9_]*\}", value) is not None
+    )
 
 
 def _catalogs(tables: Any, problems: list[str]) -> dict[str, SourceOptions]:
     if not isinstance(tables, Mapping) or not tables:
-        problems.append("catalogs: expected at least one source, such as [catalogs.shared.files] with type and path")
+        problems.append(
+            "catalogs: expected at least one source, such as [catalogs.shared.files] with type "
+            "and path"
+        )
         return {}
     catalogs: dict[str, SourceOptions] = {}
     for name, table in tables.items():
         if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}", name):
-            problems.append(f"catalogs.{name}: expected a name of letters, digits, '.', '_' and '-', at most 64")
+            problems.append(
+                f"catalogs.{name}: expected a name of letters, digits, '.', '_' and '-', at most 64"
+            )
             continue
         if not isinstance(table, Mapping) or not isinstance(table.get("type"), str):
-            problems.append(f"catalogs.{name}.type: expected the kind of source, such as 'mcp' or 'openapi'")
+            problems.append(
+                f"catalogs.{name}.type: expected the kind of source, such as 'mcp' or 'openapi'"
+            )
             continue
         try:
             catalogs[name] = source_kind(table["type"]).options(**table)
@@ -239,15 +266,22 @@ def _catalogs(tables: Any, problems: list[str]) -> dict[str, SourceOptions]:
 
 def _index_problems(configuration: Configuration) -> list[str]:
     names = [index.name for index in configuration.indexes]
-    problems = [f"indexes: two are named '{name}'" for name in sorted({n for n in names if names.count(n) > 1})]
+    problems = [
+        f"indexes: two are named '{name}'"
+        for name in sorted({n for n in names if names.count(n) > 1})
+    ]
     if not names:
         problems.append("indexes: expected at least one, or leave it out for the default")
     if configuration.default_index is not None and configuration.default_index not in names:
-        problems.append(f"default_index: there is no index '{configuration.default_index}'; expected one of {names}")
+        problems.append(
+            f"default_index: there is no index '{configuration.default_index}'; expected one of "
+            f"{names}"
+        )
     strategy = default_strategy(configuration.find.strategy) or {}
     if Strategy.from_dict(strategy).needs_calibration() and configuration.golden is None:
         problems.append(
-            f"find.strategy: '{strategy['name']}' asks for probabilities, which need [golden] queries; add them, or choose another strategy"
+            f"find.strategy: '{strategy['name']}' asks for probabilities, which need [golden] "
+            f"queries; add them, or choose another strategy"
         )
     problems += [
         f"find.strategy: there is no index '{name}'; expected one of {names}"

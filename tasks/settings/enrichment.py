@@ -1,23 +1,26 @@
-"""`[enrich]`, `[untrusted]` and `[overrides]` of a pegboard.toml: what is bought of which LLM, and what people decided."""
+"""`[enrich]`, `[untrusted]` and `[overrides]` of a pegboard.toml: what is bought of which LLM, and
+what people decided.
+"""
 
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
-__all__ = [
-    "PRODUCTS",
-    "EnrichSettings",
-    "OverrideSettings",
-    "PriceSettings",
-    "Product",
-    "USUAL_PRODUCTS",
-    "UntrustedSettings",
-]
-
 Product = Literal["description", "arguments", "questions", "topics", "dependencies", "agents"]
-PRODUCTS: tuple[Product, ...] = ("description", "arguments", "questions", "topics", "dependencies", "agents")
-USUAL_PRODUCTS: tuple[Product, ...] = tuple(product for product in PRODUCTS if product != "dependencies")
-"""What is bought unless `products` says otherwise: who does not use the graph of dependencies need not pay for it."""
+PRODUCTS: tuple[Product, ...] = (
+    "description",
+    "arguments",
+    "questions",
+    "topics",
+    "dependencies",
+    "agents",
+)
+USUAL_PRODUCTS: tuple[Product, ...] = tuple(
+    product for product in PRODUCTS if product != "dependencies"
+)
+"""What is bought unless `products` says otherwise: who does not use the graph of dependencies need
+not pay for it.
+"""
 
 Positive = Annotated[float, Field(gt=0)]
 Count = Annotated[int, Field(gt=0)]
@@ -73,20 +76,26 @@ class EnrichSettings(_Settings):
     @field_validator("products")
     @classmethod
     def _once_each(cls, products: tuple[Product, ...]) -> tuple[Product, ...]:
-        """In the order in which they are made: topics are made from questions, questions from descriptions."""
+        """In the order in which they are made: topics are made from questions, questions from
+        descriptions.
+        """
         return tuple(product for product in PRODUCTS if product in products)
 
     @field_validator("api_key_env")
     @classmethod
     def _names_a_variable(cls, name: str | None) -> str | None:
         if name is not None and not name.replace("_", "").isalnum():
-            raise ValueError("expected the name of an environment variable, such as OPENAI_API_KEY, not a key")
+            raise ValueError(
+                "expected the name of an environment variable, such as OPENAI_API_KEY, not a key"
+            )
         return name
 
     @model_validator(mode="after")
     def _goes_to_one_provider(self) -> "EnrichSettings":
         if self.mode == "batch" and self.fallbacks:
-            raise ValueError("fallbacks: a batch goes to one provider; leave them out, or set mode = 'live'")
+            raise ValueError(
+                "fallbacks: a batch goes to one provider; leave them out, or set mode = 'live'"
+            )
         return self
 
 
@@ -97,7 +106,9 @@ class UntrustedSettings(_Settings):
 
 
 class OverrideSettings(_Settings):
-    """`[overrides."catalog/agent/tool"]`: what people say of a tool or an agent; it stands above the catalog and any LLM."""
+    """`[overrides."catalog/agent/tool"]`: what people say of a tool or an agent; it stands above
+    the catalog and any LLM.
+    """
 
     description: str | None = None
     examples: tuple[str, ...] | None = None

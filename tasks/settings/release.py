@@ -1,5 +1,5 @@
-"""`[graph]`, `[find]`, `[golden]` and `[gate]` of a pegboard.toml: what a release says of its tools' dependencies and of how to search
-it, and what it has to find before it is published."""
+"""`[graph]`, `[find]`, `[golden]` and `[gate]` of a pegboard.toml: what a release says of its
+tools' dependencies and of how to search it, and what it has to find before it is published."""
 
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal
@@ -7,8 +7,6 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from pegboard.errors import QueryError
-
-__all__ = ["FindSettings", "GateSettings", "GoldenSettings", "GraphSettings", "default_strategy"]
 
 
 class _Settings(BaseModel):
@@ -20,7 +18,8 @@ class GraphSettings(_Settings):
 
     Attributes:
         infer: also those that no catalog declares.
-        min_confidence: inferred ones that are right less often than that, as far as it is known, are left out.
+        min_confidence: inferred ones that are right less often than that, as far as it is known,
+            are left out.
     """
 
     infer: bool = True
@@ -28,7 +27,9 @@ class GraphSettings(_Settings):
 
 
 class FindSettings(_Settings):
-    """`[find]`: the retrieval strategy that readers of the release use by default: a strategy's name, or a table of parts."""
+    """`[find]`: the retrieval strategy that readers of the release use by default: a strategy's
+    name, or a table of parts.
+    """
 
     strategy: str | dict[str, Any] | None = None
 
@@ -43,7 +44,8 @@ class FindSettings(_Settings):
 
 
 class GoldenSettings(_Settings):
-    """`[golden]`: files of requests whose right tools are known, by which scores are calibrated; see `tasks/golden/reading.py`.
+    """`[golden]`: files of requests whose right tools are known, by which scores are calibrated;
+    see `tasks/golden/reading.py`.
 
     Attributes:
         queries: JSON lines with `query` and `tools`, the true names or ids of the right ones.
@@ -59,11 +61,15 @@ class GateSettings(_Settings):
 
     Attributes:
         queries: a file of golden queries; those of `[golden]` if None.
-        canaries: a file of golden queries each of which has to find all its tools among the first `canary_k`.
+        canaries: a file of golden queries each of which has to find all its tools among the first
+            `canary_k`.
         rules: texts such as `Recall@5 >= 0.9`; `tasks/gate/rules.py` has their forms.
-        strategies: by name or as tables of parts: the retrieval strategies that are measured in every index; the release's own if there are none.
-        choose: the measure by which the best of them becomes the release's default; false leaves the default as it is configured.
-        measures: what is reported; those of `pegboard.evaluation.measures.STANDARD` if there are none.
+        strategies: by name or as tables of parts: the retrieval strategies that are measured in
+            every index; the release's own if there are none.
+        choose: the measure by which the best of them becomes the release's default; false leaves
+            the default as it is configured.
+        measures: what is reported; those of `pegboard.evaluation.measures.STANDARD` if there are
+            none.
     """
 
     queries: str | None = None
@@ -76,10 +82,14 @@ class GateSettings(_Settings):
 
 
 def default_strategy(strategy: str | Mapping[str, Any] | None) -> dict[str, Any] | None:
-    """The strategy as a manifest has it, None for none. Raises QueryError with every problem of it."""
+    """The strategy as a manifest has it, None for none. Raises QueryError with every problem of
+    it.
+    """
     if strategy is None:
         return None
     from pegboard.retrieval.strategies import named_strategy
     from pegboard.retrieval.strategy import Strategy
 
-    return (named_strategy(strategy) if isinstance(strategy, str) else Strategy.from_dict(strategy)).to_dict()
+    return (
+        named_strategy(strategy) if isinstance(strategy, str) else Strategy.from_dict(strategy)
+    ).to_dict()

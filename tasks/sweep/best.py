@@ -1,9 +1,11 @@
-"""Which index, strategy and k are best on the whole catalog under the given limits, and which cheaper ones are not told apart from it.
+"""Which index, strategy and k are best on the whole catalog under the given limits, and which
+cheaper ones are not told apart from it.
 
-Every candidate is compared with the best one, query by query: the paired randomisation test of `pegboard.evaluation.intervals`, and Holm's
-correction for the number of candidates. Its 9,999 swaps cannot give a p below 2 / 10,000, which a correction for a few hundred candidates
-makes insignificant whatever the difference; so where a difference is plain, p is that of the normal approximation of the same test.
-"""
+Every candidate is compared with the best one, query by query: the paired randomisation test of
+`pegboard.evaluation.intervals`, and Holm's correction for the number of candidates. Its 9,999 swaps
+cannot give a p below 2 / 10,000, which a correction for a few hundred candidates makes
+insignificant whatever the difference; so where a difference is plain, p is that of the normal
+approximation of the same test."""
 
 import math
 from collections.abc import Mapping
@@ -18,8 +20,6 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-__all__ = ["Best", "Choice", "Fall", "choose", "falls"]
-
 SIGNIFICANT = 0.05
 PLAIN = 1e-3
 """Below this, p is that of the normal approximation, see `_normal`."""
@@ -31,8 +31,8 @@ class Choice:
 
     Attributes:
         tokens: mean prompt tokens of its k tools, an estimate.
-        against: how far it is above the best (so below zero), with p as it is and corrected for all candidates; None for the best
-            itself.
+        against: how far it is above the best (so below zero), with p as it is and corrected for all
+            candidates; None for the best itself.
     """
 
     index: str
@@ -80,7 +80,9 @@ class Best:
 
 @dataclass(frozen=True, slots=True)
 class Fall:
-    """How much an index with a strategy is worth less in the largest sample than in the smallest, for the same queries."""
+    """How much an index with a strategy is worth less in the largest sample than in the smallest,
+    for the same queries.
+    """
 
     index: str
     strategy: str
@@ -95,14 +97,18 @@ class Fall:
 
 
 def choose(results: Results, settings: SweepSettings) -> Best:
-    """The best candidate by the first measure in the largest sample, within the limits; and the one that is recommended."""
+    """The best candidate by the first measure in the largest sample, within the limits; and the one
+    that is recommended.
+    """
     import polars as pl
 
     measure = settings.measures[0]
     rows = of_all_seeds(results).filter(pl.col("measure") == measure)
     largest: int = rows.get_column("tools").max()  # pyright: ignore[reportAssignmentType]
     fields = [name for name in Choice.__dataclass_fields__ if name != "against"]
-    all_of_them = [Choice(**row) for row in rows.filter(pl.col("tools") == largest).select(fields).to_dicts()]
+    all_of_them = [
+        Choice(**row) for row in rows.filter(pl.col("tools") == largest).select(fields).to_dicts()
+    ]
     allowed = [one for one in all_of_them if _within(one, settings)]
     if not allowed:
         return Best(measure, largest, len(all_of_them), 0)
@@ -114,7 +120,9 @@ def choose(results: Results, settings: SweepSettings) -> Best:
     tested = {name: compare(values[name], ours) for name, p in plain.items() if p >= PLAIN}
     p_values = holm({name: tested[name].p if name in tested else p for name, p in plain.items()})
     near = [
-        _against(one, tested.get(_name(one)) or compare(values[_name(one)], ours), p_values[_name(one)])
+        _against(
+            one, tested.get(_name(one)) or compare(values[_name(one)], ours), p_values[_name(one)]
+        )
         for one in others
         if p_values[_name(one)] >= SIGNIFICANT
     ]
@@ -124,7 +132,9 @@ def choose(results: Results, settings: SweepSettings) -> Best:
 
 
 def falls(results: Results, settings: SweepSettings, k: int) -> list[Fall]:
-    """What size alone does: each index and strategy in the largest sample against the smallest, over the queries of the smallest."""
+    """What size alone does: each index and strategy in the largest sample against the smallest,
+    over the queries of the smallest.
+    """
     import polars as pl
 
     measure = settings.measures[0]
@@ -133,13 +143,30 @@ def falls(results: Results, settings: SweepSettings, k: int) -> list[Fall]:
         return []
     asked = results.values.filter((pl.col("measure") == measure) & (pl.col("k") == k))
     means = asked.group_by("index", "strategy", "tools", "place").agg(pl.col("value").mean())
-    few, many = (means.filter(pl.col("tools") == size).drop("tools") for size in (sizes[0], sizes[-1]))
-    both = few.join(many, on=["index", "strategy", "place"], suffix="_all").sort("index", "strategy", "place")
+    few, many = (
+        means.filter(pl.col("tools") == size).drop("tools") for size in (sizes[0], sizes[-1])
+    )
+    both = few.join(many, on=["index", "strategy", "place"], suffix="_all").sort(
+        "index", "strategy", "place"
+    )
     found: list[Fall] = []
     for (index, strategy), group in both.group_by("index", "strategy", maintain_order=True):
-        gap = compare(group.get_column("value_all").to_numpy(), group.get_column("value").to_numpy())
+        gap = compare(
+            group.get_column("value_all").to_numpy(), group.get_column("value").to_numpy()
+        )
         found.append(
-            Fall(str(index), str(strategy), k, measure, sizes[0], sizes[-1], gap.value, gap.low, gap.high, gap.n)
+            Fall(
+                str(index),
+                str(strategy),
+                k,
+                measure,
+                sizes[0],
+                sizes[-1],
+                gap.value,
+                gap.low,
+                gap.high,
+                gap.n,
+            )
         )
     return found
 
@@ -162,7 +189,9 @@ def _by_query(results: Results, measure: str, tools: int) -> "dict[str, NDArray[
     )
     return {
         f"{index} {strategy} {k}": group.get_column("value").to_numpy()
-        for (index, strategy, k), group in means.group_by("index", "strategy", "k", maintain_order=True)
+        for (index, strategy, k), group in means.group_by(
+            "index", "strategy", "k", maintain_order=True
+        )
     }
 
 
@@ -173,9 +202,9 @@ def _name(one: Choice) -> str:
 def _normal(ours: "NDArray[np.float64]", theirs: "NDArray[np.float64]") -> float:
     """p of the paired randomisation test by the normal distribution that its swaps tend to.
 
-    It errs where few queries differ, but then it is not below PLAIN: with m equal differences the exact p is 2 / 2**m and this one
-    erfc(sqrt(m / 2)). They meet near PLAIN, at m = 11 with .00098 and .00091; from there on this one is the higher.
-    """
+    It errs where few queries differ, but then it is not below PLAIN: with m equal differences the
+    exact p is 2 / 2**m and this one erfc(sqrt(m / 2)). They meet near PLAIN, at m = 11 with .00098
+    and .00091; from there on this one is the higher."""
     gaps = ours - theirs
     spread = float((gaps**2).sum())
     return math.erfc(abs(float(gaps.sum())) / math.sqrt(2 * spread)) if spread > 0 else 1.0
@@ -190,5 +219,6 @@ def _against(one: Choice, difference: Difference, p_holm: float) -> Choice:
         "p_holm": p_holm,
     }
     return Choice(
-        **{name: getattr(one, name) for name in Choice.__dataclass_fields__ if name != "against"}, against=said
+        **{name: getattr(one, name) for name in Choice.__dataclass_fields__ if name != "against"},
+        against=said,
     )

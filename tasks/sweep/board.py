@@ -1,4 +1,6 @@
-"""The configuration of the board that a sweep builds: that of the pegboard.toml, on a board and a channel of its own."""
+"""The configuration of the board that a sweep builds: that of the pegboard.toml, on a board and a
+channel of its own.
+"""
 
 from collections.abc import Sequence
 from typing import Any
@@ -6,8 +8,6 @@ from typing import Any
 from pegboard.store.storage import remember_options
 from tasks.settings.configuration import BoardSettings, Configuration
 from tasks.settings.release import FindSettings
-
-__all__ = ["CHANNEL", "sweep_configuration"]
 
 CHANNEL = "sweep"
 """The channel that a sweep's releases are promoted on: nothing live moves."""
@@ -20,7 +20,8 @@ def sweep_configuration(
 
     Args:
         indexes: those that the board has; all if empty.
-        calibrated: keep the golden queries, which a strategy needs that asks for probabilities. Otherwise they do not change the board.
+        calibrated: keep the golden queries, which a strategy needs that asks for probabilities.
+            Otherwise they do not change the board.
     """
     storage = configuration.board.storage if "://" in uri else {}
     changed: dict[str, Any] = {

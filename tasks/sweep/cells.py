@@ -1,8 +1,9 @@
-"""One cell of a sweep: an index, a strategy and a sample of the catalog, asked all golden queries of the sample once, and measured at every k.
+"""One cell of a sweep: an index, a strategy and a sample of the catalog, asked all golden queries
+of the sample once, and measured at every k.
 
-A cell is done when its file is there; the file's name is a digest of all that decides the result: the rows of the tables, the index, the
-strategy, the sample, the queries, the measures. So a sweep that was killed goes on where it stopped, and one with another index added measures
-only that.
+A cell is done when its file is there; the file's name is a digest of all that decides the result:
+the rows of the tables, the index, the strategy, the sample, the queries, the measures. So a sweep
+that was killed goes on where it stopped, and one with another index added measures only that.
 """
 
 import time
@@ -20,13 +21,18 @@ from pegboard.retrieval.strategy import Strategy
 from pegboard.search.query_vectors import QueryVectors
 from tasks import progress
 from tasks.sweep.files import write_frame
-from tasks.sweep.opened import caller_of, encoder_of, golden_queries, prompt_tokens, sample_of, vectors_of
+from tasks.sweep.opened import (
+    caller_of,
+    encoder_of,
+    golden_queries,
+    prompt_tokens,
+    sample_of,
+    vectors_of,
+)
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
-
-__all__ = ["VERSION", "Cell", "is_done", "measure_cell"]
 
 VERSION = 1
 """Counts up when what a cell holds, or how it is measured, changes."""
@@ -42,7 +48,8 @@ class Cell:
         uri, release: the board, and the release by its id.
         strategy: as JSON values.
         size, seed, sample: of the sample, and its file.
-        golden, golden_digest, queries: the file of golden queries, and the places of those that are asked.
+        golden, golden_digest, queries: the file of golden queries, and the places of those that are
+            asked.
         timed: how many of them are asked one at a time.
         options: of the encoder.
     """
@@ -98,7 +105,11 @@ def measure_cell(cell: Cell, encoder: Encoder | None = None) -> None:
     strategy = Strategy.from_dict(cell.strategy)
     loaded = sample_of(cell.uri, cell.release, cell.sample)
     manifest, caller = loaded.index_manifest(cell.index), caller_of(cell.llm, cell.llm_api_base)
-    vectors = QueryVectors(encoder, None) if encoder else vectors_of(cell.folder / "queries", manifest, cell.options)
+    vectors = (
+        QueryVectors(encoder, None)
+        if encoder
+        else vectors_of(cell.folder / "queries", manifest, cell.options)
+    )
     evaluation = evaluate(
         JudgedRelease(loaded, vectors, caller),
         queries,
@@ -107,21 +118,32 @@ def measure_cell(cell: Cell, encoder: Encoder | None = None) -> None:
         measures=[f"{kind}@{k}" for kind in cell.measures for k in cell.ks],
         advance=lambda done: progress.advance("queries", done, cell.name),
     )
-    one_by_one = QueryVectors(encoder or encoder_of(manifest, cell.options), None, 0) if cell.timed else vectors
+    one_by_one = (
+        QueryVectors(encoder or encoder_of(manifest, cell.options), None, 0)
+        if cell.timed
+        else vectors
+    )
     timed = _timed(JudgedRelease(loaded, one_by_one, caller), queries, strategy, cell)
     tokens = _tokens(cell, evaluation)
     _write(cell, evaluation, tokens, timed)
 
 
-def _timed(judged: JudgedRelease, queries: Sequence[GoldenQuery], strategy: Strategy, cell: Cell) -> dict[str, Any]:
-    """How long single requests take, their encoding included, and what an LLM would have done if there had been one."""
+def _timed(
+    judged: JudgedRelease, queries: Sequence[GoldenQuery], strategy: Strategy, cell: Cell
+) -> dict[str, Any]:
+    """How long single requests take, their encoding included, and what an LLM would have done if
+    there had been one.
+    """
     import numpy as np
 
     spent: list[float] = []
     instead: list[str] = []
     step = max(1, len(queries) // max(cell.timed, 1))
     chosen = queries[::step][: cell.timed]
-    for query in [*chosen[:1], *chosen]:  # the first one once more, since what it loads is loaded once
+    for query in [
+        *chosen[:1],
+        *chosen,
+    ]:  # the first one once more, since what it loads is loaded once
         began = time.perf_counter()
         found = judged.ask([query], max(cell.ks), strategy=strategy, index=cell.index)[0]
         spent.append((time.perf_counter() - began) * 1000)
@@ -143,7 +165,9 @@ def _tokens(cell: Cell, evaluation: Evaluation) -> "NDArray[np.float64]":
     return np.cumsum(summed, axis=1)[:, list(cell.ks)]
 
 
-def _write(cell: Cell, evaluation: Evaluation, tokens: "NDArray[np.float64]", timed: Mapping[str, Any]) -> None:
+def _write(
+    cell: Cell, evaluation: Evaluation, tokens: "NDArray[np.float64]", timed: Mapping[str, Any]
+) -> None:
     import polars as pl
 
     values = [
@@ -162,10 +186,19 @@ def _write(cell: Cell, evaluation: Evaluation, tokens: "NDArray[np.float64]", ti
     ]
     means = dict(zip(cell.ks, tokens.mean(axis=0).tolist(), strict=True))
     rows = [
-        {"k": one.k, "measure": one.kind, **interval(found).to_dict(), "tokens": means[one.k or 0], **timed}
+        {
+            "k": one.k,
+            "measure": one.kind,
+            **interval(found).to_dict(),
+            "tokens": means[one.k or 0],
+            **timed,
+        }
         for one, found in evaluation.values.items()
     ]
     write_frame(cell.values, pl.concat(values))
     write_frame(
-        cell.rows, pl.DataFrame(rows, schema_overrides={"k": pl.Int16, "ms_p50": pl.Float64, "ms_p95": pl.Float64})
+        cell.rows,
+        pl.DataFrame(
+            rows, schema_overrides={"k": pl.Int16, "ms_p50": pl.Float64, "ms_p95": pl.Float64}
+        ),
     )

@@ -1,4 +1,6 @@
-"""Which cells a sweep has: every index with every strategy on every sample of the catalog; and what stands in the way of measuring them."""
+"""Which cells a sweep has: every index with every strategy on every sample of the catalog; and what
+stands in the way of measuring them.
+"""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -16,8 +18,6 @@ from tasks.sweep.cells import VERSION, Cell, is_done
 from tasks.sweep.files import write_json
 from tasks.sweep.opened import release_named, release_of
 from tasks.sweep.samples import Sample, default_sizes, nested_samples
-
-__all__ = ["FEW", "Design", "IndexShape", "design"]
 
 FEW = 30
 """Fewer queries than this say little: the interval of a recall of .8 is then .29 wide."""
@@ -82,7 +82,8 @@ def design(sweep: Sweep) -> Design:
     samples = _samples(sweep, judged, needed, catalog)
     if empty := [str(one.size) for one in samples if not one.queries]:
         raise ConfigurationError(
-            f"No golden query has all its tools in a sample of {', '.join(empty)} tools. Take larger samples, or add golden queries that "
+            f"No golden query has all its tools in a sample of {', '.join(empty)} tools. Take "
+            f"larger samples, or add golden queries that "
             "need few tools."
         )
     files = {one.digest: _written(sweep.out, one) for one in samples}
@@ -105,7 +106,9 @@ def design(sweep: Sweep) -> Design:
 
 
 def _indexes(sweep: Sweep, judged: JudgedRelease) -> list[str]:
-    """The names of the indexes that are asked, in the order of the configuration, where there is one."""
+    """The names of the indexes that are asked, in the order of the configuration, where there is
+    one.
+    """
     there: Iterable[str] = judged.release.manifest["indexes"]
     order = [index.name for index in sweep.configuration.indexes] if sweep.configuration else []
     named = sweep.settings.indexes
@@ -115,13 +118,21 @@ def _indexes(sweep: Sweep, judged: JudgedRelease) -> list[str]:
 
 def _shape(judged: JudgedRelease, index: str) -> IndexShape:
     said = judged.loaded.index_manifest(index)
-    return IndexShape(index, said["encoder"], tuple(said["parts"]), said["shape"], said.get("questions", 0))
+    return IndexShape(
+        index, said["encoder"], tuple(said["parts"]), said["shape"], said.get("questions", 0)
+    )
 
 
-def _problems(sweep: Sweep, judged: JudgedRelease, catalog: int, needed: Sequence[Needed]) -> list[str]:
+def _problems(
+    sweep: Sweep, judged: JudgedRelease, catalog: int, needed: Sequence[Needed]
+) -> list[str]:
     settings, indexes = sweep.settings, judged.release.manifest["indexes"]
     sizes = [one for one in settings.tools if one != "all"]
-    problems = [f"tools: {size} are more than the {catalog} of the catalog" for size in sizes if size > catalog]
+    problems = [
+        f"tools: {size} are more than the {catalog} of the catalog"
+        for size in sizes
+        if size > catalog
+    ]
     smallest = min([*sizes, catalog])
     if settings.k[-1] > smallest:
         what = "the catalog" if smallest == catalog else "the smallest sample"
@@ -132,7 +143,8 @@ def _problems(sweep: Sweep, judged: JudgedRelease, catalog: int, needed: Sequenc
         if one not in indexes
     ]
     problems += [
-        f"strategies: '{strategy.name}' asks for probabilities, and index '{index}' is not calibrated; add [golden] queries and build"
+        f"strategies: '{strategy.name}' asks for probabilities, and index '{index}' is not "
+        f"calibrated; add [golden] queries and build"
         for strategy in sweep.strategies
         for index in _indexes(sweep, judged)
         if strategy.needs_calibration() and not judged.loaded.calibration(index)
@@ -141,7 +153,8 @@ def _problems(sweep: Sweep, judged: JudgedRelease, catalog: int, needed: Sequenc
         count = sum(1 for one in needed if one.unknown)
         more = f" and {len(unknown) - NAMED} more" if len(unknown) > NAMED else ""
         problems.append(
-            f"golden: {count} queries need tools that the release does not have: {', '.join(unknown[:NAMED])}{more}; correct or "
+            f"golden: {count} queries need tools that the release does not have: "
+            f"{', '.join(unknown[:NAMED])}{more}; correct or "
             "remove them, `pegboard golden check` lists them"
         )
     return problems
@@ -152,9 +165,13 @@ def _message(sweep: Sweep, judged: JudgedRelease, problems: Sequence[str]) -> st
     return f"Release {judged.release.id} cannot be swept so:\n{listed}"
 
 
-def _samples(sweep: Sweep, judged: JudgedRelease, needed: Sequence[Needed], catalog: int) -> list[Sample]:
+def _samples(
+    sweep: Sweep, judged: JudgedRelease, needed: Sequence[Needed], catalog: int
+) -> list[Sample]:
     settings = sweep.settings
-    sizes = [catalog if one == "all" else int(one) for one in settings.tools] or default_sizes(catalog)
+    sizes = [catalog if one == "all" else int(one) for one in settings.tools] or default_sizes(
+        catalog
+    )
     seeds = range(settings.seed, settings.seed + settings.samples)
     drawn = [
         sample
@@ -172,12 +189,21 @@ def _written(folder: Path, sample: Sample) -> Path:
     return path
 
 
-def _cell(sweep: Sweep, judged: JudgedRelease, index: str, strategy: Strategy, sample: Sample, file: Path) -> Cell:
+def _cell(
+    sweep: Sweep, judged: JudgedRelease, index: str, strategy: Strategy, sample: Sample, file: Path
+) -> Cell:
     settings, release = sweep.settings, judged.release
     named = sweep.configuration.indexes if sweep.configuration else ()
     manifest: Mapping[str, Any] = judged.loaded.index_manifest(index)
-    options = next((one.options for one in named if (one.name, one.encoder) == (index, manifest["encoder"])), {})
-    tables = [release.tables[name] for name in ("tools", EDGES, embedding_table(index)) if name in release.tables]
+    options = next(
+        (one.options for one in named if (one.name, one.encoder) == (index, manifest["encoder"])),
+        {},
+    )
+    tables = [
+        release.tables[name]
+        for name in ("tools", EDGES, embedding_table(index))
+        if name in release.tables
+    ]
     asked = [sweep.queries[place].to_dict() for place in sample.queries]
     decides = (
         VERSION, [[pin.table, pin.digest] for pin in tables], manifest, strategy.to_dict(), sample.digest, asked, settings.measures,
@@ -207,7 +233,8 @@ def _cell(sweep: Sweep, judged: JudgedRelease, index: str, strategy: Strategy, s
 
 def _warnings(sweep: Sweep, samples: Iterable[Sample]) -> list[str]:
     return [
-        f"{len(one.queries)} golden queries have all their tools in the sample of {one.size} tools (seed {one.seed}), which says little. "
+        f"{len(one.queries)} golden queries have all their tools in the sample of {one.size} "
+        f"tools (seed {one.seed}), which says little. "
         "Add golden queries, take larger samples, or draw several with --samples."
         for one in samples
         if len(one.queries) < FEW

@@ -1,5 +1,6 @@
-"""The results as pictures, like figures 4 and 5 of Toolshed: what the size of the catalog does, and what k does. One panel for each strategy,
-one colour for each index; bands are 95 % intervals. Drawn here, without a browser and without the network."""
+"""The results as pictures, like figures 4 and 5 of Toolshed: what the size of the catalog does, and
+what k does. One panel for each strategy, one colour for each index; bands are 95 % intervals. Drawn
+here, without a browser and without the network."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -9,8 +10,6 @@ from tasks.sweep.results import Results, of_all_seeds
 
 if TYPE_CHECKING:
     import polars as pl
-
-__all__ = ["draw"]
 
 SHOWN = 3
 """Values of k, or sizes, that get a row of panels of their own."""
@@ -28,8 +27,11 @@ class _Drawing:
     strategies: tuple[str, ...]
 
 
-def draw(results: Results, measure: str, indexes: Iterable[str], strategies: Iterable[str]) -> dict[str, str]:
-    """The pictures as SVG by their names: `over-tools`, where there are several sizes, and `over-k`, where there are several k.
+def draw(
+    results: Results, measure: str, indexes: Iterable[str], strategies: Iterable[str]
+) -> dict[str, str]:
+    """The pictures as SVG by their names: `over-tools`, where there are several sizes, and
+    `over-k`, where there are several k.
 
     Args:
         indexes, strategies: their names, in the order of the legend and of the panels.
@@ -48,7 +50,9 @@ def draw(results: Results, measure: str, indexes: Iterable[str], strategies: Ite
         pictures["over-tools"] = _chart(shown, drawing, over, [f"k = {one}" for one in some])
     if len(ks) > 1:
         some = _spread(sizes)
-        shown = rows.filter(pl.col("tools").is_in(some)).with_columns(row=pl.format("{} tools", "tools"))
+        shown = rows.filter(pl.col("tools").is_in(some)).with_columns(
+            row=pl.format("{} tools", "tools")
+        )
         over = _axis("k", "k", None, "linear")
         pictures["over-k"] = _chart(shown, drawing, over, [f"{one} tools" for one in some])
     return pictures
@@ -63,7 +67,9 @@ def _axis(field: str, title: str, ticks: Sequence[int] | None, scale: Any) -> An
     import altair as alt
 
     axis = alt.Axis(values=list(ticks), labelOverlap="greedy") if ticks else alt.Axis(tickMinStep=1)
-    return alt.X(f"{field}:Q", title=title, axis=axis, scale=alt.Scale(type=scale, zero=False, nice=False))
+    return alt.X(
+        f"{field}:Q", title=title, axis=axis, scale=alt.Scale(type=scale, zero=False, nice=False)
+    )
 
 
 def _chart(rows: "pl.DataFrame", drawing: _Drawing, over: Any, order: Sequence[str]) -> str:
@@ -79,14 +85,22 @@ def _chart(rows: "pl.DataFrame", drawing: _Drawing, over: Any, order: Sequence[s
         "index:N",
         title="index",
         scale=alt.Scale(
-            domain=list(drawing.indexes), scheme="category10" if len(drawing.indexes) <= 10 else "category20"
+            domain=list(drawing.indexes),
+            scheme="category10" if len(drawing.indexes) <= 10 else "category20",
         ),
         legend=alt.Legend(
-            orient="bottom", columns=3, symbolOpacity=1, symbolType="stroke", symbolStrokeWidth=3, labelLimit=300
+            orient="bottom",
+            columns=3,
+            symbolOpacity=1,
+            symbolType="stroke",
+            symbolStrokeWidth=3,
+            labelLimit=300,
         ),
     )
     base = alt.Chart(data).encode(x=over, color=colour)
-    band = base.mark_area(opacity=0.12).encode(y=alt.Y("low:Q", scale=scale, axis=axis), y2="high:Q")
+    band = base.mark_area(opacity=0.12).encode(
+        y=alt.Y("low:Q", scale=scale, axis=axis), y2="high:Q"
+    )
     line = base.mark_line(strokeWidth=1.6).encode(y=alt.Y("value:Q", scale=scale, axis=axis))
     chart = (
         alt.layer(band, line)

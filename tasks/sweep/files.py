@@ -1,6 +1,8 @@
-"""The files of a sweep's folder, written whole or not at all: a killed sweep leaves nothing half-written.
+"""The files of a sweep's folder, written whole or not at all: a killed sweep leaves nothing
+half-written.
 
-cells/<key>.parquet            one cell: a row for each measure and k; written last, so where it is, the cell is done
+cells/<key>.parquet            one cell: a row for each measure and k; written last, so where it is,
+the cell is done
 cells/<key>.values.parquet     its values query by query
 samples/<digest>.json          the ids of the tools of a sample
 queries/<encoder>/*.parquet    vectors of queries
@@ -19,8 +21,6 @@ from tasks.lake.places import Folder
 
 if TYPE_CHECKING:
     import polars as pl
-
-__all__ = ["read_frame", "read_json", "write_bytes", "write_frame", "write_json"]
 
 
 def write_frame(path: Path, frame: "pl.DataFrame") -> None:
@@ -50,7 +50,9 @@ def read_json(path: Path) -> Any:
 
 
 def write_bytes(path: Path, content: bytes) -> None:
-    """Write a file, replacing one that is there as a whole. Raises ConfigurationError where that cannot be done."""
+    """Write a file, replacing one that is there as a whole. Raises ConfigurationError where that
+    cannot be done.
+    """
     with _told(path, "written"):
         Folder(path.parent).put(path.name, content)
 
@@ -61,5 +63,6 @@ def _told(path: Path, done: str) -> Generator[None]:
         yield
     except OSError as error:
         raise ConfigurationError(
-            f"{path} cannot be {done}: {error.strerror or error}. Choose another folder with --out; what was measured is kept."
+            f"{path} cannot be {done}: {error.strerror or error}. Choose another folder with "
+            f"--out; what was measured is kept."
         ) from error

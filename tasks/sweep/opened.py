@@ -1,4 +1,6 @@
-"""What the cells of a sweep share in a process: the release, its samples, encoders, and the vectors of queries."""
+"""What the cells of a sweep share in a process: the release, its samples, encoders, and the vectors
+of queries.
+"""
 
 import json
 from collections.abc import Collection, Mapping
@@ -26,20 +28,10 @@ from tasks.sweep.query_store import StoredQueries
 if TYPE_CHECKING:
     from pegboard.retrieval.llm.asking import LlmCaller
 
-__all__ = [
-    "CHARACTERS",
-    "caller_of",
-    "encoder_of",
-    "golden_queries",
-    "prompt_tokens",
-    "release_named",
-    "release_of",
-    "sample_of",
-    "vectors_of",
-]
-
 CHARACTERS = 4.7
-"""Characters of compact JSON in a token of OpenAI's cl100k: 4.2 to 5.0 on the tools of five public catalogs."""
+"""Characters of compact JSON in a token of OpenAI's cl100k: 4.2 to 5.0 on the tools of five public
+catalogs.
+"""
 _stored: dict[tuple[str, str, str], StoredQueries] = {}
 
 
@@ -56,18 +48,23 @@ def release_of(uri: str, release: str) -> JudgedRelease:
 
 @lru_cache(maxsize=1)
 def sample_of(uri: str, release: str, file: Path) -> LoadedRelease:
-    """The release as if it had only the tools whose ids the file has; itself if that is all of them."""
+    """The release as if it had only the tools whose ids the file has; itself if that is all of
+    them.
+    """
     whole = release_of(uri, release)
     ids: list[str] = read_json(file)
     return whole.loaded if len(ids) == len(whole.names.catalogs) else whole.restricted(ids).loaded
 
 
-def vectors_of(folder: Path, manifest: Mapping[str, Any], options: Mapping[str, Any]) -> QueryVectors:
+def vectors_of(
+    folder: Path, manifest: Mapping[str, Any], options: Mapping[str, Any]
+) -> QueryVectors:
     """The vectors of queries for an index, kept in a folder.
 
     Args:
         manifest: what the release says of the index.
-        options: of its encoder, where the configuration says more than the release: addresses, limits.
+        options: of its encoder, where the configuration says more than the release: addresses,
+            limits.
     """
     key = (str(folder), manifest["fingerprint"], json.dumps(dict(options), sort_keys=True))
     if key not in _stored:
@@ -82,8 +79,12 @@ def vectors_of(folder: Path, manifest: Mapping[str, Any], options: Mapping[str, 
 
 
 def encoder_of(manifest: Mapping[str, Any], options: Mapping[str, Any]) -> Encoder:
-    """The encoder of an index, loaded once in a process; the same that builds in this process have loaded."""
-    published = {name: value for name, value in manifest.get("options", {}).items() if name in VECTOR_OPTIONS}
+    """The encoder of an index, loaded once in a process; the same that builds in this process have
+    loaded.
+    """
+    published = {
+        name: value for name, value in manifest.get("options", {}).items() if name in VECTOR_OPTIONS
+    }
     return encoder_for(IndexSettings(encoder=manifest["encoder"], options={**published, **options}))
 
 
@@ -95,7 +96,9 @@ def caller_of(llm: str | None, api_base: str | None) -> "LlmCaller | None":
 
 @lru_cache(maxsize=2)
 def golden_queries(file: Path, expected: str) -> list[GoldenQuery]:
-    """The golden queries of a file that has that digest. Raises ConfigurationError if it was changed meanwhile."""
+    """The golden queries of a file that has that digest. Raises ConfigurationError if it was
+    changed meanwhile.
+    """
     queries = read_queries(file)
     if digest([one.to_dict() for one in queries]) != expected:
         raise ConfigurationError(
@@ -105,11 +108,15 @@ def golden_queries(file: Path, expected: str) -> list[GoldenQuery]:
 
 
 def prompt_tokens(uri: str, release: str, tools: Collection[str]) -> Mapping[str, float]:
-    """About how many tokens each of the tools takes in a prompt, as a tool of OpenAI's API: an estimate by its characters."""
+    """About how many tokens each of the tools takes in a prompt, as a tool of OpenAI's API: an
+    estimate by its characters.
+    """
     known, loaded = _tokens(uri, release), release_of(uri, release).loaded
     for tool in loaded.tools([one for one in tools if one not in known]).values():
         written = as_openai_tools([Hit(tool, loaded.agents[tool.agent], 0.0, {})])[0]
-        known[tool.id] = len(json.dumps(written, ensure_ascii=False, separators=(",", ":"))) / CHARACTERS
+        known[tool.id] = (
+            len(json.dumps(written, ensure_ascii=False, separators=(",", ":"))) / CHARACTERS
+        )
     return known
 
 

@@ -3,8 +3,6 @@
 import time
 from collections.abc import Collection
 
-__all__ = ["Pace"]
-
 
 class Pace:
     """Made when the work begins.

@@ -4,8 +4,6 @@ from collections.abc import Iterable, Mapping
 from html import escape
 from typing import Any
 
-__all__ = ["page"]
-
 STYLE = """
 body { font: 15px/1.5 system-ui, sans-serif; color: #222; margin: 2rem auto; max-width: 70rem; padding: 0 1rem; }
 table { border-collapse: collapse; margin: 1rem 0; } th, td { padding: .2rem .8rem; text-align: left; border-bottom: 1px solid #ddd; }
@@ -13,7 +11,8 @@ td.number { font-variant-numeric: tabular-nums; white-space: nowrap; } figure { 
 .warning { color: #8a4b00; }
 """
 CAPTIONS = {
-    "over-tools": "What the size of the catalog does. Samples are nested; each is asked the queries whose tools it has, so the queries differ between sizes.",
+    "over-tools": "What the size of the catalog does. Samples are nested; each is asked the "
+    "queries whose tools it has, so the queries differ between sizes.",
     "over-k": "What the number of tools that are given does.",
 }
 
@@ -23,16 +22,21 @@ def page(summary: Mapping[str, Any], pictures: Mapping[str, str]) -> str:
     title = f"Sweep of release {escape(summary['release'])}"
     golden = summary["golden"]
     parts = [
-        f"<!doctype html>\n<html lang='en'><head><meta charset='utf-8'><title>{title}</title><style>{STYLE}</style></head><body>",
+        f"<!doctype html>\n<html lang='en'><head><meta "
+        f"charset='utf-8'><title>{title}</title><style>{STYLE}</style></head><body>",
         f"<h1>{title}</h1>",
-        f"<p>{summary['tools']} tools, {golden['queries']} golden queries, {len(summary['indexes'])} indexes, {len(summary['strategies'])} strategies, "
+        f"<p>{summary['tools']} tools, {golden['queries']} golden queries, "
+        f"{len(summary['indexes'])} indexes, {len(summary['strategies'])} strategies, "
         f"{summary['cells']['total']} cells. Means with 95 % intervals.</p>",
         *(f"<p>{escape(line)}</p>" for line in summary["says"]),
         *(f"<p class='warning'>{escape(line)}</p>" for line in summary["warnings"]),
         _values(summary),
         _falls(summary),
         _indexes(summary),
-        *(f"<figure>{picture}<figcaption>{CAPTIONS[name]}</figcaption></figure>" for name, picture in pictures.items()),
+        *(
+            f"<figure>{picture}<figcaption>{CAPTIONS[name]}</figcaption></figure>"
+            for name, picture in pictures.items()
+        ),
         "</body></html>\n",
     ]
     return "\n".join(part for part in parts if part)
@@ -44,7 +48,13 @@ def _values(summary: Mapping[str, Any]) -> str:
     systems = list(dict.fromkeys((row["index"], row["strategy"]) for row in rows))
     found = {(row["index"], row["strategy"], row["tools"]): row for row in rows}
     counts = {row["tools"]: row["n"] for row in rows}
-    head = ["index", "strategy", *(f"{size} tools ({counts[size]} queries)" for size in sizes), "tokens", "ms"]
+    head = [
+        "index",
+        "strategy",
+        *(f"{size} tools ({counts[size]} queries)" for size in sizes),
+        "tokens",
+        "ms",
+    ]
     body = [
         [
             index,
@@ -63,12 +73,21 @@ def _falls(summary: Mapping[str, Any]) -> str:
     if not falls:
         return ""
     first = falls[0]
-    said = f"{first['measure']}@{first['k']} among {first['largest']} tools less that among {first['smallest']}, for the same {first['n']} queries"
+    said = (
+        f"{first['measure']}@{first['k']} among {first['largest']} tools less that among "
+        f"{first['smallest']}, for the same {first['n']} queries"
+    )
     body = [
-        [one["index"], one["strategy"], f"{one['value']:+.3f} [{one['low']:+.3f}, {one['high']:+.3f}]"] for one in falls
+        [
+            one["index"],
+            one["strategy"],
+            f"{one['value']:+.3f} [{one['low']:+.3f}, {one['high']:+.3f}]",
+        ]
+        for one in falls
     ]
     return (
-        f"<h2>What size alone does</h2><p>{escape(said)}.</p>{_html_table(['index', 'strategy', 'difference'], body)}"
+        f"<h2>What size alone "
+        f"does</h2><p>{escape(said)}.</p>{_html_table(['index', 'strategy', 'difference'], body)}"
     )
 
 

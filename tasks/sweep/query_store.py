@@ -1,4 +1,6 @@
-"""An encoder of queries that keeps its vectors in a folder, so that a sweep that goes on encodes nothing twice."""
+"""An encoder of queries that keeps its vectors in a folder, so that a sweep that goes on encodes
+nothing twice.
+"""
 
 import hashlib
 from collections.abc import Callable, Sequence
@@ -14,11 +16,10 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-__all__ = ["StoredQueries"]
-
 
 class StoredQueries:
-    """Encodes queries by the encoder of an index, which is loaded when a text comes that the folder does not know.
+    """Encodes queries by the encoder of an index, which is loaded when a text comes that the folder
+    does not know.
 
     Args:
         folder: where the vectors are kept, by the digest of their text; texts are not.
@@ -26,7 +27,14 @@ class StoredQueries:
         load: loads the encoder.
     """
 
-    def __init__(self, folder: Path, name: str, fingerprint: str, dimensions: int, load: Callable[[], Encoder]) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        name: str,
+        fingerprint: str,
+        dimensions: int,
+        load: Callable[[], Encoder],
+    ) -> None:
         self.name, self.fingerprint, self.dimensions = name, fingerprint, dimensions
         self._folder = folder / digest(fingerprint)[:16]
         self._load = load
@@ -37,11 +45,15 @@ class StoredQueries:
             self._known.update(zip(rows.get_column("text_digest").to_list(), matrix, strict=True))
 
     def encode(self, texts: Sequence[str]) -> "NDArray[np.float32]":
-        """The vectors of the queries, of shape (texts, dimensions). Raises FingerprintMismatch if another encoder was loaded."""
+        """The vectors of the queries, of shape (texts, dimensions). Raises FingerprintMismatch if
+        another encoder was loaded.
+        """
         import numpy as np
 
         keys = [hashlib.sha256(text.encode()).digest()[:16] for text in texts]
-        missing = {key: text for key, text in zip(keys, texts, strict=True) if key not in self._known}
+        missing = {
+            key: text for key, text in zip(keys, texts, strict=True) if key not in self._known
+        }
         if missing:
             self._encode(missing)
         return np.stack([self._known[key] for key in keys])
@@ -52,11 +64,15 @@ class StoredQueries:
         encoder = self._load()
         if encoder.fingerprint != self.fingerprint:
             raise FingerprintMismatch(
-                f"The release was made by {self.name} with fingerprint {self.fingerprint}, but the encoder at hand has fingerprint "
-                f"{encoder.fingerprint}. Install the versions that the release was made with, or build it anew."
+                f"The release was made by {self.name} with fingerprint {self.fingerprint}, but "
+                f"the encoder at hand has fingerprint "
+                f"{encoder.fingerprint}. Install the versions that the release was made with, or "
+                f"build it anew."
             )
         vectors = encode_queries(encoder, list(missing.values()))
         self._known.update(zip(missing, vectors, strict=True))
         schema = {"text_digest": pl.Binary, "vector": pl.Array(pl.Float32, self.dimensions)}
         rows = pl.DataFrame({"text_digest": list(missing), "vector": vectors}, schema=schema)
-        write_frame(self._folder / f"{digest(sorted(key.hex() for key in missing))[:16]}.parquet", rows)
+        write_frame(
+            self._folder / f"{digest(sorted(key.hex() for key in missing))[:16]}.parquet", rows
+        )

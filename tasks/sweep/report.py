@@ -14,8 +14,6 @@ from tasks.sweep.page import page
 from tasks.sweep.results import Results, collect, of_all_seeds
 from tasks.sweep.write_back import Written, write_choice
 
-__all__ = ["report_sweep"]
-
 NEAR_SHOWN = 20
 """Candidates near the best that the summary lists; it counts them all."""
 TOKENS = "prompt tokens are estimated by the characters of the tools in OpenAI's form"
@@ -43,7 +41,12 @@ def report_sweep(design: Design, *, write: bool = False) -> dict[str, Any]:
         "measures": list(settings.measures),
         "llm": settings.llm,
         "samples": [
-            {"tools": one.size, "seed": one.seed, "n": len(one.queries), "golden_share": round(one.share, 3)}
+            {
+                "tools": one.size,
+                "seed": one.seed,
+                "n": len(one.queries),
+                "golden_share": round(one.share, 3),
+            }
             for one in design.samples
         ],
         "cells": {"total": len(design.cells), "finished_before": design.finished},
@@ -60,7 +63,9 @@ def report_sweep(design: Design, *, write: bool = False) -> dict[str, Any]:
             "page": str(folder / "sweep.html"),
         },
     }
-    summary = json.loads(json.dumps(summary))  # lists for tuples: what is returned is what is written
+    summary = json.loads(
+        json.dumps(summary)
+    )  # lists for tuples: what is returned is what is written
     pictures = draw(
         results,
         settings.measures[0],
@@ -86,7 +91,20 @@ def _table(results: Results, measure: str, k: int) -> list[dict[str, Any]]:
     import polars as pl
 
     rows = of_all_seeds(results).filter((pl.col("measure") == measure) & (pl.col("k") == k))
-    columns = ("index", "strategy", "tools", "k", "measure", "value", "low", "high", "n", "tokens", "ms_p50", "ms_p95")
+    columns = (
+        "index",
+        "strategy",
+        "tools",
+        "k",
+        "measure",
+        "value",
+        "low",
+        "high",
+        "n",
+        "tokens",
+        "ms_p50",
+        "ms_p95",
+    )
     return rows.select(columns).to_dicts()
 
 
@@ -94,7 +112,9 @@ def _ordered(design: Design, rows: list[dict[str, Any]]) -> list[dict[str, Any]]
     """Rows in the order in which indexes and strategies were given."""
     indexes = [one.name for one in design.indexes]
     strategies = [strategy.name for strategy in design.sweep.strategies]
-    return sorted(rows, key=lambda row: (indexes.index(row["index"]), strategies.index(row["strategy"])))
+    return sorted(
+        rows, key=lambda row: (indexes.index(row["index"]), strategies.index(row["strategy"]))
+    )
 
 
 def _choice(best: Best) -> dict[str, Any]:
@@ -106,24 +126,33 @@ def _says(best: Best, design: Design) -> list[str]:
     """The choice in sentences."""
     if best.best is None or best.recommended is None:
         return [
-            f"None of the {best.candidates} candidates keeps within the limits. The rows say what each costs; raise --max-tokens or --max-ms."
+            f"None of the {best.candidates} candidates keeps within the limits. The rows say what "
+            f"each costs; raise --max-tokens or --max-ms."
         ]
     best_one, named = best.best, best.recommended
     lines = [
-        f"Best of {best.allowed} candidates among {best.tools} tools: {_named(best_one)}, {best.measure} {best_one.value:.3f} "
+        f"Best of {best.allowed} candidates among {best.tools} tools: {_named(best_one)}, "
+        f"{best.measure} {best_one.value:.3f} "
         f"[{best_one.low:.3f}, {best_one.high:.3f}] over {best_one.n} queries, {_cost(best_one)}."
     ]
     if named == best_one:
-        lines.append("Recommended: the same. No cheaper one is as good as far as these queries can tell.")
+        lines.append(
+            "Recommended: the same. No cheaper one is as good as far as these queries can tell."
+        )
     elif named.against is not None:
         gap = named.against
         lines.append(
-            f"Recommended: {_named(named)}, {best.measure} {named.value:.3f} [{named.low:.3f}, {named.high:.3f}], {_cost(named)}: the cheapest "
-            f"of {len(best.near)} that are not significantly worse ({gap['value']:+.3f} [{gap['low']:+.3f}, {gap['high']:+.3f}], "
+            f"Recommended: {_named(named)}, {best.measure} {named.value:.3f} [{named.low:.3f}, "
+            f"{named.high:.3f}], {_cost(named)}: the cheapest "
+            f"of {len(best.near)} that are not significantly worse ({gap['value']:+.3f} "
+            f"[{gap['low']:+.3f}, {gap['high']:+.3f}], "
             f"p {gap['p']:.3f} alone, {gap['p_holm']:.2f} among {best.allowed - 1} comparisons)."
         )
     if best.near and named == best_one:
-        lines.append(f"Not told apart from it: {len(best.near)} that cost more, such as {_named(best.near[0])}.")
+        lines.append(
+            f"Not told apart from it: {len(best.near)} that cost more, such as "
+            f"{_named(best.near[0])}."
+        )
     ms = "" if design.sweep.settings.timed else "; nothing was timed"
     return [*lines, f"Of the costs, {TOKENS}{ms}."]
 
@@ -133,7 +162,9 @@ def _named(one: Any) -> str:
 
 
 def _cost(one: Any) -> str:
-    took = "" if one.ms_p50 is None else f", {one.ms_p50:.0f} ms (95 of 100 within {one.ms_p95:.0f})"
+    took = (
+        "" if one.ms_p50 is None else f", {one.ms_p50:.0f} ms (95 of 100 within {one.ms_p95:.0f})"
+    )
     return f"about {one.tokens:.0f} tokens{took}"
 
 
@@ -141,7 +172,9 @@ def _write(design: Design, best: Best) -> Written | None:
     chosen, configuration = best.recommended, design.sweep.configuration
     if chosen is None or configuration is None:
         return None
-    strategy = next(strategy for strategy in design.sweep.strategies if strategy.name == chosen.strategy)
+    strategy = next(
+        strategy for strategy in design.sweep.strategies if strategy.name == chosen.strategy
+    )
     return write_choice(configuration, chosen, strategy)
 
 
@@ -156,6 +189,7 @@ def _without_llm(results: Results) -> list[str]:
     rows = results.rows.filter(pl.col("without_llm").fill_null("") != "")
     pairs = rows.select("strategy", "without_llm").unique("strategy").sort("strategy").rows()
     return [
-        f"Strategy {strategy} was measured without what an LLM would do in {parts}: none was named, or it did not answer. Name one with --llm."
+        f"Strategy {strategy} was measured without what an LLM would do in {parts}: none was "
+        f"named, or it did not answer. Name one with --llm."
         for strategy, parts in pairs
     ]

@@ -1,4 +1,6 @@
-"""The cells of a sweep as tables: a row for each cell, measure and k, and the values query by query, so that anything can be tested later."""
+"""The cells of a sweep as tables: a row for each cell, measure and k, and the values query by
+query, so that anything can be tested later.
+"""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -12,13 +14,13 @@ from tasks.sweep.files import read_frame, write_frame
 if TYPE_CHECKING:
     import polars as pl
 
-__all__ = ["COLUMNS", "Results", "collect", "of_all_seeds"]
-
 COLUMNS = (
     "index", "encoder", "parts", "shape", "questions", "strategy", "tools", "seed", "k", "measure",
     "value", "low", "high", "n", "tokens", "ms_p50", "ms_p95", "without_llm",
 )  # fmt: skip
-"""Of `sweep.parquet`. `tools` is the size of the sample, `tokens` an estimate; `seed` is null where the seeds are taken together."""
+"""Of `sweep.parquet`. `tools` is the size of the sample, `tokens` an estimate; `seed` is null where
+the seeds are taken together.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +29,8 @@ class Results:
 
     Attributes:
         rows: see COLUMNS; sorted.
-        values: index, strategy, tools, seed, place, query, kind, measure, k, value: one row for each query.
+        values: index, strategy, tools, seed, place, query, kind, measure, k, value: one row for
+            each query.
     """
 
     rows: "pl.DataFrame"
@@ -37,8 +40,8 @@ class Results:
 def collect(design: Design) -> Results:
     """Read all cells, and write `sweep.parquet` and `values.parquet`.
 
-    Where several samples of a size were drawn, there are also rows without a seed: every query counts once, by its mean over the samples
-    that have its tools.
+    Where several samples of a size were drawn, there are also rows without a seed: every query
+    counts once, by its mean over the samples that have its tools.
     """
     import polars as pl
 
@@ -47,16 +50,24 @@ def collect(design: Design) -> Results:
     values = pl.concat(_values(cell) for cell in design.cells)
     if design.sweep.settings.samples > 1:
         rows = pl.concat([rows, _together(rows, values)])
-    rows = rows.select(COLUMNS).sort("index", "strategy", "tools", "seed", "measure", "k", nulls_last=False)
+    rows = rows.select(COLUMNS).sort(
+        "index", "strategy", "tools", "seed", "measure", "k", nulls_last=False
+    )
     write_frame(design.sweep.out / "values.parquet", values)
     write_frame(design.sweep.out / "sweep.parquet", rows)
     return Results(rows, values)
 
 
 def of_all_seeds(results: Results) -> "pl.DataFrame":
-    """One row for each index, strategy, size, measure and k: the one without a seed, where there is one."""
+    """One row for each index, strategy, size, measure and k: the one without a seed, where there is
+    one.
+    """
     cell = ["index", "strategy", "tools", "measure", "k"]
-    return results.rows.sort("seed", nulls_last=False).unique(cell, keep="first", maintain_order=True).sort(cell)
+    return (
+        results.rows.sort("seed", nulls_last=False)
+        .unique(cell, keep="first", maintain_order=True)
+        .sort(cell)
+    )
 
 
 def _rows(cell: Cell, shape: IndexShape) -> "pl.DataFrame":
@@ -90,7 +101,9 @@ def _together(rows: "pl.DataFrame", values: "pl.DataFrame") -> "pl.DataFrame":
     import polars as pl
 
     cell = ["index", "strategy", "tools", "measure", "k"]
-    several = rows.group_by(cell).agg(pl.len().alias("seeds")).filter(pl.col("seeds") > 1).drop("seeds")
+    several = (
+        rows.group_by(cell).agg(pl.len().alias("seeds")).filter(pl.col("seeds") > 1).drop("seeds")
+    )
     means = (
         values.join(several, on=cell, how="semi")
         .group_by([*cell, "place"])
@@ -98,15 +111,21 @@ def _together(rows: "pl.DataFrame", values: "pl.DataFrame") -> "pl.DataFrame":
         .sort([*cell, "place"])
     )
     bounds = [
-        dict(zip(cell, key, strict=True)) | _bounds(group.get_column("value")) for key, group in means.group_by(cell)
+        dict(zip(cell, key, strict=True)) | _bounds(group.get_column("value"))
+        for key, group in means.group_by(cell)
     ]
     if not bounds:
         return rows.clear()
     costs = ("tokens", "ms_p50", "ms_p95")
     known = rows.join(several, on=cell, how="semi").group_by(cell, maintain_order=True)
-    rest = known.agg(pl.col("encoder", "parts", "shape", "questions", "without_llm").first(), pl.col(costs).mean())
+    rest = known.agg(
+        pl.col("encoder", "parts", "shape", "questions", "without_llm").first(),
+        pl.col(costs).mean(),
+    )
     schema = {name: rows.schema[name] for name in (*cell, "value", "low", "high", "n")}
-    seedless = rest.join(pl.DataFrame(bounds, schema=schema), on=cell).with_columns(seed=pl.lit(None, pl.Int32))
+    seedless = rest.join(pl.DataFrame(bounds, schema=schema), on=cell).with_columns(
+        seed=pl.lit(None, pl.Int32)
+    )
     return seedless.select(rows.columns)
 
 

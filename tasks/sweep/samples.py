@@ -1,18 +1,18 @@
-"""Samples of a catalog, each within the next larger one: what retrieval is worth among 100 tools, 500, 1,000, all (tool-M in Toolshed, 4.2).
+"""Samples of a catalog, each within the next larger one: what retrieval is worth among 100 tools,
+500, 1,000, all (tool-M in Toolshed, 4.2).
 
-A small random sample would hold hardly any query with all its tools, so the tools are put in an order in which the tools of whole golden
-queries alternate with other tools, at a fixed share, and a sample is the beginning of that order. In a small sample the tools that queries
-need are therefore denser than in the catalog, and queries that need few tools are a little more frequent: what only looks like the effect of
-size is told apart by comparing the same queries in both samples.
-"""
+A small random sample would hold hardly any query with all its tools, so the tools are put in an
+order in which the tools of whole golden queries alternate with other tools, at a fixed share, and a
+sample is the beginning of that order. In a small sample the tools that queries
+need are therefore denser than in the catalog, and queries that need few tools are a little more
+frequent: what only looks like the effect of size is told apart by comparing the same queries in
+both samples."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from pegboard.canonical import digest
 from pegboard.evaluation.golden import Needed
-
-__all__ = ["Sample", "catalog_order", "default_sizes", "nested_samples"]
 
 SIZES = (100, 500, 1_000, 5_000, 10_000)
 NEAR = 0.8
@@ -63,22 +63,29 @@ def nested_samples(
     for size in sorted(set(sizes)):
         kept = frozenset(order[:size])
         asked = tuple(at for at, one in enumerate(needed) if _holds(kept, one))
-        samples.append(Sample(size, seed, tuple(sorted(kept)), asked, len(kept & wanted) / max(len(kept), 1)))
+        samples.append(
+            Sample(size, seed, tuple(sorted(kept)), asked, len(kept & wanted) / max(len(kept), 1))
+        )
     return samples
 
 
-def catalog_order(tools: Iterable[str], needed: Sequence[Needed], seed: int, share: float) -> list[str]:
+def catalog_order(
+    tools: Iterable[str], needed: Sequence[Needed], seed: int, share: float
+) -> list[str]:
     """All tools in the order in which samples take them.
 
     Args:
-        seed: another one gives another order; equal seeds give equal orders everywhere. A tool that comes or goes leaves the order of
-            the others nearly as it is.
-        share: of every beginning, how much are tools of golden queries, all tools of one query together, until there are none left.
+        seed: another one gives another order; equal seeds give equal orders everywhere. A tool that
+            comes or goes leaves the order of the others nearly as it is.
+        share: of every beginning, how much are tools of golden queries, all tools of one query
+            together, until there are none left.
     """
     shuffled = sorted(tools, key=lambda one: digest(seed, one))
     rank = {tool: place for place, tool in enumerate(shuffled)}
     queries = sorted(needed, key=lambda one: digest(seed, _names(one.tools)))
-    golden = list(dict.fromkeys(_chosen(ids, rank) for one in queries for _, ids in sorted(one.tools.items())))
+    golden = list(
+        dict.fromkeys(_chosen(ids, rank) for one in queries for _, ids in sorted(one.tools.items()))
+    )
     others = [tool for tool in shuffled if tool not in set(golden)]
     order: list[str] = []
     taken = 0
@@ -98,7 +105,11 @@ def _chosen(ids: Iterable[str], rank: Mapping[str, int]) -> str:
 
 
 def _holds(kept: frozenset[str], needed: Needed) -> bool:
-    return bool(needed.tools) and not needed.unknown and all(ids & kept for ids in needed.tools.values())
+    return (
+        bool(needed.tools)
+        and not needed.unknown
+        and all(ids & kept for ids in needed.tools.values())
+    )
 
 
 def _names(tools: Mapping[str, frozenset[str]]) -> list[list[str]]:

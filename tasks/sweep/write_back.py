@@ -1,4 +1,6 @@
-"""A choice into the pegboard.toml: `default_index` and `[find] strategy`. Comments and order stay; the file is replaced as a whole."""
+"""A choice into the pegboard.toml: `default_index` and `[find] strategy`. Comments and order stay;
+the file is replaced as a whole.
+"""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -10,8 +12,6 @@ from pegboard.retrieval.strategy import Strategy
 from tasks.lake.places import Folder
 from tasks.settings.configuration import Configuration
 from tasks.sweep.best import Choice
-
-__all__ = ["Written", "write_choice"]
 
 Written = Mapping[str, Mapping[str, Any]]
 """For each setting that changed what it was `before` and is `now`."""
@@ -27,7 +27,8 @@ def write_choice(configuration: Configuration, choice: Choice, strategy: Strateg
     names = [index.name for index in configuration.indexes]
     if choice.index not in names:
         raise ConfigurationError(
-            f"{configuration.file} has no index '{choice.index}', which the sweep chose; it has {', '.join(names)}. Nothing was written: add "
+            f"{configuration.file} has no index '{choice.index}', which the sweep chose; it has "
+            f"{', '.join(names)}. Nothing was written: add "
             "the index to the file, then sweep with --write again."
         )
     document = cast("Any", tomlkit.parse(configuration.file.read_text("utf-8")))
@@ -48,7 +49,9 @@ def write_choice(configuration: Configuration, choice: Choice, strategy: Strateg
 
 
 def _with_first(document: Any, name: str, value: str) -> Any:
-    """The document with a key of the whole file; a new one has to stand before the first table, or it would belong to that."""
+    """The document with a key of the whole file; a new one has to stand before the first table, or
+    it would belong to that.
+    """
     import tomlkit
 
     if name in document:
@@ -56,9 +59,13 @@ def _with_first(document: Any, name: str, value: str) -> Any:
         return document
     lines = tomlkit.dumps(document).splitlines(keepends=True)
     first = next((at for at, line in enumerate(lines) if line.lstrip().startswith("[")), len(lines))
-    while first > 0 and lines[first - 1].lstrip().startswith("#"):  # the table's own comment stays with it
+    while first > 0 and lines[first - 1].lstrip().startswith(
+        "#"
+    ):  # the table's own comment stays with it
         first -= 1
-    return tomlkit.parse("".join([*lines[:first], f"{name} = {tomlkit.item(value).as_string()}\n\n", *lines[first:]]))
+    return tomlkit.parse(
+        "".join([*lines[:first], f"{name} = {tomlkit.item(value).as_string()}\n\n", *lines[first:]])
+    )
 
 
 def _inline(strategy: Mapping[str, Any]) -> Any:
@@ -74,5 +81,6 @@ def _replace(file: Path, text: str) -> None:
         Folder(file.parent).put(file.name, text.encode())
     except OSError as error:
         raise ConfigurationError(
-            f"{file} cannot be written: {error.strerror}. Make it writable, or set default_index and [find] strategy by hand."
+            f"{file} cannot be written: {error.strerror}. Make it writable, or set default_index "
+            f"and [find] strategy by hand."
         ) from error

@@ -1,4 +1,6 @@
-"""Benchmarks in a handful of rows of our own, in every layout, with rows among them that cannot be used."""
+"""Benchmarks in a handful of rows of our own, in every layout, with rows among them that cannot be
+used.
+"""
 
 import json
 
@@ -27,7 +29,11 @@ FILES = {
             {"api_description": "has no name", "field": "Farming"},
         ],
         "test_in_domain.jsonl": [
-            {"id": "1", "query": "Give the hens some barley.", "calling": [{"api": "feedHens", "parameters": {}}]},
+            {
+                "id": "1",
+                "query": "Give the hens some barley.",
+                "calling": [{"api": "feedHens", "parameters": {}}],
+            },
             {
                 "id": "2",
                 "query": "Feed the hens and bring me the eggs.",
@@ -38,12 +44,19 @@ FILES = {
             "no row at all",
         ],
         "test_out_domain.jsonl": [
-            {"id": "5", "query": "Milk the goat.", "calling": [{"api": "milkGoat", "parameters": {}}]},
+            {
+                "id": "5",
+                "query": "Milk the goat.",
+                "calling": [{"api": "milkGoat", "parameters": {}}],
+            },
         ],
         "train.jsonl": [{"id": "6", "query": "Feed them.", "calling": [{"api": "feedHens"}]}],
     },
     "metatool": {
-        "plugin_des.json": {"whittle": "Carves figures out of wood.", "glaze": "Glazes pots and fires them."},
+        "plugin_des.json": {
+            "whittle": "Carves figures out of wood.",
+            "glaze": "Glazes pots and fires them.",
+        },
         "single_tool_queries.jsonl": [
             {"query": "Make me a wooden owl.", "tool": "whittle"},
             {"query": "My mug should shine.", "tool": ["glaze"]},
@@ -66,10 +79,16 @@ FILES = {
             {
                 "name": "sail_out",
                 "description": "Sails out of the harbour.",
-                "parameters": [{"name": "tide", "type": "string", "description": "The tide.", "required": True}],
+                "parameters": [
+                    {"name": "tide", "type": "string", "description": "The tide.", "required": True}
+                ],
                 "func_type": "regular",
                 "depends_on": [
-                    {"name": "read_tide", "dependence_type": "PARAMETER_DIRECTLY_DEPENDS_ON", "parameter_name": "tide"},
+                    {
+                        "name": "read_tide",
+                        "dependence_type": "PARAMETER_DIRECTLY_DEPENDS_ON",
+                        "parameter_name": "tide",
+                    },
                     {"name": "raise_anchor", "dependence_type": "TOOL_DIRECTLY_DEPENDS_ON"},
                 ],
             },
@@ -80,7 +99,12 @@ FILES = {
                 "func_type": "core",
                 "depends_on": [],
             },
-            {"name": "raise_anchor", "description": "Raises the anchor.", "parameters": [], "depends_on": []},
+            {
+                "name": "raise_anchor",
+                "description": "Raises the anchor.",
+                "parameters": [],
+                "depends_on": [],
+            },
         ],
         "instances.jsonl": [
             {
@@ -120,7 +144,10 @@ FILES = {
                 ],
                 "domain": "Kitchen",
             },
-            {"question": "Only thinking.", "strategy": [{"step": "1. Think", "tool": "No tool required"}]},
+            {
+                "question": "Only thinking.",
+                "strategy": [{"step": "1. Think", "tool": "No tool required"}],
+            },
             {"question": "A strategy in words.", "strategy": "knead, then bake"},
         ],
     },
@@ -133,14 +160,19 @@ FILES = {
                 "tools": {
                     name: {
                         "tools": [
-                            {"name": tool, "description": what, "inputSchema": {"type": "object"}} for tool, what in own
+                            {"name": tool, "description": what, "inputSchema": {"type": "object"}}
+                            for tool, what in own
                         ]
                     }
                 },
             }
             for name, description, own in (
                 ("Shed", "Tools for beds.", [("dig", "Digs a hole."), ("rake", "Rakes a bed.")]),
-                ("Rain", "Everything about water.", [("water_bed", "Waters a bed."), ("dig", "Digs a ditch.")]),
+                (
+                    "Rain",
+                    "Everything about water.",
+                    [("water_bed", "Waters a bed."), ("dig", "Digs a ditch.")],
+                ),
             )
         ],
         "annotations.jsonl": [
@@ -154,9 +186,15 @@ FILES = {
             },
             {
                 "Question": "Tidy up.",
-                "Annotator Metadata": {"Steps": "1. rake the bed\n2. look", "Tools": "1. rake\n2. prune\n3. dig"},
+                "Annotator Metadata": {
+                    "Steps": "1. rake the bed\n2. look",
+                    "Tools": "1. rake\n2. prune\n3. dig",
+                },
             },
-            {"Question": "Only a tool that nobody has.", "Annotator Metadata": {"Steps": "1. fly", "Tools": "1. fly"}},
+            {
+                "Question": "Only a tool that nobody has.",
+                "Annotator Metadata": {"Steps": "1. fly", "Tools": "1. fly"},
+            },
             {"Question": "No metadata."},
         ],
     },
@@ -169,20 +207,38 @@ FILES = {
                         "api_name": "fly",
                         "api_description": "Flies a kite",
                         "category_name": "Toys",
-                        "required_parameters": [{"name": "wind", "type": "NUMBER", "description": "its speed"}],
-                        "optional_parameters": [{"name": "tail", "type": "STRING", "description": "its length"}],
+                        "required_parameters": [
+                            {"name": "wind", "type": "NUMBER", "description": "its speed"}
+                        ],
+                        "optional_parameters": [
+                            {"name": "tail", "type": "STRING", "description": "its length"}
+                        ],
                         "method": "GET",
                     }
                 ),
             },
-            {"id": "kites_tool_2", "documentation": {"name": "fly", "description": "Flies a paper plane"}},
-            {"id": "kites_tool_2", "documentation": {"name": "again", "description": "the same id"}},
+            {
+                "id": "kites_tool_2",
+                "documentation": {"name": "fly", "description": "Flies a paper plane"},
+            },
+            {
+                "id": "kites_tool_2",
+                "documentation": {"name": "again", "description": "the same id"},
+            },
         ],
         "code/tools.json": [
-            {"id": "math_tool_7", "documentation": "Adds two numbers, written as plain text", "category": "code"},
+            {
+                "id": "math_tool_7",
+                "documentation": "Adds two numbers, written as plain text",
+                "category": "code",
+            },
             {
                 "id": "math_tool_8",
-                "documentation": {"func_name": "mul", "description": "Multiplies", "parameters": "a, b"},
+                "documentation": {
+                    "func_name": "mul",
+                    "description": "Multiplies",
+                    "parameters": "a, b",
+                },
             },
             {"documentation": {"name": "has no id"}},
         ],
@@ -192,11 +248,19 @@ FILES = {
                 "query": "Get the kite into the air.",
                 "instruction": "Given a `kite` task, retrieve tools that fly it.",
                 "labels": json.dumps(
-                    [{"id": "kites_tool_1", "doc": {}, "relevance": 1}, {"id": "math_tool_7", "relevance": 0}]
+                    [
+                        {"id": "kites_tool_1", "doc": {}, "relevance": 1},
+                        {"id": "math_tool_7", "relevance": 0},
+                    ]
                 ),
                 "category": "web",
             },
-            {"id": "kites_query_2", "query": "And the plane.", "labels": [{"id": "kites_tool_2"}], "category": "web"},
+            {
+                "id": "kites_query_2",
+                "query": "And the plane.",
+                "labels": [{"id": "kites_tool_2"}],
+                "category": "web",
+            },
             {"id": "kites_query_3", "query": "Nothing right.", "labels": [], "category": "web"},
             {"id": "kites_query_4", "query": "Cut off.", "labels": "[{", "category": "web"},
         ],
@@ -219,7 +283,9 @@ FILES["toolsandbox"] = FILES["toollinkos"]
 
 @pytest.fixture
 def specimen(tmp_path):
-    """Write a benchmark into a folder with its name, and return the folder; `without` leaves files out."""
+    """Write a benchmark into a folder with its name, and return the folder; `without` leaves files
+    out.
+    """
 
     def write(name, without=()):
         folder = tmp_path / name
@@ -229,7 +295,11 @@ def specimen(tmp_path):
                 continue
             path = folder / file
             path.parent.mkdir(exist_ok=True)
-            rows = [row if isinstance(row, str) else json.dumps(row) for row in content] if file.endswith("l") else []
+            rows = (
+                [row if isinstance(row, str) else json.dumps(row) for row in content]
+                if file.endswith("l")
+                else []
+            )
             path.write_text("\n".join(rows) if rows else json.dumps(content), "utf-8")
         return folder
 

@@ -1,4 +1,6 @@
-"""Every benchmark from its own files: what is asked, what is left out and said, and what is told of a wrong folder."""
+"""Every benchmark from its own files: what is asked, what is left out and said, and what is told of
+a wrong folder.
+"""
 
 import json
 from pathlib import Path
@@ -22,8 +24,16 @@ def test_seal_tools_asks_every_file_of_queries_but_those_for_training(specimen):
     found = load_benchmark("seal-tools", specimen("seal-tools"))
 
     (asked,) = found.asked
-    assert texts(asked) == ["Give the hens some barley.", "Feed the hens and bring me the eggs.", "Milk the goat."]
-    assert [one.tools for one in asked.queries] == [("feedHens",), ("feedHens", "collectEggs"), ("milkGoat",)]
+    assert texts(asked) == [
+        "Give the hens some barley.",
+        "Feed the hens and bring me the eggs.",
+        "Milk the goat.",
+    ]
+    assert [one.tools for one in asked.queries] == [
+        ("feedHens",),
+        ("feedHens", "collectEggs"),
+        ("milkGoat",),
+    ]
     assert asked.tasks == {
         "all": (0, 1, 2),
         "single": (0, 2),
@@ -40,7 +50,9 @@ def test_seal_tools_asks_every_file_of_queries_but_those_for_training(specimen):
 
 
 def test_a_single_file_of_queries_is_no_task_of_its_own(specimen):
-    found = load_benchmark("seal-tools", specimen("seal-tools", without=["test_out_domain.jsonl", "train.jsonl"]))
+    found = load_benchmark(
+        "seal-tools", specimen("seal-tools", without=["test_out_domain.jsonl", "train.jsonl"])
+    )
 
     assert list(found.asked[0].tasks) == ["all", "single", "multi"]
 
@@ -51,11 +63,19 @@ def test_metatool_has_two_tasks_on_two_catalogs(specimen):
     single, multi = found.asked
     assert (single.tasks, multi.tasks) == ({"single": (0, 1, 2)}, {"multi": (0, 1)})
     assert [one.tools for one in single.queries] == [("whittle",), ("glaze",), ("whittle",)]
-    assert [one.tools for one in multi.queries] == [("SawTool", "PaintTool"), ("PaintTool", "SawTool")]
-    assert [(one.name, "examples" in one.catalog) for one in found.boards] == [("single", True), ("multi", False)]
+    assert [one.tools for one in multi.queries] == [
+        ("SawTool", "PaintTool"),
+        ("PaintTool", "SawTool"),
+    ]
+    assert [(one.name, "examples" in one.catalog) for one in found.boards] == [
+        ("single", True),
+        ("multi", False),
+    ]
     assert (found.tools, found.queries) == (4, 5)
     assert any("1 of 4 rows left out" in one for one in found.problems)
-    assert any("1 request that is asked stands in example_queries.jsonl" in one for one in found.problems)
+    assert any(
+        "1 request that is asked stands in example_queries.jsonl" in one for one in found.problems
+    )
 
 
 def test_metatool_goes_with_either_task_alone_and_without_examples(specimen):
@@ -72,10 +92,15 @@ def test_metatool_goes_with_either_task_alone_and_without_examples(specimen):
 
 
 @pytest.mark.parametrize("name", ["toollinkos", "toolsandbox"])
-def test_linked_benchmarks_have_a_board_with_and_one_without_the_declared_dependencies(specimen, name):
+def test_linked_benchmarks_have_a_board_with_and_one_without_the_declared_dependencies(
+    specimen, name
+):
     found = load_benchmark(name, specimen(name))
 
-    assert [(one.name, "depends_on" in one.catalog) for one in found.boards] == [("declared", True), ("hidden", False)]
+    assert [(one.name, "depends_on" in one.catalog) for one in found.boards] == [
+        ("declared", True),
+        ("hidden", False),
+    ]
     assert [one.tools for one in found.asked[0].queries] == [
         ("sail_out", "read_tide", "raise_anchor"),
         ("read_tide",),
@@ -86,7 +111,9 @@ def test_linked_benchmarks_have_a_board_with_and_one_without_the_declared_depend
         ("brief", None),
         ("full", "hidden"),
     }
-    assert found.problems == ("instances.jsonl: 1 of 4 rows left out: line 4: it names no golden function",)
+    assert found.problems == (
+        "instances.jsonl: 1 of 4 rows left out: line 4: it names no golden function",
+    )
 
 
 def test_columns_that_no_tool_has_are_not_asked_for(specimen):
@@ -108,7 +135,9 @@ def test_ultratool_counts_the_steps_whose_tool_is_not_known(specimen):
     assert (query.query, query.tools) == ("Bake a loaf.", ("dough_knead", "oven_heat"))
     assert query.steps == ("Knead the dough", "Heat the oven to 220")
     left, unknown = found.problems
-    assert left.startswith("instances.jsonl: 2 of 3 rows left out: line 2: no step of its strategy needs a known tool")
+    assert left.startswith(
+        "instances.jsonl: 2 of 3 rows left out: line 2: no step of its strategy needs a known tool"
+    )
     assert unknown == "not counted: 1 step whose tool is not in tools.json: rack_place"
 
 
@@ -132,7 +161,9 @@ def test_livemcpbench_asks_questions_and_steps_for_tools_and_for_agents(specimen
     }
     assert found.queries == 2
     assert "annotations.jsonl: 2 of 4 rows left out" in found.problems[0]
-    assert found.problems[1].startswith("not counted: 2 tools of annotations that no server has: prune, fly")
+    assert found.problems[1].startswith(
+        "not counted: 2 tools of annotations that no server has: prune, fly"
+    )
 
 
 def test_toolret_reads_documentations_of_every_form_from_folders_below(specimen):
@@ -153,9 +184,18 @@ def test_toolret_reads_documentations_of_every_form_from_folders_below(specimen)
         ("kites 2/fly",),
         ("math/math_tool_7", "math/mul", "gone_tool_1"),
     ]
-    assert queries.tasks == {"all": (0, 1, 2), "single": (0, 1), "multi": (2,), "web": (0, 1), "math": (2,)}
+    assert queries.tasks == {
+        "all": (0, 1, 2),
+        "single": (0, 1),
+        "multi": (2,),
+        "web": (0, 1),
+        "math": (2,),
+    }
     assert instructed.tasks == {"instructed": (0, 1)}
-    assert texts(instructed)[1] == "Given a `sum`, retrieve tools that calculate.\nWhat is 3 plus 4 times 5?"
+    assert (
+        texts(instructed)[1]
+        == "Given a `sum`, retrieve tools that calculate.\nWhat is 3 plus 4 times 5?"
+    )
     said = " ".join(found.problems)
     assert "there is a tool with the id kites_tool_2 already" in said
     assert "it has no id" in said
@@ -167,9 +207,15 @@ def test_toolret_takes_parquet_and_one_folder_as_well(specimen, tmp_path):
     folder, flat = specimen("toolret"), tmp_path / "flat"
     flat.mkdir()
     tools = [
-        json.loads(line) for line in (folder / "web" / "tools-00000-of-00001.jsonl").read_text("utf-8").splitlines()[:1]
+        json.loads(line)
+        for line in (folder / "web" / "tools-00000-of-00001.jsonl")
+        .read_text("utf-8")
+        .splitlines()[:1]
     ]
-    queries = [json.loads(line) for line in (folder / "kites" / "queries-1.jsonl").read_text("utf-8").splitlines()[:1]]
+    queries = [
+        json.loads(line)
+        for line in (folder / "kites" / "queries-1.jsonl").read_text("utf-8").splitlines()[:1]
+    ]
     pl.DataFrame(tools).write_parquet(flat / "web_tools.parquet")
     pl.DataFrame(queries).write_parquet(flat / "queries_kites.parquet")
 
@@ -182,7 +228,11 @@ def test_toolret_takes_parquet_and_one_folder_as_well(specimen, tmp_path):
 def test_a_benchmark_is_found_in_the_folder_that_holds_it(specimen):
     folder = specimen("ultratool")
 
-    assert load_benchmark("ultratool", folder.parent).queries == load_benchmark("ultratool", folder).queries == 1
+    assert (
+        load_benchmark("ultratool", folder.parent).queries
+        == load_benchmark("ultratool", folder).queries
+        == 1
+    )
     assert folders_of(folder.parent) == {"ultratool": folder}
 
 
@@ -197,7 +247,9 @@ def test_a_wrong_folder_is_told_with_what_was_expected_and_what_is_there(tmp_pat
     assert f"{tmp_path} is no folder of {name}: it lacks " in said
     assert NAMES[name] in said
     assert said.endswith("It holds: notes.txt.")
-    with pytest.raises(ConfigurationError, match=r"There is no folder .*Beside it there is: notes.txt"):
+    with pytest.raises(
+        ConfigurationError, match=r"There is no folder .*Beside it there is: notes.txt"
+    ):
         load_benchmark(name, tmp_path / "gone")
 
 
@@ -209,21 +261,28 @@ def test_all_that_is_missing_is_told_at_once_and_files_without_a_row_to_ask_are_
     whole = specimen("toolsandbox")
     (whole / "instances.jsonl").write_text('{"user_query": 3}\n[]\n', "utf-8")
     with pytest.raises(
-        ConfigurationError, match=r"has no query of toolsandbox that can be asked: .*2 of 2 rows left out"
+        ConfigurationError,
+        match=r"has no query of toolsandbox that can be asked: .*2 of 2 rows left out",
     ):
         load_benchmark("toolsandbox", whole)
 
 
 def test_a_sample_is_drawn_by_its_seed_and_keeps_the_tasks(specimen):
     folder = specimen("seal-tools")
-    drawn = [load_benchmark("seal-tools", folder, limit=2, seed=seed).asked[0] for seed in (4, 4, 5, 6, 7)]
+    drawn = [
+        load_benchmark("seal-tools", folder, limit=2, seed=seed).asked[0]
+        for seed in (4, 4, 5, 6, 7)
+    ]
 
     assert drawn[0] == drawn[1]
     assert len({tuple(texts(one)) for one in drawn}) > 1
     for one in drawn:
         assert one.tasks["all"] == (0, 1)
         assert all(one.queries[at].kind == "multi" for at in one.tasks.get("multi", ()))
-    assert load_benchmark("seal-tools", folder, limit=99).asked == load_benchmark("seal-tools", folder).asked
+    assert (
+        load_benchmark("seal-tools", folder, limit=99).asked
+        == load_benchmark("seal-tools", folder).asked
+    )
 
 
 @pytest.mark.parametrize(
@@ -249,10 +308,18 @@ def test_the_development_halves_are_read_whole(name, tools, queries):
 
 @pytest.mark.parametrize("name", NAMES)
 def test_no_row_however_odd_ends_in_a_crash(specimen, name):
-    """Every file of lines gets rows of the wrong types, text and bytes that are no UTF-8, and what is nested too deeply."""
+    """Every file of lines gets rows of the wrong types, text and bytes that are no UTF-8, and what
+    is nested too deeply.
+    """
     folder = specimen(name)
     before = load_benchmark(name, folder)
-    odd = [{}, [], 7, None, {"query": 5, "calling": [None], "tool": {}, "labels": [None], "strategy": [3], "id": []}]
+    odd = [
+        {},
+        [],
+        7,
+        None,
+        {"query": 5, "calling": [None], "tool": {}, "labels": [None], "strategy": [3], "id": []},
+    ]
     keys = {
         key
         for file in folder.rglob("*.jsonl")
@@ -263,7 +330,12 @@ def test_no_row_however_odd_ends_in_a_crash(specimen, name):
     odd += [dict.fromkeys(keys, value) for value in ("\ud800", [], {}, 1.5, ["", None])]
     for file in folder.rglob("*.jsonl"):
         with file.open("ab") as lines:
-            lines.write(b"\n" + b"\n".join(json.dumps(one).encode() for one in odd) + b"\n\xff\xfe\n" + b"[" * 100_000)
+            lines.write(
+                b"\n"
+                + b"\n".join(json.dumps(one).encode() for one in odd)
+                + b"\n\xff\xfe\n"
+                + b"[" * 100_000
+            )
 
     found = load_benchmark(name, folder)
 

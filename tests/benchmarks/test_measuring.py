@@ -1,4 +1,5 @@
-"""Asking the boards of benchmarks: which strategies by default, which when chosen, tasks, agents, and results as JSON, tables and documents.
+"""Asking the boards of benchmarks: which strategies by default, which when chosen, tasks, agents,
+and results as JSON, tables and documents.
 
 Boards are published by the plain functions of the tasks, with the stub of an encoder.
 """
@@ -13,7 +14,13 @@ from benchmarks.papers.measuring import measure, work_of
 from benchmarks.papers.published import PUBLISHED, SETUPS, SHOWN
 from benchmarks.papers.results import default_measures, result_of
 from benchmarks.papers.strategies import AGENT_STRATEGIES, DESCRIPTIONS, chosen_of
-from benchmarks.papers.tables import markdown, missing_marks, printed, tables_of, write_between_marks
+from benchmarks.papers.tables import (
+    markdown,
+    missing_marks,
+    printed,
+    tables_of,
+    write_between_marks,
+)
 from pegboard.board import llm_caller
 from pegboard.errors import CompletionError, ConfigurationError
 from pegboard.evaluation.judged import JudgedRelease
@@ -48,12 +55,20 @@ def measured(benchmark, boards, chosen=None, measures=None):
     found = measure(work_of(benchmark, boards, chosen), boards, measures)
     said = {name: {"tools": 2, "agents": 2} for name in boards}
     return json.loads(
-        json.dumps(result_of(benchmark, found, measures, boards=said, seconds={"build": 1.0, "strategies": {}}))
+        json.dumps(
+            result_of(
+                benchmark, found, measures, boards=said, seconds={"build": 1.0, "strategies": {}}
+            )
+        )
     )
 
 
 def strategies(result, task):
-    return list(dict.fromkeys((row["strategy"], row["index"]) for row in result["rows"] if row["task"] == task))
+    return list(
+        dict.fromkeys(
+            (row["strategy"], row["index"]) for row in result["rows"] if row["task"] == task
+        )
+    )
 
 
 def test_seal_tools_is_asked_by_the_baselines_and_every_plan_that_needs_no_llm(opened):
@@ -72,8 +87,17 @@ def test_seal_tools_is_asked_by_the_baselines_and_every_plan_that_needs_no_llm(o
         for row in result["rows"]
         if (row["strategy"], row["measure"]) == ("BM25", "Recall@10")
     }
-    assert whole == {"all": 2 / 3, "single": 0.5, "multi": 1.0, "test_in_domain": 1.0, "test_out_domain": 0.0}
-    assert "counted as not found: 1 tool that queries need and no catalog has: milkGoat" in result["problems"]
+    assert whole == {
+        "all": 2 / 3,
+        "single": 0.5,
+        "multi": 1.0,
+        "test_in_domain": 1.0,
+        "test_out_domain": 0.0,
+    }
+    assert (
+        "counted as not found: 1 tool that queries need and no catalog has: milkGoat"
+        in result["problems"]
+    )
     against = {(row["task"], row["strategy"]): row for row in result["differences"]}
     assert against["all", "BM25"]["against"] == "hybrid"
     assert against["all", "BM25"]["measure"] == "Recall@5"
@@ -86,7 +110,10 @@ def test_linked_benchmarks_compare_declared_with_inferred_dependencies_and_two_i
 
     found = strategies(result, "all")
     assert ("dependencies", "full") in found
-    assert {index for strategy, index in found if strategy == "dependencies-declared"} == {"full", "brief"}
+    assert {index for strategy, index in found if strategy == "dependencies-declared"} == {
+        "full",
+        "brief",
+    }
     recall = {
         (row["strategy"], row["index"]): row["value"]
         for row in result["rows"]
@@ -101,7 +128,9 @@ def test_steps_that_a_benchmark_gives_are_a_plan(opened):
     result = measured(*opened("ultratool"))
 
     found = {
-        row["strategy"]: row["value"] for row in result["rows"] if (row["task"], row["measure"]) == ("all", "Recall@5")
+        row["strategy"]: row["value"]
+        for row in result["rows"]
+        if (row["task"], row["measure"]) == ("all", "Recall@5")
     }
     assert found["strategy-steps"] == found["strategy-steps-whole"] == 1.0
 
@@ -135,13 +164,22 @@ def test_any_owner_of_a_tool_will_do_and_an_agent_counts_once():
 
     needed = needed_agents(("dig", "rake", "water", "hoe", "fly"), owners)
 
-    assert needed.tools == {"rake": frozenset("a"), "water": frozenset("bc")}  # who has the rake can dig, too
+    assert needed.tools == {
+        "rake": frozenset("a"),
+        "water": frozenset("bc"),
+    }  # who has the rake can dig, too
     assert needed.unknown == ("fly",)
-    assert [label for label, _ in needed.labelled([("b", 2.0), ("c", 1.0), ("a", 0.5)])] == ["water", "id:c", "rake"]
+    assert [label for label, _ in needed.labelled([("b", 2.0), ("c", 1.0), ("a", 0.5)])] == [
+        "water",
+        "id:c",
+        "rake",
+    ]
 
 
 def test_toolret_is_measured_by_category_and_with_instructions(opened):
-    result = measured(*opened("toolret"), chosen=chosen_of(["BM25"]), measures=measures_of(["Recall@10"]))
+    result = measured(
+        *opened("toolret"), chosen=chosen_of(["BM25"]), measures=measures_of(["Recall@10"])
+    )
 
     found = {row["task"]: (row["value"], row["n"]) for row in result["rows"]}
     assert list(found) == ["all", "single", "multi", "web", "math", "instructed"]
@@ -178,7 +216,10 @@ def test_plans_that_ask_an_llm_are_measured_too_where_there_is_one(opened):
             raise CompletionError("it does not answer")
 
     benchmark, boards = opened("ultratool")
-    asking = {name: JudgedRelease(one.loaded, one.vectors, llm_caller(Failing(), {})) for name, one in boards.items()}
+    asking = {
+        name: JudgedRelease(one.loaded, one.vectors, llm_caller(Failing(), {}))
+        for name, one in boards.items()
+    }
 
     more = {variant.name for _, variant in work_of(benchmark, asking, None).tools}
     result = measured(benchmark, asking, chosen_of(["plan-select"]), measures_of(["Recall@5"]))
@@ -209,7 +250,14 @@ def test_tables_show_intervals_differences_and_what_papers_report(opened):
 
     tables = {table.title: table for table in tables_of(result)}
     table = tables["livemcpbench, step-agent: 2 queries, 2 agents"]
-    assert table.header == ("strategy", "Recall@1", "Recall@3", "Recall@5", "nDCG@5", "Recall@5 above agents-hybrid, p")
+    assert table.header == (
+        "strategy",
+        "Recall@1",
+        "Recall@3",
+        "Recall@5",
+        "nDCG@5",
+        "Recall@5 above agents-hybrid, p",
+    )
     assert dict(zip(table.header, table.lines[0], strict=True))["strategy"] == "agents-BM25"
     assert ("Tool-to-Agent", "0.610", "0.770", "0.830", "0.460", "") in table.published
     text = printed(result)
@@ -234,7 +282,9 @@ def test_results_are_written_between_the_marks_of_a_document(opened, tmp_path):
     assert "| *RAG only, end to end* |  |  |  | Recall 0.340, F1 0.362 |" in text
     assert "old" not in text
     assert missing_marks(file, ["ultratool"]) == ""
-    assert "no place for metatool. Expected the lines <!-- bench metatool -->" in missing_marks(file, ["metatool"])
+    assert "no place for metatool. Expected the lines <!-- bench metatool -->" in missing_marks(
+        file, ["metatool"]
+    )
     assert "cannot be written into" in missing_marks(tmp_path / "gone.md", ["metatool"])
 
 

@@ -13,7 +13,9 @@ SPECIMENS = Path(__file__).parent / "specimens"
 
 def listed(base: Path, path: str, **options: Any) -> Listing:
     builder = ListingBuilder("kit", base)
-    source.read(builder, source.options.model_validate({"type": "functions", "path": path, **options}))
+    source.read(
+        builder, source.options.model_validate({"type": "functions", "path": path, **options})
+    )
     return builder.build()
 
 
@@ -23,7 +25,12 @@ def listed_value(base: Path, value: Any) -> Listing:
 
 
 def function(name: str, /, **given: Any) -> dict[str, Any]:
-    return {"type": "function", "name": name, "parameters": {"type": "object", "properties": {}}, **given}
+    return {
+        "type": "function",
+        "name": name,
+        "parameters": {"type": "object", "properties": {}},
+        **given,
+    }
 
 
 def test_all_known_shapes_may_stand_in_one_file() -> None:
@@ -57,14 +64,18 @@ def test_the_schemas_of_gemini_become_json_schema() -> None:
     output = tools["book_room"].output_schema
     assert output is not None
     assert output["properties"] == {"result": {"type": "array", "items": {"type": "string"}}}
-    assert tools["draw"].input_schema["properties"] == {"OBJECT": {"const": "OBJECT"}}  # JSON Schema already
+    assert tools["draw"].input_schema["properties"] == {
+        "OBJECT": {"const": "OBJECT"}
+    }  # JSON Schema already
     assert tools["ping"].input_schema == {"type": "object", "properties": {}}
 
 
 def test_what_is_of_no_known_shape_is_rejected_with_its_keys() -> None:
     rejected = listed(SPECIMENS, "functions.json").rejected
 
-    assert [row.where for row in rejected] == [f"functions.json[{index}]" for index in (6, 7, 8, 9, 10, 11)]
+    assert [row.where for row in rejected] == [
+        f"functions.json[{index}]" for index in (6, 7, 8, 9, 10, 11)
+    ]
     assert "the keys ['name', 'type']" in rejected[0].why
     assert "the keys ['title']" in rejected[1].why
     assert "Anthropic's" in rejected[1].why
@@ -103,7 +114,11 @@ def test_a_broken_line_of_jsonl_leaves_the_others_alone(tmp_path: Path) -> None:
     listing = listed(tmp_path, "f.jsonl")
 
     assert [tool.name for tool in listing.tools] == ["f0", "f2", "f4"]
-    assert [row.where for row in listing.rejected] == ["f.jsonl line 3", "f.jsonl line 7", "f.jsonl line 11"]
+    assert [row.where for row in listing.rejected] == [
+        "f.jsonl line 3",
+        "f.jsonl line 7",
+        "f.jsonl line 11",
+    ]
     assert "not JSON" in listing.rejected[0].why
     assert "UTF-8" in listing.rejected[1].why
     assert "nested too deeply" in listing.rejected[2].why
@@ -116,7 +131,9 @@ def test_many_files_belong_to_one_agent(tmp_path: Path) -> None:
     listing = listed(tmp_path, "*.json", agent="helper")
 
     assert [tool.id for tool in listing.tools] == ["kit/helper/a", "kit/helper/b"]
-    assert [(agent.name, agent.kind, agent.source) for agent in listing.agents] == [("helper", "library", "*.json")]
+    assert [(agent.name, agent.kind, agent.source) for agent in listing.agents] == [
+        ("helper", "library", "*.json")
+    ]
 
 
 def test_a_file_that_is_no_json_fails_so_that_the_last_good_listing_stays(tmp_path: Path) -> None:
@@ -127,7 +144,9 @@ def test_a_file_that_is_no_json_fails_so_that_the_last_good_listing_stays(tmp_pa
 
 
 def test_a_huge_description_is_rejected(tmp_path: Path) -> None:
-    listing = listed_value(tmp_path, [function("big", description="x" * 10_000_000), function("small")])
+    listing = listed_value(
+        tmp_path, [function("big", description="x" * 10_000_000), function("small")]
+    )
 
     assert [tool.name for tool in listing.tools] == ["small"]
     assert "10,000,000 characters" in listing.rejected[0].why
@@ -135,7 +154,9 @@ def test_a_huge_description_is_rejected(tmp_path: Path) -> None:
 
 def test_the_order_of_keys_does_not_change_a_digest(tmp_path: Path) -> None:
     given = function(
-        "one", description="d", parameters={"type": "object", "properties": {"a": {"type": "string"}, "b": {}}}
+        "one",
+        description="d",
+        parameters={"type": "object", "properties": {"a": {"type": "string"}, "b": {}}},
     )
     turned = dict(reversed(given.items()))
     turned["parameters"] = {"properties": {"b": {}, "a": {"type": "string"}}, "type": "object"}
@@ -146,12 +167,21 @@ def test_the_order_of_keys_does_not_change_a_digest(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "key", ["name", "description", "parameters", "input_schema", "function", "tools", "cache_control"]
+    "key",
+    ["name", "description", "parameters", "input_schema", "function", "tools", "cache_control"],
 )
-@pytest.mark.parametrize("junk", [None, 3, "x", [], [1], {}, {"type": "OBJECT", "properties": [1]}, float("nan")])
-def test_junk_under_any_key_is_kept_or_rejected_and_never_a_crash(tmp_path: Path, key: str, junk: Any) -> None:
+@pytest.mark.parametrize(
+    "junk", [None, 3, "x", [], [1], {}, {"type": "OBJECT", "properties": [1]}, float("nan")]
+)
+def test_junk_under_any_key_is_kept_or_rejected_and_never_a_crash(
+    tmp_path: Path, key: str, junk: Any
+) -> None:
     listing = listed_value(
-        tmp_path, [function("one", **{key: junk}), {"functionDeclarations": [function("two", **{key: junk})]}]
+        tmp_path,
+        [
+            function("one", **{key: junk}),
+            {"functionDeclarations": [function("two", **{key: junk})]},
+        ],
     )
 
     assert len(listing.tools) + len(listing.rejected) <= 4

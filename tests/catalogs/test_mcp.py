@@ -1,4 +1,6 @@
-"""Live MCP servers: well-behaved ones written with the SDK, and raw ones that misbehave, over stdio and HTTP."""
+"""Live MCP servers: well-behaved ones written with the SDK, and raw ones that misbehave, over stdio
+and HTTP.
+"""
 
 import json
 import os
@@ -22,7 +24,11 @@ KEY = "open-sesame-4711"
 
 
 def raw(behaviour: str, *args: str, **entry) -> dict:
-    return {"command": sys.executable, "args": [str(SERVERS / "raw_stdio.py"), behaviour, *args], **entry}
+    return {
+        "command": sys.executable,
+        "args": [str(SERVERS / "raw_stdio.py"), behaviour, *args],
+        **entry,
+    }
 
 
 def listed(base: Path, servers: dict | None = None, **options) -> Listing:
@@ -45,14 +51,18 @@ def only_failure(listing: Listing) -> str:
 
 @pytest.fixture(scope="module")
 def http_port():
-    server = start_child([sys.executable, str(SERVERS / "sdk_http.py")], stdout=subprocess.PIPE, text=True)
+    server = start_child(
+        [sys.executable, str(SERVERS / "sdk_http.py")], stdout=subprocess.PIPE, text=True
+    )
     assert server.stdout is not None
     yield int(server.stdout.readline())
     end_child(server)
     server.stdout.close()
 
 
-def test_a_server_written_with_the_sdk_is_listed_with_its_title_instructions_and_annotations(tmp_path):
+def test_a_server_written_with_the_sdk_is_listed_with_its_title_instructions_and_annotations(
+    tmp_path,
+):
     entry = {"command": sys.executable, "args": [str(SERVERS / "sdk_stdio.py")]}
 
     listing = listed(tmp_path, {"weather": entry})
@@ -71,8 +81,12 @@ def test_a_server_written_with_the_sdk_is_listed_with_its_title_instructions_and
     assert (listing.rejected, listing.failures) == ((), ())
 
 
-@pytest.mark.parametrize(("path", "kind"), [("mcp", "http"), ("mcp", None), ("mcp", "streamable-http"), ("sse", None)])
-def test_a_server_over_http_is_listed_with_headers_from_the_environment(tmp_path, monkeypatch, http_port, path, kind):
+@pytest.mark.parametrize(
+    ("path", "kind"), [("mcp", "http"), ("mcp", None), ("mcp", "streamable-http"), ("sse", None)]
+)
+def test_a_server_over_http_is_listed_with_headers_from_the_environment(
+    tmp_path, monkeypatch, http_port, path, kind
+):
     monkeypatch.setenv("CLOCK_KEY", KEY)
     entry = {
         "url": f"http://127.0.0.1:{http_port}/{path}?pass=word",
@@ -88,7 +102,9 @@ def test_a_server_over_http_is_listed_with_headers_from_the_environment(tmp_path
 
 
 @pytest.mark.parametrize("path", ["mcp", "sse"])
-def test_a_server_over_http_that_refuses_the_key_fails_with_its_status_and_without_the_key(tmp_path, http_port, path):
+def test_a_server_over_http_that_refuses_the_key_fails_with_its_status_and_without_the_key(
+    tmp_path, http_port, path
+):
     entry = {
         "url": f"http://127.0.0.1:{http_port}/{path}?k=wrong-key",
         "headers": {"Authorization": "Bearer wrong-key"},
@@ -108,7 +124,9 @@ def test_a_server_that_cannot_be_reached_fails(tmp_path):
 
 
 def test_all_pages_of_tools_are_listed(tmp_path):
-    assert names(listed(tmp_path, {"raw": raw("pages")})) == [f"tool_{page}_{n}" for page in (1, 2, 3) for n in (0, 1)]
+    assert names(listed(tmp_path, {"raw": raw("pages")})) == [
+        f"tool_{page}_{n}" for page in (1, 2, 3) for n in (0, 1)
+    ]
 
 
 def test_a_cursor_that_repeats_fails_instead_of_listing_forever(tmp_path):
@@ -124,7 +142,14 @@ def test_one_malformed_tool_is_one_rejected_row_and_the_others_are_listed(tmp_pa
     assert [where for where, _ in reasons] == [f"raw: tools[{n}]" for n in (1, 2, 3, 4, 5, 6)]
     for (_, why), expected in zip(
         reasons,
-        ["not valid JSON Schema", "expected text", "no name", "expected an object", "already listed", "10,000,000"],
+        [
+            "not valid JSON Schema",
+            "expected text",
+            "no name",
+            "expected an object",
+            "already listed",
+            "10,000,000",
+        ],
         strict=True,
     ):
         assert expected in why
@@ -156,7 +181,9 @@ def test_a_server_that_knows_only_the_newest_protocol_is_listed(tmp_path):
 
 
 def failure_in_time(base: Path, entry: dict, ready: Callable[[str], bool]) -> tuple[str, int]:
-    """Why a server without an end fails, and within how many seconds: as many as it takes to get `ready` on this machine."""
+    """Why a server without an end fails, and within how many seconds: as many as it takes to get
+    `ready` on this machine.
+    """
     for seconds in (1, 4, 16, 64, 256):
         why = only_failure(listed(base, {"raw": entry}, timeout=seconds))
         if ready(why):
@@ -177,10 +204,17 @@ def test_a_server_that_hangs_fails_in_time_and_is_ended_with_its_children(tmp_pa
         wait_for_end(int(pid))
 
 
-@pytest.mark.skipif(not Path("/proc/self/environ").exists(), reason="only Linux tells the environment of a process")
+@pytest.mark.skipif(
+    not Path("/proc/self/environ").exists(), reason="only Linux tells the environment of a process"
+)
 def test_a_server_that_ends_leaves_no_child_behind(tmp_path):
-    script = f'while kill -0 {os.getpid()}; do sleep 1; done 2> /dev/null & echo $! > pid; exec "$@"'
-    entry = {"command": "sh", "args": ["-c", script, "sh", sys.executable, str(SERVERS / "raw_stdio.py"), "good"]}
+    script = (
+        f'while kill -0 {os.getpid()}; do sleep 1; done 2> /dev/null & echo $! > pid; exec "$@"'
+    )
+    entry = {
+        "command": "sh",
+        "args": ["-c", script, "sh", sys.executable, str(SERVERS / "raw_stdio.py"), "good"],
+    }
 
     listing = listed(tmp_path, {"raw": {**entry, "cwd": str(tmp_path)}})
 
@@ -189,7 +223,9 @@ def test_a_server_that_ends_leaves_no_child_behind(tmp_path):
 
 
 def wait_for_end(pid: int) -> None:
-    """Wait until a process is gone, or waits only to be buried by its parent; the test's own limit ends it."""
+    """Wait until a process is gone, or waits only to be buried by its parent; the test's own limit
+    ends it.
+    """
     while True:
         try:
             os.kill(pid, 0)
@@ -202,7 +238,9 @@ def wait_for_end(pid: int) -> None:
         time.sleep(0.1)
 
 
-def test_a_server_that_dies_fails_with_the_end_of_its_stderr_and_without_its_secrets(tmp_path, monkeypatch):
+def test_a_server_that_dies_fails_with_the_end_of_its_stderr_and_without_its_secrets(
+    tmp_path, monkeypatch
+):
     monkeypatch.setenv("MY_TOKEN", "hunter2-hunter2")
 
     why = only_failure(listed(tmp_path, {"raw": raw("die", env={"SECRET_TOKEN": "${MY_TOKEN}"})}))
@@ -215,11 +253,17 @@ def test_a_server_that_dies_fails_with_the_end_of_its_stderr_and_without_its_sec
 def test_a_server_that_writes_to_stderr_without_end_fails_with_the_end_of_it(tmp_path):
     end = "The end of its stderr: oops\noops\noops\noops\noops"
 
-    failure_in_time(tmp_path, {"command": "sh", "args": ["-c", "yes oops >&2"]}, lambda why: why.endswith(end))
+    failure_in_time(
+        tmp_path, {"command": "sh", "args": ["-c", "yes oops >&2"]}, lambda why: why.endswith(end)
+    )
 
 
-def test_a_server_that_answers_with_an_error_fails_with_that_error_and_without_its_secrets(tmp_path):
-    why = only_failure(listed(tmp_path, {"raw": raw("refuse", env={"SECRET_TOKEN": "hunter2-hunter2"})}))
+def test_a_server_that_answers_with_an_error_fails_with_that_error_and_without_its_secrets(
+    tmp_path,
+):
+    why = only_failure(
+        listed(tmp_path, {"raw": raw("refuse", env={"SECRET_TOKEN": "hunter2-hunter2"})})
+    )
 
     assert why.endswith("it answered tools/list with the error -32603: bad key ***")
 
@@ -233,9 +277,18 @@ def test_a_server_that_talks_no_json_fails_with_what_it_said(tmp_path):
     [
         ({"command": "no-such-command-here"}, "'no-such-command-here' was not found"),
         ({"command": sys.executable, "cwd": "no-such-folder"}, "cwd is not a folder"),
-        ({"command": "x", "args": ["${NOT_SET_A}"], "env": {"B": "${env:NOT_SET_B}"}}, "variable NOT_SET_A is not set"),
-        ({"command": "x", "args": ["${NOT_SET_A}"], "env": {"B": "${env:NOT_SET_B}"}}, "variable NOT_SET_B is not set"),
-        ({"url": "https://x/mcp", "headers": {"X": "${input:api-key}"}}, "${input:api-key} is known only to an editor"),
+        (
+            {"command": "x", "args": ["${NOT_SET_A}"], "env": {"B": "${env:NOT_SET_B}"}},
+            "variable NOT_SET_A is not set",
+        ),
+        (
+            {"command": "x", "args": ["${NOT_SET_A}"], "env": {"B": "${env:NOT_SET_B}"}},
+            "variable NOT_SET_B is not set",
+        ),
+        (
+            {"url": "https://x/mcp", "headers": {"X": "${input:api-key}"}},
+            "${input:api-key} is known only to an editor",
+        ),
         ({"command": "x", "args": "one two"}, "its args are str, expected a list"),
         ({"command": "x", "env": ["A=1"]}, "its env are list, expected an object"),
         ({"command": ["x"]}, "its command is list, expected text"),
@@ -251,7 +304,13 @@ def test_a_server_that_cannot_be_started_fails_by_itself(tmp_path, entry, expect
 
 
 def test_broken_servers_do_not_disturb_the_others(tmp_path):
-    servers = {"a": raw("good"), "b": raw("die"), "c": {"command": "no-such-command-here"}, "d": raw("good"), "e": 5}
+    servers = {
+        "a": raw("good"),
+        "b": raw("die"),
+        "c": {"command": "no-such-command-here"},
+        "d": raw("good"),
+        "e": 5,
+    }
 
     listing = listed(tmp_path, servers, concurrency=2)
 
@@ -272,7 +331,14 @@ def test_servers_are_listed_from_a_thread(tmp_path):
 def test_references_are_resolved_and_the_shells_own_left_alone(tmp_path, monkeypatch):
     monkeypatch.setenv("FIRST", "one")
     monkeypatch.setenv("EMPTY", "")
-    args = ["${FIRST}", "${env:FIRST}-more", "${NOT_SET_A:-two}", "${EMPTY:-three}", "${list[@]}", "$FIRST"]
+    args = [
+        "${FIRST}",
+        "${env:FIRST}-more",
+        "${NOT_SET_A:-two}",
+        "${EMPTY:-three}",
+        "${list[@]}",
+        "$FIRST",
+    ]
 
     listing = listed(tmp_path, {"raw": raw("arguments", *args)})
 
@@ -280,12 +346,23 @@ def test_references_are_resolved_and_the_shells_own_left_alone(tmp_path, monkeyp
     assert listing.agents[0].source.endswith("arguments " + " ".join(args))
 
 
-def test_a_server_gets_its_own_variables_and_those_that_launchers_need_but_no_others(tmp_path, monkeypatch):
-    for name in ("SSL_CERT_FILE", "https_proxy", "UV_OFFLINE", "UV_PUBLISH_TOKEN", "AWS_SECRET_ACCESS_KEY", "OTHER"):
+def test_a_server_gets_its_own_variables_and_those_that_launchers_need_but_no_others(
+    tmp_path, monkeypatch
+):
+    for name in (
+        "SSL_CERT_FILE",
+        "https_proxy",
+        "UV_OFFLINE",
+        "UV_PUBLISH_TOKEN",
+        "AWS_SECRET_ACCESS_KEY",
+        "OTHER",
+    ):
         monkeypatch.setenv(name, "1")
     asked = [*os.environ, "MINE", "NUMBER", "NULL"]
 
-    listing = listed(tmp_path, {"raw": raw("environment", *asked, env={"MINE": "1", "NUMBER": 5, "NULL": None})})
+    listing = listed(
+        tmp_path, {"raw": raw("environment", *asked, env={"MINE": "1", "NUMBER": 5, "NULL": None})}
+    )
 
     seen = set(names(listing))
     assert {"PATH", "SSL_CERT_FILE", "https_proxy", "UV_OFFLINE", "MINE", "NUMBER"} <= seen
@@ -301,7 +378,12 @@ def test_a_server_runs_in_the_folder_of_its_configuration_or_in_one_relative_to_
 
 
 def test_disabled_and_skipped_servers_are_not_started(tmp_path):
-    servers = {"a": raw("good"), "b": raw("good", disabled=True), "c": raw("good", enabled=False), "d": raw("good")}
+    servers = {
+        "a": raw("good"),
+        "b": raw("good", disabled=True),
+        "c": raw("good", enabled=False),
+        "d": raw("good"),
+    }
 
     listing = listed(tmp_path, servers, skip=["d"])
 
@@ -318,8 +400,10 @@ def test_only_the_named_servers_are_listed_and_one_that_is_not_configured_fails(
 
 CONFIGURATIONS = {
     "claude": '{"mcpServers": %s}',
-    "vscode mcp.json": '{\n  // what we use\n  "inputs": [], /* none */\n  "servers": %s, // all\n}',
-    "vscode settings.json": '{"editor.fontSize": 12, "url": "http://x//y", "mcp": {"servers": %s,},\n}',
+    "vscode mcp.json": '{\n  // what we use\n  "inputs": [], /* none */\n  "servers": %s, // '
+    "all\n}",
+    "vscode settings.json": '{"editor.fontSize": 12, "url": "http://x//y", "mcp": {"servers": '
+    "%s,},\n}",
 }
 
 
@@ -349,7 +433,9 @@ def test_a_configuration_that_cannot_be_read_says_why(tmp_path, content, expecte
         listed(tmp_path, path="mcp.json")
 
 
-@pytest.mark.parametrize("options", [{}, {"path": "x", "servers": {}}, {"servers": {}, "timeout": 0}])
+@pytest.mark.parametrize(
+    "options", [{}, {"path": "x", "servers": {}}, {"servers": {}, "timeout": 0}]
+)
 def test_options_that_make_no_sense_are_refused(options):
     with pytest.raises(ValidationError):
         source.options(type="mcp", **options)
@@ -366,13 +452,19 @@ def test_a_configuration_of_no_servers_lists_nothing(tmp_path):
         (["--token", "${TOKEN}", "--key=${env:KEY}"], "--token ${TOKEN} --key=${env:KEY}"),
         (["--token", "${TOKEN:-abc}"], "--token ***"),
         (["-e", "GITHUB_TOKEN=abc", "-e", "GITHUB_TOKEN"], "-e GITHUB_TOKEN=*** -e GITHUB_TOKEN"),
-        (["--header", "X-Any: abc", "Authorization: Bearer abc"], "--header X-Any:*** Authorization: ***"),
+        (
+            ["--header", "X-Any: abc", "Authorization: Bearer abc"],
+            "--header X-Any:*** Authorization: ***",
+        ),
         (
             ["postgres://me:abc@db/sales?sslkey=abc", "--url=https://x/y?key=abc"],
             "postgres://db/sales --url=https://x/y",
         ),
         (["sk-abcdefgh12345678", "ghp_abcdefgh12345678"], "*** ***"),
-        (["-y", "@scope/server-github@1.2.3", "/data", "--port", 80], "-y @scope/server-github@1.2.3 /data --port 80"),
+        (
+            ["-y", "@scope/server-github@1.2.3", "/data", "--port", 80],
+            "-y @scope/server-github@1.2.3 /data --port 80",
+        ),
     ],
 )
 def test_the_source_of_an_agent_hides_what_looks_like_a_secret(args, shown):

@@ -11,14 +11,26 @@ from pegboard.errors import SourceError
 
 LIVEMCPBENCH = Path(__file__).parents[3] / "shared" / "benchmarks" / "livemcpbench" / "tools.json"
 TOOLS = [
-    {"name": "add", "description": "Adds two numbers.", "inputSchema": {"type": "object", "properties": {"a": {}}}},
-    {"name": "noop", "title": "Does nothing", "annotations": {"readOnlyHint": True, "openWorldHint": None}},
+    {
+        "name": "add",
+        "description": "Adds two numbers.",
+        "inputSchema": {"type": "object", "properties": {"a": {}}},
+    },
+    {
+        "name": "noop",
+        "title": "Does nothing",
+        "annotations": {"readOnlyHint": True, "openWorldHint": None},
+    },
 ]
 
 
-def listed(base: Path, document: object = None, *, path: str = "maths.json", agent: str | None = None) -> Listing:
+def listed(
+    base: Path, document: object = None, *, path: str = "maths.json", agent: str | None = None
+) -> Listing:
     if document is not None:
-        (base / path).write_bytes(document if isinstance(document, bytes) else json.dumps(document).encode())
+        (base / path).write_bytes(
+            document if isinstance(document, bytes) else json.dumps(document).encode()
+        )
     builder = ListingBuilder("acme", base)
     source.read(builder, source.options(type="mcp-dump", path=path, agent=agent))
     return builder.build()
@@ -51,21 +63,35 @@ def test_the_saved_answer_of_one_server_is_named_as_its_file(tmp_path, document)
 
 
 @pytest.mark.parametrize(
-    "about", [{"server": "calc"}, {"server": {"name": "calc"}}, {"serverInfo": {"name": "calc", "version": "1"}}]
+    "about",
+    [
+        {"server": "calc"},
+        {"server": {"name": "calc"}},
+        {"serverInfo": {"name": "calc", "version": "1"}},
+    ],
 )
 def test_a_dump_that_tells_its_server_is_named_by_it(tmp_path, about):
     assert ids(listed(tmp_path, {**about, "tools": TOOLS})) == ["acme/calc/add", "acme/calc/noop"]
-    assert ids(listed(tmp_path, {"result": {**about, "tools": TOOLS}})) == ["acme/calc/add", "acme/calc/noop"]
+    assert ids(listed(tmp_path, {"result": {**about, "tools": TOOLS}})) == [
+        "acme/calc/add",
+        "acme/calc/noop",
+    ]
 
 
 def test_a_server_that_introduced_itself_is_described_by_that(tmp_path):
     about = {"serverInfo": {"name": "calc", "title": "Calculator"}, "instructions": "Ask for sums."}
 
-    assert listed(tmp_path, {**about, "tools": TOOLS}).agents[0].description == "Calculator\n\nAsk for sums."
+    assert (
+        listed(tmp_path, {**about, "tools": TOOLS}).agents[0].description
+        == "Calculator\n\nAsk for sums."
+    )
 
 
 def test_the_option_names_the_agent(tmp_path):
-    assert ids(listed(tmp_path, {"server": "calc", "tools": TOOLS}, agent="sums"))[0] == "acme/sums/add"
+    assert (
+        ids(listed(tmp_path, {"server": "calc", "tools": TOOLS}, agent="sums"))[0]
+        == "acme/sums/add"
+    )
 
 
 def test_the_option_cannot_name_several_agents(tmp_path):
@@ -74,7 +100,11 @@ def test_the_option_cannot_name_several_agents(tmp_path):
 
 
 def test_answers_by_server_name_are_read(tmp_path):
-    document = {"a": {"tools": TOOLS, "instructions": "Hello."}, "b": {"result": {"tools": TOOLS[:1]}}, "c": TOOLS[1:]}
+    document = {
+        "a": {"tools": TOOLS, "instructions": "Hello."},
+        "b": {"result": {"tools": TOOLS[:1]}},
+        "c": TOOLS[1:],
+    }
 
     listing = listed(tmp_path, document)
 
@@ -131,7 +161,9 @@ def test_each_broken_tool_is_one_rejected_row(tmp_path):
     listing = listed(tmp_path, text.encode("utf-8", "surrogateescape"))
 
     assert [tool.name for tool in listing.tools] == ["add", "noop"]
-    assert [row.where for row in listing.rejected] == [f"maths.json: tools[{n}]" for n in range(1, len(broken))]
+    assert [row.where for row in listing.rejected] == [
+        f"maths.json: tools[{n}]" for n in range(1, len(broken))
+    ]
     assert all(len(row.raw) < 3_000 for row in listing.rejected)
 
 
@@ -148,19 +180,26 @@ def test_an_old_draft_without_its_name_and_a_result_that_is_no_object_are_good_s
 
 def test_a_server_without_a_list_of_tools_is_one_rejected_row(tmp_path):
     by_name = listed(tmp_path, {"a": {"tools": TOOLS}, "b": {"error": "no"}, "c": "nonsense"})
-    by_entry = listed(tmp_path, [{"name": "a", "tools": {"x": {"tools": TOOLS}, "y": {"tools": 5}}}, "nonsense"])
+    by_entry = listed(
+        tmp_path, [{"name": "a", "tools": {"x": {"tools": TOOLS}, "y": {"tools": 5}}}, "nonsense"]
+    )
 
     assert [row.where for row in by_name.rejected] == ["maths.json: b.tools", "maths.json: c.tools"]
-    assert [row.where for row in by_entry.rejected] == ["maths.json: [0].tools.y.tools", "maths.json: [1].tools"]
+    assert [row.where for row in by_entry.rejected] == [
+        "maths.json: [0].tools.y.tools",
+        "maths.json: [1].tools",
+    ]
     assert len(by_name.tools) == len(by_entry.tools) == 2
 
 
 @pytest.mark.parametrize(
-    "document", [5, "text", {}, {"mcpServers": {"a": {"command": "x"}}}, ["a", "b"], {"openapi": "3.1.0"}]
+    "document",
+    [5, "text", {}, {"mcpServers": {"a": {"command": "x"}}}, ["a", "b"], {"openapi": "3.1.0"}],
 )
 def test_an_unknown_shape_names_the_shapes_that_were_tried(tmp_path, document):
     with pytest.raises(
-        SourceError, match=r"holds no saved MCP tools\. Tried: .*JSON-RPC.*list of servers.*list of tools"
+        SourceError,
+        match=r"holds no saved MCP tools\. Tried: .*JSON-RPC.*list of servers.*list of tools",
     ):
         listed(tmp_path, document)
 
@@ -172,7 +211,9 @@ def test_a_file_that_is_missing_or_not_json_says_so(tmp_path):
         listed(tmp_path, b'{"tools": [')
 
 
-@pytest.mark.skipif(not LIVEMCPBENCH.exists(), reason="the LiveMCPBench catalog is not at hand (shared/benchmarks)")
+@pytest.mark.skipif(
+    not LIVEMCPBENCH.exists(), reason="the LiveMCPBench catalog is not at hand (shared/benchmarks)"
+)
 def test_livemcpbench_is_70_servers_and_527_tools():
     listing = listed(LIVEMCPBENCH.parent, path="tools.json")
 

@@ -34,7 +34,9 @@ def listed_document(base: Path, document: Any) -> Listing:
 def document(**operations: Any) -> dict[str, Any]:
     """A document with a GET operation for each name."""
     paths = {
-        f"/{name}": {"get": {"operationId": name, "responses": {"200": {"description": "ok"}}} | given}
+        f"/{name}": {
+            "get": {"operationId": name, "responses": {"200": {"description": "ok"}}} | given
+        }
         for name, given in operations.items()
     }
     return {"openapi": "3.1.0", "info": {"title": "Test", "version": "1"}, "paths": paths}
@@ -47,7 +49,9 @@ def by_name(listing: Listing) -> dict[str, Any]:
 def keys_of(value: Any) -> Iterator[Any]:
     if isinstance(value, dict):
         yield from value.items()
-    for item in value.values() if isinstance(value, dict) else value if isinstance(value, list) else ():
+    for item in (
+        value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    ):
         yield from keys_of(item)
 
 
@@ -64,7 +68,10 @@ def test_a_yaml_document_lists_its_sound_operations_and_rejects_the_broken_ones(
     assert (middle.name, middle.annotations["path"]) == ("replaceOrder", "/orders/{orderId}")
     assert (last.name, last.annotations["contentType"]) == ("upload", "multipart/form-data")
     assert [(row.where, row.why.partition(":")[0]) for row in listing.rejected] == [
-        ("shop.yaml GET /broken", "it refers to #/components/schemas/Nothing, which does not exist"),
+        (
+            "shop.yaml GET /broken",
+            "it refers to #/components/schemas/Nothing, which does not exist",
+        ),
         ("shop.yaml POST /broken", "it is not valid OpenAPI"),
         ("shop.yaml GET /far", "it refers to https"),
         ("shop.yaml GET /hidden/{id}", "it is not valid OpenAPI"),
@@ -85,31 +92,57 @@ def test_parameters_of_path_and_operation_and_the_body_stand_in_one_schema() -> 
     assert tools["delete_orders_by_orderId"].input_schema == {
         "type": "object",
         "properties": {
-            "orderId": {"type": "integer", "exclusiveMinimum": 0, "description": "The number of the order."},
-            "verbose": {"type": "string", "enum": ["on", "off", "yes", "no"], "description": "Say more."},
+            "orderId": {
+                "type": "integer",
+                "exclusiveMinimum": 0,
+                "description": "The number of the order.",
+            },
+            "verbose": {
+                "type": "string",
+                "enum": ["on", "off", "yes", "no"],
+                "description": "Say more.",
+            },
         },
         "required": ["orderId"],
     }
     placed = tools["createOrder"].input_schema
-    assert list(placed["properties"]) == ["item", "customer", "secret"]  # not `number`, which is read-only
+    assert list(placed["properties"]) == [
+        "item",
+        "customer",
+        "secret",
+    ]  # not `number`, which is read-only
     assert placed["required"] == ["item", "customer"]
-    assert placed["properties"]["item"] == {"type": "string", "description": "What.", "examples": ["tea"]}
+    assert placed["properties"]["item"] == {
+        "type": "string",
+        "description": "What.",
+        "examples": ["tea"],
+    }
     assert placed["properties"]["customer"]["properties"]["born"]["type"] == ["string", "null"]
-    assert tools["createOrder"].annotations["locations"] == dict.fromkeys(("item", "customer", "secret"), "body")
+    assert tools["createOrder"].annotations["locations"] == dict.fromkeys(
+        ("item", "customer", "secret"), "body"
+    )
 
 
 def test_a_body_that_cannot_stand_beside_the_parameters_is_an_argument_of_its_own() -> None:
     tools = by_name(listed(SPECIMENS, "shop.yaml"))
 
     assert tools["replaceOrder"].input_schema["required"] == ["orderId", "body"]
-    assert tools["replaceOrder"].input_schema["properties"]["body"]["properties"]["orderId"] == {"type": "string"}
-    assert tools["setTags"].input_schema["properties"] == {"body": {"type": "array", "items": {"type": "string"}}}
-    assert "required" not in tools["search"].input_schema  # the body may be left out; if sent, `text` is required
+    assert tools["replaceOrder"].input_schema["properties"]["body"]["properties"]["orderId"] == {
+        "type": "string"
+    }
+    assert tools["setTags"].input_schema["properties"] == {
+        "body": {"type": "array", "items": {"type": "string"}}
+    }
+    assert (
+        "required" not in tools["search"].input_schema
+    )  # the body may be left out; if sent, `text` is required
     assert tools["search"].input_schema["properties"]["body"]["required"] == ["text"]
 
 
 def test_parameters_of_one_name_in_two_places_are_both_kept(tmp_path: Path) -> None:
-    parameters = [{"name": "id", "in": place, "schema": {"type": "string"}} for place in ("query", "cookie")]
+    parameters = [
+        {"name": "id", "in": place, "schema": {"type": "string"}} for place in ("query", "cookie")
+    ]
     (tool,) = listed_document(tmp_path, document(a={"parameters": parameters})).tools
 
     assert tool.annotations["locations"] == {"id": "query", "id_cookie": "cookie"}
@@ -150,7 +183,10 @@ def test_cyclic_schemas_stand_once_under_the_tool_own_definitions() -> None:
     add = tools["addPerson"].input_schema
     assert sorted(add["$defs"]) == ["House", "Person"]
     assert add["properties"]["parent"] == {"$ref": "#/$defs/Person", "description": "Older."}
-    assert add["properties"]["$ref"] == {"type": "string", "description": "A property of that name."}
+    assert add["properties"]["$ref"] == {
+        "type": "string",
+        "description": "A property of that name.",
+    }
     assert "lives" in json.dumps(add["$defs"]["House"])
     assert sorted(tools["listHouses"].output_schema["$defs"]) == ["House", "Person"]
     assert tools["listPets"].input_schema["properties"]["filter"]["description"] == "Like this one."
@@ -164,7 +200,9 @@ def test_no_schema_refers_to_anything_outside_itself() -> None:
                 assert references(schema) == {f"#/$defs/{name}" for name in schema.get("$defs", {})}
 
 
-def test_a_tool_keeps_its_digest_when_keys_are_reordered_or_another_operation_changes(tmp_path: Path) -> None:
+def test_a_tool_keeps_its_digest_when_keys_are_reordered_or_another_operation_changes(
+    tmp_path: Path,
+) -> None:
     def reordered(value: Any) -> Any:
         if isinstance(value, dict):
             return {key: reordered(value[key]) for key in reversed(value)}
@@ -173,16 +211,23 @@ def test_a_tool_keeps_its_digest_when_keys_are_reordered_or_another_operation_ch
     # Required arguments are a set; parameters are a list, and are not touched.
     before = by_name(listed_document(tmp_path, TREE))
     turned = by_name(listed_document(tmp_path, reordered(TREE)))
-    fewer = by_name(listed_document(tmp_path, {**TREE, "paths": {"/houses": TREE["paths"]["/houses"]}}))
+    fewer = by_name(
+        listed_document(tmp_path, {**TREE, "paths": {"/houses": TREE["paths"]["/houses"]}})
+    )
 
-    assert {name: tool.digest for name, tool in turned.items()} == {name: tool.digest for name, tool in before.items()}
+    assert {name: tool.digest for name, tool in turned.items()} == {
+        name: tool.digest for name, tool in before.items()
+    }
     assert fewer["listHouses"].digest == before["listHouses"].digest
 
 
 def test_schemas_that_would_double_at_every_level_do_not_explode(tmp_path: Path) -> None:
     link = "#/components/schemas/S{}".format
     schemas = {
-        f"S{n}": {"type": "object", "properties": {side: {"$ref": link(n + 1)} for side in ("left", "right")}}
+        f"S{n}": {
+            "type": "object",
+            "properties": {side: {"$ref": link(n + 1)} for side in ("left", "right")},
+        }
         for n in range(60)
     }
     big = document(deep={"parameters": [{"name": "q", "in": "query", "schema": {"$ref": link(0)}}]})
@@ -197,7 +242,10 @@ def test_schemas_that_would_double_at_every_level_do_not_explode(tmp_path: Path)
 def test_an_endless_web_of_schemas_is_cut_and_says_so(tmp_path: Path) -> None:
     link = "#/components/schemas/S{}".format
     schemas = {
-        f"S{n}": {"type": "object", "properties": {f"p{i}": {"$ref": link((n * 7 + i) % 2000)} for i in range(8)}}
+        f"S{n}": {
+            "type": "object",
+            "properties": {f"p{i}": {"$ref": link((n * 7 + i) % 2000)} for i in range(8)},
+        }
         for n in range(2000)
     }
     big = document(web={"parameters": [{"name": "q", "in": "query", "schema": {"$ref": link(1)}}]})
@@ -206,7 +254,9 @@ def test_an_endless_web_of_schemas_is_cut_and_says_so(tmp_path: Path) -> None:
     (tool,) = listed_document(tmp_path, big).tools
 
     assert "whose schema is left out" in json.dumps(tool.input_schema)
-    assert references(tool.input_schema) == {f"#/$defs/{name}" for name in tool.input_schema["$defs"]}
+    assert references(tool.input_schema) == {
+        f"#/$defs/{name}" for name in tool.input_schema["$defs"]
+    }
 
 
 def test_a_path_with_two_methods_without_ids_has_two_stable_names(tmp_path: Path) -> None:
@@ -221,11 +271,17 @@ def test_a_path_with_two_methods_without_ids_has_two_stable_names(tmp_path: Path
         },
     }
 
-    assert sorted(by_name(listed_document(tmp_path, given))) == ["get", "get_a_b_by_c_d_e", "patch_a_b_by_c_d_e"]
+    assert sorted(by_name(listed_document(tmp_path, given))) == [
+        "get",
+        "get_a_b_by_c_d_e",
+        "patch_a_b_by_c_d_e",
+    ]
 
 
 def test_a_repeated_operation_id_rejects_the_second(tmp_path: Path) -> None:
-    listing = listed_document(tmp_path, document(a={"operationId": "same"}, b={"operationId": "same"}))
+    listing = listed_document(
+        tmp_path, document(a={"operationId": "same"}, b={"operationId": "same"})
+    )
 
     assert [tool.annotations["path"] for tool in listing.tools] == ["/a"]
     assert [row.where for row in listing.rejected] == ["api.json GET /b"]
@@ -248,7 +304,9 @@ def test_a_repeated_operation_id_rejects_the_second(tmp_path: Path) -> None:
         ({"summary": "caf\udce9"}, "UTF-8"),
     ],
 )  # fmt: skip
-def test_a_broken_operation_leaves_the_others_alone(tmp_path: Path, given: dict[str, Any], why: str) -> None:
+def test_a_broken_operation_leaves_the_others_alone(
+    tmp_path: Path, given: dict[str, Any], why: str
+) -> None:
     whole = document(sound={}, broken=given, other={})
     whole["components"] = {"parameters": {"Loop": {"$ref": "#/components/parameters/Loop"}}}
     text = json.dumps(whole, ensure_ascii=False).encode("utf-8", "surrogateescape")
@@ -290,7 +348,9 @@ def test_schemas_nested_too_deeply_reject_their_operation(tmp_path: Path) -> Non
         ("- " * 1000, "nested deeper"),
     ],
 )
-def test_a_document_that_is_not_openapi_fails_with_the_reason(tmp_path: Path, text: str, why: str) -> None:
+def test_a_document_that_is_not_openapi_fails_with_the_reason(
+    tmp_path: Path, text: str, why: str
+) -> None:
     with pytest.raises(SourceError, match=r"api\.json") as caught:
         listed_document(tmp_path, text)
     assert why in str(caught.value)
@@ -318,7 +378,9 @@ def test_openapi_3_2_and_its_query_method_are_read(tmp_path: Path) -> None:
     assert tool.annotations["method"] == "QUERY"
 
 
-def test_references_into_files_of_the_own_folder_are_followed_and_their_own_references_too(tmp_path: Path) -> None:
+def test_references_into_files_of_the_own_folder_are_followed_and_their_own_references_too(
+    tmp_path: Path,
+) -> None:
     api = tmp_path / "api"
     (api / "parts").mkdir(parents=True)
     (tmp_path / "secret.json").write_text('{"type": "string", "const": "secret"}')
@@ -343,12 +405,19 @@ def test_references_into_files_of_the_own_folder_are_followed_and_their_own_refe
         "next": {"$ref": "#/$defs/Pet"},
         "size": {"type": "integer"},
     }
-    assert [row.where for row in listing.rejected] == ["api.json GET /far", "api.json GET /link", "api.json GET /bad"]
+    assert [row.where for row in listing.rejected] == [
+        "api.json GET /far",
+        "api.json GET /link",
+        "api.json GET /bad",
+    ]
     assert "secret" not in json.dumps([tool.input_schema for tool in listing.tools])
 
 
 def test_yaml_is_read_as_json_and_not_as_yaml_1_1() -> None:
-    text = "{200: on, no: 2024-01-01, null: 0755, a: 1e3, b: ~, c: &x {d: 1.5}, e: {<<: *x, f: .inf}, g: [true, False, -0x1F]}"
+    text = (
+        "{200: on, no: 2024-01-01, null: 0755, a: 1e3, b: ~, c: &x {d: 1.5}, e: {<<: *x, f: "
+        ".inf}, g: [true, False, -0x1F]}"
+    )
 
     assert parse_yaml(text, "here") == {
         "200": "on",
@@ -393,7 +462,8 @@ def test_a_pattern_of_several_files_is_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "options", [{}, {"path": "a", "url": "https://b"}, {"url": "ftp://b"}, {"path": "a", "timeout": 0}]
+    "options",
+    [{}, {"path": "a", "url": "https://b"}, {"url": "ftp://b"}, {"path": "a", "timeout": 0}],
 )
 def test_options_that_make_no_sense_are_refused(options: dict[str, Any]) -> None:
     with pytest.raises(ValidationError):
@@ -454,7 +524,11 @@ def test_a_document_is_fetched_with_headers_from_the_environment(
 
 @pytest.mark.parametrize(
     ("path", "why"),
-    [("/nothing", "401"), ("/moved", "has moved to .*/openapi.yaml"), ("/big", "sends more than 64,000,000 bytes")],
+    [
+        ("/nothing", "401"),
+        ("/moved", "has moved to .*/openapi.yaml"),
+        ("/big", "sends more than 64,000,000 bytes"),
+    ],
 )
 def test_an_answer_that_is_no_document_fails_without_telling_secrets(
     server: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, path: str, why: str
@@ -488,16 +562,38 @@ def test_a_header_whose_variable_is_missing_or_broken_is_named_without_its_value
 def places(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
     if path:
         yield path
-    for key, item in value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ():
+    for key, item in (
+        value.items()
+        if isinstance(value, dict)
+        else enumerate(value)
+        if isinstance(value, list)
+        else ()
+    ):
         yield from places(item, (*path, key))
 
 
 JUNK = st.sampled_from(
-    [None, True, 3, 1.5, "", "x", [], ["x"], [[]], {}, {"$ref": "#/paths"}, {"$ref": "#/nope"}, {"x": {}}]
+    [
+        None,
+        True,
+        3,
+        1.5,
+        "",
+        "x",
+        [],
+        ["x"],
+        [[]],
+        {},
+        {"$ref": "#/paths"},
+        {"$ref": "#/nope"},
+        {"x": {}},
+    ]
 )
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
 @given(place=st.sampled_from(sorted(places(TREE), key=str)), junk=JUNK)
 def test_no_damage_at_any_place_is_more_than_a_source_error_or_a_rejected_row(
     tmp_path: Path, place: tuple[Any, ...], junk: Any
@@ -513,4 +609,7 @@ def test_no_damage_at_any_place_is_more_than_a_source_error_or_a_rejected_row(
     except SourceError:
         return
     for tool in listing.tools:
-        assert not any(ref.startswith("#/components") for ref in references([tool.input_schema, tool.output_schema]))
+        assert not any(
+            ref.startswith("#/components")
+            for ref in references([tool.input_schema, tool.output_schema])
+        )

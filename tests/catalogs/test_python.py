@@ -31,7 +31,14 @@ def module(tmp_path: Path) -> Callable[[str], Listing]:
 def test_a_module_lists_its_public_functions_with_schemas_and_descriptions() -> None:
     listing = listed(SPECIMENS, "office_tools")
 
-    assert [tool.name for tool in listing.tools] == ["book_room", "cancel", "convert", "count", "log", "search"]
+    assert [tool.name for tool in listing.tools] == [
+        "book_room",
+        "cancel",
+        "convert",
+        "count",
+        "log",
+        "search",
+    ]
     first, middle, last = listing.tools[0], listing.tools[2], listing.tools[-1]
     assert first.description == "Book a room.\n\nThe room is held for a day."
     assert first.input_schema["required"] == ["room", "hours"]
@@ -40,14 +47,24 @@ def test_a_module_lists_its_public_functions_with_schemas_and_descriptions() -> 
         "description": "For how long.",
         "minimum": 1,
     }
-    assert first.input_schema["properties"]["room"] == {"$ref": "#/$defs/Room", "description": "Which one."}
+    assert first.input_schema["properties"]["room"] == {
+        "$ref": "#/$defs/Room",
+        "description": "Which one.",
+    }
     assert first.input_schema["properties"]["color"] == {"$ref": "#/$defs/Color", "default": "red"}
     assert sorted(first.input_schema["$defs"]) == ["Color", "Room"]
-    assert middle.input_schema["properties"]["amount"] == {"type": "number", "description": "How much."}
+    assert middle.input_schema["properties"]["amount"] == {
+        "type": "number",
+        "description": "How much.",
+    }
     assert last.input_schema["properties"]["query"]["description"] == "Said by the signature."
     assert listing.rejected == ()
     (agent,) = listing.agents
-    assert (agent.name, agent.description, agent.source) == ("code", "Tools of an office.", "office_tools")
+    assert (agent.name, agent.description, agent.source) == (
+        "code",
+        "Tools of an office.",
+        "office_tools",
+    )
 
 
 def test_the_three_docstring_styles_are_read() -> None:
@@ -66,7 +83,10 @@ def test_a_result_that_is_an_object_gives_an_output_schema() -> None:
 
     assert tools["book_room"].output_schema is not None
     assert tools["book_room"].output_schema["$ref"] == "#/$defs/Room"
-    assert tools["count"].output_schema == {"type": "object", "additionalProperties": {"type": "integer"}}
+    assert tools["count"].output_schema == {
+        "type": "object",
+        "additionalProperties": {"type": "integer"},
+    }
     assert tools["convert"].output_schema is None
 
 
@@ -79,7 +99,10 @@ def test_keyword_arguments_open_the_schema_and_others_close_it() -> None:
 
 
 def test_single_functions_methods_and_partials_can_be_named() -> None:
-    targets = [f"office_tools:{name}" for name in ("Desk.find", "Desk.make", "front.find_all", "short", "convert")]
+    targets = [
+        f"office_tools:{name}"
+        for name in ("Desk.find", "Desk.make", "front.find_all", "short", "convert")
+    ]
 
     tools = {tool.name: tool for tool in listed(SPECIMENS, targets, agent="desk").tools}
 
@@ -94,7 +117,9 @@ def test_single_functions_methods_and_partials_can_be_named() -> None:
     assert tools["find"].id == "code/desk/find"
 
 
-def test_parameters_that_a_framework_injects_are_left_out_and_told(module: Callable[..., Listing]) -> None:
+def test_parameters_that_a_framework_injects_are_left_out_and_told(
+    module: Callable[..., Listing],
+) -> None:
     listing = module(
         "import sqlite3\nclass Context: ...\n"
         "def ask(ctx: Context, query: str, db: sqlite3.Connection = None): ...\n"
@@ -106,11 +131,16 @@ def test_parameters_that_a_framework_injects_are_left_out_and_told(module: Calla
     assert list(tool.input_schema["properties"]) == ["query"]
     assert tool.annotations == {"injected": ["ctx", "db"]}
     assert [row.where for row in listing.rejected] == ["given_module:write", "given_module:call"]
-    assert "its parameter 'db' has no JSON Schema: <class 'sqlite3.Connection'>" in listing.rejected[0].why
+    assert (
+        "its parameter 'db' has no JSON Schema: <class 'sqlite3.Connection'>"
+        in listing.rejected[0].why
+    )
     assert "name 'Unknown' is not defined" in listing.rejected[1].why
 
 
-def test_names_that_only_a_type_checker_imports_spoil_nothing_else(module: Callable[..., Listing]) -> None:
+def test_names_that_only_a_type_checker_imports_spoil_nothing_else(
+    module: Callable[..., Listing],
+) -> None:
     listing = module(
         "from __future__ import annotations\nfrom typing import TYPE_CHECKING\n"
         "if TYPE_CHECKING:\n    from nowhere import Thing\n"
@@ -134,8 +164,12 @@ def test_all_of_a_module_is_what_its_own_list_says(module: Callable[..., Listing
     assert [row.where for row in listing.rejected] == ["given_module:gone"]
 
 
-def test_names_that_pydantic_reserves_are_fine_as_parameters(module: Callable[..., Listing]) -> None:
-    (tool,) = module("def f(schema: str, model_config: int, _private: bool, copy: list = []): ...").tools
+def test_names_that_pydantic_reserves_are_fine_as_parameters(
+    module: Callable[..., Listing],
+) -> None:
+    (tool,) = module(
+        "def f(schema: str, model_config: int, _private: bool, copy: list = []): ..."
+    ).tools
 
     assert tool.input_schema["properties"] == {
         "schema": {"type": "string"},

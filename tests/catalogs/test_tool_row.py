@@ -13,8 +13,15 @@ from pegboard.records import Dependency, Tool
 
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=12)
 VALUES = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | TEXTS,
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(TEXTS | st.just("required"), inner, max_size=3),
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | TEXTS,
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(TEXTS | st.just("required"), inner, max_size=3)
+    ),
     max_leaves=8,
 )
 OBJECTS = st.dictionaries(TEXTS | st.just("required"), VALUES, max_size=4)
@@ -31,7 +38,11 @@ TOOLS = st.builds(
     examples=st.lists(TEXTS, max_size=3).map(tuple),
     dependencies=st.lists(
         st.builds(
-            Dependency, tool=TEXTS, type=st.just("tool-directly-depends-on"), parameter=st.none() | TEXTS, reason=TEXTS
+            Dependency,
+            tool=TEXTS,
+            type=st.just("tool-directly-depends-on"),
+            parameter=st.none() | TEXTS,
+            reason=TEXTS,
         ),
         max_size=2,
     ).map(tuple),
@@ -46,7 +57,9 @@ def test_the_digest_of_a_row_is_the_tools(tool):
 
     assert row["digest"] == tool.digest
     assert row["input_schema"] == canonical_json(tool.input_schema)
-    assert row["output_schema"] == (None if tool.output_schema is None else canonical_json(tool.output_schema))
+    assert row["output_schema"] == (
+        None if tool.output_schema is None else canonical_json(tool.output_schema)
+    )
     assert row["annotations"] == canonical_json(tool.annotations)
     assert row_digest(row["digest"], "mcp-server") == digest(tool.digest, "mcp-server")
 
@@ -56,7 +69,9 @@ def test_the_digest_of_a_row_is_the_tools(tool):
 def test_a_listing_carries_the_rows_of_its_tools(inputs, output, annotations):
     builder = ListingBuilder("kit", Path())
     agent = builder.agent("git")
-    builder.tool(agent, "one", where="1", input_schema=inputs, output_schema=output, annotations=annotations)
+    builder.tool(
+        agent, "one", where="1", input_schema=inputs, output_schema=output, annotations=annotations
+    )
     builder.tool(agent, "a", where="2", tags=["office"], examples=["do it"])
 
     listing = builder.build()

@@ -1,15 +1,18 @@
-"""Make the board and the vectors by which a reader in any language is tried: `python -m tests.contract.make_vectors`.
+"""Make the board and the vectors by which a reader in any language is tried: `python -m
+tests.contract.make_vectors`.
 
-    board/tables      a published board of 24 tools, three catalogs and two indexes, with several releases
-    vectors.json      channels and the versions they lead to; requests, and the tools and agents that have to be found; what tools
+    board/tables      a published board of 24 tools, three catalogs and two indexes, with several
+    releases
+    vectors.json      channels and the versions they lead to; requests, and the tools and agents
+    that have to be found; what tools
                       depend on
 
 `board_3` is the same board as it was published under contract 3. Nothing makes it again.
 
-What has to be found is worked out here, in plain Python from the formulas of docs/table-contract.md, and not by asking
-`pegboard`. The vectors are of the hashing encoder with 16 dimensions, so that there are many ties; requests are given
-as vectors and words, so that no reader needs it. The files are in the repository; make them again when the contract has a new version.
-"""
+What has to be found is worked out here, in plain Python from the formulas of
+docs/table-contract.md, and not by asking `pegboard`. The vectors are of the hashing encoder with 16
+dimensions, so that there are many ties; requests are given as vectors and words, so that no reader
+needs it. The files are in the repository; make them again when the contract has a new version."""
 
 import json
 import math
@@ -64,20 +67,34 @@ infer = false
 """
 SERVERS = {
     "git": [
-        tool("create_issue", "Opens an issue in a repository.", title="its headline", body="what is wrong"),
+        tool(
+            "create_issue",
+            "Opens an issue in a repository.",
+            title="its headline",
+            body="what is wrong",
+        ),
         tool("listCommits", "Lists the commits of a branch.", branch="the branch's name"),
         tool("merge_branch", "Merges a branch into another.", source="from", target="into"),
         tool("delete_repository", "Deletes a repository for good."),
     ],
     "mirror": [  # word for word the tools of another agent: ties are ordered by id
-        tool("create_issue", "Opens an issue in a repository.", title="its headline", body="what is wrong"),
+        tool(
+            "create_issue",
+            "Opens an issue in a repository.",
+            title="its headline",
+            body="what is wrong",
+        ),
         tool("merge_branch", "Merges a branch into another.", source="from", target="into"),
     ],
     "weather": [
         tool("get_forecast", "The weather forecast of a city.", city="the city", days="how many"),
         tool("getTides_v2", "High and low tide at a harbour.", harbour="its name"),
     ],
-    "o'brien's": [tool("order_lunch", "Orders lunch for the café, crème brûlée and naïve smörgåsbord included.")],
+    "o'brien's": [
+        tool(
+            "order_lunch", "Orders lunch for the café, crème brûlée and naïve smörgåsbord included."
+        )
+    ],
     "天気": [
         tool("天気予報", "東京の天気予報を教えます。", 都市="都市の名前"),
         tool("жильё", "Ищет жильё в городе.", город="название города"),
@@ -89,7 +106,10 @@ FUNCTIONS = [
     {
         "name": "convert_currency",
         "description": "Converts an amount of money from one currency to another.",
-        "parameters": {"type": "object", "properties": {"amount": {"type": "number"}, "to": {"type": "string"}}},
+        "parameters": {
+            "type": "object",
+            "properties": {"amount": {"type": "number"}, "to": {"type": "string"}},
+        },
     },
     *(
         {"name": name, "description": text, "parameters": {"type": "object"}}
@@ -124,8 +144,16 @@ REQUESTS = [
         "examples": ["I need a ride to the airport"],
         "needs": ["天気予報", "convert_currency", "kit/o'brien's/order_lunch"],
     },
-    {"name": "water_plants", "description": "Waters the plants.", "examples": ["the ferns look thirsty", "water!"]},
-    {"name": "find_room", "description": "Finds a free room.", "examples": ["is a room free?", "a room for lunch"]},
+    {
+        "name": "water_plants",
+        "description": "Waters the plants.",
+        "examples": ["the ferns look thirsty", "water!"],
+    },
+    {
+        "name": "find_room",
+        "description": "Finds a free room.",
+        "examples": ["is a room free?", "a room for lunch"],
+    },
     {"name": "print_badge", "description": "Prints a visitor's badge."},
 ]
 ASKED = (
@@ -166,7 +194,11 @@ def publish(folder: Path) -> tuple[Workshop, dict[str, Release]]:
     for name, servers, functions in (
         ("first", {"git": SERVERS["git"]}, FUNCTIONS[:2]),
         ("second", SERVERS, FUNCTIONS),
-        ("third", {**SERVERS, "git": [tool("create_issue", "Writes an invoice, of all things.")]}, FUNCTIONS[::-1]),
+        (
+            "third",
+            {**SERVERS, "git": [tool("create_issue", "Writes an invoice, of all things.")]},
+            FUNCTIONS[::-1],
+        ),
     ):
         workshop.servers(servers)
         workshop.write("functions.json", functions)
@@ -177,7 +209,9 @@ def publish(folder: Path) -> tuple[Workshop, dict[str, Release]]:
         releases[name] = run.release
     store = workshop.store
     future = "f" * 64
-    store.add(replace(releases["third"], id=future[:12], digest=future, contract=CURRENT.version + 96))
+    store.add(
+        replace(releases["third"], id=future[:12], digest=future, contract=CURRENT.version + 96)
+    )
     store.promote(releases["second"].id)
     store.promote(releases["third"].id, "canary")
     store.promote(releases["first"].id, "old")
@@ -188,7 +222,11 @@ def publish(folder: Path) -> tuple[Workshop, dict[str, Release]]:
 def rows_of(workshop: Workshop, release: Release, table: str) -> list[dict[str, Any]]:
     """The rows of a table of a release."""
     pin = release.tables[table]
-    return open_table(workshop.store.database, pin.table, workshop.uri, pin.version).to_arrow().to_pylist()
+    return (
+        open_table(workshop.store.database, pin.table, workshop.uri, pin.version)
+        .to_arrow()
+        .to_pylist()
+    )
 
 
 def passes(row: Row, where: Mapping[str, Sequence[str]] | None) -> bool:
@@ -207,7 +245,9 @@ def best(scored: Sequence[tuple[Row, float]], digits: int) -> Ranking:
     return sorted(found.items(), key=lambda pair: (-pair[1], pair[0]))
 
 
-def by_vector(rows: Sequence[Row], vector: Sequence[float], where: Mapping[str, Sequence[str]] | None) -> Ranking:
+def by_vector(
+    rows: Sequence[Row], vector: Sequence[float], where: Mapping[str, Sequence[str]] | None
+) -> Ranking:
     """By cosine."""
     scored = [
         (row, math.fsum(a * b for a, b in zip(row["vector"], vector, strict=True)))
@@ -217,7 +257,9 @@ def by_vector(rows: Sequence[Row], vector: Sequence[float], where: Mapping[str, 
     return best(scored, DIGITS["vector"])
 
 
-def by_text(rows: Sequence[Row], words: Sequence[str], where: Mapping[str, Sequence[str]] | None) -> Ranking:
+def by_text(
+    rows: Sequence[Row], words: Sequence[str], where: Mapping[str, Sequence[str]] | None
+) -> Ranking:
     """By BM25 over all rows of the table, those that the filter leaves out included."""
     counts = [Counter(row["tokens"].split()) for row in rows]
     average = sum(count.total() for count in counts) / len(rows)
@@ -254,7 +296,9 @@ def by_both(vector: Ranking, text: Ranking, k: int) -> Ranking:
 
 
 def requests_of(workshop: Workshop, channels: Mapping[str, Release]) -> list[dict[str, Any]]:
-    """Every request with every mode, index and filter that makes sense, and what has to be found."""
+    """Every request with every mode, index and filter that makes sense, and what has to be
+    found.
+    """
     made: list[dict[str, Any]] = []
     for number, request in enumerate(ASKED):
         vector, words = ENCODER.encode([request])[0], tokenize(request)
@@ -288,7 +332,9 @@ def requests_of(workshop: Workshop, channels: Mapping[str, Release]) -> list[dic
 
 
 def agents_of(workshop: Workshop, channels: Mapping[str, Release]) -> list[dict[str, Any]]:
-    """Requests, and the agents that have to be found by their tools and by what they say of themselves."""
+    """Requests, and the agents that have to be found by their tools and by what they say of
+    themselves.
+    """
     made: list[dict[str, Any]] = []
     for number, request in enumerate(ASKED):
         channel, index, where, k = (
@@ -298,12 +344,19 @@ def agents_of(workshop: Workshop, channels: Mapping[str, Release]) -> list[dict[
             1 + number % 5,
         )
         vector = ENCODER.encode([request])[0].tolist()
-        tools, agents = (rows_of(workshop, channels[channel], f"{table}_{index}") for table in ("emb", "agents"))
-        owners = {row["tool"]: row["agent"] for row in tools} | {row["agent"]: row["agent"] for row in agents}
-        own = [row | {"tool": row["agent"]} for row in agents] if "tags" not in (where or {}) else []
+        tools, agents = (
+            rows_of(workshop, channels[channel], f"{table}_{index}") for table in ("emb", "agents")
+        )
+        owners = {row["tool"]: row["agent"] for row in tools} | {
+            row["agent"]: row["agent"] for row in agents
+        }
+        own = (
+            [row | {"tool": row["agent"]} for row in agents] if "tags" not in (where or {}) else []
+        )
         found: dict[str, float] = {}
         for one, score in sorted(
-            by_vector(tools, vector, where) + by_vector(own, vector, where), key=lambda pair: (-pair[1], pair[0])
+            by_vector(tools, vector, where) + by_vector(own, vector, where),
+            key=lambda pair: (-pair[1], pair[0]),
         ):
             found.setdefault(owners[one], score)
         expected = [{"id": one, "score": score} for one, score in list(found.items())[:k]]
@@ -327,7 +380,9 @@ def dependencies_of(workshop: Workshop, channels: Mapping[str, Release]) -> list
     for channel in ("live", "old"):
         rows = rows_of(workshop, channels[channel], "edges")
         for tool_id in ("desk/desk/book_room", "desk/desk/call_taxi", "kit/git/create_issue"):
-            needed = sorted((row for row in rows if row["source"] == tool_id), key=lambda row: row["place"])
+            needed = sorted(
+                (row for row in rows if row["source"] == tool_id), key=lambda row: row["place"]
+            )
             said = ("target", "type", "parameter", "origin", "confidence")
             made.append(
                 {
@@ -340,10 +395,19 @@ def dependencies_of(workshop: Workshop, channels: Mapping[str, Release]) -> list
 
 
 def forget(tables: Path, releases: Sequence[Release]) -> None:
-    """Remove the versions that are neither pinned nor the newest; their manifests are most of a small board."""
+    """Remove the versions that are neither pinned nor the newest; their manifests are most of a
+    small board.
+    """
     for folder in tables.glob("*.lance"):
-        versions = {2**64 - 1 - int(file.stem): file for file in (folder / "_versions").glob("*.manifest")}
-        pinned = {pin.version for one in releases for pin in one.tables.values() if f"{pin.table}.lance" == folder.name}
+        versions = {
+            2**64 - 1 - int(file.stem): file for file in (folder / "_versions").glob("*.manifest")
+        }
+        pinned = {
+            pin.version
+            for one in releases
+            for pin in one.tables.values()
+            if f"{pin.table}.lance" == folder.name
+        }
         for version in versions.keys() - pinned - {max(versions)}:
             versions[version].unlink()
 
@@ -354,8 +418,13 @@ def main() -> None:
         workshop, releases = publish(Path(name))
         channels = {channel.name: channel for channel in workshop.store.channels()}
         by_channel = {one: workshop.store.get(channel.release) for one, channel in channels.items()}
-        newest = {table: workshop.store.database.open_table(table).version for table in ("tools", "agents")}
-        assert newest["tools"] > by_channel["live"].tables["tools"].version, "live has to be an older version"
+        newest = {
+            table: workshop.store.database.open_table(table).version
+            for table in ("tools", "agents")
+        }
+        assert newest["tools"] > by_channel["live"].tables["tools"].version, (
+            "live has to be an older version"
+        )
         vectors = {
             "contract": CURRENT.version,
             "tolerance": TOLERANCE,
@@ -388,7 +457,10 @@ def main() -> None:
         lines = ",\n  ".join(json.dumps(one, ensure_ascii=False) for one in several)
         text += f',\n "{name}": [\n  {lines}\n ]'
     (HERE / "vectors.json").write_text(f"{text}\n}}\n", "utf-8")
-    print(f"{len(releases)} releases, " + ", ".join(f"{len(several)} {name}" for name, several in asked.items()))
+    print(
+        f"{len(releases)} releases, "
+        + ", ".join(f"{len(several)} {name}" for name, several in asked.items())
+    )
 
 
 if __name__ == "__main__":

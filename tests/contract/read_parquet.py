@@ -1,7 +1,8 @@
-"""A reader of a Parquet export that knows only docs/table-contract.md: `python read_parquet.py EXPORT vectors.json`.
+"""A reader of a Parquet export that knows only docs/table-contract.md: `python read_parquet.py
+EXPORT vectors.json`.
 
-Every request is answered twice, by DuckDB in SQL and by polars in expressions, and compared with what has to be found.
-Ends with 1 if anything differs. Neither lancedb nor pegboard is imported.
+Every request is answered twice, by DuckDB in SQL and by polars in expressions, and compared with
+what has to be found. Ends with 1 if anything differs. Neither lancedb nor pegboard is imported.
 """
 
 import json
@@ -62,14 +63,22 @@ SELECT target, type, parameter, origin, confidence FROM read_parquet($files) WHE
 
 def by_duckdb(folder: Path, asked: Asked, mode: str, depth: int) -> Ranking:
     """The ranking that SQL gives."""
-    own = {"vector": asked["vector"]} if mode == "vector" else {"words": asked["words"], "k1": K1, "b": B}
+    own = (
+        {"vector": asked["vector"]}
+        if mode == "vector"
+        else {"words": asked["words"], "k1": K1, "b": B}
+    )
     return _filtered(
-        VECTOR if mode == "vector" else TEXT, asked, {"files": f"{folder}/**/*.parquet", "depth": depth, **own}
+        VECTOR if mode == "vector" else TEXT,
+        asked,
+        {"files": f"{folder}/**/*.parquet", "depth": depth, **own},
     )
 
 
 def agents(export: Path, asked: Asked) -> Ranking:
-    """Tool-to-Agent Retrieval, Algorithm 1: tools and agents in one ranking, each tool replaced by its owner."""
+    """Tool-to-Agent Retrieval, Algorithm 1: tools and agents in one ranking, each tool replaced by
+    its owner.
+    """
     files = {
         "tools": f"{export}/emb_{asked['index']}/**/*.parquet",
         "own": f"{export}/agents_{asked['index']}/**/*.parquet",
@@ -88,11 +97,19 @@ def by_polars(folder: Path, asked: Asked, mode: str, depth: int) -> Ranking:
     """The ranking that expressions over a frame give."""
     rows = pl.read_parquet(f"{folder}/**/*.parquet", hive_partitioning=True)
     if mode == "vector":
-        parts = [pl.col("vector").arr.get(at).cast(pl.Float64) * value for at, value in enumerate(asked["vector"])]
-        scored = rows.with_columns(pl.sum_horizontal(parts).round(5, mode="half_to_even").alias("score"))
+        parts = [
+            pl.col("vector").arr.get(at).cast(pl.Float64) * value
+            for at, value in enumerate(asked["vector"])
+        ]
+        scored = rows.with_columns(
+            pl.sum_horizontal(parts).round(5, mode="half_to_even").alias("score")
+        )
     else:
         rows = rows.with_columns(
-            pl.col("tokens").str.split(" ").list.eval(pl.element().filter(pl.element() != "")).alias("words")
+            pl.col("tokens")
+            .str.split(" ")
+            .list.eval(pl.element().filter(pl.element() != ""))
+            .alias("words")
         )
         length, score = pl.col("words").list.len(), pl.lit(0.0)
         for word in dict.fromkeys(asked["words"]):
@@ -106,7 +123,11 @@ def by_polars(folder: Path, asked: Asked, mode: str, depth: int) -> Ranking:
         wanted = pl.Series(values, dtype=pl.String)
         hit = pl.col("tags").list.set_intersection(pl.lit(wanted).implode()).list.len() > 0
         scored = scored.filter(hit if name == "tags" else pl.col(name).is_in(wanted.implode()))
-    best = scored.group_by("tool").agg(pl.col("score").max()).sort("score", "tool", descending=[True, False])
+    best = (
+        scored.group_by("tool")
+        .agg(pl.col("score").max())
+        .sort("score", "tool", descending=[True, False])
+    )
     return best.head(depth).rows()
 
 
@@ -116,10 +137,14 @@ def fused(vector: Ranking, text: Ranking) -> Ranking:
     top, most = max(cosine.values(), default=0.0) + 1, max(bm25.values(), default=0.0)
     last = vector[-1][1] if vector else -1.0
     scores = {
-        one: SHARE * (cosine.get(one, last) + 1) / top + (1 - SHARE) * (bm25.get(one, 0.0) / most if most else 0.0)
+        one: SHARE * (cosine.get(one, last) + 1) / top
+        + (1 - SHARE) * (bm25.get(one, 0.0) / most if most else 0.0)
         for one in {**cosine, **bm25}
     }
-    return sorted(((one, round(score, 5)) for one, score in scores.items()), key=lambda pair: (-pair[1], pair[0]))
+    return sorted(
+        ((one, round(score, 5)) for one, score in scores.items()),
+        key=lambda pair: (-pair[1], pair[0]),
+    )
 
 
 def differences(
@@ -131,39 +156,59 @@ def differences(
         folder = export / f"release={release}" / f"emb_{asked['index']}"
         record = json.loads((folder.parent / "release.json").read_text("utf-8"))
         if record["contract"] > vectors["contract"]:
-            yield f"release {release} has contract {record['contract']}, which this reader does not know"
+            yield (
+                f"release {release} has contract {record['contract']}, which this reader does "
+                f"not know"
+            )
             continue
         depth, mode = max(100, 4 * asked["k"]), asked["mode"]
-        rankings = [rank(folder, asked, one, depth) for one in (("vector", "text") if mode == "hybrid" else (mode,))]
+        rankings = [
+            rank(folder, asked, one, depth)
+            for one in (("vector", "text") if mode == "hybrid" else (mode,))
+        ]
         found = (fused(*rankings) if mode == "hybrid" else rankings[0])[: asked["k"]]
         expected = [(one["id"], one["score"]) for one in asked["expected"]]
         near = all(
-            abs(one[1] - other[1]) <= vectors["tolerance"][mode] for one, other in zip(found, expected, strict=False)
+            abs(one[1] - other[1]) <= vectors["tolerance"][mode]
+            for one, other in zip(found, expected, strict=False)
         )
         if [one for one, _ in found] != [one for one, _ in expected] or not near:
-            yield f"{asked['channel']} {asked['index']} {mode} {asked['where']} {asked['request']}: {found}, not {expected}"
+            yield (
+                f"{asked['channel']} {asked['index']} {mode} {asked['where']} "
+                f"{asked['request']}: {found}, not {expected}"
+            )
 
 
 def others(export: Path, vectors: Mapping[str, Any]) -> Iterator[str]:
-    """One line for each request for agents, and for each tool's dependencies, that SQL answers otherwise."""
+    """One line for each request for agents, and for each tool's dependencies, that SQL answers
+    otherwise.
+    """
     for asked in vectors["agents"]:
-        found = agents(export / f"release={vectors['channels'][asked['channel']]['release']}", asked)
+        found = agents(
+            export / f"release={vectors['channels'][asked['channel']]['release']}", asked
+        )
         expected = [(one["id"], one["score"]) for one in asked["expected"]]
         near = all(
             abs(one[1] - other[1]) <= vectors["tolerance"]["vector"]
             for one, other in zip(found, expected, strict=False)
         )
         if [one for one, _ in found] != [one for one, _ in expected] or not near:
-            yield f"agents {asked['channel']} {asked['index']} {asked['where']} {asked['request']}: {found}, not {expected}"
+            yield (
+                f"agents {asked['channel']} {asked['index']} {asked['where']} "
+                f"{asked['request']}: {found}, not {expected}"
+            )
     for asked in vectors["dependencies"]:
         release = vectors["channels"][asked["channel"]]["release"]
         rows = duckdb.execute(
-            DEPENDENCIES, {"files": f"{export}/release={release}/edges/*.parquet", "tool": asked["tool"]}
+            DEPENDENCIES,
+            {"files": f"{export}/release={release}/edges/*.parquet", "tool": asked["tool"]},
         )
         names = [column[0] for column in rows.description or ()]
         found = [dict(zip(names, row, strict=True)) for row in rows.fetchall()]
         if found != asked["expected"]:
-            yield f"dependencies {asked['channel']} {asked['tool']}: {found}, not {asked['expected']}"
+            yield (
+                f"dependencies {asked['channel']} {asked['tool']}: {found}, not {asked['expected']}"
+            )
 
 
 def main() -> int:
@@ -178,7 +223,8 @@ def main() -> int:
     found = list(others(export, vectors))
     print(*found, sep="\n", end="\n" if found else "", file=sys.stderr)
     print(
-        f"agents and dependencies: {len(vectors['agents']) + len(vectors['dependencies'])} requests, {len(found)} differences"
+        f"agents and dependencies: {len(vectors['agents']) + len(vectors['dependencies'])} "
+        f"requests, {len(found)} differences"
     )
     wrong += len(found)
     assert not {"lancedb", "pegboard"} & sys.modules.keys()

@@ -1,7 +1,8 @@
-"""The contract's own vectors: what they say is what `pegboard` finds, and what readers find that never heard of `pegboard`.
+"""The contract's own vectors: what they say is what `pegboard` finds, and what readers find that
+never heard of `pegboard`.
 
-`make_vectors.py` made them. The programs `read.mjs` and `read_parquet.py` know nothing but docs/table-contract.md.
-"""
+`make_vectors.py` made them. The programs `read.mjs` and `read_parquet.py` know nothing but
+docs/table-contract.md."""
 
 import json
 import os
@@ -51,8 +52,12 @@ def boards(request, board_path, hashing):
 
 @pytest.fixture(scope="module")
 def old_boards(hashing):
-    encoder = SimpleNamespace(name="stub/hashing", fingerprint="hashing-16", dimensions=16, encode=hashing().encode)
-    return {name: pegboard.open(str(OLD), name, encoder=encoder) for name in ("live", "canary", "old")}
+    encoder = SimpleNamespace(
+        name="stub/hashing", fingerprint="hashing-16", dimensions=16, encode=hashing().encode
+    )
+    return {
+        name: pegboard.open(str(OLD), name, encoder=encoder) for name in ("live", "canary", "old")
+    }
 
 
 def search(board, request):
@@ -68,12 +73,20 @@ def search(board, request):
 
 
 def search_agents(board, request):
-    hits = board.agents(request["request"], request["k"], mode="vector", index=request["index"], where=request["where"])
+    hits = board.agents(
+        request["request"],
+        request["k"],
+        mode="vector",
+        index=request["index"],
+        where=request["where"],
+    )
     return [(hit.agent.id, hit.score) for hit in hits]
 
 
 def mismatches(boards, find, requests):
-    """The requests for which a board finds other ids, or scores that differ by more than the tolerance."""
+    """The requests for which a board finds other ids, or scores that differ by more than the
+    tolerance.
+    """
     found = [(request, find(boards[request["channel"]], request)) for request in requests]
     return [(request, hits) for request, hits in found if not matches(hits, request)]
 
@@ -82,7 +95,8 @@ def matches(hits, request):
     expected = [(hit["id"], hit["score"]) for hit in request["expected"]]
     tolerance = VECTORS["tolerance"][request.get("mode", "vector")]
     return [name for name, _ in hits] == [name for name, _ in expected] and all(
-        abs(score - right) <= tolerance for (_, score), (_, right) in zip(hits, expected, strict=True)
+        abs(score - right) <= tolerance
+        for (_, score), (_, right) in zip(hits, expected, strict=True)
     )
 
 
@@ -122,10 +136,18 @@ def test_channels_lead_to_the_versions_that_the_vectors_name(board_path):
     assert sorted(channel.name for channel in store.channels()) == sorted(VECTORS["channels"])
     for name, expected in VECTORS["channels"].items():
         channel = store.channel(name)
-        assert (channel.release, channel.generation) == (expected["release"], expected["generation"])
+        assert (channel.release, channel.generation) == (
+            expected["release"],
+            expected["generation"],
+        )
         for table, pin in store.get(channel.release).tables.items():
-            assert {"table": pin.table, "version": pin.version, "rows": pin.rows} == expected["tables"][table]
-            assert open_table(store.database, pin.table, board_path, pin.version).count_rows() == pin.rows
+            assert {"table": pin.table, "version": pin.version, "rows": pin.rows} == expected[
+                "tables"
+            ][table]
+            assert (
+                open_table(store.database, pin.table, board_path, pin.version).count_rows()
+                == pin.rows
+            )
 
 
 def test_the_live_release_is_not_the_newest_version_of_its_tables(board_path):
@@ -141,7 +163,10 @@ def test_the_live_release_is_not_the_newest_version_of_its_tables(board_path):
 def test_node_finds_what_the_vectors_say(board_path):
     modules = node_modules()
 
-    done = run(["node", HERE / "read.mjs", board_path, HERE / "vectors.json"], PEGBOARD_NODE_MODULES=str(modules))
+    done = run(
+        ["node", HERE / "read.mjs", board_path, HERE / "vectors.json"],
+        PEGBOARD_NODE_MODULES=str(modules),
+    )
     requests = sum(len(VECTORS[name]) for name in ("requests", "agents", "dependencies"))
     assert done.splitlines()[-1] == f"{requests} requests, 0 differences"
 
@@ -161,21 +186,29 @@ def test_parquet_readers_find_what_the_vectors_say(exported):
     assert done.splitlines() == [
         f"duckdb: {len(VECTORS['requests'])} requests, 0 differences",
         f"polars: {len(VECTORS['requests'])} requests, 0 differences",
-        f"agents and dependencies: {len(VECTORS['agents']) + len(VECTORS['dependencies'])} requests, 0 differences",
+        f"agents and dependencies: {len(VECTORS['agents']) + len(VECTORS['dependencies'])} "
+        f"requests, 0 differences",
     ]
 
 
 def test_a_program_that_finds_something_else_reports_it(exported, tmp_path):
     names = ("requests", "agents", "dependencies")
     wrong = json.loads(json.dumps(VECTORS | {name: VECTORS[name][:6] for name in names}))
-    request = next(each for each in wrong["requests"] if each["mode"] == "text" and each["expected"])
+    request = next(
+        each for each in wrong["requests"] if each["mode"] == "text" and each["expected"]
+    )
     request["expected"][0]["score"] += 0.01
     request["expected"].append({"id": "kit/none/none", "score": 0.1})
     wrong["agents"][1]["expected"][0]["score"] -= 0.01
     wrong["dependencies"][0]["expected"][0]["confidence"] = 0.5
     (tmp_path / "vectors.json").write_text(json.dumps(wrong))
 
-    command = [sys.executable, str(HERE / "read_parquet.py"), str(exported), str(tmp_path / "vectors.json")]
+    command = [
+        sys.executable,
+        str(HERE / "read_parquet.py"),
+        str(exported),
+        str(tmp_path / "vectors.json"),
+    ]
     done = subprocess.run(command, capture_output=True, text=True, timeout=280)
 
     assert done.returncode == 1
@@ -188,25 +221,43 @@ def test_a_program_that_finds_something_else_reports_it(exported, tmp_path):
 
 def run(command, **environment):
     done = subprocess.run(
-        [str(part) for part in command], capture_output=True, text=True, env=os.environ | environment, timeout=280
+        [str(part) for part in command],
+        capture_output=True,
+        text=True,
+        env=os.environ | environment,
+        timeout=280,
     )
     assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-4000:]
     return done.stdout
 
 
 def node_modules():
-    """A folder with @lancedb/lancedb for Node, installed there if it is not; skips the test where that cannot be."""
+    """A folder with @lancedb/lancedb for Node, installed there if it is not; skips the test where
+    that cannot be.
+    """
     given = os.environ.get("PEGBOARD_NODE_MODULES")
     if not shutil.which("node"):
         pytest.skip("node is not installed")
-    folder = Path(given) if given else HERE.parents[1] / ".cache" / "npm" / "contract" / "node_modules"
+    folder = (
+        Path(given) if given else HERE.parents[1] / ".cache" / "npm" / "contract" / "node_modules"
+    )
     if not (folder / "@lancedb" / "lancedb" / "package.json").is_file():
         if given or not shutil.which("npm"):
             pytest.skip(
-                f"there is no @lancedb/lancedb in {folder}, and npm is not to install it" if given else "no npm"
+                f"there is no @lancedb/lancedb in {folder}, and npm is not to install it"
+                if given
+                else "no npm"
             )
         folder.parent.mkdir(parents=True, exist_ok=True)
-        install = ["npm", "install", "--prefix", ".", "--no-audit", "--no-fund", f"@lancedb/lancedb@{LANCEDB_OF_NODE}"]
+        install = [
+            "npm",
+            "install",
+            "--prefix",
+            ".",
+            "--no-audit",
+            "--no-fund",
+            f"@lancedb/lancedb@{LANCEDB_OF_NODE}",
+        ]
         done = subprocess.run(install, cwd=folder.parent, capture_output=True, text=True)
         if done.returncode:
             pytest.skip(f"npm could not install @lancedb/lancedb: {done.stderr.strip()[-300:]}")

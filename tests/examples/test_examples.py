@@ -1,4 +1,6 @@
-"""The examples, installed and run as examples/README.md says; without a network, and in a copy of the folder."""
+"""The examples, installed and run as examples/README.md says; without a network, and in a copy of
+the folder.
+"""
 
 import json
 import os
@@ -20,11 +22,22 @@ UV = Path(sys.executable).with_name("uv")
 def folder(tmp_path_factory):
     """A copy of examples/, with both plug-ins installed beside it in `site`."""
     folder = tmp_path_factory.mktemp("examples")
-    shutil.copytree(ROOT / "examples", folder, dirs_exist_ok=True, ignore=shutil.ignore_patterns("board"))
+    shutil.copytree(
+        ROOT / "examples", folder, dirs_exist_ok=True, ignore=shutil.ignore_patterns("board")
+    )
     plugins = [str(folder / "own_source"), str(folder / "own_encoder")]
-    options = ["--quiet", "--offline", "--no-deps", "--no-build-isolation", "--python", sys.executable]
+    options = [
+        "--quiet",
+        "--offline",
+        "--no-deps",
+        "--no-build-isolation",
+        "--python",
+        sys.executable,
+    ]
     done = subprocess.run(
-        [UV, "pip", "install", *options, "--target", str(folder / "site"), *plugins], capture_output=True, text=True
+        [UV, "pip", "install", *options, "--target", str(folder / "site"), *plugins],
+        capture_output=True,
+        text=True,
     )
     assert done.returncode == 0, done.stderr
     return folder
@@ -32,8 +45,14 @@ def folder(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def environment(folder):
-    """The environment with the plug-ins, without a Prefect server or the home of whoever runs the tests."""
-    kept = {name: value for name, value in os.environ.items() if not name.startswith(("PREFECT_", "PEGBOARD_"))}
+    """The environment with the plug-ins, without a Prefect server or the home of whoever runs the
+    tests.
+    """
+    kept = {
+        name: value
+        for name, value in os.environ.items()
+        if not name.startswith(("PREFECT_", "PEGBOARD_"))
+    }
     return {**kept, "HOME": str(folder / "home"), "PYTHONPATH": str(folder / "site")}
 
 
@@ -91,7 +110,9 @@ def get(address, path):
 
 
 def test_the_source_plug_in_lists_documented_targets_as_tools(pegboard, operations):
-    hits = json.loads(pegboard("find", "restore the database", "--board", operations, "--json"))["hits"]
+    hits = json.loads(pegboard("find", "restore the database", "--board", operations, "--json"))[
+        "hits"
+    ]
 
     assert hits[0]["name"] == "restore-db"
     assert hits[0]["tags"] == ["operations"]
@@ -101,7 +122,9 @@ def test_the_source_plug_in_lists_documented_targets_as_tools(pegboard, operatio
 def test_the_encoder_plug_in_finds_a_tool_in_spite_of_typos(pegboard):
     pegboard("build", "-c", "own_encoder/pegboard.toml")
 
-    output = pegboard("find", "reserv a tabel in a restaurnt", "--board", "own_encoder/board", "--json")
+    output = pegboard(
+        "find", "reserv a tabel in a restaurnt", "--board", "own_encoder/board", "--json"
+    )
 
     assert json.loads(output)["hits"][0]["name"] == "book_restaurant"
 
@@ -115,7 +138,12 @@ def test_the_service_answers_with_tools_for_an_api_call(service):
 
 
 def test_the_service_rejects_a_bad_request_with_a_reason(service):
-    expected = {"/": 404, "/tools": 400, "/tools?request=stop&k=many": 400, "/tools?request=stop&k=0": 400}
+    expected = {
+        "/": 404,
+        "/tools": 400,
+        "/tools?request=stop&k=many": 400,
+        "/tools?request=stop&k=0": 400,
+    }
 
     replies = {path: get(service, path) for path in expected}
 
@@ -126,5 +154,9 @@ def test_the_service_rejects_a_bad_request_with_a_reason(service):
 def test_the_readme_runs_what_these_tests_run():
     text = (ROOT / "examples" / "README.md").read_text("utf-8")
 
-    for words in ("restore the database", "reserv a tabel in a restaurnt", "request=restore+the+database&k=1"):
+    for words in (
+        "restore the database",
+        "reserv a tabel in a restaurnt",
+        "request=restore+the+database&k=1",
+    ):
         assert words in text

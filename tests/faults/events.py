@@ -1,4 +1,6 @@
-"""The events of a publishing process, which its test reads from a file, and the gates at which it waits for the test."""
+"""The events of a publishing process, which its test reads from a file, and the gates at which it
+waits for the test.
+"""
 
 import json
 import os
@@ -6,8 +8,6 @@ import time
 from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 from typing import Any
-
-__all__ = ["Events", "gate"]
 
 PAUSE = 0.002
 # What of the result of a step an event holds.
@@ -19,7 +19,8 @@ DETAILS: dict[str, Callable[[Sequence[Any]], dict[str, Any]]] = {
 
 
 class Events:
-    """Appends the events of this process to `FOLDER/events.jsonl`, and stops at some of them until a gate is opened.
+    """Appends the events of this process to `FOLDER/events.jsonl`, and stops at some of them until
+    a gate is opened.
 
     Args:
         n: the state of the world that this process publishes.

@@ -1,4 +1,5 @@
-"""`pegboard build` as a Prefect flow that notes its events and waits at some of them: started as a process of its own.
+"""`pegboard build` as a Prefect flow that notes its events and waits at some of them: started as a
+process of its own.
 
     python tests/faults/flow.py FOLDER N KEEP [HOLD...]
 

@@ -1,4 +1,6 @@
-"""The processes of these tests as a test sees them: publishers, which it may hold and kill, flows and readers."""
+"""The processes of these tests as a test sees them: publishers, which it may hold and kill, flows
+and readers.
+"""
 
 import json
 import os
@@ -15,8 +17,6 @@ from pegboard.store.releases import ReleaseStore
 from tests.children import end_child, start_child
 from tests.faults.events import gate
 
-__all__ = ["Flow", "Publisher", "Reader", "wait_until"]
-
 HERE = Path(__file__).parent
 PAUSE = 0.002
 
@@ -30,7 +30,8 @@ def wait_until(condition: Callable[[], Any], *processes: subprocess.Popen[Any]) 
 
 
 class Publisher:
-    """The process that publishes to the board `FOLDER/board`. `start` forks a child of it for every run.
+    """The process that publishes to the board `FOLDER/board`. `start` forks a child of it for every
+    run.
 
     Args:
         keep: further lines of the table [board].
@@ -60,7 +61,9 @@ class Publisher:
         return ReleaseStore(self.uri)
 
     def start(self, n: int, holds: Sequence[str] = ()) -> int:
-        """Fork a child that publishes the n-th state and waits at some events; returns its process id."""
+        """Fork a child that publishes the n-th state and waits at some events; returns its process
+        id.
+        """
         started = len(self._pids)
         self._process.stdin.write(json.dumps({"n": n, "holds": list(holds)}) + "\n")
         self._process.stdin.flush()
@@ -111,7 +114,11 @@ class Publisher:
 
     def states(self) -> dict[str, int]:
         """Which state of the world a release shows, by the release's id."""
-        return {event["release"]: event["n"] for event in self.events() if event["what"] == "end make_wanted"}
+        return {
+            event["release"]: event["n"]
+            for event in self.events()
+            if event["what"] == "end make_wanted"
+        }
 
     def close(self) -> None:
         end_child(self._process)
@@ -148,13 +155,26 @@ class _Child:
 
 
 class Flow(_Child):
-    """`pegboard build` on a Prefect server, which publishes the n-th state to a publisher's board."""
+    """`pegboard build` on a Prefect server, which publishes the n-th state to a publisher's
+    board.
+    """
 
-    def __init__(self, publisher: Publisher, n: int, environment: dict[str, str], holds: Iterable[str] = ()) -> None:
+    def __init__(
+        self, publisher: Publisher, n: int, environment: dict[str, str], holds: Iterable[str] = ()
+    ) -> None:
         self._publisher = publisher
         self._output = (publisher.folder / "flow.out").open("w+")
-        command = [sys.executable, str(HERE / "flow.py"), str(publisher.folder), str(n), publisher.keep, *holds]
-        self.process = start_child(command, env=environment, stdout=self._output, stderr=subprocess.STDOUT)
+        command = [
+            sys.executable,
+            str(HERE / "flow.py"),
+            str(publisher.folder),
+            str(n),
+            publisher.keep,
+            *holds,
+        ]
+        self.process = start_child(
+            command, env=environment, stdout=self._output, stderr=subprocess.STDOUT
+        )
 
     @property
     def pid(self) -> int:
@@ -163,7 +183,9 @@ class Flow(_Child):
     def wait_for(self, event: str) -> None:
         """Wait until the flow has come to an event."""
         while not self._publisher.has(self.pid, event):
-            assert self.process.poll() is None or self._publisher.has(self.pid, event), self.printed()
+            assert self.process.poll() is None or self._publisher.has(self.pid, event), (
+                self.printed()
+            )
             time.sleep(PAUSE)
 
     def kill(self) -> None:
@@ -186,7 +208,14 @@ class Reader(_Child):
         self.options = options
         self._path = folder / f"answers-{options['seed']}.jsonl"
         self._output = (folder / f"reader-{options['seed']}.err").open("w+")
-        command = [sys.executable, str(HERE / "reader.py"), uri, str(self._path), str(stop), json.dumps(options)]
+        command = [
+            sys.executable,
+            str(HERE / "reader.py"),
+            uri,
+            str(self._path),
+            str(stop),
+            json.dumps(options),
+        ]
         self.process = start_child(command, stderr=self._output, stdout=subprocess.DEVNULL)
         self._offset, self._answers = 0, list[dict[str, Any]]()
 

@@ -1,11 +1,12 @@
-"""Publishes states of the world to a board, each in a child that a test may kill: started as a process of its own.
+"""Publishes states of the world to a board, each in a child that a test may kill: started as a
+process of its own.
 
     python tests/faults/publisher.py FOLDER [KEEP]
 
-Every line on stdin is a JSON object {"n": 5, "holds": ["begin stage_tables"]}; a child is forked for it and {"pid": ...} is printed, and
-when it has ended {"pid": ..., "status": ..., "error": ...}. See events.py for what the child notes and where it waits. Several children
-may be at work at once; all end with this process, and this process with its parent.
-"""
+Every line on stdin is a JSON object {"n": 5, "holds": ["begin stage_tables"]}; a child is forked
+for it and {"pid": ...} is printed, and when it has ended {"pid": ..., "status": ..., "error": ...}.
+See events.py for what the child notes and where it waits. Several children may be at work at once;
+all end with this process, and this process with its parent."""
 
 import json
 import os
@@ -42,7 +43,10 @@ def attend(child: int, errors: int) -> None:
     with os.fdopen(errors) as pipe:
         error = pipe.read()
     _, how = os.waitpid(child, 0)
-    print(json.dumps({"pid": child, "status": os.waitstatus_to_exitcode(how), "error": error}), flush=True)
+    print(
+        json.dumps({"pid": child, "status": os.waitstatus_to_exitcode(how), "error": error}),
+        flush=True,
+    )
 
 
 def main() -> None:

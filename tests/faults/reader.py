@@ -2,12 +2,13 @@
 
     python tests/faults/reader.py BOARD ANSWERS STOP OPTIONS
 
-OPTIONS is a JSON object: `seed`, `refresh`, `in_memory_rows`, `workers`, and `coroutines`, which are used in place of threads. Appends
-one JSON object for each answer to the file ANSWERS, until the file STOP appears. Any error ends it with a traceback.
+OPTIONS is a JSON object: `seed`, `refresh`, `in_memory_rows`, `workers`, and `coroutines`, which
+are used in place of threads. Appends one JSON object for each answer to the file ANSWERS, until the
+file STOP appears. Any error ends it with a traceback.
 
-An answer holds the generations of the channel that `status()` named before and after the search, and a moment since which the
-look at the channel that `status()` showed before the search began for certain. Moments are those of the monotonic clock, which all
-processes of a machine share.
+An answer holds the generations of the channel that `status()` named before and after the search,
+and a moment since which the look at the channel that `status()` showed before the search began for
+certain. Moments are those of the monotonic clock, which all processes of a machine share.
 """
 
 import asyncio
@@ -33,7 +34,11 @@ class Search:
     def __init__(self, board: pegboard.Board, dice: random.Random) -> None:
         self.tool = dice.randrange(world.TOOLS)
         self.query = f"handle {world.WORDS[self.tool]}"
-        self.options: dict[str, Any] = {"k": 5, "mode": dice.choice(MODES), "index": dice.choice(INDEXES)}
+        self.options: dict[str, Any] = {
+            "k": 5,
+            "mode": dice.choice(MODES),
+            "index": dice.choice(INDEXES),
+        }
         self._board, self._began = board, time.monotonic()
         status = board.status()
         # The age is taken after `_began`: the look began at this moment or later.
@@ -87,7 +92,9 @@ def search_in_threads(board: pegboard.Board, notes: Notes, stop: Path, seeds: li
         raise errors[0]
 
 
-async def search_in_coroutines(board: pegboard.Board, notes: Notes, stop: Path, seeds: list[int]) -> None:
+async def search_in_coroutines(
+    board: pegboard.Board, notes: Notes, stop: Path, seeds: list[int]
+) -> None:
     async def search(seed: int) -> None:
         dice = random.Random(seed)
         while not stop.exists():
@@ -102,7 +109,9 @@ def main() -> None:
     uri, answers, stop, options_json = sys.argv[1:]
     options = json.loads(options_json)
     seeds = [options["seed"] * 100 + number for number in range(options["workers"])]
-    with pegboard.open(uri, refresh=options["refresh"], in_memory_rows=options["in_memory_rows"]) as board:
+    with pegboard.open(
+        uri, refresh=options["refresh"], in_memory_rows=options["in_memory_rows"]
+    ) as board:
         if options["coroutines"]:
             asyncio.run(search_in_coroutines(board, Notes(Path(answers)), Path(stop), seeds))
         else:

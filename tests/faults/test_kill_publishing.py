@@ -1,8 +1,9 @@
-"""Kill -9 at every step from encoding to pruning: readers stay on a whole release, and the next run completes from the lake.
+"""Kill -9 at every step from encoding to pruning: readers stay on a whole release, and the next run
+completes from the lake.
 
-A killed run waits at an event of its steps, or comes to one at which it would wait, so a kill hits the step that it is meant for,
-however slow or fast the machine is. Where in the step it hits is chosen by what the step has written to the board until then.
-"""
+A killed run waits at an event of its steps, or comes to one at which it would wait, so a kill hits
+the step that it is meant for, however slow or fast the machine is. Where in the step it hits is
+chosen by what the step has written to the board until then."""
 
 import os
 import random
@@ -71,16 +72,22 @@ def hold_of(point):
 
 
 def wait_for_point(board, pid, point, changes):
-    """Wait until a run is at the point: within a step, when so many files have changed since it began or when it has ended."""
+    """Wait until a run is at the point: within a step, when so many files have changed since it
+    began or when it has ended.
+    """
     when, step = point
     wait_until(lambda: board.has(pid, f"begin {step}"))
     if when == "within":
         before = paths(board.uri)
-        wait_until(lambda: len(paths(board.uri) ^ before) >= changes or board.has(pid, f"end {step}"))
+        wait_until(
+            lambda: len(paths(board.uri) ^ before) >= changes or board.has(pid, f"end {step}")
+        )
 
 
 def check_completed(board, whole, n, durable, encoded):
-    """The n-th state is live and whole, and what was durable before its last run was not encoded again."""
+    """The n-th state is live and whole, and what was durable before its last run was not encoded
+    again.
+    """
     whole(board, {n})
     assert durable <= durable_texts(board)
     assert encoded == len(durable_texts(board) - durable)
@@ -105,7 +112,10 @@ def test_kills_at_every_step_break_no_board_and_every_run_after_one_completes(pu
             board.kill(child)
             killed[point] += 1
 
-            assert whole(board, {old, n}) in (old, n)  # a reader is on a whole release, the one before or the new one
+            assert whole(board, {old, n}) in (
+                old,
+                n,
+            )  # a reader is on a whole release, the one before or the new one
             durable = durable_texts(board)
             end = board.publish(n)
             check_completed(board, whole, n, durable, end["encoded"])
@@ -130,7 +140,9 @@ def publish_as_flow(board, n, environment):
 @pytest.mark.soak
 @pytest.mark.prefect
 @pytest.mark.timeout(7200)
-def test_a_killed_flow_is_completed_by_the_next_run_as_a_flow_or_without_prefect(publisher, whole, prefect_server):
+def test_a_killed_flow_is_completed_by_the_next_run_as_a_flow_or_without_prefect(
+    publisher, whole, prefect_server
+):
     board, dice = publisher(KEEP), random.Random(0)
     for n in range(3):
         board.publish(n)

@@ -1,8 +1,9 @@
-"""Publishes with adds, changes and removals, pruning on, while readers in other processes search all the time.
+"""Publishes with adds, changes and removals, pruning on, while readers in other processes search
+all the time.
 
-What an answer may show follows from the order of events alone: a reader that has looked at the channel since a release went live
-must not answer from an older one. How long anything takes decides nothing.
-"""
+What an answer may show follows from the order of events alone: a reader that has looked at the
+channel since a release went live must not answer from an older one. How long anything takes decides
+nothing."""
 
 import os
 import random
@@ -20,7 +21,8 @@ FULL = os.environ.get("PEGBOARD_TEST_SIZE") == "full"
 PUBLISHES = 200 if FULL else 40
 KEPT = 3
 ROLLBACK = 0.1
-# The second and the third share a board between callers, of which one looks at the channel while others answer.
+# The second and the third share a board between callers, of which one looks at the channel while
+# others answer.
 READERS = (
     {"seed": 0, "workers": 1, "refresh": 0, "in_memory_rows": 50_000, "coroutines": False},
     {"seed": 1, "workers": 2, "refresh": 0.5, "in_memory_rows": 50_000, "coroutines": True},
@@ -30,7 +32,9 @@ READERS = (
 
 @dataclass(frozen=True)
 class Move:
-    """A move of the channel: the moments between which it happened, and the release that it names since."""
+    """A move of the channel: the moments between which it happened, and the release that it names
+    since.
+    """
 
     began: float
     ended: float
@@ -55,14 +59,18 @@ def check_content(answer, n):
     content, identity = world.content(n), world.identity(answer["tool"])
     assert all(content.get(tool) == text for tool, text in answer["hits"]), (n, answer)
     hits = [tool for tool, _ in answer["hits"]]
-    assert hits[0] == identity if world.exists(answer["tool"], n) else identity not in hits, (n, answer)
+    assert hits[0] == identity if world.exists(answer["tool"], n) else identity not in hits, (
+        n,
+        answer,
+    )
 
 
 def check_order(answer, moves, *, always_looks):
-    """The answer's release is one that the channel named between what the reader knew before the search and after it.
+    """The answer's release is one that the channel named between what the reader knew before the
+    search and after it.
 
-    Generation g of the channel came with `moves[g - 1]`. If `always_looks`, the board has one caller and looks before every search.
-    """
+    Generation g of the channel came with `moves[g - 1]`. If `always_looks`, the board has one
+    caller and looks before every search."""
     ends = [move.ended for move in moves]
     assert answer["before"] >= bisect_left(ends, answer["looked"]), answer
     oldest = bisect_left(ends, answer["began"]) if always_looks else answer["before"]
@@ -81,7 +89,9 @@ def test_publishes_under_readers_give_no_error_no_mixture_and_nothing_stale(publ
     end = board.publish(0)
     moves, rollbacks, waited_for = [published(end, board.events())], 0, set()
     with ExitStack() as stack:
-        readers = [stack.enter_context(Reader(tmp_path, board.uri, stop, **options)) for options in READERS]
+        readers = [
+            stack.enter_context(Reader(tmp_path, board.uri, stop, **options)) for options in READERS
+        ]
         processes = [reader.process for reader in readers]
 
         for n in range(1, PUBLISHES):
@@ -90,9 +100,13 @@ def test_publishes_under_readers_give_no_error_no_mixture_and_nothing_stale(publ
             if rollback := dice.random() < ROLLBACK:
                 moves.append(rolled_back(board.store))
                 rollbacks += 1
-            # Not after each, so that readers may skip a release; often enough that what they read is never pruned.
+            # Not after each, so that readers may skip a release; often enough that what they read
+            # is never pruned.
             if rollback or n % 2:
-                wait_until(lambda: all(reader.has_answered_from(len(moves)) for reader in readers), *processes)
+                wait_until(
+                    lambda: all(reader.has_answered_from(len(moves)) for reader in readers),
+                    *processes,
+                )
                 waited_for.add(moves[-1].release)
         stop.touch()
         answers = [reader.finish() for reader in readers]

@@ -1,4 +1,6 @@
-"""Two publishers of one board at once: one wins, and the other fails and changes nothing that readers see."""
+"""Two publishers of one board at once: one wins, and the other fails and changes nothing that
+readers see.
+"""
 
 import os
 

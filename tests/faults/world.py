@@ -1,4 +1,6 @@
-"""What the boards of these tests hold: a catalog whose n-th state follows from n alone, so that any answer can be checked."""
+"""What the boards of these tests hold: a catalog whose n-th state follows from n alone, so that any
+answer can be checked.
+"""
 
 import json
 from pathlib import Path
@@ -32,7 +34,10 @@ encoder = "{ENCODER}"
 def _words() -> list[str]:
     """A word for each tool; no two of them share a place of the hashing encoder's vectors."""
     words: list[str] = []
-    places = {crc32(common.encode()) % DIMENSIONS for common in ("handle", "tool", "revision", "please", "argument")}
+    places = {
+        crc32(common.encode()) % DIMENSIONS
+        for common in ("handle", "tool", "revision", "please", "argument")
+    }
     number = 0
     while len(words) < TOOLS:
         word = f"zorb{number:03d}x"
@@ -52,7 +57,9 @@ def exists(tool: int, n: int) -> bool:
 
 
 def description(tool: int, n: int) -> str:
-    """The tool's description in the n-th state: that of every fifth tool is another one in the next."""
+    """The tool's description in the n-th state: that of every fifth tool is another one in the
+    next.
+    """
     return f"Handle {WORDS[tool]}. Revision r{(n + tool) // 5}."
 
 
@@ -68,17 +75,24 @@ def content(n: int) -> dict[str, str]:
 
 def servers(n: int) -> dict[str, dict[str, list[dict[str, Any]]]]:
     """The n-th state as MCP servers answer it."""
-    listed: dict[str, dict[str, list[dict[str, Any]]]] = {f"server{number}": {"tools": []} for number in range(4)}
+    listed: dict[str, dict[str, list[dict[str, Any]]]] = {
+        f"server{number}": {"tools": []} for number in range(4)
+    }
     for tool in range(TOOLS):
         if exists(tool, n):
             schema = {"type": "object", "properties": {"argument": {"type": "string"}}}
-            record = {"name": f"tool_{WORDS[tool]}", "description": description(tool, n), "inputSchema": schema}
+            record = {
+                "name": f"tool_{WORDS[tool]}",
+                "description": description(tool, n),
+                "inputSchema": schema,
+            }
             listed[f"server{tool % 4}"]["tools"].append(record)
     return listed
 
 
 def write(folder: Path, n: int, keep: str = "") -> Path:
-    """Write the n-th state below a folder, with the configuration that publishes it to `folder/board`; returns its path.
+    """Write the n-th state below a folder, with the configuration that publishes it to
+    `folder/board`; returns its path.
 
     Args:
         keep: further lines of the table [board].

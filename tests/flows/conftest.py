@@ -1,4 +1,6 @@
-"""Commands of the pipeline, called in this process and without any Prefect of whoever runs the tests."""
+"""Commands of the pipeline, called in this process and without any Prefect of whoever runs the
+tests.
+"""
 
 import gc
 import logging
@@ -16,18 +18,25 @@ from pegboard.cli.main import main
 @pytest.fixture
 def alone(tmp_path: Path) -> dict[str, str]:
     """An environment for processes that names no Prefect server, profile or board."""
-    others = {name: value for name, value in os.environ.items() if not name.startswith(("PREFECT_", "PEGBOARD_"))}
+    others = {
+        name: value
+        for name, value in os.environ.items()
+        if not name.startswith(("PREFECT_", "PEGBOARD_"))
+    }
     return others | {"HOME": str(tmp_path / "home")}
 
 
 @pytest.fixture
 def command(
-    tmp_path: Path, alone: dict[str, str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path,
+    alone: dict[str, str],
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> Iterator[Callable[..., tuple[int, str, str]]]:
     """Run a command of `pegboard` in the test's folder; returns exit code, stdout and stderr.
 
-    `bench` stands for `python -m benchmarks`. What a command changes in its process for the rest of its life is undone.
-    """
+    `bench` stands for `python -m benchmarks`. What a command changes in its process for the rest of
+    its life is undone."""
     logger, thresholds = logging.getLogger("pegboard.encoders"), gc.get_threshold()
     level = logger.level
 

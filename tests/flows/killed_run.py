@@ -1,4 +1,5 @@
-"""A run in a process of its own that is killed when two shards are encoded, or two cells of a sweep are measured.
+"""A run in a process of its own that is killed when two shards are encoded, or two cells of a sweep
+are measured.
 
     killed_run.py build|flow|sweep CONFIG
 

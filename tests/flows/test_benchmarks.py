@@ -1,4 +1,6 @@
-"""`pegboard bench` as a person runs it: two small benchmarks through the pipeline, once more with kept boards, and its errors."""
+"""`pegboard bench` as a person runs it: two small benchmarks through the pipeline, once more with
+kept boards, and its errors.
+"""
 
 import json
 
@@ -6,21 +8,51 @@ import pytest
 
 ULTRATOOL = {
     "tools.json": [
-        {"name": "oven_heat", "description": "Heats the oven.", "arguments": {"type": "object"}, "results": {}},
-        {"name": "dough_knead", "description": "Kneads dough.", "arguments": {"type": "object"}, "results": {}},
-        {"name": "oven_heat", "description": "Another of that name.", "arguments": {"type": "object"}, "results": {}},
+        {
+            "name": "oven_heat",
+            "description": "Heats the oven.",
+            "arguments": {"type": "object"},
+            "results": {},
+        },
+        {
+            "name": "dough_knead",
+            "description": "Kneads dough.",
+            "arguments": {"type": "object"},
+            "results": {},
+        },
+        {
+            "name": "oven_heat",
+            "description": "Another of that name.",
+            "arguments": {"type": "object"},
+            "results": {},
+        },
     ],
     "instances.jsonl": [
-        {"question": "Heat the oven.", "plan": [{"step": "1. Heat the oven", "tool": "oven_heat(degrees=220)"}]},
-        {"question": "Knead my dough.", "plan": [{"step": "1. Knead the dough", "tool": "dough_knead()"}]},
+        {
+            "question": "Heat the oven.",
+            "plan": [{"step": "1. Heat the oven", "tool": "oven_heat(degrees=220)"}],
+        },
+        {
+            "question": "Knead my dough.",
+            "plan": [{"step": "1. Knead the dough", "tool": "dough_knead()"}],
+        },
         {"question": "Think.", "plan": [{"step": "1. Think", "tool": "null"}]},
     ],
 }
 METATOOL = {
-    "big_tool_des.json": {"PaintTool": "Paints walls.", "SawTool": "Saws boards.", "ClayTool": "Makes pots of clay."},
-    "multi_tool_queries.jsonl": [{"query": "Saw a board and paint the wall.", "tool": ["SawTool", "PaintTool"]}],
+    "big_tool_des.json": {
+        "PaintTool": "Paints walls.",
+        "SawTool": "Saws boards.",
+        "ClayTool": "Makes pots of clay.",
+    },
+    "multi_tool_queries.jsonl": [
+        {"query": "Saw a board and paint the wall.", "tool": ["SawTool", "PaintTool"]}
+    ],
 }
-DOCUMENT = "# Results\n<!-- bench metatool -->\n<!-- /bench metatool -->\n<!-- bench ultratool -->\n<!-- /bench ultratool -->\n"
+DOCUMENT = (
+    "# Results\n<!-- bench metatool -->\n<!-- /bench metatool -->\n<!-- bench ultratool "
+    "-->\n<!-- /bench ultratool -->\n"
+)
 
 
 @pytest.fixture
@@ -35,21 +67,35 @@ def data(tmp_path):
     return folder
 
 
-def test_two_benchmarks_are_built_measured_and_written_and_their_boards_found_again(command, data, tmp_path):
+def test_two_benchmarks_are_built_measured_and_written_and_their_boards_found_again(
+    command, data, tmp_path
+):
     document, out = tmp_path / "results.md", tmp_path / "out.json"
     document.write_text(DOCUMENT, "utf-8")
     boards = tmp_path / "kept"
 
-    code, printed, err = command("bench", "all", "--data", data, "--board", boards, "--json", out, "--write", document)
+    code, printed, err = command(
+        "bench", "all", "--data", data, "--board", boards, "--json", out, "--write", document
+    )
     assert code == 0, err
     assert "ultratool, all: 2 queries, 2 tools" in printed
     assert "python -m benchmarks: seal-tools is skipped: " in err
     assert "ask ultratool: " in err
     written = json.loads(out.read_text("utf-8"))
     assert [one["benchmark"] for one in written["results"]] == ["metatool", "ultratool"]
-    assert written["missing"] == ["seal-tools", "toollinkos", "toolsandbox", "livemcpbench", "toolret"]
+    assert written["missing"] == [
+        "seal-tools",
+        "toollinkos",
+        "toolsandbox",
+        "livemcpbench",
+        "toolret",
+    ]
     ultratool = written["results"][1]
-    row = next(row for row in ultratool["rows"] if (row["strategy"], row["measure"]) == ("hybrid", "Recall@1"))
+    row = next(
+        row
+        for row in ultratool["rows"]
+        if (row["strategy"], row["measure"]) == ("hybrid", "Recall@1")
+    )
     assert row == {
         "task": "all",
         "strategy": "hybrid",
@@ -71,11 +117,23 @@ def test_two_benchmarks_are_built_measured_and_written_and_their_boards_found_ag
     assert "**metatool, multi: 1 queries, 3 tools**" in document.read_text("utf-8")
 
     code, printed, err = command(
-        "bench", "ultratool", "--data", data, "--board", boards, "--json", "--quiet", "--strategy", "BM25"
+        "bench",
+        "ultratool",
+        "--data",
+        data,
+        "--board",
+        boards,
+        "--json",
+        "--quiet",
+        "--strategy",
+        "BM25",
     )
     again = json.loads(printed)
     assert (code, err) == (0, "")
-    assert (again["boards"]["tools"]["outcome"], again["boards"]["tools"]["encoded"]) == ("unchanged", 0)
+    assert (again["boards"]["tools"]["outcome"], again["boards"]["tools"]["encoded"]) == (
+        "unchanged",
+        0,
+    )
     assert {row["strategy"] for row in again["rows"]} == {"BM25"}
     assert again["differences"] == []
 
@@ -87,13 +145,22 @@ def test_errors_are_reported_before_anything_is_built(command, data, tmp_path):
         (["ultratool", "--data", empty], f"{empty} is no folder of ultratool: it lacks its tools"),
         (["all", "--data", empty], f"{empty} holds no folder of a benchmark."),
         (["ultratool", "--data", data, "--strategy", "hybird"], "there is no strategy 'hybird'"),
-        (["ultratool", "--data", data, "--measures", "Recall@0", "Foo"], "There is no measure 'Foo'"),
+        (
+            ["ultratool", "--data", data, "--measures", "Recall@0", "Foo"],
+            "There is no measure 'Foo'",
+        ),
         (
             ["ultratool", "--data", data, "--limit", "0", "--llm-api-base", "x"],
             "--limit is 0, expected 1 or more; --llm-api",
         ),
-        (["ultratool", "--data", data, "--write", tmp_path / "gone.md"], "gone.md cannot be written into"),
-        (["ultratool", "--data", data, "--json", tmp_path / "no" / "out.json"], "there is no folder to write it into"),
+        (
+            ["ultratool", "--data", data, "--write", tmp_path / "gone.md"],
+            "gone.md cannot be written into",
+        ),
+        (
+            ["ultratool", "--data", data, "--json", tmp_path / "no" / "out.json"],
+            "there is no folder to write it into",
+        ),
         (["nothing", "--data", data], "invalid choice: 'nothing'"),
     ):
         code, _, err = command("bench", *arguments)

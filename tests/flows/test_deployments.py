@@ -1,7 +1,7 @@
 """prefect.yaml, the watch and the clean-up on a real Prefect server with a real worker.
 
-The server is that of the test session; one worker serves all tests here, and each test has a board of its own.
-"""
+The server is that of the test session; one worker serves all tests here, and each test has a board
+of its own."""
 
 import json
 import os
@@ -52,7 +52,9 @@ def until(condition: Callable[[], T | None], what: str) -> T:
 
 @dataclass
 class Deployed:
-    """A project folder whose prefect.yaml was deployed to the server, and the worker that runs its deployments."""
+    """A project folder whose prefect.yaml was deployed to the server, and the worker that runs its
+    deployments.
+    """
 
     url: str
     project: Path
@@ -60,7 +62,9 @@ class Deployed:
     worker: subprocess.Popen[bytes] | None = None
 
     def run(self, *command: str) -> str:
-        """What a command printed that was run in the project's folder, with the server in its environment."""
+        """What a command printed that was run in the project's folder, with the server in its
+        environment.
+        """
         done = subprocess.run(
             [sys.executable, *command],
             cwd=self.project,
@@ -73,7 +77,9 @@ class Deployed:
         return done.stdout
 
     def pause_schedules(self) -> None:
-        """Without this, a test that is run at 03:00 or at a quarter of an hour has a run too many."""
+        """Without this, a test that is run at 03:00 or at a quarter of an hour has a run too
+        many.
+        """
         for deployment in self.post("/deployments/filter"):
             for schedule in deployment["schedules"]:
                 path = f"/deployments/{deployment['id']}/schedules/{schedule['id']}"
@@ -83,7 +89,17 @@ class Deployed:
         if self.worker is None:
             with (self.project.parent / "worker.log").open("ab") as log:
                 self.worker = start_child(
-                    [sys.executable, "-m", "prefect", "worker", "start", "--pool", "pegboard", "--type", "process"],
+                    [
+                        sys.executable,
+                        "-m",
+                        "prefect",
+                        "worker",
+                        "start",
+                        "--pool",
+                        "pegboard",
+                        "--type",
+                        "process",
+                    ],
                     cwd=self.project,
                     env=self.environment,
                     stdout=log,
@@ -91,7 +107,9 @@ class Deployed:
                 )
 
     def call(self, method: str, path: str, body: dict[str, Any] | None = None) -> Any:
-        """What the API answers, asked again while its SQLite is busy (503), as Prefect's own client does."""
+        """What the API answers, asked again while its SQLite is busy (503), as Prefect's own client
+        does.
+        """
 
         def answer() -> httpx.Response | None:
             response = httpx.request(method, self.url + path, json=body, timeout=60)
@@ -108,7 +126,10 @@ class Deployed:
 
     def runs(self, flow: str, config: Path) -> list[dict[str, Any]]:
         """The flow runs of a configuration, oldest first."""
-        runs = self.post("/flow_runs/filter", {"flows": {"name": {"any_": [flow]}}, "sort": "EXPECTED_START_TIME_ASC"})
+        runs = self.post(
+            "/flow_runs/filter",
+            {"flows": {"name": {"any_": [flow]}}, "sort": "EXPECTED_START_TIME_ASC"},
+        )
         return [run for run in runs if run["parameters"]["config"] == str(config)]
 
     def flow_run(self, run: str) -> dict[str, Any]:
@@ -119,21 +140,32 @@ class Deployed:
 
     def artifact(self, run: str, key: str) -> dict[str, Any]:
         """The newest artifact of a run under a key."""
-        body = {"flow_runs": {"id": {"any_": [run]}}, "artifacts": {"key": {"any_": [key]}}, "sort": "CREATED_DESC"}
+        body = {
+            "flow_runs": {"id": {"any_": [run]}},
+            "artifacts": {"key": {"any_": [key]}},
+            "sort": "CREATED_DESC",
+        }
         return self.post("/artifacts/filter", body)[0]
 
     def events(self, catalog: str) -> list[dict[str, Any]]:
         """The events that say that a catalog changed."""
-        wanted = {"event": {"name": ["catalog.changed"]}, "resource": {"id": [f"pegboard.catalog.{catalog}"]}}
+        wanted = {
+            "event": {"name": ["catalog.changed"]},
+            "resource": {"id": [f"pegboard.catalog.{catalog}"]},
+        }
         return self.post("/events/filter", {"filter": wanted})["events"]
 
     def deployed(self, name: str, config: Path | str) -> str:
         """Start a run of a deployment; returns its id."""
         deployment = self.get(f"/deployments/name/{name}")["id"]
-        return self.post(f"/deployments/{deployment}/create_flow_run", {"parameters": {"config": str(config)}})["id"]
+        return self.post(
+            f"/deployments/{deployment}/create_flow_run", {"parameters": {"config": str(config)}}
+        )["id"]
 
     def taken_slots(self) -> int:
-        return self.get("/deployments/name/reindex/nightly")["global_concurrency_limit"]["active_slots"]
+        return self.get("/deployments/name/reindex/nightly")["global_concurrency_limit"][
+            "active_slots"
+        ]
 
     def watch(self, config: Path) -> str:
         """Run `watch/sources` to its end; returns the id of the run."""
@@ -162,7 +194,9 @@ def prefect(prefect_server, tmp_path_factory: pytest.TempPathFactory) -> Generat
             end_child(deployed.worker)
 
 
-def write_board(folder: Path, catalog: str = "acme", tools: list[dict[str, str]] = TOOLS, more: str = "") -> Path:
+def write_board(
+    folder: Path, catalog: str = "acme", tools: list[dict[str, str]] = TOOLS, more: str = ""
+) -> Path:
     """A configuration with one small catalog and its own board."""
     (folder / "tools.json").write_text(json.dumps({"tools": tools}))
     config = folder / "pegboard.toml"
@@ -180,23 +214,37 @@ def live(config: Path) -> str:
 
 
 def test_every_deployment_is_a_flow_that_can_be_loaded(prefect):
-    deployments = {deployment["name"]: deployment for deployment in prefect.post("/deployments/filter")}
+    deployments = {
+        deployment["name"]: deployment for deployment in prefect.post("/deployments/filter")
+    }
 
     assert deployments.keys() == {"nightly", "sources", "by-hand"}
     nightly = deployments["nightly"]
     assert [schedule["schedule"]["cron"] for schedule in nightly["schedules"]] == ["0 3 * * *"]
     assert nightly["global_concurrency_limit"]["limit"] == 1
     assert nightly["concurrency_options"]["collision_strategy"] == "ENQUEUE"
-    assert all(deployment["parameters"] == {"config": "pegboard.toml"} for deployment in deployments.values())
+    assert all(
+        deployment["parameters"] == {"config": "pegboard.toml"}
+        for deployment in deployments.values()
+    )
 
 
-def test_the_nightly_deployment_publishes_the_release_of_a_direct_run_and_of_a_flow_by_the_command(prefect, tmp_path):
+def test_the_nightly_deployment_publishes_the_release_of_a_direct_run_and_of_a_flow_by_the_command(
+    prefect, tmp_path
+):
     for name in ("direct", "flow"):
         (tmp_path / name).mkdir()
         write_board(tmp_path / name)
 
     direct = build(tmp_path / "direct" / "pegboard.toml")
-    command = ("-m", "pegboard", "build", "--prefect", "-c", str(tmp_path / "flow" / "pegboard.toml"))
+    command = (
+        "-m",
+        "pegboard",
+        "build",
+        "--prefect",
+        "-c",
+        str(tmp_path / "flow" / "pegboard.toml"),
+    )
     flow = json.loads(prefect.run(*command, "--json", "--quiet"))
     prefect.need_worker()
     printed = prefect.run(
@@ -216,7 +264,9 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, Any
     return config, build(config)
 
 
-def test_a_watch_starts_exactly_one_run_for_a_catalog_that_changed_and_none_otherwise(prefect, built):
+def test_a_watch_starts_exactly_one_run_for_a_catalog_that_changed_and_none_otherwise(
+    prefect, built
+):
     config, before = built
 
     seen = prefect.watch(config)
@@ -232,7 +282,9 @@ def test_a_watch_starts_exactly_one_run_for_a_catalog_that_changed_and_none_othe
     assert requested["parameters"]["catalog"] == "office"
     assert live(config) != before["release"]
     board = pegboard.open(str(config.parent / "board"))
-    assert [hit.tool.id for hit in board.search("book a table", k=1)] == ["office/office/book_table"]
+    assert [hit.tool.id for hit in board.search("book a table", k=1)] == [
+        "office/office/book_table"
+    ]
 
     # Events are handled in order: a run that the first watch had asked for would be there by now.
     assert len(prefect.events("office")) == 1
@@ -241,7 +293,9 @@ def test_a_watch_starts_exactly_one_run_for_a_catalog_that_changed_and_none_othe
 
 @contextmanager
 def source_that_does_not_answer() -> Generator[tuple[str, threading.Event]]:
-    """The address of an OpenAPI document that is never sent, and the event that someone asks for it."""
+    """The address of an OpenAPI document that is never sent, and the event that someone asks for
+    it.
+    """
     asked, over = threading.Event(), threading.Event()
 
     class Handler(BaseHTTPRequestHandler):
@@ -266,7 +320,9 @@ def source_that_does_not_answer() -> Generator[tuple[str, threading.Event]]:
 def endless(folder: Path, url: str) -> Path:
     """A configuration whose run does not end as long as its source does not answer."""
     folder.mkdir()
-    return write_board(folder, more=f'[catalogs.silent]\ntype = "openapi"\nurl = "{url}"\ntimeout = 900\n')
+    return write_board(
+        folder, more=f'[catalogs.silent]\ntype = "openapi"\nurl = "{url}"\ntimeout = 900\n'
+    )
 
 
 def start(prefect: Deployed, config: Path, asked: threading.Event) -> str:
@@ -305,7 +361,10 @@ def test_a_watch_ends_a_run_that_was_killed_and_the_waiting_one_gets_its_turn(pr
         kill(prefect, killed)
     waiting = prefect.deployed("reindex/nightly", quick)
     prefect.need_worker()
-    until(lambda: prefect.state(waiting) == "AwaitingConcurrencySlot", "the next run waits for the killed one")
+    until(
+        lambda: prefect.state(waiting) == "AwaitingConcurrencySlot",
+        "the next run waits for the killed one",
+    )
     assert prefect.state(killed) == "Running"
 
     prefect.watch(quick)
@@ -315,13 +374,19 @@ def test_a_watch_ends_a_run_that_was_killed_and_the_waiting_one_gets_its_turn(pr
     assert live(quick)
 
 
-def test_a_run_ends_one_whose_lease_expired_and_keeps_the_slot_until_it_is_killed_and_ended_itself(prefect, tmp_path):
+def test_a_run_ends_one_whose_lease_expired_and_keeps_the_slot_until_it_is_killed_and_ended_itself(
+    prefect, tmp_path
+):
     with source_that_does_not_answer() as (url, asked):
         config = endless(tmp_path / "endless", url)
         first = start(prefect, config, asked)
         kill(prefect, first)
         # What the server does by itself when the lease expires, some five minutes after the kill.
-        lease = {"lease_id": prefect.flow_run(first)["state"]["state_details"]["deployment_concurrency_lease_id"]}
+        lease = {
+            "lease_id": prefect.flow_run(first)["state"]["state_details"][
+                "deployment_concurrency_lease_id"
+            ]
+        }
         prefect.post("/v2/concurrency_limits/decrement-with-lease", lease)
         assert (prefect.state(first), prefect.taken_slots()) == ("Running", 0)
 

@@ -1,4 +1,6 @@
-"""Runs without Prefect: what a command loads and opens, and what a run that was killed leaves to the next."""
+"""Runs without Prefect: what a command loads and opens, and what a run that was killed leaves to
+the next.
+"""
 
 import json
 import signal
@@ -10,7 +12,8 @@ import pytest
 
 import pegboard
 
-# Runs commands in one process, and reports which sockets each listened on, which processes it started, and what of Prefect is loaded.
+# Runs commands in one process, and reports which sockets each listened on, which processes it
+# started, and what of Prefect is loaded.
 AUDIT = """
 import json, socket, sys
 from benchmarks.__main__ import main as benchmarks
@@ -38,11 +41,21 @@ BENCHMARK = {
         {"query": "Saw a board and paint the wall.", "tool": ["SawTool", "PaintTool"]}
     ),
 }
-SWEEP = '[sweep]\ngolden = "golden.jsonl"\nstrategies = ["search"]\ntools = ["all"]\nk = "1"\ntimed = 1\n'
+SWEEP = (
+    '[sweep]\ngolden = "golden.jsonl"\nstrategies = ["search"]\ntools = ["all"]\nk = '
+    '"1"\ntimed = 1\n'
+)
 
 
 def test_no_command_loads_prefect_starts_a_process_or_opens_a_server(workshop, alone):
-    workshop.servers({"git": [workshop.tool("create_issue", "Opens an issue."), workshop.tool("merge", "Merges.")]})
+    workshop.servers(
+        {
+            "git": [
+                workshop.tool("create_issue", "Opens an issue."),
+                workshop.tool("merge", "Merges."),
+            ]
+        }
+    )
     workshop.configure(SWEEP)
     workshop.write("golden.jsonl", '{"query": "open an issue", "tools": ["create_issue"]}\n')
     (workshop.folder / "metatool").mkdir()
@@ -79,7 +92,9 @@ def test_a_run_that_was_killed_leaves_readers_alone_and_the_next_encodes_only_th
     configuration = workshop.configure()
     workshop.servers({"git": [workshop.tool("create_issue", "Opens an issue.")]})
     old = workshop.run(configuration).release
-    workshop.servers({"git": [workshop.tool(f"task_{number}", f"Does {number}.") for number in range(50)]})
+    workshop.servers(
+        {"git": [workshop.tool(f"task_{number}", f"Does {number}.") for number in range(50)]}
+    )
 
     killed = subprocess.run(
         [sys.executable, Path(__file__).with_name("killed_run.py"), "build", "pegboard.toml"],
@@ -96,13 +111,20 @@ def test_a_run_that_was_killed_leaves_readers_alone_and_the_next_encodes_only_th
     code, out, _ = command("build", "--json", "--quiet")
     outcome = json.loads(out)
     assert (code, outcome["outcome"]) == (0, "published")
-    assert outcome["plan"]["texts"]["full"] == {"documents": 51, "to_encode": 30}  # one is the agent's
+    assert outcome["plan"]["texts"]["full"] == {
+        "documents": 51,
+        "to_encode": 30,
+    }  # one is the agent's
     assert outcome["encoded"] == 30
 
 
 @pytest.mark.parametrize("arguments", [(), ("--catalog", "extra")])
-def test_a_source_that_fails_keeps_its_tools_and_only_strict_ends_with_3(command, workshop, arguments):
-    catalogs = "".join(f'[catalogs.{name}]\ntype = "mcp-dump"\npath = "{name}.json"\n' for name in ("kit", "extra"))
+def test_a_source_that_fails_keeps_its_tools_and_only_strict_ends_with_3(
+    command, workshop, arguments
+):
+    catalogs = "".join(
+        f'[catalogs.{name}]\ntype = "mcp-dump"\npath = "{name}.json"\n' for name in ("kit", "extra")
+    )
     workshop.configure(catalogs=catalogs)
     workshop.servers({"git": [workshop.tool("create_issue")]}, "kit.json")
     workshop.servers({"mail": [workshop.tool("send_mail")]}, "extra.json")

@@ -1,4 +1,6 @@
-"""A run as a Prefect flow, on the server of the test session, against the same run without Prefect: the same results, and more to look at."""
+"""A run as a Prefect flow, on the server of the test session, against the same run without Prefect:
+the same results, and more to look at.
+"""
 
 import json
 import shutil
@@ -20,7 +22,8 @@ pytestmark = pytest.mark.prefect
 GUARD = 120.0
 """Seconds after which a test gives up; no verdict depends on it."""
 
-# Runs commands one after another, as importing Prefect takes seconds: reads their arguments, writes exit code, stdout and stderr.
+# Runs commands one after another, as importing Prefect takes seconds: reads their arguments, writes
+# exit code, stdout and stderr.
 COMMANDS = """
 import contextlib, io, json, sys
 from pegboard.cli.main import main
@@ -31,9 +34,14 @@ for line in sys.stdin:
         code = main(json.loads(line))
     print(json.dumps([code, out.getvalue(), err.getvalue()]), flush=True)
 """
-CATALOGS = "".join(f'[catalogs.{name}]\ntype = "mcp-dump"\npath = "{name}.json"\n' for name in ("kit", "extra"))
+CATALOGS = "".join(
+    f'[catalogs.{name}]\ntype = "mcp-dump"\npath = "{name}.json"\n' for name in ("kit", "extra")
+)
 GATE = '[gate]\nqueries = "golden.jsonl"\nrules = ["Recall@1 >= 0.99"]\n'
-SWEEP = '[sweep]\ngolden = "golden.jsonl"\nstrategies = ["search"]\ntools = ["all"]\nk = "1"\ntimed = 0\n'
+SWEEP = (
+    '[sweep]\ngolden = "golden.jsonl"\nstrategies = ["search"]\ntools = ["all"]\nk = '
+    '"1"\ntimed = 0\n'
+)
 INDEXES = '[[indexes]]\nname = "full"\n[[indexes]]\nname = "fine"\nshape = "multi"\n'
 TOOLS = {
     "open_door": "Opens the door of a customer.",
@@ -51,7 +59,9 @@ class Api:
         self.url, self.config = url, config
 
     def post(self, path: str, **body: Any) -> list[dict[str, Any]]:
-        return httpx.post(f"{self.url}/{path}/filter", json=body, timeout=60).raise_for_status().json()
+        return (
+            httpx.post(f"{self.url}/{path}/filter", json=body, timeout=60).raise_for_status().json()
+        )
 
     def runs(self) -> list[dict[str, Any]]:
         """The flow runs, oldest first."""
@@ -63,14 +73,22 @@ class Api:
 
     def task_names(self, run: str) -> list[str]:
         """The names of the task runs that are completed, in alphabetical order."""
-        return sorted(task["name"] for task in self.of_run("task_runs", run) if task["state_type"] == "COMPLETED")
+        return sorted(
+            task["name"]
+            for task in self.of_run("task_runs", run)
+            if task["state_type"] == "COMPLETED"
+        )
 
     def log(self, run: str) -> list[str]:
-        return [entry["message"] for entry in self.post("logs", logs={"flow_run_id": {"any_": [run]}})]
+        return [
+            entry["message"] for entry in self.post("logs", logs={"flow_run_id": {"any_": [run]}})
+        ]
 
 
 def eventually(read: Callable[[], T], condition: Callable[[T], bool]) -> T:
-    """What is read once a condition holds: the server records task runs and logs some time after they happen."""
+    """What is read once a condition holds: the server records task runs and logs some time after
+    they happen.
+    """
     deadline = time.monotonic() + GUARD
     while not condition(value := read()) and time.monotonic() < deadline:
         time.sleep(0.1)
@@ -78,7 +96,9 @@ def eventually(read: Callable[[], T], condition: Callable[[T], bool]) -> T:
 
 
 class FlowCommands:
-    """Runs commands in a folder of its own with the server in its environment, as `command` does without."""
+    """Runs commands in a folder of its own with the server in its environment, as `command` does
+    without.
+    """
 
     def __init__(self, folder: Path, environment: dict[str, str]) -> None:
         self.folder = folder
@@ -119,7 +139,9 @@ def as_flow(prefect_server, tmp_path):
 
 
 def plain(outcome: dict[str, Any], folder: Path) -> dict[str, Any]:
-    """An outcome without what differs between two runs: the folder, the time and how long it took. The phases stay."""
+    """An outcome without what differs between two runs: the folder, the time and how long it took.
+    The phases stay.
+    """
     copy = json.loads(json.dumps(outcome).replace(str(folder), "FOLDER"))
     copy["seconds"] = [phase for phase in copy["seconds"] if phase != "prefect"]
     for key, part in (("gate", "at"), ("report", "bytes")):
@@ -129,15 +151,29 @@ def plain(outcome: dict[str, Any], folder: Path) -> dict[str, Any]:
 
 
 def progress_lines(err: str) -> list[str]:
-    """Which steps began and ended, in order. What is printed between depends on the time that they took."""
-    lines = [line.partition(",")[0] for line in err.splitlines() if not line.startswith("pegboard ")]
+    """Which steps began and ended, in order. What is printed between depends on the time that they
+    took.
+    """
+    lines = [
+        line.partition(",")[0] for line in err.splitlines() if not line.startswith("pegboard ")
+    ]
     counts = [line.partition(": ")[2].split(" of ") for line in lines]
-    return [line for line, count in zip(lines, counts, strict=True) if len(count) == 1 or count[0] == count[1]]
+    return [
+        line
+        for line, count in zip(lines, counts, strict=True)
+        if len(count) == 1 or count[0] == count[1]
+    ]
 
 
 def write(folder: Path, kit: dict[str, str], extra: bool = True) -> None:
     def saved(tools: dict[str, str]) -> str:
-        return json.dumps({"shop": {"tools": [{"name": name, "description": text} for name, text in tools.items()]}})
+        return json.dumps(
+            {
+                "shop": {
+                    "tools": [{"name": name, "description": text} for name, text in tools.items()]
+                }
+            }
+        )
 
     (folder / "kit.json").write_text(saved(kit), "utf-8")
     (folder / "extra.json").write_text(saved({"water_plants": "Waters the plants."}), "utf-8")
@@ -145,7 +181,9 @@ def write(folder: Path, kit: dict[str, str], extra: bool = True) -> None:
         (folder / "extra.json").unlink()
 
 
-def test_a_flow_run_has_the_results_exit_codes_and_progress_of_a_direct_run(command, as_flow, workshop, prefect_server):
+def test_a_flow_run_has_the_results_exit_codes_and_progress_of_a_direct_run(
+    command, as_flow, workshop, prefect_server
+):
     queries = [{"query": text.lower(), "tools": [name]} for name, text in TOOLS.items()]
     workshop.write("golden.jsonl", "\n".join(map(json.dumps, queries)))
     workshop.configure(INDEXES + GATE + SWEEP, CATALOGS, board="report = true")
@@ -191,23 +229,33 @@ def test_a_flow_run_has_the_results_exit_codes_and_progress_of_a_direct_run(comm
 
     release, build = published["release"], runs[1]["id"]
     artifacts = {
-        one["key"]: one for one in api.of_run("artifacts", build) if one["key"] in ("plan", "release", "report")
+        one["key"]: one
+        for one in api.of_run("artifacts", build)
+        if one["key"] in ("plan", "release", "report")
     }
     assert {key: one["type"] for key, one in artifacts.items()} == {
         "plan": "table",
         "release": "markdown",
         "report": "markdown",
     }
-    assert [row["tools"] for row in json.loads(artifacts["plan"]["data"]) if row["change"] == "new"] == [5]
+    assert [
+        row["tools"] for row in json.loads(artifacts["plan"]["data"]) if row["change"] == "new"
+    ] == [5]
     assert artifacts["release"]["data"].startswith(f"# Release `{release}`\n")
-    assert {one["key"] for one in api.of_run("artifacts", build) if one["type"] == "progress"} == {"snapshot"}
+    assert {one["key"] for one in api.of_run("artifacts", build) if one["type"] == "progress"} == {
+        "snapshot"
+    }
 
     task_names = [
         "snapshot kit", "snapshot extra", "revise", "plan live", "compose full", "compose agents of full", "compose fine",
-        "compose agents of fine", "edges", "records", "release", "embed full 1", "embed full 1", "embed fine 1", "embed fine 1",
+        "compose agents of "
+        "fine", "edges", "records", "release", "embed full "
+        "1", "embed full 1", "embed fine 1", "embed fine 1",
         f"stage {release}", f"gate {release}", f"publish {release}", f"report {release}",
     ]  # fmt: skip
-    recorded = eventually(lambda: api.task_names(build), lambda names: len(names) >= len(task_names))
+    recorded = eventually(
+        lambda: api.task_names(build), lambda names: len(names) >= len(task_names)
+    )
     assert recorded == sorted(task_names)
 
 
@@ -223,10 +271,14 @@ def test_commands_that_fail_end_alike(command, as_flow, workshop):
 
         assert direct[0] == flow[0] != 0
         assert direct[1] == flow[1]
-        assert direct[2].replace(str(workshop.folder), "") == flow[2].replace(str(as_flow.folder), "")
+        assert direct[2].replace(str(workshop.folder), "") == flow[2].replace(
+            str(as_flow.folder), ""
+        )
 
 
-def test_a_sweep_as_a_flow_names_the_choice_of_a_direct_one_and_shows_it(command, as_flow, workshop, prefect_server):
+def test_a_sweep_as_a_flow_names_the_choice_of_a_direct_one_and_shows_it(
+    command, as_flow, workshop, prefect_server
+):
     queries = [{"query": text.lower(), "tools": [name]} for name, text in TOOLS.items()]
     workshop.write("golden.jsonl", "\n".join(map(json.dumps, queries)))
     workshop.configure(INDEXES + SWEEP)
@@ -248,7 +300,10 @@ def test_a_sweep_as_a_flow_names_the_choice_of_a_direct_one_and_shows_it(command
     cells = direct["cells"]["total"]
     tasks = eventually(
         lambda: api.task_names(run["id"]),
-        lambda names: "report the sweep" in names and sum(name.startswith("measure ") for name in names) >= cells,
+        lambda names: (
+            "report the sweep" in names
+            and sum(name.startswith("measure ") for name in names) >= cells
+        ),
     )
     assert {"lay out the sweep", "report the sweep"} <= set(tasks)
     assert sum(name.startswith("measure ") for name in tasks) == cells == 2
@@ -257,9 +312,13 @@ def test_a_sweep_as_a_flow_names_the_choice_of_a_direct_one_and_shows_it(command
 
 
 @pytest.mark.parametrize("order", [("build", "flow"), ("flow", "build")])
-def test_each_kind_of_run_goes_on_where_a_killed_one_of_the_other_stopped(command, workshop, prefect_server, order):
+def test_each_kind_of_run_goes_on_where_a_killed_one_of_the_other_stopped(
+    command, workshop, prefect_server, order
+):
     config = workshop.configure().file
-    workshop.servers({"git": [workshop.tool(f"task_{number}", f"Does {number}.") for number in range(50)]})
+    workshop.servers(
+        {"git": [workshop.tool(f"task_{number}", f"Does {number}.") for number in range(50)]}
+    )
     environment = prefect_server.environment
     killed = subprocess.run(
         [sys.executable, Path(__file__).with_name("killed_run.py"), order[0], str(config)],
@@ -283,14 +342,19 @@ def test_each_kind_of_run_goes_on_where_a_killed_one_of_the_other_stopped(comman
         code, out, _ = command("build", "--json", "--quiet")
 
     outcome = json.loads(out)
-    assert (code, outcome["outcome"], outcome["encoded"]) == (0, "published", 31)  # of 50 tools and their agent
+    assert (code, outcome["outcome"], outcome["encoded"]) == (
+        0,
+        "published",
+        31,
+    )  # of 50 tools and their agent
 
 
 def test_a_stale_run_is_ended_by_the_next_and_that_stands_in_its_log(as_flow, prefect_server):
     write(as_flow.folder, {f"task_{number}": f"Does {number}." for number in range(50)})
     config = as_flow.folder / "pegboard.toml"
     config.write_text(
-        f'[board]\nuri = "board"\nreport = false\n{CATALOGS}[[indexes]]\nencoder = "hashing/256"\n', "utf-8"
+        f'[board]\nuri = "board"\nreport = false\n{CATALOGS}[[indexes]]\nencoder = "hashing/256"\n',
+        "utf-8",
     )
     api = Api(prefect_server.url, config)
     subprocess.run(
@@ -307,5 +371,7 @@ def test_a_stale_run_is_ended_by_the_next_and_that_stands_in_its_log(as_flow, pr
     assert code == 0, err
     killed, run = api.runs()
     assert [killed["state"]["name"], run["state"]["name"]] == ["Crashed", "Completed"]
-    message = f"The run {killed['name']} was still Running, but its process is gone: it is Crashed now"
+    message = (
+        f"The run {killed['name']} was still Running, but its process is gone: it is Crashed now"
+    )
     assert message in eventually(lambda: api.log(run["id"]), lambda log: message in log)

@@ -1,4 +1,6 @@
-"""`pegboard build` with a real LLM: a model of 135M parameters on loopback. It writes a lot of nonsense, and the filter says so."""
+"""`pegboard build` with a real LLM: a model of 135M parameters on loopback. It writes a lot of
+nonsense, and the filter says so.
+"""
 
 import json
 import os
@@ -55,13 +57,21 @@ def local_llm():
 
 @pytest.mark.slow
 @pytest.mark.timeout(1_200)
-def test_a_real_model_writes_about_twenty_tools_and_the_filter_drops_its_nonsense(workshop, local_llm):
+def test_a_real_model_writes_about_twenty_tools_and_the_filter_drops_its_nonsense(
+    workshop, local_llm
+):
     workshop.servers({"office": [workshop.tool(name, said) for name, said in TOOLS.items()]})
     workshop.configure(
-        f'[enrich]\nmodel = "hosted_vllm/smollm2"\napi_base = "{local_llm}"\nproducts = ["questions"]\nquestions = 3\n'
-        "concurrency = 1\nmax_reply_tokens = 100\ntimeout = 300\nprice = {input = 0.1, output = 0.4}\n"
+        f'[enrich]\nmodel = "hosted_vllm/smollm2"\napi_base = "{local_llm}"\nproducts = '
+        f'["questions"]\nquestions = 3\n'
+        "concurrency = 1\nmax_reply_tokens = 100\ntimeout = 300\nprice = {input = 0.1, output = "
+        "0.4}\n"
     )
-    kept = {name: value for name, value in os.environ.items() if not name.startswith(("PREFECT_", "PEGBOARD_"))}
+    kept = {
+        name: value
+        for name, value in os.environ.items()
+        if not name.startswith(("PREFECT_", "PEGBOARD_"))
+    }
     done = subprocess.run(
         [sys.executable, "-m", "pegboard", "build", "--json", "--quiet"],
         cwd=workshop.folder,
@@ -80,17 +90,23 @@ def test_a_real_model_writes_about_twenty_tools_and_the_filter_drops_its_nonsens
     assert used["cost_usd"] == pytest.approx(
         (used["prompt_tokens"] * 0.1 + used["completion_tokens"] * 0.4) / 1e6, rel=1e-3
     )
-    assert sum(used["accepted"].values()) + sum(used["rejected"].get("questions", {}).values()) == 20
+    assert (
+        sum(used["accepted"].values()) + sum(used["rejected"].get("questions", {}).values()) == 20
+    )
 
     assert 0 < asked["kept"] < asked["written"]
     dropped = workshop.lake.read(run["filter"]["path"]).filter(~pl.col("kept"))
     assert dropped.height == asked["dropped"]
-    assert set(dropped.get_column("winner").to_list()) - {""} <= {f"kit/office/{name}" for name in TOOLS}
+    assert set(dropped.get_column("winner").to_list()) - {""} <= {
+        f"kit/office/{name}" for name in TOOLS
+    }
 
     entries = list(Ledger(workshop.lake).load().all())
     assert len(entries) == used["replies"]
     assert all(entry.seconds > 0 and entry.completion_tokens > 0 for entry in entries)
 
     board = pegboard.open(workshop.uri)
-    published = [hit.tool.enrichment.questions for hit in board.search("tide", k=20) if hit.tool.enrichment]
+    published = [
+        hit.tool.enrichment.questions for hit in board.search("tide", k=20) if hit.tool.enrichment
+    ]
     assert sum(len(questions) for questions in published) == asked["kept"]

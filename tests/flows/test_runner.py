@@ -1,4 +1,6 @@
-"""`Direct`, the runner without Prefect: what runs at once, in which order results come, and what an error or Ctrl-C leaves."""
+"""`Direct`, the runner without Prefect: what runs at once, in which order results come, and what an
+error or Ctrl-C leaves.
+"""
 
 import signal
 import subprocess
@@ -62,7 +64,9 @@ def test_no_more_calls_run_at_once_than_asked_for(at_once):
             running.remove(number)
         return number
 
-    assert Direct().each([partial(call, number) for number in range(50)], at_once) == list(range(50))
+    assert Direct().each([partial(call, number) for number in range(50)], at_once) == list(
+        range(50)
+    )
     assert max(most) <= at_once
 
 
@@ -84,7 +88,9 @@ def test_after_an_error_what_has_not_begun_is_dropped_and_what_is_under_way_ends
         begun.append("follow")
 
     with pytest.raises(ValueError, match="broken"):
-        Direct().each([partial(fail), partial(last_long), partial(follow), partial(follow)], at_once=2)
+        Direct().each(
+            [partial(fail), partial(last_long), partial(follow), partial(follow)], at_once=2
+        )
 
     assert (ended, begun) == (["last_long"], [])
 
@@ -105,7 +111,8 @@ def test_sources_are_listed_at_once(workshop):
     workshop.servers({"git": [workshop.tool("create_issue")]}, "one.json")
     workshop.servers({"git": [workshop.tool("send_mail")]}, "two.json")
     configuration = workshop.configure(
-        catalogs='[catalogs.one]\ntype = "mcp-dump"\npath = "one.json"\n[catalogs.two]\ntype = "mcp-dump"\npath = "two.json"\n'
+        catalogs='[catalogs.one]\ntype = "mcp-dump"\npath = "one.json"\n[catalogs.two]\ntype = '
+        '"mcp-dump"\npath = "two.json"\n'
     )
     meeting = Meeting(2)
 
@@ -121,7 +128,9 @@ def test_sources_are_listed_at_once(workshop):
 def test_shards_are_encoded_at_once_where_there_are_several_cores(workshop, monkeypatch):
     monkeypatch.setattr("tasks.embed.SHARD_TEXTS", 4)
     monkeypatch.setattr("tasks.embed.usable_cores", lambda: 2)
-    workshop.servers({"git": [workshop.tool(f"tool_{number}", f"Does {number}.") for number in range(8)]})
+    workshop.servers(
+        {"git": [workshop.tool(f"tool_{number}", f"Does {number}.") for number in range(8)]}
+    )
     shards = []
 
     class Waiting(Direct):
@@ -130,7 +139,9 @@ def test_shards_are_encoded_at_once_where_there_are_several_cores(workshop, monk
                 shards.append((len(calls), at_once))
                 meeting = Meeting(at_once)
                 pairs = calls[: len(calls) // at_once * at_once]
-                calls = [partial(attended, meeting, call) for call in pairs] + list(calls[len(pairs) :])
+                calls = [partial(attended, meeting, call) for call in pairs] + list(
+                    calls[len(pairs) :]
+                )
             return super().each(calls, at_once)
 
     outcome = reindex(workshop.configure(), runner=Waiting())
@@ -155,7 +166,9 @@ MARK = "PEGBOARD_LISTING="
 
 
 def marked_processes(folder: Path) -> list[int]:
-    """The processes of MCP servers, and of what they started, that belong to a configuration's folder."""
+    """The processes of MCP servers, and of what they started, that belong to a configuration's
+    folder.
+    """
     pids = []
     for process in Path("/proc").glob("[0-9]*"):
         try:
@@ -168,7 +181,9 @@ def marked_processes(folder: Path) -> list[int]:
     return pids
 
 
-@pytest.mark.skipif(not Path("/proc/self/environ").exists(), reason="there is no /proc to tell processes apart")
+@pytest.mark.skipif(
+    not Path("/proc/self/environ").exists(), reason="there is no /proc to tell processes apart"
+)
 @pytest.mark.parametrize("sources", [("silent",), ("kit", "silent")])
 def test_ctrl_c_while_a_source_hangs_ends_the_command_and_leaves_no_process(workshop, sources):
     workshop.write("server.py", SERVER)
@@ -180,7 +195,9 @@ def test_ctrl_c_while_a_source_hangs_ends_the_command_and_leaves_no_process(work
     }
     workshop.configure(catalogs="".join(tables[name] for name in sources))
     command = [sys.executable, "-m", "pegboard", "build", "--quiet", "--no-prefect"]
-    build = start_child(command, cwd=workshop.folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    build = start_child(
+        command, cwd=workshop.folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
     try:
         listed = workshop.folder / "listed"
         while not listed.exists() and build.poll() is None:

@@ -1,4 +1,6 @@
-"""Which Prefect server a command uses: the environment's, the active profile's, or none. No server runs here."""
+"""Which Prefect server a command uses: the environment's, the active profile's, or none. No server
+runs here.
+"""
 
 import json
 import os
@@ -78,7 +80,12 @@ def test_the_variable_comes_before_the_profile(home):
 
 @pytest.mark.parametrize(
     ("profile", "url"),
-    [(None, "http://work:4200/api"), ("cloud", "http://cloud:4200/api"), ("local", None), ("nosuch", None)],
+    [
+        (None, "http://work:4200/api"),
+        ("cloud", "http://cloud:4200/api"),
+        ("local", None),
+        ("nosuch", None),
+    ],
 )
 def test_a_server_that_the_active_profile_names_is_found(home, profile, url):
     write_profiles(home)
@@ -92,7 +99,9 @@ def test_a_server_that_the_active_profile_names_is_found(home, profile, url):
 def test_profiles_are_read_where_the_environment_says(home, variable):
     write_profiles(home, folder="elsewhere")
     elsewhere = home / "elsewhere"
-    os.environ[variable] = str(elsewhere if variable == "PREFECT_HOME" else elsewhere / "profiles.toml")
+    os.environ[variable] = str(
+        elsewhere if variable == "PREFECT_HOME" else elsewhere / "profiles.toml"
+    )
 
     assert server_url() == "http://work:4200/api"
 
@@ -145,7 +154,12 @@ def test_a_server_that_answers_anything_counts_as_there(server, status):
 
 
 @pytest.mark.parametrize(
-    ("url", "reason"), [(AWAY, "Connection refused"), ("nowhere", "unknown url type"), ("http://[", "Invalid IPv6 URL")]
+    ("url", "reason"),
+    [
+        (AWAY, "Connection refused"),
+        ("nowhere", "unknown url type"),
+        ("http://[", "Invalid IPv6 URL"),
+    ],
 )
 def test_a_server_that_does_not_answer_is_an_error_that_says_what_to_do(url, reason):
     with pytest.raises(PegboardError) as raised:
@@ -158,7 +172,9 @@ def test_a_server_that_does_not_answer_is_an_error_that_says_what_to_do(url, rea
 
 
 @pytest.mark.parametrize("command", ["build", "plan"])
-def test_a_command_whose_server_does_not_answer_ends_with_1_and_publishes_nothing(workshop, capsys, command):
+def test_a_command_whose_server_does_not_answer_ends_with_1_and_publishes_nothing(
+    workshop, capsys, command
+):
     workshop.servers({"git": [workshop.tool("create_issue")]})
     workshop.configure()
     os.environ["PREFECT_API_URL"] = AWAY
@@ -167,7 +183,9 @@ def test_a_command_whose_server_does_not_answer_ends_with_1_and_publishes_nothin
 
     out, err = capsys.readouterr()
     assert code == 1
-    assert err.startswith(f"pegboard {command}: The Prefect server at http://127.0.0.1:1/api does not answer: ")
+    assert err.startswith(
+        f"pegboard {command}: The Prefect server at http://127.0.0.1:1/api does not answer: "
+    )
     assert "hidden" not in out + err
     assert json.loads(out)["error"]["type"] == "PegboardError"
     assert not (workshop.folder / "board").exists()
@@ -178,7 +196,9 @@ def test_a_command_runs_directly_with_no_prefect_though_a_server_is_named(worksh
     workshop.configure()
     os.environ["PREFECT_API_URL"] = AWAY
 
-    code = main(["build", "-c", str(workshop.folder / "pegboard.toml"), "--quiet", "--json", "--no-prefect"])
+    code = main(
+        ["build", "-c", str(workshop.folder / "pegboard.toml"), "--quiet", "--json", "--no-prefect"]
+    )
 
     outcome = json.loads(capsys.readouterr().out)
     assert (code, outcome["outcome"]) == (0, "published")

@@ -1,4 +1,6 @@
-"""When a process counts as gone. That its run is ended then is tested on a real server: test_deployments.py."""
+"""When a process counts as gone. That its run is ended then is tested on a real server:
+test_deployments.py.
+"""
 
 import subprocess
 import sys
@@ -14,7 +16,9 @@ pytestmark = pytest.mark.skipif(HERE is None, reason="there is no /proc to tell 
 
 
 def stat(pid: int) -> list[str]:
-    """The fields of /proc/<pid>/stat from the third on: its state is the first of them, its start the twentieth."""
+    """The fields of /proc/<pid>/stat from the third on: its state is the first of them, its start
+    the twentieth.
+    """
     return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
 
 
@@ -44,7 +48,9 @@ def test_after_a_restart_of_the_machine_every_process_is_gone():
     assert replace(HERE, boot="an earlier one").is_gone(HERE)
 
 
-@pytest.mark.parametrize("elsewhere", [{"machine": "other/1"}, {"machine": "other/1", "boot": "2"}, {"namespace": "3"}])
+@pytest.mark.parametrize(
+    "elsewhere", [{"machine": "other/1"}, {"machine": "other/1", "boot": "2"}, {"namespace": "3"}]
+)
 def test_nothing_is_said_of_a_process_of_another_machine_or_container(elsewhere):
     gone_here = replace(HERE, started=HERE.started - 1)
 

@@ -11,20 +11,31 @@ from flows import reindex, steps, sweep, watch
 
 
 def steps_called(module):
-    """The functions of `tasks` that a run hands over instead of calling them itself: these are its steps."""
+    """The functions of `tasks` that a run hands over instead of calling them itself: these are its
+    steps.
+    """
     tree = ast.parse(inspect.getsource(module))
     called = {id(node.func) for node in ast.walk(tree) if isinstance(node, ast.Call)}
-    names = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name) and id(node) not in called}
+    names = {
+        node.id for node in ast.walk(tree) if isinstance(node, ast.Name) and id(node) not in called
+    }
     values = [vars(module).get(name) for name in names]
-    return {value for value in values if isinstance(value, FunctionType) and value.__module__.startswith("tasks.")}
+    return {
+        value
+        for value in values
+        if isinstance(value, FunctionType) and value.__module__.startswith("tasks.")
+    }
 
 
 def test_every_step_of_every_run_is_a_task_and_every_task_is_a_step():
     called = {
-        name: steps_called(module) for name, module in {"reindex": reindex, "watch": watch, "sweep": sweep}.items()
+        name: steps_called(module)
+        for name, module in {"reindex": reindex, "watch": watch, "sweep": sweep}.items()
     }
 
-    assert {name: bool(functions) for name, functions in called.items()} == dict.fromkeys(called, True)
+    assert {name: bool(functions) for name, functions in called.items()} == dict.fromkeys(
+        called, True
+    )
     assert set.union(*called.values()) == set(steps._STEPS)
 
 

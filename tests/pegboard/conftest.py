@@ -1,4 +1,6 @@
-"""Boards of the reader's tests that take several builds: built once per session, and copied by whoever changes them."""
+"""Boards of the reader's tests that take several builds: built once per session, and copied by
+whoever changes them.
+"""
 
 import shutil
 
@@ -9,7 +11,9 @@ import pytest
 def two_releases_built(tmp_path_factory, workshop_type):
     workshop = workshop_type(tmp_path_factory.mktemp("two-releases"))
     first, second = (
-        workshop.publish({name: [workshop.tool(f"{name}_{number}", f"Task {number}.") for number in range(12)]}).release
+        workshop.publish(
+            {name: [workshop.tool(f"{name}_{number}", f"Task {number}.") for number in range(12)]}
+        ).release
         for name in ("old", "new")
     )
     workshop.store.promote(first.id)
@@ -18,7 +22,9 @@ def two_releases_built(tmp_path_factory, workshop_type):
 
 @pytest.fixture
 def two_releases(two_releases_built, workshop):
-    """A copy of a board with two releases that share no tool, the first live; the tools of each are named after it."""
+    """A copy of a board with two releases that share no tool, the first live; the tools of each are
+    named after it.
+    """
     uri, first, second = two_releases_built
     shutil.copytree(uri, workshop.uri)
     return workshop, first, second

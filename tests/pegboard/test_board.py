@@ -85,7 +85,9 @@ def test_without_a_mode_and_an_index_a_search_is_hybrid_on_the_default_index(boa
 
 def test_hits_say_why(board):
     for mode in ("vector", "text"):
-        for rank, hit in enumerate(board.search("list the commits of a branch", 3, mode=mode), start=1):
+        for rank, hit in enumerate(
+            board.search("list the commits of a branch", 3, mode=mode), start=1
+        ):
             assert hit.why == {mode: {"rank": rank, "score": hit.score, "part": "document"}}
     (best,) = board.search("the ferns look thirsty", 1, index="fine", mode="vector")
     assert (best.tool.name, best.why["vector"]["part"]) == ("water_plants", "question")
@@ -93,7 +95,10 @@ def test_hits_say_why(board):
 
 def test_the_hybrid_score_is_a_convex_combination_of_both(board):
     hits = board.search("book a room for lunch", 14)
-    best = {mode: max(hit.why[mode]["score"] for hit in hits if mode in hit.why) for mode in ("vector", "text")}
+    best = {
+        mode: max(hit.why[mode]["score"] for hit in hits if mode in hit.why)
+        for mode in ("vector", "text")
+    }
 
     assert len(hits) == 14
     for hit in hits:
@@ -128,7 +133,9 @@ def test_agents_and_tools_are_there_by_id(board):
 def test_as_many_hits_come_back_as_are_wanted_and_there(board, mode, k):
     hits = board.search("the", k, mode=mode)
 
-    assert len(hits) == min(k, 14 if mode != "text" else len(board.search("the", 1000, mode="text")))
+    assert len(hits) == min(
+        k, 14 if mode != "text" else len(board.search("the", 1000, mode="text"))
+    )
     assert hits == board.search("the", 1000, mode=mode)[:k]
 
 
@@ -189,7 +196,9 @@ def test_an_unknown_filter_is_refused_even_for_a_blank_query(board, query):
 )
 def test_a_filter_narrows_every_mode(board, mode, where, expected):
     # Every word of every document, so that the text search finds all that pass.
-    words = "the a an of from to for its lists lunch 東京の天気予報 into another what you i repository"
+    words = (
+        "the a an of from to for its lists lunch 東京の天気予報 into another what you i repository"
+    )
     found = set(names(board.search(words, 1000, mode=mode, where=where)))
 
     assert found <= expected
@@ -197,7 +206,9 @@ def test_a_filter_narrows_every_mode(board, mode, where, expected):
     assert found or not expected
 
 
-@pytest.mark.parametrize("as_given", [lambda vector: vector, list, tuple, lambda vector: vector.astype(np.float64) * 7])
+@pytest.mark.parametrize(
+    "as_given", [lambda vector: vector, list, tuple, lambda vector: vector.astype(np.float64) * 7]
+)
 def test_a_vector_may_stand_in_place_of_the_text(board, encoder, as_given):
     query = "will it rain in Oslo?"
     vector = as_given(encoder.encode([query])[0])
@@ -209,7 +220,9 @@ def test_a_vector_may_stand_in_place_of_the_text(board, encoder, as_given):
         board.search(query, mode="vector", vector=vector),
     ):
         assert names(hits) == names(by_text)
-        assert [hit.score for hit in hits] == pytest.approx([hit.score for hit in by_text], abs=2e-5)
+        assert [hit.score for hit in hits] == pytest.approx(
+            [hit.score for hit in by_text], abs=2e-5
+        )
 
 
 def test_words_and_a_vector_of_ones_own_are_searched_together(board_uri, encoder, other_encoder):
@@ -225,7 +238,9 @@ def test_words_and_a_vector_of_ones_own_are_searched_together(board_uri, encoder
 
 
 @pytest.mark.parametrize(
-    "shape", [(0,), (1,), (255,), (257,), (1, 256), (2, 256), (256, 1)], ids=lambda shape: "x".join(map(str, shape))
+    "shape",
+    [(0,), (1,), (255,), (257,), (1, 256), (2, 256), (256, 1)],
+    ids=lambda shape: "x".join(map(str, shape)),
 )
 def test_a_vector_of_another_shape_is_refused_with_both_shapes(board, encoder, shape):
     assert encoder.dimensions == 256
@@ -271,7 +286,9 @@ def test_a_release_of_a_later_contract_is_refused(own_board_uri):
         pegboard.open(own_board_uri, release=forge(own_board_uri, contract=99))
 
 
-def test_another_encoder_is_refused_with_both_fingerprints_and_text_still_works(board_uri, encoder, other_encoder):
+def test_another_encoder_is_refused_with_both_fingerprints_and_text_still_works(
+    board_uri, encoder, other_encoder
+):
     board = pegboard.open(board_uri, encoder=other_encoder)
 
     for mode in ("hybrid", "vector"):
@@ -283,7 +300,9 @@ def test_another_encoder_is_refused_with_both_fingerprints_and_text_still_works(
 
 
 def test_a_release_that_an_other_version_of_the_encoder_made_is_refused(own_board_uri, encoder):
-    board = pegboard.open(own_board_uri, release=forge(own_board_uri, index={"fingerprint": "other-weights"}))
+    board = pegboard.open(
+        own_board_uri, release=forge(own_board_uri, index={"fingerprint": "other-weights"})
+    )
 
     with pytest.raises(FingerprintMismatch) as error:
         board.search("anything")
@@ -296,7 +315,12 @@ def test_the_encoder_that_the_release_names_is_loaded_where_none_is_given(board_
 
 
 def test_what_a_manifest_says_beyond_vectors_never_reaches_the_encoder(own_board_uri, board):
-    hostile = {"api_base": "http://127.0.0.1:9/", "folder": "/nowhere", "api_key_env": "HOME", "threads": 0}
+    hostile = {
+        "api_base": "http://127.0.0.1:9/",
+        "folder": "/nowhere",
+        "api_key_env": "HOME",
+        "threads": 0,
+    }
     reader = pegboard.open(own_board_uri, release=forge(own_board_uri, index={"options": hostile}))
 
     # Any of the four would end in an error: the hashing encoder has no options.
@@ -307,7 +331,9 @@ def test_options_of_the_reader_itself_reach_the_encoder(own_board_uri):
     release = forge(own_board_uri, index={"encoder": "local/all-MiniLM-L6-v2"})
 
     def search(**options):
-        return pegboard.open(own_board_uri, release=release, encoder_options=options).search("anything")
+        return pegboard.open(own_board_uri, release=release, encoder_options=options).search(
+            "anything"
+        )
 
     with pytest.raises(EncoderError, match="/nowhere"):
         search(folder="/nowhere")
@@ -323,7 +349,9 @@ def test_a_reader_follows_a_promotion_by_itself_and_swaps_whole(two_releases, en
     for release, prefix in ((first, "old"), (second, "new"), (first, "old")):
         workshop.store.promote(release.id)
         for mode in MODES:
-            assert all(name.startswith(prefix) for name in names(board.search("task", 24, mode=mode)))
+            assert all(
+                name.startswith(prefix) for name in names(board.search("task", 24, mode=mode))
+            )
         assert len(board.search("task", 24)) == 12
         assert board.release.id == release.id
         assert [agent.name for agent in board.list_agents()] == [prefix]
@@ -357,7 +385,9 @@ def test_a_reader_follows_the_channel_that_it_was_given(two_releases, encoder):
     assert board.release == first
 
 
-def test_a_reader_goes_on_while_the_store_is_away_and_follows_again_when_it_is_back(two_releases, encoder):
+def test_a_reader_goes_on_while_the_store_is_away_and_follows_again_when_it_is_back(
+    two_releases, encoder
+):
     workshop, _, second = two_releases
     board = pegboard.open(workshop.uri, encoder=encoder, refresh=0)
     before = board.search("task", 12)
@@ -396,7 +426,9 @@ def test_threads_share_a_board_and_every_answer_is_of_one_release(two_releases, 
                 workshop.store.promote(release.id)
                 seen.clear()
                 answers = {(number, name, name) for number in range(8)}
-                while not answers <= seen and not any(each.done() for each in asking):  # one that failed is done
+                while not answers <= seen and not any(
+                    each.done() for each in asking
+                ):  # one that failed is done
                     time.sleep(0.001)
             stop.set()
             for each in asking:

@@ -19,7 +19,9 @@ SCHEMA = {"type": "object", "properties": {"title": {"type": "string"}}, "requir
 
 def hit(name, agent="git", schema=None, **given):
     owner = Agent(f"kit/{agent}", "kit", agent)
-    tool = Tool(f"kit/{agent}/{name}", "kit", owner.id, name, "What it does.", schema or {}, **given)
+    tool = Tool(
+        f"kit/{agent}/{name}", "kit", owner.id, name, "What it does.", schema or {}, **given
+    )
     return Hit(tool, owner, 0.5, {"text": {"rank": 1, "score": 0.5, "part": "document"}})
 
 
@@ -59,7 +61,12 @@ def test_a_long_name_is_cut_and_stays_unique():
     assert all(VALID.fullmatch(name) for name in given_names)
 
 
-@given(st.lists(st.tuples(st.text(min_size=1, max_size=70), st.sampled_from(["git", "天", "x" * 70])), max_size=30))
+@given(
+    st.lists(
+        st.tuples(st.text(min_size=1, max_size=70), st.sampled_from(["git", "天", "x" * 70])),
+        max_size=30,
+    )
+)
 def test_any_names_become_valid_ones_each_of_its_own_in_order(pairs):
     found = [hit(name, agent) for name, agent in pairs]
     named = pegboard.call_names(found)
@@ -70,7 +77,14 @@ def test_any_names_become_valid_ones_each_of_its_own_in_order(pairs):
 
 def test_openai_takes_functions():
     assert pegboard.as_openai_tools([hit("create_issue", schema=SCHEMA)]) == [
-        {"type": "function", "function": {"name": "create_issue", "description": "What it does.", "parameters": SCHEMA}}
+        {
+            "type": "function",
+            "function": {
+                "name": "create_issue",
+                "description": "What it does.",
+                "parameters": SCHEMA,
+            },
+        }
     ]
 
 
@@ -82,7 +96,10 @@ def test_anthropic_takes_an_input_schema():
 
 def test_mcp_takes_what_the_server_said():
     output, annotations = {"type": "object"}, {"readOnlyHint": True}
-    found = [hit("create_issue", schema=SCHEMA, output_schema=output, annotations=annotations), hit("plain")]
+    found = [
+        hit("create_issue", schema=SCHEMA, output_schema=output, annotations=annotations),
+        hit("plain"),
+    ]
 
     assert pegboard.as_mcp_tools(found) == [
         {
@@ -92,7 +109,11 @@ def test_mcp_takes_what_the_server_said():
             "outputSchema": output,
             "annotations": annotations,
         },
-        {"name": "plain", "description": "What it does.", "inputSchema": {"type": "object", "properties": {}}},
+        {
+            "name": "plain",
+            "description": "What it does.",
+            "inputSchema": {"type": "object", "properties": {}},
+        },
     ]
 
 
@@ -105,7 +126,13 @@ def test_mcp_takes_what_the_server_said():
     ],
 )
 def test_every_schema_is_an_object_with_properties(shape, schema_of):
-    schemas = [{}, {"type": "object"}, {"properties": {"a": {}}}, {"description": "no type", "$defs": {}}, SCHEMA]
+    schemas = [
+        {},
+        {"type": "object"},
+        {"properties": {"a": {}}},
+        {"description": "no type", "$defs": {}},
+        SCHEMA,
+    ]
     tools = shape([hit(f"tool{number}", schema=schema) for number, schema in enumerate(schemas)])
 
     for tool, schema in zip(tools, schemas, strict=True):
@@ -147,12 +174,18 @@ def test_a_model_is_shown_the_catalogs_description_or_what_was_written(shape, de
 
 
 def test_unknown_descriptions_are_refused_with_those_there_are():
-    with pytest.raises(QueryError, match=r"no descriptions 'best'\. Expected one of: catalog, written"):
+    with pytest.raises(
+        QueryError, match=r"no descriptions 'best'\. Expected one of: catalog, written"
+    ):
         pegboard.as_openai_tools([], descriptions="best")
 
 
 def test_no_hits_are_no_tools():
-    assert (pegboard.as_openai_tools([]), pegboard.as_anthropic_tools([]), pegboard.as_mcp_tools([])) == ([], [], [])
+    assert (
+        pegboard.as_openai_tools([]),
+        pegboard.as_anthropic_tools([]),
+        pegboard.as_mcp_tools([]),
+    ) == ([], [], [])
 
 
 def test_a_hit_becomes_json_values():
@@ -174,7 +207,9 @@ def test_a_hit_becomes_json_values():
 
 def test_flags_and_what_was_written_are_in_the_json_of_a_hit_that_has_them():
     plain = hit("create_issue").to_dict()
-    record = hit("create_issue", flags=("credential",), enrichment=replace(WRITTEN, topics=("bugs",))).to_dict()
+    record = hit(
+        "create_issue", flags=("credential",), enrichment=replace(WRITTEN, topics=("bugs",))
+    ).to_dict()
 
     assert json.loads(json.dumps(record)) == record
     assert record == {

@@ -62,7 +62,9 @@ def test_the_public_names_are_these():
 )
 def test_importing_loads_nothing_heavy(module):
     code = f"import sys, {module}; print(*(name for name in {HEAVY!r} if name in sys.modules))"
-    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    result = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    )
 
     assert result.stdout.split() == []
 

@@ -17,7 +17,11 @@ TOOL = Tool(
     agent="kit/git",
     name="create_issue",
     description="Opens an issue.",
-    input_schema={"type": "object", "properties": {"title": {"type": "string"}}, "required": ["title", "body"]},
+    input_schema={
+        "type": "object",
+        "properties": {"title": {"type": "string"}},
+        "required": ["title", "body"],
+    },
     tags=("a", "b"),
 )
 

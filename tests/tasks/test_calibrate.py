@@ -18,7 +18,8 @@ def found(cosine: float, bm25: float | None = None, other: float = 0.0) -> Searc
     """A request of four words whose best tool is `right`."""
     text = [] if bm25 is None else [Ranked("right", bm25, "document")]
     vector = sorted(
-        (Ranked("right", cosine, "document"), Ranked("other", other, "document")), key=lambda one: -one.score
+        (Ranked("right", cosine, "document"), Ranked("other", other, "document")),
+        key=lambda one: -one.score,
     )
     return SearchEvidence(vector, text, 4)
 
@@ -31,7 +32,9 @@ def drawn(n: int, cosine: float, bm25: float, seed: int) -> list[SearchEvidence]
 def test_the_weights_that_made_the_labels_are_found_again():
     random = RANDOM(3)
     measures = random.normal([0.5, 2.0], [0.2, 1.0], (40_000, 2))
-    labels = random.random(40_000) < 1 / (1 + np.exp(-(-5.0 + 6.0 * measures[:, 0] + 0.8 * measures[:, 1])))
+    labels = random.random(40_000) < 1 / (
+        1 + np.exp(-(-5.0 + 6.0 * measures[:, 0] + 0.8 * measures[:, 1]))
+    )
 
     bias, weights = fit_logistic(measures, labels, share=float(labels.mean()))
 
@@ -74,7 +77,9 @@ def test_no_measure_counts_against_and_a_constant_one_not_at_all():
 
 def test_probabilities_are_as_often_right_as_they_say():
     made = calibrate_evidence(drawn(2000, 0.6, 6, 1), drawn(2000, 0.45, 3, 2), left_out=False)
-    fresh = [(one, True) for one in drawn(2000, 0.6, 6, 11)] + [(one, False) for one in drawn(2000, 0.45, 3, 12)]
+    fresh = [(one, True) for one in drawn(2000, 0.6, 6, 11)] + [
+        (one, False) for one in drawn(2000, 0.45, 3, 12)
+    ]
 
     curve = made.curves["hybrid"]
     likely = np.array([max(map(curve.probability, one.measures().values())) for one, _ in fresh])
@@ -83,7 +88,9 @@ def test_probabilities_are_as_often_right_as_they_say():
     for low in (0.0, 0.2, 0.4, 0.6, 0.8):
         inside = (likely >= low) & (likely <= low + 0.2)
         assert labels[inside].mean() == pytest.approx(likely[inside].mean(), abs=0.08)
-    assert (likely[labels] >= curve.thresholds["accept_95"].probability).mean() == pytest.approx(0.95, abs=0.02)
+    assert (likely[labels] >= curve.thresholds["accept_95"].probability).mean() == pytest.approx(
+        0.95, abs=0.02
+    )
 
 
 def test_thresholds_say_what_they_let_through():
@@ -119,7 +126,9 @@ def test_a_mode_that_cannot_tell_them_apart_has_no_curve():
 def test_leaving_out_the_only_tool_there_is_leaves_nothing():
     answerable = [SearchEvidence([Ranked("right", 0.5 + at / 100, "")], [], 4) for at in range(40)]
 
-    made = calibrate_evidence(answerable, [one.without({"right"}) for one in answerable], left_out=True)
+    made = calibrate_evidence(
+        answerable, [one.without({"right"}) for one in answerable], left_out=True
+    )
 
     assert made.curves["vector"].thresholds["accept_99"].unanswerable == 0.0
 
@@ -133,8 +142,17 @@ def test_an_index_is_calibrated_by_its_golden_requests_alone(encoder):
         "convert_currency": "Converts an amount of money from one currency to another.",
     }
     searched = indexed(encoder, texts)
-    asked = ("open issue {} in my repository", "weather forecast for day {}", "merge branch {}", "lunch for {} people")
-    golden = [(text.format(n), {tool}) for n in range(10) for text, tool in zip(asked, texts, strict=False)]
+    asked = (
+        "open issue {} in my repository",
+        "weather forecast for day {}",
+        "merge branch {}",
+        "lunch for {} people",
+    )
+    golden = [
+        (text.format(n), {tool})
+        for n in range(10)
+        for text, tool in zip(asked, texts, strict=False)
+    ]
 
     made = calibrate_index(searched, encoder, golden, name="full")
 
@@ -144,7 +162,11 @@ def test_an_index_is_calibrated_by_its_golden_requests_alone(encoder):
         vector, text = searched.both(encoder.encode([query])[0], tokenize(query), 5)
         return made.answers(query, {"vector": vector, "text": text})
 
-    assert probability("convert money to another currency") > 0.5 > probability("who wrote the fifth symphony?")
+    assert (
+        probability("convert money to another currency")
+        > 0.5
+        > probability("who wrote the fifth symphony?")
+    )
 
 
 def indexed(encoder: Encoder, texts: dict[str, str]) -> MemoryIndex:
@@ -155,14 +177,19 @@ def indexed(encoder: Encoder, texts: dict[str, str]) -> MemoryIndex:
                 "tool": list(texts),
                 "part": ["document"] * len(texts),
                 "tokens": [" ".join(tokenize(text)) for text in texts.values()],
-                "vector": pa.FixedSizeListArray.from_arrays(pa.array(vectors.ravel()), vectors.shape[1]),
+                "vector": pa.FixedSizeListArray.from_arrays(
+                    pa.array(vectors.ravel()), vectors.shape[1]
+                ),
             }
         )
     )
 
 
 def test_requests_that_stand_in_a_document_of_their_tool_are_left_out():
-    documents = {"a": ["book room. Books a meeting room.\nWhere can ten people meet?\nA room!"], "b": ["taxi"]}
+    documents = {
+        "a": ["book room. Books a meeting room.\nWhere can ten people meet?\nA room!"],
+        "b": ["taxi"],
+    }
     golden = [
         ("where can ten  people meet", {"a"}),
         ("where can nine people meet?", {"a"}),
@@ -179,10 +206,15 @@ def test_all_that_is_wrong_with_the_requests_is_said_at_once(hashing):
             return [], []
 
     with pytest.raises(ConfigurationError) as error:
-        calibrate_index(Empty(), hashing(), [("", {"a"}), ("x", set())], ["y", " "], share=1.0, name="full")
+        calibrate_index(
+            Empty(), hashing(), [("", {"a"}), ("x", set())], ["y", " "], share=1.0, name="full"
+        )
 
     message = str(error.value)
-    assert "The scores of index 'full' cannot be calibrated: 2 golden requests; expected 30 or more" in message
+    assert (
+        "The scores of index 'full' cannot be calibrated: 2 golden requests; expected 30 or more"
+        in message
+    )
     assert "2 unanswerable requests; expected 30 or more, or none" in message
     assert "golden requests [0] are blank (1)" in message
     assert "unanswerable requests [1] are blank (1)" in message

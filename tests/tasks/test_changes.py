@@ -11,13 +11,18 @@ from tasks.changes import Change, compare_with_source
 from tasks.settings.configuration import load_configuration
 from tasks.snapshot import take_snapshot
 
-TOOLS = [{"name": "add", "description": "Add two numbers."}, {"name": "weather", "description": "The weather."}]
+TOOLS = [
+    {"name": "add", "description": "Add two numbers."},
+    {"name": "weather", "description": "The weather."},
+]
 
 
 @pytest.fixture
 def config(tmp_path: Path) -> Path:
     path = tmp_path / "pegboard.toml"
-    path.write_text('[board]\nuri = "board"\n[catalogs.acme]\ntype = "mcp-dump"\npath = "tools.json"\n')
+    path.write_text(
+        '[board]\nuri = "board"\n[catalogs.acme]\ntype = "mcp-dump"\npath = "tools.json"\n'
+    )
     write(path, TOOLS)
     return path
 

@@ -52,7 +52,9 @@ def documents(tool=TOOL, agent=AGENT, written=None, **settings):
 
 def words(tool=TOOL, written=None, **settings):
     """All texts of all documents."""
-    return "\n".join(text for _, _, texts in documents(tool, written=written, **settings) for text in texts)
+    return "\n".join(
+        text for _, _, texts in documents(tool, written=written, **settings) for text in texts
+    )
 
 
 def test_a_single_document_joins_the_parts():
@@ -73,8 +75,14 @@ def test_a_centroid_is_of_the_head_document_and_of_each_question():
     head = "create Issue v2. Opens an issue.\nArguments: repo Name: the repository; title; odd; any"
 
     assert documents() == documents(shape="centroid")
-    assert documents() == [("document", 0, (head, "report a bug", "something is broken", "a third"))]
-    assert documents(replace(TOOL, examples=())) == documents(questions=0) == [("document", 0, (head,))]
+    assert documents() == [
+        ("document", 0, (head, "report a bug", "something is broken", "a third"))
+    ]
+    assert (
+        documents(replace(TOOL, examples=()))
+        == documents(questions=0)
+        == [("document", 0, (head,))]
+    )
     assert documents(parts=["questions"], questions=1) == [("document", 0, ("report a bug",))]
 
 
@@ -98,7 +106,11 @@ def test_only_the_parts_that_are_wanted_are_in_a_document(parts, text, shape):
 def test_several_documents_hold_one_part_or_question_each():
     assert documents(shape="multi") == [
         ("description", 0, ("create Issue v2. Opens an issue.",)),
-        ("arguments", 0, ("create Issue v2. Arguments: repo Name: the repository; title; odd; any",)),
+        (
+            "arguments",
+            0,
+            ("create Issue v2. Arguments: repo Name: the repository; title; odd; any",),
+        ),
         ("question", 0, ("report a bug",)),
         ("question", 1, ("something is broken",)),
         ("question", 2, ("a third",)),
@@ -108,7 +120,11 @@ def test_several_documents_hold_one_part_or_question_each():
 def test_what_was_written_stands_for_the_description_and_the_arguments_and_brings_topics_and_questions():
     assert documents(shape="multi", written=WRITTEN) == [
         ("description", 0, ("create Issue v2. Reports a problem in a project.",)),
-        ("arguments", 0, ("create Issue v2. Arguments: repo Name: the project, as owner/name; title; odd; any",)),
+        (
+            "arguments",
+            0,
+            ("create Issue v2. Arguments: repo Name: the project, as owner/name; title; odd; any",),
+        ),
         ("topics", 0, ("create Issue v2. Topics: bug tracking; projects",)),
         ("question", 0, ("report a bug",)),
         ("question", 1, ("something is broken",)),
@@ -122,7 +138,9 @@ def test_what_was_written_stands_for_the_description_and_the_arguments_and_bring
         "Topics: bug tracking; projects"
     )
     assert questions == ["report a bug", "something is broken", "a third", "file a bug"]
-    assert documents(shape="single", written=WRITTEN) == [("document", 0, (f"{head}\n{' '.join(questions)}",))]
+    assert documents(shape="single", written=WRITTEN) == [
+        ("document", 0, (f"{head}\n{' '.join(questions)}",))
+    ]
 
 
 def test_what_was_not_written_is_taken_from_the_catalog():
@@ -132,7 +150,10 @@ def test_what_was_not_written_is_taken_from_the_catalog():
         (
             "document",
             0,
-            ("create Issue v2. Opens an issue.\nArguments: repo Name: the repository; title; odd; any\nTopics: bugs",),
+            (
+                "create Issue v2. Opens an issue.\nArguments: repo Name: the repository; title; "
+                "odd; any\nTopics: bugs",
+            ),
         )
     ]
 
@@ -146,7 +167,11 @@ def test_no_more_questions_than_wanted_are_taken_the_catalogs_own_first():
         ]
 
     assert questions(1) == ["report a bug"]
-    assert questions(4) == questions(9) == ["report a bug", "something is broken", "a third", "file a bug"]
+    assert (
+        questions(4)
+        == questions(9)
+        == ["report a bug", "something is broken", "a third", "file a bug"]
+    )
     assert questions(0) == []
     assert "bug" not in words(questions=0)
 
@@ -160,7 +185,12 @@ def test_when_not_to_use_a_tool_is_in_no_document(shape):
 def test_a_credential_is_in_no_document(shape):
     key = "sk-proj-4f9a8b7c6d5e4f3a2b1c0d9e"
     properties = {"key": {"description": f"such as {key}"}}
-    tool = replace(TOOL, description=f"Call it with {key}.", input_schema={"properties": properties}, examples=(key,))
+    tool = replace(
+        TOOL,
+        description=f"Call it with {key}.",
+        input_schema={"properties": properties},
+        examples=(key,),
+    )
     written = Enrichment(questions=(f"use {key} for it",), topics=(key,))
 
     said = words(tool, written=written, shape=shape) + words(tool, shape=shape)
@@ -184,7 +214,9 @@ def test_a_tool_that_says_nothing_still_has_a_document_that_is_not_blank(shape, 
     name=st.text(min_size=1).filter(lambda name: name.strip()),
     description=st.text(),
     questions=st.lists(st.text(), max_size=3),
-    arguments=st.dictionaries(st.text(), st.none() | st.fixed_dictionaries({"description": st.text() | st.none()})),
+    arguments=st.dictionaries(
+        st.text(), st.none() | st.fixed_dictionaries({"description": st.text() | st.none()})
+    ),
     written=st.builds(
         Enrichment,
         description=st.text(),
@@ -199,7 +231,13 @@ def test_documents_are_never_blank_and_have_keys_of_their_own(
     name, description, questions, arguments, written, parts, shape
 ):
     tool = Tool(
-        "kit/git/x", "kit", "kit/git", name.strip(), description, {"properties": arguments}, examples=tuple(questions)
+        "kit/git/x",
+        "kit",
+        "kit/git",
+        name.strip(),
+        description,
+        {"properties": arguments},
+        examples=tuple(questions),
     )
 
     found = documents(tool, written=written, parts=sorted(parts), shape=shape)
@@ -215,7 +253,9 @@ def test_the_documents_of_a_board_carry_what_a_search_needs(workshop):
     configuration = workshop.full()
     run = workshop.run(configuration, "compose")
     by_table = {one.table: one for one in run.documents}
-    centroid, multi = (read_rows(workshop.lake, by_table[name].path) for name in ("emb_full", "emb_fine"))
+    centroid, multi = (
+        read_rows(workshop.lake, by_table[name].path) for name in ("emb_full", "emb_fine")
+    )
 
     assert {name: one.rows for name, one in by_table.items()} == {
         "emb_full": 14, "agents_full": 6, "emb_fine": 26, "agents_fine": 6,
@@ -223,7 +263,12 @@ def test_the_documents_of_a_board_carry_what_a_search_needs(workshop):
     assert (centroid.height, multi.height) == (14, 26)
     (taxi,) = centroid.filter(tool="desk/desk/call_taxi").rows(named=True)
     assert taxi["key"] == "desk/desk/call_taxi#document#0"
-    assert (taxi["catalog"], taxi["agent"], taxi["kind"], taxi["tags"]) == ("desk", "desk/desk", "agent", ["office"])
+    assert (taxi["catalog"], taxi["agent"], taxi["kind"], taxi["tags"]) == (
+        "desk",
+        "desk/desk",
+        "agent",
+        ["office"],
+    )
     assert taxi["tokens"].split(" ") == tokenize(taxi["text"])
     assert taxi["texts"] == ["call taxi. Calls a taxi.", "I need a ride to the airport"]
     assert taxi["text"] == "call taxi. Calls a taxi.\nI need a ride to the airport"
@@ -238,7 +283,9 @@ def test_the_documents_of_a_board_carry_what_a_search_needs(workshop):
 
 def test_the_same_recipe_and_tools_give_the_same_file_and_another_recipe_another(workshop):
     workshop.servers({"git": [workshop.tool("create_issue", "Opens an issue.")]})
-    snapshots = {one.catalog: one.digest for one in workshop.run(workshop.configure(), "snapshot").snapshots}
+    snapshots = {
+        one.catalog: one.digest for one in workshop.run(workshop.configure(), "snapshot").snapshots
+    }
 
     def path(**settings):
         return compose_index(workshop.uri, IndexSettings(**settings), snapshots).path
@@ -262,10 +309,14 @@ def test_the_same_recipe_and_tools_give_the_same_file_and_another_recipe_another
 def test_a_document_changes_its_row_when_and_only_when_a_text_of_it_does(workshop):
     tool = workshop.tool("create_issue", "Opens an issue.")
     workshop.servers({"git": [tool, workshop.tool("merge_branch")]})
-    snapshots = {one.catalog: one.digest for one in workshop.run(workshop.configure(), "snapshot").snapshots}
+    snapshots = {
+        one.catalog: one.digest for one in workshop.run(workshop.configure(), "snapshot").snapshots
+    }
 
     def rows(**written):
-        path = write_writings(workshop.lake, "enriched", {"kit/git/create_issue": Enrichment(**written)}, {}).path
+        path = write_writings(
+            workshop.lake, "enriched", {"kit/git/create_issue": Enrichment(**written)}, {}
+        ).path
         composed = compose_index(workshop.uri, IndexSettings(), snapshots, path)
         return dict(read_rows(workshop.lake, composed.path, ["tool", "digest"]).rows())
 
@@ -281,13 +332,21 @@ def test_a_document_changes_its_row_when_and_only_when_a_text_of_it_does(worksho
 
 def test_writings_about_a_tool_that_is_gone_are_passed_over(workshop):
     workshop.servers({"git": [workshop.tool("create_issue", "Opens an issue.")]})
-    snapshots = {one.catalog: one.digest for one in workshop.run(workshop.configure(), "snapshot").snapshots}
-    writings = write_writings(workshop.lake, "enriched", {"kit/git/gone": WRITTEN}, {"kit/gone": "It is gone."})
+    snapshots = {
+        one.catalog: one.digest for one in workshop.run(workshop.configure(), "snapshot").snapshots
+    }
+    writings = write_writings(
+        workshop.lake, "enriched", {"kit/git/gone": WRITTEN}, {"kit/gone": "It is gone."}
+    )
 
     composed = compose_index(workshop.uri, IndexSettings(), snapshots, writings.path)
     records = compose_records(workshop.uri, snapshots, writings.path)
 
     assert read_rows(workshop.lake, composed.path, ["tool"]).rows() == [("kit/git/create_issue",)]
-    assert read_rows(workshop.lake, records.tools_path, ["id", "enrichment"]).rows() == [("kit/git/create_issue", None)]
-    assert read_rows(workshop.lake, records.agents_path, ["id", "enrichment"]).rows() == [("kit/git", None)]
+    assert read_rows(workshop.lake, records.tools_path, ["id", "enrichment"]).rows() == [
+        ("kit/git/create_issue", None)
+    ]
+    assert read_rows(workshop.lake, records.agents_path, ["id", "enrichment"]).rows() == [
+        ("kit/git", None)
+    ]
     assert (records.enriched, records.flagged) == (0, 0)

@@ -14,7 +14,11 @@ from tasks.snapshot import take_snapshot
     ("agent", "described", "text"),
     [
         (Agent("a/b", "a", "gitHub_v2", "Hosts  code.\n"), "", "git Hub v2. Hosts code."),
-        (Agent("a/b", "a", "git", "Hosts code."), "Stores repositories.", "git. Stores repositories."),
+        (
+            Agent("a/b", "a", "git", "Hosts code."),
+            "Stores repositories.",
+            "git. Stores repositories.",
+        ),
         (Agent("a/b", "a", "git"), "", "git"),
         (Agent("a/b", "a", "---", ""), "", "---"),
     ],
@@ -44,11 +48,18 @@ def test_every_agent_has_one_row(workshop):
     rows = {row["key"]: row for row in read_rows(workshop.lake, made.path).iter_rows(named=True)}
     assert list(rows) == ["kit/git#document#0", "kit/o'brien's#document#0"]
     row = rows["kit/git#document#0"]
-    assert (row["part"], row["catalog"], row["agent"], row["kind"]) == ("document", "kit", "kit/git", "mcp-server")
+    assert (row["part"], row["catalog"], row["agent"], row["kind"]) == (
+        "document",
+        "kit",
+        "kit/git",
+        "mcp-server",
+    )
     assert (row["texts"], row["tokens"]) == ([row["text"]], "git")
 
 
-def test_what_was_written_about_an_agent_stands_for_its_description_and_makes_one_row_anew(workshop):
+def test_what_was_written_about_an_agent_stands_for_its_description_and_makes_one_row_anew(
+    workshop,
+):
     workshop.servers({"git": [workshop.tool("one")], "shop": [workshop.tool("two")]})
     before = documents(workshop)
     writings = write_writings(workshop.lake, "enriched", {}, {"kit/git": "Hosts code."}).path
@@ -56,7 +67,10 @@ def test_what_was_written_about_an_agent_stands_for_its_description_and_makes_on
     after = documents(workshop, writings)
 
     assert documents(workshop, writings) == after != before
-    then, now = ({row["key"]: row for row in read_rows(workshop.lake, one.path).to_dicts()} for one in (before, after))
+    then, now = (
+        {row["key"]: row for row in read_rows(workshop.lake, one.path).to_dicts()}
+        for one in (before, after)
+    )
     assert now["kit/git#document#0"]["text"] == "git. Hosts code."
     assert [key for key in now if now[key] != then[key]] == ["kit/git#document#0"]
     layers = workshop.lake.read_json(f"{after.path}.json")["layers"]

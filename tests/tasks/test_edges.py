@@ -1,4 +1,6 @@
-"""The dependencies of a release: which rows there are, when they are made, and which of them are written."""
+"""The dependencies of a release: which rows there are, when they are made, and which of them are
+written.
+"""
 
 import json
 from dataclasses import replace
@@ -17,7 +19,10 @@ from tasks.indices import IndexSizes
 from tasks.settings.configuration import load_configuration
 from tasks.stage import stage_tables
 
-CATALOG = '[catalogs.desk]\ntype = "records"\npath = "tools.json"\nagent = "desk"\ncolumns = {dependencies = "needs"}\n'
+CATALOG = (
+    '[catalogs.desk]\ntype = "records"\npath = "tools.json"\nagent = "desk"\ncolumns = '
+    '{dependencies = "needs"}\n'
+)
 DECLARED = "[graph]\ninfer = false\n"
 TRAVEL = {
     "find_flight": ["find_city"],
@@ -31,7 +36,10 @@ TRAVEL = {
 def tools(workshop, needs):
     workshop.write(
         "tools.json",
-        [{"name": name, "description": f"Does {name}.", "needs": needed} for name, needed in needs.items()],
+        [
+            {"name": name, "description": f"Does {name}.", "needs": needed}
+            for name, needed in needs.items()
+        ],
     )
 
 
@@ -43,7 +51,10 @@ def published(workshop, hashing, needs, graph=DECLARED, indexes=""):
 def rows_of(workshop, release):
     pin = release.tables["edges"]
     rows = (
-        open_table(workshop.store.database, pin.table, workshop.uri, pin.version).search().with_row_id(True).to_list()
+        open_table(workshop.store.database, pin.table, workshop.uri, pin.version)
+        .search()
+        .with_row_id(True)
+        .to_list()
     )
     return {row["key"]: row for row in rows}
 
@@ -55,7 +66,12 @@ def pairs(rows):
 def test_what_catalogs_declare_are_edges_between_tools_of_the_release(workshop, hashing):
     needs = {
         "book": [
-            {"name": "find", "parameter": "flight's id", "type": "parameter-directly-depends-on", "reason": "By id."}
+            {
+                "name": "find",
+                "parameter": "flight's id",
+                "type": "parameter-directly-depends-on",
+                "reason": "By id.",
+            }
         ],
         "find": [],
     }
@@ -89,7 +105,8 @@ def test_the_order_of_a_catalog_is_kept_whatever_was_written_first(workshop, has
 def test_a_dependency_on_no_tool_is_no_edge_and_is_told(workshop, hashing):
     run = published(workshop, hashing, {"book": ["nobody", "book"], "find": []})
     again = compose_edges(
-        load_configuration(workshop.folder / "pegboard.toml"), {one.catalog: one.digest for one in run.snapshots}
+        load_configuration(workshop.folder / "pegboard.toml"),
+        {one.catalog: one.digest for one in run.snapshots},
     )
 
     assert (run.release.tables["edges"].rows, again) == (0, run.edges)
@@ -102,7 +119,9 @@ def test_a_dependency_on_no_tool_is_no_edge_and_is_told(workshop, hashing):
 def test_only_edges_that_differ_are_written_and_those_of_removed_tools_go(workshop, hashing):
     first = published(workshop, hashing, TRAVEL).release
     before = rows_of(workshop, first)
-    changed = {name: needed for name, needed in TRAVEL.items() if name != "cancel"} | {"find_city": ["pay"]}
+    changed = {name: needed for name, needed in TRAVEL.items() if name != "cancel"} | {
+        "find_city": ["pay"]
+    }
 
     second = published(workshop, hashing, changed).release
     after = rows_of(workshop, second)
@@ -117,7 +136,9 @@ def test_only_edges_that_differ_are_written_and_those_of_removed_tools_go(worksh
     assert pairs(after) == pairs(before) - {("cancel", "book_flight")} | {("find_city", "pay")}
     kept = before.keys() & after.keys()
     assert len(kept) == 3
-    assert {key: after[key]["_rowid"] for key in kept} == {key: before[key]["_rowid"] for key in kept}
+    assert {key: after[key]["_rowid"] for key in kept} == {
+        key: before[key]["_rowid"] for key in kept
+    }
     assert rows_of(workshop, first) == before
 
 
@@ -125,7 +146,10 @@ def test_a_tool_that_only_says_something_else_leaves_the_table_as_it_is(workshop
     first = published(workshop, hashing, TRAVEL).release
     workshop.write(
         "tools.json",
-        [{"name": name, "description": f"Truly does {name}.", "needs": needed} for name, needed in TRAVEL.items()],
+        [
+            {"name": name, "description": f"Truly does {name}.", "needs": needed}
+            for name, needed in TRAVEL.items()
+        ],
     )
 
     second = workshop.run(workshop.configure(DECLARED, CATALOG), encoder=hashing(16)).release
@@ -137,13 +161,17 @@ def test_a_tool_that_only_says_something_else_leaves_the_table_as_it_is(workshop
 def test_nothing_changed_makes_no_edge_again_and_writes_nothing(workshop, hashing):
     path = published(workshop, hashing, TRAVEL).edges.path
     workshop.lake.write_json(f"{path}-unresolved.json", ["as it was left"])
-    files = {path: path.stat().st_mtime_ns for path in Path(workshop.uri).rglob("*") if path.is_file()}
+    files = {
+        path: path.stat().st_mtime_ns for path in Path(workshop.uri).rglob("*") if path.is_file()
+    }
 
     again = published(workshop, hashing, TRAVEL)
 
     assert again.release is None
     assert (again.edges.rows, again.edges.unresolved) == (4, ("as it was left",))
-    assert {path: path.stat().st_mtime_ns for path in Path(workshop.uri).rglob("*") if path.is_file()} == files
+    assert {
+        path: path.stat().st_mtime_ns for path in Path(workshop.uri).rglob("*") if path.is_file()
+    } == files
 
 
 def test_other_settings_make_the_edges_again(workshop, hashing):
@@ -175,12 +203,17 @@ def test_staging_edges_again_changes_nothing(workshop, hashing):
 @pytest.mark.parametrize(
     ("where", "values", "problem"),
     [
-        ("target = 'desk/desk/pay'", {"target": "desk/desk/nobody"}, "edges: 1 row: between tools that are not both in 'tools'"),
-        ("target = 'desk/desk/pay'", {"target": "desk/desk/nobody"}, "edges: 1 row: without the key that follows"),
-        ("target = 'desk/desk/pay'", {"reason": "Because."}, "edges: 1 row: without the digest that follows"),
-        ("target = 'desk/desk/pay'", {"evidence": "Rumours."}, "edges: 1 row: without the checksum that follows"),
+        ("target = 'desk/desk/pay'", {"target": "desk/desk/nobody"}, "edges: 1 row: between tools "
+        "that are not both in 'tools'"),
+        ("target = 'desk/desk/pay'", {"target": "desk/desk/nobody"}, "edges: 1 row: without the "
+        "key that follows"),
+        ("target = 'desk/desk/pay'", {"reason": "Because."}, "edges: 1 row: without the digest "
+        "that follows"),
+        ("target = 'desk/desk/pay'", {"evidence": "Rumours."}, "edges: 1 row: without the "
+        "checksum that follows"),
         ("true", {"confidence": 1.5}, "edges: 4 rows: with a confidence that is not from 0 to 1"),
-        ("true", {"confidence": float("nan")}, "edges: 4 rows: with a confidence that is not from 0 to 1"),
+        ("true", {"confidence": float("nan")}, "edges: 4 rows: with a confidence that is not from "
+        "0 to 1"),
         ("true", {"origin": "guessed"}, "edges: 4 rows: of an origin that there is not"),
         ("true", {"type": "likes"}, "edges: 4 rows: of a type that there is not"),
     ],
@@ -192,7 +225,10 @@ def test_verify_finds_a_spoilt_edge(workshop, hashing, where, values, problem):
     sql = {name: "CAST('NaN' AS DOUBLE)" for name, value in values.items() if value != value}
     table.update(where=where, values_sql=sql) if sql else table.update(where=where, values=values)
     version = open_table(workshop.store.database, "edges", workshop.uri).version
-    spoilt = replace(release, tables={**release.tables, "edges": replace(release.tables["edges"], version=version)})
+    spoilt = replace(
+        release,
+        tables={**release.tables, "edges": replace(release.tables["edges"], version=version)},
+    )
 
     found = verify_release(workshop.store, spoilt).problems
 
@@ -203,9 +239,14 @@ def test_an_edge_that_is_lost_is_found(workshop, hashing):
     release = published(workshop, hashing, TRAVEL).release
     workshop.store.database.open_table("edges").delete("target = 'desk/desk/pay'")
     version = open_table(workshop.store.database, "edges", workshop.uri).version
-    fewer = replace(release, tables={**release.tables, "edges": replace(release.tables["edges"], version=version)})
+    fewer = replace(
+        release,
+        tables={**release.tables, "edges": replace(release.tables["edges"], version=version)},
+    )
 
-    assert "edges: it has 3 rows, the release pins 4" in verify_release(workshop.store, fewer).problems
+    assert (
+        "edges: it has 3 rows, the release pins 4" in verify_release(workshop.store, fewer).problems
+    )
 
 
 def test_a_difference_names_what_tools_came_to_need(workshop, hashing, capsys):
@@ -219,14 +260,21 @@ def test_a_difference_names_what_tools_came_to_need(workshop, hashing, capsys):
 
     found = diff_releases(workshop.store, old, new, neighbours=0)
     assert found.edges == {
-        "desk/desk/book_flight": EdgeChanges((f"desk/desk/find_city {direct}",), (f"desk/desk/find_flight {direct}",)),
+        "desk/desk/book_flight": EdgeChanges(
+            (f"desk/desk/find_city {direct}",), (f"desk/desk/find_flight {direct}",)
+        ),
         "desk/desk/cancel": EdgeChanges(changed=(f"desk/desk/book_flight {direct}",)),
     }
     assert diff_releases(workshop.store, new, new).edges == {}
     assert main(["releases", "diff", "--board", workshop.uri]) == 0
-    assert f"  desk/desk/cancel: ~desk/desk/book_flight {direct}" in capsys.readouterr().out.splitlines()
+    assert (
+        f"  desk/desk/cancel: ~desk/desk/book_flight {direct}"
+        in capsys.readouterr().out.splitlines()
+    )
     main(["releases", "diff", "--board", workshop.uri, "--tool", "desk/desk/book_flight", "--json"])
-    assert json.loads(capsys.readouterr().out)["edges"]["removed"] == [f"desk/desk/find_flight {direct}"]
+    assert json.loads(capsys.readouterr().out)["edges"]["removed"] == [
+        f"desk/desk/find_flight {direct}"
+    ]
 
 
 def test_every_index_has_a_table_of_agents_which_goes_with_it(workshop, hashing):
@@ -255,7 +303,9 @@ def test_a_large_table_of_agents_has_the_indices_of_the_columns_that_it_has(work
     run = workshop.run(workshop.configure(DECLARED), "embed", encoder=hashing(8))
 
     pins = stage_tables(workshop.uri, run.wanted, sizes=IndexSizes(in_memory=50, flat_partition=20))
-    again = stage_tables(workshop.uri, run.wanted, sizes=IndexSizes(in_memory=50, flat_partition=20))
+    again = stage_tables(
+        workshop.uri, run.wanted, sizes=IndexSizes(in_memory=50, flat_partition=20)
+    )
 
     assert pins["agents_full"].search["filters"] == ["agent", "catalog", "kind"]
     assert pins["emb_full"].search["filters"] == ["tool", "agent", "catalog", "kind", "tags"]
@@ -277,7 +327,9 @@ def test_a_tool_that_is_left_out_is_in_no_edge(workshop, hashing):
     assert edges.unresolved == ("desk/desk/book_flight: no tool has the name or id 'pay'",)
 
 
-def test_what_a_model_said_of_an_inferred_edge_counts_and_other_writings_make_no_edge_again(workshop):
+def test_what_a_model_said_of_an_inferred_edge_counts_and_other_writings_make_no_edge_again(
+    workshop,
+):
     user = {"user_id": {"type": "string", "description": "the id of the user"}}
     workshop.servers(
         {
@@ -297,7 +349,9 @@ def test_what_a_model_said_of_an_inferred_edge_counts_and_other_writings_make_no
         }
     )
     configuration = workshop.configure("[graph]\nmin_confidence = 0.0\n")
-    snapshots = {one.catalog: one.digest for one in workshop.run(configuration, "snapshot").snapshots}
+    snapshots = {
+        one.catalog: one.digest for one in workshop.run(configuration, "snapshot").snapshots
+    }
 
     def made(verdict=None, **written):
         said = {
@@ -309,7 +363,9 @@ def test_what_a_model_said_of_an_inferred_edge_counts_and_other_writings_make_no
         }
         written = Enrichment(dependencies=() if verdict is None else (said,), **written)
         tools = {"kit/people/delete_user": written}
-        return compose_edges(configuration, snapshots, write_writings(workshop.lake, "enriched", tools, {}).path)
+        return compose_edges(
+            configuration, snapshots, write_writings(workshop.lake, "enriched", tools, {}).path
+        )
 
     plain = compose_edges(configuration, snapshots)
     assert plain.origins == {"inferred": 1}

@@ -23,7 +23,9 @@ from tasks.snapshot import take_snapshot
 from tasks.wanted import make_wanted, wanted_rows
 
 INDEXES = (
-    IndexSettings(name="full", parts=("agent", "name", "description", "arguments", "questions", "topics")),
+    IndexSettings(
+        name="full", parts=("agent", "name", "description", "arguments", "questions", "topics")
+    ),
     IndexSettings(name="fine", shape="multi", questions=2),
 )
 KINDS = ["add", "change", "remove", "rename", "kind", "write", "forget", "nothing"]
@@ -36,7 +38,11 @@ class Office:
     def __init__(self, workshop):
         self.workshop = workshop
         self.agents = {"git": 0, "shop": 0}
-        self.tools = {("git", "create_issue"): 0, ("git", "merge_branch"): 0, ("shop", "order_lunch"): 0}
+        self.tools = {
+            ("git", "create_issue"): 0,
+            ("git", "merge_branch"): 0,
+            ("shop", "order_lunch"): 0,
+        }
         self.kind, self.written = "library", {}
 
     def move(self, move, at):
@@ -55,7 +61,9 @@ class Office:
             self.kind = "agent" if self.kind == "library" else "library"
         elif move == "write":
             questions = tuple(f"question {number}" for number in range(at % 4))
-            self.written[identity] = Enrichment(description=f"Words {at}.", questions=questions, topics=("a", f"b{at}"))
+            self.written[identity] = Enrichment(
+                description=f"Words {at}.", questions=questions, topics=("a", f"b{at}")
+            )
         elif move == "forget":
             self.written.pop(identity, None)
 
@@ -66,7 +74,10 @@ class Office:
             listed = servers.setdefault(f"{agent} {self.agents[agent]}", [])
             listed.append(tool(name, f"Edition {edition}.", item="what"))
         self.workshop.servers(servers)
-        self.workshop.write("rows.json", [{"name": name, "description": agent} for agent, name in sorted(self.tools)])
+        self.workshop.write(
+            "rows.json",
+            [{"name": name, "description": agent} for agent, name in sorted(self.tools)],
+        )
         return self.workshop.configure(
             catalogs='[catalogs.kit]\ntype = "mcp-dump"\npath = "servers.json"\n'
             f'[catalogs.desk]\ntype = "records"\npath = "rows.json"\nagent_kind = "{self.kind}"\n'
@@ -75,14 +86,19 @@ class Office:
     def made(self, configuration, uri):
         """Every row that the steps make for this board, and the digest of the release."""
         configuration = configuration.model_copy(
-            update={"board": configuration.board.model_copy(update={"uri": uri}), "indexes": INDEXES}
+            update={
+                "board": configuration.board.model_copy(update={"uri": uri}),
+                "indexes": INDEXES,
+            }
         )
         snapshots = [take_snapshot(configuration, name) for name in configuration.catalogs]
         identities = {one.catalog: one.digest for one in snapshots}
         lake = Lake(uri)
         writings = write_writings(lake, "enriched", self.written, {"kit/git 0": "It hosts."}).path
         documents = [
-            make(uri, index, identities, writings) for index in INDEXES for make in (compose_index, compose_agents_of)
+            make(uri, index, identities, writings)
+            for index in INDEXES
+            for make in (compose_index, compose_agents_of)
         ]
         records = compose_records(uri, identities, writings)
         edges = compose_edges(configuration, identities, writings)
@@ -90,10 +106,17 @@ class Office:
         frames = [snapshot_rows(lake, identities, kind) for kind in ("agents", "tools")]
         frames += [wanted_rows(uri, table) for table in wanted.tables]
         counts = [one.rows for one in documents], records.enriched, records.flagged, edges.to_dict()
-        return snapshots, counts, wanted.digest, [sorted(map(repr, frame.to_dicts())) for frame in frames]
+        return (
+            snapshots,
+            counts,
+            wanted.digest,
+            [sorted(map(repr, frame.to_dicts())) for frame in frames],
+        )
 
 
-def test_after_a_change_of_every_kind_a_run_makes_what_it_would_make_from_scratch(tmp_path, workshop_type):
+def test_after_a_change_of_every_kind_a_run_makes_what_it_would_make_from_scratch(
+    tmp_path, workshop_type
+):
     moves = [
         ("write", 2), ("change", 2), ("rename", 1), ("write", 1), ("forget", 2), ("add", 40), ("kind", 0), ("remove", 0), ("nothing", 0),
     ]  # fmt: skip
@@ -125,7 +148,9 @@ def assert_made_as_from_scratch(workshop, moves):
 def two_hundred(tool):
     """Two hundred tools of ten agents."""
     return {
-        f"server-{agent}": [tool(f"tool_{number}", f"Does {number} for {agent}.") for number in range(20)]
+        f"server-{agent}": [
+            tool(f"tool_{number}", f"Does {number} for {agent}.") for number in range(20)
+        ]
         for agent in range(10)
     }
 
@@ -158,9 +183,14 @@ def test_one_changed_tool_writes_one_row_of_each_table_of_the_lake(large):
 
     run = workshop.publish(servers)
 
-    new = [path for path in sizes(workshop.lake.uri) if path not in before and path.suffix == ".parquet"]
+    new = [
+        path
+        for path in sizes(workshop.lake.uri)
+        if path not in before and path.suffix == ".parquet"
+    ]
     heights = {
-        path.parts[-3:-1]: workshop.lake.read(path.relative_to(workshop.lake.uri).as_posix()).height for path in new
+        path.parts[-3:-1]: workshop.lake.read(path.relative_to(workshop.lake.uri).as_posix()).height
+        for path in new
     }
     assert run.encoded == 1
     assert len(new) == 4
@@ -191,7 +221,9 @@ def test_a_change_that_is_undone_is_the_release_of_before(large):
     assert third.encoded == 0
 
 
-@pytest.mark.parametrize("lost", ["documents", "records", "edges", "snapshots/kit/layers", "latest-"])
+@pytest.mark.parametrize(
+    "lost", ["documents", "records", "edges", "snapshots/kit/layers", "latest-"]
+)
 def test_what_is_lost_from_the_lake_is_made_again_and_the_release_is_the_same(large, lost):
     workshop, servers = large
     servers["server-3"][7]["description"] = "Does another thing."
@@ -226,12 +258,23 @@ def test_random_changes_of_many_nights_stay_small(large):
     for night in range(8):
         before = sizes(workshop.lake.uri)
         for _ in range(2):
-            servers[f"server-{rng.randrange(10)}"][rng.randrange(20)]["description"] = f"Night {night}: {rng.random()}"
+            servers[f"server-{rng.randrange(10)}"][rng.randrange(20)]["description"] = (
+                f"Night {night}: {rng.random()}"
+            )
         configuration = workshop.configure()
         workshop.servers(servers)
         workshop.run(configuration, "compose")
-        new = [path for path in sizes(workshop.lake.uri) if path not in before and path.suffix == ".parquet"]
-        written.append(sum(workshop.lake.read(path.relative_to(workshop.lake.uri).as_posix()).height for path in new))
+        new = [
+            path
+            for path in sizes(workshop.lake.uri)
+            if path not in before and path.suffix == ".parquet"
+        ]
+        written.append(
+            sum(
+                workshop.lake.read(path.relative_to(workshop.lake.uri).as_posix()).height
+                for path in new
+            )
+        )
 
     assert sorted(written)[4] <= 3 * 2
     assert sum(written) < 8 * 3 * 20
@@ -242,7 +285,9 @@ def test_the_plan_of_a_grown_board_is_that_of_a_fresh_lake(large):
     servers["server-1"].pop()
     workshop.servers(servers)
     configuration = workshop.configure()
-    identities = {one.catalog: one.digest for one in workshop.run(configuration, "snapshot").snapshots}
+    identities = {
+        one.catalog: one.digest for one in workshop.run(configuration, "snapshot").snapshots
+    }
     grown = make_plan(configuration, identities, "live")
     for folder in ("documents", "records"):
         shutil.rmtree(Path(workshop.lake.uri) / folder)

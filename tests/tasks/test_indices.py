@@ -13,13 +13,17 @@ DIMENSIONS = 32
 
 
 def clustered(count, near, rng, centres):
-    vectors = centres[rng.integers(0, len(centres), count)] + near * rng.normal(size=(count, DIMENSIONS))
+    vectors = centres[rng.integers(0, len(centres), count)] + near * rng.normal(
+        size=(count, DIMENSIONS)
+    )
     return (vectors / np.linalg.norm(vectors, axis=1, keepdims=True)).astype(np.float32)
 
 
 @pytest.fixture
 def make(tmp_path):
-    """Makes a table of so many clustered rows; returns it with its vectors and with requests that lie far from any cluster."""
+    """Makes a table of so many clustered rows; returns it with its vectors and with requests that
+    lie far from any cluster.
+    """
 
     def make(rows):
         rng = np.random.default_rng(0)
@@ -31,14 +35,28 @@ def make(tmp_path):
         tools = [f"c/a/t{number:06}" for number in range(rows)]
         table = pa.table(
             dict.fromkeys(
-                ("key", "tool", "part", "catalog", "agent", "kind", "text", "tokens", "digest", "checksum"), tools
+                (
+                    "key",
+                    "tool",
+                    "part",
+                    "catalog",
+                    "agent",
+                    "kind",
+                    "text",
+                    "tokens",
+                    "digest",
+                    "checksum",
+                ),
+                tools,
             )
             | {
                 "tags": [["x"]] * rows,
                 "vector": pa.FixedSizeListArray.from_arrays(pa.array(vectors.ravel()), DIMENSIONS),
             }
         ).select(CURRENT.embeddings(DIMENSIONS).names)
-        made = lancedb.connect(tmp_path / "tables").create_table("emb_full", table.cast(CURRENT.embeddings(DIMENSIONS)))
+        made = lancedb.connect(tmp_path / "tables").create_table(
+            "emb_full", table.cast(CURRENT.embeddings(DIMENSIONS))
+        )
         return made, vectors, clustered(100, 1.5, rng, centres)
 
     return make
@@ -64,9 +82,17 @@ def test_the_index_for_so_many_rows(rows, kind, partitions):
 
 @pytest.mark.parametrize(
     ("built", "rows", "fits"),
-    [(100, 60_000, True), (100, 199_000, True), (100, 201_000, False), (120, 59_000, False), (900, 1_000_001, False)],
+    [
+        (100, 60_000, True),
+        (100, 199_000, True),
+        (100, 201_000, False),
+        (120, 59_000, False),
+        (900, 1_000_001, False),
+    ],
 )
-def test_an_index_has_had_its_day_when_its_table_grew_or_shrank_by_more_than_a_factor_of_2(built, rows, fits):
+def test_an_index_has_had_its_day_when_its_table_grew_or_shrank_by_more_than_a_factor_of_2(
+    built, rows, fits
+):
     wanted = VectorIndex.fitting(rows, IndexSizes())
 
     assert VectorIndex("ivf_flat", built).still_fits(wanted) is fits
@@ -75,7 +101,9 @@ def test_an_index_has_had_its_day_when_its_table_grew_or_shrank_by_more_than_a_f
 @pytest.mark.parametrize("partitions", [1, 50, 1_000])
 def test_a_query_visits_some_partitions_of_a_flat_index_and_all_of_a_graph(partitions):
     columns = CURRENT.embeddings(DIMENSIONS).names
-    flat, graph = (VectorIndex(kind, partitions).search(columns) for kind in ("ivf_flat", "ivf_hnsw_sq"))
+    flat, graph = (
+        VectorIndex(kind, partitions).search(columns) for kind in ("ivf_flat", "ivf_hnsw_sq")
+    )
 
     assert 1 <= flat["nprobes"] <= partitions
     assert flat.keys() == {"vector", "partitions", "nprobes", "text", "filters"}
@@ -115,7 +143,11 @@ def recall(table, search, vectors, requests):
     found = 0
     for request in requests:
         exact = set(np.argpartition(-(vectors @ request), 10)[:10].tolist())
-        query = table.search(request, vector_column_name="vector").distance_type("cosine").nprobes(search["nprobes"])
+        query = (
+            table.search(request, vector_column_name="vector")
+            .distance_type("cosine")
+            .nprobes(search["nprobes"])
+        )
         if "ef" in search:
             query = query.ef(search["ef"]).refine_factor(search["refine"])
         rows = query.limit(10).select(["key", "_distance"]).to_arrow()
@@ -125,7 +157,10 @@ def recall(table, search, vectors, requests):
 
 @pytest.mark.parametrize(
     ("rows", "sizes"),
-    [(20_000, IndexSizes(in_memory=1_000)), (5_000, IndexSizes(in_memory=100, flat=1_000, graph_partition=2_500))],
+    [
+        (20_000, IndexSizes(in_memory=1_000)),
+        (5_000, IndexSizes(in_memory=100, flat=1_000, graph_partition=2_500)),
+    ],
     ids=["flat", "graph"],
 )
 def test_as_it_is_recorded_it_finds_99_of_100_nearest(make, tmp_path, rows, sizes):

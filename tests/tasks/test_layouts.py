@@ -1,4 +1,6 @@
-"""Boards of an earlier table contract: they are read, compared with, published beside, and gone back to."""
+"""Boards of an earlier table contract: they are read, compared with, published beside, and gone
+back to.
+"""
 
 import shutil
 from dataclasses import replace
@@ -39,7 +41,9 @@ def first(workshop, encoder):
 
 
 def publish_in_layout_1(workshop, configuration, encoder):
-    """What a pipeline of contract 1 published: the rows as the catalogs give them, in tables of that layout."""
+    """What a pipeline of contract 1 published: the rows as the catalogs give them, in tables of
+    that layout.
+    """
     run = workshop.run(configuration, "embed")
     (snapshot,) = run.snapshots
     identities = {snapshot.catalog: snapshot.digest}
@@ -51,15 +55,21 @@ def publish_in_layout_1(workshop, configuration, encoder):
         "agents": (old.agents(), snapshot_rows(lake, identities, "agents")),
         "emb_full": (
             old.embeddings(encoder.dimensions),
-            documents.with_columns(pl.Series("vector", vectors, dtype=pl.Array(pl.Float32, encoder.dimensions))),
+            documents.with_columns(
+                pl.Series("vector", vectors, dtype=pl.Array(pl.Float32, encoder.dimensions))
+            ),
         ),
     }
     store, pins = workshop.store, {}
     store.create()
     for name, (schema, frame) in rows.items():
-        table = store.database.create_table(name, frame.select(schema.names).to_arrow().cast(schema), schema=schema)
+        table = store.database.create_table(
+            name, frame.select(schema.names).to_arrow().cast(schema), schema=schema
+        )
         key = schema.names[0]
-        pins[name] = Pin(name, table.version, frame.height, table_digest(frame.select(key, "digest")))
+        pins[name] = Pin(
+            name, table.version, frame.height, table_digest(frame.select(key, "digest"))
+        )
     index = {
         "encoder": encoder.name,
         "fingerprint": encoder.fingerprint,
@@ -86,7 +96,11 @@ def test_a_release_of_the_first_contract_is_searched(workshop, first, encoder, m
     (hit,) = board.search("open an issue", 1, mode=mode)
 
     assert board.release == first
-    assert (hit.tool.name, hit.tool.description, hit.agent.name) == ("create_issue", "Opens an issue.", "git")
+    assert (hit.tool.name, hit.tool.description, hit.agent.name) == (
+        "create_issue",
+        "Opens an issue.",
+        "git",
+    )
     assert (hit.tool.enrichment, hit.tool.flags, hit.agent.enrichment) == (None, (), None)
 
 
@@ -94,10 +108,18 @@ def test_tools_of_a_release_of_the_first_contract_are_unchanged_until_their_cata
     workshop, first
 ):
     same = workshop.run(workshop.configure(), "plan").plan
-    workshop.servers({"git": [workshop.tool("create_issue", "Closes an issue."), workshop.tool("fresh")]})
+    workshop.servers(
+        {"git": [workshop.tool("create_issue", "Closes an issue."), workshop.tool("fresh")]}
+    )
     other = workshop.run(workshop.configure(), "plan").plan
 
-    assert (same.live, same.new, same.changed, same.removed, same.unchanged) == (first.id, (), (), (), 2)
+    assert (same.live, same.new, same.changed, same.removed, same.unchanged) == (
+        first.id,
+        (),
+        (),
+        (),
+        2,
+    )
     assert (other.new, other.changed, other.removed, other.unchanged) == (
         ("kit/git/fresh",), ("kit/git/create_issue",), ("kit/git/merge_branch",), 0,
     )  # fmt: skip
@@ -106,7 +128,13 @@ def test_tools_of_a_release_of_the_first_contract_are_unchanged_until_their_cata
 def test_the_next_release_goes_beside_and_a_reader_follows_to_it_and_back(workshop, first, encoder):
     board = pegboard.open(workshop.uri, encoder=encoder, refresh=0)
     before = board.search("merge a branch", 2)
-    workshop.servers({"git": [workshop.tool("create_issue", "Opens an issue. Key: ghp_0123456789abcdefghij0123")]})
+    workshop.servers(
+        {
+            "git": [
+                workshop.tool("create_issue", "Opens an issue. Key: ghp_0123456789abcdefghij0123")
+            ]
+        }
+    )
 
     second = workshop.run(workshop.configure()).release
     after = board.search("merge a branch", 2)
@@ -119,7 +147,10 @@ def test_the_next_release_goes_beside_and_a_reader_follows_to_it_and_back(worksh
     assert board.release == first
     assert board.search("merge a branch", 2) == before
     for name, pin in first.tables.items():
-        assert open_table(workshop.store.database, pin.table, workshop.uri, pin.version).count_rows() == pin.rows, name
+        assert (
+            open_table(workshop.store.database, pin.table, workshop.uri, pin.version).count_rows()
+            == pin.rows
+        ), name
 
 
 def test_releases_after_the_first_of_a_contract_stay_in_its_tables(workshop, first):
@@ -128,7 +159,11 @@ def test_releases_after_the_first_of_a_contract_stay_in_its_tables(workshop, fir
 
     third = workshop.run(workshop.configure()).release
 
-    assert [one.tables["tools"].table for one in (first, second, third)] == ["tools", "tools_v3", "tools_v3"]
+    assert [one.tables["tools"].table for one in (first, second, third)] == [
+        "tools",
+        "tools_v3",
+        "tools_v3",
+    ]
     assert third.tables["tools"].version > second.tables["tools"].version
 
 
@@ -139,9 +174,12 @@ SPECIMEN = Path(__file__).parents[1] / "contract" / "board_3"
 def test_a_release_of_contract_3_has_the_dependencies_that_its_catalogs_declared(workshop, hashing):
     workshop.write("rows.json", [{"name": "book", "needs": ["find"]}, {"name": "find"}])
     catalog = (
-        '[catalogs.desk]\ntype = "records"\npath = "rows.json"\nagent = "desk"\ncolumns = {dependencies = "needs"}\n'
+        '[catalogs.desk]\ntype = "records"\npath = "rows.json"\nagent = "desk"\ncolumns = '
+        '{dependencies = "needs"}\n'
     )
-    now = workshop.run(workshop.configure("[graph]\ninfer = false\n", catalog), encoder=hashing()).release
+    now = workshop.run(
+        workshop.configure("[graph]\ninfer = false\n", catalog), encoder=hashing()
+    ).release
     tables = {name: now.tables[name] for name in ("tools", "agents", "emb_full")}
     then = replace(now, id="3" * 12, digest="3" * 64, contract=3, tables=tables)
     store = workshop.store
@@ -169,5 +207,7 @@ def test_a_build_after_contract_3_goes_on_in_its_tables(workshop, hashing):
         name: name for name in ("tools", "agents", "edges", "emb_full", "agents_full")
     }
     assert verify_release(workshop.store, before).problems == ()
-    old_encoder = SimpleNamespace(name="stub/hashing", fingerprint="hashing-16", dimensions=16, encode=hashing().encode)
+    old_encoder = SimpleNamespace(
+        name="stub/hashing", fingerprint="hashing-16", dimensions=16, encode=hashing().encode
+    )
     assert pegboard.open(workshop.uri, release=before.id, encoder=old_encoder).search("invoice", 1)

@@ -1,4 +1,6 @@
-"""Tables kept in order from night to night: few fragments, few parts of an index, and no row outside of it."""
+"""Tables kept in order from night to night: few fragments, few parts of an index, and no row
+outside of it.
+"""
 
 from datetime import timedelta
 
@@ -56,7 +58,9 @@ class Board:
         maintain(self.table, self.uri, self.table.count_rows(), sizes=sizes, upkeep=upkeep)
 
     def upsert(self, ids, state):
-        merge = self.table.merge_insert("key").when_matched_update_all().when_not_matched_insert_all()
+        merge = (
+            self.table.merge_insert("key").when_matched_update_all().when_not_matched_insert_all()
+        )
         merge.execute(rows_of(ids, state))
 
     def night(self, ids, state):
@@ -64,7 +68,11 @@ class Board:
         self.maintain()
 
     def parts(self):
-        return next(len(one.segments) for one in self.dataset.describe_indices() if one.field_names == ["vector"])
+        return next(
+            len(one.segments)
+            for one in self.dataset.describe_indices()
+            if one.field_names == ["vector"]
+        )
 
     def fragments(self):
         return [(one.physical_rows, one.num_deletions) for one in self.dataset.get_fragments()]
@@ -78,9 +86,13 @@ class Board:
         memory = MemoryIndex(rows)
         for words in (["w3"], ["w5", "w7"], ["s1", "w2"]):
             expected = {one.tool: one.score for one in memory.text(words, 5_000)}
-            found = self.table.search(" ".join(words), query_type="fts", fts_columns="tokens").limit(5_000)
+            found = self.table.search(
+                " ".join(words), query_type="fts", fts_columns="tokens"
+            ).limit(5_000)
             scores = found.select(["tool", "_score"]).to_arrow().to_pydict()
-            assert dict(zip(scores["tool"], scores["_score"], strict=True)) == pytest.approx(expected, abs=2e-4), words
+            assert dict(zip(scores["tool"], scores["_score"], strict=True)) == pytest.approx(
+                expected, abs=2e-4
+            ), words
 
 
 @pytest.fixture
@@ -169,7 +181,9 @@ def test_what_a_killed_run_left_undone_is_done_by_the_next(board, kill):
 
 
 @pytest.mark.parametrize(("rows", "partitions"), [(4_200, 42), (900, 9)])
-def test_a_table_that_grew_or_shrank_by_more_than_a_factor_of_2_gets_another_vector_index(board, rows, partitions):
+def test_a_table_that_grew_or_shrank_by_more_than_a_factor_of_2_gets_another_vector_index(
+    board, rows, partitions
+):
     assert search_of(board.dataset)["partitions"] == 20
     if rows > ROWS:
         board.upsert(range(ROWS, rows), 1)

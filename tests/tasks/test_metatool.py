@@ -1,4 +1,6 @@
-"""Real tools, their catalog's example queries and other people's requests, through every step and the reader."""
+"""Real tools, their catalog's example queries and other people's requests, through every step and
+the reader.
+"""
 
 from pathlib import Path
 
@@ -18,7 +20,9 @@ examples = {{ path = "{METATOOL}/example_queries.jsonl", query = "query", tool =
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(not METATOOL.is_dir(), reason="the benchmark files are not beside this checkout")
+@pytest.mark.skipif(
+    not METATOOL.is_dir(), reason="the benchmark files are not beside this checkout"
+)
 def test_nine_of_ten_requests_find_their_tool_among_five(workshop, real_encoder):
     release = workshop.run(workshop.configure(INDEXES, CATALOG)).release
     asked = pl.read_ndjson(METATOOL / "single_tool_queries.jsonl").gather_every(3)

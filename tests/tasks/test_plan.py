@@ -18,8 +18,12 @@ def test_everything_is_new_on_an_empty_board(workshop):
 
 def test_new_changed_removed_and_unchanged_tools_are_told_apart(workshop):
     tool = workshop.tool
-    first = workshop.publish({"git": [tool("same"), tool("other", "Before."), tool("gone")]}).release
-    workshop.servers({"git": [tool("same"), tool("other", "After."), tool("fresh")], "shop": [tool("fresh")]})
+    first = workshop.publish(
+        {"git": [tool("same"), tool("other", "Before."), tool("gone")]}
+    ).release
+    workshop.servers(
+        {"git": [tool("same"), tool("other", "After."), tool("fresh")], "shop": [tool("fresh")]}
+    )
 
     plan = workshop.run(workshop.configure(), "plan").plan
 
@@ -31,7 +35,9 @@ def test_new_changed_removed_and_unchanged_tools_are_told_apart(workshop):
         "removed": ["kit/git/gone"],
         "unchanged": 1,
         "withdrawn": [],
-        "texts": {"full": {"documents": 6, "to_encode": 3}},  # the two fresh ones say the same, and the shop is new
+        "texts": {
+            "full": {"documents": 6, "to_encode": 3}
+        },  # the two fresh ones say the same, and the shop is new
         "edges": {},
     }
 
@@ -75,10 +81,15 @@ def test_a_channel_whose_release_is_gone_is_said(workshop):
         workshop.run(workshop.configure(), "plan")
 
 
-def test_a_first_run_whose_only_source_fails_publishes_nothing_and_the_next_is_a_first_run(workshop):
+def test_a_first_run_whose_only_source_fails_publishes_nothing_and_the_next_is_a_first_run(
+    workshop,
+):
     configuration = workshop.configure()
 
-    with pytest.raises(SourceError, match=r"No source could be read, so nothing is published\.\n  - .*servers\.json"):
+    with pytest.raises(
+        SourceError,
+        match=r"No source could be read, so nothing is published\.\n  - .*servers\.json",
+    ):
         workshop.run(configuration)
 
     assert workshop.publish({"git": [workshop.tool("one")]}).plan.new == ("kit/git/one",)
@@ -98,7 +109,8 @@ def test_published_tools_are_not_lost_with_the_lake_when_their_source_fails(work
     (workshop.folder / "servers.json").unlink()
 
     with pytest.raises(
-        SourceError, match=r"8 published tools would be lost.*kit/git/create_issue.*\n  - .*servers\.json"
+        SourceError,
+        match=r"8 published tools would be lost.*kit/git/create_issue.*\n  - .*servers\.json",
     ):
         workshop.run(configuration)
     assert workshop.store.channel().release == live.id

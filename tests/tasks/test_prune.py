@@ -1,4 +1,6 @@
-"""Pruning: what is kept, that nothing goes at once, and that what is kept stays whole whatever happens meanwhile."""
+"""Pruning: what is kept, that nothing goes at once, and that what is kept stays whole whatever
+happens meanwhile.
+"""
 
 import json
 import shutil
@@ -24,7 +26,9 @@ from tasks.prune import MARKS, kept_releases, prune_board
 from tasks.publish import is_whole, publish_release
 from tasks.settings.configuration import KeepSettings
 
-NOW = datetime.now(UTC) + timedelta(hours=3)  # after all that these tests publish, at the end of a long run, too
+NOW = datetime.now(UTC) + timedelta(
+    hours=3
+)  # after all that these tests publish, at the end of a long run, too
 DAY = timedelta(days=1)
 
 
@@ -53,7 +57,9 @@ def published(workshop, encoder, states, channel="live"):
 
 @pytest.fixture(scope="module")
 def shared(tmp_path_factory, workshop_type, hashing):
-    """A board with four releases, the last of which is live, and these releases. Do not change it."""
+    """A board with four releases, the last of which is live, and these releases. Do not change
+    it.
+    """
     workshop = workshop_type(tmp_path_factory.mktemp("four"))
     return workshop.uri, published(workshop, hashing(8), range(1, 5))
 
@@ -71,7 +77,11 @@ def ids(releases):
 
 
 def files(workshop):
-    return {str(path.relative_to(workshop.uri)) for path in (workshop.folder / "board").rglob("*") if path.is_file()}
+    return {
+        str(path.relative_to(workshop.uri))
+        for path in (workshop.folder / "board").rglob("*")
+        if path.is_file()
+    }
 
 
 def release(number, age):
@@ -100,14 +110,20 @@ def test_what_is_kept(keep, channels, kept):
     assert kept_releases(releases, channels, keep, NOW) == set(kept)
 
 
-def test_what_is_not_wanted_is_marked_first_and_removed_by_a_later_prune_after_the_grace_period(workshop, four):
+def test_what_is_not_wanted_is_marked_first_and_removed_by_a_later_prune_after_the_grace_period(
+    workshop, four
+):
     first = prune_board(workshop.uri, Keep(), NOW)
     soon = prune_board(workshop.uri, Keep(), NOW + DAY / 2)
     assert ids(workshop.store.all()) == ids(reversed(four))
 
     later = prune_board(workshop.uri, Keep(), NOW + 1.1 * DAY)
 
-    assert (first.kept, first.marked, first.removed) == (ids([four[3], four[2]]), ids([four[1], four[0]]), ())
+    assert (first.kept, first.marked, first.removed) == (
+        ids([four[3], four[2]]),
+        ids([four[1], four[0]]),
+        (),
+    )
     assert (soon.marked, soon.removed) == (first.marked, ())
     assert (later.marked, later.removed) == ((), ids([four[1], four[0]]))
     assert later.versions.count > 0
@@ -122,7 +138,9 @@ def test_what_is_not_wanted_is_marked_first_and_removed_by_a_later_prune_after_t
 
 def test_without_a_grace_period_it_still_takes_two(workshop, four):
     assert prune_board(workshop.uri, Keep(grace_hours=SHORT), NOW).removed == ()
-    assert prune_board(workshop.uri, Keep(grace_hours=SHORT), NOW + DAY).removed == ids([four[1], four[0]])
+    assert prune_board(workshop.uri, Keep(grace_hours=SHORT), NOW + DAY).removed == ids(
+        [four[1], four[0]]
+    )
 
 
 def test_a_release_that_is_wanted_again_loses_its_mark(workshop, four):
@@ -155,10 +173,16 @@ def test_a_board_that_was_pruned_again_and_again_grows_no_more(workshop, hashing
     encoder, sizes = hashing(8), []
     for night in range(8):
         published(workshop, encoder, [night % 5 + 1])
-        prune_board(workshop.uri, Keep(grace_hours=SHORT), datetime.now(UTC) + timedelta(seconds=night))
+        prune_board(
+            workshop.uri, Keep(grace_hours=SHORT), datetime.now(UTC) + timedelta(seconds=night)
+        )
         tables = workshop.folder / "board" / "tables"
         # What lies of `releases` and `channels` is left to the readers of the last minutes.
-        files = [path for name in ("tools", "agents", "emb_full") for path in (tables / f"{name}.lance").rglob("*")]
+        files = [
+            path
+            for name in ("tools", "agents", "emb_full")
+            for path in (tables / f"{name}.lance").rglob("*")
+        ]
         sizes.append(sum(path.stat().st_size for path in files if path.is_file()))
 
     assert len(workshop.store.all()) <= 4
@@ -173,7 +197,9 @@ def test_a_reader_of_a_kept_release_answers_throughout(workshop, hashing):
     published(workshop, encoder, [3])
 
     for number in range(4):
-        prune_board(workshop.uri, Keep(grace_hours=0.0001), datetime.now(UTC) + timedelta(seconds=number))
+        prune_board(
+            workshop.uri, Keep(grace_hours=0.0001), datetime.now(UTC) + timedelta(seconds=number)
+        )
         assert board.search("does tool", 8, mode="text")
 
     assert ids(workshop.store.all())[1] == releases[1].id
@@ -199,7 +225,9 @@ def test_a_table_that_no_release_has_any_more_goes_with_the_last_one_that_had_it
 
 
 def test_a_table_of_which_a_run_has_just_pinned_a_version_stays(workshop, four):
-    table = workshop.store.database.create_table("emb_new", schema=pegboard.store.contract.CURRENT.embeddings(8))
+    table = workshop.store.database.create_table(
+        "emb_new", schema=pegboard.store.contract.CURRENT.embeddings(8)
+    )
     table.tags.create(f"{'a' * 12}-v1", 1)
     created = written_at(open_dataset(workshop.uri, "emb_new"))
     prune_board(workshop.uri, Keep(), created - DAY)
@@ -213,15 +241,24 @@ def test_a_table_of_which_a_run_has_just_pinned_a_version_stays(workshop, four):
 
 def test_tags_of_a_release_that_was_never_recorded_go_and_those_of_people_stay(workshop, four):
     table = open_table(workshop.store.database, "tools", workshop.uri)
-    table.tags.create(f"{'b' * 12}-v{four[0].tables['tools'].version}", four[0].tables["tools"].version)
+    table.tags.create(
+        f"{'b' * 12}-v{four[0].tables['tools'].version}", four[0].tables["tools"].version
+    )
     table.tags.create("before-the-audit", four[1].tables["tools"].version)
     prune_board(workshop.uri, Keep(), NOW)
     assert f"{'b' * 12}-v{four[0].tables['tools'].version}" in table.tags.list()
 
     prune_board(workshop.uri, Keep(), NOW + 2 * DAY)
 
-    assert {tag for tag in table.tags.list() if not tag.startswith(tuple(ids(four)))} == {"before-the-audit"}
-    assert open_table(workshop.store.database, "tools", workshop.uri, four[1].tables["tools"].version).count_rows() == 8
+    assert {tag for tag in table.tags.list() if not tag.startswith(tuple(ids(four)))} == {
+        "before-the-audit"
+    }
+    assert (
+        open_table(
+            workshop.store.database, "tools", workshop.uri, four[1].tables["tools"].version
+        ).count_rows()
+        == 8
+    )
 
 
 def test_a_missing_tag_is_set_again_before_anything_is_removed(workshop, four):
@@ -239,7 +276,8 @@ def test_a_missing_tag_is_set_again_before_anything_is_removed(workshop, four):
 def test_a_release_that_was_promoted_while_it_was_to_go_is_put_back(workshop, four):
     prune_board(workshop.uri, Keep(), NOW)
     record = json.loads((workshop.folder / "board" / "lake" / MARKS).read_text())
-    # As if a prune had been killed right after it deleted the row, and someone had promoted the release just before.
+    # As if a prune had been killed right after it deleted the row, and someone had promoted the
+    # release just before.
     workshop.store.promote(four[0].id, "audit")
     workshop.store.database.open_table("releases").delete(f"release = '{four[0].id}'")
     one = {**_plain(four[0]), "created_at": four[0].created_at.isoformat()}
@@ -253,9 +291,13 @@ def test_a_release_that_was_promoted_while_it_was_to_go_is_put_back(workshop, fo
 
 def _plain(release):
     tables = {
-        name: {key: getattr(pin, key) for key in Pin.__dataclass_fields__} for name, pin in release.tables.items()
+        name: {key: getattr(pin, key) for key in Pin.__dataclass_fields__}
+        for name, pin in release.tables.items()
     }
-    return {**{key: getattr(release, key) for key in Release.__dataclass_fields__}, "tables": tables}
+    return {
+        **{key: getattr(release, key) for key in Release.__dataclass_fields__},
+        "tables": tables,
+    }
 
 
 def test_a_release_whose_versions_were_pruned_is_published_anew(workshop, hashing):
@@ -278,7 +320,9 @@ def test_a_release_whose_versions_were_pruned_is_published_anew(workshop, hashin
 
 
 def _servers(workshop, state):
-    workshop.servers({"git": [workshop.tool(name, f"Does {name}.") for name in [*names(0), *names(state)]]})
+    workshop.servers(
+        {"git": [workshop.tool(name, f"Does {name}.") for name in [*names(0), *names(state)]]}
+    )
     return workshop.configure()
 
 
@@ -300,7 +344,9 @@ def test_vectors_and_ledger_are_never_touched(workshop, hashing, four):
         prune_board(workshop.uri, Keep(), NOW + 100 * number * DAY)
 
     assert before
-    assert {one for one in files(workshop) if one.startswith(("lake/vectors", "lake/ledger"))} == before
+    assert {
+        one for one in files(workshop) if one.startswith(("lake/vectors", "lake/ledger"))
+    } == before
     again = workshop.run(_servers(workshop, 1), "embed", encoder=hashing(8))
     assert again.encoded == 0
 
@@ -311,7 +357,9 @@ class Killed(BaseException):
 
 @pytest.fixture
 def kill_before(monkeypatch):
-    """Have prunes killed right before their write of that number, from 0, or let them live; returns the names of their writes."""
+    """Have prunes killed right before their write of that number, from 0, or let them live; returns
+    the names of their writes.
+    """
     writes, deadly = [], [None]
 
     def counted(write):
@@ -344,9 +392,13 @@ def kill_before(monkeypatch):
     return kill_before
 
 
-def test_a_prune_that_is_killed_leaves_what_is_kept_whole_and_the_next_one_finishes(workshop, four, kill_before):
+def test_a_prune_that_is_killed_leaves_what_is_kept_whole_and_the_next_one_finishes(
+    workshop, four, kill_before
+):
     prune_board(workshop.uri, Keep(), NOW)
-    (workshop.folder / "board/tables/tools.lance/data/dead.lance").write_text("what a killed writer left")
+    (workshop.folder / "board/tables/tools.lance/data/dead.lance").write_text(
+        "what a killed writer left"
+    )
     marked = shutil.copytree(workshop.uri, workshop.folder / "marked")
     writes = kill_before(None)
     prune_board(workshop.uri, Keep(), NOW + 2 * DAY)
@@ -368,7 +420,9 @@ def test_a_prune_that_is_killed_leaves_what_is_kept_whole_and_the_next_one_finis
         assert ids(workshop.store.all()) == ids([four[3], four[2]]), deadly
         tools = open_table(workshop.store.database, "tools", workshop.uri)
         assert len(tools.list_versions()) <= 3, deadly
-        assert set(tools.tags.list()) == {f"{one.id}-v{one.tables['tools'].version}" for one in four[2:]}, deadly
+        assert set(tools.tags.list()) == {
+            f"{one.id}-v{one.tables['tools'].version}" for one in four[2:]
+        }, deadly
         assert workshop.store.rollback().release == four[2].id, deadly
 
 
@@ -378,7 +432,11 @@ def test_promotions_go_through_while_a_prune_tidies_the_table_of_channels(worksh
     def prune_again_and_again():
         while not stop.is_set():
             try:
-                prune_board(workshop.uri, Keep(releases=9, grace_hours=SHORT), datetime.now(UTC) + timedelta(seconds=1))
+                prune_board(
+                    workshop.uri,
+                    Keep(releases=9, grace_hours=SHORT),
+                    datetime.now(UTC) + timedelta(seconds=1),
+                )
                 prunes.append(1)
             except Exception as error:
                 troubles.append(error)

@@ -19,11 +19,15 @@ STEPS = ("snapshot", "plan", "compose", "embed", "stage", "publish")
 
 
 def assert_whole(store, release):
-    """Every table of the release has, at the version that it pins, the rows that it promises, protected by a tag."""
+    """Every table of the release has, at the version that it pins, the rows that it promises,
+    protected by a tag.
+    """
     for name, pin in release.tables.items():
         table = open_table(store.database, pin.table, store.uri, pin.version)
         key = key_column(name)
-        rows = pl.from_arrow(table.search().select([key, "digest"]).to_arrow()).select(key, "digest")
+        rows = pl.from_arrow(table.search().select([key, "digest"]).to_arrow()).select(
+            key, "digest"
+        )
         assert (rows.height, table_digest(rows)) == (pin.rows, pin.digest), name
         assert table.tags.list()[f"{release.id}-v{pin.version}"]["version"] == pin.version, name
 
@@ -49,7 +53,9 @@ def first(workshop, shared_first):
 
 @pytest.fixture(scope="module")
 def issues_uri(tmp_path_factory, workshop_type):
-    """A board whose live release has the tools `create_issue` and `delete_issue`. Do not change it."""
+    """A board whose live release has the tools `create_issue` and `delete_issue`. Do not change
+    it.
+    """
     workshop = workshop_type(tmp_path_factory.mktemp("issues"))
     workshop.publish(servers(workshop, "create_issue", "delete_issue"))
     return workshop.uri
@@ -68,7 +74,13 @@ def test_a_release_says_what_went_into_it(workshop, encoder):
     assert release == workshop.store.get(release.id)
     assert workshop.store.channel().release == release.id
     assert release.manifest["default_index"] == "full"
-    assert release.manifest["counts"] == {"tools": 14, "agents": 6, "enriched": 0, "flagged": 0, "edges": 0}
+    assert release.manifest["counts"] == {
+        "tools": 14,
+        "agents": 6,
+        "enriched": 0,
+        "flagged": 0,
+        "edges": 0,
+    }
     assert release.manifest["indexes"]["fine"] == {
         "encoder": "hashing/256",
         "options": {},
@@ -81,7 +93,13 @@ def test_a_release_says_what_went_into_it(workshop, encoder):
     assert {name: one["tools"] for name, one in release.manifest["catalogs"].items()} == {
         "kit": 8, "finance": 3, "desk": 3,
     }  # fmt: skip
-    assert release.manifest["changes"] == {"against": None, "new": 14, "changed": 0, "removed": 0, "unchanged": 0}
+    assert release.manifest["changes"] == {
+        "against": None,
+        "new": 14,
+        "changed": 0,
+        "removed": 0,
+        "unchanged": 0,
+    }
     assert_whole(workshop.store, release)
 
 
@@ -156,11 +174,15 @@ def test_a_channel_that_moved_since_the_plan_is_not_overwritten(workshop, first)
     run = workshop.run(workshop.configure(), "stage")
     workshop.store.rollback()
 
-    with pytest.raises(PromotionConflict, match=f"generation 2, but it is at generation 3 .*{first.id}"):
+    with pytest.raises(
+        PromotionConflict, match=f"generation 2, but it is at generation 3 .*{first.id}"
+    ):
         publish_release(workshop.configure(), run.plan, run.snapshots, run.wanted, run.pins)
 
     assert workshop.store.channel().release == first.id
-    assert run.wanted.release not in [one.id for one in workshop.store.all()]  # the loser changed nothing
+    assert run.wanted.release not in [
+        one.id for one in workshop.store.all()
+    ]  # the loser changed nothing
     third = workshop.run(workshop.configure()).release
     assert (third.id, workshop.store.channel().release) == (run.wanted.release, run.wanted.release)
     for release in (first, second, third):
@@ -168,7 +190,9 @@ def test_a_channel_that_moved_since_the_plan_is_not_overwritten(workshop, first)
 
 
 @pytest.mark.parametrize("how_far", ["one tag", "all tags", "row", "promoted"])
-def test_a_publishing_that_was_killed_after_any_of_its_writes_is_completed_by_the_next(workshop, first, how_far):
+def test_a_publishing_that_was_killed_after_any_of_its_writes_is_completed_by_the_next(
+    workshop, first, how_far
+):
     workshop.servers(servers(workshop, "one", "two"))
     run = workshop.run(workshop.configure(), "stage")
     pins = list(run.pins.values())
@@ -194,12 +218,17 @@ def test_a_publishing_that_was_killed_after_any_of_its_writes_is_completed_by_th
 def test_what_changed_since_it_was_staged_is_not_published(workshop, first):
     workshop.servers(servers(workshop, "one", "two"))
     run = workshop.run(workshop.configure(), "stage")
-    spoilt = {**run.pins, "tools": replace(run.pins["tools"], version=first.tables["tools"].version)}
+    spoilt = {
+        **run.pins,
+        "tools": replace(run.pins["tools"], version=first.tables["tools"].version),
+    }
     fewer = {name: pin for name, pin in run.pins.items() if name != "agents"}
     gone = {**run.pins, "emb_full": replace(run.pins["emb_full"], version=99)}
 
     for pins, named in ((spoilt, "tools"), (fewer, "agents"), (gone, "emb_full")):
-        with pytest.raises(PublishError, match=f"is not what was wanted: {named} changed or went away since"):
+        with pytest.raises(
+            PublishError, match=f"is not what was wanted: {named} changed or went away since"
+        ):
             publish_release(workshop.configure(), run.plan, run.snapshots, run.wanted, pins)
 
     assert [one.id for one in workshop.store.all()] == [first.id]
@@ -220,7 +249,9 @@ def test_a_release_that_a_table_lost_meanwhile_is_recorded_anew(workshop, first)
     assert_whole(workshop.store, again)
 
 
-def test_going_back_to_earlier_tools_goes_back_to_the_earlier_release_and_keeps_it_whole(workshop, encoder):
+def test_going_back_to_earlier_tools_goes_back_to_the_earlier_release_and_keeps_it_whole(
+    workshop, encoder
+):
     first = workshop.publish(servers(workshop, "one", "two")).release
     workshop.publish(servers(workshop, "one", "three"))
 
@@ -236,15 +267,21 @@ def test_going_back_to_earlier_tools_goes_back_to_the_earlier_release_and_keeps_
 def test_channels_are_published_to_on_their_own(workshop, first):
     canary = workshop.publish(servers(workshop, "one", "two"), channel="canary").release
 
-    assert {one.name: one.release for one in workshop.store.channels()} == {"live": first.id, "canary": canary.id}
+    assert {one.name: one.release for one in workshop.store.channels()} == {
+        "live": first.id,
+        "canary": canary.id,
+    }
 
 
 def test_secrets_and_addresses_of_an_encoder_are_not_in_the_manifest(workshop):
-    settings = '[[indexes]]\nencoder = "local/all-MiniLM-L6-v2"\n'  # of the built-in encoders that run here, the one with options
+    # of the built-in encoders that run here, the one with options
+    settings = '[[indexes]]\nencoder = "local/all-MiniLM-L6-v2"\n'
     workshop.servers(servers(workshop, "one"))
     release = workshop.run(workshop.configure(settings)).release
 
-    again = workshop.run(workshop.configure(f"{settings}options = {{ threads = 1, batch_size = 8 }}\n"))
+    again = workshop.run(
+        workshop.configure(f"{settings}options = {{ threads = 1, batch_size = 8 }}\n")
+    )
 
     assert again.release is None  # what decides no vector changes nothing
     assert release.manifest["indexes"]["full"]["options"] == {}
@@ -254,7 +291,10 @@ def test_secrets_and_addresses_of_an_encoder_are_not_in_the_manifest(workshop):
 def rivals(workshop):
     """Two processes that publish different catalogs to the workshop's board."""
     with ExitStack() as stack:
-        yield [stack.enter_context(Rival(workshop.write(f"{name}.toml", RIVAL.format(name)))) for name in "ab"]
+        yield [
+            stack.enter_context(Rival(workshop.write(f"{name}.toml", RIVAL.format(name))))
+            for name in "ab"
+        ]
 
 
 RIVAL = """
@@ -276,7 +316,9 @@ def test_of_two_processes_that_planned_at_once_at_most_one_wins_and_what_is_live
     workshop, first, rivals, at_once
 ):
     for name, rival in zip("ab", rivals, strict=True):
-        workshop.servers(servers(workshop, *(f"{name}_{number}" for number in range(5))), f"{name}.json")
+        workshop.servers(
+            servers(workshop, *(f"{name}_{number}" for number in range(5))), f"{name}.json"
+        )
         rival.start()
     for rival in rivals:
         rival.wait_until_planned()
@@ -292,7 +334,9 @@ def test_of_two_processes_that_planned_at_once_at_most_one_wins_and_what_is_live
             outcomes.append(rival.outcome())
         assert [how for how, _ in outcomes] == ["published", "PromotionConflict"], outcomes
 
-    assert {how for how, _ in outcomes} <= {"published", "PublishError", "PromotionConflict"}, outcomes
+    assert {how for how, _ in outcomes} <= {"published", "PublishError", "PromotionConflict"}, (
+        outcomes
+    )
     published = [release for how, release in outcomes if how == "published"]
     assert len(published) <= 1
     channel = workshop.store.channel()

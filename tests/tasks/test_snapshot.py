@@ -6,19 +6,27 @@ from pathlib import Path
 import pytest
 
 from pegboard.errors import ConfigurationError
-from tasks.snapshot import list_source, load_snapshot, stored_snapshot, take_snapshot
+from tasks.lake.snapshot_rows import load_snapshot
+from tasks.snapshot import list_source, stored_snapshot, take_snapshot
 
 RAW_SERVER = Path(__file__).parents[1] / "catalogs" / "servers" / "raw_stdio.py"
 
 
 def tool_names(workshop, snapshot):
-    return [tool.name for tool in load_snapshot(workshop.lake, snapshot.catalog, snapshot.digest).tools]
+    return [
+        tool.name for tool in load_snapshot(workshop.lake, snapshot.catalog, snapshot.digest).tools
+    ]
 
 
 @pytest.fixture
 def listed(workshop):
     """A workshop whose catalog was listed once: two agents with two tools each."""
-    workshop.servers({name: [workshop.tool(f"{name}_one"), workshop.tool(f"{name}_two")] for name in ("git", "shop")})
+    workshop.servers(
+        {
+            name: [workshop.tool(f"{name}_one"), workshop.tool(f"{name}_two")]
+            for name in ("git", "shop")
+        }
+    )
     configuration = workshop.configure()
     return workshop, configuration, take_snapshot(configuration, "kit")
 
@@ -38,7 +46,12 @@ def test_a_listing_comes_back_from_the_lake_as_it_was(workshop):
 
 def test_the_same_tools_have_the_same_snapshot_wherever_they_stand(listed, tmp_path):
     workshop, configuration, first = listed
-    workshop.servers({name: [workshop.tool(f"{name}_two"), workshop.tool(f"{name}_one")] for name in ("shop", "git")})
+    workshop.servers(
+        {
+            name: [workshop.tool(f"{name}_two"), workshop.tool(f"{name}_one")]
+            for name in ("shop", "git")
+        }
+    )
 
     assert take_snapshot(configuration, "kit").digest == first.digest
 
@@ -52,10 +65,14 @@ def test_listing_a_source_stores_nothing(workshop):
     assert stored_snapshot(configuration, "kit") is None
 
 
-@pytest.mark.parametrize("broken", ["{not json", "{}", None], ids=["not JSON", "another shape", "no file"])
+@pytest.mark.parametrize(
+    "broken", ["{not json", "{}", None], ids=["not JSON", "another shape", "no file"]
+)
 def test_a_source_that_fails_keeps_its_last_good_snapshot_and_says_why(listed, broken):
     workshop, configuration, good = listed
-    workshop.write("servers.json", broken) if broken else (workshop.folder / "servers.json").unlink()
+    workshop.write("servers.json", broken) if broken else (
+        workshop.folder / "servers.json"
+    ).unlink()
 
     kept = take_snapshot(configuration, "kit")
 
@@ -106,11 +123,16 @@ def test_an_agent_that_suddenly_lists_nothing_keeps_its_tools_unless_that_is_mea
     assert tool_names(workshop, kept) == ["git_one", "git_two", "shop_three"]
     assert kept.kept == ("kit/git",)
     assert kept.problems == (
-        "kit/git suddenly lists no tools; its last good ones are kept. Give --allow-empty if that is meant.",
+        "kit/git suddenly lists no tools; its last good ones are kept. Give --allow-empty if that "
+        "is meant.",
     )
 
     again = take_snapshot(configuration, "kit")
-    assert tool_names(workshop, again) == ["git_one", "git_two", "shop_three"]  # not only for one run
+    assert tool_names(workshop, again) == [
+        "git_one",
+        "git_two",
+        "shop_three",
+    ]  # not only for one run
 
     meant = take_snapshot(configuration, "kit", allow_empty=True)
     assert tool_names(workshop, meant) == ["shop_three"]
@@ -120,7 +142,9 @@ def test_an_agent_that_suddenly_lists_nothing_keeps_its_tools_unless_that_is_mea
 
 def test_an_agent_that_never_had_tools_is_no_problem(listed):
     workshop, configuration, _ = listed
-    workshop.servers({"git": [workshop.tool("git_one")], "shop": [workshop.tool("shop_one")], "empty": []})
+    workshop.servers(
+        {"git": [workshop.tool("git_one")], "shop": [workshop.tool("shop_one")], "empty": []}
+    )
 
     taken = take_snapshot(configuration, "kit")
 
@@ -139,7 +163,8 @@ def test_an_agent_that_is_no_longer_listed_is_gone(listed):
 def test_an_agent_that_cannot_be_listed_keeps_its_tools_and_the_others_are_new(workshop):
     def servers(**behaviours):
         entries = {
-            name: {"command": sys.executable, "args": [str(RAW_SERVER), how]} for name, how in behaviours.items()
+            name: {"command": sys.executable, "args": [str(RAW_SERVER), how]}
+            for name, how in behaviours.items()
         }
         workshop.write("mcp.json", {"mcpServers": entries})
 
@@ -170,11 +195,16 @@ def test_what_is_rejected_is_kept_with_place_and_reason_and_the_rest_is_listed(w
     taken = take_snapshot(workshop.configure(), "kit")
 
     assert tool_names(workshop, taken) == ["good"]
-    assert [row.where for row in taken.rejected] == ["servers.json: git.tools[1]", "servers.json: git.tools[2]"]
+    assert [row.where for row in taken.rejected] == [
+        "servers.json: git.tools[1]",
+        "servers.json: git.tools[2]",
+    ]
     assert "it has no name" in taken.rejected[0].why
     assert "expected an object" in taken.rejected[1].why
     (file,) = (path for path in workshop.lake.files("snapshots/kit") if "rejected-" in path)
-    assert workshop.lake.read(file).rows() == [(row.catalog, row.where, row.why, row.raw) for row in taken.rejected]
+    assert workshop.lake.read(file).rows() == [
+        (row.catalog, row.where, row.why, row.raw) for row in taken.rejected
+    ]
 
 
 def test_the_stored_snapshot_stands_in_for_a_catalog_that_is_not_listed(listed):

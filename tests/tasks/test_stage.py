@@ -63,7 +63,9 @@ def test_only_rows_that_changed_are_written(workshop):
 
 
 @pytest.mark.parametrize("rows", [50_000, 0])
-def test_a_removed_tool_is_found_by_no_mode_and_the_old_release_still_has_it(workshop, encoder, rows):
+def test_a_removed_tool_is_found_by_no_mode_and_the_old_release_still_has_it(
+    workshop, encoder, rows
+):
     first = workshop.publish(many(workshop, "create_issue", "o'clock", "delete_issue")).release
     workshop.publish(many(workshop, "create_issue"))
     board = pegboard.open(workshop.uri, encoder=encoder, in_memory_rows=rows)
@@ -71,7 +73,9 @@ def test_a_removed_tool_is_found_by_no_mode_and_the_old_release_still_has_it(wor
 
     for gone in ("o'clock", "delete_issue"):
         for mode in MODES:
-            assert [hit.tool.name for hit in board.search(gone, 9, mode=mode) if hit.tool.name == gone] == []
+            assert [
+                hit.tool.name for hit in board.search(gone, 9, mode=mode) if hit.tool.name == gone
+            ] == []
             assert old.search(gone, 1, mode=mode)[0].tool.name == gone
         assert board.tool(f"kit/git/{gone}") is None
     assert len(board.search("issue", 9, mode="vector")) == 1
@@ -84,7 +88,9 @@ def test_more_rows_than_one_condition_takes_are_removed(workshop, hashing):
     second = workshop.publish(many(workshop, "the_only_one"), encoder=encoder).release
 
     assert second.tables["tools"].rows == second.tables["emb_full"].rows == 1
-    assert [row["id"] for row in rows_of(workshop, second.tables["tools"])] == ["kit/git/the_only_one"]
+    assert [row["id"] for row in rows_of(workshop, second.tables["tools"])] == [
+        "kit/git/the_only_one"
+    ]
 
 
 def test_staging_again_changes_nothing(workshop):
@@ -96,7 +102,9 @@ def test_staging_again_changes_nothing(workshop):
     assert workshop.run(workshop.full(), "stage").wanted == run.wanted
 
 
-def test_a_large_table_is_pinned_with_the_indices_that_it_has_and_staging_again_changes_nothing(workshop, hashing):
+def test_a_large_table_is_pinned_with_the_indices_that_it_has_and_staging_again_changes_nothing(
+    workshop, hashing
+):
     sizes, encoder = IndexSizes(in_memory=50, flat_partition=20), hashing(8)
     names = [f"tool_{number}" for number in range(120)]
     workshop.servers(many(workshop, *names))
@@ -104,9 +112,17 @@ def test_a_large_table_is_pinned_with_the_indices_that_it_has_and_staging_again_
     pins = stage_tables(workshop.uri, run.wanted, sizes=sizes)
     again = stage_tables(workshop.uri, run.wanted, sizes=sizes)
     workshop.servers(many(workshop, *names[:90], "tool_zebra"))
-    fewer = stage_tables(workshop.uri, workshop.run(workshop.configure(), "embed", encoder=encoder).wanted, sizes=sizes)
+    fewer = stage_tables(
+        workshop.uri,
+        workshop.run(workshop.configure(), "embed", encoder=encoder).wanted,
+        sizes=sizes,
+    )
     workshop.servers(many(workshop, *names[:40]))
-    small = stage_tables(workshop.uri, workshop.run(workshop.configure(), "embed", encoder=encoder).wanted, sizes=sizes)
+    small = stage_tables(
+        workshop.uri,
+        workshop.run(workshop.configure(), "embed", encoder=encoder).wanted,
+        sizes=sizes,
+    )
 
     assert pins["tools"].search is pins["agents"].search is None
     assert pins["emb_full"].search == {
@@ -117,16 +133,24 @@ def test_a_large_table_is_pinned_with_the_indices_that_it_has_and_staging_again_
     assert fewer["emb_full"].search == pins["emb_full"].search
     assert small["emb_full"].search is None
     table = open_table(workshop.store.database, "emb_full", workshop.uri, fewer["emb_full"].version)
-    found = table.search("zebra", query_type="fts", fts_columns="tokens").select(["tool", "_score"]).to_arrow()
+    found = (
+        table.search("zebra", query_type="fts", fts_columns="tokens")
+        .select(["tool", "_score"])
+        .to_arrow()
+    )
     assert found.column("tool").to_pylist() == ["kit/git/tool_zebra"]
-    assert {table.index_stats(index.name).num_unindexed_rows for index in table.list_indices()} == {0}
+    assert {table.index_stats(index.name).num_unindexed_rows for index in table.list_indices()} == {
+        0
+    }
 
 
 def test_the_table_in_use_is_found_again_when_a_name_before_it_became_free(workshop, hashing):
     servers = many(workshop, "create_issue", "delete_issue")
     workshop.publish(servers, encoder=hashing(8))
     second = workshop.publish(servers, encoder=hashing(12)).release
-    workshop.store.database.drop_table("emb_full")  # as a prune does when no release has it any more
+    workshop.store.database.drop_table(
+        "emb_full"
+    )  # as a prune does when no release has it any more
 
     third = workshop.publish(many(workshop, "create_issue"), encoder=hashing(12)).release
 
@@ -143,11 +167,24 @@ def test_identical_inputs_on_another_board_have_the_same_release(tmp_path, works
 
 def test_key_order_and_whole_floats_in_a_schema_change_nothing(workshop):
     def servers(schema):
-        return {"git": [{"name": "create_issue", "description": "Opens an issue.", "inputSchema": schema}]}
+        return {
+            "git": [
+                {"name": "create_issue", "description": "Opens an issue.", "inputSchema": schema}
+            ]
+        }
 
-    title, limit = {"type": "string", "description": "its headline"}, {"type": "number", "maximum": 5}
+    title, limit = (
+        {"type": "string", "description": "its headline"},
+        {"type": "number", "maximum": 5},
+    )
     first = workshop.publish(
-        servers({"type": "object", "properties": {"title": title, "limit": limit}, "required": ["title", "limit"]})
+        servers(
+            {
+                "type": "object",
+                "properties": {"title": title, "limit": limit},
+                "required": ["title", "limit"],
+            }
+        )
     )
     workshop.servers(
         servers(
@@ -169,7 +206,9 @@ def test_key_order_and_whole_floats_in_a_schema_change_nothing(workshop):
     assert again.wanted.release == first.release.id
 
 
-def test_vectors_of_another_length_go_to_another_table_and_the_old_release_still_answers(workshop, hashing):
+def test_vectors_of_another_length_go_to_another_table_and_the_old_release_still_answers(
+    workshop, hashing
+):
     small, large = hashing(8), hashing(12)
     servers = many(workshop, "create_issue", "delete_issue")
     first = workshop.publish(servers, encoder=small).release
@@ -195,7 +234,9 @@ def test_vectors_that_are_missing_in_the_lake_are_not_published(workshop):
 
 
 def test_two_texts_that_are_the_same_are_encoded_once_and_staged_twice(workshop):
-    run = workshop.publish({name: [workshop.tool("search", "Finds things.")] for name in ("git", "shop")})
+    run = workshop.publish(
+        {name: [workshop.tool("search", "Finds things.")] for name in ("git", "shop")}
+    )
 
     assert run.encoded == 1 + 2  # and the two agents
     assert run.release.tables["emb_full"].rows == 2
@@ -239,11 +280,16 @@ def test_whatever_another_writer_does_meanwhile_no_mixture_is_pinned(workshop):
 def test_a_row_that_was_changed_by_hand_is_mended(workshop):
     run = workshop.publish(many(workshop, "create_issue", "delete_issue"))
     table = workshop.store.database.open_table("tools")
-    table.update(where="name = 'delete_issue'", values={"description": "spoilt", "digest": "spoilt"})
+    table.update(
+        where="name = 'delete_issue'", values={"description": "spoilt", "digest": "spoilt"}
+    )
 
     pins = stage_tables(workshop.uri, run.wanted)
 
-    described = {row["id"]: row["description"] for row in rows_of(workshop, pins["tools"], ["id", "description"])}
+    described = {
+        row["id"]: row["description"]
+        for row in rows_of(workshop, pins["tools"], ["id", "description"])
+    }
     assert described["kit/git/delete_issue"] == "Does delete_issue."
 
 
@@ -257,20 +303,29 @@ def test_wanted_is_the_same_whatever_the_order_of_the_catalogs(workshop):
         for index in configuration.indexes
         for make in (compose_index, compose_agents_of)
     ]
-    records, edges = compose_records(workshop.uri, identities), compose_edges(configuration, identities)
+    records, edges = (
+        compose_records(workshop.uri, identities),
+        compose_edges(configuration, identities),
+    )
 
     assert make_wanted(configuration, documents, records, edges) == run.wanted
 
 
-def test_the_vector_of_a_tool_is_the_unit_sum_of_its_description_and_each_of_its_questions(workshop, encoder):
+def test_the_vector_of_a_tool_is_the_unit_sum_of_its_description_and_each_of_its_questions(
+    workshop, encoder
+):
     pin = workshop.run(workshop.full()).pins["emb_full"]
 
     rows = {row["tool"]: row for row in rows_of(workshop, pin, ["tool", "vector", "text"])}
     taxi, commits = rows["desk/desk/call_taxi"], rows["kit/git/list_commits"]
-    together = encoder.encode(["call taxi. Calls a taxi.", "I need a ride to the airport"]).sum(axis=0)
+    together = encoder.encode(["call taxi. Calls a taxi.", "I need a ride to the airport"]).sum(
+        axis=0
+    )
 
     assert taxi["vector"] == pytest.approx((together / np.linalg.norm(together)).tolist(), abs=1e-6)
-    assert commits["vector"] == pytest.approx(encoder.encode([commits["text"]])[0].tolist(), abs=1e-6)
+    assert commits["vector"] == pytest.approx(
+        encoder.encode([commits["text"]])[0].tolist(), abs=1e-6
+    )
 
 
 def test_without_questions_a_centroid_is_the_same_as_one_document(workshop):
@@ -284,9 +339,12 @@ def test_without_questions_a_centroid_is_the_same_as_one_document(workshop):
     assert centroid.pins["emb_full"] == single.pins["emb_full"]
 
 
-def test_a_configuration_that_comes_or_goes_touches_no_other_table_and_encodes_no_text_again(workshop):
+def test_a_configuration_that_comes_or_goes_touches_no_other_table_and_encodes_no_text_again(
+    workshop,
+):
     first = '[[indexes]]\nname = "full"\n'
-    second = '\n[[indexes]]\nname = "plain"\nshape = "single"\n'  # without questions the same texts by the same encoder
+    # without questions the same texts by the same encoder
+    second = '\n[[indexes]]\nname = "plain"\nshape = "single"\n'
     workshop.full()
     before = workshop.run(workshop.configure(first))
 
@@ -296,9 +354,16 @@ def test_a_configuration_that_comes_or_goes_touches_no_other_table_and_encodes_n
     assert before.encoded > 0
     assert added.encoded == 0
     assert added.release.tables["emb_plain"].rows == before.release.tables["emb_full"].rows
-    assert added.release.tables["agents_plain"].rows == before.release.tables["agents_full"].rows == 4
+    assert (
+        added.release.tables["agents_plain"].rows == before.release.tables["agents_full"].rows == 4
+    )
     for one in (added, dropped):
-        same = {name: one.release.tables[name] for name in ("tools", "agents", "edges", "emb_full", "agents_full")}
+        same = {
+            name: one.release.tables[name]
+            for name in ("tools", "agents", "edges", "emb_full", "agents_full")
+        }
         assert same == before.release.tables
     assert dropped.release == before.release
-    assert pegboard.open(workshop.uri, release=added.release.id).search("merge a branch", 1, index="plain")
+    assert pegboard.open(workshop.uri, release=added.release.id).search(
+        "merge a branch", 1, index="plain"
+    )

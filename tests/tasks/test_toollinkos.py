@@ -1,4 +1,6 @@
-"""Real tools with declared dependencies, through every step and the reader: what expanding by them is worth."""
+"""Real tools with declared dependencies, through every step and the reader: what expanding by them
+is worth.
+"""
 
 from pathlib import Path
 
@@ -18,15 +20,21 @@ columns = {{ parameters = "parameters"DECLARED, tags = "func_type" }}
 """
 pytestmark = [
     pytest.mark.slow,
-    pytest.mark.skipif(not TOOLLINKOS.is_dir(), reason="the benchmark files are not beside this checkout"),
+    pytest.mark.skipif(
+        not TOOLLINKOS.is_dir(), reason="the benchmark files are not beside this checkout"
+    ),
 ]
 
 
 @pytest.mark.parametrize(
-    ("declared", "least"), [(', dependencies = "depends_on"', 0.89), ("", 0.70)], ids=["declared", "inferred"]
+    ("declared", "least"),
+    [(', dependencies = "depends_on"', 0.89), ("", 0.70)],
+    ids=["declared", "inferred"],
 )
 def test_what_a_tool_depends_on_comes_with_it(workshop, real_encoder, declared, least):
-    release = workshop.run(workshop.configure(INDEXES, CATALOG.replace("DECLARED", declared))).release
+    release = workshop.run(
+        workshop.configure(INDEXES, CATALOG.replace("DECLARED", declared))
+    ).release
     queries = load_benchmark("toollinkos", TOOLLINKOS).asked[0].queries
     judged = JudgedRelease.open(workshop.uri, encoder=real_encoder)
 

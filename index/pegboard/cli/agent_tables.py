@@ -7,9 +7,10 @@ from pegboard.cli.output import plain
 from pegboard.evaluation.agent_results import MEASURES, AgentEvaluation
 from pegboard.evaluation.expected import ExpectedRow
 
-__all__ = ["print_evaluation"]
-
-WAYS = {"native": "the API's own tool calling", "prompt": "tools in the prompt, calls as JSON in the reply"}
+WAYS = {
+    "native": "the API's own tool calling",
+    "prompt": "tools in the prompt, calls as JSON in the reply",
+}
 
 
 def print_evaluation(found: AgentEvaluation) -> None:
@@ -17,11 +18,16 @@ def print_evaluation(found: AgentEvaluation) -> None:
     queries = len(found.retrieval.answers)
     print(
         f"{plain(found.model)}, asked by {WAYS[found.manner.calling]}\n"
-        f"release {found.retrieval.release}, {queries} {'query' if queries == 1 else 'queries'}, seed {found.seed}"
+        f"release {found.retrieval.release}, {queries} {'query' if queries == 1 else 'queries'}, "
+        f"seed {found.seed}"
     )
     _print_measured(found, "needed", "With M tools, all that are needed among them")
     if found.found:
-        _print_measured(found, "found", f"With the first k tools found by strategy {plain(found.retrieval.strategy)}")
+        _print_measured(
+            found,
+            "found",
+            f"With the first k tools found by strategy {plain(found.retrieval.strategy)}",
+        )
     _print_expected(found)
     _print_chosen(found)
     _print_trouble(found)
@@ -31,16 +37,23 @@ def _print_measured(found: AgentEvaluation, given: str, title: str) -> None:
     rows = [row for row in found.measure_rows() if row["given"] == given]
     counts = [row for row in found.count_rows() if row["given"] == given]
     print(
-        f"\n{title}:\n  TOOLS  SCORE                   NAME   ARG NAMES  VALUES  PRECISION  UNKNOWN  MALFORMED  NO CALL  NO REPLY  TOKENS"
+        f"\n{title}:\n  TOOLS  SCORE                   NAME   ARG NAMES  VALUES  PRECISION  "
+        f"UNKNOWN  MALFORMED  NO CALL  NO REPLY  TOKENS"
     )
     for count in counts:
         by_measure = {row["measure"]: row for row in rows if row["tools"] == count["tools"]}
         score, name, names, values = (by_measure[measure] for measure in MEASURES)
         precision = "    -" if count["precision"] is None else f"{count['precision']:.3f}"
-        tokens = "-" if count["prompt_tokens"] is None else f"{count['prompt_tokens']:.0f}{_estimated(count)}"
+        tokens = (
+            "-"
+            if count["prompt_tokens"] is None
+            else f"{count['prompt_tokens']:.0f}{_estimated(count)}"
+        )
         print(
-            f"  {count['tools']:>5}  {_interval(score)}  {name['value']:.3f}      {names['value']:.3f}   {values['value']:.3f}      "
-            f"{precision}  {count['unknown_tools']:>7}  {count['malformed']:>9}  {count['without_a_call'] + count['unreadable']:>7}  "
+            f"  {count['tools']:>5}  {_interval(score)}  {name['value']:.3f}      "
+            f"{names['value']:.3f}   {values['value']:.3f}      "
+            f"{precision}  {count['unknown_tools']:>7}  {count['malformed']:>9}  "
+            f"{count['without_a_call'] + count['unreadable']:>7}  "
             f"{sum(count['unanswered'].values()):>8}  {tokens:>6}"
         )
 
@@ -48,7 +61,8 @@ def _print_measured(found: AgentEvaluation, given: str, title: str) -> None:
 def _print_expected(found: AgentEvaluation) -> None:
     measured = any(row.measured for row in found.expected)
     print(
-        f"\nExpected with the first k tools found by strategy {plain(found.retrieval.strategy)} in index {plain(found.retrieval.index)}: "
+        f"\nExpected with the first k tools found by strategy {plain(found.retrieval.strategy)} "
+        f"in index {plain(found.retrieval.index)}: "
         f"the agent's score with k tools x {found.kind}@k\n"
         f"  AMONG    K   AGENT   {found.kind.upper():<8}  EXPECTED                TOKENS"
         + ("  MEASURED              ABOVE THE PRODUCT BY" if measured else "")
@@ -63,7 +77,10 @@ def _expected(row: ExpectedRow, found: AgentEvaluation) -> str:
     head = f"  {row.tools:>5}  {row.k:>3}"
     if row.expected is None or row.agent is None:
         tried = sorted({one.trial.size for one in found.scored})
-        return f"{head}       -  {row.retrieval:.3f}     the agent was tried with {tried[0]} to {tried[-1]} tools only"
+        return (
+            f"{head}       -  {row.retrieval:.3f}     the agent was tried with {tried[0]} to "
+            f"{tried[-1]} tools only"
+        )
     mark = "~" if row.interpolated else " "
     tokens = "-" if row.tokens is None else f"{row.tokens:.0f}"
     shown = _interval({"value": row.expected, "low": row.low, "high": row.high})
@@ -79,12 +96,15 @@ def _print_chosen(found: AgentEvaluation) -> None:
     row, best = chosen.row, chosen.best
     bound = f" of those with at most {chosen.max_tokens} tokens" if chosen.max_tokens else ""
     tokens = "" if row.tokens is None else f", {row.tokens:.0f} tokens a prompt"
-    said = f"\nTake k = {row.k}: {row.expected:.3f} [{row.low:.3f}, {row.high:.3f}] expected{tokens}."
+    said = (
+        f"\nTake k = {row.k}: {row.expected:.3f} [{row.low:.3f}, {row.high:.3f}] expected{tokens}."
+    )
     if row.k == best.k:
         print(f"{said} No k{bound} is expected to do better.")
     else:
         print(
-            f"{said} The best{bound} is k = {best.k} with {best.expected:.3f}, which is not significantly more "
+            f"{said} The best{bound} is k = {best.k} with {best.expected:.3f}, which is not "
+            f"significantly more "
             f"(by {chosen.below.value:.3f} [{chosen.below.low:.3f}, {chosen.below.high:.3f}])."
         )
 
@@ -92,11 +112,17 @@ def _print_chosen(found: AgentEvaluation) -> None:
 def _print_trouble(found: AgentEvaluation) -> None:
     unanswered = [one.why for one in (*found.scored, *found.found) if one.why]
     if unanswered:
-        print(f"\n{len(unanswered)} questions were not answered and count as 0; the next run asks them again:")
+        print(
+            f"\n{len(unanswered)} questions were not answered and count as 0; the next run asks "
+            f"them again:"
+        )
         for kind, said in sorted(found.failures.items()):
             print(f"  {unanswered.count(kind)} x {kind}: {plain(said)}")
     if cut_off := sum(row["cut_off"] for row in found.count_rows()):
-        print(f"\n{cut_off} replies were cut off after {found.manner.max_tokens} tokens; --reply-tokens takes more.")
+        print(
+            f"\n{cut_off} replies were cut off after {found.manner.max_tokens} tokens; "
+            f"--reply-tokens takes more."
+        )
     if found.spent_usd:
         print(f"\nThis run spent {found.spent_usd:.4f} USD.")
 

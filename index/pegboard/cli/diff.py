@@ -8,10 +8,15 @@ from typing import Any
 from pegboard.cli.output import Subparsers, add_board_option, print_json
 from pegboard.cli.release_names import named_release, release_before
 from pegboard.errors import BoardNotFound
-from pegboard.store.diff import EdgeChanges, FieldChange, IndexDiff, Neighbours, ReleaseDiff, diff_releases
+from pegboard.store.diff import (
+    EdgeChanges,
+    FieldChange,
+    IndexDiff,
+    Neighbours,
+    ReleaseDiff,
+    diff_releases,
+)
 from pegboard.store.releases import ReleaseStore
-
-__all__ = ["register_diff"]
 
 EPILOG = """\
 OLD and NEW are ids, beginnings of ids, or channels. Without NEW it is what the channel has now, without OLD what it had before.
@@ -32,18 +37,30 @@ def register_diff(actions: Subparsers) -> None:
     diff: argparse.ArgumentParser = actions.add_parser(
         "diff",
         help="what is different between two releases",
-        description="Compare two releases: tools added, removed and changed, and in which fields; the nearest neighbours that "
-        "changed and added tools gained and lost; what tools depend on; indexes, their recipes and rows.",
+        description="Compare two releases: tools added, removed and changed, and in which fields; "
+        "the nearest neighbours that "
+        "changed and added tools gained and lost; what tools depend on; indexes, their recipes "
+        "and rows.",
         epilog=EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    diff.add_argument("old", nargs="?", help="what to compare with (default: the release before, of the channel)")
-    diff.add_argument("new", nargs="?", help="what is compared (default: the release of the channel)")
+    diff.add_argument(
+        "old", nargs="?", help="what to compare with (default: the release before, of the channel)"
+    )
+    diff.add_argument(
+        "new", nargs="?", help="what is compared (default: the release of the channel)"
+    )
     add_board_option(diff)
-    diff.add_argument("--channel", default="live", help="whose releases are taken by default (default: live)")
+    diff.add_argument(
+        "--channel", default="live", help="whose releases are taken by default (default: live)"
+    )
     diff.add_argument("--tool", metavar="ID", help="everything that is different in one tool")
     diff.add_argument(
-        "--neighbours", type=int, default=5, metavar="N", help="nearest tools compared (default: 5; 0: none)"
+        "--neighbours",
+        type=int,
+        default=5,
+        metavar="N",
+        help="nearest tools compared (default: 5; 0: none)",
     )
     diff.add_argument("--json", action="store_true", help="print the difference as one JSON object")
     diff.set_defaults(run=_diff)
@@ -52,7 +69,9 @@ def register_diff(actions: Subparsers) -> None:
 def _diff(options: argparse.Namespace) -> int:
     store = ReleaseStore(options.board)
     new = named_release(store, options.new or options.channel)
-    old = named_release(store, options.old) if options.old else release_before(store, options.channel)
+    old = (
+        named_release(store, options.old) if options.old else release_before(store, options.channel)
+    )
     found = diff_releases(store, old, new, max(0, options.neighbours))
     if options.tool:
         return _print_tool(found, options.tool, as_json=options.json)
@@ -76,7 +95,8 @@ def _print_tools(found: ReleaseDiff) -> None:
     _print_some([f"{SIGNS['removed']} {one}" for one in found.removed])
     _print_some(
         [
-            f"{SIGNS['changed']} {one.id}: {', '.join(_summary(*pair) for pair in one.fields.items())}"
+            f"{SIGNS['changed']} {one.id}: "
+            f"{', '.join(_summary(*pair) for pair in one.fields.items())}"
             f"{_near(found.neighbours.get(one.id))}"
             for one in found.changed
         ]
@@ -109,9 +129,17 @@ def _edges(changes: EdgeChanges) -> str:
 
 
 def _index(index: IndexDiff) -> str:
-    rows = f"{index.rows_added} rows added, {index.rows_removed} removed, {index.rows_changed} changed"
-    recipe = "; ".join(f"{name}: {_short(one.old)} -> {_short(one.new)}" for name, one in index.recipe.items())
-    return "same" if index.state == "same" else f"{index.state}; {rows}{f'; {recipe}' if recipe else ''}"
+    rows = (
+        f"{index.rows_added} rows added, {index.rows_removed} removed, {index.rows_changed} changed"
+    )
+    recipe = "; ".join(
+        f"{name}: {_short(one.old)} -> {_short(one.new)}" for name, one in index.recipe.items()
+    )
+    return (
+        "same"
+        if index.state == "same"
+        else f"{index.state}; {rows}{f'; {recipe}' if recipe else ''}"
+    )
 
 
 def _print_tool(found: ReleaseDiff, tool: str, *, as_json: bool) -> int:
@@ -119,7 +147,13 @@ def _print_tool(found: ReleaseDiff, tool: str, *, as_json: bool) -> int:
     edges = (found.edges or {}).get(tool)
     different = change is not None or edges is not None
     state = (
-        "added" if tool in found.added else "removed" if tool in found.removed else "changed" if different else "same"
+        "added"
+        if tool in found.added
+        else "removed"
+        if tool in found.removed
+        else "changed"
+        if different
+        else "same"
     )
     near = found.neighbours.get(tool)
     if as_json:
@@ -134,13 +168,17 @@ def _print_tool(found: ReleaseDiff, tool: str, *, as_json: bool) -> int:
         return 0
     if state == "same":
         raise BoardNotFound(
-            f"Tool '{tool}' is not different between releases {found.old} and {found.new}, or neither has it. "
+            f"Tool '{tool}' is not different between releases {found.old} and {found.new}, or "
+            f"neither has it. "
             "`pegboard releases diff` lists those that are."
         )
     print(f"{SIGNS[state]} {tool}{_near(near)}")
     for name, field in change.fields.items() if change else ():
         print(f"{name}")
-        for sign, values in (("-", _parts(field.old, field.removed)), ("+", _parts(field.new, field.added))):
+        for sign, values in (
+            ("-", _parts(field.old, field.removed)),
+            ("+", _parts(field.new, field.added)),
+        ):
             for value in values:
                 print("\n".join(f"  {sign} {line}" for line in value.splitlines() or [""]))
     if edges is not None:

@@ -12,15 +12,15 @@ from pegboard.cli.output import Subparsers, print_json
 from pegboard.encoders import install_command, load_encoder
 from pegboard.errors import PegboardError
 
-__all__ = ["GROUP", "Check", "register_doctor"]
-
 GROUP = "pegboard.checks"
 """Entry points of other distributions: functions that take the parsed options and yield checks."""
 
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """One thing that was looked at. `missing` is only needed by some; `wrong` makes the command end with 1."""
+    """One thing that was looked at. `missing` is only needed by some; `wrong` makes the command end
+    with 1.
+    """
 
     what: str
     state: Literal["good", "missing", "wrong"]
@@ -32,7 +32,8 @@ def register_doctor(subparsers: Subparsers) -> None:
     parser: argparse.ArgumentParser = subparsers.add_parser(
         "doctor",
         help="say what is missing, and how to get it",
-        description="Look at the installation, the configuration and the board, and say what is missing and how to get "
+        description="Look at the installation, the configuration and the board, and say what is "
+        "missing and how to get "
         "it. Ends with 1 if something is wrong; something optional that is missing is no fault.",
     )
     parser.add_argument("--board", metavar="URI", help="a board to look at")
@@ -88,11 +89,17 @@ def _board(uri: str | None) -> Iterable[Check]:
         yield Check("board", "wrong", str(error))
         return
     release = board.release
-    yield Check("board", "good", f"release {release.id}, {release.manifest['counts']['tools']} tools")
+    yield Check(
+        "board", "good", f"release {release.id}, {release.manifest['counts']['tools']} tools"
+    )
     for name, index in release.manifest["indexes"].items():
         what = f"index {name}"
         try:
             hits = board.search("what can these tools do?", 1, index=name, mode="vector")
-            yield Check(what, "good", f"{index['encoder']} answers" + ("" if hits else ", the board is empty"))
+            yield Check(
+                what,
+                "good",
+                f"{index['encoder']} answers" + ("" if hits else ", the board is empty"),
+            )
         except PegboardError as error:
             yield Check(what, "wrong", str(error))

@@ -1,4 +1,6 @@
-"""`pegboard eval`: what a release finds for golden queries, by any strategies in any of its indexes."""
+"""`pegboard eval`: what a release finds for golden queries, by any strategies in any of its
+indexes.
+"""
 
 import argparse
 import sys
@@ -13,8 +15,6 @@ from pegboard.errors import QueryError
 if TYPE_CHECKING:
     from pegboard.evaluation.evaluate import Evaluation
     from pegboard.evaluation.judged import JudgedRelease
-
-__all__ = ["register_eval"]
 
 SHOWN = ("Recall@1", "Recall@5", "Recall@10", "Complete@5", "nDCG@5", "mAP@10")
 EPILOG = """\
@@ -37,16 +37,24 @@ def register_eval(subparsers: Subparsers) -> None:
     parser: argparse.ArgumentParser = subparsers.add_parser(
         "eval",
         help="measure what a release finds for golden queries",
-        description="Measure what a release finds for golden queries, by any strategies in any of its indexes, with 95 % intervals.",
+        description="Measure what a release finds for golden queries, by any strategies in any of "
+        "its indexes, with 95 % intervals.",
         epilog=EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("golden", help="JSON lines of queries with the tools that are right for them")
+    parser.add_argument(
+        "golden", help="JSON lines of queries with the tools that are right for them"
+    )
     add_board_option(parser)
     parser.add_argument("--channel", default="live", help="the channel to ask (default: live)")
-    parser.add_argument("--release", help="a release to ask instead of a channel, by id or its beginning")
     parser.add_argument(
-        "--index", action="append", metavar="NAME", help="an index; may be repeated (default: the strategy's)"
+        "--release", help="a release to ask instead of a channel, by id or its beginning"
+    )
+    parser.add_argument(
+        "--index",
+        action="append",
+        metavar="NAME",
+        help="an index; may be repeated (default: the strategy's)",
     )
     parser.add_argument(
         "--strategy",
@@ -58,19 +66,39 @@ def register_eval(subparsers: Subparsers) -> None:
         "--measure",
         action="append",
         metavar="NAME",
-        help=f"such as Recall@5, F1@5, mAP@10, MRR, F1>=0.5; may be repeated (default: {', '.join(SHOWN)})",
+        help=f"such as Recall@5, F1@5, mAP@10, MRR, F1>=0.5; may be repeated (default: "
+        f"{', '.join(SHOWN)})",
     )
     parser.add_argument(
-        "--against", metavar="RELEASE", help="compare with this release or channel, asked by its own strategy and index"
+        "--against",
+        metavar="RELEASE",
+        help="compare with this release or channel, asked by its own strategy and index",
     )
-    parser.add_argument("--by", choices=("kind", "catalog"), action="append", help="measure each kind or catalog, too")
-    parser.add_argument("--worst", type=int, default=0, metavar="N", help="show the N queries that were answered worst")
+    parser.add_argument(
+        "--by",
+        choices=("kind", "catalog"),
+        action="append",
+        help="measure each kind or catalog, too",
+    )
+    parser.add_argument(
+        "--worst",
+        type=int,
+        default=0,
+        metavar="N",
+        help="show the N queries that were answered worst",
+    )
     parser.add_argument("--limit", type=int, metavar="N", help="ask the first N queries only")
-    parser.add_argument("--llm", metavar="MODEL", help="a LiteLLM model that parts of a strategy may ask")
-    parser.add_argument("--llm-api-base", metavar="URL", help="where that model is served, if not by its provider")
+    parser.add_argument(
+        "--llm", metavar="MODEL", help="a LiteLLM model that parts of a strategy may ask"
+    )
+    parser.add_argument(
+        "--llm-api-base", metavar="URL", help="where that model is served, if not by its provider"
+    )
     parser.add_argument("--quiet", action="store_true", help="show no progress")
     parser.add_argument(
-        "--json", action="store_true", help="print one JSON object: release, rows, differences, groups, worst, unknown"
+        "--json",
+        action="store_true",
+        help="print one JSON object: release, rows, differences, groups, worst, unknown",
     )
     parser.set_defaults(run=_eval)
 
@@ -87,7 +115,9 @@ def _eval(options: argparse.Namespace) -> int:
     if options.llm_api_base and not options.llm:
         raise QueryError("--llm-api-base is about a model. Expected --llm MODEL beside it.")
     where = {"api_base": options.llm_api_base} if options.llm_api_base else {}
-    judged = JudgedRelease.open(options.board, options.channel, options.release, llm=options.llm, llm_options=where)
+    judged = JudgedRelease.open(
+        options.board, options.channel, options.release, llm=options.llm, llm_options=where
+    )
     strategies = [strategy_option(name) for name in options.strategy or [None]]
     indexes = [judged.loaded.index_name(name) if name else None for name in options.index or [None]]
     for strategy in strategies:
@@ -107,8 +137,10 @@ def _eval(options: argparse.Namespace) -> int:
     for one in {evaluation.release: evaluation for evaluation in found}.values():
         if one.unknown:
             print(
-                f"pegboard eval: release {one.release} lacks {len(one.unknown)} tools that queries need, which count as not found: "
-                f"{plain(', '.join(one.unknown[:10]))}{', ...' if len(one.unknown) > 10 else ''}. `pegboard golden check` says more.",
+                f"pegboard eval: release {one.release} lacks {len(one.unknown)} tools that "
+                f"queries need, which count as not found: "
+                f"{plain(', '.join(one.unknown[:10]))}{', ...' if len(one.unknown) > 10 else ''}. "
+                f"`pegboard golden check` says more.",
                 file=sys.stderr,
             )
     return 0
@@ -127,13 +159,20 @@ def _other(options: argparse.Namespace, judged: "JudgedRelease") -> "JudgedRelea
 def _print(found: "Sequence[Evaluation]", by: Sequence[Any], worst: int) -> None:
     from pegboard.evaluation.results import differences, system_name, worst_of
 
-    print(f"{len(found[0].answers)} queries, release {found[-1].release}; the mean and its 95 % interval")
+    print(
+        f"{len(found[0].answers)} queries, release {found[-1].release}; the mean and its 95 % "
+        f"interval"
+    )
     measures = list(found[0].values)
-    rows = [[system_name(one, found), *(str(one.interval(measure)) for measure in measures)] for one in found]
+    rows = [
+        [system_name(one, found), *(str(one.interval(measure)) for measure in measures)]
+        for one in found
+    ]
     _print_table(["", *map(str, measures)], rows)
     if gaps := differences(found):
         print(
-            f"\nagainst {gaps[0]['against']}: the difference, its interval, and how often chance alone would do as much (p, Holm)"
+            f"\nagainst {gaps[0]['against']}: the difference, its interval, and how often chance "
+            f"alone would do as much (p, Holm)"
         )
         rows = [
             [
@@ -163,17 +202,21 @@ def _print(found: "Sequence[Evaluation]", by: Sequence[Any], worst: int) -> None
         print(f"\nworst of {system_name(one, found)}")
         for query in worst_of(one, worst)["queries"]:
             ranks = ", ".join(
-                f"{plain(name)} {f'at {rank}' if rank else 'not found'}" for name, rank in query["ranks"].items()
+                f"{plain(name)} {f'at {rank}' if rank else 'not found'}"
+                for name, rank in query["ranks"].items()
             )
             print(
-                f"  {plain(query['query'])}\n      needs {ranks}; found {plain(', '.join(query['found'])) or 'nothing'}"
+                f"  {plain(query['query'])}\n      needs {ranks}; found "
+                f"{plain(', '.join(query['found'])) or 'nothing'}"
             )
 
 
 def _print_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
     widths = [max(len(row[at]) for row in [head, *rows]) for at in range(len(head))]
     for row in [head, *rows]:
-        print("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
+        print(
+            "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
+        )
 
 
 def _progress(total: int, quiet: bool) -> Callable[[int], None]:

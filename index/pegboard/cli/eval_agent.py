@@ -1,4 +1,6 @@
-"""`pegboard eval-agent`: an agent's tool calls against the right ones, and how many tools to give it."""
+"""`pegboard eval-agent`: an agent's tool calls against the right ones, and how many tools to give
+it.
+"""
 
 import argparse
 import re
@@ -14,8 +16,6 @@ if TYPE_CHECKING:
     from pegboard.evaluation.agent_evaluation import Prepared
     from pegboard.evaluation.agent_runs import AgentRun
     from pegboard.llm import Completer
-
-__all__ = ["register_eval_agent"]
 
 EXAMPLES = """\
 examples:
@@ -38,24 +38,33 @@ def register_eval_agent(subparsers: Subparsers) -> None:
     parser: argparse.ArgumentParser = subparsers.add_parser(
         "eval-agent",
         help="measure an agent's tool calls with M tools, and choose how many to give it",
-        description="Measure an agent's tool calls with M tools at hand against golden calls (the Toolshed Evaluation Framework), "
+        description="Measure an agent's tool calls with M tools at hand against golden calls (the "
+        "Toolshed Evaluation Framework), "
         "multiply with what retrieval finds at k, and name the k to take.",
         epilog=EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("golden", metavar="GOLDEN", help="golden queries with `calls`, as JSON lines")
+    parser.add_argument(
+        "golden", metavar="GOLDEN", help="golden queries with `calls`, as JSON lines"
+    )
     add_board_option(parser)
     parser.add_argument("--channel", default="live", help="the channel to ask (default: live)")
-    parser.add_argument("--release", help="a release to ask instead of a channel, by id or its beginning")
+    parser.add_argument(
+        "--release", help="a release to ask instead of a channel, by id or its beginning"
+    )
     _model_options(parser.add_argument_group("the agent"))
     _question_options(parser.add_argument_group("what is asked"))
     parser.add_argument(
-        "--out", default="eval-agent", metavar="DIR", help="where replies and results are kept (default: eval-agent)"
+        "--out",
+        default="eval-agent",
+        metavar="DIR",
+        help="where replies and results are kept (default: eval-agent)",
     )
     parser.add_argument(
         "--dry-run",
         action="store_true",
-        help="say how many calls there are and what they cost at most, and end; `auto` counts as native",
+        help="say how many calls there are and what they cost at most, and end; `auto` counts as "
+        "native",
     )
     parser.add_argument(
         "--json",
@@ -67,9 +76,13 @@ def register_eval_agent(subparsers: Subparsers) -> None:
 
 def _model_options(group: Arguments) -> None:
     group.add_argument("--model", required=True, help="a LiteLLM model, such as openai/gpt-4o-mini")
-    group.add_argument("--api-base", metavar="URL", help="where it is served, if not by its provider")
     group.add_argument(
-        "--api-key-env", metavar="VARIABLE", help="the environment variable that holds its key, if not the usual one"
+        "--api-base", metavar="URL", help="where it is served, if not by its provider"
+    )
+    group.add_argument(
+        "--api-key-env",
+        metavar="VARIABLE",
+        help="the environment variable that holds its key, if not the usual one",
     )
     group.add_argument(
         "--price",
@@ -81,7 +94,8 @@ def _model_options(group: Arguments) -> None:
         "--calling",
         choices=("native", "prompt", "auto"),
         default="auto",
-        help="by the API's tool calling, or with the tools written into the prompt; auto makes one call to see (default: auto)",
+        help="by the API's tool calling, or with the tools written into the prompt; auto makes "
+        "one call to see (default: auto)",
     )
     group.add_argument(
         "--tool-choice",
@@ -90,16 +104,32 @@ def _model_options(group: Arguments) -> None:
         help="whether it has to call a tool (default: auto)",
     )
     group.add_argument(
-        "--reply-tokens", type=_count, default=1024, metavar="N", help="the most tokens of a reply (default: 1024)"
+        "--reply-tokens",
+        type=_count,
+        default=1024,
+        metavar="N",
+        help="the most tokens of a reply (default: 1024)",
     )
-    group.add_argument("--timeout", type=float, default=60.0, metavar="SECONDS", help="for one call (default: 60)")
     group.add_argument(
-        "--attempts", type=_count, default=4, metavar="N", help="at a call whose failure may pass (default: 4)"
+        "--timeout", type=float, default=60.0, metavar="SECONDS", help="for one call (default: 60)"
     )
     group.add_argument(
-        "--concurrency", type=_count, default=8, metavar="N", help="calls on their way at once (default: 8)"
+        "--attempts",
+        type=_count,
+        default=4,
+        metavar="N",
+        help="at a call whose failure may pass (default: 4)",
     )
-    group.add_argument("--budget-usd", type=float, metavar="X", help="the most that this run may spend")
+    group.add_argument(
+        "--concurrency",
+        type=_count,
+        default=8,
+        metavar="N",
+        help="calls on their way at once (default: 8)",
+    )
+    group.add_argument(
+        "--budget-usd", type=float, metavar="X", help="the most that this run may spend"
+    )
 
 
 def _question_options(group: Arguments) -> None:
@@ -125,10 +155,16 @@ def _question_options(group: Arguments) -> None:
         help="how many tools retrieval gives it (default: 1..20)",
     )
     group.add_argument(
-        "--among", type=_numbers, default=(), metavar="M,...", help="also expect for a release of so many tools"
+        "--among",
+        type=_numbers,
+        default=(),
+        metavar="M,...",
+        help="also expect for a release of so many tools",
     )
     group.add_argument(
-        "--retrieved", action="store_true", help="also try it with the tools found, at the k that --tools names, too"
+        "--retrieved",
+        action="store_true",
+        help="also try it with the tools found, at the k that --tools names, too",
     )
     group.add_argument(
         "--retrieval",
@@ -137,20 +173,37 @@ def _question_options(group: Arguments) -> None:
         help="what is multiplied with (default: Recall)",
     )
     group.add_argument(
-        "--max-tokens", type=_count, metavar="N", help="choose a k whose prompts have no more tokens, as a mean"
+        "--max-tokens",
+        type=_count,
+        metavar="N",
+        help="choose a k whose prompts have no more tokens, as a mean",
     )
     group.add_argument(
         "--strategy",
-        help="how tools are found: a strategy's name, or a JSON file with one (default: the release's own)",
+        help="how tools are found: a strategy's name, or a JSON file with one (default: the "
+        "release's own)",
     )
-    group.add_argument("--index", help="an index configuration (default: the strategy's, or the release's own default)")
-    group.add_argument("--strategy-llm", metavar="MODEL", help="a LiteLLM model that parts of the strategy may ask")
     group.add_argument(
-        "--strategy-llm-api-base", metavar="URL", help="where that model is served, if not by its provider"
+        "--index",
+        help="an index configuration (default: the strategy's, or the release's own default)",
     )
-    group.add_argument("--limit", type=_count, metavar="N", help="ask so many of the queries, drawn by --seed")
-    group.add_argument("--seed", type=int, default=0, help="of queries and distractors (default: 0)")
-    group.add_argument("--exact", action="store_true", help="texts have to be equal character by character")
+    group.add_argument(
+        "--strategy-llm", metavar="MODEL", help="a LiteLLM model that parts of the strategy may ask"
+    )
+    group.add_argument(
+        "--strategy-llm-api-base",
+        metavar="URL",
+        help="where that model is served, if not by its provider",
+    )
+    group.add_argument(
+        "--limit", type=_count, metavar="N", help="ask so many of the queries, drawn by --seed"
+    )
+    group.add_argument(
+        "--seed", type=int, default=0, help="of queries and distractors (default: 0)"
+    )
+    group.add_argument(
+        "--exact", action="store_true", help="texts have to be equal character by character"
+    )
     group.add_argument(
         "--descriptions",
         choices=("catalog", "written"),
@@ -194,7 +247,11 @@ def _prepared(options: argparse.Namespace) -> "Prepared":
     from pegboard.evaluation.judged import JudgedRelease
 
     queries = read_queries(options.golden)
-    told = {"api_base": options.strategy_llm_api_base} if options.strategy_llm and options.strategy_llm_api_base else {}
+    told = (
+        {"api_base": options.strategy_llm_api_base}
+        if options.strategy_llm and options.strategy_llm_api_base
+        else {}
+    )
     judged = JudgedRelease.open(
         options.board, options.channel, options.release, llm=options.strategy_llm, llm_options=told
     )
@@ -237,16 +294,26 @@ def _completer(options: argparse.Namespace) -> "Completer":
     )
 
 
-def _dry_run(options: argparse.Namespace, prepared: "Prepared", run: "AgentRun", manner: Any) -> int:
+def _dry_run(
+    options: argparse.Namespace, prepared: "Prepared", run: "AgentRun", manner: Any
+) -> int:
     with_sets, with_found = prepared.trials(manner, options.model)
     bill = run.estimate([*with_sets, *with_found])
     if options.json:
-        print_json({"queries": len(prepared.cases), "tools": list(prepared.sizes), **bill.to_dict()})
+        print_json(
+            {"queries": len(prepared.cases), "tools": list(prepared.sizes), **bill.to_dict()}
+        )
         return 0
-    cost = "nobody knows its price (--price)" if bill.cost_usd is None else f"at most {bill.cost_usd:.4f} USD"
+    cost = (
+        "nobody knows its price (--price)"
+        if bill.cost_usd is None
+        else f"at most {bill.cost_usd:.4f} USD"
+    )
     print(
-        f"{len(prepared.cases)} queries with {', '.join(str(size) for size in prepared.sizes)} tools: {bill.calls} calls to make, "
-        f"{bill.answered} answered before\n{bill.prompt_tokens} tokens of prompts (an estimate), at most {bill.completion_tokens} of "
+        f"{len(prepared.cases)} queries with {', '.join(str(size) for size in prepared.sizes)} "
+        f"tools: {bill.calls} calls to make, "
+        f"{bill.answered} answered before\n{bill.prompt_tokens} tokens of prompts (an estimate), "
+        f"at most {bill.completion_tokens} of "
         f"replies, {cost}"
     )
     return 0
@@ -294,7 +361,9 @@ def _numbers(text: str) -> tuple[int, ...]:
         found = re.fullmatch(r"\s*(\d{1,6})(?:\s*\.\.\s*(\d{1,6}))?\s*", part)
         first, last = (int(found[1]), int(found[2] or found[1])) if found else (0, 0)
         if first < 1 or last < first or last - first > 1_000:
-            raise argparse.ArgumentTypeError(f"{text!r}: expected whole numbers of at least 1, such as 1,5,10 or 1..20")
+            raise argparse.ArgumentTypeError(
+                f"{text!r}: expected whole numbers of at least 1, such as 1,5,10 or 1..20"
+            )
         numbers.update(range(first, last + 1))
     return tuple(sorted(numbers))
 
@@ -304,6 +373,7 @@ def _price(text: str) -> tuple[float, float]:
         prompt, reply = (float(one) for one in text.split(","))
     except ValueError:
         raise argparse.ArgumentTypeError(
-            f"{text!r}: expected two numbers, such as 0.15,0.60: USD for a million tokens of prompt and of reply"
+            f"{text!r}: expected two numbers, such as 0.15,0.60: USD for a million tokens of "
+            f"prompt and of reply"
         ) from None
     return prompt, reply

@@ -1,4 +1,6 @@
-"""`pegboard find` and `pegboard agents`: ask a board by a strategy, and for the agents that a request needs."""
+"""`pegboard find` and `pegboard agents`: ask a board by a strategy, and for the agents that a
+request needs.
+"""
 
 import argparse
 import json
@@ -7,13 +9,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pegboard.cli.output import Subparsers, add_board_option, plain, print_json
-from pegboard.cli.search import add_filter_options, add_output_options, print_hits, print_tools, where_of
+from pegboard.cli.search import (
+    add_filter_options,
+    add_output_options,
+    print_hits,
+    print_tools,
+    where_of,
+)
 from pegboard.errors import QueryError
 
 if TYPE_CHECKING:
     from pegboard.retrieval.found import Found
-
-__all__ = ["strategy_option", "register_agents", "register_find"]
 
 FIND = """\
 examples:
@@ -36,24 +42,46 @@ def register_find(subparsers: Subparsers) -> None:
     parser: argparse.ArgumentParser = subparsers.add_parser(
         "find",
         help="find the tools for a request of several steps, by the release's own strategy",
-        description="Find the tools for a request by a strategy: its clauses searched one by one, dependencies, an LLM where there is one.",
+        description="Find the tools for a request by a strategy: its clauses searched one by one, "
+        "dependencies, an LLM where there is one.",
         epilog=FIND,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("request", nargs="*", help="the request, in the words of the person who has it; or several")
+    parser.add_argument(
+        "request", nargs="*", help="the request, in the words of the person who has it; or several"
+    )
     _add_common(parser, 5, "tools")
-    parser.add_argument("--strategy", help="a strategy's name, or a JSON file with one (default: the release's own)")
     parser.add_argument(
-        "--strategies", nargs=0, action=_Strategies, help="list the strategies that come with the library, and end"
+        "--strategy", help="a strategy's name, or a JSON file with one (default: the release's own)"
     )
     parser.add_argument(
-        "--history", metavar="FILE", help='the conversation before, as JSON: [{"role": ..., "content": ...}]'
+        "--strategies",
+        nargs=0,
+        action=_Strategies,
+        help="list the strategies that come with the library, and end",
     )
-    parser.add_argument("--llm", metavar="MODEL", help="a LiteLLM model that parts may ask, such as openai/gpt-4o-mini")
-    parser.add_argument("--llm-api-base", metavar="URL", help="where that model is served, if not by its provider")
-    parser.add_argument("--llm-timeout", type=float, metavar="SECONDS", help="for each question to it (default: 10)")
-    parser.add_argument("--explain", action="store_true", help="print what each part did, and what it cost")
-    add_output_options(parser, "release, probability, steps, hits, trace; a list of them for several requests")
+    parser.add_argument(
+        "--history",
+        metavar="FILE",
+        help='the conversation before, as JSON: [{"role": ..., "content": ...}]',
+    )
+    parser.add_argument(
+        "--llm",
+        metavar="MODEL",
+        help="a LiteLLM model that parts may ask, such as openai/gpt-4o-mini",
+    )
+    parser.add_argument(
+        "--llm-api-base", metavar="URL", help="where that model is served, if not by its provider"
+    )
+    parser.add_argument(
+        "--llm-timeout", type=float, metavar="SECONDS", help="for each question to it (default: 10)"
+    )
+    parser.add_argument(
+        "--explain", action="store_true", help="print what each part did, and what it cost"
+    )
+    add_output_options(
+        parser, "release, probability, steps, hits, trace; a list of them for several requests"
+    )
     parser.set_defaults(run=_find)
 
 
@@ -62,15 +90,22 @@ def register_agents(subparsers: Subparsers) -> None:
     parser: argparse.ArgumentParser = subparsers.add_parser(
         "agents",
         help="find the agents (MCP servers, APIs) for a request",
-        description="Find the agents for a request: by their descriptions and by their tools, in one searched space.",
+        description="Find the agents for a request: by their descriptions and by their tools, in "
+        "one searched space.",
         epilog=AGENTS,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("request", help="the request, in the words of the person who has it")
     _add_common(parser, 3, "agents")
-    parser.add_argument("--mode", choices=("hybrid", "vector", "text"), default="hybrid", help="default: hybrid")
-    parser.add_argument("--decompose", action="store_true", help="search the clauses of the request, too")
-    parser.add_argument("--json", action="store_true", help="print one JSON object: release, agents")
+    parser.add_argument(
+        "--mode", choices=("hybrid", "vector", "text"), default="hybrid", help="default: hybrid"
+    )
+    parser.add_argument(
+        "--decompose", action="store_true", help="search the clauses of the request, too"
+    )
+    parser.add_argument(
+        "--json", action="store_true", help="print one JSON object: release, agents"
+    )
     parser.set_defaults(run=_agents)
 
 
@@ -78,10 +113,13 @@ def _add_common(parser: argparse.ArgumentParser, k: int, what: str) -> None:
     add_board_option(parser)
     parser.add_argument("-k", type=int, default=k, help=f"{what} to return (default: {k})")
     parser.add_argument(
-        "--index", help="an index configuration (default: the strategy's, or the release's own default)"
+        "--index",
+        help="an index configuration (default: the strategy's, or the release's own default)",
     )
     parser.add_argument("--channel", default="live", help="the channel to ask (default: live)")
-    parser.add_argument("--release", help="a release to ask instead of a channel, by id or its beginning")
+    parser.add_argument(
+        "--release", help="a release to ask instead of a channel, by id or its beginning"
+    )
     add_filter_options(parser)
 
 
@@ -101,11 +139,14 @@ def _find(options: argparse.Namespace) -> int:
 
     if not "".join(options.request).strip():
         raise QueryError(
-            "There is no request. Expected one or more, each in quotes; `pegboard find --help` shows examples."
+            "There is no request. Expected one or more, each in quotes; `pegboard find --help` "
+            "shows examples."
         )
     told = {"api_base": options.llm_api_base, "timeout": options.llm_timeout}
     if options.llm is None and any(value is not None for value in told.values()):
-        raise QueryError("--llm-api-base and --llm-timeout are about a model. Expected --llm MODEL beside them.")
+        raise QueryError(
+            "--llm-api-base and --llm-timeout are about a model. Expected --llm MODEL beside them."
+        )
     with pegboard.open(
         options.board,
         options.channel,
@@ -129,7 +170,11 @@ def _find(options: argparse.Namespace) -> int:
                 options.descriptions,
             )
         elif options.json:
-            print_json(several[0].to_dict() if len(several) == 1 else [found.to_dict() for found in several])
+            print_json(
+                several[0].to_dict()
+                if len(several) == 1
+                else [found.to_dict() for found in several]
+            )
         else:
             for request, found in zip(options.request, several, strict=True):
                 if len(several) > 1:
@@ -158,7 +203,9 @@ def _agents(options: argparse.Namespace) -> int:
     if not found:
         print("No agent was found.")
     for rank, hit in enumerate(found, start=1):
-        brought = f"by its tool {plain(hit.why['tool'])}" if hit.why.get("tool") else "by its description"
+        brought = (
+            f"by its tool {plain(hit.why['tool'])}" if hit.why.get("tool") else "by its description"
+        )
         summary = plain(textwrap.shorten(hit.agent.description, width=100, placeholder=" ..."))
         print(
             f"{rank:>3}. {plain(hit.agent.name)}  ({hit.agent.kind})  {hit.score:.4f}  {brought}"
@@ -170,7 +217,11 @@ def _agents(options: argparse.Namespace) -> int:
 def _print_trace(found: "Found") -> None:
     trace = found.trace
     cost = f", {trace.cost_usd:.5f} USD" if trace.cost_usd else ""
-    asked = f", {trace.llm_calls} LLM calls, {trace.tokens} tokens{cost}" if trace.llm_calls else ", no LLM call"
+    asked = (
+        f", {trace.llm_calls} LLM calls, {trace.tokens} tokens{cost}"
+        if trace.llm_calls
+        else ", no LLM call"
+    )
     print(f"\nPlan {trace.strategy}: {trace.milliseconds:.1f} ms{asked}")
     for part in trace.parts:
         step = f" of step {part.step}" if part.step is not None else ""
@@ -199,6 +250,7 @@ def _json(path: str, kind: type) -> Any:
         raise QueryError(f"{path} cannot be read as JSON: {error}.") from error
     if not isinstance(value, kind):
         raise QueryError(
-            f"{path} holds {type(value).__name__}; expected a JSON {'object' if kind is dict else 'list'}."
+            f"{path} holds {type(value).__name__}; expected a JSON "
+            f"{'object' if kind is dict else 'list'}."
         )
     return value

@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from pegboard.graph.tool_graph import ToolGraph
     from pegboard.records import Edge
 
-__all__ = ["register_graph"]
-
 EXAMPLES = """\
 A tool is given by its id, or by its true name where only one tool with dependencies has it.
 
@@ -38,12 +36,15 @@ def register_graph(subparsers: Subparsers) -> None:
     parser: argparse.ArgumentParser = subparsers.add_parser(
         "graph",
         help="which tools need which others",
-        description="Look at the dependencies between the tools of a published board, by which searches are expanded.",
+        description="Look at the dependencies between the tools of a published board, by which "
+        "searches are expanded.",
         epilog=EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
-    show = _action(actions, "show", "what a tool needs and what needs it; of all tools, an overview")
+    show = _action(
+        actions, "show", "what a tool needs and what needs it; of all tools, an overview"
+    )
     show.add_argument("tool", nargs="?", metavar="TOOL", help="a tool; without it, an overview")
     show.add_argument("--json", action="store_true", help="print one JSON object, with everything")
     show.set_defaults(run=_show)
@@ -52,12 +53,21 @@ def register_graph(subparsers: Subparsers) -> None:
     path.add_argument("target", metavar="TO", help="the tool that is needed")
     path.add_argument("--json", action="store_true", help="print one JSON object: from, to, paths")
     path.set_defaults(run=_path)
-    export = _action(actions, "export", "the graph for other programs: GraphML for Gephi, JSON for networkx and D3")
-    export.add_argument("--format", choices=("graphml", "json"), default="graphml", help="default: graphml")
+    export = _action(
+        actions,
+        "export",
+        "the graph for other programs: GraphML for Gephi, JSON for networkx and D3",
+    )
+    export.add_argument(
+        "--format", choices=("graphml", "json"), default="graphml", help="default: graphml"
+    )
     export.add_argument("-o", "--out", metavar="FILE", help="write to this file (default: print)")
     export.add_argument("--tool", help="only what this tool needs, and what needs it")
     export.add_argument(
-        "--depth", type=int, metavar="N", help="with --tool: through N dependencies each way (default: all)"
+        "--depth",
+        type=int,
+        metavar="N",
+        help="with --tool: through N dependencies each way (default: all)",
     )
     export.set_defaults(run=_export)
 
@@ -69,7 +79,9 @@ def _action(actions: Subparsers, name: str, what: str) -> argparse.ArgumentParse
     )  # fmt: skip
     add_board_option(parser)
     parser.add_argument("--channel", default="live", help="the channel to ask (default: live)")
-    parser.add_argument("--release", help="a release to ask instead of a channel, by id or its beginning")
+    parser.add_argument(
+        "--release", help="a release to ask instead of a channel, by id or its beginning"
+    )
     return parser
 
 
@@ -81,7 +93,9 @@ def _show(options: argparse.Namespace) -> int:
     from pegboard.graph.paths import cycles
 
     needed, circles = graph.needed(), cycles(graph)
-    needing = Counter({tool: len(_others(graph.edges_from(tool), "target")) for tool in graph.tools})
+    needing = Counter(
+        {tool: len(_others(graph.edges_from(tool), "target")) for tool in graph.tools}
+    )
     overview: dict[str, Any] = {
         "release": board.release.id,
         "tools": len(graph.tools),
@@ -98,10 +112,18 @@ def _show(options: argparse.Namespace) -> int:
         return 0
     print(f"release {overview['release']}: {len(graph)} dependencies of {len(+needing)} tools")
     for name in ("types", "origins"):
-        print(f"{name}: " + (", ".join(f"{count} {value}" for value, count in overview[name].items()) or "none"))
+        print(
+            f"{name}: "
+            + (", ".join(f"{count} {value}" for value, count in overview[name].items()) or "none")
+        )
     _print_list("core tools", [plain(tool) for tool in overview["core"]])
-    for title, counts in (("most needed", overview["most_needed"]), ("needing most", overview["most_needing"])):
-        _print_list(title, [f"{count:>4}  {plain(tool)}" for tool, count in counts.items()], count=False)
+    for title, counts in (
+        ("most needed", overview["most_needed"]),
+        ("needing most", overview["most_needing"]),
+    ):
+        _print_list(
+            title, [f"{count:>4}  {plain(tool)}" for tool, count in counts.items()], count=False
+        )
     _print_list("circles", [_some(group) for group in circles])
     return 0
 
@@ -114,12 +136,24 @@ def _show_tool(graph: "ToolGraph", tool: str, *, as_json: bool) -> int:
     if as_json:
         lists = {"needs": needs, "needs_through_others": through, "needed_by": needed_by}
         print_json(
-            {"tool": tool, "role": role, **{name: [asdict(one) for one in some] for name, some in lists.items()}}
+            {
+                "tool": tool,
+                "role": role,
+                **{name: [asdict(one) for one in some] for name, some in lists.items()},
+            }
         )
         return 0
     print(f"{plain(tool)}  ({role} tool)")
-    _print_list("needs", [line for edge in needs for line in _edge(edge, edge.target)], count=False, most=10**6)
-    _print_list("and through others", [f"{plain(edge.target)}  (of {plain(edge.source)})" for edge in through])
+    _print_list(
+        "needs",
+        [line for edge in needs for line in _edge(edge, edge.target)],
+        count=False,
+        most=10**6,
+    )
+    _print_list(
+        "and through others",
+        [f"{plain(edge.target)}  (of {plain(edge.source)})" for edge in through],
+    )
     _print_list("needed by", [plain(one) for one in _others(needed_by, "source")])
     return 0
 
@@ -132,7 +166,13 @@ def _path(options: argparse.Namespace) -> int:
     source, target = (_tool(board, graph, one) for one in (options.source, options.target))
     ways = explain_path(graph, source, target)
     if options.json:
-        print_json({"from": source, "to": target, "paths": [[asdict(edge) for edge in way] for way in ways]})
+        print_json(
+            {
+                "from": source,
+                "to": target,
+                "paths": [[asdict(edge) for edge in way] for way in ways],
+            }
+        )
         return 0
     if not ways:
         print(f"{plain(source)} does not need {plain(target)}, not even through others.")
@@ -166,7 +206,8 @@ def _export(options: argparse.Namespace) -> int:
         Path(options.out).write_text(text, "utf-8", errors="replace")
     except OSError as error:
         raise ConfigurationError(
-            f"The graph could not be written to {options.out}: {error.strerror}. Give -o a file that can be written."
+            f"The graph could not be written to {options.out}: {error.strerror}. Give -o a file "
+            f"that can be written."
         ) from error
     print(f"{len(graph)} dependencies between {len(graph.tools)} tools are in {options.out}")
     return 0
@@ -188,10 +229,13 @@ def _tool(board: "Board", graph: "ToolGraph", given: str) -> str:
     if len(named) == 1:
         return named[0]
     if named:
-        raise QueryError(f"{len(named)} tools are called '{given}'; give the id of one: {_some(sorted(named))}.")
+        raise QueryError(
+            f"{len(named)} tools are called '{given}'; give the id of one: {_some(sorted(named))}."
+        )
     like = [tool for tool in graph.tools if given.casefold() in tool.casefold()]
     raise BoardNotFound(
-        f"Release {board.release.id} has no tool with the id '{given}', and none of that name that needs another or is needed. "
+        f"Release {board.release.id} has no tool with the id '{given}', and none of that name "
+        f"that needs another or is needed. "
         + (
             f"There are: {_some(sorted(like))}."
             if like
@@ -212,7 +256,9 @@ def _others(edges: "Sequence[Edge]", end: str) -> list[str]:
 
 def _edge(edge: "Edge", tool: str) -> list[str]:
     """A dependency in two lines: the tool that is needed, and how and why."""
-    certain = "" if edge.origin == "declared" else f" ({edge.origin}, confidence {edge.confidence:.2f})"
+    certain = (
+        "" if edge.origin == "declared" else f" ({edge.origin}, confidence {edge.confidence:.2f})"
+    )
     for_parameter = f" for {plain(edge.parameter)}" if edge.parameter else ""
     reason = f": {plain(edge.reason)}" if edge.reason else ""
     return [f"-> {plain(tool)}", f"   {edge.type}{for_parameter}{certain}{reason}"]

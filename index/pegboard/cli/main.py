@@ -1,8 +1,8 @@
-"""The command line `pegboard`. Commands of the reader are here; other distributions add theirs under the entry-point
-group `pegboard.commands`, whose values are functions `register(subparsers)`.
+"""The command line `pegboard`. Commands of the reader are here; other distributions add theirs
+under the entry-point group `pegboard.commands`, whose values are functions `register(subparsers)`.
 
-Results go to stdout, as a table or with --json as one JSON value; progress and trouble go to stderr.
-"""
+Results go to stdout, as a table or with --json as one JSON value; progress and trouble go to
+stderr."""
 
 import argparse
 import os
@@ -27,7 +27,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def run_command(name: str, options: argparse.Namespace) -> int:
-    """Call `options.run`, print what went wrong under the command's name, and return the exit code."""
+    """Call `options.run`, print what went wrong under the command's name, and return the exit
+    code.
+    """
     run: Callable[[argparse.Namespace], int] = options.run
     try:
         return run(options)
@@ -37,7 +39,9 @@ def run_command(name: str, options: argparse.Namespace) -> int:
         print(f"{name}: {error}", file=sys.stderr)
         return error.exit_code
     except KeyboardInterrupt:
-        print(f"{name}: interrupted. What was finished is kept; run again to go on.", file=sys.stderr)
+        print(
+            f"{name}: interrupted. What was finished is kept; run again to go on.", file=sys.stderr
+        )
         return 130
     except BrokenPipeError:
         # The reader of our output went away, as `| head` does; that is no error.
@@ -57,7 +61,8 @@ def _parser() -> argparse.ArgumentParser:
 
     parser = argparse.ArgumentParser(
         prog="pegboard",
-        description="Find the right few tools for a request, and publish the board on which they hang.",
+        description="Find the right few tools for a request, and publish the board on which they "
+        "hang.",
         epilog=EXIT_CODES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )

@@ -11,7 +11,9 @@ Subparsers = Any
 
 
 def print_json(value: Any) -> None:
-    """Print one JSON value to stdout, with nothing in it that moves a terminal's cursor or colours it."""
+    """Print one JSON value to stdout, with nothing in it that moves a terminal's cursor or colours
+    it.
+    """
     text = json.dumps(value, ensure_ascii=False, indent=2, default=str)
     print(re.sub(r"[\x7f-\x9f]", lambda found: f"\\u{ord(found[0]):04x}", text))
 

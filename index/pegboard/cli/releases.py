@@ -1,7 +1,8 @@
-"""`pegboard releases`, `promote` and `rollback`: what is published, and what is live. They need no pipeline.
+"""`pegboard releases`, `promote` and `rollback`: what is published, and what is live. They need no
+pipeline.
 
-Other distributions add actions to `pegboard releases` under the entry-point group `pegboard.releases_commands`, whose values are
-functions that take the group's subparsers.
+Other distributions add actions to `pegboard releases` under the entry-point group
+`pegboard.releases_commands`, whose values are functions that take the group's subparsers.
 """
 
 import argparse
@@ -17,8 +18,6 @@ from pegboard.cli.release_names import NAME_HELP, named_release
 from pegboard.cli.verify import register_verify
 from pegboard.store.releases import Channel, Pin, Release, ReleaseStore
 
-__all__ = ["GROUP", "register_releases"]
-
 GROUP = "pegboard.releases_commands"
 
 
@@ -27,12 +26,17 @@ def register_releases(subparsers: Subparsers) -> None:
     releases: argparse.ArgumentParser = subparsers.add_parser(
         "releases",
         help="list, show, compare and verify releases",
-        description="The releases of a board: what they hold, what is different between two, and whether they are sound.",
+        description="The releases of a board: what they hold, what is different between two, and "
+        "whether they are sound.",
     )
     actions = releases.add_subparsers(dest="action", metavar="ACTION", required=True)
-    listing = actions.add_parser("list", help="all releases, newest first, and the channels that name them")
+    listing = actions.add_parser(
+        "list", help="all releases, newest first, and the channels that name them"
+    )
     add_board_option(listing)
-    listing.add_argument("--json", action="store_true", help="print one JSON object: releases, channels")
+    listing.add_argument(
+        "--json", action="store_true", help="print one JSON object: releases, channels"
+    )
     listing.set_defaults(run=_list)
     show = actions.add_parser("show", help="everything that is recorded of one release")
     show.add_argument("release", help=NAME_HELP)
@@ -48,8 +52,10 @@ def register_releases(subparsers: Subparsers) -> None:
     promote: argparse.ArgumentParser = subparsers.add_parser(
         "promote",
         help="make a channel name a release",
-        description="Make a channel name a release. Readers that follow the channel swap to it within seconds. "
-        "If someone else moves the channel at the same moment, nothing is changed and the exit code is 6. A release that is held by "
+        description="Make a channel name a release. Readers that follow the channel swap to it "
+        "within seconds. "
+        "If someone else moves the channel at the same moment, nothing is changed and the exit "
+        "code is 6. A release that is held by "
         "its gate can be promoted, too; what it failed is said on stderr.",
     )
     promote.add_argument("release", help=NAME_HELP)
@@ -60,7 +66,8 @@ def register_releases(subparsers: Subparsers) -> None:
     rollback: argparse.ArgumentParser = subparsers.add_parser(
         "rollback",
         help="make a channel name the release before",
-        description="Make a channel name the release before. Again goes back one more; `promote` goes anywhere.",
+        description="Make a channel name the release before. Again goes back one more; `promote` "
+        "goes anywhere.",
     )
     add_board_option(rollback)
     _channel_options(rollback)
@@ -88,13 +95,17 @@ def _list(options: argparse.Namespace) -> int:
         named.setdefault(channel.release, []).append(channel.name)
     gated = any("gate" in release.manifest for release in releases)
     gate_head = f"{'GATE':<8}" if gated else ""
-    print(f"{'RELEASE':<14}{'CREATED (UTC)':<21}{'TOOLS':>7}{'AGENTS':>8}  {'INDEXES':<20}{gate_head}CHANNELS")
+    print(
+        f"{'RELEASE':<14}{'CREATED (UTC)':<21}{'TOOLS':>7}{'AGENTS':>8}  "
+        f"{'INDEXES':<20}{gate_head}CHANNELS"
+    )
     for release in releases:
         counts = release.manifest["counts"]
         indexes = ", ".join(sorted(release.manifest["indexes"]))
         gate = f"{gate_state(release, channels):<8}" if gated else ""
         print(
-            f"{release.id:<14}{release.created_at:%Y-%m-%d %H:%M:%S}  {counts['tools']:>7}{counts['agents']:>8}  "
+            f"{release.id:<14}{release.created_at:%Y-%m-%d %H:%M:%S}  "
+            f"{counts['tools']:>7}{counts['agents']:>8}  "
             f"{indexes:<20}{gate}{', '.join(named.get(release.id, []))}"
         )
     return 0
@@ -106,22 +117,32 @@ def _show(options: argparse.Namespace) -> int:
     if options.json:
         print_json(_release_record(release))
         return 0
-    print(f"release   {release.id}\ndigest    {release.digest}\ncreated   {release.created_at:%Y-%m-%d %H:%M:%S} UTC")
+    print(
+        f"release   {release.id}\ndigest    {release.digest}\ncreated   "
+        f"{release.created_at:%Y-%m-%d %H:%M:%S} UTC"
+    )
     print(f"contract  {release.contract}")
     for said in _named_by(release, store.channels()):
         print(f"channel   {said}")
     for said in gate_lines(release, store.channels()):
         print(f"gate      {said}")
     for name, pin in release.tables.items():
-        print(f"table     {name}: version {pin.version} of {pin.table}, {pin.rows} rows{_searched(name, pin)}")
+        print(
+            f"table     {name}: version {pin.version} of {pin.table}, {pin.rows} "
+            f"rows{_searched(name, pin)}"
+        )
     for name, index in release.manifest["indexes"].items():
         default = " (default)" if name == release.manifest["default_index"] else ""
         print(f"index     {name}{default}: {index['encoder']}, {index['fingerprint']}")
     for name, catalog in release.manifest["catalogs"].items():
-        print(f"catalog   {name}: {catalog['tools']} tools, {catalog['agents']} agents, {catalog['rejected']} rejected")
+        print(
+            f"catalog   {name}: {catalog['tools']} tools, {catalog['agents']} agents, "
+            f"{catalog['rejected']} rejected"
+        )
     changes = release.manifest["changes"]
     print(
-        f"changes   {changes['new']} new, {changes['changed']} changed, {changes['removed']} removed, "
+        f"changes   {changes['new']} new, {changes['changed']} changed, {changes['removed']} "
+        f"removed, "
         f"{changes['unchanged']} unchanged, against {changes['against'] or 'an empty board'}"
     )
     return 0
@@ -140,7 +161,11 @@ def _searched(name: str, pin: Pin) -> str:
         return ""
     if pin.search is None:
         return ", searched without an index"
-    asked = [f"{pin.search[key]} {key}" for key in ("partitions", "nprobes", "ef", "refine") if key in pin.search]
+    asked = [
+        f"{pin.search[key]} {key}"
+        for key in ("partitions", "nprobes", "ef", "refine")
+        if key in pin.search
+    ]
     return f", {pin.search['vector']} ({', '.join(asked)}), {pin.search['text']}"
 
 
@@ -151,7 +176,8 @@ def _promote(options: argparse.Namespace) -> int:
     if why := failures(release):
         told = "; ".join(why)
         print(
-            f"pegboard promote: release {release.id} did not pass its gate, and is promoted all the same: {told}",
+            f"pegboard promote: release {release.id} did not pass its gate, and is promoted all "
+            f"the same: {told}",
             file=sys.stderr,
         )
     return _moved(moved, options)

@@ -1,4 +1,6 @@
-"""`pegboard stress`: golden queries among few and many distractors, by chance and near ones, and the tools that look alike."""
+"""`pegboard stress`: golden queries among few and many distractors, by chance and near ones, and
+the tools that look alike.
+"""
 
 import argparse
 import sys
@@ -12,8 +14,6 @@ from pegboard.errors import QueryError
 
 if TYPE_CHECKING:
     from pegboard.evaluation.stress import Stress
-
-__all__ = ["register_stress"]
 
 WHOLE = "all"
 PAIRS = 5
@@ -38,14 +38,19 @@ def register_stress(subparsers: Subparsers) -> None:
     parser: argparse.ArgumentParser = subparsers.add_parser(
         "stress",
         help="measure what is found among more and more distractors",
-        description="Measure how much of the right tools is found among more and more distractors, and which tools look alike.",
+        description="Measure how much of the right tools is found among more and more "
+        "distractors, and which tools look alike.",
         epilog=EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("golden", help="JSON lines of queries with the tools that are right for them")
+    parser.add_argument(
+        "golden", help="JSON lines of queries with the tools that are right for them"
+    )
     add_board_option(parser)
     parser.add_argument("--channel", default="live", help="the channel to ask (default: live)")
-    parser.add_argument("--release", help="a release to ask instead of a channel, by id or its beginning")
+    parser.add_argument(
+        "--release", help="a release to ask instead of a channel, by id or its beginning"
+    )
     parser.add_argument(
         "--noise",
         default="0,10,30,50,all",
@@ -53,28 +58,48 @@ def register_stress(subparsers: Subparsers) -> None:
         help="distractors for each right tool, or all (default: 0,10,30,50,all)",
     )
     parser.add_argument(
-        "--distractors", choices=("random", "nearest", "both"), default="both", help="which ones (default: both)"
+        "--distractors",
+        choices=("random", "nearest", "both"),
+        default="both",
+        help="which ones (default: both)",
     )
     parser.add_argument(
         "--strategy",
         action="append",
         metavar="PLAN",
-        help="a strategy's name or JSON file; may be repeated, the first is the baseline (default: the release's)",
+        help="a strategy's name or JSON file; may be repeated, the first is the baseline "
+        "(default: the release's)",
     )
     parser.add_argument(
-        "--index", action="append", metavar="NAME", help="an index; may be repeated (default: the strategy's)"
+        "--index",
+        action="append",
+        metavar="NAME",
+        help="an index; may be repeated (default: the strategy's)",
     )
-    parser.add_argument("--measure", action="append", metavar="NAME", help="such as Recall@5, F1@5; may be repeated")
     parser.add_argument(
-        "--collisions", default="0.9,0.95", metavar="COSINE,...", help="from which on tools collide (default: 0.9,0.95)"
+        "--measure", action="append", metavar="NAME", help="such as Recall@5, F1@5; may be repeated"
     )
-    parser.add_argument("--seed", type=int, default=0, help="which distractors are drawn by chance (default: 0)")
+    parser.add_argument(
+        "--collisions",
+        default="0.9,0.95",
+        metavar="COSINE,...",
+        help="from which on tools collide (default: 0.9,0.95)",
+    )
+    parser.add_argument(
+        "--seed", type=int, default=0, help="which distractors are drawn by chance (default: 0)"
+    )
     parser.add_argument("--limit", type=int, metavar="N", help="ask the first N queries only")
-    parser.add_argument("--llm", metavar="MODEL", help="a LiteLLM model that parts of a strategy may ask")
-    parser.add_argument("--llm-api-base", metavar="URL", help="where that model is served, if not by its provider")
+    parser.add_argument(
+        "--llm", metavar="MODEL", help="a LiteLLM model that parts of a strategy may ask"
+    )
+    parser.add_argument(
+        "--llm-api-base", metavar="URL", help="where that model is served, if not by its provider"
+    )
     parser.add_argument("--quiet", action="store_true", help="show no progress")
     parser.add_argument(
-        "--json", action="store_true", help="print one JSON object: rows, against_none, against_first, collisions, ..."
+        "--json",
+        action="store_true",
+        help="print one JSON object: rows, against_none, against_first, collisions, ...",
     )
     parser.set_defaults(run=_stress)
 
@@ -89,9 +114,13 @@ def _stress(options: argparse.Namespace) -> int:
     if options.llm_api_base and not options.llm:
         raise QueryError("--llm-api-base is about a model. Expected --llm MODEL beside it.")
     where = {"api_base": options.llm_api_base} if options.llm_api_base else {}
-    judged = JudgedRelease.open(options.board, options.channel, options.release, llm=options.llm, llm_options=where)
+    judged = JudgedRelease.open(
+        options.board, options.channel, options.release, llm=options.llm, llm_options=where
+    )
     strategies = [strategy_option(name) for name in options.strategy or [None]]
-    systems = [System(strategy, index) for strategy, index in product(strategies, options.index or [None])]
+    systems = [
+        System(strategy, index) for strategy, index in product(strategies, options.index or [None])
+    ]
     kinds: Any = ("random", "nearest") if options.distractors == "both" else (options.distractors,)
     numbers = [one for one in counts if one is not None]
     asked = (0 in numbers) + len(kinds) * sum(one > 0 for one in numbers) + (None in counts)
@@ -120,7 +149,8 @@ def _counts(text: str) -> list[int | None]:
     words = [one.strip() for one in text.split(",")]
     if wrong := [one for one in words if one != WHOLE and not one.isdecimal()]:
         raise QueryError(
-            f"--noise has {', '.join(map(repr, wrong))}; expected numbers and `{WHOLE}`, as in 0,10,50,{WHOLE}."
+            f"--noise has {', '.join(map(repr, wrong))}; expected numbers and `{WHOLE}`, as in "
+            f"0,10,50,{WHOLE}."
         )
     return list(dict.fromkeys(None if one == WHOLE else int(one) for one in words))
 
@@ -131,19 +161,26 @@ def _cosines(text: str) -> list[float]:
     except ValueError:
         cosines = [0.0]
     if not all(0 < one <= 1 for one in cosines):
-        raise QueryError(f"--collisions is {text!r}; expected cosines above 0, at most 1, as in 0.9,0.95.")
+        raise QueryError(
+            f"--collisions is {text!r}; expected cosines above 0, at most 1, as in 0.9,0.95."
+        )
     return list(dict.fromkeys(cosines))
 
 
 def _print(found: "Stress") -> None:
     said = found.to_dict()
-    print(f"{said['queries']} queries, release {said['release']}; near by the vectors of index {said['near_by']}")
+    print(
+        f"{said['queries']} queries, release {said['release']}; near by the vectors of index "
+        f"{said['near_by']}"
+    )
     print("the mean and its 95 % interval; p: how often chance alone would do as much (Holm)\n")
     measures = list(dict.fromkeys(row["measure"] for row in said["rows"]))
     lines: dict[tuple[str, ...], dict[str, str]] = {}
     for row in said["rows"]:
         key = (_noise(row), f"{row['candidates']:g}", f"{row['strategy']} in {row['index']}")
-        lines.setdefault(key, {})[row["measure"]] = f"{row['value']:.3f} [{row['low']:.3f}, {row['high']:.3f}]"
+        lines.setdefault(key, {})[row["measure"]] = (
+            f"{row['value']:.3f} [{row['low']:.3f}, {row['high']:.3f}]"
+        )
     _table(
         ["noise", "candidates", "", *measures],
         [[*key, *(cells[one] for one in measures)] for key, cells in lines.items()],
@@ -156,19 +193,24 @@ def _print(found: "Stress") -> None:
             print(f"\n{title}")
             _table(["noise", "", *measures], _differences(rows, measures))
     for one in said["collisions"]:
-        _print_collisions(one, [row for row in said["by_collision"] if row["least"] == one["least"]])
+        _print_collisions(
+            one, [row for row in said["by_collision"] if row["least"] == one["least"]]
+        )
 
 
 def _print_collisions(one: dict[str, Any], rows: Sequence[dict[str, Any]]) -> None:
     print(
-        f"\n{one['total']} pairs of {one['tools']} tools ({one['density']:.2g} of all) have a cosine of {one['least']:g} or more; "
+        f"\n{one['total']} pairs of {one['tools']} tools ({one['density']:.2g} of all) have a "
+        f"cosine of {one['least']:g} or more; "
         f"{one['colliding']} tools are in one"
     )
     for pair in one["pairs"][:PAIRS]:
         print(f"  {pair['cosine']:.3f}  {plain(pair['first'])}  {plain(pair['second'])}")
     counts = {row["colliding"]: row["n"] for row in rows}
     if len(counts) < 2:
-        print("no query needs any of them" if True not in counts else "every query needs one of them")
+        print(
+            "no query needs any of them" if True not in counts else "every query needs one of them"
+        )
         return
     measures = list(dict.fromkeys(row["measure"] for row in rows))
     heads = [f"{name}, {counts[side]} {SIDES[side]}" for name in measures for side in (True, False)]
@@ -176,8 +218,13 @@ def _print_collisions(one: dict[str, Any], rows: Sequence[dict[str, Any]]) -> No
     for row in rows:
         key = (_noise(row), f"{row['strategy']} in {row['index']}")
         head = f"{row['measure']}, {row['n']} {SIDES[row['colliding']]}"
-        lines.setdefault(key, {})[head] = f"{row['value']:.3f} [{row['low']:.3f}, {row['high']:.3f}]"
-    _table(["noise", "", *heads], [[*key, *(cells[head] for head in heads)] for key, cells in lines.items()])
+        lines.setdefault(key, {})[head] = (
+            f"{row['value']:.3f} [{row['low']:.3f}, {row['high']:.3f}]"
+        )
+    _table(
+        ["noise", "", *heads],
+        [[*key, *(cells[head] for head in heads)] for key, cells in lines.items()],
+    )
 
 
 def _differences(rows: Sequence[dict[str, Any]], measures: Sequence[str]) -> list[list[str]]:
@@ -189,7 +236,11 @@ def _differences(rows: Sequence[dict[str, Any]], measures: Sequence[str]) -> lis
 
 
 def _noise(row: dict[str, Any]) -> str:
-    return f"{row['noise']} {row['distractors']}" if row["distractors"] in ("random", "nearest") else row["distractors"]
+    return (
+        f"{row['noise']} {row['distractors']}"
+        if row["distractors"] in ("random", "nearest")
+        else row["distractors"]
+    )
 
 
 def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
@@ -203,7 +254,9 @@ def _warn(found: "Stress") -> None:
     first = next(iter(found.found.values()))[0]
     said: list[str] = []
     if found.left_out:
-        said.append(f"{found.left_out} queries were left out, since the release has none of their tools")
+        said.append(
+            f"{found.left_out} queries were left out, since the release has none of their tools"
+        )
     if first.unknown:
         names = plain(", ".join(first.unknown[:10])) + (", ..." if len(first.unknown) > 10 else "")
         said.append(f"tools that the release lacks count as not found: {names}")

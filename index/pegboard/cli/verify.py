@@ -8,8 +8,6 @@ from pegboard.cli.release_names import NAME_HELP, named_release
 from pegboard.store.releases import ReleaseStore
 from pegboard.store.verify import verify_release
 
-__all__ = ["register_verify"]
-
 STEP = 50_000
 """Rows between two lines of progress; smaller tables are read before anybody wonders."""
 
@@ -19,8 +17,10 @@ def register_verify(actions: Subparsers) -> None:
     verify: argparse.ArgumentParser = actions.add_parser(
         "verify",
         help="prove that a release is as it was published",
-        description="Read everything of a release again: row counts, every row's checksum, digests, vectors, indices, and that tools, "
-        "agents and indexes belong together. Lists all problems at once; the exit code is 1 if there is any.",
+        description="Read everything of a release again: row counts, every row's checksum, "
+        "digests, vectors, indices, and that tools, "
+        "agents and indexes belong together. Lists all problems at once; the exit code is 1 if "
+        "there is any.",
     )
     verify.add_argument("release", nargs="?", default="live", help=f"{NAME_HELP} (default: live)")
     add_board_option(verify)
@@ -47,8 +47,10 @@ def _verify(options: argparse.Namespace) -> int:
         if not count and not verified.unproven
         else f"Release {release.id}: no problem was found."
         if not count
-        else f"Release {release.id} is not as it was published: {count} problem{'s' if count > 1 else ''}. "
-        "`pegboard rollback` or `pegboard promote` takes a sound one; `pegboard build` publishes anew."
+        else f"Release {release.id} is not as it was published: {count} "
+        f"problem{'s' if count > 1 else ''}. "
+        "`pegboard rollback` or `pegboard promote` takes a sound one; `pegboard build` publishes "
+        "anew."
     )
     return 1 if count else 0
 

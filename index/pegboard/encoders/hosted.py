@@ -1,8 +1,9 @@
-"""Encoders that run elsewhere, reached through LiteLLM: OpenAI, Cohere, Voyage, Ollama, any OpenAI-compatible server.
+"""Encoders that run elsewhere, reached through LiteLLM: OpenAI, Cohere, Voyage, Ollama, any
+OpenAI-compatible server.
 
-Inputs go out in requests of bounded size, each retried by `llm.retry` and nowhere else. A reply is used only if it answers every input
-with a finite vector of the expected length. Nobody can see which weights answer behind a hosted name, and the fingerprint says so.
-"""
+Inputs go out in requests of bounded size, each retried by `llm.retry` and nowhere else. A reply is
+used only if it answers every input with a finite vector of the expected length. Nobody can see
+which weights answer behind a hosted name, and the fingerprint says so."""
 
 import logging
 import os
@@ -20,37 +21,45 @@ from pegboard.llm.endpoint import import_litellm, key_variable
 from pegboard.llm.failures import ENCODER_STEPS, failure_kind, retry_after, scrubbed
 from pegboard.llm.retry import synchronous
 
-__all__ = ["HostedEncoder"]
-
 logger = logging.getLogger(__name__)
 
-# OpenAI refuses a request of more than 300,000 tokens in all; a token has at least one byte, so bytes are a safe measure of them.
+# OpenAI refuses a request of more than 300,000 tokens in all; a token has at least one byte, so
+# bytes are a safe measure of them.
 _MAX_REQUEST_BYTES = 250_000
 
-# Past this a run does better to stop and resume later than to wait: hourly and daily quotas answer with long Retry-After values.
+# Past this a run does better to stop and resume later than to wait: hourly and daily quotas answer
+# with long Retry-After values.
 _MAX_SECONDS_OF_RETRIES = 120
 
-# What these providers call the two kinds of text; without it a query is embedded as if it were a document.
+# What these providers call the two kinds of text; without it a query is embedded as if it were a
+# document.
 _INPUT_TYPES = {"cohere": ("search_query", "search_document"), "voyage": ("query", "document")}
 
 
 class _NoRetries(int):
-    """A zero that is true. LiteLLM reads `max_retries or 2` for embeddings: a plain 0 makes the OpenAI client retry twice underneath."""
+    """A zero that is true. LiteLLM reads `max_retries or 2` for embeddings: a plain 0 makes the
+    OpenAI client retry twice underneath.
+    """
 
     def __bool__(self) -> bool:
         return True
 
 
 class HostedEncoder:
-    """A model that LiteLLM reaches. Safe to share between threads. Keys are read from the environment, at each call.
+    """A model that LiteLLM reaches. Safe to share between threads. Keys are read from the
+    environment, at each call.
 
     Args:
         name: the model as LiteLLM names it.
-        dimensions: ask the model for vectors of this length. Without it the model's own length is used; it is learnt from the first
-            reply, and where it is asked for before any text was encoded, a request with one short text finds it.
-        api_base: the address of the server, where it is not the provider's own. Not part of the fingerprint: a gateway changes no vector.
-        api_key_env: the environment variable that holds the key, where it is not the provider's usual one.
-        max_tokens: longer texts are cut, counted and logged; tokens are those of OpenAI's cl100k, an estimate for other models.
+        dimensions: ask the model for vectors of this length. Without it the model's own length is
+            used; it is learnt from the first reply, and where it is asked for before any text was
+            encoded, a request with one short text finds it.
+        api_base: the address of the server, where it is not the provider's own. Not part of the
+            fingerprint: a gateway changes no vector.
+        api_key_env: the environment variable that holds the key, where it is not the provider's
+            usual one.
+        max_tokens: longer texts are cut, counted and logged; tokens are those of OpenAI's cl100k,
+            an estimate for other models.
         batch_size: how many texts go into one request.
         timeout: seconds to wait for a server that says nothing.
         attempts: how often one request is tried in all.
@@ -82,7 +91,9 @@ class HostedEncoder:
             attempts=attempts,
         )
         if type(timeout) not in (int, float) or not timeout > 0:
-            raise ConfigurationError(f"Encoder {name!r}: timeout = {timeout!r}. Give seconds, more than 0.")
+            raise ConfigurationError(
+                f"Encoder {name!r}: timeout = {timeout!r}. Give seconds, more than 0."
+            )
         self._litellm = import_litellm()
         import_extra("tenacity")  # which the first request needs: better missed now
         self.name = name
@@ -96,7 +107,9 @@ class HostedEncoder:
         self._lock = threading.Lock()
         length = f"{dimensions}d" if dimensions else "default-dimensions"
         prefixes = prefix_notation(query_prefix, document_prefix)
-        self.fingerprint = f"{self._provider}/{model}@weights-unknown/{length}/{max_tokens}t/l2{prefixes}"
+        self.fingerprint = (
+            f"{self._provider}/{model}@weights-unknown/{length}/{max_tokens}t/l2{prefixes}"
+        )
 
     @property
     def dimensions(self) -> int:
@@ -109,30 +122,44 @@ class HostedEncoder:
         """The vectors of documents, shape (len(texts), dimensions), in their order.
 
         Raises:
-            EncoderError: the server did not answer, refused, or answered with something that is not a vector for each text.
+            EncoderError: the server did not answer, refused, or answered with something that is not
+                a vector for each text.
         """
-        return self._encode(texts, self._document_prefix, _INPUT_TYPES.get(self._provider, (None, None))[1])
+        return self._encode(
+            texts, self._document_prefix, _INPUT_TYPES.get(self._provider, (None, None))[1]
+        )
 
     def encode_queries(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """The vectors of queries, shape (len(texts), dimensions), in their order. Raises as `encode` does."""
-        return self._encode(texts, self._query_prefix, _INPUT_TYPES.get(self._provider, (None, None))[0])
+        """The vectors of queries, shape (len(texts), dimensions), in their order. Raises as
+        `encode` does.
+        """
+        return self._encode(
+            texts, self._query_prefix, _INPUT_TYPES.get(self._provider, (None, None))[0]
+        )
 
-    def _encode(self, texts: Sequence[str], prefix: str, input_type: str | None) -> NDArray[np.float32]:
+    def _encode(
+        self, texts: Sequence[str], prefix: str, input_type: str | None
+    ) -> NDArray[np.float32]:
         inputs = self._cut([prefix + text for text in checked_texts(texts)])
         if not inputs:
             return np.empty((0, self.dimensions), np.float32)
-        return np.concatenate([self._ask(request, input_type) for request in _requests(inputs, self._batch_size)])
+        return np.concatenate(
+            [self._ask(request, input_type) for request in _requests(inputs, self._batch_size)]
+        )
 
     def _ask(self, inputs: list[str], input_type: str | None) -> NDArray[np.float32]:
         arguments = self._arguments(inputs, input_type)
-        retrying = synchronous(self._attempts, _MAX_SECONDS_OF_RETRIES, self._sleep, self._note_retry)
+        retrying = synchronous(
+            self._attempts, _MAX_SECONDS_OF_RETRIES, self._sleep, self._note_retry
+        )
         try:
             reply = retrying(self._litellm.embedding, **arguments)
         except Exception as error:  # LiteLLM's tree, and what the clients beneath it let through
             failure = self._failure(error, retrying.statistics.get("attempt_number", 1))
         else:
             return self._checked(reply, len(inputs))
-        # Raised outside the handler: a vendor's exception may quote the key, so it must not ride along as the context.
+        # Raised outside the handler: a vendor's exception may quote the key, so it must not ride
+        # along as the context.
         raise failure
 
     def _arguments(self, inputs: list[str], input_type: str | None) -> dict[str, Any]:
@@ -157,13 +184,16 @@ class HostedEncoder:
     def _resolve(self, api_base: str | None) -> tuple[str, str]:
         try:
             model, provider, *_ = self._litellm.get_llm_provider(self.name, api_base=api_base)
-        except Exception:  # BadRequestError for an unknown provider; some providers sign in here and raise their own
+        # BadRequestError for an unknown provider; some providers sign in here and raise their own
+        except Exception:
             provider = None
         else:
             return str(model), str(provider)
         raise EncoderError(
-            f"LiteLLM knows no provider for {self.name!r}. Write provider/model, such as openai/text-embedding-3-small; "
-            "what runs here is called local/..., fastembed/..., hashing/... or by an installed plug-in's name."
+            f"LiteLLM knows no provider for {self.name!r}. Write provider/model, such as "
+            f"openai/text-embedding-3-small; "
+            "what runs here is called local/..., fastembed/..., hashing/... or by an installed "
+            "plug-in's name."
         )
 
     def _cut(self, texts: list[str]) -> list[str]:
@@ -178,7 +208,8 @@ class HostedEncoder:
     def _shortened(self, text: str) -> str:
         if len(text.encode()) <= self._max_tokens:  # a token has at least one byte
             return text
-        # No model name: that always picks the tokenizer LiteLLM brings along; for some names it would fetch another from a hub.
+        # No model name: that always picks the tokenizer LiteLLM brings along; for some names it
+        # would fetch another from a hub.
         tokens = self._litellm.encode(model="", text=text)
         if len(tokens) <= self._max_tokens:
             return text
@@ -196,7 +227,8 @@ class HostedEncoder:
             ) from None
         if count != expected or sorted(answers) != list(range(expected)):
             raise self._invalid(
-                f"expected one vector for each of {expected} texts, got {count} with indices {sorted(answers)[:10]}"
+                f"expected one vector for each of {expected} texts, got {count} with indices "
+                f"{sorted(answers)[:10]}"
             )
         with np.errstate(over="ignore", invalid="ignore"):
             norms = np.linalg.norm(matrix, axis=-1, keepdims=True)
@@ -205,20 +237,27 @@ class HostedEncoder:
         with self._lock:
             self._dimensions = self._dimensions or matrix.shape[1]
         if matrix.shape[1] != self._dimensions:
-            raise self._invalid(f"expected vectors of {self._dimensions} dimensions, got {matrix.shape[1]}")
+            raise self._invalid(
+                f"expected vectors of {self._dimensions} dimensions, got {matrix.shape[1]}"
+            )
         return (matrix / norms).astype(np.float32)
 
     def _key(self, variable: str) -> str:
         if key := os.environ.get(variable):
             return key
         raise EncoderError(
-            f"{self.name}: the environment variable {variable}, named by api_key_env, is not set. Set it to the key."
+            f"{self.name}: the environment variable {variable}, named by api_key_env, is not set. "
+            f"Set it to the key."
         )
 
     def _note_retry(self, state: Any) -> None:
         error, wait = state.outcome.exception(), state.next_action.sleep
         logger.warning(
-            "%s: attempt %d failed (%s); again in %.1f s", self.name, state.attempt_number, failure_kind(error), wait
+            "%s: attempt %d failed (%s); again in %.1f s",
+            self.name,
+            state.attempt_number,
+            failure_kind(error),
+            wait,
         )
 
     def _failure(self, error: Exception, attempts: int) -> EncoderError:
@@ -231,7 +270,11 @@ class HostedEncoder:
             timeout=self._timeout,
         )
         asked = retry_after(error)
-        wait = f" (the server asks to wait {asked:.0f} s)" if asked is not None and kind == "rate" else ""
+        wait = (
+            f" (the server asks to wait {asked:.0f} s)"
+            if asked is not None and kind == "rate"
+            else ""
+        )
         where = f" at {scrubbed(self._api_base)}" if self._api_base else ""
         message = scrubbed(str(error), variables=(self._api_key_env,)).rstrip(".")
         return EncoderError(f"{self.name}{where} did not encode: {message}{wait}. {step}")
@@ -244,7 +287,8 @@ class HostedEncoder:
     def _invalid(self, problem: str) -> EncoderError:
         where = f" at {scrubbed(self._api_base)}" if self._api_base else ""
         return EncoderError(
-            f"{self.name}{where} answered, but {problem}. Nothing of it is used. Check the model and the server."
+            f"{self.name}{where} answered, but {problem}. Nothing of it is used. Check the model "
+            f"and the server."
         )
 
 

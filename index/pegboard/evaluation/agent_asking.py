@@ -1,8 +1,8 @@
 """How an agent is asked for tool calls, and how its reply is read.
 
-Two ways: by the API's own tool calling (`native`), or, for models without it, with the tools as JSON in the prompt and the calls as JSON
-in the reply (`prompt`). The first is what an agent does; what the second measures is the model, not its API.
-"""
+Two ways: by the API's own tool calling (`native`), or, for models without it, with the tools as
+JSON in the prompt and the calls as JSON in the reply (`prompt`). The first is what an agent does;
+what the second measures is the model, not its API."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -15,8 +15,6 @@ from pegboard.evaluation.agent_tools import Offered
 from pegboard.evaluation.golden import GoldenQuery
 from pegboard.llm import ChatRequest, Message, ToolCall
 from pegboard.retrieval.llm.prompting import Prompt, fenced, prompt
-
-__all__ = ["CALLINGS", "PROBE", "Calling", "Manner", "agent_request", "calls_of", "key_of"]
 
 Calling = Literal["native", "prompt"]
 CALLINGS: tuple[Calling, ...] = ("native", "prompt")
@@ -34,7 +32,8 @@ class Manner:
     """How every query of a run is asked.
 
     Attributes:
-        tool_choice: whether the model has to call a tool, where it is asked by the API's own tool calling.
+        tool_choice: whether the model has to call a tool, where it is asked by the API's own tool
+            calling.
         max_tokens: the most tokens of a reply.
         temperature: None leaves it to the model.
     """
@@ -55,13 +54,19 @@ PROBE = ChatRequest(
             "function": {
                 "name": "say",
                 "description": "Says a text aloud.",
-                "parameters": {"type": "object", "properties": {"text": {"type": "string"}}, "required": ["text"]},
+                "parameters": {
+                    "type": "object",
+                    "properties": {"text": {"type": "string"}},
+                    "required": ["text"],
+                },
             },
         },
     ),
     tool_choice="required",
 )
-"""Tells whether a model calls tools at all: some servers pass over the tools of a request in silence."""
+"""Tells whether a model calls tools at all: some servers pass over the tools of a request in
+silence.
+"""
 
 
 def agent_request(query: GoldenQuery, offered: Offered, manner: Manner) -> ChatRequest:
@@ -69,7 +74,11 @@ def agent_request(query: GoldenQuery, offered: Offered, manner: Manner) -> ChatR
     if manner.calling == "native":
         history = [Message(cast("Any", one["role"]), one["content"]) for one in query.history]
         return ChatRequest(
-            messages=(Message("system", _prompt("native").system), *history, Message("user", query.query)),
+            messages=(
+                Message("system", _prompt("native").system),
+                *history,
+                Message("user", query.query),
+            ),
             max_tokens=manner.max_tokens,
             temperature=manner.temperature,
             tools=offered.tools,
@@ -80,13 +89,22 @@ def agent_request(query: GoldenQuery, offered: Offered, manner: Manner) -> ChatR
         _schema(list(offered.ids)),
         request=fenced("request", query.query),
         tools=fenced("tools", shown),
-        history=fenced("conversation", [dict(one) for one in query.history]) if query.history else "",
+        history=fenced("conversation", [dict(one) for one in query.history])
+        if query.history
+        else "",
     )
-    return replace(request, max_tokens=manner.max_tokens, temperature=manner.temperature, schema_name=_CALLS_SCHEMA)
+    return replace(
+        request,
+        max_tokens=manner.max_tokens,
+        temperature=manner.temperature,
+        schema_name=_CALLS_SCHEMA,
+    )
 
 
 def key_of(model: str, request: ChatRequest) -> str:
-    """What a reply is known by: model, prompt and its version, tools, parameters. The same question is paid for once."""
+    """What a reply is known by: model, prompt and its version, tools, parameters. The same question
+    is paid for once.
+    """
     calling: Calling = "native" if request.tools else "prompt"
     return digest(
         model,
@@ -101,7 +119,9 @@ def key_of(model: str, request: ChatRequest) -> str:
 
 
 def calls_of(text: str, calls: Sequence[ToolCall], calling: Calling) -> tuple[ToolCall, ...] | None:
-    """The calls of a reply, possibly none; None if they were to be written as JSON and there is none of that form."""
+    """The calls of a reply, possibly none; None if they were to be written as JSON and there is
+    none of that form.
+    """
     if calling == "native":
         return tuple(calls)
     written = _written(text)
@@ -116,7 +136,9 @@ def _schema(names: Sequence[str]) -> dict[str, Any]:
     """Arguments are pairs of texts: strict modes take no object whose fields they do not know."""
     text = {"type": "string"}
     argument = _object({"name": text, "value": text})
-    call = _object({"tool": text | {"enum": list(names)}, "arguments": {"type": "array", "items": argument}})
+    call = _object(
+        {"tool": text | {"enum": list(names)}, "arguments": {"type": "array", "items": argument}}
+    )
     return _object({"calls": {"type": "array", "items": call}})
 
 
@@ -130,7 +152,9 @@ def _object(properties: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _written(text: str) -> list[Any] | None:
-    """The list `calls` of the first JSON object that has one; the JSON may stand amid prose, and is never mended."""
+    """The list `calls` of the first JSON object that has one; the JSON may stand amid prose, and is
+    never mended.
+    """
     text = text.rpartition("</think>")[2]
     decoder, start = json.JSONDecoder(), text.find("{")
     for _ in range(_OBJECTS):
@@ -162,7 +186,9 @@ def _call(written: Any) -> ToolCall:
 
 
 def _value(written: Any) -> Any:
-    """The value of a pair; lists and objects can only be written as the text of their JSON there."""
+    """The value of a pair; lists and objects can only be written as the text of their JSON
+    there.
+    """
     if isinstance(written, str) and written.lstrip()[:1] in ("[", "{"):
         try:
             return json.loads(written)

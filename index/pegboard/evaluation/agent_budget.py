@@ -1,11 +1,11 @@
-"""What a run may spend on an agent: money is set aside before a call and counted after it, so that a budget is never passed."""
+"""What a run may spend on an agent: money is set aside before a call and counted after it, so that
+a budget is never passed.
+"""
 
 import asyncio
 import math
 
 from pegboard.errors import BudgetExhausted
-
-__all__ = ["Purse"]
 
 
 class Purse:
@@ -22,17 +22,21 @@ class Purse:
         self._changed = asyncio.Condition()
 
     async def take(self, usd: float) -> None:
-        """Set aside what a call may cost; wait for calls under way where only what they set aside stands against it.
+        """Set aside what a call may cost; wait for calls under way where only what they set aside
+        stands against it.
 
         Raises BudgetExhausted if the call does not fit and nothing under way can change that.
         """
         async with self._changed:
-            # The smallest sums of floats must not decide: a budget of exactly what is needed is enough.
+            # The smallest sums of floats must not decide: a budget of exactly what is needed is
+            # enough.
             while self.spent + self._aside + usd > self._limit + 1e-9:
                 if not self._pending:
                     raise BudgetExhausted(
-                        f"The next call does not fit into the budget of {self._limit:g} USD, of which {self.spent:.4f} are spent. What "
-                        "was answered is kept: run again with a larger budget, fewer queries or fewer tools."
+                        f"The next call does not fit into the budget of {self._limit:g} USD, of "
+                        f"which {self.spent:.4f} are spent. What "
+                        "was answered is kept: run again with a larger budget, fewer queries or "
+                        "fewer tools."
                     )
                 await self._changed.wait()
             self._aside += usd

@@ -1,7 +1,8 @@
-"""The Toolshed evaluation of a release with an agent: its tool calls with M tools at hand, what retrieval finds, and what both make together.
+"""The Toolshed evaluation of a release with an agent: its tool calls with M tools at hand, what
+retrieval finds, and what both make together.
 
-Two steps: `prepare` asks the release and says which questions the agent has to be asked, which costs nothing; `evaluate_agent` asks them.
-"""
+Two steps: `prepare` asks the release and says which questions the agent has to be asked, which
+costs nothing; `evaluate_agent` asks them."""
 
 import random
 from collections.abc import Callable, Mapping, Sequence
@@ -24,10 +25,10 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-__all__ = ["AgentQuestions", "Prepared", "evaluate_agent", "prepare"]
-
 MAX_TOOLS = 128
-"""Tools that OpenAI, Anthropic and Google took in one request when the paper was written; an agent with more has no answer at all."""
+"""Tools that OpenAI, Anthropic and Google took in one request when the paper was written; an agent
+with more has no answer at all.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,11 +36,15 @@ class AgentQuestions:
     """What is to be found out.
 
     Attributes:
-        sizes: with how many tools the agent is tried: those that a query needs, and distractors. A query that needs more gets these.
+        sizes: with how many tools the agent is tried: those that a query needs, and distractors. A
+            query that needs more gets these.
         ks: how many tools the retriever may give it, in the model.
-        among: sizes of samples of the release in which is searched, too, as if there were no other tools.
-        retrieved: also give the agent the tools that are found, at those of `ks` that are among `sizes`.
-        kind: the measure of retrieval: `Recall`, which goes with a mean over the right calls, or `Complete`.
+        among: sizes of samples of the release in which is searched, too, as if there were no other
+            tools.
+        retrieved: also give the agent the tools that are found, at those of `ks` that are among
+            `sizes`.
+        kind: the measure of retrieval: `Recall`, which goes with a mean over the right calls, or
+            `Complete`.
         strategy, index: how the release is searched; its own ways if None.
         limit: ask so many of the queries, drawn by `seed`; all if None.
         max_tools: sizes above are left out.
@@ -87,12 +92,19 @@ class Prepared:
         return [given_tools(case, self.sizes, tools, self.wanted.seed) for case in self.cases]
 
     def found(self) -> list[dict[int, tuple[str, ...]]]:
-        """For each query the first k tools that were found, for each k at which that is to be tried."""
+        """For each query the first k tools that were found, for each k at which that is to be
+        tried.
+        """
         tried = sorted(set(self.sizes) & set(self.wanted.ks)) if self.wanted.retrieved else []
-        return [{k: tuple(one.id for one in answer.found[:k]) for k in tried} for answer in self.retrieval.answers]
+        return [
+            {k: tuple(one.id for one in answer.found[:k]) for k in tried}
+            for answer in self.retrieval.answers
+        ]
 
     def trials(self, manner: Manner, model: str) -> tuple[list[Trial], list[Trial]]:
-        """What the agent has to be asked: with sets of tools of each size, and with the tools that were found."""
+        """What the agent has to be asked: with sets of tools of each size, and with the tools that
+        were found.
+        """
         return (
             trials_of(self.cases, self.given(), self.shelf, manner, model),
             trials_of(self.cases, self.found(), self.shelf, manner, model),
@@ -110,8 +122,8 @@ def prepare(
     Args:
         advance: told how many more queries were searched for.
 
-    Raises ConfigurationError if no query has right calls with tools of the release, or no number of tools can be tried.
-    """
+    Raises ConfigurationError if no query has right calls with tools of the release, or no number of
+    tools can be tried."""
     cases, left_out = cases_of(judged, queries)
     if not cases:
         raise ConfigurationError(_no_cases(len(queries), left_out))
@@ -120,28 +132,44 @@ def prepare(
         cases = [cases[at] for at in sorted(dice.sample(range(len(cases)), wanted.limit))]
     tools = sorted(judged.names.catalogs)
     not_tried = {
-        size: why for size in sorted(set(wanted.sizes)) if (why := _dropped(size, len(tools), wanted.max_tools))
+        size: why
+        for size in sorted(set(wanted.sizes))
+        if (why := _dropped(size, len(tools), wanted.max_tools))
     }
     dropped = [f"{size} tools: {why}" for size, why in not_tried.items()]
     sizes = tuple(sorted(set(wanted.sizes) - set(not_tried)))
     if not sizes:
-        raise ConfigurationError(f"No number of tools can be tried: {'; '.join(dropped)}. Name smaller ones.")
+        raise ConfigurationError(
+            f"No number of tools can be tried: {'; '.join(dropped)}. Name smaller ones."
+        )
     measures = [Measure(wanted.kind, k) for k in wanted.ks]
     asked = [case.query for case in cases]
 
     def search(among: JudgedRelease) -> Evaluation:
-        return evaluate(among, asked, strategy=wanted.strategy, index=wanted.index, measures=measures, advance=advance)
+        return evaluate(
+            among,
+            asked,
+            strategy=wanted.strategy,
+            index=wanted.index,
+            measures=measures,
+            advance=advance,
+        )
 
     restricted: dict[int, Evaluation] = {}
     for size in wanted.among:
         sample = _sample(cases, tools, size, wanted.seed)
         if sample is None:
-            dropped.append(f"among {size} tools: the queries need more, or the release has fewer ({len(tools)})")
+            dropped.append(
+                f"among {size} tools: the queries need more, or the release has fewer "
+                f"({len(tools)})"
+            )
         else:
             restricted[size] = search(judged.restricted(sample))
     shelf = Shelf(judged, wanted.descriptions)
     found = search(judged)
-    return Prepared(wanted, judged, shelf, tuple(cases), left_out, sizes, tuple(dropped), found, restricted)
+    return Prepared(
+        wanted, judged, shelf, tuple(cases), left_out, sizes, tuple(dropped), found, restricted
+    )
 
 
 def evaluate_agent(
@@ -162,7 +190,9 @@ def evaluate_agent(
     run.ask([*with_sets, *with_found], advance)
     scored, found = run.score(with_sets), run.score(with_found)
     curve = curve_of(scored)
-    expected = ExpectedAccuracy(curve, _by_k(prepared.retrieval), len(prepared.judged.names.catalogs))
+    expected = ExpectedAccuracy(
+        curve, _by_k(prepared.retrieval), len(prepared.judged.names.catalogs)
+    )
     rows = expected.with_measured(by_size(found))
     for size, evaluation in sorted(prepared.restricted.items()):
         rows += ExpectedAccuracy(curve, _by_k(evaluation), size).rows
@@ -195,7 +225,9 @@ def _dropped(size: int, tools: int, max_tools: int) -> str:
 
 
 def _sample(cases: Sequence[Case], tools: Sequence[str], size: int, seed: int) -> list[str] | None:
-    """The ids of a sample of the release with all that the queries need, larger samples holding smaller ones; None if that is no sample."""
+    """The ids of a sample of the release with all that the queries need, larger samples holding
+    smaller ones; None if that is no sample.
+    """
     needed = {one for case in cases for one in case.right}
     if not len(needed) <= size <= len(tools):
         return None
@@ -213,6 +245,7 @@ def _no_cases(queries: int, left_out: LeftOut) -> str:
         lines.append(f"  - {left_out.without_tools} need tools that the release has not: {names}")
     return (
         "\n".join(lines)
-        + '\nExpected lines such as {"query": "what are 30 dollars in yen?", "tools": ["convert_currency"], '
+        + '\nExpected lines such as {"query": "what are 30 dollars in yen?", "tools": '
+        '["convert_currency"], '
         '"calls": [{"tool": "convert_currency", "arguments": {"amount": 30, "to": "JPY"}}]}.'
     )

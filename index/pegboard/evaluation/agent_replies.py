@@ -1,4 +1,6 @@
-"""What an agent answered, kept as JSON lines: on the disk before anything else happens, so that no reply is ever bought twice."""
+"""What an agent answered, kept as JSON lines: on the disk before anything else happens, so that no
+reply is ever bought twice.
+"""
 
 import json
 import logging
@@ -10,8 +12,6 @@ from typing import Any
 
 from pegboard.errors import ConfigurationError
 from pegboard.llm import ChatReply, ToolCall
-
-__all__ = ["AgentReplies", "AgentReply", "agent_reply"]
 
 logger = logging.getLogger(__name__)
 
@@ -26,7 +26,8 @@ class AgentReply:
         key: what was asked (`agent_asking.key_of`).
         query: the id of the golden query.
         tools: how many tools the agent was given.
-        counted: whether the server counted the tokens of the prompt; otherwise they are an estimate.
+        counted: whether the server counted the tokens of the prompt; otherwise they are an
+            estimate.
     """
 
     key: str
@@ -81,7 +82,9 @@ class AgentReplies:
         try:
             text = self.path.read_text("utf-8") if self.path.exists() else ""
         except (OSError, UnicodeDecodeError) as error:
-            raise ConfigurationError(f"{self.path} cannot be read: {error}. Name another folder.") from error
+            raise ConfigurationError(
+                f"{self.path} cannot be read: {error}. Name another folder."
+            ) from error
         self._whole = not text or text.endswith("\n")
         for line in text.split("\n"):
             if reply := _read(line):
@@ -97,7 +100,9 @@ class AgentReplies:
         return self._known.get(key)
 
     def add(self, reply: AgentReply) -> None:
-        """Keep a reply; it is on the disk when this returns. Raises ConfigurationError where nothing can be written."""
+        """Keep a reply; it is on the disk when this returns. Raises ConfigurationError where
+        nothing can be written.
+        """
         line = json.dumps(asdict(reply), ensure_ascii=False) + "\n"
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)

@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-__all__ = ["MEASURES", "AgentEvaluation", "by_size", "curve_of", "sized"]
-
 MEASURES = {
     "CallScore": "weighted",
     "ToolName": "name",
@@ -57,9 +55,17 @@ class AgentEvaluation:
     failures: Mapping[str, str]
 
     def measure_rows(self) -> list[dict[str, Any]]:
-        """One row for each number of tools and measure: given (`needed` or `found`), tools, measure, value, low, high, n."""
+        """One row for each number of tools and measure: given (`needed` or `found`), tools,
+        measure, value, low, high, n.
+        """
         return [
-            {"model": self.model, "given": given, "tools": size, "measure": measure, **interval(values).to_dict()}
+            {
+                "model": self.model,
+                "given": given,
+                "tools": size,
+                "measure": measure,
+                **interval(values).to_dict(),
+            }
             for given, scored in (("needed", self.scored), ("found", self.found))
             for size, some in sized(scored).items()
             for measure, field in MEASURES.items()
@@ -67,7 +73,9 @@ class AgentEvaluation:
         ]
 
     def count_rows(self) -> list[dict[str, Any]]:
-        """One row for each number of tools: what was asked, answered, called beside the point, and what it cost."""
+        """One row for each number of tools: what was asked, answered, called beside the point, and
+        what it cost.
+        """
         return [
             {"given": given, "tools": size, **counts(some)}
             for given, scored in (("needed", self.scored), ("found", self.found))
@@ -98,7 +106,9 @@ class AgentEvaluation:
         }
 
     def write(self, folder: str | Path) -> None:
-        """Write `results.json` and, a line for each query and set of tools, `scores.jsonl`. Raises ConfigurationError."""
+        """Write `results.json` and, a line for each query and set of tools, `scores.jsonl`. Raises
+        ConfigurationError.
+        """
         lines = [
             json.dumps({"given": given, **_line(one)}, ensure_ascii=False) + "\n"
             for given, scored in (("needed", self.scored), ("found", self.found))
@@ -130,28 +140,37 @@ def by_size(scored: Sequence[Scored]) -> "dict[int, NDArray[np.float64]]":
     """For each number of tools the weighted score of each query, of shape (queries,)."""
     import numpy as np
 
-    return {size: np.array([one.score.weighted for one in some]) for size, some in sized(scored).items()}
+    return {
+        size: np.array([one.score.weighted for one in some]) for size, some in sized(scored).items()
+    }
 
 
 def curve_of(scored: Sequence[Scored]) -> AgentCurve:
     """The agent's accuracy and the tokens of its prompts, by the number of its tools.
 
-    Tokens are means over the queries that got just that number, and not more because they need more.
-    """
+    Tokens are means over the queries that got just that number, and not more because they need
+    more."""
     means = {
-        size: _mean([one.reply.prompt_tokens for one in some if one.reply and len(one.trial.tools) == size])
+        size: _mean(
+            [one.reply.prompt_tokens for one in some if one.reply and len(one.trial.tools) == size]
+        )
         for size, some in sized(scored).items()
     }
-    return AgentCurve(by_size(scored), {size: mean for size, mean in means.items() if mean is not None})
+    return AgentCurve(
+        by_size(scored), {size: mean for size, mean in means.items() if mean is not None}
+    )
 
 
 def counts(scored: Sequence[Scored]) -> dict[str, Any]:
-    """What became of trials: totals, but for `precision` and for tokens, seconds and cost, which are means of an answered one.
+    """What became of trials: totals, but for `precision` and for tokens, seconds and cost, which
+    are means of an answered one.
 
-    `precision` is the share of the calls made that answer a right one. `tokens_by` says who counted the tokens of the prompts.
-    """
+    `precision` is the share of the calls made that answer a right one. `tokens_by` says who counted
+    the tokens of the prompts."""
     replies = [one.reply for one in scored if one.reply is not None]
-    made, matched = (sum(getattr(one.score, field) for one in scored) for field in ("made", "matched"))
+    made, matched = (
+        sum(getattr(one.score, field) for one in scored) for field in ("made", "matched")
+    )
     costs = [one.cost_usd for one in replies if one.cost_usd is not None]
     return {
         "asked": sum(one.trial.key is not None for one in scored),

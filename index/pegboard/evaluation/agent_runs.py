@@ -1,4 +1,6 @@
-"""Asking an agent golden queries with different tools at hand: in bounded time and concurrency, within a budget, no reply paid for twice."""
+"""Asking an agent golden queries with different tools at hand: in bounded time and concurrency,
+within a budget, no reply paid for twice.
+"""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
@@ -14,8 +16,6 @@ from pegboard.evaluation.tool_calls import CallScore, made_call, score_calls
 from pegboard.llm import ChatRequest, Completer
 from pegboard.llm.failures import scrubbed
 from pegboard.llm.retry import asynchronous
-
-__all__ = ["AgentRun", "Bill", "Limits", "Scored", "Trial", "probed_calling", "trials_of"]
 
 HOPELESS = frozenset({"key", "model", "quota"})
 """Failures that every later call would meet too."""
@@ -46,7 +46,9 @@ class Limits:
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """One query with the tools of one size of set; `key` is None where there is no tool to give, and nothing to ask."""
+    """One query with the tools of one size of set; `key` is None where there is no tool to give,
+    and nothing to ask.
+    """
 
     case: Case
     size: int
@@ -61,7 +63,8 @@ class Scored:
     Attributes:
         reply: what the agent said; None if it was not asked, or did not answer.
         calls: how many calls it made; None if its reply could not be read as calls.
-        why: which kind of failure (a key of `llm.failures.NEXT_STEPS`) left it without a reply, if one did.
+        why: which kind of failure (a key of `llm.failures.NEXT_STEPS`) left it without a reply, if
+            one did.
     """
 
     trial: Trial
@@ -78,7 +81,8 @@ class Bill:
     Attributes:
         calls: how many have to be made.
         answered: how many more were answered before.
-        prompt_tokens, completion_tokens: of the calls to be made, where every reply is as long as it may be.
+        prompt_tokens, completion_tokens: of the calls to be made, where every reply is as long as
+            it may be.
         cost_usd: None if nobody knows.
     """
 
@@ -110,7 +114,8 @@ def trials_of(
 
 
 def probed_calling(completer: Completer, replies: AgentReplies, limits: Limits) -> Calling:
-    """How a model is to be asked: `native` if it answers a request that has to be answered by a tool call with one, else `prompt`.
+    """How a model is to be asked: `native` if it answers a request that has to be answered by a
+    tool call with one, else `prompt`.
 
     Raises CompletionError if it does not answer.
     """
@@ -154,10 +159,13 @@ class AgentRun:
     ) -> None:
         self._completer, self._shelf, self._replies = completer, shelf, replies
         self._manner, self._limits, self._exact = manner, limits, exact
-        self._price: tuple[float, float] | None = getattr(completer, "price_per_token", lambda: None)()
+        self._price: tuple[float, float] | None = getattr(
+            completer, "price_per_token", lambda: None
+        )()
         if limits.budget_usd is not None and self._price is None:
             raise ConfigurationError(
-                f"Nobody knows what {completer.name} costs, so a budget cannot be kept. Give its price (--price IN,OUT: USD for a "
+                f"Nobody knows what {completer.name} costs, so a budget cannot be kept. Give its "
+                f"price (--price IN,OUT: USD for a "
                 "million tokens of prompt and of reply), or no budget."
             )
         self.failures: dict[str, str] = {}
@@ -175,7 +183,9 @@ class AgentRun:
     def estimate(self, trials: Sequence[Trial]) -> Bill:
         """What asking would cost at most: whole replies, prompts by the completer's own count."""
         open_ones, known = self._open(trials)
-        count: Callable[[str], int] = getattr(self._completer, "count_tokens", lambda text: len(text) // 4)
+        count: Callable[[str], int] = getattr(
+            self._completer, "count_tokens", lambda text: len(text) // 4
+        )
         prompt = sum(sum(count(text) for text in _texts(self._request(one))) for one in open_ones)
         completion = len(open_ones) * self._manner.max_tokens
         cost = self._price and prompt * self._price[0] + completion * self._price[1]
@@ -188,7 +198,8 @@ class AgentRun:
             advance: told how many more questions are done with.
 
         Raises:
-            CompletionError: the model cannot be reached at all, or refuses every call; what was answered is kept.
+            CompletionError: the model cannot be reached at all, or refuses every call; what was
+                answered is kept.
             BudgetExhausted: the next call does not fit into the budget.
         """
         open_ones, known = self._open(trials)
@@ -207,7 +218,9 @@ class AgentRun:
         return [self._scored(one) for one in trials]
 
     def _open(self, trials: Sequence[Trial]) -> tuple[list[Trial], int]:
-        """The trials that have to be asked, each question once, and how many questions were answered before."""
+        """The trials that have to be asked, each question once, and how many questions were
+        answered before.
+        """
         by_key = {one.key: one for one in trials if one.key is not None}
         open_ones = [one for key, one in by_key.items() if self._replies.get(key) is None]
         return open_ones, len(by_key) - len(open_ones)
@@ -240,7 +253,9 @@ class AgentRun:
             cost = answered.cost_usd or 0.0
             query, calling = trial.case.query.id, self._manner.calling
             self._replies.add(
-                agent_reply(answered, key=trial.key, calling=calling, query=query, tools=len(trial.tools))
+                agent_reply(
+                    answered, key=trial.key, calling=calling, query=query, tools=len(trial.tools)
+                )
             )
             self._answered += 1
             self._given_up = 0
@@ -254,7 +269,9 @@ class AgentRun:
         self.failures.setdefault(error.kind, scrubbed(str(error)))
         self._errors.append(error)
         self._given_up += error.may_pass
-        if error.kind in HOPELESS or self._given_up >= (LOST_CALLS if self._answered else SILENT_CALLS):
+        if error.kind in HOPELESS or self._given_up >= (
+            LOST_CALLS if self._answered else SILENT_CALLS
+        ):
             self._fatal = self._fatal or error
 
     def _reserve(self, request: ChatRequest) -> float:
@@ -275,7 +292,9 @@ class AgentRun:
         return Scored(trial, score, reply, None if written is None else len(made))
 
 
-def _key(case: Case, tools: tuple[str, ...], shelf: Shelf, manner: Manner, model: str) -> str | None:
+def _key(
+    case: Case, tools: tuple[str, ...], shelf: Shelf, manner: Manner, model: str
+) -> str | None:
     return key_of(model, agent_request(case.query, shelf.offered(tools), manner)) if tools else None
 
 

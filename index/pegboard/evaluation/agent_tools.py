@@ -1,4 +1,6 @@
-"""The tools that an agent is given for a golden query: those that it needs, and others of the release that it does not."""
+"""The tools that an agent is given for a golden query: those that it needs, and others of the
+release that it does not.
+"""
 
 import hashlib
 import random
@@ -11,8 +13,6 @@ from pegboard.evaluation.judged import JudgedRelease
 from pegboard.evaluation.tool_calls import RightCall
 from pegboard.hits import Descriptions, Hit, as_openai_tools, call_names
 
-__all__ = ["Case", "LeftOut", "Offered", "Shelf", "cases_of", "given_tools"]
-
 
 @dataclass(frozen=True, slots=True)
 class Case:
@@ -22,7 +22,8 @@ class Case:
         query: the query; its `tools` are all that it or one of its calls names.
         calls: what is right.
         needed: ids, one for each tool that is named.
-        right: the ids of all tools that would do for one that is named; none of them is a distractor.
+        right: the ids of all tools that would do for one that is named; none of them is a
+            distractor.
     """
 
     query: GoldenQuery
@@ -33,7 +34,9 @@ class Case:
 
 @dataclass(frozen=True, slots=True)
 class LeftOut:
-    """The queries that an agent is not asked: those without right calls, and those that need a tool that the release has not."""
+    """The queries that an agent is not asked: those without right calls, and those that need a tool
+    that the release has not.
+    """
 
     without_calls: int = 0
     without_tools: int = 0
@@ -42,7 +45,9 @@ class LeftOut:
 
 @dataclass(frozen=True, slots=True)
 class Offered:
-    """Tools as an agent is given them: as OpenAI's, and the id of each by the name under which it is given."""
+    """Tools as an agent is given them: as OpenAI's, and the id of each by the name under which it
+    is given.
+    """
 
     tools: tuple[Mapping[str, Any], ...]
     ids: Mapping[str, str]
@@ -94,14 +99,20 @@ def cases_of(judged: JudgedRelease, queries: Sequence[GoldenQuery]) -> tuple[lis
             ]
             ids = [min(one) for one in needed.tools.values()]
             right = frozenset().union(*needed.tools.values())
-            cases.append(Case(replace(query, tools=names), tuple(calls), tuple(dict.fromkeys(ids)), right))
+            cases.append(
+                Case(replace(query, tools=names), tuple(calls), tuple(dict.fromkeys(ids)), right)
+            )
     return cases, LeftOut(bare, short, tuple(missing))
 
 
-def given_tools(case: Case, sizes: Sequence[int], tools: Sequence[str], seed: int) -> dict[int, tuple[str, ...]]:
-    """For each number of tools which ones the agent gets, by id: what the query needs, and distractors up to that number.
+def given_tools(
+    case: Case, sizes: Sequence[int], tools: Sequence[str], seed: int
+) -> dict[int, tuple[str, ...]]:
+    """For each number of tools which ones the agent gets, by id: what the query needs, and
+    distractors up to that number.
 
-    A query that needs more tools than that gets all that it needs. A larger set holds the smaller ones; the order is of chance.
+    A query that needs more tools than that gets all that it needs. A larger set holds the smaller
+    ones; the order is of chance.
 
     Args:
         tools: the ids of all tools of the release, in an order that does not change.

@@ -1,7 +1,8 @@
-"""Tools that look alike to an index: pairs whose vectors lie so close together that a search can hardly tell one from the other.
+"""Tools that look alike to an index: pairs whose vectors lie so close together that a search can
+hardly tell one from the other.
 
-"Too Many Tools, Too Much Confusion?" (Kamiński et al., 2026) calls these collisions, and finds that recall falls with them.
-"""
+"Too Many Tools, Too Much Confusion?" (Kamiński et al., 2026) calls these collisions, and finds that
+recall falls with them."""
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -15,8 +16,6 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from numpy.typing import NDArray
 
-__all__ = ["Collision", "Collisions", "collisions", "tool_vectors"]
-
 CELLS = 16_000_000
 """Cosines that are held at a time: 64 MB."""
 NO_PAIR = -2.0
@@ -25,7 +24,9 @@ NO_PAIR = -2.0
 
 @dataclass(frozen=True, slots=True)
 class Collision:
-    """Two tools, by their ids, and the cosine of their vectors: of the closest two rows, where an index keeps several of a tool."""
+    """Two tools, by their ids, and the cosine of their vectors: of the closest two rows, where an
+    index keeps several of a tool.
+    """
 
     first: str
     second: str
@@ -63,19 +64,26 @@ class Collisions:
             "total": self.total,
             "density": self.density,
             "colliding": len(self.colliding),
-            "pairs": [{"first": one.first, "second": one.second, "cosine": one.cosine} for one in self.pairs],
+            "pairs": [
+                {"first": one.first, "second": one.second, "cosine": one.cosine}
+                for one in self.pairs
+            ],
         }
 
 
-def collisions(loaded: LoadedRelease, index: str | None = None, *, least: float = 0.9, shown: int = 200) -> Collisions:
+def collisions(
+    loaded: LoadedRelease, index: str | None = None, *, least: float = 0.9, shown: int = 200
+) -> Collisions:
     """The pairs of tools of an index whose vectors lie `least` or closer.
 
     Args:
         index: the release's default if None.
-        least: a cosine above 0, at most 1; cosines are rounded to five digits, as those of a search.
+        least: a cosine above 0, at most 1; cosines are rounded to five digits, as those of a
+            search.
         shown: pairs that are listed; all are counted.
 
-    Every pair is looked at, block by block: 20,000 tools with one vector each take seconds, and with six vectors each minutes.
+    Every pair is looked at, block by block: 20,000 tools with one vector each take seconds, and
+    with six vectors each minutes.
 
     Raises:
         ConfigurationError: `least` or `shown` cannot be meant.
@@ -83,7 +91,8 @@ def collisions(loaded: LoadedRelease, index: str | None = None, *, least: float 
     """
     if not 0 < least <= 1 or shown < 0:
         raise ConfigurationError(
-            f"Collisions cannot be looked for above {least!r}, {shown!r} of them shown: expected a cosine above 0, at most 1, "
+            f"Collisions cannot be looked for above {least!r}, {shown!r} of them shown: expected "
+            f"a cosine above 0, at most 1, "
             "and a number of pairs, 0 or more."
         )
     ids, starts, matrix = tool_vectors(loaded, loaded.index_name(index))
@@ -100,12 +109,18 @@ def collisions(loaded: LoadedRelease, index: str | None = None, *, least: float 
     return pairs.found(ids, least)
 
 
-def tool_vectors(loaded: LoadedRelease, name: str) -> "tuple[list[str], NDArray[np.int64], NDArray[np.float32]]":
-    """The ids of an index's tools in order, each one's first row, and the unit vectors, of shape (rows, dimensions)."""
+def tool_vectors(
+    loaded: LoadedRelease, name: str
+) -> "tuple[list[str], NDArray[np.int64], NDArray[np.float32]]":
+    """The ids of an index's tools in order, each one's first row, and the unit vectors, of shape
+    (rows, dimensions).
+    """
     import numpy as np
 
     index = loaded.index(name)
-    rows: pa.Table = index.rows if isinstance(index, MemoryIndex) else index.table.read(["tool", "vector"])
+    rows: pa.Table = (
+        index.rows if isinstance(index, MemoryIndex) else index.table.read(["tool", "vector"])
+    )
     tools = np.array(rows.column("tool").to_pylist(), dtype=np.str_)
     column = rows.column("vector").combine_chunks()
     flat = column.flatten().to_numpy(zero_copy_only=False)
@@ -128,11 +143,15 @@ class _Pairs:
         self._places = np.empty((0, 2), np.int64)
 
     def add(self, cosines: "NDArray[np.float32]", at: int, least: float) -> None:
-        """Take the cosines of some tools, from number `at` on, with themselves and all that follow: shape (some, following)."""
+        """Take the cosines of some tools, from number `at` on, with themselves and all that follow:
+        shape (some, following).
+        """
         import numpy as np
 
         some = len(cosines)
-        cosines[:, :some][np.tril_indices(some)] = NO_PAIR  # a tool with itself, and each pair a second time
+        cosines[:, :some][np.tril_indices(some)] = (
+            NO_PAIR  # a tool with itself, and each pair a second time
+        )
         near = np.flatnonzero(cosines >= least - 10.0**-COSINE_DIGITS)
         values = np.round(cosines.ravel()[near].astype(np.float64), COSINE_DIGITS)
         enough = values >= least
@@ -146,7 +165,9 @@ class _Pairs:
         import numpy as np
 
         if len(values) > self._shown > 0:
-            high = values >= np.partition(values, len(values) - self._shown)[len(values) - self._shown]
+            high = (
+                values >= np.partition(values, len(values) - self._shown)[len(values) - self._shown]
+            )
             values, places = values[high], places[high]
         order = np.lexsort((places[:, 1], places[:, 0], -values))[: self._shown]
         self._values, self._places = values[order], places[order]
@@ -156,7 +177,9 @@ class _Pairs:
 
         pairs = tuple(
             Collision(ids[first], ids[second], cosine)
-            for cosine, (first, second) in zip(self._values.tolist(), self._places.tolist(), strict=True)
+            for cosine, (first, second) in zip(
+                self._values.tolist(), self._places.tolist(), strict=True
+            )
         )
         colliding = frozenset(ids[one] for one in np.flatnonzero(self._colliding).tolist())
         return Collisions(least, len(ids), pairs, self._total, colliding)
@@ -167,7 +190,9 @@ def _row(starts: "NDArray[np.int64]", tool: int, rows: int) -> int:
 
 
 def _block(starts: "NDArray[np.int64]", at: int, rows: int) -> int:
-    """The tool before which a block that begins with tool number `at` ends: at least one tool, and about `CELLS` cosines."""
+    """The tool before which a block that begins with tool number `at` ends: at least one tool, and
+    about `CELLS` cosines.
+    """
     import numpy as np
 
     wanted = int(starts[at]) + max(1, CELLS // max(1, rows - int(starts[at])))
@@ -177,7 +202,9 @@ def _block(starts: "NDArray[np.int64]", at: int, rows: int) -> int:
 def _best_rows(
     cosines: "NDArray[np.float32]", rows: "NDArray[np.int64]", columns: "NDArray[np.int64]"
 ) -> "NDArray[np.float32]":
-    """The best cosine between any rows of two tools; `rows` and `columns` say where each tool begins."""
+    """The best cosine between any rows of two tools; `rows` and `columns` say where each tool
+    begins.
+    """
     import numpy as np
 
     return np.maximum.reduceat(np.maximum.reduceat(cosines, rows, axis=0), columns, axis=1)

@@ -1,4 +1,6 @@
-"""Tools among which the right ones have to be found: so many for each right tool, drawn by chance or the nearest to it."""
+"""Tools among which the right ones have to be found: so many for each right tool, drawn by chance
+or the nearest to it.
+"""
 
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
@@ -15,17 +17,19 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-__all__ = ["ALL", "NONE", "Distractors", "Kind", "Noise", "noises"]
-
 BEYOND = 100
-"""Near tools that are remembered beyond those asked for, since some may be right tools of the same query."""
+"""Near tools that are remembered beyond those asked for, since some may be right tools of the same
+query.
+"""
 
 Kind = Literal["none", "random", "nearest", "all"]
 
 
 @dataclass(frozen=True, slots=True)
 class Noise:
-    """How many distractors there are for each right tool, and which; for `none` and `all` the number says nothing."""
+    """How many distractors there are for each right tool, and which; for `none` and `all` the
+    number says nothing.
+    """
 
     kind: Kind
     count: int = 0
@@ -40,15 +44,23 @@ ALL = Noise("all")
 """All other tools of the release."""
 
 
-def noises(counts: Iterable[int], kinds: Iterable[Literal["random", "nearest"]], *, whole: bool = False) -> list[Noise]:
-    """Every noise of these counts and kinds, the least first: 0 is the same for every kind; `whole` adds all other tools.
+def noises(
+    counts: Iterable[int], kinds: Iterable[Literal["random", "nearest"]], *, whole: bool = False
+) -> list[Noise]:
+    """Every noise of these counts and kinds, the least first: 0 is the same for every kind; `whole`
+    adds all other tools.
 
     Raises ConfigurationError if there is none, or for a number below 0.
     """
     wanted, ways = sorted(set(counts)), list(dict.fromkeys(kinds))
-    if (not wanted and not whole) or any(count < 0 for count in wanted) or (any(wanted) and not ways):
+    if (
+        (not wanted and not whole)
+        or any(count < 0 for count in wanted)
+        or (any(wanted) and not ways)
+    ):
         raise ConfigurationError(
-            f"The noise is {wanted} of {ways}; expected numbers of distractors for each right tool, 0 or more, and random or nearest."
+            f"The noise is {wanted} of {ways}; expected numbers of distractors for each right "
+            f"tool, 0 or more, and random or nearest."
         )
     found = [NONE] if 0 in wanted else []
     found += [Noise(kind, count) for kind in ways for count in wanted if count]
@@ -56,12 +68,15 @@ def noises(counts: Iterable[int], kinds: Iterable[Literal["random", "nearest"]],
 
 
 class Distractors:
-    """The distractors of one release. Larger noise holds the smaller: the first ten are among the first thirty.
+    """The distractors of one release. Larger noise holds the smaller: the first ten are among the
+    first thirty.
 
     Args:
-        index: whose vectors say which tools are near; of several vectors of two tools the closest count.
+        index: whose vectors say which tools are near; of several vectors of two tools the closest
+            count.
         most: distractors for each right tool that are asked for at most.
-        seed: which are drawn by chance; besides it only the query's id and the release's tools decide.
+        seed: which are drawn by chance; besides it only the query's id and the release's tools
+            decide.
     """
 
     def __init__(self, loaded: LoadedRelease, index: str, most: int, seed: int = 0) -> None:
@@ -73,12 +88,15 @@ class Distractors:
 
         Args:
             query: the query's id.
-            right: the ids of its right tools; any number of distractors for each of them, as far as there are other tools.
+            right: the ids of its right tools; any number of distractors for each of them, as far as
+                there are other tools.
         """
         if noise.kind == "all":
             return frozenset(self._ids)
         if noise.kind == "random":
-            return frozenset((*right, *self._drawn(query, frozenset(right))[: noise.count * len(right)]))
+            return frozenset(
+                (*right, *self._drawn(query, frozenset(right))[: noise.count * len(right)])
+            )
         if noise.kind == "nearest":
             near = (self._nearest(tool, frozenset(right))[: noise.count] for tool in right)
             return frozenset(right).union(*near)
@@ -88,8 +106,12 @@ class Distractors:
         import numpy as np
 
         wanted = (self._most + 1) * len(right)
-        order = np.random.default_rng([self._seed, crc32(query.encode())]).permutation(len(self._ids))
-        return [tool for tool in (self._ids[at] for at in order[:wanted].tolist()) if tool not in right]
+        order = np.random.default_rng([self._seed, crc32(query.encode())]).permutation(
+            len(self._ids)
+        )
+        return [
+            tool for tool in (self._ids[at] for at in order[:wanted].tolist()) if tool not in right
+        ]
 
     def _nearest(self, tool: str, right: frozenset[str]) -> list[str]:
         import numpy as np
@@ -101,8 +123,12 @@ class Distractors:
                 return []
             own = matrix[starts[at] : starts[at + 1] if at + 1 < len(starts) else len(matrix)]
             best = np.maximum.reduceat((matrix @ own.T).max(axis=1), starts)
-            order = np.argsort(-np.round(best.astype(np.float64), COSINE_DIGITS), kind="stable")  # equals by their ids
-            self._near[tool] = [ids[other] for other in order[: self._most + BEYOND].tolist() if other != at]
+            order = np.argsort(
+                -np.round(best.astype(np.float64), COSINE_DIGITS), kind="stable"
+            )  # equals by their ids
+            self._near[tool] = [
+                ids[other] for other in order[: self._most + BEYOND].tolist() if other != at
+            ]
         # A query's other right tools are no distractors, however near they are.
         return [one for one in self._near[tool] if one not in right]
 

@@ -1,4 +1,6 @@
-"""Evaluation: what a release finds for golden queries by one strategy in one index, query by query, and what the measures say of it."""
+"""Evaluation: what a release finds for golden queries by one strategy in one index, query by query,
+and what the measures say of it.
+"""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -16,8 +18,6 @@ if TYPE_CHECKING:
 
     from pegboard.retrieval.strategy import Strategy
 
-__all__ = ["Answer", "Evaluation", "FoundTool", "evaluate", "judge"]
-
 LEAST_DEPTH = 10
 """Tools that are asked for at least; more where a measure looks further."""
 WHOLE_DEPTH = 100
@@ -26,7 +26,9 @@ WHOLE_DEPTH = 100
 
 @dataclass(frozen=True, slots=True)
 class FoundTool:
-    """A tool's id, its score and, where the index is calibrated and the strategy asks for it, how likely it fits."""
+    """A tool's id, its score and, where the index is calibrated and the strategy asks for it, how
+    likely it fits.
+    """
 
     id: str
     score: float
@@ -35,7 +37,9 @@ class FoundTool:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """A golden query, what it needs among the tools of the release, and what was found, best first."""
+    """A golden query, what it needs among the tools of the release, and what was found, best
+    first.
+    """
 
     query: GoldenQuery
     needed: Needed
@@ -47,8 +51,13 @@ class Answer:
         return {label: places.get(label) for label in (*self.needed.tools, *self.needed.unknown)}
 
     def ranking(self) -> list[tuple[str, float]]:
-        """What was found by labels (see `Needed`), with probabilities where there are some, else scores."""
-        scored = [(one.id, one.score if one.probability is None else one.probability) for one in self.found]
+        """What was found by labels (see `Needed`), with probabilities where there are some, else
+        scores.
+        """
+        scored = [
+            (one.id, one.score if one.probability is None else one.probability)
+            for one in self.found
+        ]
         return self.needed.labelled(scored)
 
 
@@ -77,13 +86,19 @@ class Evaluation:
         return interval(self.values[parse_measure(measure)])
 
     def against(self, other: "Evaluation", measure: str | Measure) -> Difference:
-        """How far this system is above another that answered the same queries. Raises ConfigurationError if they differ."""
+        """How far this system is above another that answered the same queries. Raises
+        ConfigurationError if they differ.
+        """
         if [one.query.id for one in self.answers] != [one.query.id for one in other.answers]:
-            raise ConfigurationError("Two systems can only be compared over the same queries in the same order.")
+            raise ConfigurationError(
+                "Two systems can only be compared over the same queries in the same order."
+            )
         return compare(self.values[parse_measure(measure)], other.values[parse_measure(measure)])
 
     def groups(self, by: Literal["kind", "catalog"]) -> dict[str, list[int]]:
-        """The places of the queries of each kind, or of each catalog whose tools they need; a query may need several."""
+        """The places of the queries of each kind, or of each catalog whose tools they need; a query
+        may need several.
+        """
         groups: dict[str, list[int]] = {}
         for at, one in enumerate(self.answers):
             catalogs = {tool.partition("/")[0] for ids in one.needed.tools.values() for tool in ids}
@@ -92,10 +107,13 @@ class Evaluation:
         return dict(sorted(groups.items()))
 
     def rows(self, **more: Any) -> list[dict[str, Any]]:
-        """One row for each measure: strategy, index, encoder, measure, value, low, high, n; and what is given beside."""
+        """One row for each measure: strategy, index, encoder, measure, value, low, high, n; and
+        what is given beside.
+        """
         named = {"strategy": self.strategy, "index": self.index, "encoder": self.encoder}
         return [
-            more | named | {"measure": str(one), **interval(values).to_dict()} for one, values in self.values.items()
+            more | named | {"measure": str(one), **interval(values).to_dict()}
+            for one, values in self.values.items()
         ]
 
     def group_rows(self, by: Literal["kind", "catalog"]) -> list[dict[str, Any]]:
@@ -132,11 +150,13 @@ def evaluate(
         name: what the strategy is called in the results; its own name if None.
         advance: told how many more queries were answered.
 
-    Tools that a query names and the release lacks count as not found. Raises ConfigurationError for no queries or an unknown measure.
-    """
+    Tools that a query names and the release lacks count as not found. Raises ConfigurationError for
+    no queries or an unknown measure."""
     wanted = measures_of(measures)
     if not queries:
-        raise ConfigurationError("There are no golden queries to ask. Add some to the file, or choose others.")
+        raise ConfigurationError(
+            "There are no golden queries to ask. Add some to the file, or choose others."
+        )
     resolved = judged.strategy(strategy)
     depth = max([LEAST_DEPTH, *(measure.k or WHOLE_DEPTH for measure in wanted)])
     found = judged.ask(queries, depth, strategy=resolved, index=index, advance=advance)
@@ -160,8 +180,16 @@ def evaluate(
 
 
 def judge(
-    answers: Sequence[Answer], measures: Sequence[Measure], *, release: str, strategy: str, index: str, encoder: str
+    answers: Sequence[Answer],
+    measures: Sequence[Measure],
+    *,
+    release: str,
+    strategy: str,
+    index: str,
+    encoder: str,
 ) -> Evaluation:
     """The evaluation of answers that are known."""
-    values = per_query(measures, [one.needed.labels for one in answers], [one.ranking() for one in answers])
+    values = per_query(
+        measures, [one.needed.labels for one in answers], [one.ranking() for one in answers]
+    )
     return Evaluation(release, strategy, index, encoder, tuple(answers), values)

@@ -1,11 +1,13 @@
-"""What an agent will reach with the tools that a retriever finds it, before anybody runs the two together.
+"""What an agent will reach with the tools that a retriever finds it, before anybody runs the two
+together.
 
-    E[agent with retrieval at k of M tools] = E[agent with k tools] x E[retrieval at k of M tools]       (Toolshed, appendix E)
+    E[agent with retrieval at k of M tools] = E[agent with k tools] x E[retrieval at k of M tools]
+    (Toolshed, appendix E)
 
-The first factor is measured with all needed tools among the k, the second is the recall at k. Both come from the same queries, so an
-interval is made by drawing these with replacement and multiplying the two means of each draw. Between two measured numbers of tools the
-agent's accuracy is interpolated, linearly in the logarithm of the number; outside of them nothing is said.
-"""
+The first factor is measured with all needed tools among the k, the second is the recall at k. Both
+come from the same queries, so an interval is made by drawing these with replacement and multiplying
+the two means of each draw. Between two measured numbers of tools the agent's accuracy is
+interpolated, linearly in the logarithm of the number; outside of them nothing is said."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -19,8 +21,6 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-__all__ = ["AgentCurve", "Chosen", "ExpectedAccuracy", "ExpectedRow"]
-
 ROUNDING = 1e-12
 """A difference that is no more than this comes from adding floats in another order."""
 
@@ -30,7 +30,8 @@ class ExpectedRow:
     """What is expected of an agent that is given the first `k` tools that are found among `tools`.
 
     Attributes:
-        agent: its accuracy with k tools, all needed ones among them; None outside of what was measured.
+        agent: its accuracy with k tools, all needed ones among them; None outside of what was
+            measured.
         interpolated: whether that was read between two measured numbers of tools.
         retrieval: recall at k.
         expected, low, high: their product, with its 95 % interval; None where `agent` is.
@@ -91,16 +92,21 @@ class AgentCurve:
     """An agent's accuracy by the number of its tools.
 
     Args:
-        values: for each number of tools that was tried the score of each query, of shape (queries,).
+        values: for each number of tools that was tried the score of each query, of shape
+            (queries,).
         tokens: for each such number the mean tokens of the prompt; may lack some.
     """
 
-    def __init__(self, values: "Mapping[int, NDArray[np.float64]]", tokens: Mapping[int, float] | None = None) -> None:
+    def __init__(
+        self, values: "Mapping[int, NDArray[np.float64]]", tokens: Mapping[int, float] | None = None
+    ) -> None:
         self.values = dict(sorted(values.items()))
         self.tokens = dict(sorted((tokens or {}).items()))
 
     def at(self, k: int) -> "tuple[NDArray[np.float64], bool] | None":
-        """The score of each query with k tools, and whether it is interpolated; None outside of what was measured."""
+        """The score of each query with k tools, and whether it is interpolated; None outside of
+        what was measured.
+        """
         if k in self.values:
             return self.values[k], False
         below, above = _around(list(self.values), k)
@@ -110,7 +116,9 @@ class AgentCurve:
         return self.values[below] * (1 - share) + self.values[above] * share, True
 
     def tokens_at(self, k: int) -> float | None:
-        """Mean tokens of the prompt with k tools: every tool adds its own, so linear between two measured numbers."""
+        """Mean tokens of the prompt with k tools: every tool adds its own, so linear between two
+        measured numbers.
+        """
         if k in self.tokens:
             return self.tokens[k]
         below, above = _around(list(self.tokens), k)
@@ -125,17 +133,21 @@ class ExpectedAccuracy:
 
     Args:
         curve: the agent.
-        retrieval: recall of each query at each k, of shape (queries,), of the queries that the agent was asked, in the same order.
+        retrieval: recall of each query at each k, of shape (queries,), of the queries that the
+            agent was asked, in the same order.
         tools: among how many tools was searched.
 
     Raises ConfigurationError where the two are not of the same queries.
     """
 
-    def __init__(self, curve: AgentCurve, retrieval: "Mapping[int, NDArray[np.float64]]", tools: int) -> None:
+    def __init__(
+        self, curve: AgentCurve, retrieval: "Mapping[int, NDArray[np.float64]]", tools: int
+    ) -> None:
         sizes = {len(one) for one in (*curve.values.values(), *retrieval.values())}
         if len(sizes) != 1 or not all(sizes):
             raise ConfigurationError(
-                f"The agent and the retrieval have to be measured on the same queries; they are {sorted(sizes)} queries."
+                f"The agent and the retrieval have to be measured on the same queries; they are "
+                f"{sorted(sizes)} queries."
             )
         self._weights = _draws(sizes.pop())
         self._retrieval = dict(sorted(retrieval.items()))
@@ -146,7 +158,8 @@ class ExpectedAccuracy:
         """The k to take; None if nothing is expected of any, or none is within the bound.
 
         Args:
-            max_tokens: the most tokens of the prompt; a k whose tokens are not known is not taken then.
+            max_tokens: the most tokens of the prompt; a k whose tokens are not known is not taken
+                then.
         """
         rows = [one for one in self.rows if one.expected is not None and _within(one, max_tokens)]
         if not rows:
@@ -165,7 +178,8 @@ class ExpectedAccuracy:
             measured: its score for each query at some k, of shape (queries,).
         """
         return [
-            replace(row, **self._against(row.k, measured[row.k])) if row.k in measured else row for row in self.rows
+            replace(row, **self._against(row.k, measured[row.k])) if row.k in measured else row
+            for row in self.rows
         ]
 
     def _row(self, k: int) -> ExpectedRow:
@@ -176,7 +190,9 @@ class ExpectedAccuracy:
             return ExpectedRow(k, self._tools, None, False, retrieval, None, None, None, tokens)
         agent = float(at[0].mean())
         low, high = _ends(self._products(k))
-        return ExpectedRow(k, self._tools, agent, at[1], retrieval, agent * retrieval, low, high, tokens)
+        return ExpectedRow(
+            k, self._tools, agent, at[1], retrieval, agent * retrieval, low, high, tokens
+        )
 
     def _products(self, k: int) -> "NDArray[np.float64]":
         """The product of both means in each draw, of shape (draws,)."""
@@ -196,7 +212,10 @@ class ExpectedAccuracy:
             return {"measured": reached, "gap": None}
         low, high = _ends(self._weights @ measured - self._products(k))
         product = float(at[0].mean()) * float(self._retrieval[k].mean())
-        return {"measured": reached, "gap": Interval(reached.value - product, low, high, len(measured))}
+        return {
+            "measured": reached,
+            "gap": Interval(reached.value - product, low, high, len(measured)),
+        }
 
 
 def _within(row: ExpectedRow, max_tokens: int | None) -> bool:
@@ -204,14 +223,20 @@ def _within(row: ExpectedRow, max_tokens: int | None) -> bool:
 
 
 def _around(known: Sequence[int], k: int) -> tuple[int | None, int | None]:
-    return max((one for one in known if one < k), default=None), min((one for one in known if one > k), default=None)
+    return max((one for one in known if one < k), default=None), min(
+        (one for one in known if one > k), default=None
+    )
 
 
 def _draws(queries: int) -> "NDArray[np.float64]":
-    """How often each query is in each draw, over the number of queries: of shape (draws, queries), rows sum to 1."""
+    """How often each query is in each draw, over the number of queries: of shape (draws, queries),
+    rows sum to 1.
+    """
     import numpy as np
 
-    counts = np.random.default_rng(SEED).multinomial(queries, np.full(queries, 1 / queries), size=RESAMPLES)
+    counts = np.random.default_rng(SEED).multinomial(
+        queries, np.full(queries, 1 / queries), size=RESAMPLES
+    )
     return counts / queries
 
 

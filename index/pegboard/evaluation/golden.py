@@ -1,12 +1,13 @@
 """Golden queries: requests whose right tools are known, as JSON lines.
 
 {"query": "what are 30 dollars in yen?", "tools": ["convert_currency"]}
-{"query": "book a table and invite Ana", "tools": ["book_table", "invite"], "kind": "parallel", "steps": ["book a table", "invite Ana"]}
+{"query": "book a table and invite Ana", "tools": ["book_table", "invite"], "kind": "parallel",
+"steps": ["book a table", "invite Ana"]}
 
-`tools` holds true names, `agent/name`, or ids. Optional: `steps`, the parts of the request; `kind` (single, parallel, sequential, or a
-word of one's own); `history`, the messages before it; `calls`, the right calls, each {"tool": ..., "arguments": {...}}; `id`; `origin`, where
-it is from (user, logs, examples, generated); `by`, the model that wrote a generated one.
-"""
+`tools` holds true names, `agent/name`, or ids. Optional: `steps`, the parts of the request; `kind`
+(single, parallel, sequential, or a word of one's own); `history`, the messages before it; `calls`,
+the right calls, each {"tool": ..., "arguments": {...}}; `id`; `origin`, where it is from (user,
+logs, examples, generated); `by`, the model that wrote a generated one."""
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
@@ -16,17 +17,6 @@ from typing import Any, Literal, cast, get_args
 
 from pegboard.canonical import digest
 from pegboard.errors import ConfigurationError
-
-__all__ = [
-    "GoldenQuery",
-    "Needed",
-    "Origin",
-    "ToolNames",
-    "golden_problems",
-    "read_problems",
-    "read_queries",
-    "write_queries",
-]
 
 Origin = Literal["user", "logs", "examples", "generated"]
 SHOWN = 10
@@ -40,8 +30,10 @@ class GoldenQuery:
     """A request and the tools that are right for it.
 
     Attributes:
-        tools: their true names, `agent/name` or ids. Empty only where a query is one that no tool answers.
-        kind: `single`, `parallel`, `sequential`, or what the file says; `single` or `multi`, by the number of tools, where it says nothing.
+        tools: their true names, `agent/name` or ids. Empty only where a query is one that no tool
+            answers.
+        kind: `single`, `parallel`, `sequential`, or what the file says; `single` or `multi`, by the
+            number of tools, where it says nothing.
         history: the conversation before the request: messages with `role` and `content`.
         calls: the right calls of the tools, in order: mappings with `tool` and `arguments`.
     """
@@ -60,13 +52,18 @@ class GoldenQuery:
         if not self.kind:
             object.__setattr__(self, "kind", "single" if len(set(self.tools)) <= 1 else "multi")
         if not self.id:
-            object.__setattr__(self, "id", digest(self.query, sorted(self.tools), list(self.history))[:12])
+            object.__setattr__(
+                self, "id", digest(self.query, sorted(self.tools), list(self.history))[:12]
+            )
 
     def to_dict(self) -> dict[str, Any]:
         """As a line of a file, without what is empty."""
         values: dict[str, Any] = {name: getattr(self, name) for name in FIELDS}
         lists = {
-            name: [dict(one) if isinstance(one, Mapping) else one for one in cast("tuple[Any, ...]", values[name])]
+            name: [
+                dict(one) if isinstance(one, Mapping) else one
+                for one in cast("tuple[Any, ...]", values[name])
+            ]
             for name in LISTS
         }
         return {name: value for name, value in (values | lists).items() if value}
@@ -77,7 +74,8 @@ class Needed:
     """What one query needs, among the tools of a release.
 
     Attributes:
-        tools: for each tool that the query names, the ids of those it may mean: several tools may share a name, and any of them will do.
+        tools: for each tool that the query names, the ids of those it may mean: several tools may
+            share a name, and any of them will do.
         unknown: the names and ids that no tool has.
     """
 
@@ -86,11 +84,15 @@ class Needed:
 
     @property
     def labels(self) -> frozenset[str]:
-        """What a measure counts as right: one label for each tool that is named, also for those that are not there."""
+        """What a measure counts as right: one label for each tool that is named, also for those
+        that are not there.
+        """
         return frozenset((*self.tools, *self.unknown))
 
     def labelled(self, ranking: Iterable[tuple[str, float]]) -> list[tuple[str, float]]:
-        """A ranking of ids with what the query names in the place of the first tool that is meant by it."""
+        """A ranking of ids with what the query names in the place of the first tool that is meant
+        by it.
+        """
         label_of = {one: name for name, ids in self.tools.items() for one in ids}
         seen: set[str] = set()
         found: list[tuple[str, float]] = []
@@ -118,11 +120,15 @@ class ToolNames:
             self.catalogs[identity] = identity.partition("/")[0]
 
     def meant(self, names: Iterable[str]) -> Needed:
-        """The tools that names mean. An id means its tool only, even where another tool is so called."""
+        """The tools that names mean. An id means its tool only, even where another tool is so
+        called.
+        """
         tools: dict[str, frozenset[str]] = {}
         unknown: list[str] = []
         for name in dict.fromkeys(names):
-            ids = frozenset((name,)) if name in self.catalogs else frozenset(self._ids.get(name, ()))
+            ids = (
+                frozenset((name,)) if name in self.catalogs else frozenset(self._ids.get(name, ()))
+            )
             if not ids:
                 unknown.append(name)
             elif ids not in tools.values():  # the same tool, called by its name and by its id
@@ -150,13 +156,16 @@ def golden_problems(what: str, problems: Sequence[str]) -> str:
     return (
         f"{what} has {len(problems)} problem{'s' if len(problems) > 1 else ''}:\n"
         + "\n".join(f"  - {problem}" for problem in problems[:SHOWN])
-        + f'{more}\nExpected lines such as {{"query": "what are 30 dollars in yen?", "tools": ["convert_currency"]}}; '
+        + f'{more}\nExpected lines such as {{"query": "what are 30 dollars in yen?", "tools": '
+        f'["convert_currency"]}}; '
         "those of `unanswerable` have a query only."
     )
 
 
 def write_queries(path: str | Path, queries: Iterable[GoldenQuery]) -> None:
-    """Write the queries as JSON lines, whole or not at all. Raises ConfigurationError where that cannot be done."""
+    """Write the queries as JSON lines, whole or not at all. Raises ConfigurationError where that
+    cannot be done.
+    """
     path = Path(path)
     text = "".join(json.dumps(query.to_dict(), ensure_ascii=False) + "\n" for query in queries)
     beside = path.with_name(f".{path.name}.new")
@@ -164,7 +173,9 @@ def write_queries(path: str | Path, queries: Iterable[GoldenQuery]) -> None:
         beside.write_text(text, "utf-8")
         beside.replace(path)
     except OSError as error:
-        raise ConfigurationError(f"{path} cannot be written: {error.strerror}. Choose a folder that can be.") from error
+        raise ConfigurationError(
+            f"{path} cannot be written: {error.strerror}. Choose a folder that can be."
+        ) from error
 
 
 def read_problems(path: Path, *, answerable: bool = True) -> tuple[list[GoldenQuery], list[str]]:
@@ -218,11 +229,19 @@ def _wrong(value: Any, answerable: bool) -> Iterable[str]:
     if "origin" in known and known["origin"] not in get_args(Origin):
         yield f"origin: expected one of {', '.join(get_args(Origin))} (got {known['origin']!r:.60})"
     history: Any = known.get("history", [])
-    if not (isinstance(history, list) and all(_is_message(one) for one in cast("list[Any]", history))):
-        yield f'history: expected messages such as {{"role": "user", "content": "hello"}} (got {history!r:.60})'
+    if not (
+        isinstance(history, list) and all(_is_message(one) for one in cast("list[Any]", history))
+    ):
+        yield (
+            f'history: expected messages such as {{"role": "user", "content": "hello"}} (got '
+            f"{history!r:.60})"
+        )
     calls: Any = known.get("calls", [])
     if not (isinstance(calls, list) and all(_is_call(one) for one in cast("list[Any]", calls))):
-        yield f'calls: expected calls such as {{"tool": "convert", "arguments": {{"amount": 30}}}} (got {calls!r:.60})'
+        yield (
+            f'calls: expected calls such as {{"tool": "convert", "arguments": {{"amount": '
+            f"30}}}} (got {calls!r:.60})"
+        )
     for other in sorted(known.keys() - set(FIELDS)):
         yield f"{other}: there is no such field"
 
@@ -250,4 +269,6 @@ def _is_message(value: Any) -> bool:
     if not isinstance(value, dict):
         return False
     message = cast("dict[str, Any]", value)
-    return message.get("role") in ("system", "user", "assistant") and isinstance(message.get("content"), str)
+    return message.get("role") in ("system", "user", "assistant") and isinstance(
+        message.get("content"), str
+    )

@@ -1,4 +1,6 @@
-"""How sure a mean over queries is: bootstrap intervals, and paired tests between two systems that answered the same queries."""
+"""How sure a mean over queries is: bootstrap intervals, and paired tests between two systems that
+answered the same queries.
+"""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -11,10 +13,10 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-__all__ = ["CONFIDENCE", "RESAMPLES", "Difference", "Interval", "compare", "holm", "interval"]
-
 RESAMPLES = 2_000
-"""Of queries, with replacement: the ends of a 95 % interval move by about .001 from seed to seed at 500 queries."""
+"""Of queries, with replacement: the ends of a 95 % interval move by about .001 from seed to seed at
+500 queries.
+"""
 CONFIDENCE = 0.95
 SEED = 0
 """Equal values give equal intervals, on every machine and in every run."""
@@ -48,8 +50,9 @@ class Difference:
     Attributes:
         value: the difference of the means.
         low, high: between which bounds it lies with 95 % confidence, by a paired bootstrap.
-        p: how often a difference as large, in either direction, would come about by chance: a paired randomisation test, which swaps
-            the two systems query by query (Smucker, Allan, Carterette, CIKM 2007).
+        p: how often a difference as large, in either direction, would come about by chance: a
+            paired randomisation test, which swaps the two systems query by query (Smucker, Allan,
+            Carterette, CIKM 2007).
         n: queries.
     """
 
@@ -64,13 +67,19 @@ class Difference:
         return asdict(self)
 
 
-def interval(values: "Sequence[float] | NDArray[np.float64]", confidence: float = CONFIDENCE) -> Interval:
-    """The mean of values per query with its percentile bootstrap interval. Raises ConfigurationError for no values."""
+def interval(
+    values: "Sequence[float] | NDArray[np.float64]", confidence: float = CONFIDENCE
+) -> Interval:
+    """The mean of values per query with its percentile bootstrap interval. Raises
+    ConfigurationError for no values.
+    """
     import numpy as np
 
     array = np.asarray(values, dtype=np.float64)
     if not array.size:
-        raise ConfigurationError("There are no queries to measure. Add golden queries, or choose others.")
+        raise ConfigurationError(
+            "There are no queries to measure. Add golden queries, or choose others."
+        )
     low, high = _bounds(array, confidence)
     return Interval(float(array.mean()), low, high, array.size)
 
@@ -80,13 +89,16 @@ def compare(
     theirs: "Sequence[float] | NDArray[np.float64]",
     confidence: float = CONFIDENCE,
 ) -> Difference:
-    """How far the mean of `ours` is above that of `theirs`, query by query. Raises ConfigurationError where they are not as many."""
+    """How far the mean of `ours` is above that of `theirs`, query by query. Raises
+    ConfigurationError where they are not as many.
+    """
     import numpy as np
 
     first, second = np.asarray(ours, dtype=np.float64), np.asarray(theirs, dtype=np.float64)
     if first.shape != second.shape or not first.size:
         raise ConfigurationError(
-            f"{first.size} and {second.size} values cannot be compared in pairs: both systems have to answer the same queries."
+            f"{first.size} and {second.size} values cannot be compared in pairs: both systems "
+            f"have to answer the same queries."
         )
     gaps = first - second
     low, high = _bounds(gaps, confidence)
@@ -107,7 +119,13 @@ def _bounds(values: "NDArray[np.float64]", confidence: float) -> tuple[float, fl
     if (values == values[0]).all():  # nothing to resample, and scipy warns of it
         return float(values[0]), float(values[0])
     found = _stats().bootstrap(
-        (values,), _mean, n_resamples=RESAMPLES, batch=BATCH, confidence_level=confidence, method="percentile", rng=SEED
+        (values,),
+        _mean,
+        n_resamples=RESAMPLES,
+        batch=BATCH,
+        confidence_level=confidence,
+        method="percentile",
+        rng=SEED,
     )
     return float(found.confidence_interval.low), float(found.confidence_interval.high)
 
@@ -141,6 +159,7 @@ def _stats() -> Any:
         from scipy import stats
     except ImportError as error:
         raise ConfigurationError(
-            f"Intervals need the package scipy, which cannot be imported ({error}). Install it: {install_command('scipy')}"
+            f"Intervals need the package scipy, which cannot be imported ({error}). Install it: "
+            f"{install_command('scipy')}"
         ) from error
     return stats

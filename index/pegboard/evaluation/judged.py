@@ -1,4 +1,6 @@
-"""A release that answers golden queries: published, staged, or as if it had only some of its tools."""
+"""A release that answers golden queries: published, staged, or as if it had only some of its
+tools.
+"""
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import cached_property
@@ -19,12 +21,12 @@ if TYPE_CHECKING:
     from pegboard.retrieval.llm.asking import LlmCaller
     from pegboard.retrieval.strategy import Strategy
 
-__all__ = ["BATCH", "JudgedRelease"]
-
 BATCH = 128
 """Queries that are asked at a time: the progress moves, and the memory stays flat."""
 REMEMBERED = 100_000
-"""Vectors of queries that are kept, 150 MB at 384 dimensions: several strategies ask the same texts."""
+"""Vectors of queries that are kept, 150 MB at 384 dimensions: several strategies ask the same
+texts.
+"""
 
 
 class JudgedRelease:
@@ -37,7 +39,10 @@ class JudgedRelease:
     """
 
     def __init__(
-        self, loaded: LoadedRelease, vectors: QueryVectors | None = None, caller: "LlmCaller | None" = None
+        self,
+        loaded: LoadedRelease,
+        vectors: QueryVectors | None = None,
+        caller: "LlmCaller | None" = None,
     ) -> None:
         self.loaded = loaded
         self.vectors = vectors or QueryVectors(None, None, REMEMBERED)
@@ -56,7 +61,9 @@ class JudgedRelease:
         llm: Any = None,
         llm_options: Mapping[str, Any] | None = None,
     ) -> "JudgedRelease":
-        """A published release, by channel or by id; options as in `pegboard.open`. Raises BoardNotFound if there is none."""
+        """A published release, by channel or by id; options as in `pegboard.open`. Raises
+        BoardNotFound if there is none.
+        """
         from pegboard.board import llm_caller
 
         store = ReleaseStore(uri, storage_options)
@@ -64,7 +71,8 @@ class JudgedRelease:
             named = store.channel(channel)
             if named is None:
                 raise BoardNotFound(
-                    f"The board at {public_uri(uri)} has no channel '{channel}'. `pegboard releases list` shows what there is."
+                    f"The board at {public_uri(uri)} has no channel '{channel}'. `pegboard "
+                    f"releases list` shows what there is."
                 )
             release = named.release
         caller = llm_caller(llm, llm_options)
@@ -86,7 +94,9 @@ class JudgedRelease:
         return str(self.loaded.index_manifest(self.loaded.index_name(index))["encoder"])
 
     def strategy(self, strategy: "Strategy | str | Mapping[str, Any] | None" = None) -> "Strategy":
-        """The strategy that is meant; the release's own for None. Raises QueryError for one that cannot be used."""
+        """The strategy that is meant; the release's own for None. Raises QueryError for one that
+        cannot be used.
+        """
         return strategy_of(strategy, self.loaded)
 
     def restricted(self, tools: Collection[str]) -> "JudgedRelease":
@@ -115,7 +125,9 @@ class JudgedRelease:
                 batch = places[start : start + BATCH]
                 texts, history = [queries[at].query for at in batch], queries[batch[0]].history
                 asked = Asked(texts, k, strategy, index, history=history)
-                for at, one in zip(batch, find(self.loaded, asked, self.vectors, self.caller), strict=True):
+                for at, one in zip(
+                    batch, find(self.loaded, asked, self.vectors, self.caller), strict=True
+                ):
                     found[at] = one
                 advance(len(batch))
         return [one for one in found if one is not None]

@@ -1,8 +1,9 @@
-"""Measures of retrieval by their names in the field: `Recall@5`, `nDCG@10`, `mAP@10`, `MRR`, `F1@5`, `Precision>=0.5`.
+"""Measures of retrieval by their names in the field: `Recall@5`, `nDCG@10`, `mAP@10`, `MRR`,
+`F1@5`, `Precision>=0.5`.
 
-Computed by ir-measures; recall, nDCG, average precision, reciprocal rank and precision are those of trec_eval. What is written the same
-way in Python, on the command line, in JSON and on pages is `str(measure)`.
-"""
+Computed by ir-measures; recall, nDCG, average precision, reciprocal rank and precision are those of
+trec_eval. What is written the same way in Python, on the command line, in JSON and on pages is
+`str(measure)`."""
 
 import re
 from collections.abc import Collection, Mapping, Sequence
@@ -16,8 +17,6 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-__all__ = ["KINDS", "STANDARD", "Measure", "Ranking", "measures_of", "parse_measure", "per_query"]
-
 Ranking = Sequence[tuple[str, float]]
 """What was found for a query: labels with scores, best first; no label twice."""
 
@@ -27,14 +26,26 @@ KINDS: dict[str, str] = {
     "Hit": "1 where a needed tool is among the first k, else 0",
     "Precision": "the share of the first k that is needed; of k, even if fewer were found",
     "F1": "the harmonic mean of Precision and Recall",
-    "nDCG": "the discounted gain of the first k over that of the best possible order; a needed tool gains 1",
-    "mAP": "the precision at the rank of each needed tool among the first k, summed, over the number of needed tools",
+    "nDCG": "the discounted gain of the first k over that of the best possible order; a needed "
+    "tool gains 1",
+    "mAP": "the precision at the rank of each needed tool among the first k, summed, over the "
+    "number of needed tools",
     "MRR": "one over the rank of the first needed tool among the first k",
 }
-"""For each kind of measure what it says of one query; a system's value is the mean over all queries."""
-ALIASES = {"r": "Recall", "p": "Precision", "ap": "mAP", "map": "mAP", "rr": "MRR", "success": "Hit"}
+"""For each kind of measure what it says of one query; a system's value is the mean over all
+queries.
+"""
+ALIASES = {
+    "r": "Recall",
+    "p": "Precision",
+    "ap": "mAP",
+    "map": "mAP",
+    "rr": "MRR",
+    "success": "Hit",
+}
 SETS = ("Recall", "Complete", "Precision", "F1")
-"""The kinds that also exist at a threshold: of what scores at least so much, however much that is."""
+"""The kinds that also exist at a threshold: of what scores at least so much, however much that is.
+"""
 STANDARD = (
     "Recall@1",
     "Recall@5",
@@ -52,7 +63,9 @@ STANDARD = (
 
 @dataclass(frozen=True, slots=True)
 class Measure:
-    """A kind of measure, of the first `k` that were found, of all of them, or of what scores at least `least`."""
+    """A kind of measure, of the first `k` that were found, of all of them, or of what scores at
+    least `least`.
+    """
 
     kind: str
     k: int | None = None
@@ -71,19 +84,24 @@ def parse_measure(name: "str | Measure") -> Measure:
     """
     if isinstance(name, Measure):
         return name
-    found = re.fullmatch(r"\s*([A-Za-z][A-Za-z0-9]*?)\s*(?:@\s*(\d{1,6})|>=\s*(\d*\.?\d+))?\s*", name)
+    found = re.fullmatch(
+        r"\s*([A-Za-z][A-Za-z0-9]*?)\s*(?:@\s*(\d{1,6})|>=\s*(\d*\.?\d+))?\s*", name
+    )
     kinds = {kind.lower(): kind for kind in KINDS} | ALIASES
     kind = kinds.get(found[1].lower()) if found else None
     if found is None or kind is None or found[2] == "0" or (found[3] and kind not in SETS):
         raise ConfigurationError(
-            f"There is no measure '{name}'. Expected one of {', '.join(KINDS)}, each of the first k as in Recall@5; or one of "
+            f"There is no measure '{name}'. Expected one of {', '.join(KINDS)}, each of the first "
+            f"k as in Recall@5; or one of "
             f"{', '.join(SETS)} of what scores at least so much, as in F1>=0.5."
         )
     return Measure(kind, int(found[2]) if found[2] else None, float(found[3]) if found[3] else None)
 
 
 def measures_of(names: "Sequence[str | Measure]") -> list[Measure]:
-    """The measures of those names, each once. Raises ConfigurationError with all that there are not."""
+    """The measures of those names, each once. Raises ConfigurationError with all that there are
+    not.
+    """
     known: dict[Measure, None] = {}
     problems: list[str] = []
     for name in names:
@@ -99,7 +117,8 @@ def measures_of(names: "Sequence[str | Measure]") -> list[Measure]:
 def per_query(
     measures: Sequence[Measure], needed: Sequence[Collection[str]], found: Sequence[Ranking]
 ) -> "dict[Measure, NDArray[np.float64]]":
-    """Each measure's value for each query, of shape (queries,). A query for which nothing was found counts as 0.
+    """Each measure's value for each query, of shape (queries,). A query for which nothing was found
+    counts as 0.
 
     Args:
         needed: for each query the labels of what is right; at least one.
@@ -112,7 +131,8 @@ def per_query(
     library = _library()
     if bare := [at for at, one in enumerate(needed) if not one]:
         raise ConfigurationError(
-            f"Queries {bare[:5]} need no tool; a measure of retrieval says nothing about such queries."
+            f"Queries {bare[:5]} need no tool; a measure of retrieval says nothing about such "
+            f"queries."
         )
     names = [str(at) for at in range(len(needed))]
     qrels = {name: dict.fromkeys(one, 1) for name, one in zip(names, needed, strict=True)}
@@ -123,14 +143,22 @@ def per_query(
     values: dict[Measure, NDArray[np.float64]] = {}
     for least in {measure.least for measure in measures}:
         kept = run if least is None else _at_least(run, names, found, least)
-        wanted = {part: _of(library, part) for one in measures if one.least == least for part in _parts(one)}
+        wanted = {
+            part: _of(library, part)
+            for one in measures
+            if one.least == least
+            for part in _parts(one)
+        }
         by_part = _calculated(library, wanted, qrels, kept)
         values.update((one, _combined(one, by_part)) for one in measures if one.least == least)
     return {measure: values[measure] for measure in measures}
 
 
 def _at_least(
-    run: Mapping[str, Mapping[str, float]], names: Sequence[str], found: Sequence[Ranking], least: float
+    run: Mapping[str, Mapping[str, float]],
+    names: Sequence[str],
+    found: Sequence[Ranking],
+    least: float,
 ) -> dict[str, dict[str, float]]:
     return {
         name: {label: run[name][label] for label, score in ranking if score >= least}
@@ -140,16 +168,29 @@ def _at_least(
 
 def _parts(measure: Measure) -> list[Measure]:
     """What the library has to compute for a measure."""
-    kinds = {"F1": ("Precision", "Recall"), "Complete": ("Recall",)}.get(measure.kind, (measure.kind,))
+    kinds = {"F1": ("Precision", "Recall"), "Complete": ("Recall",)}.get(
+        measure.kind, (measure.kind,)
+    )
     return [Measure(kind, measure.k, measure.least) for kind in kinds]
 
 
 def _of(library: Any, measure: Measure) -> Any:
-    whole = {"Recall": "SetR", "Precision": "SetP", "mAP": "AP", "MRR": "RR", "nDCG": "nDCG", "Hit": "Success"}
+    whole = {
+        "Recall": "SetR",
+        "Precision": "SetP",
+        "mAP": "AP",
+        "MRR": "RR",
+        "nDCG": "nDCG",
+        "Hit": "Success",
+    }
     cut = {**whole, "Recall": "R", "Precision": "P"}
     if measure.k is not None:
         return getattr(library, cut[measure.kind]) @ measure.k
-    return library.Success @ 1_000_000 if measure.kind == "Hit" else getattr(library, whole[measure.kind])
+    return (
+        library.Success @ 1_000_000
+        if measure.kind == "Hit"
+        else getattr(library, whole[measure.kind])
+    )
 
 
 def _calculated(
@@ -167,7 +208,9 @@ def _calculated(
     return values
 
 
-def _combined(measure: Measure, parts: "Mapping[Measure, NDArray[np.float64]]") -> "NDArray[np.float64]":
+def _combined(
+    measure: Measure, parts: "Mapping[Measure, NDArray[np.float64]]"
+) -> "NDArray[np.float64]":
     import numpy as np
 
     first, *others = (parts[part] for part in _parts(measure))
@@ -184,7 +227,8 @@ def _library() -> Any:
         import ir_measures
     except ImportError as error:
         raise ConfigurationError(
-            f"Measuring needs the package ir-measures, which cannot be imported ({error}). Install it: "
+            f"Measuring needs the package ir-measures, which cannot be imported ({error}). "
+            f"Install it: "
             f"{install_command('ir-measures')}"
         ) from error
     return ir_measures

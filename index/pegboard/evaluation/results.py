@@ -1,12 +1,12 @@
-"""Evaluations of several systems beside each other: their measures, how far each is above the first, and what was answered worst."""
+"""Evaluations of several systems beside each other: their measures, how far each is above the
+first, and what was answered worst.
+"""
 
 from collections.abc import Sequence
 from typing import Any
 
 from pegboard.evaluation.evaluate import Evaluation
 from pegboard.evaluation.intervals import holm
-
-__all__ = ["differences", "results", "system_name", "worst_of"]
 
 
 def results(found: Sequence[Evaluation], by: Sequence[Any] = (), worst: int = 0) -> dict[str, Any]:
@@ -23,14 +23,21 @@ def results(found: Sequence[Evaluation], by: Sequence[Any] = (), worst: int = 0)
 
 
 def differences(found: Sequence[Evaluation]) -> list[dict[str, Any]]:
-    """How far each system is above the first, for every measure; `p_holm` is corrected for the number of systems."""
+    """How far each system is above the first, for every measure; `p_holm` is corrected for the
+    number of systems.
+    """
     base, *others = found
     rows: list[dict[str, Any]] = []
     for measure in base.values:
         gaps = {str(at): one.against(base, measure) for at, one in enumerate(others)}
         corrected = holm({at: gap.p for at, gap in gaps.items()})
         rows += [
-            {"strategy": one.strategy, "index": one.index, "against": system_name(base, found), "measure": str(measure)}
+            {
+                "strategy": one.strategy,
+                "index": one.index,
+                "against": system_name(base, found),
+                "measure": str(measure),
+            }
             | {**gaps[str(at)].to_dict(), "p_holm": corrected[str(at)]}
             for at, one in enumerate(others)
         ]
@@ -38,7 +45,9 @@ def differences(found: Sequence[Evaluation]) -> list[dict[str, Any]]:
 
 
 def worst_of(one: Evaluation, count: int) -> dict[str, Any]:
-    """The queries with the lowest mean of all measures, and where the tools stood that they need."""
+    """The queries with the lowest mean of all measures, and where the tools stood that they
+    need.
+    """
     import numpy as np
 
     means: list[float] = np.mean(list(one.values.values()), axis=0).tolist()
@@ -58,6 +67,8 @@ def worst_of(one: Evaluation, count: int) -> dict[str, Any]:
 
 
 def system_name(one: Evaluation, among: Sequence[Evaluation]) -> str:
-    """What a system is called beside others: its strategy and index, and its release where they differ."""
+    """What a system is called beside others: its strategy and index, and its release where they
+    differ.
+    """
     several = len({other.release for other in among}) > 1
     return f"{one.strategy} in {one.index}" + (f" of {one.release}" if several else "")

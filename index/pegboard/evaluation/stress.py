@@ -1,7 +1,9 @@
-"""How retrieval bears more tools, and more alike: golden queries asked among few and many distractors, by chance and near ones.
+"""How retrieval bears more tools, and more alike: golden queries asked among few and many
+distractors, by chance and near ones.
 
-"Too Many Tools, Too Much Confusion?" (Kamiński et al., 2026), section 4.4: for each query the candidates are its right tools and, for
-each of them, n others. The paper draws n in all and counts what its search returns; here n is for each right tool, and the measures say
+"Too Many Tools, Too Much Confusion?" (Kamiński et al., 2026), section 4.4: for each query the
+candidates are its right tools and, for each of them, n others. The paper draws n in all and counts
+what its search returns; here n is for each right tool, and the measures say
 how far they look: `Recall@5`, or `F1` for all that is returned.
 """
 
@@ -25,8 +27,6 @@ if TYPE_CHECKING:
 
     StrategyLike = Strategy | str | Mapping[str, Any] | None
 
-__all__ = ["COUNTS", "LEASTS", "STRESS_MEASURES", "Stress", "System", "stress"]
-
 COUNTS = (0, 10, 30, 50)
 """Distractors for each right tool, as the paper has them."""
 LEASTS = (0.9, 0.95)
@@ -48,9 +48,11 @@ class Stress:
     """What every system found under every noise.
 
     Attributes:
-        found: by noise, one evaluation for each system, in the order in which those were given; all of the same queries.
+        found: by noise, one evaluation for each system, in the order in which those were given; all
+            of the same queries.
         candidates: by noise, among how many tools a query was asked, as a mean.
-        collisions: for each cosine the pairs of tools that lie so close, in the index that says which tools are near.
+        collisions: for each cosine the pairs of tools that lie so close, in the index that says
+            which tools are near.
         near_by: the name of that index.
         left_out: queries none of whose tools the release has.
     """
@@ -71,35 +73,52 @@ class Stress:
         ]
 
     def against_none(self) -> list[dict[str, Any]]:
-        """How far each system is below itself without noise; p is corrected for the number of noises of each system and measure."""
+        """How far each system is below itself without noise; p is corrected for the number of
+        noises of each system and measure.
+        """
         bases = self.found.get(NONE, ())
         rows: list[dict[str, Any]] = []
         for at, base in enumerate(bases):
             for measure in base.values:
-                gaps = {noise: one[at].against(base, measure) for noise, one in self.found.items() if noise != NONE}
+                gaps = {
+                    noise: one[at].against(base, measure)
+                    for noise, one in self.found.items()
+                    if noise != NONE
+                }
                 rows += _compared(base, measure, gaps)
         return rows
 
     def against_first(self) -> list[dict[str, Any]]:
-        """How far each system is above the first under the same noise; p is corrected for the number of noises."""
+        """How far each system is above the first under the same noise; p is corrected for the
+        number of noises.
+        """
         first, *others = next(iter(self.found.values()))
         rows: list[dict[str, Any]] = []
         for at, one in enumerate(others, start=1):
             for measure in first.values:
-                gaps = {noise: each[at].against(each[0], measure) for noise, each in self.found.items()}
+                gaps = {
+                    noise: each[at].against(each[0], measure) for noise, each in self.found.items()
+                }
                 rows += [
-                    row | {"against": f"{first.strategy} in {first.index}"} for row in _compared(one, measure, gaps)
+                    row | {"against": f"{first.strategy} in {first.index}"}
+                    for row in _compared(one, measure, gaps)
                 ]
         return rows
 
     def collision_rows(self) -> list[dict[str, Any]]:
-        """Recall by whether any tool that a query needs collides with another, for each cosine, noise and system."""
+        """Recall by whether any tool that a query needs collides with another, for each cosine,
+        noise and system.
+        """
         rows: list[dict[str, Any]] = []
         for near in self.collisions:
             for noise, evaluations in self.found.items():
                 for one in evaluations:
                     colliding = [
-                        any(tool in near.colliding for ids in answer.needed.tools.values() for tool in ids)
+                        any(
+                            tool in near.colliding
+                            for ids in answer.needed.tools.values()
+                            for tool in ids
+                        )
                         for answer in one.answers
                     ]
                     rows += _grouped(one, noise, near.least, colliding)
@@ -135,7 +154,8 @@ def stress(
     seed: int = 0,
     advance: Callable[[int], None] = lambda _: None,
 ) -> Stress:
-    """Ask golden queries among their right tools and distractors; all systems are asked among the same.
+    """Ask golden queries among their right tools and distractors; all systems are asked among the
+    same.
 
     Args:
         systems: the first is the baseline; the vectors of its index say which tools are near.
@@ -145,21 +165,23 @@ def stress(
         seed: which distractors are drawn by chance.
         advance: told how many more queries were answered; of each noise and system.
 
-    A query is searched as if the release had its candidates only (`JudgedRelease.restricted`). Queries none of whose tools the
-    release has are left out. Raises ConfigurationError if no query is left, or for noise or measures that cannot be.
-    """
+    A query is searched as if the release had its candidates only (`JudgedRelease.restricted`).
+    Queries none of whose tools the release has are left out. Raises ConfigurationError if no query
+    is left, or for noise or measures that cannot be."""
     wanted, asked = measures_of(measures), noises(counts, kinds, whole=whole)
     meant = [(query, judged.names.meant(query.tools)) for query in queries]
     usable = [(query, needed) for query, needed in meant if needed.tools]
     if not usable:
         raise ConfigurationError(
-            f"None of the {len(queries)} golden queries needs a tool that release {judged.release.id} has. "
+            f"None of the {len(queries)} golden queries needs a tool that release "
+            f"{judged.release.id} has. "
             "`pegboard golden check` says which there are."
         )
     trial = _Trial.of(judged, usable, systems, wanted, advance)
     near_by = trial.indexes[0]
     distractors = Distractors(trial.judged.loaded, near_by, max(counts, default=0), seed)
-    # All tools first: there the queries are encoded many at a time, and their vectors are remembered.
+    # All tools first: there the queries are encoded many at a time, and their vectors are
+    # remembered.
     answered = {ALL: trial.among_all()} if ALL in asked else {}
     answered |= {noise: trial.among(distractors, noise) for noise in asked if noise != ALL}
     return Stress(
@@ -173,7 +195,9 @@ def stress(
 
 @dataclass(frozen=True, slots=True)
 class _Trial:
-    """The queries with what they need, and the systems that are asked them; of each system its strategy and the index that it names."""
+    """The queries with what they need, and the systems that are asked them; of each system its
+    strategy and the index that it names.
+    """
 
     judged: JudgedRelease
     queries: Sequence[tuple[GoldenQuery, Needed]]
@@ -193,7 +217,8 @@ class _Trial:
     ) -> "_Trial":
         resolved = [(judged.strategy(one.strategy), one.index) for one in systems]
         indexes = [
-            judged.loaded.index_name(index or next(iter(strategy.indexes or ()), None)) for strategy, index in resolved
+            judged.loaded.index_name(index or next(iter(strategy.indexes or ()), None))
+            for strategy, index in resolved
         ]
         return cls(_in_memory(judged, indexes), queries, resolved, indexes, measures, advance)
 
@@ -201,17 +226,23 @@ class _Trial:
         """What is found among all tools of the release, and how many those are."""
         asked = [query for query, _ in self.queries]
         found = [
-            self.judged.ask(asked, self._depth, strategy=strategy, index=index, advance=self.advance)
+            self.judged.ask(
+                asked, self._depth, strategy=strategy, index=index, advance=self.advance
+            )
             for strategy, index in self.systems
         ]
         return self._judged(found), len(self.judged.names.catalogs)
 
     def among(self, distractors: Distractors, noise: Noise) -> tuple[tuple[Evaluation, ...], float]:
-        """What is found among the right tools and their distractors, and how many those are as a mean."""
+        """What is found among the right tools and their distractors, and how many those are as a
+        mean.
+        """
         found: list[list[Found]] = [[] for _ in self.systems]
         total = 0
         for query, needed in self.queries:
-            candidates = distractors.candidates(noise, query.id, sorted(frozenset[str]().union(*needed.tools.values())))
+            candidates = distractors.candidates(
+                noise, query.id, sorted(frozenset[str]().union(*needed.tools.values()))
+            )
             total += len(candidates)
             few = self.judged.restricted(candidates)
             for one, (strategy, index) in zip(found, self.systems, strict=True):
@@ -227,28 +258,47 @@ class _Trial:
         evaluations: list[Evaluation] = []
         for own, (strategy, _), index in zip(found, self.systems, self.indexes, strict=True):
             answers = [
-                Answer(query, needed, tuple(FoundTool(hit.tool.id, hit.score, hit.probability) for hit in hits))
+                Answer(
+                    query,
+                    needed,
+                    tuple(FoundTool(hit.tool.id, hit.score, hit.probability) for hit in hits),
+                )
                 for (query, needed), hits in zip(self.queries, own, strict=True)
             ]
-            named = {"strategy": strategy.name, "index": index, "encoder": self.judged.encoder_of(index)}
-            evaluations.append(judge(answers, self.measures, release=self.judged.release.id, **named))
+            named = {
+                "strategy": strategy.name,
+                "index": index,
+                "encoder": self.judged.encoder_of(index),
+            }
+            evaluations.append(
+                judge(answers, self.measures, release=self.judged.release.id, **named)
+            )
         return tuple(evaluations)
 
 
 def _in_memory(judged: JudgedRelease, indexes: Sequence[str]) -> JudgedRelease:
-    """The release with its indexes in memory: otherwise every query among a few tools would read the whole table."""
+    """The release with its indexes in memory: otherwise every query among a few tools would read
+    the whole table.
+    """
     if all(isinstance(judged.loaded.index(name), MemoryIndex) for name in indexes):
         return judged
     return judged.restricted(judged.names.catalogs.keys())
 
 
-def _compared(one: Evaluation, measure: Measure, gaps: Mapping[Noise, Difference]) -> list[dict[str, Any]]:
+def _compared(
+    one: Evaluation, measure: Measure, gaps: Mapping[Noise, Difference]
+) -> list[dict[str, Any]]:
     corrected = holm({str(noise): gap.p for noise, gap in gaps.items()})
     named = {"strategy": one.strategy, "index": one.index, "measure": str(measure)}
-    return [named | _said(noise) | gap.to_dict() | {"p_holm": corrected[str(noise)]} for noise, gap in gaps.items()]
+    return [
+        named | _said(noise) | gap.to_dict() | {"p_holm": corrected[str(noise)]}
+        for noise, gap in gaps.items()
+    ]
 
 
-def _grouped(one: Evaluation, noise: Noise, least: float, colliding: Sequence[bool]) -> list[dict[str, Any]]:
+def _grouped(
+    one: Evaluation, noise: Noise, least: float, colliding: Sequence[bool]
+) -> list[dict[str, Any]]:
     """Recall of the queries that collide, and of the others; a group without a query has no row."""
     rows: list[dict[str, Any]] = []
     for measure, values in one.values.items():
@@ -266,5 +316,7 @@ def _grouped(one: Evaluation, noise: Noise, least: float, colliding: Sequence[bo
 
 
 def _said(noise: Noise) -> dict[str, Any]:
-    """The noise as JSON values: how many distractors for each right tool, null for all tools, and which."""
+    """The noise as JSON values: how many distractors for each right tool, null for all tools, and
+    which.
+    """
     return {"noise": None if noise == ALL else noise.count, "distractors": noise.kind}

@@ -1,18 +1,25 @@
-"""An agent's tool calls against the right ones, by the Toolshed Evaluation Framework (Toolshed, appendix B).
+"""An agent's tool calls against the right ones, by the Toolshed Evaluation Framework (Toolshed,
+appendix B).
 
-Each right call scores three ways, each a recall: its tool was called (weight .5), its argument names were given (.25), with their values
-(.25). A request's score is the mean over its right calls. What was called or given beside that lowers nothing; it is counted apart.
+Each right call scores three ways, each a recall: its tool was called (weight .5), its argument
+names were given (.25), with their values (.25). A request's score is the mean over its right calls.
+What was called or given beside that lowers nothing; it is counted apart.
 
 What the paper leaves open is decided here:
 
-- Several calls are matched one to one so that the sum of the scores is highest; a right call is matched at most once.
-- Arguments count only where the tool is right; a value counts only where its name was given. Names are compared as they stand.
-- A right call without arguments has full marks for both as soon as its tool is called with arguments that can be read.
-- Values are equal as JSON, where 30, 30.0 and "30" are one number, and true and "true" one truth; texts are equal but for case, for runs
-  of white space and for the compatibility forms of Unicode, or exactly (`exact`). Lists have an order, objects have not.
-- A value that stands for the result of another call (`API_call_0` in Seal-Tools) cannot be known when all calls are made at once: it
-  counts as right where its argument was given.
-- Arguments that are no JSON object count as none given, and as malformed; empty text and `null` are an empty object.
+- Several calls are matched one to one so that the sum of the scores is highest; a right call is
+  matched at most once.
+- Arguments count only where the tool is right; a value counts only where its name was given. Names
+  are compared as they stand.
+- A right call without arguments has full marks for both as soon as its tool is called with
+  arguments that can be read.
+- Values are equal as JSON, where 30, 30.0 and "30" are one number, and true and "true" one truth;
+  texts are equal but for case, for runs of white space and for the compatibility forms of Unicode,
+  or exactly (`exact`). Lists have an order, objects have not.
+- A value that stands for the result of another call (`API_call_0` in Seal-Tools) cannot be known
+  when all calls are made at once: it counts as right where its argument was given.
+- Arguments that are no JSON object count as none given, and as malformed; empty text and `null` are
+  an empty object.
 """
 
 import json
@@ -30,17 +37,18 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-__all__ = ["WEIGHTS", "CallScore", "MadeCall", "RightCall", "made_call", "same_value", "score_calls"]
-
 WEIGHTS = (0.5, 0.25, 0.25)
 """Of tool name, argument names and argument values: Toolshed, appendix B."""
 PLACEHOLDER = re.compile(r"\bAPI_call_\d+\b")
 """How Seal-Tools writes the result of an earlier call as the value of an argument."""
 
 _NUMBER = re.compile(r"-?(?:0|[1-9]\d{0,39})(?:\.\d{1,40})?(?:[eE][+-]?\d{1,3})?")
-"""Numbers as JSON writes them, so that `007` stays a text, and short enough to be compared at once."""
+"""Numbers as JSON writes them, so that `007` stays a text, and short enough to be compared at once.
+"""
 _TIES = (1e-6, -1e-9)
-"""What values, and arguments too many, are worth beside the weights in the matching: of equal matchings the same one is always taken."""
+"""What values, and arguments too many, are worth beside the weights in the matching: of equal
+matchings the same one is always taken.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +77,8 @@ class CallScore:
     """How an agent's calls for one request compare with the right ones.
 
     Attributes:
-        name, arguments, values: recall of tools, of argument names and of argument values, from 0 to 1.
+        name, arguments, values: recall of tools, of argument names and of argument values, from 0
+            to 1.
         weighted: the three together, by `WEIGHTS`.
         right: how many right calls there are.
         made: how many calls the agent made.
@@ -111,7 +120,9 @@ def made_call(name: str, arguments: str, tools: Mapping[str, str]) -> MadeCall:
     return MadeCall(tools.get(name.strip()), _arguments(arguments))
 
 
-def score_calls(right: Sequence[RightCall], made: Sequence[MadeCall], *, exact: bool = False) -> CallScore:
+def score_calls(
+    right: Sequence[RightCall], made: Sequence[MadeCall], *, exact: bool = False
+) -> CallScore:
     """The score of the calls that an agent made for one request. No calls at all score 0.
 
     Args:
@@ -126,7 +137,9 @@ def score_calls(right: Sequence[RightCall], made: Sequence[MadeCall], *, exact: 
     pairs = np.array([[_pair(one, other, exact) for other in made] for one in right], np.float64)
     pairs = pairs.reshape(len(right), len(made), 4)
     matched = [(row, column) for row, column in _assigned(pairs) if pairs[row, column, 0]]
-    name, arguments, values = (float(sum(pairs[at][part] for at in matched)) / len(right) for part in range(3))
+    name, arguments, values = (
+        float(sum(pairs[at][part] for at in matched)) / len(right) for part in range(3)
+    )
     return CallScore(
         name,
         arguments,
@@ -142,7 +155,9 @@ def score_calls(right: Sequence[RightCall], made: Sequence[MadeCall], *, exact: 
 
 
 def same_value(right: Any, given: Any, *, exact: bool = False) -> bool:
-    """Whether two values of an argument are the same, by the rules above. Raises nothing, whatever they are."""
+    """Whether two values of an argument are the same, by the rules above. Raises nothing, whatever
+    they are.
+    """
     if isinstance(right, Mapping) or isinstance(given, Mapping):
         return _same_objects(right, given, exact)
     if isinstance(right, list | tuple) or isinstance(given, list | tuple):
@@ -154,7 +169,9 @@ def _same_objects(right: Any, given: Any, exact: bool) -> bool:
     if not (isinstance(right, Mapping) and isinstance(given, Mapping)):
         return False
     ours, theirs = cast("Mapping[str, Any]", right), cast("Mapping[str, Any]", given)
-    return ours.keys() == theirs.keys() and all(same_value(ours[key], theirs[key], exact=exact) for key in ours)
+    return ours.keys() == theirs.keys() and all(
+        same_value(ours[key], theirs[key], exact=exact) for key in ours
+    )
 
 
 def _same_lists(right: Any, given: Any, exact: bool) -> bool:
@@ -179,11 +196,15 @@ def _plain(value: Any, exact: bool) -> tuple[str, Any]:
         return "number", text  # nan and infinity, and numbers longer than anybody writes
     if trimmed.lower() in ("true", "false"):
         return "truth", trimmed.lower() == "true"
-    return "text", text if exact else " ".join(unicodedata.normalize("NFKC", text).casefold().split())
+    return "text", text if exact else " ".join(
+        unicodedata.normalize("NFKC", text).casefold().split()
+    )
 
 
 def _pair(right: RightCall, made: MadeCall, exact: bool) -> tuple[float, float, float, int]:
-    """Tool name, argument names and values of a right call that a made one answers, and how many arguments it has too many."""
+    """Tool name, argument names and values of a right call that a made one answers, and how many
+    arguments it has too many.
+    """
     if made.tool not in right.tools:
         return 0.0, 0.0, 0.0, 0
     if made.arguments is None:
@@ -220,7 +241,8 @@ def _solver() -> Any:
         from scipy.optimize import linear_sum_assignment
     except ImportError as error:
         raise ConfigurationError(
-            f"Comparing calls needs the package scipy, which cannot be imported ({error}). Install it: {install_command('scipy')}"
+            f"Comparing calls needs the package scipy, which cannot be imported ({error}). "
+            f"Install it: {install_command('scipy')}"
         ) from error
     return linear_sum_assignment
 

@@ -5,15 +5,15 @@ from dataclasses import dataclass
 
 from pegboard.records import Edge, Tool
 
-__all__ = ["Unresolved", "declared_edges"]
-
 NAMED = 3
 """Tools that are named where a name may mean several."""
 
 
 @dataclass(frozen=True, slots=True)
 class Unresolved:
-    """A declared dependency of which no edge was made: whose it is (a tool's id), the name or id that it gives, and why not."""
+    """A declared dependency of which no edge was made: whose it is (a tool's id), the name or id
+    that it gives, and why not.
+    """
 
     tool: str
     dependency: str
@@ -21,12 +21,13 @@ class Unresolved:
 
 
 def declared_edges(tools: Iterable[Tool]) -> tuple[list[Edge], list[Unresolved]]:
-    """The edges that the tools declare, in the order of the tools and then of their dependencies, and what no edge came of.
+    """The edges that the tools declare, in the order of the tools and then of their dependencies,
+    and what no edge came of.
 
-    A dependency gives another tool's true name or id. It means, whichever there is first: the tool of that name at the same
-    agent; the tool of that id; the only tool of that name in the same catalog; the only tool of that name anywhere. A name that
-    may mean several tools, none, or the tool itself makes no edge. Of equal edges (source, target, type, parameter) the
-    first is kept.
+    A dependency gives another tool's true name or id. It means, whichever there is first: the tool
+    of that name at the same agent; the tool of that id; the only tool of that name in the same
+    catalog; the only tool of that name anywhere. A name that may mean several tools, none, or the
+    tool itself makes no edge. Of equal edges (source, target, type, parameter) the first is kept.
     """
     known = tuple(tools)
     meanings = _Meanings.of(known)
@@ -36,16 +37,26 @@ def declared_edges(tools: Iterable[Tool]) -> tuple[list[Edge], list[Unresolved]]
         for dependency in tool.dependencies:
             meant = meanings.find(tool, dependency.tool.strip())
             if len(meant) == 1 and meant[0] != tool.id:
-                edge = Edge(tool.id, meant[0], dependency.type, dependency.parameter or None, dependency.reason)
+                edge = Edge(
+                    tool.id,
+                    meant[0],
+                    dependency.type,
+                    dependency.parameter or None,
+                    dependency.reason,
+                )
                 edges.setdefault((edge.source, edge.target, edge.type, edge.parameter), edge)
             else:
-                unresolved.append(Unresolved(tool.id, dependency.tool, _why(dependency.tool.strip(), meant)))
+                unresolved.append(
+                    Unresolved(tool.id, dependency.tool, _why(dependency.tool.strip(), meant))
+                )
     return list(edges.values()), unresolved
 
 
 @dataclass(frozen=True, slots=True)
 class _Meanings:
-    """Ids of tools by what a dependency may call them; a name within an agent, a catalog, or anywhere."""
+    """Ids of tools by what a dependency may call them; a name within an agent, a catalog, or
+    anywhere.
+    """
 
     ids: frozenset[str]
     names: Mapping[tuple[str, ...], Sequence[str]]
@@ -73,4 +84,6 @@ def _why(wanted: str, meant: Sequence[str]) -> str:
     if len(meant) == 1:
         return "it names the tool itself"
     shown = ", ".join(meant[:NAMED]) + (", ..." if len(meant) > NAMED else "")
-    return f"'{wanted}' may mean {len(meant)} tools: {shown}; declare the id of the one that is meant"
+    return (
+        f"'{wanted}' may mean {len(meant)} tools: {shown}; declare the id of the one that is meant"
+    )

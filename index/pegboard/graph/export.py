@@ -1,8 +1,9 @@
-"""A graph of tools for other programs: GraphML (Gephi, networkx, yEd) and node-link JSON (networkx, D3).
+"""A graph of tools for other programs: GraphML (Gephi, networkx, yEd) and node-link JSON (networkx,
+D3).
 
-Nodes have the tool's id and its `name`, `agent` and `role` (core or regular). Edges lead from a tool to what it needs and have
-`type`, `parameter` (empty for the tool as a whole), `reason`, `origin` and `confidence`.
-"""
+Nodes have the tool's id and its `name`, `agent` and `role` (core or regular). Edges lead from a
+tool to what it needs and have `type`, `parameter` (empty for the tool as a whole), `reason`,
+`origin` and `confidence`."""
 
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
@@ -13,14 +14,20 @@ from xml.sax.saxutils import escape, quoteattr
 from pegboard.graph.tool_graph import ToolGraph
 from pegboard.records import Edge
 
-__all__ = ["name_of", "subgraph", "to_graphml", "to_node_link"]
-
 FORBIDDEN = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
-"""What XML 1.0 has no way to say (section 2.2): most control characters, lone surrogates, U+FFFE and U+FFFF."""
+"""What XML 1.0 has no way to say (section 2.2): most control characters, lone surrogates, U+FFFE
+and U+FFFF.
+"""
 LINE_END = {"\r": "&#13;"}
 """Parsers of XML read a carriage return as a line feed."""
 NODE_KEYS = {"name": "string", "agent": "string", "role": "string"}
-EDGE_KEYS = {"type": "string", "parameter": "string", "reason": "string", "origin": "string", "confidence": "double"}
+EDGE_KEYS = {
+    "type": "string",
+    "parameter": "string",
+    "reason": "string",
+    "origin": "string",
+    "confidence": "double",
+}
 """The attributes of nodes and of edges, and their types in GraphML."""
 
 
@@ -30,7 +37,8 @@ def name_of(tool: str) -> str:
 
 
 def subgraph(graph: ToolGraph, tool: str, depth: int | None = None) -> ToolGraph:
-    """What a tool needs and what needs it, through `depth` edges each way at most (None for any number), and all edges between those.
+    """What a tool needs and what needs it, through `depth` edges each way at most (None for any
+    number), and all edges between those.
 
     What else needs the same tools is left out: nearly everything needs some core tool.
     """
@@ -38,7 +46,9 @@ def subgraph(graph: ToolGraph, tool: str, depth: int | None = None) -> ToolGraph
     for towards in (graph.edges_from, graph.edges_to):
         seen, level, steps = {tool}, [tool], 0
         while level and (depth is None or steps < depth):
-            ends = (end for one in level for edge in towards(one) for end in (edge.source, edge.target))
+            ends = (
+                end for one in level for edge in towards(one) for end in (edge.source, edge.target)
+            )
             level = list(dict.fromkeys(end for end in ends if end not in seen))
             seen.update(level)
             steps += 1
@@ -48,7 +58,8 @@ def subgraph(graph: ToolGraph, tool: str, depth: int | None = None) -> ToolGraph
 
 
 def to_node_link(graph: ToolGraph, only: Iterable[str] = ()) -> dict[str, Any]:
-    """The graph as JSON values, as `networkx.node_link_graph` takes them: `nodes` with `id`, `edges` with `source`, `target`, `key`.
+    """The graph as JSON values, as `networkx.node_link_graph` takes them: `nodes` with `id`,
+    `edges` with `source`, `target`, `key`.
 
     Args:
         only: tools that are given even if no edge leaves or reaches them.
@@ -58,13 +69,16 @@ def to_node_link(graph: ToolGraph, only: Iterable[str] = ()) -> dict[str, Any]:
     for edge in graph.edges:
         ends = (edge.source, edge.target)
         keys[ends] = keys.get(ends, -1) + 1  # a tool may need another in several ways
-        edges.append({"source": edge.source, "target": edge.target, "key": keys[ends], **_edge_values(edge)})
+        edges.append(
+            {"source": edge.source, "target": edge.target, "key": keys[ends], **_edge_values(edge)}
+        )
     nodes = [{"id": tool, **values} for tool, values in _nodes(graph, only)]
     return {"directed": True, "multigraph": True, "graph": {}, "nodes": nodes, "edges": edges}
 
 
 def to_graphml(graph: ToolGraph, only: Iterable[str] = ()) -> str:
-    """The graph as a GraphML document; ids of nodes are ids of tools. Characters that XML does not know are dropped.
+    """The graph as a GraphML document; ids of nodes are ids of tools. Characters that XML does not
+    know are dropped.
 
     Args:
         only: tools that are given even if no edge leaves or reaches them.
@@ -107,7 +121,8 @@ def _edge_values(edge: Edge) -> dict[str, str | float]:
 
 def _data(values: Mapping[str, str | float]) -> str:
     return "".join(
-        f'<data key="{name}">{escape(_known(str(value)), LINE_END)}</data>' for name, value in values.items()
+        f'<data key="{name}">{escape(_known(str(value)), LINE_END)}</data>'
+        for name, value in values.items()
     )
 
 

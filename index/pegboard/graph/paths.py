@@ -6,19 +6,22 @@ from itertools import islice
 from pegboard.graph.tool_graph import ToolGraph
 from pegboard.records import Edge
 
-__all__ = ["MOST_PATHS", "cycles", "explain_path"]
-
 MOST_PATHS = 5
 
 
-def explain_path(graph: ToolGraph, source: str, target: str, most: int = MOST_PATHS) -> list[tuple[Edge, ...]]:
-    """The shortest ways on which `source` depends on `target`, `most` of them at most; none if it does not.
+def explain_path(
+    graph: ToolGraph, source: str, target: str, most: int = MOST_PATHS
+) -> list[tuple[Edge, ...]]:
+    """The shortest ways on which `source` depends on `target`, `most` of them at most; none if it
+    does not.
 
     Returns:
-        For each way its edges from `source` to `target`. Where a tool needs the next for several reasons, all of them follow one
-        another. Ways are in the order in which the tools name their dependencies.
+        For each way its edges from `source` to `target`. Where a tool needs the next for several
+        reasons, all of them follow one another. Ways are in the order in which the tools name their
+        dependencies.
     """
-    # Distances are counted from the target, so that every step from the source that lessens them is on a shortest way.
+    # Distances are counted from the target, so that every step from the source that lessens them is
+    # on a shortest way.
     far = {target: 0}
     level = [target]
     distance = 0
@@ -31,11 +34,12 @@ def explain_path(graph: ToolGraph, source: str, target: str, most: int = MOST_PA
 
 
 def cycles(graph: ToolGraph) -> list[tuple[str, ...]]:
-    """The groups of tools of which each needs all others, by itself or through others; the largest group first, each by id.
+    """The groups of tools of which each needs all others, by itself or through others; the largest
+    group first, each by id.
 
-    These are the strongly connected components of more than one tool. Tarjan, "Depth-first search and linear graph algorithms", 1972,
-    without recursion, since a chain of dependencies may be long.
-    """
+    These are the strongly connected components of more than one tool. Tarjan, "Depth-first search
+    and linear graph algorithms", 1972, without recursion, since a chain of dependencies may be
+    long."""
     numbers: dict[str, int] = {}
     lowest: dict[str, int] = {}
     open_: dict[str, None] = {}
@@ -62,7 +66,9 @@ def cycles(graph: ToolGraph) -> list[tuple[str, ...]]:
                     lowest[walk[-1][0]] = min(lowest[walk[-1][0]], lowest[tool])
                 if lowest[tool] == numbers[tool]:
                     groups.append(_taken(open_, tool))
-    return sorted((group for group in groups if len(group) > 1), key=lambda group: (-len(group), group))
+    return sorted(
+        (group for group in groups if len(group) > 1), key=lambda group: (-len(group), group)
+    )
 
 
 def _ways(graph: ToolGraph, source: str, far: Mapping[str, int]) -> Iterator[tuple[Edge, ...]]:

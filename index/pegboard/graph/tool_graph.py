@@ -1,8 +1,8 @@
 """The dependencies between the tools of a release: who needs whom, and what a tool needs in all.
 
-Lumer et al., "Graph RAG-Tool Fusion", 2025: tools are nodes, and an edge says that its source depends on its target, in one of four
-ways (section 3.1.3). Search takes what a tool needs by a depth-first traversal (section 3.2, algorithm 1).
-"""
+Lumer et al., "Graph RAG-Tool Fusion", 2025: tools are nodes, and an edge says that its source
+depends on its target, in one of four ways (section 3.1.3). Search takes what a tool needs by a
+depth-first traversal (section 3.2, algorithm 1)."""
 
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
@@ -11,20 +11,21 @@ from typing import Literal, get_args
 from pegboard.graph.declared import declared_edges
 from pegboard.records import DependencyType, Edge, EdgeOrigin, Tool
 
-__all__ = ["CORE_TAG", "CORE_THRESHOLD", "DEPENDENCY_LIMIT", "DIRECT", "ORIGINS", "TYPES", "Order", "ToolGraph"]
-
 Order = Literal["declared", "direct-first"]
-"""How the edges of a tool follow one another. `declared`: those that its catalog declares, in the catalog's order, then the others,
-direct ones first, then the most certain. `direct-first`: direct ones before indirect ones, and within both as `declared`."""
+"""How the edges of a tool follow one another. `declared`: those that its catalog declares, in the
+catalog's order, then the others, direct ones first, then the most certain. `direct-first`: direct
+ones before indirect ones, and within both as `declared`."""
 
 TYPES: tuple[DependencyType, ...] = get_args(DependencyType)
 ORIGINS: tuple[EdgeOrigin, ...] = get_args(EdgeOrigin)
-DIRECT: frozenset[DependencyType] = frozenset({"tool-directly-depends-on", "parameter-directly-depends-on"})
+DIRECT: frozenset[DependencyType] = frozenset(
+    {"tool-directly-depends-on", "parameter-directly-depends-on"}
+)
 
 CORE_TAG = "core"
 CORE_THRESHOLD = 5
-"""So many tools that depend on one make it a core tool. On ToolLinkOS that finds 30 of its 50 core tools among 44 in all; 4 finds 38
-among 73, and 10 finds 22 among 23."""
+"""So many tools that depend on one make it a core tool. On ToolLinkOS that finds 30 of its 50 core
+tools among 44 in all; 4 finds 38 among 73, and 10 finds 22 among 23."""
 DEPENDENCY_LIMIT = 10
 """Dependencies of one tool that a traversal gives, unless it is told otherwise."""
 
@@ -33,7 +34,8 @@ class ToolGraph:
     """Who depends on whom. Immutable; threads may share one.
 
     Args:
-        edges: in the order in which catalogs declare them. An edge of a tool to itself is left out. Targets that no release has are
+        edges: in the order in which catalogs declare them. An edge of a tool to itself is left out.
+            Targets that no release has are
             kept: whoever asks for their tools finds that they are missing.
         core: ids of tools that their catalog calls core tools, whatever depends on them.
 
@@ -46,14 +48,18 @@ class ToolGraph:
     __slots__ = ("_core", "_from", "_to", "edges")
 
     def __init__(self, edges: Iterable[Edge], core: Iterable[str] = ()) -> None:
-        self.edges: tuple[Edge, ...] = tuple(sorted((edge for edge in edges if edge.source != edge.target), key=_place))
+        self.edges: tuple[Edge, ...] = tuple(
+            sorted((edge for edge in edges if edge.source != edge.target), key=_place)
+        )
         self._core = frozenset(core)
         self._from = _by(self.edges, [edge.source for edge in self.edges])
         self._to = _by(self.edges, [edge.target for edge in self.edges])
 
     @classmethod
     def from_declared(cls, tools: Iterable[Tool]) -> "ToolGraph":
-        """The graph of what the tools declare (see `declared_edges`); core tools are those with the tag `core`."""
+        """The graph of what the tools declare (see `declared_edges`); core tools are those with the
+        tag `core`.
+        """
         known = tuple(tools)
         return cls(declared_edges(known)[0], [tool.id for tool in known if CORE_TAG in tool.tags])
 
@@ -70,7 +76,9 @@ class ToolGraph:
 
     @property
     def tools(self) -> tuple[str, ...]:
-        """The ids of all tools that an edge leaves or reaches: sources first, each as it first stands in `edges`."""
+        """The ids of all tools that an edge leaves or reaches: sources first, each as it first
+        stands in `edges`.
+        """
         return tuple(dict.fromkeys((*self._from, *self._to)))
 
     def edges_from(self, tool: str, order: Order = "declared") -> tuple[Edge, ...]:
@@ -93,19 +101,24 @@ class ToolGraph:
         depth: int | None = None,
         passes: Callable[[str], bool] | None = None,
     ) -> list[Edge]:
-        """What a tool needs, and what that needs in turn, depth first: for each tool the edge by which it was reached.
+        """What a tool needs, and what that needs in turn, depth first: for each tool the edge by
+        which it was reached.
 
-        That is `DFS(t, KG) up to d_limit` in line 15 of algorithm 1, before anything that is needed later is looked at. No tool comes
-        twice, and the tool itself never; cycles end where they began.
+        That is `DFS(t, KG) up to d_limit` in line 15 of algorithm 1, before anything that is needed
+        later is looked at. No tool comes twice, and the tool itself never; cycles end where they
+        began.
 
         Args:
             limit: the most dependencies given; None for all of them.
             types, origins, min_confidence: which edges count.
-            depth: the most edges between the tool and a dependency; 1 for what it needs by itself, None for any number.
-            passes: asked about the id of every dependency; one that does not pass is left out, and so is what only it needs.
+            depth: the most edges between the tool and a dependency; 1 for what it needs by itself,
+                None for any number.
+            passes: asked about the id of every dependency; one that does not pass is left out, and
+                so is what only it needs.
         """
         found: list[Edge] = []
-        # The fewest edges by which a tool was reached: with a depth, one that is reached again by fewer leads further.
+        # The fewest edges by which a tool was reached: with a depth, one that is reached again by
+        # fewer leads further.
         near = {tool: 0}
         walk = [iter(_ordered(self._from.get(tool, ()), order))]
         while walk and (limit is None or len(found) < limit):
@@ -130,7 +143,8 @@ class ToolGraph:
         return found
 
     def core_tools(self, threshold: int = CORE_THRESHOLD) -> list[str]:
-        """The ids of the core tools, most needed first (section 3.1.1): what a catalog calls so, and what `threshold` tools depend on.
+        """The ids of the core tools, most needed first (section 3.1.1): what a catalog calls so,
+        and what `threshold` tools depend on.
 
         All others are regular tools (section 3.1.2).
         """
@@ -140,11 +154,17 @@ class ToolGraph:
 
     def needed(self) -> Counter[str]:
         """How many tools depend on each tool by themselves."""
-        return Counter({tool: len({edge.source for edge in edges}) for tool, edges in self._to.items()})
+        return Counter(
+            {tool: len({edge.source for edge in edges}) for tool, edges in self._to.items()}
+        )
 
 
 def _place(edge: Edge) -> tuple[bool, bool, float]:
-    return (True, edge.type not in DIRECT, -edge.confidence) if edge.origin != "declared" else (False, False, 0.0)
+    return (
+        (True, edge.type not in DIRECT, -edge.confidence)
+        if edge.origin != "declared"
+        else (False, False, 0.0)
+    )
 
 
 def _by(edges: Iterable[Edge], keys: Iterable[str]) -> dict[str, tuple[Edge, ...]]:
@@ -155,7 +175,9 @@ def _by(edges: Iterable[Edge], keys: Iterable[str]) -> dict[str, tuple[Edge, ...
 
 
 def _ordered(edges: Sequence[Edge], order: Order) -> Iterator[Edge]:
-    """The edges in that order, one by one: a traversal with a limit never looks at most of those that a hub has."""
+    """The edges in that order, one by one: a traversal with a limit never looks at most of those
+    that a hub has.
+    """
     if order == "declared":
         yield from edges
         return

@@ -2,9 +2,9 @@
 
     openai/gpt-4o-mini      any LiteLLM model, run elsewhere                       pegboard[litellm]
 
-A completer is anything with the members of `Completer`; a stub of ten lines is a valid one. It asks once: who calls it decides whether to
-ask again (`llm.retry`). Importing this module imports no LiteLLM.
-"""
+A completer is anything with the members of `Completer`; a stub of ten lines is a valid one. It asks
+once: who calls it decides whether to ask again (`llm.retry`). Importing this module imports no
+LiteLLM."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -29,9 +29,11 @@ class ChatRequest:
         messages: the conversation so far; the last message is the user's.
         max_tokens: the most tokens that the reply may have.
         temperature: None leaves it to the model; some models take no other.
-        schema: the JSON Schema that the reply is asked to follow; None asks for plain text. Not every server keeps to it.
+        schema: the JSON Schema that the reply is asked to follow; None asks for plain text. Not
+            every server keeps to it.
         schema_name: a name for the schema, as some servers want one: letters, digits and _.
-        tools: what the model may call, as OpenAI's tools; not in batches. A server that knows no tools may well pass over them in silence.
+        tools: what the model may call, as OpenAI's tools; not in batches. A server that knows no
+            tools may well pass over them in silence.
         tool_choice: whether it has to call one; None leaves that to the server.
     """
 
@@ -46,7 +48,9 @@ class ChatRequest:
 
 @dataclass(frozen=True, slots=True)
 class ToolCall:
-    """A call that the model asks for: the tool's name and the text of its arguments, as they came. That text need not be JSON."""
+    """A call that the model asks for: the tool's name and the text of its arguments, as they came.
+    That text need not be JSON.
+    """
 
     name: str
     arguments: str
@@ -92,6 +96,7 @@ class Completer(Protocol):
         """The reply to a request, asked for once.
 
         Raises:
-            CompletionError: the LLM did not answer, or refused the request; the error says whether it may pass.
+            CompletionError: the LLM did not answer, or refused the request; the error says whether
+                it may pass.
         """
         ...

@@ -7,8 +7,6 @@ from typing import Any
 
 from pegboard.llm import ChatRequest, ToolCall
 
-__all__ = ["Answer", "chat_arguments", "prompt_text", "read_answer"]
-
 
 @dataclass(frozen=True, slots=True)
 class Answer:
@@ -22,9 +20,13 @@ class Answer:
 
 
 def chat_arguments(request: ChatRequest) -> dict[str, Any]:
-    """The request as arguments of LiteLLM's `completion`; it drops those that a provider does not take."""
+    """The request as arguments of LiteLLM's `completion`; it drops those that a provider does not
+    take.
+    """
     arguments: dict[str, Any] = {
-        "messages": [{"role": message.role, "content": message.content} for message in request.messages],
+        "messages": [
+            {"role": message.role, "content": message.content} for message in request.messages
+        ],
         "max_tokens": request.max_tokens,
         "drop_params": True,
     }
@@ -53,7 +55,9 @@ def read_answer(reply: Any, *, tools: bool = False) -> Answer | None:
         tools: whether the request offered tools. Where it did not, a call is the text of the reply.
     """
     choices: Any = getattr(reply, "choices", None)
-    message = getattr(choices[0], "message", None) if isinstance(choices, list) and choices else None
+    message = (
+        getattr(choices[0], "message", None) if isinstance(choices, list) and choices else None
+    )
     if message is None:
         return None
     content = getattr(message, "content", None)
@@ -61,11 +65,15 @@ def read_answer(reply: Any, *, tools: bool = False) -> Answer | None:
     reason = str(getattr(choices[0], "finish_reason", None) or "stop")
     calls: Any = getattr(message, "tool_calls", None)
     asked = tuple(_calls(calls)) if tools else ()
-    if not text and calls and not tools:  # some providers answer a schema by a call of a tool with that schema
+    if (
+        not text and calls and not tools
+    ):  # some providers answer a schema by a call of a tool with that schema
         text = str(getattr(calls[0].function, "arguments", None) or "")
         reason = "stop" if reason in ("tool_calls", "function_call") else reason
     usage = getattr(reply, "usage", None)
-    return Answer(text, reason, _count(usage, "prompt_tokens"), _count(usage, "completion_tokens"), asked)
+    return Answer(
+        text, reason, _count(usage, "prompt_tokens"), _count(usage, "completion_tokens"), asked
+    )
 
 
 def _calls(calls: Any) -> Iterator[ToolCall]:
@@ -73,7 +81,13 @@ def _calls(calls: Any) -> Iterator[ToolCall]:
         function: Any = getattr(one, "function", None)
         arguments: Any = getattr(function, "arguments", None)
         # Some servers give the arguments as an object instead of its text.
-        text = arguments if isinstance(arguments, str) else "" if arguments is None else json.dumps(arguments)
+        text = (
+            arguments
+            if isinstance(arguments, str)
+            else ""
+            if arguments is None
+            else json.dumps(arguments)
+        )
         yield ToolCall(str(getattr(function, "name", None) or ""), text)
 
 

@@ -1,15 +1,17 @@
 """Many requests at once, at a lower price and whenever the provider has time: OpenAI's batch API.
 
-A batch carries a token of the caller's in its metadata. So one that was created by a process that died before it wrote the batch's id down
+A batch carries a token of the caller's in its metadata. So one that was created by a process that
+died before it wrote the batch's id down
 is found again, and not bought twice:
 
     batch = await batches.find(token) or await batches.submit(requests, token)
     while (await batches.status(batch)).state == "running": ...
     for custom_id, reply in await batches.results(batch): ...
 
-Each call is one attempt, as with a completer; `llm.retry` fits them too. LiteLLM says what a request looks like and what it costs. The
-calls themselves go through the OpenAI client that it stands on: LiteLLM's own functions for files and batches open a client per
-call and leave it open, with no way to close it.
+Each call is one attempt, as with a completer; `llm.retry` fits them too. LiteLLM says what a
+request looks like and what it costs. The
+calls themselves go through the OpenAI client that it stands on: LiteLLM's own functions for files
+and batches open a client per call and leave it open, with no way to close it.
 """
 
 import asyncio
@@ -29,8 +31,6 @@ from pegboard.llm.answers import chat_arguments, read_answer
 from pegboard.llm.endpoint import Endpoint
 from pegboard.llm.prices import batch_price
 
-__all__ = ["BatchStatus", "HostedBatches"]
-
 logger = logging.getLogger(__name__)
 
 _ENDPOINT = "/v1/chat/completions"
@@ -47,7 +47,8 @@ class BatchStatus:
     """How far a batch is.
 
     Attributes:
-        state: `ended` has results, of all requests or of some; `failed` was refused as a whole and has none.
+        state: `ended` has results, of all requests or of some; `failed` was refused as a whole and
+            has none.
         completed: requests that were answered.
         failed: requests that were refused.
         total: requests in the batch; 0 while the provider still reads them.
@@ -62,11 +63,13 @@ class BatchStatus:
 
 
 class HostedBatches:
-    """The batches of a model at OpenAI, or at a server that offers the same API. Arguments as of `HostedCompleter`.
+    """The batches of a model at OpenAI, or at a server that offers the same API. Arguments as of
+    `HostedCompleter`.
 
     Args:
         name: the model as LiteLLM names it, such as `openai/gpt-4o-mini`.
-        api_base: the address of the server, where it is not OpenAI's own. No key is sent there but that of `api_key_env`.
+        api_base: the address of the server, where it is not OpenAI's own. No key is sent there but
+            that of `api_key_env`.
         api_key_env: the environment variable that holds the key, where it is not OPENAI_API_KEY.
         timeout: seconds to wait for an answer; files of requests and replies are large.
         price: USD for a million tokens outside of batches; half of it is reckoned.
@@ -85,17 +88,21 @@ class HostedBatches:
         timeout: float = 600.0,
         price: tuple[float, float] | None = None,
     ) -> None:
-        self._endpoint = Endpoint(name, api_base=api_base, api_key_env=api_key_env, timeout=timeout, price=price)
+        self._endpoint = Endpoint(
+            name, api_base=api_base, api_key_env=api_key_env, timeout=timeout, price=price
+        )
         if self._endpoint.provider != "openai":
             raise ConfigurationError(
-                f"Model {name!r}: batches are known for OpenAI's API only, and this is {self._endpoint.provider}. "
+                f"Model {name!r}: batches are known for OpenAI's API only, and this is "
+                f"{self._endpoint.provider}. "
                 "Set mode = 'live', or name a server with that API openai/NAME with its api_base."
             )
         self._openai: Any = importlib.import_module("openai")  # LiteLLM is there, and needs it
         self.name = name
 
     async def submit(self, requests: Sequence[tuple[str, ChatRequest]], token: str) -> str:
-        """Upload the requests and start a batch; returns the batch's id. After an error, ask `find` before submitting again.
+        """Upload the requests and start a batch; returns the batch's id. After an error, ask `find`
+        before submitting again.
 
         Args:
             requests: each with an id of its own, by which its reply is known.
@@ -105,7 +112,9 @@ class HostedBatches:
             CompletionError: the provider did not answer, or refused.
         """
         if len({one for one, _ in requests}) != len(requests) or not requests:
-            raise self._endpoint.error("was not asked: a batch needs requests, each with an id of its own", "request")
+            raise self._endpoint.error(
+                "was not asked: a batch needs requests, each with an id of its own", "request"
+            )
         content = b"".join(await asyncio.to_thread(lambda: list(self._lines(requests))))
         file = (f"{token}.jsonl", content, "application/jsonl")
         uploaded = await self._call(lambda client: client.files.create(file=file, purpose="batch"))
@@ -120,10 +129,14 @@ class HostedBatches:
         return str(created.id)
 
     async def find(self, token: str) -> str | None:
-        """The id of the newest batch that was submitted with that token; None if the provider lists none. Raises as `submit` does."""
+        """The id of the newest batch that was submitted with that token; None if the provider lists
+        none. Raises as `submit` does.
+        """
         more: dict[str, str] = {}
         while True:
-            page = await self._call(lambda client, more=more: client.batches.list(limit=100, **more))
+            page = await self._call(
+                lambda client, more=more: client.batches.list(limit=100, **more)
+            )
             for one in page.data or []:
                 if (one.metadata or {}).get("pegboard") == token:
                     return str(one.id)
@@ -141,14 +154,17 @@ class HostedBatches:
             getattr(counts, "completed", 0) or 0,
             getattr(counts, "failed", 0) or 0,
             getattr(counts, "total", 0) or 0,
-            self._endpoint.scrubbed(": ".join([str(batch.status), "; ".join(problems)]).removesuffix(": ")),
+            self._endpoint.scrubbed(
+                ": ".join([str(batch.status), "; ".join(problems)]).removesuffix(": ")
+            ),
         )
 
     async def results(self, batch_id: str) -> list[tuple[str, ChatReply | CompletionError]]:
-        """What a batch that has ended bought: each request's id with its reply, or with the error that it got instead.
+        """What a batch that has ended bought: each request's id with its reply, or with the error
+        that it got instead.
 
-        A request of which the provider says nothing is not in the list. Prompt tokens that the server did not count are 0: the
-        requests are not at hand here.
+        A request of which the provider says nothing is not in the list. Prompt tokens that the
+        server did not count are 0: the requests are not at hand here.
 
         Raises:
             CompletionError: the batch still runs, or the provider did not answer, or refused.
@@ -161,8 +177,12 @@ class HostedBatches:
         seconds = float((batch.completed_at or batch.created_at) - batch.created_at)
         results: dict[str, ChatReply | CompletionError] = {}
         for file in filter(None, (batch.error_file_id, batch.output_file_id)):
-            content = (await self._call(lambda client, file=file: client.files.content(file))).content
-            results |= await asyncio.to_thread(lambda content=content: dict(self._read(content, seconds)))
+            content = (
+                await self._call(lambda client, file=file: client.files.content(file))
+            ).content
+            results |= await asyncio.to_thread(
+                lambda content=content: dict(self._read(content, seconds))
+            )
         return list(results.items())
 
     async def _call(self, act: Callable[[Any], Awaitable[Any]]) -> Any:
@@ -170,7 +190,10 @@ class HostedBatches:
 
         async def work() -> Any:
             client = self._openai.AsyncOpenAI(
-                api_key=endpoint.key(), base_url=endpoint.api_base, timeout=endpoint.timeout, max_retries=0
+                api_key=endpoint.key(),
+                base_url=endpoint.api_base,
+                timeout=endpoint.timeout,
+                max_retries=0,
             )
             async with client:
                 return await act(client)
@@ -187,14 +210,17 @@ class HostedBatches:
                 problem = f"was not asked: the text of request {custom_id!r} is no valid Unicode"
                 raise self._endpoint.error(problem, "request") from None
 
-    def _read(self, content: bytes, seconds: float) -> Iterator[tuple[str, ChatReply | CompletionError]]:
+    def _read(
+        self, content: bytes, seconds: float
+    ) -> Iterator[tuple[str, ChatReply | CompletionError]]:
         for line in filter(None, content.split(b"\n")):
             try:
                 row = json.loads(line, object_hook=lambda fields: SimpleNamespace(**fields))
                 custom_id = str(row.custom_id)
             except (ValueError, AttributeError):
                 logger.warning(
-                    "%s: a line of a batch's results is not readable, and its request has no reply", self.name
+                    "%s: a line of a batch's results is not readable, and its request has no reply",
+                    self.name,
                 )
             else:
                 yield custom_id, self._result(row, seconds)
@@ -203,14 +229,20 @@ class HostedBatches:
         response = getattr(row, "response", None)
         if response is None:
             reason = _message(getattr(row, "error", None)) or "no reason given"
-            return self._endpoint.error(f"did not get to it: {self._endpoint.scrubbed(reason)}", "batch", may_pass=True)
+            return self._endpoint.error(
+                f"did not get to it: {self._endpoint.scrubbed(reason)}", "batch", may_pass=True
+            )
         status, body = getattr(response, "status_code", None), getattr(response, "body", None)
         if status != 200:
             problem = getattr(body, "error", None)
-            return self._endpoint.failure(_Refused(_message(problem) or f"status {status}", status, problem))
+            return self._endpoint.failure(
+                _Refused(_message(problem) or f"status {status}", status, problem)
+            )
         answer = read_answer(body)
         if answer is None:
-            return self._endpoint.error("answered, but its reply holds no message", "reply", may_pass=True)
+            return self._endpoint.error(
+                "answered, but its reply holds no message", "reply", may_pass=True
+            )
         prompt = answer.prompt_tokens or 0
         completion = answer.completion_tokens or self._endpoint.count_tokens(answer.text)
         price = batch_price(self._endpoint)
@@ -236,8 +268,8 @@ class _Refused(Exception):
 class _Bodies:
     """What LiteLLM would send for each request, as JSON.
 
-    LiteLLM takes about 20 ms to say so; requests that differ in nothing but their texts share its answer.
-    """
+    LiteLLM takes about 20 ms to say so; requests that differ in nothing but their texts share its
+    answer."""
 
     def __init__(self, endpoint: Endpoint) -> None:
         self._endpoint = endpoint
@@ -246,12 +278,17 @@ class _Bodies:
         self._marks = re.compile(rf"{self._mark}-(\d+)-")
 
     def body(self, request: ChatRequest) -> str:
-        marked = tuple(replace(message, content=f"{self._mark}-{at}-") for at, message in enumerate(request.messages))
+        marked = tuple(
+            replace(message, content=f"{self._mark}-{at}-")
+            for at, message in enumerate(request.messages)
+        )
         frame = replace(request, messages=marked)
         kind = json.dumps(chat_arguments(frame))
         if kind not in self._frames:
             self._frames[kind] = self._frame(frame)
-        texts = [json.dumps(message.content, ensure_ascii=False)[1:-1] for message in request.messages]
+        texts = [
+            json.dumps(message.content, ensure_ascii=False)[1:-1] for message in request.messages
+        ]
         return self._marks.sub(lambda found: texts[int(found[1])], self._frames[kind])
 
     def _frame(self, request: ChatRequest) -> str:
@@ -260,7 +297,9 @@ class _Bodies:
         raw = litellm.utils.return_raw_request(litellm.types.utils.CallTypes.completion, arguments)
         if raw.get("error") or not raw.get("raw_request_body"):
             problem = self._endpoint.scrubbed(str(raw.get("error")))
-            raise self._endpoint.error(f"was not asked: LiteLLM makes no request of it ({problem})", "request")
+            raise self._endpoint.error(
+                f"was not asked: LiteLLM makes no request of it ({problem})", "request"
+            )
         body = dict(raw["raw_request_body"])
         return json.dumps(body | (body.pop("extra_body", None) or {}), ensure_ascii=False)
 

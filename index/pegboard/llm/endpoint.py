@@ -1,8 +1,9 @@
-"""A model at an address, as LiteLLM reaches it: its provider, the key that goes there, and what its failures mean.
+"""A model at an address, as LiteLLM reaches it: its provider, the key that goes there, and what its
+failures mean.
 
-Keys are read from the environment at each call and never kept. **To an address of one's own no key is sent but the one that
-`api_key_env` names:** LiteLLM by itself would send OPENAI_API_KEY to any `api_base`.
-"""
+Keys are read from the environment at each call and never kept. **To an address of one's own no key
+is sent but the one that `api_key_env` names:** LiteLLM by itself would send OPENAI_API_KEY to any
+`api_base`."""
 
 import asyncio
 import contextlib
@@ -14,14 +15,13 @@ from pegboard.encoders import import_extra, install_command
 from pegboard.errors import CompletionError, ConfigurationError, EncoderError
 from pegboard.llm.failures import NEXT_STEPS, failure_kind, may_pass, retry_after, scrubbed
 
-__all__ = ["Endpoint", "import_litellm", "key_variable"]
-
 _Result = TypeVar("_Result")
 
 # The OpenAI client refuses to work without a key; servers that need none ignore it.
 _NO_KEY = "none"
 
-# The HTTP client's timeout is for each read: a server that sends a byte now and then never meets it.
+# The HTTP client's timeout is for each read: a server that sends a byte now and then never meets
+# it.
 _GRACE_SECONDS = 2
 
 
@@ -31,7 +31,8 @@ class Endpoint:
     Args:
         name: the model as LiteLLM names it.
         api_base: the address of the server, where it is not the provider's own.
-        api_key_env: the environment variable that holds the key, where it is not the provider's usual one.
+        api_key_env: the environment variable that holds the key, where it is not the provider's
+            usual one.
         timeout: seconds that a call may take.
         price: USD for a million tokens of prompt and of reply, where LiteLLM does not know it.
 
@@ -50,9 +51,13 @@ class Endpoint:
         price: tuple[float, float] | None,
     ) -> None:
         if type(timeout) not in (int, float) or not timeout > 0:
-            raise ConfigurationError(f"Model {name!r}: timeout = {timeout!r}. Give seconds, more than 0.")
+            raise ConfigurationError(
+                f"Model {name!r}: timeout = {timeout!r}. Give seconds, more than 0."
+            )
         if price is not None and not all(one >= 0 for one in price):
-            raise ConfigurationError(f"Model {name!r}: price = {price!r}. Give USD for a million tokens, at least 0.")
+            raise ConfigurationError(
+                f"Model {name!r}: price = {price!r}. Give USD for a million tokens, at least 0."
+            )
         self.litellm = _installed_litellm(name)
         self.name, self.timeout, self.price = name, timeout, price
         self.api_base, self._api_key_env = api_base, api_key_env
@@ -73,11 +78,13 @@ class Endpoint:
             raise
         except Exception as error:  # the vendor's tree, and what the clients beneath it let through
             failure = self.failure(error)
-        # Raised outside the handler: a vendor's exception may quote the key, so it must not ride along as the context.
+        # Raised outside the handler: a vendor's exception may quote the key, so it must not ride
+        # along as the context.
         raise failure
 
     def key(self) -> str | None:
-        """The key as it stands in the environment now; None leaves it to the provider's usual variable.
+        """The key as it stands in the environment now; None leaves it to the provider's usual
+        variable.
 
         Raises:
             CompletionError: the variable that `api_key_env` names is not set.
@@ -89,7 +96,9 @@ class Endpoint:
         raise self.error("was not asked: no key", "key")
 
     def missing_key(self) -> str | None:
-        """The environment variable that a call would need and that is not set, as far as that can be told without one."""
+        """The environment variable that a call would need and that is not set, as far as that can
+        be told without one.
+        """
         if self._api_key_env is not None:
             return None if os.environ.get(self._api_key_env) else self._api_key_env
         if self.api_base is not None:
@@ -103,7 +112,9 @@ class Endpoint:
         status: Any = getattr(error, "status_code", None)
         asked = retry_after(error)
         wait = f" (the server asks to wait {asked:.0f} s)" if asked is not None else ""
-        message = self.scrubbed(str(error).partition("Traceback (most recent call last)")[0])  # LiteLLM quotes its own
+        message = self.scrubbed(
+            str(error).partition("Traceback (most recent call last)")[0]
+        )  # LiteLLM quotes its own
         return self.error(
             f"did not answer: {message.rstrip('.')}{wait}",
             kind,
@@ -115,11 +126,15 @@ class Endpoint:
     def error(self, problem: str, kind: str, **details: Any) -> CompletionError:
         """An error that says model, address, problem and the next step."""
         where = f" at {self.scrubbed(self.api_base)}" if self.api_base else ""
-        step = NEXT_STEPS[kind].format(key=self._key_advice() if kind == "key" else "", timeout=self.timeout)
+        step = NEXT_STEPS[kind].format(
+            key=self._key_advice() if kind == "key" else "", timeout=self.timeout
+        )
         return CompletionError(f"{self.name}{where} {problem}. {step}", kind=kind, **details)
 
     async def close(self) -> None:
-        """Close the connections that LiteLLM keeps open for the running event loop, whoever of Pegboard opened them."""
+        """Close the connections that LiteLLM keeps open for the running event loop, whoever of
+        Pegboard opened them.
+        """
         await _finish_logging()
         cache = self.litellm.in_memory_llm_clients_cache
         mark = f"-{id(asyncio.get_running_loop())}"  # how LiteLLM tells the loops apart
@@ -130,8 +145,11 @@ class Endpoint:
                 await close()
 
     def count_tokens(self, text: str) -> int:
-        """How many tokens a text has, by OpenAI's cl100k: an estimate for other models, made here."""
-        # No model name: that always picks the tokenizer LiteLLM brings along; for some names it would fetch another from a hub.
+        """How many tokens a text has, by OpenAI's cl100k: an estimate for other models, made
+        here.
+        """
+        # No model name: that always picks the tokenizer LiteLLM brings along; for some names it
+        # would fetch another from a hub.
         return len(self.litellm.encode(model="", text=text))
 
     def scrubbed(self, text: str) -> str:
@@ -140,28 +158,40 @@ class Endpoint:
 
     def _key_advice(self) -> str:
         if self._api_key_env is not None:
-            return f"Set the environment variable {self._api_key_env}, named by api_key_env, to a key that may use this model."
+            return (
+                f"Set the environment variable {self._api_key_env}, named by api_key_env, to a "
+                f"key that may use this model."
+            )
         if self.api_base is not None:
             return (
-                "Name the environment variable that holds its key as api_key_env: to an api_base no other key is sent."
+                "Name the environment variable that holds its key as api_key_env: to an "
+                "api_base no other key is sent."
             )
-        return f"Set the environment variable {key_variable(self.litellm, self.name, self.provider)} to a key that may use this model."
+        return (
+            f"Set the environment variable "
+            f"{key_variable(self.litellm, self.name, self.provider)} to a key that may use this "
+            f"model."
+        )
 
     def _resolve(self) -> tuple[str, str]:
         try:
             model, provider, *_ = self.litellm.get_llm_provider(self.name, api_base=self.api_base)
-        except Exception:  # BadRequestError for an unknown provider; some providers sign in here and raise their own
+        # BadRequestError for an unknown provider; some providers sign in here and raise their own
+        except Exception:
             model = provider = None
         if provider:
             return str(model), str(provider)
         raise ConfigurationError(
-            f"LiteLLM knows no provider for {self.name!r}. Write provider/model, such as openai/gpt-4o-mini or "
+            f"LiteLLM knows no provider for {self.name!r}. Write provider/model, such as "
+            f"openai/gpt-4o-mini or "
             "ollama/llama3; for a server of your own openai/NAME with api_base."
         )
 
 
 def import_litellm() -> Any:
-    """LiteLLM, told to stay quiet and off the network; raises EncoderError where it is not installed."""
+    """LiteLLM, told to stay quiet and off the network; raises EncoderError where it is not
+    installed.
+    """
     # Read at import: without it every start fetches a price list from the network.
     os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")
     litellm = import_extra("litellm")
@@ -183,13 +213,15 @@ def _installed_litellm(name: str) -> Any:
         if error.__cause__ is not None:  # installed, but broken
             raise CompletionError(f"{name}: {error}", kind="package") from error
     raise CompletionError(
-        f"{name} needs the package litellm, which is not installed. Install it: {install_command('litellm')}",
+        f"{name} needs the package litellm, which is not installed. Install it: "
+        f"{install_command('litellm')}",
         kind="package",
     )
 
 
 async def _finish_logging() -> None:
-    # LiteLLM logs each reply in a task of its own; left behind, it warns at the next event loop. There is no public way to wait for it.
+    # LiteLLM logs each reply in a task of its own; left behind, it warns at the next event loop.
+    # There is no public way to wait for it.
     with contextlib.suppress(ImportError, AttributeError, TimeoutError):
         from litellm.litellm_core_utils import logging_worker
 

@@ -1,7 +1,8 @@
-"""What went wrong at a hosted model: whether another attempt may succeed, how long to wait, and what to tell the reader.
+"""What went wrong at a hosted model: whether another attempt may succeed, how long to wait, and
+what to tell the reader.
 
-Errors are told apart by status and class name, so nothing here imports LiteLLM. Providers quote keys in their messages; `scrubbed` takes
-out everything that looks like one before a message leaves.
+Errors are told apart by status and class name, so nothing here imports LiteLLM. Providers quote
+keys in their messages; `scrubbed` takes out everything that looks like one before a message leaves.
 """
 
 import math
@@ -14,19 +15,19 @@ from typing import Any
 
 from pegboard.errors import CompletionError
 
-__all__ = ["ENCODER_STEPS", "NEXT_STEPS", "failure_kind", "may_pass", "retry_after", "scrubbed"]
-
 _SHARED_STEPS = {
     "model": "Check the model's name and api_base.",
     "quota": "The account has no quota left: add some, or use another key.",
     "content": "The provider refuses this text; other texts are not concerned.",
 }
 
-# What each kind of failure of an LLM asks of the reader. A field in braces is an attribute of the call.
+# What each kind of failure of an LLM asks of the reader. A field in braces is an attribute of the
+# call.
 NEXT_STEPS = _SHARED_STEPS | {
     "key": "{key}",
     "length": "This model reads less than that: take one that reads more, or send less.",
-    "request": "Sending it again would not help: check that the model takes such a temperature, schema, tools and max_tokens.",
+    "request": "Sending it again would not help: check that the model takes such a temperature, "
+    "schema, tools and max_tokens.",
     "rate": "Run again later, or with a lower concurrency.",
     "timeout": "Raise timeout ({timeout:g} s), or lower concurrency or max_tokens.",
     "server": "Check that the server is up, and run again.",
@@ -38,33 +39,60 @@ NEXT_STEPS = _SHARED_STEPS | {
 ENCODER_STEPS = _SHARED_STEPS | {
     "key": "Set the environment variable {key} to a key that may use this model.",
     "length": "This model reads less than max_tokens ({max_tokens}): lower it.",
-    "request": "Sending it again would not help: check dimensions, batch_size ({batch_size}) and max_tokens ({max_tokens}).",
-    "rate": "Still refused after {attempts}: run again later, or with a lower batch_size ({batch_size}).",
-    "timeout": "No answer after {attempts}: raise timeout ({timeout} s) or lower batch_size ({batch_size}).",
+    "request": "Sending it again would not help: check dimensions, batch_size ({batch_size}) and "
+    "max_tokens ({max_tokens}).",
+    "rate": "Still refused after {attempts}: run again later, or with a lower batch_size "
+    "({batch_size}).",
+    "timeout": "No answer after {attempts}: raise timeout ({timeout} s) or lower batch_size "
+    "({batch_size}).",
     "server": "No success after {attempts}: check that the server is up, and run again.",
     "reply": "Check that api_base is the address of an embeddings server.",
 }
 
 _PASSING = {"rate", "timeout", "server"}
-_TOO_LONG = re.compile(r"context.length|maximum context|too many tokens|prompt is too long", re.IGNORECASE)
+_TOO_LONG = re.compile(
+    r"context.length|maximum context|too many tokens|prompt is too long", re.IGNORECASE
+)
 _NO_KEY = re.compile(r"missing\b.{0,30}\b(credentials|api.key)", re.IGNORECASE)
 _NO_QUOTA = re.compile(r"insufficient_quota|exceeded your .{0,10}quota|billing", re.IGNORECASE)
 # Google says so of its limits by the minute too, and when to come back in the text alone.
-_COME_BACK = re.compile(r"\b(?:re)?try (?:again )?in (\d+(?:\.\d+)?) ?s(?:econds?)?\b", re.IGNORECASE)
+_COME_BACK = re.compile(
+    r"\b(?:re)?try (?:again )?in (\d+(?:\.\d+)?) ?s(?:econds?)?\b", re.IGNORECASE
+)
 _FILTERED = re.compile(r"content.?(filter|policy|management)", re.IGNORECASE)
 _SECRET_NAME = re.compile(r"KEY|TOKEN|SECRET|PASSW|PASSPHRASE|CREDENTIAL", re.IGNORECASE)
-_FIELD = r"(?:api|access|secret|subscription)[-_ ]?(?:key|token)|authorization|password|passwd|secret|token"
+_FIELD = (
+    r"(?:api|access|secret|subscription)[-_ "
+    r"]?(?:key|token)|authorization|password|passwd|secret|token"
+)
 _SECRET_SHAPES = [
-    (re.compile(r"\b(sk|pk|pa|hf|gsk|xai|key|pplx|nvapi|r8|fw|glpat|xox[abprs]|gh[oprsu])[-_][\w*.-]{8,}"), "[key]"),
-    (re.compile(r"\b(AIza[\w-]{20,}|A[KS]IA[0-9A-Z]{12,}|ya29\.[\w.-]+|eyJ[\w-]{8,}(\.[\w-]+){1,2})"), "[key]"),
+    (
+        re.compile(
+            r"\b(sk|pk|pa|hf|gsk|xai|key|pplx|nvapi|r8|fw|glpat|xox[abprs]|gh[oprsu])[-_][\w*.-]{8,}"
+        ),
+        "[key]",
+    ),
+    (
+        re.compile(
+            r"\b(AIza[\w-]{20,}|A[KS]IA[0-9A-Z]{12,}|ya29\.[\w.-]+|eyJ[\w-]{8,}(\.[\w-]+){1,2})"
+        ),
+        "[key]",
+    ),
     (re.compile(r"\b(Bearer|Basic)\s+[^\s'\",}]+", re.IGNORECASE), r"\1 [key]"),
     (re.compile(r"://[^/@\s]+@"), "://[key]@"),
     (
-        re.compile(r"([?&](?:[\w-]*(?:key|token|secret|signature|credential)|sig)=)[^&\s'\"]+", re.IGNORECASE),
+        re.compile(
+            r"([?&](?:[\w-]*(?:key|token|secret|signature|credential)|sig)=)[^&\s'\"]+",
+            re.IGNORECASE,
+        ),
         r"\1[key]",
     ),
-    # A header, a field of JSON or `Incorrect API key provided: ...`: the value alone, and only one that is as long as a key.
-    (re.compile(rf"(?i)\b((?:{_FIELD})(?: provided)?['\"]?\s*[:=]\s*['\"]?)[\w*.+/=~-]{{8,}}"), r"\1[key]"),
+    # A header, a field of JSON or `Incorrect API key provided: ...`: the value alone, and only one
+    # that is as long as a key.
+    (
+        re.compile(rf"(?i)\b((?:{_FIELD})(?: provided)?['\"]?\s*[:=]\s*['\"]?)[\w*.+/=~-]{{8,}}"),
+        r"\1[key]",
+    ),
 ]
 
 
@@ -81,7 +109,8 @@ def failure_kind(error: BaseException) -> str:
         return "length"
     if "ContentPolicyViolationError" in names or (status == 400 and _FILTERED.search(said)):
         return "content"
-    # Without a key, the OpenAI client raises before it sends anything, and LiteLLM files that under 500.
+    # Without a key, the OpenAI client raises before it sends anything, and LiteLLM files that under
+    # 500.
     if status in (401, 403) or _NO_KEY.search(said):
         return "key"
     if status == 404:
@@ -91,10 +120,17 @@ def failure_kind(error: BaseException) -> str:
         return "quota" if spent else "rate"
     if status in (408, 504) or names & {"APITimeoutError", "TimeoutError"}:
         return "timeout"
-    if names & {"BadRequestError", "UnicodeEncodeError"} or (isinstance(status, int) and 400 <= status < 500):
+    if names & {"BadRequestError", "UnicodeEncodeError"} or (
+        isinstance(status, int) and 400 <= status < 500
+    ):
         return "request"
-    # 529, which some providers send when they are overloaded, comes as a plain APIError; a refused connection as one of either name.
-    return "server" if "APIConnectionError" in names or (isinstance(status, int) and status >= 500) else "reply"
+    # 529, which some providers send when they are overloaded, comes as a plain APIError; a refused
+    # connection as one of either name.
+    return (
+        "server"
+        if "APIConnectionError" in names or (isinstance(status, int) and status >= 500)
+        else "reply"
+    )
 
 
 def may_pass(error: BaseException) -> bool:
@@ -103,8 +139,8 @@ def may_pass(error: BaseException) -> bool:
 
 
 def retry_after(error: BaseException | None) -> float | None:
-    """The seconds that the server asks to wait: a Retry-After of either form (RFC 9110, section 10.2.3), else what its message says;
-    None if it asks nothing."""
+    """The seconds that the server asks to wait: a Retry-After of either form (RFC 9110, section
+    10.2.3), else what its message says; None if it asks nothing."""
     if isinstance(error, CompletionError):
         return error.retry_after
     # LiteLLM keeps a reply's headers in one place, the OpenAI client beneath it in another.
@@ -125,7 +161,8 @@ def retry_after(error: BaseException | None) -> float | None:
 
 
 def scrubbed(text: str, limit: int = 400, *, variables: Collection[str | None] = ()) -> str:
-    """The text on one line of at most `limit` characters, without keys: those of the environment, and whatever has the shape of one.
+    """The text on one line of at most `limit` characters, without keys: those of the environment,
+    and whatever has the shape of one.
 
     Args:
         variables: environment variables that hold keys though their names do not say so.
@@ -133,7 +170,8 @@ def scrubbed(text: str, limit: int = 400, *, variables: Collection[str | None] =
     secrets = {
         value: name
         for name, value in os.environ.items()
-        if len(value) >= (4 if name in variables else 8) and (name in variables or _SECRET_NAME.search(name))
+        if len(value) >= (4 if name in variables else 8)
+        and (name in variables or _SECRET_NAME.search(name))
     }
     for value in sorted(secrets, key=len, reverse=True):  # a key may begin with another
         text = text.replace(value, f"[{secrets[value]}]")

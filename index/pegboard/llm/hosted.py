@@ -1,8 +1,8 @@
 """LLMs that LiteLLM reaches: OpenAI, Anthropic, Azure, Ollama, any OpenAI-compatible server.
 
-One call is one attempt: LiteLLM and the clients beneath it are told not to retry. For a server of one's own, LiteLLM's provider
-`hosted_vllm/NAME` costs less CPU per call than `openai/NAME`, since it goes without the OpenAI client.
-"""
+One call is one attempt: LiteLLM and the clients beneath it are told not to retry. For a server of
+one's own, LiteLLM's provider `hosted_vllm/NAME` costs less CPU per call than `openai/NAME`, since
+it goes without the OpenAI client."""
 
 import time
 from collections.abc import Awaitable
@@ -13,17 +13,17 @@ from pegboard.llm.answers import chat_arguments, prompt_text, read_answer
 from pegboard.llm.endpoint import Endpoint
 from pegboard.llm.prices import batch_price, live_price
 
-__all__ = ["HostedCompleter"]
-
 
 class HostedCompleter:
-    """An LLM that LiteLLM reaches. For one event loop: LiteLLM keeps its connections for each loop, and `aclose` closes those of
-    the running one. Keys are read from the environment at each call.
+    """An LLM that LiteLLM reaches. For one event loop: LiteLLM keeps its connections for each loop,
+    and `aclose` closes those of the running one. Keys are read from the environment at each call.
 
     Args:
         name: the model as LiteLLM names it, such as `openai/gpt-4o-mini`.
-        api_base: the address of the server, where it is not the provider's own. No key is sent there but that of `api_key_env`.
-        api_key_env: the environment variable that holds the key, where it is not the provider's usual one.
+        api_base: the address of the server, where it is not the provider's own. No key is sent
+            there but that of `api_key_env`.
+        api_key_env: the environment variable that holds the key, where it is not the provider's
+            usual one.
         timeout: seconds to wait for a reply.
         price: USD for a million tokens of prompt and of reply, where LiteLLM does not know it.
 
@@ -41,14 +41,17 @@ class HostedCompleter:
         timeout: float = 60.0,
         price: tuple[float, float] | None = None,
     ) -> None:
-        self._endpoint = Endpoint(name, api_base=api_base, api_key_env=api_key_env, timeout=timeout, price=price)
+        self._endpoint = Endpoint(
+            name, api_base=api_base, api_key_env=api_key_env, timeout=timeout, price=price
+        )
         self.name = name
 
     async def complete(self, request: ChatRequest) -> ChatReply:
         """The reply to a request, asked for once.
 
         Raises:
-            CompletionError: the LLM did not answer, refused the request, or answered with something that is no reply.
+            CompletionError: the LLM did not answer, refused the request, or answered with something
+                that is no reply.
         """
         began = time.monotonic()
         reply: Any = await self._endpoint.guarded(lambda: self._ask(request))
@@ -59,25 +62,34 @@ class HostedCompleter:
         return live_price(self._endpoint)
 
     def batch_price_per_token(self) -> tuple[float, float] | None:
-        """The same in a batch: as LiteLLM knows it, else half of the price, as is usual; None if nobody knows."""
+        """The same in a batch: as LiteLLM knows it, else half of the price, as is usual; None if
+        nobody knows.
+        """
         return batch_price(self._endpoint)
 
     def count_tokens(self, text: str) -> int:
-        """How many tokens a text has, by OpenAI's cl100k: an estimate for other models, made here."""
+        """How many tokens a text has, by OpenAI's cl100k: an estimate for other models, made
+        here.
+        """
         return self._endpoint.count_tokens(text)
 
     def missing_key(self) -> str | None:
-        """The environment variable that a call would need and that is not set; None if nothing is known to be missing."""
+        """The environment variable that a call would need and that is not set; None if nothing is
+        known to be missing.
+        """
         return self._endpoint.missing_key()
 
     async def aclose(self) -> None:
-        """Close the connections of the running event loop; whoever runs the loop calls it, when the last call is done."""
+        """Close the connections of the running event loop; whoever runs the loop calls it, when the
+        last call is done.
+        """
         await self._endpoint.close()
 
     def _ask(self, request: ChatRequest) -> Awaitable[Any]:
         prompt_text(
             request
-        ).encode()  # no request carries a lone surrogate; LiteLLM would take it for a server's failure
+            # no request carries a lone surrogate; LiteLLM would take it for a server's failure
+        ).encode()
         endpoint = self._endpoint
         arguments = chat_arguments(request) | {"model": self.name, "timeout": endpoint.timeout}
         address = {"api_base": endpoint.api_base, "api_key": endpoint.key()}
@@ -87,7 +99,9 @@ class HostedCompleter:
     def _read(self, request: ChatRequest, reply: Any, seconds: float) -> ChatReply:
         answer = read_answer(reply, tools=bool(request.tools))
         if answer is None:
-            raise self._endpoint.error("answered, but its reply holds no message", "reply", may_pass=True)
+            raise self._endpoint.error(
+                "answered, but its reply holds no message", "reply", may_pass=True
+            )
         counted = answer.prompt_tokens is not None
         prompt = answer.prompt_tokens or self.count_tokens(prompt_text(request))
         said = answer.text + "".join(call.name + call.arguments for call in answer.calls)
@@ -107,6 +121,11 @@ class HostedCompleter:
     def _cost(self, reply: Any, prompt: int, completion: int) -> float | None:
         if (price := self.price_per_token()) is None:
             return None
-        # LiteLLM's own sum knows of discounts for cached prompts and of prices that rise with the length.
-        listed = getattr(reply, "_hidden_params", {}).get("response_cost") if self._endpoint.price is None else None
+        # LiteLLM's own sum knows of discounts for cached prompts and of prices that rise with the
+        # length.
+        listed = (
+            getattr(reply, "_hidden_params", {}).get("response_cost")
+            if self._endpoint.price is None
+            else None
+        )
         return listed if listed is not None else prompt * price[0] + completion * price[1]

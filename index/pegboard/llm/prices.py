@@ -1,14 +1,13 @@
-"""What a token costs: as the configuration says, else as LiteLLM's price list has it, else nobody knows.
+"""What a token costs: as the configuration says, else as LiteLLM's price list has it, else nobody
+knows.
 
-Looked up in the list itself: LiteLLM's own functions answer 0 for a model that it only recognises by family (`openai/gpt-5-unheard-of`),
-and ask a local server for others.
+Looked up in the list itself: LiteLLM's own functions answer 0 for a model that it only recognises
+by family (`openai/gpt-5-unheard-of`), and ask a local server for others.
 """
 
 from typing import Any
 
 from pegboard.llm.endpoint import Endpoint
-
-__all__ = ["batch_price", "live_price"]
 
 
 def live_price(endpoint: Endpoint) -> tuple[float, float] | None:

@@ -1,10 +1,11 @@
-"""When a failed call to a hosted model is made again, and after which wait: one policy, for encoders and completers.
+"""When a failed call to a hosted model is made again, and after which wait: one policy, for
+encoders and completers.
 
     async for attempt in asynchronous(attempts=5, max_seconds=300): ...
     reply = await asynchronous(attempts=5, max_seconds=300)(completer.complete, request)
 
-Nothing else retries: LiteLLM and the clients beneath it are told not to, since their attempts would multiply with these.
-"""
+Nothing else retries: LiteLLM and the clients beneath it are told not to, since their attempts would
+multiply with these."""
 
 import asyncio
 import time
@@ -17,8 +18,6 @@ from pegboard.llm.failures import may_pass, retry_after
 if TYPE_CHECKING:
     import tenacity
 
-__all__ = ["asynchronous", "synchronous"]
-
 
 def asynchronous(
     attempts: int,
@@ -30,7 +29,8 @@ def asynchronous(
 
     Args:
         attempts: how often a call is made in all.
-        max_seconds: a wait that would end later than this after the first attempt began is not waited for, whether the
+        max_seconds: a wait that would end later than this after the first attempt began is not
+            waited for, whether the
             server asks for it or not: quotas by the hour and the day answer with such times.
         sleep: waits between attempts.
         before_sleep: told of every failure that is followed by another attempt.

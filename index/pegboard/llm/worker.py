@@ -1,8 +1,9 @@
-"""A process that asks an LLM for another one: `python -m pegboard.llm.worker`, started by `llm.workers`.
+"""A process that asks an LLM for another one: `python -m pegboard.llm.worker`, started by
+`llm.workers`.
 
-The first line on stdin names the model and its options, every other one a request; every line on stdout is a reply or an error, in the order
-in which they come. All lines are JSON. Keys are read from the environment, as anywhere. The process ends with its stdin, so with its parent.
-"""
+The first line on stdin names the model and its options, every other one a request; every line on
+stdout is a reply or an error, in the order in which they come. All lines are JSON. Keys are read
+from the environment, as anywhere. The process ends with its stdin, so with its parent."""
 
 import asyncio
 import gc
@@ -41,11 +42,16 @@ async def work() -> None:
 async def answer(completer: HostedCompleter, asked: dict[str, Any]) -> None:
     """Ask, and say what came of it."""
     fields: dict[str, Any] = asked["request"]
-    fields |= {"messages": tuple(Message(**one) for one in fields["messages"]), "tools": tuple(fields["tools"])}
+    fields |= {
+        "messages": tuple(Message(**one) for one in fields["messages"]),
+        "tools": tuple(fields["tools"]),
+    }
     try:
         reply = await completer.complete(ChatRequest(**fields))
     except CompletionError as error:
-        told = {name: getattr(error, name) for name in ("kind", "may_pass", "retry_after", "status")}
+        told = {
+            name: getattr(error, name) for name in ("kind", "may_pass", "retry_after", "status")
+        }
         say({"number": asked["number"], "error": {"message": str(error), **told}})
     else:
         say({"number": asked["number"], "reply": asdict(reply)})

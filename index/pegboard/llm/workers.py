@@ -1,7 +1,8 @@
-"""Asking one LLM from several processes: a process of LiteLLM's manages 70 to 130 calls a second, whatever the concurrency.
+"""Asking one LLM from several processes: a process of LiteLLM's manages 70 to 130 calls a second,
+whatever the concurrency.
 
-Each process runs `llm.worker` and takes requests in turn. One that dies takes its calls with it; they may be made again.
-"""
+Each process runs `llm.worker` and takes requests in turn. One that dies takes its calls with it;
+they may be made again."""
 
 import asyncio
 import json
@@ -14,11 +15,10 @@ from pegboard.errors import CompletionError
 from pegboard.llm import ChatReply, ChatRequest, ToolCall
 from pegboard.llm.worker import LINE_BYTES
 
-__all__ = ["WorkersCompleter"]
-
 
 class WorkersCompleter:
-    """An LLM that LiteLLM reaches, asked from several processes, which start with the first call. For one event loop.
+    """An LLM that LiteLLM reaches, asked from several processes, which start with the first call.
+    For one event loop.
 
     Args:
         name: the model as LiteLLM names it.
@@ -35,12 +35,16 @@ class WorkersCompleter:
         self._starting = asyncio.Lock()
 
     async def complete(self, request: ChatRequest) -> ChatReply:
-        """The reply to a request, asked for once. Raises CompletionError as `HostedCompleter.complete` does."""
+        """The reply to a request, asked for once. Raises CompletionError as
+        `HostedCompleter.complete` does.
+        """
         if not self._workers:
             async with self._starting:
                 if not self._workers:
                     options = {"name": self.name, **self._options}
-                    self._workers = await asyncio.gather(*(_Worker.start(options) for _ in range(self._count)))
+                    self._workers = await asyncio.gather(
+                        *(_Worker.start(options) for _ in range(self._count))
+                    )
         self._turn += 1
         worker = min(self._rotated(), key=lambda one: len(one.waiting))
         return await worker.ask(request, self._turn)
@@ -80,7 +84,8 @@ class _Worker:
         if not await process.stdout.readline():
             await process.wait()
             raise CompletionError(
-                f"{options['name']}: a process that was to ask the model did not start (it ended with {process.returncode}). "
+                f"{options['name']}: a process that was to ask the model did not start (it ended "
+                f"with {process.returncode}). "
                 "Set concurrency to 64 or less, so that no further process is needed."
             )
         return cls(process)
@@ -128,7 +133,9 @@ class _Worker:
 
 def _died() -> CompletionError:
     return CompletionError(
-        "The process that asked the model ended before the reply came.", kind="server", may_pass=True
+        "The process that asked the model ended before the reply came.",
+        kind="server",
+        may_pass=True,
     )
 
 

@@ -1,1 +1,3 @@
-"""How a request becomes a ranking of tools: small parts, and strategies that put them together (see `parts`)."""
+"""How a request becomes a ranking of tools: small parts, and strategies that put them together (see
+`parts`).
+"""

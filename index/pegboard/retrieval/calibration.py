@@ -1,14 +1,17 @@
-"""What a score means: the probability that a request has an answer on this board, and when to say that nothing fits.
+"""What a score means: the probability that a request has an answer on this board, and when to say
+that nothing fits.
 
-A calibration is made for one index of one release (`tasks/calibrate.py`), from requests that the board answers and requests that it does
-not, and stands in the manifest under `indexes.<name>.calibration`. For each mode of searching it is one logistic curve over the measures
-of a tool (`evidence.py`): the probability that a request whose best tool looks like this one has an answer (Platt, "Probabilistic outputs
-for support vector machines", 1999). The probability of a request is that of its best tool. No weight is negative: a tool that is
-nearer is never less probable.
+A calibration is made for one index of one release (`tasks/calibrate.py`), from requests that the
+board answers and requests that it does not, and stands in the manifest under
+`indexes.<name>.calibration`. For each mode of searching it is one logistic curve over the measures
+of a tool (`evidence.py`): the probability that a request whose best tool looks like this one has an
+answer (Platt, "Probabilistic outputs for support vector machines", 1999). The probability of a
+request is that of its best tool. No weight is negative: a tool that is nearer is never less
+probable.
 
-A probability is as good as the requests it was made from are like those to come. Where those without an answer were made by leaving out the
-right tools of those with one, what is next best is often nearly right, so that unrelated requests are less probable than it says.
-"""
+A probability is as good as the requests it was made from are like those to come. Where those
+without an answer were made by leaving out the right tools of those with one, what is next best is
+often nearly right, so that unrelated requests are less probable than it says."""
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -19,8 +22,6 @@ from pegboard.errors import ContractMismatch, QueryError
 from pegboard.retrieval.evidence import Measures, SearchEvidence, searched_as
 from pegboard.search.ranking import Ranked
 
-__all__ = ["CALIBRATION_VERSION", "Calibration", "Curve", "Threshold"]
-
 CALIBRATION_VERSION = 1
 """Changes when the measures do: a curve over other measures means something else."""
 DIGITS = 5
@@ -28,7 +29,8 @@ DIGITS = 5
 
 @dataclass(frozen=True, slots=True)
 class Threshold:
-    """A probability from which on a request counts as answerable, and the share that is let through of those it was made from.
+    """A probability from which on a request counts as answerable, and the share that is let through
+    of those it was made from.
 
     Attributes:
         probability: 0 to 1.
@@ -43,7 +45,8 @@ class Threshold:
 
 @dataclass(frozen=True, slots=True)
 class Curve:
-    """The logistic curve of one mode: 1 / (1 + e^-(bias + cosine * a tool's cosine + words * its words)), see `Measures`.
+    """The logistic curve of one mode: 1 / (1 + e^-(bias + cosine * a tool's cosine + words * its
+    words)), see `Measures`.
 
     `thresholds` are by name: `accept_95` lets 95 % of the requests with an answer through.
     """
@@ -81,8 +84,11 @@ class Calibration:
         """Whether it says what a search in these modes means."""
         return searched_as(modes) in self.curves
 
-    def probabilities(self, query: str, rankings: Mapping[str, Sequence[Ranked]]) -> dict[str, float]:
-        """The probability of every tool that was found, most probable first; the first is that of the request as a whole.
+    def probabilities(
+        self, query: str, rankings: Mapping[str, Sequence[Ranked]]
+    ) -> dict[str, float]:
+        """The probability of every tool that was found, most probable first; the first is that of
+        the request as a whole.
 
         Args:
             query: what was searched for.
@@ -97,12 +103,19 @@ class Calibration:
         return dict(sorted(scored.items(), key=lambda pair: (-pair[1], pair[0])))
 
     def answers(self, query: str, rankings: Mapping[str, Sequence[Ranked]]) -> float:
-        """The probability that the request has an answer on this board; 0.0 if nothing was found."""
+        """The probability that the request has an answer on this board; 0.0 if nothing was
+        found.
+        """
         return max(self.probabilities(query, rankings).values(), default=0.0)
 
     def thresholds(self, modes: Collection[str]) -> dict[str, float]:
-        """The probability of every threshold of a search in these modes, by name. Raises QueryError if there is no curve for it."""
-        return {name: one.probability for name, one in self._curve(searched_as(modes)).thresholds.items()}
+        """The probability of every threshold of a search in these modes, by name. Raises QueryError
+        if there is no curve for it.
+        """
+        return {
+            name: one.probability
+            for name, one in self._curve(searched_as(modes)).thresholds.items()
+        }
 
     def to_dict(self) -> dict[str, Any]:
         """As JSON values, as a manifest holds them."""
@@ -110,11 +123,15 @@ class Calibration:
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> "Calibration":
-        """The calibration of such JSON values. Raises ContractMismatch if it is over other measures than this version's."""
+        """The calibration of such JSON values. Raises ContractMismatch if it is over other measures
+        than this version's.
+        """
         if values.get("version") != CALIBRATION_VERSION:
             raise ContractMismatch(
-                f"The index's calibration is of version {values.get('version')}; this library reads {CALIBRATION_VERSION}. "
-                "Use the pegboard version that the release was made with, or build the release again."
+                f"The index's calibration is of version {values.get('version')}; this library "
+                f"reads {CALIBRATION_VERSION}. "
+                "Use the pegboard version that the release was made with, or build the release "
+                "again."
             )
         curves = {
             mode: Curve(
@@ -125,13 +142,16 @@ class Calibration:
             )
             for mode, curve in values["curves"].items()
         }
-        counts = {name: values[name] for name in ("answerable", "unanswerable", "left_out", "share")}
+        counts = {
+            name: values[name] for name in ("answerable", "unanswerable", "left_out", "share")
+        }
         return cls(curves=curves, **counts)
 
     def _curve(self, mode: str) -> Curve:
         if mode not in self.curves:
             known = ", ".join(sorted(self.curves)) or "none"
             raise QueryError(
-                f"The index is not calibrated for mode '{mode}', but for: {known}. Search in one of those."
+                f"The index is not calibrated for mode '{mode}', but for: {known}. Search in one "
+                f"of those."
             )
         return self.curves[mode]

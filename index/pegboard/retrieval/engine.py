@@ -1,4 +1,6 @@
-"""Runs a strategy: transforms -> searches -> fusion and refinements of each step -> fusion over the steps -> refinements."""
+"""Runs a strategy: transforms -> searches -> fusion and refinements of each step -> fusion over the
+steps -> refinements.
+"""
 
 import time
 from collections.abc import Generator, Sequence
@@ -12,8 +14,6 @@ from pegboard.retrieval.strategy import Strategy
 from pegboard.retrieval.trace import PartTrace
 from pegboard.retrieval.working import PartContext, Work
 
-__all__ = ["Answered", "answer"]
-
 
 @dataclass(slots=True)
 class Answered:
@@ -25,7 +25,8 @@ class Answered:
 
 
 async def answer(strategy: Strategy, works: Sequence[Work]) -> list[Answered]:
-    """What the strategy finds for each request, of one release; all their queries are one call of the encoder and one search.
+    """What the strategy finds for each request, of one release; all their queries are one call of
+    the encoder and one search.
 
     The requests share how they are searched and how they wait.
     """
@@ -42,7 +43,9 @@ async def answer(strategy: Strategy, works: Sequence[Work]) -> list[Answered]:
     for work, own in zip(works, queries, strict=True):
         note = f"one search for {len(works)} requests" if len(works) > 1 else ""
         searched = tuple(dict.fromkeys(query.text for query in own))
-        work.trace.parts.append(PartTrace("search", "search", milliseconds=spent, note=note, queries=searched))
+        work.trace.parts.append(
+            PartTrace("search", "search", milliseconds=spent, note=note, queries=searched)
+        )
         finished.append(_finished(strategy, work, own, [found[query.text] for query in own]))
     return await waits.all(finished)
 
@@ -54,7 +57,11 @@ async def _transformed(strategy: Strategy, work: Work) -> list[Query]:
             queries = await part.transform(queries, PartContext(work, trace)) or queries
             trace.queries = tuple(query.text for query in queries)
     # A query that stands there twice would count twice in every fusion.
-    return list({(query.step, query.text): query for query in reversed(queries) if query.text.strip()}.values())[::-1]
+    return list(
+        {
+            (query.step, query.text): query for query in reversed(queries) if query.text.strip()
+        }.values()
+    )[::-1]
 
 
 async def _finished(
@@ -64,7 +71,9 @@ async def _finished(
     weights: dict[int, list[float]] = {}
     texts: dict[int, str] = {}
     for query, one in zip(queries, seen, strict=True):
-        rankings.setdefault(query.step, []).append(work.note_search(one)[: max(strategy.depth, work.request.k)])
+        rankings.setdefault(query.step, []).append(
+            work.note_search(one)[: max(strategy.depth, work.request.k)]
+        )
         weights.setdefault(query.step, []).append(query.weight)
         texts.setdefault(query.step, query.text)
     numbers = sorted(rankings)
@@ -73,17 +82,29 @@ async def _finished(
         steps[step] = _fused(strategy.within, rankings[step], weights[step], work, step)
     for part in strategy.each:
         refined = await work.waits.all(
-            [_refined(part, {step: steps[step]}, texts, steps[step], work, step) for step in numbers]
+            [
+                _refined(part, {step: steps[step]}, texts, steps[step], work, step)
+                for step in numbers
+            ]
         )
         steps = dict(zip(numbers, refined, strict=True))
-    ranking = _fused(strategy.across, [steps[step] for step in numbers], [max(weights[step]) for step in numbers], work)
+    ranking = _fused(
+        strategy.across,
+        [steps[step] for step in numbers],
+        [max(weights[step]) for step in numbers],
+        work,
+    )
     for part in strategy.refine:
         ranking = await _refined(part, steps, texts, ranking, work)
     return Answered(list(ranking)[: work.request.k], steps, texts)
 
 
 def _fused(
-    fusion: Fusion, rankings: Sequence[Ranking], weights: Sequence[float], work: Work, step: int | None = None
+    fusion: Fusion,
+    rankings: Sequence[Ranking],
+    weights: Sequence[float],
+    work: Work,
+    step: int | None = None,
 ) -> Ranking:
     if len(rankings) == 1:
         _explain(work, step, rankings[0])

@@ -1,11 +1,12 @@
 """What speaks for each tool that a search found, in measures that can be compared between requests.
 
-The score of a ranking cannot: the best of a hybrid ranking has about 1 whatever was asked, and BM25 grows with the length of the request.
-A cosine can. So can BM25 divided by the root of the number of the request's different words: on three boards, against requests of three other
-benchmarks, both together let through 32 % of what has no answer where the cosine alone lets through 44 %, at 95 % of what has one
-(`benchmarks/performance/abstention.py`). The length of the request as a measure of its own says more, but only where requests with and
-without an answer differ in length, which is no reason to refuse one.
-"""
+The score of a ranking cannot: the best of a hybrid ranking has about 1 whatever was asked, and BM25
+grows with the length of the request. A cosine can. So can BM25 divided by the root of the number of
+the request's different words: on three boards, against requests of three other benchmarks, both
+together let through 32 % of what has no answer where the cosine alone lets through 44 %, at 95 % of
+what has one (`benchmarks/performance/abstention.py`). The length of the request as a measure of its
+own says more, but only where requests with and without an answer differ in length, which is no
+reason to refuse one."""
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -14,20 +15,22 @@ from math import sqrt
 from pegboard.search.ranking import Ranked
 from pegboard.search.text import tokenize
 
-__all__ = ["Measures", "SearchEvidence", "searched_as"]
-
 NOT_NEAR = -1.0
 """The least cosine there is."""
 
 
 def searched_as(modes: Collection[str]) -> str:
-    """How a search in those modes, or with rankings of those names, is calibrated: `hybrid`, `vector` or `text`."""
+    """How a search in those modes, or with rankings of those names, is calibrated: `hybrid`,
+    `vector` or `text`.
+    """
     return next(iter(modes)) if len(modes) == 1 else "hybrid"
 
 
 @dataclass(frozen=True, slots=True)
 class Measures:
-    """A tool's cosine, and its BM25 divided by the root of the number of different words; 0.0 where nothing was searched that way."""
+    """A tool's cosine, and its BM25 divided by the root of the number of different words; 0.0 where
+    nothing was searched that way.
+    """
 
     cosine: float
     words: float
@@ -76,12 +79,13 @@ class SearchEvidence:
     def measures(self) -> Mapping[str, Measures]:
         """The measures of every tool that was found, in no order.
 
-        A tool that only its words found gets the cosine of the last that the vectors found, which its own does not exceed.
-        """
+        A tool that only its words found gets the cosine of the last that the vectors found, which
+        its own does not exceed."""
         length = sqrt(max(self.words, 1))
         bm25 = {row.tool: row.score / length for row in self.text or ()}
         cosines = {row.tool: row.score for row in self.vector or ()}
         unseen = 0.0 if self.vector is None else min(cosines.values(), default=NOT_NEAR)
         return {
-            tool: Measures(cosines.get(tool, unseen), bm25.get(tool, 0.0)) for tool in dict.fromkeys((*cosines, *bm25))
+            tool: Measures(cosines.get(tool, unseen), bm25.get(tool, 0.0))
+            for tool in dict.fromkeys((*cosines, *bm25))
         }

@@ -22,8 +22,6 @@ from pegboard.search.query_vectors import QueryVectors
 if TYPE_CHECKING:
     from pegboard.retrieval.llm.asking import LlmCaller
 
-__all__ = ["Asked", "find", "find_async", "strategy_of"]
-
 
 @dataclass(frozen=True, slots=True)
 class Asked:
@@ -38,9 +36,11 @@ class Asked:
     explain: bool = False
 
 
-def find(loaded: LoadedRelease, asked: Asked, vectors: QueryVectors, caller: "LlmCaller | None") -> list[Found]:
-    """What was found for each request; waits in this thread. Where an LLM may be asked, or a part of the caller's own may wait for
-    something, all that can wait at once does, in an event loop."""
+def find(
+    loaded: LoadedRelease, asked: Asked, vectors: QueryVectors, caller: "LlmCaller | None"
+) -> list[Found]:
+    """What was found for each request; waits in this thread. Where an LLM may be asked, or a part
+    of the caller's own may wait for something, all that can wait at once does, in an event loop."""
     _check(asked)
     strategy = strategy_of(asked.strategy, loaded)
     if caller is None and strategy.is_of_the_library():
@@ -53,11 +53,16 @@ async def find_async(
 ) -> list[Found]:
     """What was found for each request; the event loop goes on meanwhile."""
     _check(asked)
-    return await _find(loaded, asked, strategy_of(asked.strategy, loaded), vectors, caller, Yielding())
+    return await _find(
+        loaded, asked, strategy_of(asked.strategy, loaded), vectors, caller, Yielding()
+    )
 
 
-def strategy_of(strategy: "Strategy | str | Mapping[str, Any] | None", loaded: LoadedRelease) -> Strategy:
-    """The strategy that is meant: itself, one by name, one written as JSON values, or the release's own for None.
+def strategy_of(
+    strategy: "Strategy | str | Mapping[str, Any] | None", loaded: LoadedRelease
+) -> Strategy:
+    """The strategy that is meant: itself, one by name, one written as JSON values, or the release's
+    own for None.
 
     Raises QueryError for an unknown name, or with every problem of a written strategy.
     """
@@ -68,13 +73,16 @@ def strategy_of(strategy: "Strategy | str | Mapping[str, Any] | None", loaded: L
         return named_strategy(strategy)
     if not isinstance(strategy, Strategy | Mapping):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise QueryError(
-            f"The strategy is {strategy!r:.80}; expected a Strategy, its JSON values, or a name: {', '.join(STRATEGIES)}."
+            f"The strategy is {strategy!r:.80}; expected a Strategy, its JSON values, or a name: "
+            f"{', '.join(STRATEGIES)}."
         )
     return strategy if isinstance(strategy, Strategy) else Strategy.from_dict(strategy)
 
 
 def _check(asked: Asked) -> None:
-    """Raises QueryError with all that is wrong with what was asked, but for the strategy and the filter."""
+    """Raises QueryError with all that is wrong with what was asked, but for the strategy and the
+    filter.
+    """
     problems: list[str] = []
     requests: Any = asked.requests
     if isinstance(requests, str) or not all(isinstance(text, str) for text in requests):
@@ -98,16 +106,33 @@ async def _find(
 ) -> list[Found]:
     names = [asked.index] if asked.index else strategy.indexes or [None]
     indexes = [loaded.index_name(name) for name in names]
-    searches = Searches(loaded, vectors, indexes, strategy.modes, strategy.within, loaded.filter(asked.where), asked.k)
+    searches = Searches(
+        loaded,
+        vectors,
+        indexes,
+        strategy.modes,
+        strategy.within,
+        loaded.filter(asked.where),
+        asked.k,
+    )
     history = tuple(_message(one) for one in asked.history)
     works = [
-        Work(Request(text, asked.k, history), searches, waits, Trace(strategy.name), caller, asked.explain)
+        Work(
+            Request(text, asked.k, history),
+            searches,
+            waits,
+            Trace(strategy.name),
+            caller,
+            asked.explain,
+        )
         for text in asked.requests
     ]
     meant = [work for work in works if work.request.text.strip()]  # a blank request has no answer
     answers = await answer(strategy, meant)
     answered = {id(work): one for work, one in zip(meant, answers, strict=True)}
-    return [await waits.run(lambda work=work: _found(work, answered.get(id(work)))) for work in works]
+    return [
+        await waits.run(lambda work=work: _found(work, answered.get(id(work)))) for work in works
+    ]
 
 
 def _found(work: Work, answered: Answered | None) -> Found:
@@ -135,12 +160,18 @@ def _found(work: Work, answered: Answered | None) -> Found:
         for step, ranking in answered.steps.items()
         if len(answered.steps) > 1
     )
-    best = max((hit.probability or 0.0 for hit in hits), default=0.0) if probabilities is not None else None
+    best = (
+        max((hit.probability or 0.0 for hit in hits), default=0.0)
+        if probabilities is not None
+        else None
+    )
     return Found(hits, work.trace, steps, best, release)
 
 
 def _why(work: Work, ids: Sequence[str]) -> dict[str, dict[str, dict[str, Any]]]:
-    """For each tool: its best rank in each way of searching, and by which query; where no search found it, which tool needs it."""
+    """For each tool: its best rank in each way of searching, and by which query; where no search
+    found it, which tool needs it.
+    """
     why: dict[str, dict[str, dict[str, Any]]] = {one: {} for one in ids}
     several = len({seen.query for seen in work.seen}) > 1
     for seen in work.seen:
@@ -163,7 +194,9 @@ def _message(one: Message | Mapping[str, str]) -> Message:
     if isinstance(one, Message):
         return one
     given: Any = one
-    role, content = (given.get("role"), given.get("content")) if isinstance(given, Mapping) else (None, None)
+    role, content = (
+        (given.get("role"), given.get("content")) if isinstance(given, Mapping) else (None, None)
+    )
     if role not in ("system", "user", "assistant") or not isinstance(content, str):
         raise QueryError(
             f"A message of the history is {given!r:.80}; expected "

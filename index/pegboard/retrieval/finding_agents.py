@@ -1,4 +1,6 @@
-"""What `Board.agents` does in one release: tools and agents searched as one space, every tool standing for its owner."""
+"""What `Board.agents` does in one release: tools and agents searched as one space, every tool
+standing for its owner.
+"""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -13,8 +15,6 @@ from pegboard.search.loaded import LoadedRelease
 from pegboard.search.query_vectors import QueryVectors
 from pegboard.search.ranking import MODES, Mode, Ranked
 from pegboard.search.text import tokenize
-
-__all__ = ["AgentsAsked", "find_agents"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,9 +37,14 @@ def find_agents(loaded: LoadedRelease, asked: AgentsAsked, vectors: QueryVectors
     if type(asked.k) is not int or asked.k < 1:
         raise QueryError(f"k is {asked.k!r}; expected the number of agents wanted, 1 or more.")
     if not isinstance(asked.request, str) or not all(isinstance(step, str) for step in asked.steps):  # pyright: ignore[reportUnnecessaryIsInstance]
-        raise QueryError("The request and its steps are not all texts; expected a text, and a list of texts.")
+        raise QueryError(
+            "The request and its steps are not all texts; expected a text, and a list of texts."
+        )
     index, where = loaded.index_name(asked.index), loaded.filter(asked.where)
-    steps = list(asked.steps) or [asked.request, *(split_clauses(asked.request) if asked.decompose else ())]
+    steps = list(asked.steps) or [
+        asked.request,
+        *(split_clauses(asked.request) if asked.decompose else ()),
+    ]
     steps = [step for step in dict.fromkeys(steps) if step.strip()]
     if not steps:
         return []
@@ -58,7 +63,8 @@ def _search(
     vectors: QueryVectors,
 ) -> list[Found]:
     tools, agents = loaded.index(index), loaded.agent_index(index)
-    # What an agent says of itself has no tags, so a search by tags finds agents by their tools alone.
+    # What an agent says of itself has no tags, so a search by tags finds agents by their tools
+    # alone.
     agents = None if where is not None and "tags" in where.allowed else agents
     by_tools: dict[str, list[list[Ranked]]] = {}
     by_agents: dict[str, list[list[Ranked]]] = {}
@@ -81,15 +87,20 @@ def _search(
 
 
 def _owner(tool: str) -> str:
-    """The id of the agent that owns a tool: ids are `catalog/agent/name`, and no part of one holds a slash."""
+    """The id of the agent that owns a tool: ids are `catalog/agent/name`, and no part of one holds
+    a slash.
+    """
     return tool.rpartition("/")[0]
 
 
 def _hit(loaded: LoadedRelease, ranked: RankedAgent, steps: Sequence[str]) -> AgentHit:
     best = ranked.why[0]
-    why: dict[str, Any] = {"rank": best.rank, "tool": best.tool} | ({"step": steps[best.step - 1]} if best.step else {})
+    why: dict[str, Any] = {"rank": best.rank, "tool": best.tool} | (
+        {"step": steps[best.step - 1]} if best.step else {}
+    )
     if len(ranked.why) > 1:
         why["steps"] = [
-            {"step": steps[one.step - 1], "rank": one.rank, "score": one.score, "tool": one.tool} for one in ranked.why
+            {"step": steps[one.step - 1], "rank": one.rank, "score": one.score, "tool": one.tool}
+            for one in ranked.why
         ]
     return AgentHit(loaded.agents[ranked.agent], ranked.score, why, loaded.release.id)

@@ -8,8 +8,6 @@ from pegboard.hits import Hit
 from pegboard.records import Agent
 from pegboard.retrieval.trace import Trace
 
-__all__ = ["AgentHit", "Found", "FoundStep"]
-
 
 @dataclass(frozen=True, slots=True)
 class FoundStep:
@@ -21,11 +19,13 @@ class FoundStep:
 
 @dataclass(frozen=True, slots=True)
 class Found(Sequence[Hit]):
-    """The hits of one request, best first: a sequence of them, with what is known about how they were found.
+    """The hits of one request, best first: a sequence of them, with what is known about how they
+    were found.
 
     Attributes:
         hits: the tools.
-        trace: which parts worked, what each cost and, with `explain=True`, where every tool stood after it.
+        trace: which parts worked, what each cost and, with `explain=True`, where every tool stood
+            after it.
         steps: the steps into which the request was taken apart; none if it was not.
         probability: that at least one of the hits fits, where the index is calibrated; else None.
         release: the id of the release that answered.
@@ -65,8 +65,8 @@ class Found(Sequence[Hit]):
 class AgentHit:
     """An agent that was found, its score (higher is better, comparable within one call), and why.
 
-    `why` names what brought it: its own description, or the tool of its that was found, with the rank there.
-    """
+    `why` names what brought it: its own description, or the tool of its that was found, with the
+    rank there."""
 
     agent: Agent
     score: float

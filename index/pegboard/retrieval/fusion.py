@@ -1,10 +1,12 @@
-"""One ranking out of several: what the searches for the queries of a step found, or what the steps of a request found.
+"""One ranking out of several: what the searches for the queries of a step found, or what the steps
+of a request found.
 
-    RoundRobin().fuse([[Scored("a", 0.9), Scored("b", 0.8)], [Scored("c", 0.4)]], [1.0, 1.0])    # a, c, b
+    RoundRobin().fuse([[Scored("a", 0.9), Scored("b", 0.8)], [Scored("c", 0.4)]], [1.0, 1.0])    #
+    a, c, b
 
-Every fusion gives the union of its rankings, each tool once, and orders equal scores by id. A ranking of weight 0 is left out. The score
-of a fused ranking orders that ranking; whether it says more is said with each fusion.
-"""
+Every fusion gives the union of its rankings, each tool once, and orders equal scores by id. A
+ranking of weight 0 is left out. The score of a fused ranking orders that ranking; whether it says
+more is said with each fusion."""
 
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -15,23 +17,12 @@ from typing import ClassVar, Literal, get_args
 from pegboard.errors import QueryError
 from pegboard.retrieval.parts import Ranking, Scored
 
-__all__ = [
-    "NORMALISATIONS",
-    "BestScore",
-    "Normalisation",
-    "ReciprocalRank",
-    "RoundRobin",
-    "Weighted",
-    "by_maximum",
-    "by_range",
-    "standardised",
-]
-
 Normalisation = Literal["minmax", "max", "zscore", "none"]
 
 
 def by_range(scores: Sequence[float]) -> list[float]:
-    """Scores moved to 0..1: the lowest becomes 0, the highest 1. All equal, or a single one: 1; none: none.
+    """Scores moved to 0..1: the lowest becomes 0, the highest 1. All equal, or a single one: 1;
+    none: none.
 
     The last of a ranking counts nothing, so a long ranking is judged more finely than a short one.
     """
@@ -42,20 +33,24 @@ def by_range(scores: Sequence[float]) -> list[float]:
 
 
 def by_maximum(scores: Sequence[float]) -> list[float]:
-    """Scores divided by the highest magnitude, which keeps zero and the ratios; all zero: 0; none: none."""
+    """Scores divided by the highest magnitude, which keeps zero and the ratios; all zero: 0; none:
+    none.
+    """
     high = max((abs(score) for score in scores), default=0.0)
     return [score / high if high else 0.0 for score in scores]
 
 
 def standardised(scores: Sequence[float]) -> list[float]:
-    """How many standard deviations each score lies above the mean of its ranking. All equal, or a single one: 0; none: none.
+    """How many standard deviations each score lies above the mean of its ranking. All equal, or a
+    single one: 0; none: none.
 
-    Half of a ranking is below 0, so a tool that a ranking does not hold counts, in `Weighted`, as much as its last.
-    """
+    Half of a ranking is below 0, so a tool that a ranking does not hold counts, in `Weighted`, as
+    much as its last."""
     if not scores:
         return []
     mean, deviation = fmean(scores), pstdev(scores)
-    # Equal floats can have a deviation of a few last bits, which would blow their differences up to whole units.
+    # Equal floats can have a deviation of a few last bits, which would blow their differences up to
+    # whole units.
     if deviation <= 1e-12 * max(1.0, abs(mean)):
         return [0.0] * len(scores)
     return [(score - mean) / deviation for score in scores]
@@ -76,12 +71,13 @@ NORMALISATIONS: Mapping[Normalisation, Callable[[Sequence[float]], list[float]]]
 
 @dataclass(frozen=True, slots=True)
 class ReciprocalRank:
-    """Reciprocal rank fusion: a tool scores the sum of weight / (k + rank) over the rankings that hold it, ranks counted from 1.
+    """Reciprocal rank fusion: a tool scores the sum of weight / (k + rank) over the rankings that
+    hold it, ranks counted from 1.
 
-    Scores do not matter, only ranks, so rankings of any origin can be fused. Cormack, Clarke and Büttcher, "Reciprocal Rank Fusion
-    outperforms Condorcet and individual Rank Learning Methods", 2009, who found k = 60. It rewards what many rankings hold: right for
-    several wordings of one need, wrong for the steps of a request, of which each needs another tool.
-    """
+    Scores do not matter, only ranks, so rankings of any origin can be fused. Cormack, Clarke and
+    Büttcher, "Reciprocal Rank Fusion outperforms Condorcet and individual Rank Learning Methods",
+    2009, who found k = 60. It rewards what many rankings hold: right for several wordings of one
+    need, wrong for the steps of a request, of which each needs another tool."""
 
     k: int = 60
     part: ClassVar[str] = "reciprocal-rank"
@@ -91,7 +87,9 @@ class ReciprocalRank:
             raise QueryError(f"reciprocal-rank has k = {self.k}; expected 0 or more, usually 60.")
 
     def fuse(self, rankings: Sequence[Ranking], weights: Sequence[float]) -> list[Scored]:
-        """The tools of all rankings, best first; scores lie between 0 and the sum of the weights / (k + 1)."""
+        """The tools of all rankings, best first; scores lie between 0 and the sum of the weights /
+        (k + 1).
+        """
         sums: dict[str, float] = defaultdict(float)
         for ranking, weight in _weighed(rankings, weights):
             for rank, one in enumerate(ranking, start=1):
@@ -101,11 +99,13 @@ class ReciprocalRank:
 
 @dataclass(frozen=True, slots=True)
 class Weighted:
-    """A tool scores the weighted mean of its normalised scores; a ranking that does not hold it gives the least of that ranking.
+    """A tool scores the weighted mean of its normalised scores; a ranking that does not hold it
+    gives the least of that ranking.
 
     Attributes:
-        normalise: what is done to the scores of each ranking first, since those of different origin cannot be added: `minmax` (CombSUM of
-            Fox and Shaw, 1994), `max`, `zscore`, or `none` for scores that are comparable as they are. See `NORMALISATIONS`.
+        normalise: what is done to the scores of each ranking first, since those of different origin
+            cannot be added: `minmax` (CombSUM of Fox and Shaw, 1994), `max`, `zscore`, or `none`
+                for scores that are comparable as they are. See `NORMALISATIONS`.
     """
 
     normalise: Normalisation = "minmax"
@@ -114,13 +114,19 @@ class Weighted:
     def __post_init__(self) -> None:
         if self.normalise not in NORMALISATIONS:
             expected = ", ".join(get_args(Normalisation))
-            raise QueryError(f"weighted has normalise = {self.normalise!r}; expected one of: {expected}.")
+            raise QueryError(
+                f"weighted has normalise = {self.normalise!r}; expected one of: {expected}."
+            )
 
     def fuse(self, rankings: Sequence[Ranking], weights: Sequence[float]) -> list[Scored]:
-        """The tools of all rankings, best first; with `minmax` and `max` (of scores above 0) all scores lie in 0..1."""
+        """The tools of all rankings, best first; with `minmax` and `max` (of scores above 0) all
+        scores lie in 0..1.
+        """
         weighed = [(ranking, weight) for ranking, weight in _weighed(rankings, weights) if ranking]
         total = sum(weight for _, weight in weighed)
-        sums: dict[str, float] = dict.fromkeys((one.tool for ranking, _ in weighed for one in ranking), 0.0)
+        sums: dict[str, float] = dict.fromkeys(
+            (one.tool for ranking, _ in weighed for one in ranking), 0.0
+        )
         for ranking, weight in weighed:
             scores = NORMALISATIONS[self.normalise]([one.score for one in ranking])
             least = min(0.0, *scores)
@@ -132,17 +138,20 @@ class Weighted:
 
 @dataclass(frozen=True, slots=True)
 class RoundRobin:
-    """The first tool of every ranking, then the second of every ranking, and so on; a tool that is in already counts once and the
-    ranking's turn goes to its next (Toolshed, fig. 24, where an LLM is asked to do this).
+    """The first tool of every ranking, then the second of every ranking, and so on; a tool that is
+    in already counts once and the ranking's turn goes to its next (Toolshed, fig. 24, where an LLM
+    is asked to do this).
 
-    In a round, rankings of higher weight come first, equal ones in their order. It gives every step of a request its tool before any
-    step has its second, which is what a request for several things needs.
-    """
+    In a round, rankings of higher weight come first, equal ones in their order. It gives every step
+    of a request its tool before any step has its second, which is what a request for several things
+    needs."""
 
     part: ClassVar[str] = "round-robin"
 
     def fuse(self, rankings: Sequence[Ranking], weights: Sequence[float]) -> list[Scored]:
-        """The tools of all rankings in the order of their turns; the score is 1 / place, and says nothing else."""
+        """The tools of all rankings in the order of their turns; the score is 1 / place, and says
+        nothing else.
+        """
         turns = sorted(_weighed(rankings, weights), key=lambda pair: -pair[1])
         waiting = [iter(ranking) for ranking, _ in turns]
         order: dict[str, float] = {}
@@ -159,16 +168,19 @@ class RoundRobin:
 
 @dataclass(frozen=True, slots=True)
 class BestScore:
-    """A tool scores its best weight * score over the rankings that hold it (CombMAX of Fox and Shaw, 1994).
+    """A tool scores its best weight * score over the rankings that hold it (CombMAX of Fox and
+    Shaw, 1994).
 
-    For rankings whose scores can be compared: of the same index and mode, or after `Weighted`. A step for which nothing fits well takes
-    no place from the others, where `RoundRobin` gives it its turn.
-    """
+    For rankings whose scores can be compared: of the same index and mode, or after `Weighted`. A
+    step for which nothing fits well takes no place from the others, where `RoundRobin` gives it its
+    turn."""
 
     part: ClassVar[str] = "best-score"
 
     def fuse(self, rankings: Sequence[Ranking], weights: Sequence[float]) -> list[Scored]:
-        """The tools of all rankings, best first; the score is that of the searches, times the weight."""
+        """The tools of all rankings, best first; the score is that of the searches, times the
+        weight.
+        """
         best: dict[str, float] = {}
         for ranking, weight in _weighed(rankings, weights):
             for one in ranking:
@@ -177,11 +189,21 @@ class BestScore:
 
 
 def _weighed(rankings: Sequence[Ranking], weights: Sequence[float]) -> list[tuple[Ranking, float]]:
-    """The rankings that count, with their weights. Raises ValueError if there is not one weight for each ranking, or one is below 0."""
+    """The rankings that count, with their weights. Raises ValueError if there is not one weight for
+    each ranking, or one is below 0.
+    """
     if len(rankings) != len(weights) or min(weights, default=0) < 0:
-        raise ValueError(f"{len(rankings)} rankings have the weights {list(weights)}; expected as many, none below 0.")
-    return [(ranking, weight) for ranking, weight in zip(rankings, weights, strict=True) if weight > 0]
+        raise ValueError(
+            f"{len(rankings)} rankings have the weights {list(weights)}; expected as many, none "
+            f"below 0."
+        )
+    return [
+        (ranking, weight) for ranking, weight in zip(rankings, weights, strict=True) if weight > 0
+    ]
 
 
 def _ordered(scores: Mapping[str, float]) -> list[Scored]:
-    return [Scored(tool, score) for tool, score in sorted(scores.items(), key=lambda pair: (-pair[1], pair[0]))]
+    return [
+        Scored(tool, score)
+        for tool, score in sorted(scores.items(), key=lambda pair: (-pair[1], pair[0]))
+    ]

@@ -1,12 +1,14 @@
 """What flows between the parts of a retrieval, and what a part has to be able to do.
 
-    transforms -> searches -> fusion of each step -> refinements of each step -> fusion over the steps -> refinements
+    transforms -> searches -> fusion of each step -> refinements of each step -> fusion over the
+    steps -> refinements
 
-A part is a small immutable object with a `part` name, by which a strategy is written down (`strategy.py`). Anything with the members of one of the
-protocols below is a valid part: a transform of ten lines can stand in a strategy beside the ones that come with the library.
-A part that wants an LLM asks `context.ask`; where there is none, or it does not answer as it should, the part goes on with what it can do
-without one and says so in the trace.
-"""
+A part is a small immutable object with a `part` name, by which a strategy is written down
+(`strategy.py`). Anything with the members of one of the
+protocols below is a valid part: a transform of ten lines can stand in a strategy beside the ones
+that come with the library. A part that wants an LLM asks `context.ask`; where there is none, or it
+does not answer as it should, the part goes on with what it can do without one and says so in the
+trace."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -21,19 +23,6 @@ if TYPE_CHECKING:
 
     from pegboard.graph.tool_graph import ToolGraph
     from pegboard.retrieval.trace import PartTrace
-
-__all__ = [
-    "Candidates",
-    "Context",
-    "Fusion",
-    "Query",
-    "Ranking",
-    "Refinement",
-    "Request",
-    "Role",
-    "Scored",
-    "Transform",
-]
 
 Role = Literal["request", "rewrite", "clause", "step", "variation", "step-back", "missing"]
 
@@ -58,7 +47,8 @@ class Query:
     """One text to search for.
 
     Attributes:
-        step: the step of the request that it belongs to, from 1; 0 is the request as a whole. Queries of one step are fused first.
+        step: the step of the request that it belongs to, from 1; 0 is the request as a whole.
+            Queries of one step are fused first.
         role: where it comes from.
         weight: what its ranking counts beside the others of its step, in fusions that weigh.
     """
@@ -71,7 +61,9 @@ class Query:
 
 @dataclass(frozen=True, slots=True)
 class Scored:
-    """A tool's id in a ranking, and its score: higher is better, comparable within that ranking only."""
+    """A tool's id in a ranking, and its score: higher is better, comparable within that ranking
+    only.
+    """
 
     tool: str
     score: float
@@ -102,12 +94,16 @@ class Context(Protocol):
     Attributes:
         request: what is asked for.
         trace: what is known of this part's work; a part writes into `note`, `instead_because`.
-        added: for tools that no search found, why a part added them, as JSON values; it becomes `Hit.why["dependency"]`.
+        added: for tools that no search found, why a part added them, as JSON values; it becomes
+            `Hit.why["dependency"]`.
         agents: all agents by id.
         has_llm: whether `ask` can ask anyone.
-        cosines: the highest cosine of each tool found to any query searched so far; None if vectors were not searched.
-        probabilities: for each tool found so far, how likely it fits; None where the index is not calibrated.
-        thresholds: the probability of every threshold of the index's calibration, by name; None where there is none.
+        cosines: the highest cosine of each tool found to any query searched so far; None if vectors
+            were not searched.
+        probabilities: for each tool found so far, how likely it fits; None where the index is not
+            calibrated.
+        thresholds: the probability of every threshold of the index's calibration, by name; None
+            where there is none.
     """
 
     request: Request
@@ -135,7 +131,9 @@ class Context(Protocol):
         ...
 
     async def search(self, queries: Sequence[Query], depth: int) -> list[Ranking]:
-        """A ranking for every query, of at most `depth` tools: one call of the encoder and one search for all."""
+        """A ranking for every query, of at most `depth` tools: one call of the encoder and one
+        search for all.
+        """
         ...
 
     async def tools(self, ids: Sequence[str]) -> dict[str, Tool]:
@@ -143,11 +141,15 @@ class Context(Protocol):
         ...
 
     async def passing(self, ids: Sequence[str]) -> set[str]:
-        """Those of the ids that the caller's filter lets through; all known ones where there is no filter."""
+        """Those of the ids that the caller's filter lets through; all known ones where there is no
+        filter.
+        """
         ...
 
     async def vectors(self, ids: Sequence[str]) -> "dict[str, NDArray[np.float32]]":
-        """The unit vectors of those tools, each of shape (dimensions,); of the first row of a tool where it has several."""
+        """The unit vectors of those tools, each of shape (dimensions,); of the first row of a tool
+        where it has several.
+        """
         ...
 
     async def units(self, texts: Sequence[str]) -> "NDArray[np.float32]":
@@ -155,14 +157,17 @@ class Context(Protocol):
         ...
 
     async def rows_of(self, ids: Sequence[str]) -> "dict[str, NDArray[np.float32]]":
-        """The unit vectors of all rows of those tools, each of shape (rows of the tool, dimensions); unknown ids are absent."""
+        """The unit vectors of all rows of those tools, each of shape (rows of the tool,
+        dimensions); unknown ids are absent.
+        """
         ...
 
     async def ask(self, requests: Sequence[ChatRequest]) -> list[str | None]:
-        """The texts of the LLM's replies, asked for at once. None for one that did not come: refused, too late, cut off, no LLM.
+        """The texts of the LLM's replies, asked for at once. None for one that did not come:
+        refused, too late, cut off, no LLM.
 
-        Tokens, cost, calls and the reason of a failure are written into the trace. Never raises for a failing LLM.
-        """
+        Tokens, cost, calls and the reason of a failure are written into the trace. Never raises for
+        a failing LLM."""
         ...
 
 

@@ -1,4 +1,6 @@
-"""The searches of a strategy: all queries at once, in every index and mode that the strategy names."""
+"""The searches of a strategy: all queries at once, in every index and mode that the strategy
+names.
+"""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -10,12 +12,12 @@ from pegboard.search.query_vectors import QueryVectors
 from pegboard.search.ranking import Mode, Ranked, convex_combination, hybrid_depth
 from pegboard.search.text import tokenize
 
-__all__ = ["Searches", "Seen"]
-
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """What the search of one query in one index found: by cosine under `vector`, by BM25 under `text`."""
+    """What the search of one query in one index found: by cosine under `vector`, by BM25 under
+    `text`.
+    """
 
     query: str
     index: str
@@ -48,7 +50,8 @@ class Searches:
         return [way for way in ("vector", "text") if modes & {"hybrid", way}]
 
     def search(self, texts: Sequence[str], depth: int) -> list[list[Seen]]:
-        """What every index finds for each text; each encoder is called once, and each index searched once in each way.
+        """What every index finds for each text; each encoder is called once, and each index
+        searched once in each way.
 
         Raises as `Board.search` does.
         """
@@ -62,11 +65,15 @@ class Searches:
             searched = self.loaded.index(index)
             rankings: dict[str, list[list[Ranked]]] = {}
             if by_vector:
-                rankings["vector"] = searched.vectors(self.vectors.units(self.loaded, index, texts), n, self.where)
+                rankings["vector"] = searched.vectors(
+                    self.vectors.units(self.loaded, index, texts), n, self.where
+                )
             if by_text:
                 rankings["text"] = searched.texts(tokens, n, self.where)
             for place, text in enumerate(texts):
-                seen[place].append(Seen(text, index, {way: found[place] for way, found in rankings.items()}))
+                seen[place].append(
+                    Seen(text, index, {way: found[place] for way, found in rankings.items()})
+                )
         return seen
 
     def ranking(self, seen: Sequence[Seen], depth: int) -> list[Scored]:

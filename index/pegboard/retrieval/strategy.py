@@ -1,8 +1,9 @@
-"""A strategy: which parts answer a request, in which order. It can be written into a manifest and read back.
+"""A strategy: which parts answer a request, in which order. It can be written into a manifest and
+read back.
 
 Strategy(name="mine", transforms=(Clauses(),), across=RoundRobin(), refine=(Dependencies(),))
-{"name": "mine", "transforms": [{"part": "clauses"}], "across": {"part": "round-robin"}, "refine": [{"part": "dependencies"}]}
-"""
+{"name": "mine", "transforms": [{"part": "clauses"}], "across": {"part": "round-robin"}, "refine":
+[{"part": "dependencies"}]}"""
 
 import dataclasses
 from collections.abc import Mapping
@@ -16,8 +17,6 @@ from pegboard.errors import QueryError
 from pegboard.retrieval.fusion import ReciprocalRank, RoundRobin
 from pegboard.retrieval.parts import Fusion, Refinement, Transform
 from pegboard.search.ranking import MODES, Mode
-
-__all__ = ["PARTS", "Strategy", "part_class"]
 
 PARTS: dict[str, dict[str, str]] = {
     "transform": {
@@ -52,7 +51,9 @@ PARTS: dict[str, dict[str, str]] = {
         "without-duplicates": "rules.diversity:WithoutDuplicates",
     },
 }
-"""Where the parts live that a strategy can name: for each stage, module and class below `pegboard.retrieval`."""
+"""Where the parts live that a strategy can name: for each stage, module and class below
+`pegboard.retrieval`.
+"""
 _STAGES = {
     "transforms": "transform",
     "within": "fusion",
@@ -64,13 +65,15 @@ _STAGES = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Strategy:
-    """A composition of parts. Every field has a value that does nothing, so a strategy says only what it does.
+    """A composition of parts. Every field has a value that does nothing, so a strategy says only
+    what it does.
 
     Attributes:
         name: for traces and manifests.
         transforms: make the queries to search for, one after the other, from the request.
         indexes: the indexes to search; the release's default if empty.
-        modes: how each query is searched; the rankings of several modes or indexes are fused by `within`.
+        modes: how each query is searched; the rankings of several modes or indexes are fused by
+            `within`.
         depth: tools that each search gives.
         within: makes one ranking of the rankings of a step's queries.
         each: refine the ranking of every step.
@@ -89,7 +92,12 @@ class Strategy:
     refine: tuple[Refinement, ...] = ()
 
     def __post_init__(self) -> None:
-        checked = {"name": self.name, "depth": self.depth, "modes": self.modes, "indexes": self.indexes}
+        checked = {
+            "name": self.name,
+            "depth": self.depth,
+            "modes": self.modes,
+            "indexes": self.indexes,
+        }
         if problems := [wrong for name, value in checked.items() if (wrong := _wrong(name, value))]:
             raise QueryError(f"The strategy cannot be used: {'; '.join(problems)}.")
 
@@ -103,17 +111,26 @@ class Strategy:
 
     def needs_calibration(self) -> bool:
         """Whether it asks for a probability, which an index has only if it is calibrated."""
-        return any(part.part == "at-least" and getattr(part, "probability", None) is not None for part in self.parts())
+        return any(
+            part.part == "at-least" and getattr(part, "probability", None) is not None
+            for part in self.parts()
+        )
 
     def to_dict(self) -> dict[str, Any]:
-        """The strategy as JSON values; `Strategy.from_dict` reads them back. What is as it is anyway is left out."""
+        """The strategy as JSON values; `Strategy.from_dict` reads them back. What is as it is
+        anyway is left out.
+        """
         values: dict[str, Any] = {"name": self.name}
         for one in dataclasses.fields(self):
             value = getattr(self, one.name)
             if one.name == "name" or value == _default(one):
                 continue
             if one.name in _STAGES:
-                value = [_part_to_dict(part) for part in value] if isinstance(value, tuple) else _part_to_dict(value)
+                value = (
+                    [_part_to_dict(part) for part in value]
+                    if isinstance(value, tuple)
+                    else _part_to_dict(value)
+                )
             values[one.name] = list(value) if isinstance(value, tuple) else value
         return values
 
@@ -133,7 +150,9 @@ class Strategy:
                     problems.append(f"'{name}' is {value!r}, expected a list of parts")
                     continue
                 parts = [
-                    _part_from_dict(f"{name}[{place}]" if several else name, _STAGES[name], one, problems)
+                    _part_from_dict(
+                        f"{name}[{place}]" if several else name, _STAGES[name], one, problems
+                    )
                     for place, one in enumerate(cast("list[Any]", written))
                 ]
                 read[name] = tuple(parts) if several else parts[0]
@@ -167,13 +186,21 @@ def _part_to_dict(part: Any) -> dict[str, Any]:
 
 def _part_from_dict(place: str, stage: str, value: Any, problems: list[str]) -> Any:
     written: Any = {"part": value} if isinstance(value, str) else value
-    if not isinstance(written, Mapping) or not isinstance(cast("Mapping[str, Any]", written).get("part"), str):
-        problems.append(f"'{place}' is {value!r}, expected the name of a part or a table with its name as 'part'")
+    if not isinstance(written, Mapping) or not isinstance(
+        cast("Mapping[str, Any]", written).get("part"), str
+    ):
+        problems.append(
+            f"'{place}' is {value!r}, expected the name of a part or a table with its name as "
+            f"'part'"
+        )
         return None
     written = cast("Mapping[str, Any]", written)
     name = written["part"]
     if name not in PARTS[stage]:
-        problems.append(f"'{place}' names the part '{name}'; as a {stage} there are {', '.join(sorted(PARTS[stage]))}")
+        problems.append(
+            f"'{place}' names the part '{name}'; as a {stage} there are "
+            f"{', '.join(sorted(PARTS[stage]))}"
+        )
         return None
     made = part_class(stage, name)
     known = _options(made)
@@ -183,7 +210,8 @@ def _part_from_dict(place: str, stage: str, value: Any, problems: list[str]) -> 
             continue
         if option not in known:
             problems.append(
-                f"'{place}': the part '{name}' has no '{option}'; it has {', '.join(known) or 'no options'}"
+                f"'{place}': the part '{name}' has no '{option}'; it has "
+                f"{', '.join(known) or 'no options'}"
             )
         elif not _fits(given, known[option]):
             problems.append(f"'{place}.{option}' is {given!r}, expected {_named(known[option])}")
@@ -204,7 +232,9 @@ def _options(made: Any) -> dict[str, Any]:
 
 
 def _fits(given: Any, kind: Any) -> bool:
-    """Whether a JSON value is of a declared type: a plain one, a Literal, a tuple of those (a list), or a union."""
+    """Whether a JSON value is of a declared type: a plain one, a Literal, a tuple of those (a
+    list), or a union.
+    """
     origin = get_origin(kind)
     if origin in (Union, UnionType):
         return any(_fits(given, one) for one in get_args(kind))
@@ -228,7 +258,9 @@ def _named(kind: Any) -> str:
         return f"a list of {_named(get_args(kind)[0])}"
     if origin is Literal:
         return "one of " + ", ".join(repr(one) for one in get_args(kind))
-    return {int: "a whole number", float: "a number", str: "a text", bool: "true or false"}.get(kind, str(kind))
+    return {int: "a whole number", float: "a number", str: "a text", bool: "true or false"}.get(
+        kind, str(kind)
+    )
 
 
 def _wrong(name: str, value: Any) -> str | None:
@@ -236,8 +268,16 @@ def _wrong(name: str, value: Any) -> str | None:
         return None if isinstance(value, str) and value else f"'name' is {value!r}, expected a text"
     if name == "depth":
         fine = isinstance(value, int) and not isinstance(value, bool) and value >= 1
-        return None if fine else f"'depth' is {value!r}, expected the number of tools that a search gives, 1 or more"
-    texts = isinstance(value, list | tuple) and all(isinstance(one, str) for one in cast("list[Any]", value))
+        return (
+            None
+            if fine
+            else (
+                f"'depth' is {value!r}, expected the number of tools that a search gives, 1 or more"
+            )
+        )
+    texts = isinstance(value, list | tuple) and all(
+        isinstance(one, str) for one in cast("list[Any]", value)
+    )
     if not texts:
         return f"'{name}' is {value!r}, expected a list of texts"
     if name == "modes" and (not value or set(value) - set(MODES)):

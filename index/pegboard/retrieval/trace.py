@@ -1,10 +1,10 @@
-"""What happened while a request was answered: which part did what, what it cost, and which tool it brought at which rank."""
+"""What happened while a request was answered: which part did what, what it cost, and which tool it
+brought at which rank.
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
-
-__all__ = ["NO_LLM", "PartTrace", "Trace"]
 
 NO_LLM = "no LLM was given"
 """The commonest of all reasons why a part's counterpart did the work."""
@@ -18,10 +18,12 @@ class PartTrace:
         part: its name; `search` for the searches.
         stage: where in the strategy it stands: transform, search, fuse, refine.
         step: the step of the request that it worked on; None for all.
-        milliseconds: how long it took, waiting included; the search of several requests at once is noted whole with each.
+        milliseconds: how long it took, waiting included; the search of several requests at once is
+            noted whole with each.
         llm_calls: calls of an LLM, answered or not.
         prompt_tokens, completion_tokens, cost_usd: of those calls, as far as they are known.
-        instead_because: why its embedded counterpart did the work; None if the LLM did, or if it needs none.
+        instead_because: why its embedded counterpart did the work; None if the LLM did, or if it
+            needs none.
         note: what else is worth knowing.
         queries: the queries after a transform, or those that were searched.
         ranks: the rank of every tool (from 1) after this part; kept with `explain=True` only.
@@ -78,7 +80,9 @@ class Trace:
         return None if None in known else sum(cost for cost in known if cost is not None)
 
     def brought_by(self, tool: str) -> list[tuple[str, int]]:
-        """The parts after which a tool was in the ranking, and its rank there; empty without `explain=True`."""
+        """The parts after which a tool was in the ranking, and its rank there; empty without
+        `explain=True`.
+        """
         return [(part.part, part.ranks[tool]) for part in self.parts if tool in part.ranks]
 
     def to_dict(self) -> dict[str, Any]:

@@ -1,15 +1,14 @@
-"""How a strategy waits: in the thread of a caller that blocks, or beside an event loop that goes on.
+"""How a strategy waits: in the thread of a caller that blocks, or beside an event loop that goes
+on.
 
-The parts of a strategy are coroutines, written once. Where nothing waits for an LLM, `drive` runs them to their end without an event loop:
-then nothing in them ever suspends.
+The parts of a strategy are coroutines, written once. Where nothing waits for an LLM, `drive` runs
+them to their end without an event loop: then nothing in them ever suspends.
 """
 
 import asyncio
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Protocol, TypeVar
-
-__all__ = ["Blocking", "Waits", "Yielding", "drive", "run_to_end"]
 
 Answer = TypeVar("Answer")
 
@@ -65,11 +64,15 @@ def drive(work: Coroutine[Any, Any, Answer]) -> Answer:
     except StopIteration as done:
         return done.value
     work.close()
-    raise RuntimeError("A part of the strategy waited for something although it was run without an event loop.")
+    raise RuntimeError(
+        "A part of the strategy waited for something although it was run without an event loop."
+    )
 
 
 def run_to_end(work: Coroutine[Any, Any, Answer]) -> Answer:
-    """What a coroutine returns, by an event loop of its own: in this thread or, if a loop runs here already, in another."""
+    """What a coroutine returns, by an event loop of its own: in this thread or, if a loop runs here
+    already, in another.
+    """
     try:
         asyncio.get_running_loop()
     except RuntimeError:

@@ -1,4 +1,6 @@
-"""What the parts of a strategy work with while one request is answered: the `Context` of `parts.py`."""
+"""What the parts of a strategy work with while one request is answered: the `Context` of
+`parts.py`.
+"""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -19,8 +21,6 @@ if TYPE_CHECKING:
     from pegboard.graph.tool_graph import ToolGraph
     from pegboard.retrieval.llm.asking import LlmCaller
 
-__all__ = ["PartContext", "Work"]
-
 
 @dataclass(slots=True)
 class Work:
@@ -29,7 +29,8 @@ class Work:
     Attributes:
         seen: everything that was searched for it.
         added: why parts added tools that no search found.
-        llm_silent: why the LLM is not asked any more: a part waited for it in vain, and every other part would, too.
+        llm_silent: why the LLM is not asked any more: a part waited for it in vain, and every other
+            part would, too.
         explain: whether the trace keeps the rank of every tool after every part.
     """
 
@@ -68,7 +69,9 @@ class Work:
 
     @property
     def probabilities(self) -> dict[str, float] | None:
-        """The highest probability of each tool found, over the queries; None if an index that was searched is not calibrated so."""
+        """The highest probability of each tool found, over the queries; None if an index that was
+        searched is not calibrated so.
+        """
         best: dict[str, float] = {}
         for one in self.seen:
             calibration = self.loaded.calibration(one.index)
@@ -80,10 +83,16 @@ class Work:
 
     @property
     def thresholds(self) -> dict[str, float] | None:
-        """The calibration's thresholds by name, of the first index that is searched; None if it is not calibrated so."""
+        """The calibration's thresholds by name, of the first index that is searched; None if it is
+        not calibrated so.
+        """
         calibration = self.loaded.calibration(self.searches.indexes[0])
         modes = self.searches.ways
-        return calibration.thresholds(modes) if calibration is not None and calibration.knows(modes) else None
+        return (
+            calibration.thresholds(modes)
+            if calibration is not None and calibration.knows(modes)
+            else None
+        )
 
 
 class PartContext:
@@ -117,7 +126,9 @@ class PartContext:
 
     @property
     def probabilities(self) -> Mapping[str, float] | None:
-        """For each tool found, how likely it fits; None if an index that was searched is not calibrated."""
+        """For each tool found, how likely it fits; None if an index that was searched is not
+        calibrated.
+        """
         return self._work.probabilities
 
     @property
@@ -141,10 +152,16 @@ class PartContext:
         where = self._work.searches.where
         tools = await self.tools(ids)
         agents = self._work.loaded.agents
-        return {one for one, tool in tools.items() if where is None or where.passes(tool, agents[tool.agent].kind)}
+        return {
+            one
+            for one, tool in tools.items()
+            if where is None or where.passes(tool, agents[tool.agent].kind)
+        }
 
     async def vectors(self, ids: Sequence[str]) -> "dict[str, NDArray[np.float32]]":
-        """The unit vectors of those tools, each of shape (dimensions,); the first row's where a tool has several."""
+        """The unit vectors of those tools, each of shape (dimensions,); the first row's where a
+        tool has several.
+        """
         return {tool: rows[0] for tool, rows in (await self.rows_of(ids)).items()}
 
     async def units(self, texts: Sequence[str]) -> "NDArray[np.float32]":
@@ -156,7 +173,9 @@ class PartContext:
     async def rows_of(self, ids: Sequence[str]) -> "dict[str, NDArray[np.float32]]":
         """The unit vectors of all rows of those tools, in the first index that is searched."""
         work = self._work
-        return await work.waits.run(lambda: work.loaded.index(work.searches.indexes[0]).rows_of(ids))
+        return await work.waits.run(
+            lambda: work.loaded.index(work.searches.indexes[0]).rows_of(ids)
+        )
 
     async def ask(self, requests: Sequence[ChatRequest]) -> list[str | None]:
         """The texts of the LLM's replies, asked for at once; None for one that did not come."""

@@ -1,4 +1,6 @@
-"""One search of one index, as `Board.search` makes it: a request in words, or a vector that the caller encoded."""
+"""One search of one index, as `Board.search` makes it: a request in words, or a vector that the
+caller encoded.
+"""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -15,8 +17,6 @@ from pegboard.search.text import tokenize
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
-
-__all__ = ["Direct", "search_directly"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +43,9 @@ def search_directly(loaded: LoadedRelease, asked: Direct, vectors: QueryVectors)
     if k < 1:
         raise QueryError(f"k is {k}; expected the number of tools wanted, 1 or more.")
     if mode == "text" and not isinstance(query, str):
-        raise QueryError("Mode 'text' searches words, but the query is a vector. Give the request as text.")
+        raise QueryError(
+            "Mode 'text' searches words, but the query is a vector. Give the request as text."
+        )
     name = loaded.index_name(asked.index)
     narrowed = loaded.filter(asked.where)
     if given is None and not words.strip():
@@ -81,7 +83,11 @@ def _hits(loaded: LoadedRelease, rankings: Mapping[str, Sequence[Ranked]], k: in
     why: dict[str, dict[str, dict[str, Any]]] = {}
     for name, ranking in rankings.items():
         for rank, row in enumerate(ranking, start=1):
-            why.setdefault(row.tool, {})[name] = {"rank": rank, "score": row.score, "part": row.part}
+            why.setdefault(row.tool, {})[name] = {
+                "rank": rank,
+                "score": row.score,
+                "part": row.part,
+            }
     tools = loaded.tools([tool for tool, _ in best])
     release = loaded.release.id
     return [

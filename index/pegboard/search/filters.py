@@ -1,4 +1,6 @@
-"""Typed filters of a search. Values are compared, never interpreted: no value can become part of a query language."""
+"""Typed filters of a search. Values are compared, never interpreted: no value can become part of a
+query language.
+"""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -13,10 +15,10 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from numpy.typing import NDArray
 
-__all__ = ["FIELDS", "Filter"]
-
 FIELDS = ("agent", "catalog", "kind", "tags")
-"""What a search can be narrowed to. A row passes if it has one of the values of every field that is given."""
+"""What a search can be narrowed to. A row passes if it has one of the values of every field that is
+given.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,12 +29,15 @@ class Filter:
 
     @classmethod
     def parse(cls, where: Mapping[str, Any] | None) -> "Filter | None":
-        """A filter from `{"agent": "github", "tags": ["billing", "crm"]}`. Raises QueryError with every problem."""
+        """A filter from `{"agent": "github", "tags": ["billing", "crm"]}`. Raises QueryError with
+        every problem.
+        """
         if not where:
             return None
         if not isinstance(where, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise QueryError(
-                f"The filter is {where!r:.80}; expected values by field, such as {{'catalog': 'finance'}}."
+                f"The filter is {where!r:.80}; expected values by field, such as {{'catalog': "
+                f"'finance'}}."
             )
         problems: list[str] = []
         allowed: dict[str, tuple[str, ...]] = {}
@@ -45,19 +50,30 @@ class Filter:
             else:
                 allowed[name] = values
         if problems:
-            raise QueryError(f"The filter cannot be used: {'; '.join(problems)}. Fields: {', '.join(FIELDS)}.")
+            raise QueryError(
+                f"The filter cannot be used: {'; '.join(problems)}. Fields: {', '.join(FIELDS)}."
+            )
         return cls(allowed)
 
     def with_agents(self, ids_of: Mapping[str, tuple[str, ...]]) -> "Filter":
-        """The same filter with the names of agents replaced by their ids; a name that is not known stays, and finds nothing."""
+        """The same filter with the names of agents replaced by their ids; a name that is not known
+        stays, and finds nothing.
+        """
         if "agent" not in self.allowed:
             return self
-        agents = tuple(identity for name in self.allowed["agent"] for identity in ids_of.get(name, (name,)))
+        agents = tuple(
+            identity for name in self.allowed["agent"] for identity in ids_of.get(name, (name,))
+        )
         return Filter({**self.allowed, "agent": agents})
 
     def passes(self, tool: Tool, kind: str) -> bool:
         """Whether a tool passes, of an agent of that kind."""
-        has = {"agent": {tool.agent}, "catalog": {tool.catalog}, "kind": {kind}, "tags": set(tool.tags)}
+        has = {
+            "agent": {tool.agent},
+            "catalog": {tool.catalog},
+            "kind": {kind},
+            "tags": set(tool.tags),
+        }
         return all(has[name] & set(values) for name, values in self.allowed.items())
 
     def mask(self, rows: "pa.Table") -> "NDArray[np.bool_]":

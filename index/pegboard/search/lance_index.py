@@ -1,4 +1,6 @@
-"""Searching one index of a release through Lance's own indices, for boards too large to be held in memory."""
+"""Searching one index of a release through Lance's own indices, for boards too large to be held in
+memory.
+"""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -16,10 +18,10 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from numpy.typing import NDArray
 
-__all__ = ["LanceIndex"]
-
 NPROBES = 40
-"""Partitions that a vector query visits where the release does not say: recall@10 of .99 at 100,000 rows and 316 partitions."""
+"""Partitions that a vector query visits where the release does not say: recall@10 of .99 at 100,000
+rows and 316 partitions.
+"""
 MARGIN = 16
 """Rows fetched beyond those asked for, so that ties at the end are ordered by id as in memory."""
 WANTED = ("tool", "part")
@@ -31,30 +33,45 @@ AT_ONCE = 8
 class LanceIndex:
     """An `emb_<index>` table pinned to the version of a release.
 
-    `settings` is what the release records of its indices (`Pin.search`): how many partitions or candidates a vector query
-    visits, whether there is a text index. Where it records nothing, the table is asked once.
-    """
+    `settings` is what the release records of its indices (`Pin.search`): how many partitions or
+    candidates a vector query visits, whether there is a text index. Where it records nothing, the
+    table is asked once."""
 
     table: BoardTable
     uri: str
     rows: int
     settings: Mapping[str, Any] | None = None
 
-    def vector(self, query: "NDArray[np.float32]", n: int, where: Filter | None = None) -> list[Ranked]:
-        """The `n` tools with the highest cosine to a unit vector of shape (dimensions,), best first."""
+    def vector(
+        self, query: "NDArray[np.float32]", n: int, where: Filter | None = None
+    ) -> list[Ranked]:
+        """The `n` tools with the highest cosine to a unit vector of shape (dimensions,), best
+        first.
+        """
         settings = self.settings or {}
-        nprobes, ef, refine = settings.get("nprobes") or NPROBES, settings.get("ef"), settings.get("refine")
+        nprobes, ef, refine = (
+            settings.get("nprobes") or NPROBES,
+            settings.get("ef"),
+            settings.get("refine"),
+        )
         condition = where.sql() if where else None
 
         def search(limit: int) -> "pa.Table":
-            # A graph search that keeps fewer candidates than rows are asked for would answer with fewer.
+            # A graph search that keeps fewer candidates than rows are asked for would answer with
+            # fewer.
             kept = max(ef, limit) if ef else None
-            return self.table.nearest(query, limit, WANTED, where=condition, nprobes=nprobes, ef=kept, refine=refine)
+            return self.table.nearest(
+                query, limit, WANTED, where=condition, nprobes=nprobes, ef=kept, refine=refine
+            )
 
-        return self._best(search, n, "_distance", lambda distance: round(1 - distance, COSINE_DIGITS))
+        return self._best(
+            search, n, "_distance", lambda distance: round(1 - distance, COSINE_DIGITS)
+        )
 
     def text(self, tokens: Sequence[str], n: int, where: Filter | None = None) -> list[Ranked]:
-        """The `n` tools with the highest BM25 for the query's words (see `text.tokenize`); a tool without any is left out."""
+        """The `n` tools with the highest BM25 for the query's words (see `text.tokenize`); a tool
+        without any is left out.
+        """
         words = " ".join(dict.fromkeys(tokens))
         if not words:
             return []
@@ -62,14 +79,19 @@ class LanceIndex:
         condition = where.sql() if where else None
 
         def search(limit: int) -> "pa.Table":
-            # A table without a text index is small; there Lance would take BM25's statistics from the rows that pass.
+            # A table without a text index is small; there Lance would take BM25's statistics from
+            # the rows that pass.
             whole = limit if indexed or not where else self.rows
             return self.table.matching(words, whole, WANTED, where=condition, prefilter=indexed)
 
         return self._best(search, n, "_score", lambda score: round(score, BM25_DIGITS))
 
     def both(
-        self, query: "NDArray[np.float32]", tokens: Sequence[str], n: int, where: Filter | None = None
+        self,
+        query: "NDArray[np.float32]",
+        tokens: Sequence[str],
+        n: int,
+        where: Filter | None = None,
     ) -> tuple[list[Ranked], list[Ranked]]:
         """What `vector` and `text` find, at once: Lance has a thread for each."""
         from concurrent.futures import ThreadPoolExecutor
@@ -78,22 +100,32 @@ class LanceIndex:
             words = pool.submit(self.text, tokens, n, where)
             return self.vector(query, n, where), words.result()
 
-    def vectors(self, queries: "NDArray[np.float32]", n: int, where: Filter | None = None) -> list[list[Ranked]]:
-        """What `vector` finds for each row of a matrix of unit vectors, of shape (queries, dimensions), all at once."""
+    def vectors(
+        self, queries: "NDArray[np.float32]", n: int, where: Filter | None = None
+    ) -> list[list[Ranked]]:
+        """What `vector` finds for each row of a matrix of unit vectors, of shape (queries,
+        dimensions), all at once.
+        """
         return self._at_once(lambda query: self.vector(query, n, where), list(queries))
 
-    def texts(self, queries: Sequence[Sequence[str]], n: int, where: Filter | None = None) -> list[list[Ranked]]:
+    def texts(
+        self, queries: Sequence[Sequence[str]], n: int, where: Filter | None = None
+    ) -> list[list[Ranked]]:
         """What `text` finds for each query's words, all at once."""
         return self._at_once(lambda tokens: self.text(tokens, n, where), list(queries))
 
     def rows_of(self, tools: Sequence[str]) -> "dict[str, NDArray[np.float32]]":
-        """The unit vectors of those tools' rows, each of shape (rows of the tool, dimensions); unknown tools are absent."""
+        """The unit vectors of those tools' rows, each of shape (rows of the tool, dimensions);
+        unknown tools are absent.
+        """
         import numpy as np
 
         if not tools:
             return {}
         with store_errors(self.uri):
-            found = self.table.read(["tool", "key", "vector"], where=f"tool IN ({sql_literals(tools)})")
+            found = self.table.read(
+                ["tool", "key", "vector"], where=f"tool IN ({sql_literals(tools)})"
+            )
         found = found.sort_by("key")
         places: dict[str, list[int]] = {}
         for place, tool in enumerate(found.column("tool").to_pylist()):
@@ -103,7 +135,9 @@ class LanceIndex:
         matrix = flat.reshape(found.num_rows, column.type.list_size).astype(np.float32, copy=False)
         return {tool: matrix[rows] for tool, rows in places.items()}
 
-    def _at_once(self, search: "Callable[[Any], list[Ranked]]", queries: Sequence[Any]) -> list[list[Ranked]]:
+    def _at_once(
+        self, search: "Callable[[Any], list[Ranked]]", queries: Sequence[Any]
+    ) -> list[list[Ranked]]:
         from concurrent.futures import ThreadPoolExecutor
 
         if len(queries) < 2:
@@ -119,7 +153,11 @@ class LanceIndex:
             return "tokens" in self.table.indexed_columns()
 
     def _best(
-        self, search: "Callable[[int], pa.Table]", n: int, column: str, scored: Callable[[float], float]
+        self,
+        search: "Callable[[int], pa.Table]",
+        n: int,
+        column: str,
+        scored: Callable[[float], float],
     ) -> list[Ranked]:
         limit = n + MARGIN
         while True:
@@ -127,7 +165,11 @@ class LanceIndex:
                 found = search(limit)
             columns = (found.column(name).to_pylist() for name in (*WANTED, column))
             best = best_per_tool(
-                (Ranked(tool, scored(value), part) for tool, part, value in zip(*columns, strict=True)), n
+                (
+                    Ranked(tool, scored(value), part)
+                    for tool, part, value in zip(*columns, strict=True)
+                ),
+                n,
             )
             if len(best) == n or found.num_rows < limit or limit >= self.rows:
                 return best

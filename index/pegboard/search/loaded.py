@@ -22,14 +22,14 @@ if TYPE_CHECKING:
     from pegboard.graph.tool_graph import ToolGraph
     from pegboard.retrieval.calibration import Calibration
 
-__all__ = ["LoadedRelease", "agent_from_row", "edge_from_row", "tool_from_row"]
-
 SEARCHED = ("tool", "part", "catalog", "agent", "kind", "tags", "tokens", "vector")
 """The columns of an index that a search in memory needs."""
 
 
 class LoadedRelease:
-    """A release as a reader holds it. Immutable once made; indexes are loaded when they are first searched."""
+    """A release as a reader holds it. Immutable once made; indexes are loaded when they are first
+    searched.
+    """
 
     def __init__(self, store: ReleaseStore, release: Release, in_memory_rows: int) -> None:
         layout(release.contract)
@@ -42,12 +42,15 @@ class LoadedRelease:
         self._lock = Lock()
 
     def index_name(self, name: str | None) -> str:
-        """The index of that name, or the release's default. Raises BoardNotFound that names those there are."""
+        """The index of that name, or the release's default. Raises BoardNotFound that names those
+        there are.
+        """
         indexes = self.release.manifest["indexes"]
         name = name or str(self.release.manifest["default_index"])
         if name not in indexes:
             raise BoardNotFound(
-                f"Release {self.release.id} of {public_uri(self._store.uri)} has no index '{name}'. "
+                f"Release {self.release.id} of {public_uri(self._store.uri)} has no index "
+                f"'{name}'. "
                 f"It has: {', '.join(sorted(indexes))}."
             )
         return name
@@ -57,14 +60,18 @@ class LoadedRelease:
         return self.release.manifest["indexes"][name]
 
     def index(self, name: str) -> MemoryIndex | LanceIndex:
-        """The searchable index of that name: in memory if it is small enough, else through Lance."""
+        """The searchable index of that name: in memory if it is small enough, else through
+        Lance.
+        """
         with self._lock:
             if name not in self._indexes:
                 self._indexes[name] = self._load_index(name)
             return self._indexes[name]
 
     def warm(self, before: "LoadedRelease") -> None:
-        """Load what the release before had loaded, so that the swap is not felt, and fails as a whole or not at all."""
+        """Load what the release before had loaded, so that the swap is not felt, and fails as a
+        whole or not at all.
+        """
         _ = self.agents, self._tool_rows
         for name in set(before._indexes) & set(self.release.manifest["indexes"]):
             index, known = self.index(name), before._indexes[name]
@@ -93,24 +100,36 @@ class LoadedRelease:
             rows = self._tool_rows.take(places) if places else self._tool_rows.slice(0, 0)
         else:
             with store_errors(self._store.uri):
-                rows = self._tools_table.read(where=f"id IN ({sql_literals(ids) or 'NULL'})", limit=len(ids) or 1)
+                rows = self._tools_table.read(
+                    where=f"id IN ({sql_literals(ids) or 'NULL'})", limit=len(ids) or 1
+                )
         return {row["id"]: tool_from_row(row) for row in rows.to_pylist()}
 
     def tool_names(self) -> "list[tuple[str, str, str]]":
         """Id, true name and agent's name of every tool."""
-        rows = self._tool_rows if self._tool_rows is not None else self._read("tools", ("id", "name", "agent"))
+        rows = (
+            self._tool_rows
+            if self._tool_rows is not None
+            else self._read("tools", ("id", "name", "agent"))
+        )
         columns = (rows.column(name).to_pylist() for name in ("id", "name", "agent"))
-        return [(one, name, self.agents[agent].name) for one, name, agent in zip(*columns, strict=True)]
+        return [
+            (one, name, self.agents[agent].name) for one, name, agent in zip(*columns, strict=True)
+        ]
 
     @cached_property
     def graph(self) -> "ToolGraph":
-        """The dependencies between the tools: those that the release holds or, before table contract 4, the declared ones."""
+        """The dependencies between the tools: those that the release holds or, before table
+        contract 4, the declared ones.
+        """
         from pegboard.graph.tool_graph import CORE_TAG, ToolGraph
 
         if not layout(self.release.contract).graph:
             rows = self._tool_rows if self._tool_rows is not None else self._read("tools")
             return ToolGraph.from_declared(tool_from_row(row) for row in rows.to_pylist())
-        tagged = self._tool_rows if self._tool_rows is not None else self._read("tools", ("id", "tags"))
+        tagged = (
+            self._tool_rows if self._tool_rows is not None else self._read("tools", ("id", "tags"))
+        )
         pairs = zip(tagged.column("id").to_pylist(), tagged.column("tags").to_pylist(), strict=True)
         core = [tool for tool, tags in pairs if CORE_TAG in tags]
         edges = self._read(EDGES).to_pylist() if EDGES in self.release.tables else []
@@ -118,7 +137,9 @@ class LoadedRelease:
         return ToolGraph((edge_from_row(row) for row in edges), core)
 
     def calibration(self, index: str) -> "Calibration | None":
-        """What the scores of an index mean as probabilities; None where the release does not say."""
+        """What the scores of an index mean as probabilities; None where the release does not
+        say.
+        """
         if index not in self._calibrations:
             from pegboard.retrieval.calibration import Calibration
 
@@ -127,14 +148,18 @@ class LoadedRelease:
         return self._calibrations[index]
 
     def agent_index(self, name: str) -> MemoryIndex | None:
-        """The agents' own descriptions in an index, searched as its tools are, with ids of agents; None before table contract 4."""
+        """The agents' own descriptions in an index, searched as its tools are, with ids of agents;
+        None before table contract 4.
+        """
         table = agent_embedding_table(name)
         if table not in self.release.tables:
             return None
         with self._lock:
             if name not in self._agent_indexes:
                 rows = self._read(table, ("agent", "part", "catalog", "kind", "tokens", "vector"))
-                self._agent_indexes[name] = MemoryIndex(rows.append_column("tool", rows.column("agent")))
+                self._agent_indexes[name] = MemoryIndex(
+                    rows.append_column("tool", rows.column("agent"))
+                )
             return self._agent_indexes[name]
 
     @cached_property
@@ -156,7 +181,11 @@ class LoadedRelease:
     @cached_property
     def _places(self) -> dict[str, int]:
         rows = self._tool_rows
-        return {one: place for place, one in enumerate(rows.column("id").to_pylist())} if rows is not None else {}
+        return (
+            {one: place for place, one in enumerate(rows.column("id").to_pylist())}
+            if rows is not None
+            else {}
+        )
 
     def _load_index(self, name: str) -> MemoryIndex | LanceIndex:
         table = embedding_table(name)
@@ -171,9 +200,12 @@ class LoadedRelease:
             return open_table(self._store.tables, pin.table, self._store.uri, pin.version)
         except BoardNotFound as error:
             raise StoreError(
-                f"Release {self.release.id} of {public_uri(self._store.uri)} is recorded with version {pin.version} of "
-                f"table '{pin.table}', which is no longer there: the release was pruned, or the board was replaced. "
-                "`pegboard releases list` shows what there is; `pegboard releases verify RELEASE` tells whether it is whole."
+                f"Release {self.release.id} of {public_uri(self._store.uri)} is recorded with "
+                f"version {pin.version} of "
+                f"table '{pin.table}', which is no longer there: the release was pruned, or the "
+                f"board was replaced. "
+                "`pegboard releases list` shows what there is; `pegboard releases verify RELEASE` "
+                "tells whether it is whole."
             ) from error
 
     def _read(self, name: str, columns: Sequence[str] | None = None) -> "pa.Table":

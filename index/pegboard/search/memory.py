@@ -1,4 +1,6 @@
-"""Searching one index of a release in memory: exact cosine by one matrix product, exact BM25 over an inverted list."""
+"""Searching one index of a release in memory: exact cosine by one matrix product, exact BM25 over
+an inverted list.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -13,14 +15,15 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from numpy.typing import NDArray
 
-__all__ = ["BM25_B", "BM25_K1", "MemoryIndex"]
-
 BM25_K1 = 1.2
 BM25_B = 0.75
-"""The constants that Lance's text index uses, so that both ways of searching give the same scores."""
+"""The constants that Lance's text index uses, so that both ways of searching give the same scores.
+"""
 COSINE_DIGITS = 5
 BM25_DIGITS = 4
-"""Scores are rounded, so that the last bits of a sum do not decide between equals: NumPy and Lance differ in them."""
+"""Scores are rounded, so that the last bits of a sum do not decide between equals: NumPy and Lance
+differ in them.
+"""
 
 
 @dataclass(frozen=True)
@@ -29,49 +32,73 @@ class MemoryIndex:
 
     rows: "pa.Table"
 
-    def vector(self, query: "NDArray[np.float32]", n: int, where: Filter | None = None) -> list[Ranked]:
-        """The `n` tools with the highest cosine to a unit vector of shape (dimensions,), best first."""
+    def vector(
+        self, query: "NDArray[np.float32]", n: int, where: Filter | None = None
+    ) -> list[Ranked]:
+        """The `n` tools with the highest cosine to a unit vector of shape (dimensions,), best
+        first.
+        """
         return self._by_vector(query, n, self._mask(where))
 
     def text(self, tokens: Sequence[str], n: int, where: Filter | None = None) -> list[Ranked]:
-        """The `n` tools with the highest BM25 for the query's words (see `text.tokenize`); a tool without any is left out."""
+        """The `n` tools with the highest BM25 for the query's words (see `text.tokenize`); a tool
+        without any is left out.
+        """
         return self._by_text(tokens, n, self._mask(where))
 
     def both(
-        self, query: "NDArray[np.float32]", tokens: Sequence[str], n: int, where: Filter | None = None
+        self,
+        query: "NDArray[np.float32]",
+        tokens: Sequence[str],
+        n: int,
+        where: Filter | None = None,
     ) -> tuple[list[Ranked], list[Ranked]]:
         """What `vector` and `text` find."""
         mask = self._mask(where)
         return self._by_vector(query, n, mask), self._by_text(tokens, n, mask)
 
-    def vectors(self, queries: "NDArray[np.float32]", n: int, where: Filter | None = None) -> list[list[Ranked]]:
-        """What `vector` finds for each row of a matrix of unit vectors, of shape (queries, dimensions): one product for all."""
+    def vectors(
+        self, queries: "NDArray[np.float32]", n: int, where: Filter | None = None
+    ) -> list[list[Ranked]]:
+        """What `vector` finds for each row of a matrix of unit vectors, of shape (queries,
+        dimensions): one product for all.
+        """
         import numpy as np
 
         mask = self._mask(where)
         scores = np.ascontiguousarray((self._vectors @ queries.T).T)
         return [self._best(row, COSINE_DIGITS, n, mask) for row in scores]
 
-    def texts(self, queries: Sequence[Sequence[str]], n: int, where: Filter | None = None) -> list[list[Ranked]]:
+    def texts(
+        self, queries: Sequence[Sequence[str]], n: int, where: Filter | None = None
+    ) -> list[list[Ranked]]:
         """What `text` finds for each query's words."""
         mask = self._mask(where)
         return [self._by_text(tokens, n, mask) for tokens in queries]
 
     def rows_of(self, tools: Sequence[str]) -> "dict[str, NDArray[np.float32]]":
-        """The unit vectors of those tools' rows, each of shape (rows of the tool, dimensions); unknown tools are absent."""
+        """The unit vectors of those tools' rows, each of shape (rows of the tool, dimensions);
+        unknown tools are absent.
+        """
         places = self._places
         return {tool: self._vectors[places[tool]] for tool in tools if tool in places}
 
     def warm(self, before: "MemoryIndex") -> None:
-        """Prepare what searches of the release before had prepared, so that no search has to after a swap."""
+        """Prepare what searches of the release before had prepared, so that no search has to after
+        a swap.
+        """
         for name in ("_vectors", "_postings", "_tools", "_parts"):
             if name in before.__dict__:
                 getattr(self, name)
 
-    def _by_vector(self, query: "NDArray[np.float32]", n: int, mask: "NDArray[np.bool_] | None") -> list[Ranked]:
+    def _by_vector(
+        self, query: "NDArray[np.float32]", n: int, mask: "NDArray[np.bool_] | None"
+    ) -> list[Ranked]:
         return self._best(self._vectors @ query, COSINE_DIGITS, n, mask)
 
-    def _by_text(self, tokens: Sequence[str], n: int, mask: "NDArray[np.bool_] | None") -> list[Ranked]:
+    def _by_text(
+        self, tokens: Sequence[str], n: int, mask: "NDArray[np.bool_] | None"
+    ) -> list[Ranked]:
         import numpy as np
 
         scores = np.zeros(self.rows.num_rows, dtype=np.float64)
@@ -129,7 +156,9 @@ class MemoryIndex:
 
         column = self.rows.column("vector").combine_chunks()
         flat = column.flatten().to_numpy(zero_copy_only=False)
-        return np.ascontiguousarray(flat.reshape(self.rows.num_rows, column.type.list_size), dtype=np.float32)
+        return np.ascontiguousarray(
+            flat.reshape(self.rows.num_rows, column.type.list_size), dtype=np.float32
+        )
 
     @cached_property
     def _postings(self) -> "_Postings":
@@ -147,7 +176,8 @@ class MemoryIndex:
         vocabulary: list[str] = encoded.dictionary.to_pylist()
         lengths = np.bincount(owners, minlength=self.rows.num_rows)
         pairs, counts = np.unique(
-            encoded.indices.to_numpy(zero_copy_only=False).astype(np.int64) * self.rows.num_rows + owners,
+            encoded.indices.to_numpy(zero_copy_only=False).astype(np.int64) * self.rows.num_rows
+            + owners,
             return_counts=True,
         )
         terms = pairs // max(self.rows.num_rows, 1)
@@ -163,7 +193,9 @@ class MemoryIndex:
 
 @dataclass(frozen=True, slots=True)
 class _Postings:
-    """An inverted list: the documents of term t are `documents[starts[t]:starts[t + 1]]`, with `counts` beside them."""
+    """An inverted list: the documents of term t are `documents[starts[t]:starts[t + 1]]`, with
+    `counts` beside them.
+    """
 
     terms: dict[str, int]
     starts: "NDArray[np.intp]"
@@ -172,11 +204,14 @@ class _Postings:
     norms: "NDArray[np.float64]"
 
 
-def _top(values: "NDArray[np.floating]", digits: int, n: int) -> "tuple[NDArray[np.intp], NDArray[np.float64]]":
-    """The places of the `n` highest values and of all that tie with the last once rounded, and their rounded values.
+def _top(
+    values: "NDArray[np.floating]", digits: int, n: int
+) -> "tuple[NDArray[np.intp], NDArray[np.float64]]":
+    """The places of the `n` highest values and of all that tie with the last once rounded, and
+    their rounded values.
 
-    Rounding keeps the order, so only those that may be among the highest are rounded, which is most of the work.
-    """
+    Rounding keeps the order, so only those that may be among the highest are rounded, which is most
+    of the work."""
     import numpy as np
 
     if n >= len(values):

@@ -14,15 +14,13 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-__all__ = ["QueryVectors"]
-
-
 CACHED = 2_048
 """Vectors of requests that a board remembers, the latest ones: 3 MB at 384 dimensions."""
 
 
 class QueryVectors:
-    """The encoders of a board's requests, loaded when they are first needed, and the vectors that they made last. Threads may share it.
+    """The encoders of a board's requests, loaded when they are first needed, and the vectors that
+    they made last. Threads may share it.
 
     Args:
         encoder: encodes all requests, instead of the encoders that releases name.
@@ -30,7 +28,9 @@ class QueryVectors:
         cached: how many vectors are remembered; 0 for none.
     """
 
-    def __init__(self, encoder: Encoder | None, options: Mapping[str, Any] | None, cached: int = CACHED) -> None:
+    def __init__(
+        self, encoder: Encoder | None, options: Mapping[str, Any] | None, cached: int = CACHED
+    ) -> None:
         self._given, self._cached = encoder, cached
         self._known: OrderedDict[tuple[str, str], NDArray[np.float32]] = OrderedDict()
         self._options = dict(options or {})
@@ -44,10 +44,12 @@ class QueryVectors:
         words: str,
         given: "Sequence[float] | NDArray[np.floating] | None",
     ) -> "NDArray[np.float32]":
-        """The vector of length 1, of shape (dimensions,), for a request in words or for a vector that the caller encoded.
+        """The vector of length 1, of shape (dimensions,), for a request in words or for a vector
+        that the caller encoded.
 
         Raises:
-            QueryError: the given vector has another length than those of the index, or no direction.
+            QueryError: the given vector has another length than those of the index, or no
+                direction.
             FingerprintMismatch: the encoder at hand did not make this index's vectors.
             EncoderError: the index's encoder is not installed or cannot load.
         """
@@ -59,17 +61,24 @@ class QueryVectors:
         vector = np.asarray(given, dtype=np.float32)
         if vector.shape != (manifest["dimensions"],):
             raise QueryError(
-                f"The query vector has the shape {vector.shape}; index '{index}' of release {loaded.release.id} holds "
+                f"The query vector has the shape {vector.shape}; index '{index}' of release "
+                f"{loaded.release.id} holds "
                 f"vectors of {manifest['dimensions']} dimensions, made by {manifest['encoder']} "
                 f"({manifest['fingerprint']}). Encode the query with that encoder."
             )
         length = float(np.linalg.norm(vector))
         if not np.isfinite(length) or length == 0:
-            raise QueryError("The query vector is zero or not finite; expected a direction in the encoder's space.")
+            raise QueryError(
+                "The query vector is zero or not finite; expected a direction in the encoder's "
+                "space."
+            )
         return vector / np.float32(length)
 
-    def units(self, loaded: LoadedRelease, index: str, texts: Sequence[str]) -> "NDArray[np.float32]":
-        """The unit vectors of requests in words, of shape (texts, dimensions): those not remembered by one call of the encoder.
+    def units(
+        self, loaded: LoadedRelease, index: str, texts: Sequence[str]
+    ) -> "NDArray[np.float32]":
+        """The unit vectors of requests in words, of shape (texts, dimensions): those not remembered
+        by one call of the encoder.
 
         Raises as `unit` does.
         """
@@ -77,12 +86,15 @@ class QueryVectors:
 
         encoder = self._encoder(loaded, index)
         with self._lock:
-            known = {text: self._known.get((encoder.fingerprint, text)) for text in dict.fromkeys(texts)}
+            known = {
+                text: self._known.get((encoder.fingerprint, text)) for text in dict.fromkeys(texts)
+            }
         missing = [text for text, vector in known.items() if vector is None]
         if missing:
             made = encode_queries(encoder, missing)
             known.update(
-                (text, self.unit(loaded, index, text, vector)) for text, vector in zip(missing, made, strict=True)
+                (text, self.unit(loaded, index, text, vector))
+                for text, vector in zip(missing, made, strict=True)
             )
         with self._lock:
             for text, vector in known.items():
@@ -91,14 +103,18 @@ class QueryVectors:
                     self._known.move_to_end((encoder.fingerprint, text))
             while len(self._known) > self._cached:
                 self._known.popitem(last=False)
-        return np.stack([vector for vector in (known[text] for text in texts) if vector is not None])
+        return np.stack(
+            [vector for vector in (known[text] for text in texts) if vector is not None]
+        )
 
     def _encoder(self, loaded: LoadedRelease, index: str) -> Encoder:
         manifest = loaded.index_manifest(index)
         encoder = self._given
         if encoder is None:
             published = manifest.get("options", {})
-            options = {name: published[name] for name in VECTOR_OPTIONS if name in published} | self._options
+            options = {
+                name: published[name] for name in VECTOR_OPTIONS if name in published
+            } | self._options
             key = f"{manifest['encoder']} {options}"
             with self._lock:
                 if key not in self._encoders:
@@ -106,9 +122,12 @@ class QueryVectors:
                 encoder = self._encoders[key]
         if encoder.fingerprint != manifest["fingerprint"]:
             raise FingerprintMismatch(
-                f"Index '{index}' of release {loaded.release.id} was made by {manifest['encoder']} with fingerprint "
-                f"{manifest['fingerprint']}, but the encoder at hand is {encoder.name} with fingerprint "
-                f"{encoder.fingerprint}. Their vectors cannot be compared. Install the versions that the release was "
+                f"Index '{index}' of release {loaded.release.id} was made by "
+                f"{manifest['encoder']} with fingerprint "
+                f"{manifest['fingerprint']}, but the encoder at hand is {encoder.name} with "
+                f"fingerprint "
+                f"{encoder.fingerprint}. Their vectors cannot be compared. Install the versions "
+                f"that the release was "
                 "made with, give `encoder=` to pegboard.open, or search with mode='text'."
             )
         return encoder

@@ -4,22 +4,25 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal, get_args
 
-__all__ = ["MODES", "Mode", "Ranked", "best_per_tool", "convex_combination", "hybrid_depth"]
-
 Mode = Literal["hybrid", "vector", "text"]
 MODES: tuple[Mode, ...] = get_args(Mode)
 FUSION_DEPTH = 100
-"""Tools that each ranking gives to the fusion of cosine and BM25, at least; four times k where that is more."""
+"""Tools that each ranking gives to the fusion of cosine and BM25, at least; four times k where that
+is more.
+"""
 
 VECTOR_SHARE = 0.8
-"""The share that the paper finds good on all its collections. Here, with the embedded encoder, recall at 5 by vectors /
+"""The share that the paper finds good on all its collections. Here, with the embedded encoder,
+recall at 5 by vectors /
 reciprocal rank fusion / this: MetaTool .736 / .713 / .739, Seal-Tools .637 / .793 / .849."""
 FUSED_DIGITS = 5
 
 
 @dataclass(frozen=True, slots=True)
 class Ranked:
-    """A tool at its place in one ranking: its id, its score (higher is better), and the part of it that matched best."""
+    """A tool at its place in one ranking: its id, its score (higher is better), and the part of it
+    that matched best.
+    """
 
     tool: str
     score: float
@@ -27,7 +30,9 @@ class Ranked:
 
 
 def best_per_tool(rows: Iterable[Ranked], n: int) -> list[Ranked]:
-    """The best row of each tool, the best `n` tools first; equal scores are ordered by id, so that a ranking is repeatable."""
+    """The best row of each tool, the best `n` tools first; equal scores are ordered by id, so that
+    a ranking is repeatable.
+    """
     best: dict[str, Ranked] = {}
     for row in rows:
         there = best.get(row.tool)
@@ -42,16 +47,20 @@ def hybrid_depth(k: int) -> int:
 
 
 def convex_combination(vector: Sequence[Ranked], text: Sequence[Ranked]) -> list[tuple[str, float]]:
-    """The tools of both rankings with 0.8 of their cosine and 0.2 of their BM25 score, best first; scores lie in 0..1.
+    """The tools of both rankings with 0.8 of their cosine and 0.2 of their BM25 score, best first;
+    scores lie in 0..1.
 
-    Each score is scaled by the smallest value that it can have (-1 for a cosine, 0 for BM25) and the best of its ranking.
-    A tool that only the text found gets the cosine of the last that the vectors found; one that only the vectors found has
-    no BM25. Bruch, Gai and Ingber, "An Analysis of Fusion Functions for Hybrid Retrieval", 2023 (TM2C2).
-    """
+    Each score is scaled by the smallest value that it can have (-1 for a cosine, 0 for BM25) and
+    the best of its ranking. A tool that only the text found gets the cosine of the last that the
+    vectors found; one that only the vectors found has no BM25. Bruch, Gai and Ingber, "An Analysis
+    of Fusion Functions for Hybrid Retrieval", 2023 (TM2C2)."""
     best_cosine = max((row.score for row in vector), default=0.0) + 1
     best_bm25 = max((row.score for row in text), default=0.0)
     last = vector[-1].score + 1 if vector else 0.0
-    scores = {row.tool: (1 - VECTOR_SHARE) * row.score / best_bm25 + VECTOR_SHARE * last / best_cosine for row in text}
+    scores = {
+        row.tool: (1 - VECTOR_SHARE) * row.score / best_bm25 + VECTOR_SHARE * last / best_cosine
+        for row in text
+    }
     bm25 = {row.tool: row.score for row in text}
     for row in vector:
         words = bm25.get(row.tool, 0.0) / best_bm25 if best_bm25 else 0.0

@@ -1,4 +1,6 @@
-"""A release as if it had only some of its tools: for samples of a catalog (tool-M), and for queries among chosen distractors."""
+"""A release as if it had only some of its tools: for samples of a catalog (tool-M), and for queries
+among chosen distractors.
+"""
 
 import sys
 from collections.abc import Collection, Sequence
@@ -13,13 +15,13 @@ from pegboard.store.contract import EDGES, embedding_table
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["RestrictedRelease"]
-
 
 class RestrictedRelease(LoadedRelease):
-    """The tools of those ids, the agents that have one of them, and the dependencies between them, searched in memory.
+    """The tools of those ids, the agents that have one of them, and the dependencies between them,
+    searched in memory.
 
-    Cosines are those of the whole release. BM25 is not: how rare a word is depends on the tools that are there.
+    Cosines are those of the whole release. BM25 is not: how rare a word is depends on the tools
+    that are there.
 
     Args:
         whole: the release; its loaded indexes are shared, so that a hundred samples load it once.
@@ -39,7 +41,11 @@ class RestrictedRelease(LoadedRelease):
 
     def _load_index(self, name: str) -> MemoryIndex:
         index = self._whole.index(name)
-        rows = index.rows if isinstance(index, MemoryIndex) else self._whole._read(embedding_table(name), SEARCHED)
+        rows = (
+            index.rows
+            if isinstance(index, MemoryIndex)
+            else self._whole._read(embedding_table(name), SEARCHED)
+        )
         return MemoryIndex(self._among(rows, "tool", self._kept))
 
     def _read(self, name: str, columns: Sequence[str] | None = None) -> "pa.Table":

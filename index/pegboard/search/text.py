@@ -1,14 +1,13 @@
-"""Words of a text, as the text search of a board counts them. Part of the table contract: every reader does the same.
+"""Words of a text, as the text search of a board counts them. Part of the table contract: every
+reader does the same.
 
-A text is brought to Unicode form NFKC; identifiers are taken apart (`getRecord_v2` -> get record v2); words are folded to
-lower case, and an English plural loses its ending (Harman's S stemmer, "How effective is suffixing?", 1991). Scripts
-that are written without blanks (Han, kana, Hangul, Thai and their neighbours) give the pairs of neighbouring characters.
-"""
+A text is brought to Unicode form NFKC; identifiers are taken apart (`getRecord_v2` -> get record
+v2); words are folded to lower case, and an English plural loses its ending (Harman's S stemmer,
+"How effective is suffixing?", 1991). Scripts that are written without blanks (Han, kana, Hangul,
+Thai and their neighbours) give the pairs of neighbouring characters."""
 
 import re
 import unicodedata
-
-__all__ = ["identifier_words", "tokenize"]
 
 MAX_TOKEN = 40
 """Characters; longer words (hashes, data) are cut, as Lance's tokenizer would drop them."""
@@ -20,18 +19,23 @@ _UNSPACED = (
     "\uac00-\ud7af\u1100-\u11ff"  # Hangul
 )
 _MARKS = "\u0300-\u036f\u0591-\u05bd\u064b-\u065f\u0670\u0900-\u0963\u0966-\u0dff"
-"""Accents and vowel signs, which Python's `\\w` leaves out: without them a Hindi word falls to pieces."""
+"""Accents and vowel signs, which Python's `\\w` leaves out: without them a Hindi word falls to
+pieces.
+"""
 _WORD = re.compile(rf"[{_UNSPACED}]+|(?:[^\W_{_UNSPACED}]|[{_MARKS}])+")
 _CAMEL = re.compile(r"(?<=[a-z])(?=[A-Z])|(?<=[a-z0-9])(?=[A-Z][a-z])|(?<=[A-Z])(?=[A-Z][a-z])")
 
 
 def identifier_words(name: str) -> str:
-    """A true name as words: `getRecord_v2` is `get Record v2`, `users.list-all` is `users list all`."""
+    """A true name as words: `getRecord_v2` is `get Record v2`, `users.list-all` is `users list
+    all`.
+    """
     return " ".join(re.sub(r"[_\W]+", " ", _CAMEL.sub(" ", name)).split())
 
 
 def tokenize(text: str) -> list[str]:
-    """The words of a text in their order, repeated as often as they stand there; none for a blank text.
+    """The words of a text in their order, repeated as often as they stand there; none for a blank
+    text.
 
     Example:
         >>> tokenize("List all files, getRecord_v2")

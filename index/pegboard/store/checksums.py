@@ -1,8 +1,8 @@
 """Checksums: what a table holds, proven from the rows themselves.
 
-A row's `digest` says what it was made from, so that equal inputs are known before anything is encoded. Its `checksum` says
-what was written, vector and all, so that a reader of any language can prove that a release is as it was published.
-"""
+A row's `digest` says what it was made from, so that equal inputs are known before anything is
+encoded. Its `checksum` says what was written, vector and all, so that a reader of any language can
+prove that a release is as it was published."""
 
 from collections.abc import Iterable, Mapping
 from math import isfinite
@@ -14,10 +14,17 @@ from pegboard.store.contract import CHECKSUM
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["edge_digest", "row_checksum", "row_checksums", "table_checksum"]
-
-
-EDGE_SAYS = ("source", "target", "type", "parameter", "reason", "origin", "confidence", "evidence", "place")
+EDGE_SAYS = (
+    "source",
+    "target",
+    "type",
+    "parameter",
+    "reason",
+    "origin",
+    "confidence",
+    "evidence",
+    "place",
+)
 
 
 def edge_digest(row: Mapping[str, Any]) -> str:
@@ -26,7 +33,8 @@ def edge_digest(row: Mapping[str, Any]) -> str:
 
 
 def row_checksum(row: Mapping[str, Any]) -> str:
-    """sha256 over the canonical JSON of a row's columns but `checksum`; a vector as its hexadecimal digits.
+    """sha256 over the canonical JSON of a row's columns but `checksum`; a vector as its hexadecimal
+    digits.
 
     Those are of the little-endian float32 values, one after another.
     """
@@ -34,7 +42,9 @@ def row_checksum(row: Mapping[str, Any]) -> str:
 
 
 def row_checksums(rows: "pa.Table", piece: int = 10_000) -> list[str]:
-    """The checksum of every row of a table, in their order; `piece` rows are in memory as Python values at once."""
+    """The checksum of every row of a table, in their order; `piece` rows are in memory as Python
+    values at once.
+    """
     import numpy as np
 
     checksums: list[str] = []
@@ -49,7 +59,10 @@ def row_checksums(rows: "pa.Table", piece: int = 10_000) -> list[str]:
             elif name != CHECKSUM:
                 columns[name] = [_value(value) for value in part.column(name).to_pylist()]
         names = list(columns)
-        checksums += [row_checksum(dict(zip(names, row, strict=True))) for row in zip(*columns.values(), strict=True)]
+        checksums += [
+            row_checksum(dict(zip(names, row, strict=True)))
+            for row in zip(*columns.values(), strict=True)
+        ]
     return checksums
 
 

@@ -1,4 +1,6 @@
-"""The LanceDB database below a board's root: opening it, and turning the store's errors into ours."""
+"""The LanceDB database below a board's root: opening it, and turning the store's errors into
+ours.
+"""
 
 import threading
 from collections.abc import Callable, Generator, Iterable, Mapping
@@ -16,23 +18,13 @@ if TYPE_CHECKING:
     from lancedb.db import DBConnection
     from lancedb.table import Table
 
-__all__ = [
-    "connect",
-    "open_table",
-    "opening_options",
-    "public_uri",
-    "public_url",
-    "sql_literals",
-    "store_errors",
-    "table_names",
-    "within",
-]
-
 Answer = TypeVar("Answer")
 
 
 def public_uri(uri: str) -> str:
-    """A board's address as it may be shown: a folder as it is, an address as `public_url` gives it."""
+    """A board's address as it may be shown: a folder as it is, an address as `public_url` gives
+    it.
+    """
     return public_url(uri) if "://" in uri else uri
 
 
@@ -43,17 +35,20 @@ def public_url(url: str) -> str:
 
 
 def sql_literals(values: Iterable[str]) -> str:
-    """The values as quoted literals of a DataFusion condition, separated by commas: none can become part of the condition."""
+    """The values as quoted literals of a DataFusion condition, separated by commas: none can become
+    part of the condition.
+    """
     return ", ".join("'" + value.replace("'", "''") + "'" for value in values)
 
 
 def connect(uri: str, given: Mapping[str, str] | None = None) -> "DBConnection":
     """The database of the board at `uri`; handles opened through it always see the newest version.
 
-    The `given` storage options go before what was configured and before the environment: see `pegboard.store.storage`.
+    The `given` storage options go before what was configured and before the environment: see
+    `pegboard.store.storage`.
 
-    Raises StoreError if the store refuses, or does not answer within the option `open_timeout` (12 s).
-    """
+    Raises StoreError if the store refuses, or does not answer within the option `open_timeout` (12
+    s)."""
     import lancedb
 
     options, seconds = opening_options(uri, given)
@@ -61,25 +56,33 @@ def connect(uri: str, given: Mapping[str, str] | None = None) -> "DBConnection":
     with store_errors(uri):
 
         def database() -> "DBConnection":
-            return lancedb.connect(address, read_consistency_interval=timedelta(0), storage_options=options or None)
+            return lancedb.connect(
+                address, read_consistency_interval=timedelta(0), storage_options=options or None
+            )
 
         return database() if seconds is None else within(seconds, database)
 
 
-def opening_options(uri: str, given: Mapping[str, str] | None = None) -> tuple[dict[str, str], float | None]:
-    """The options as LanceDB takes them, and the seconds within which the store has to answer; None for a folder."""
+def opening_options(
+    uri: str, given: Mapping[str, str] | None = None
+) -> tuple[dict[str, str], float | None]:
+    """The options as LanceDB takes them, and the seconds within which the store has to answer; None
+    for a folder.
+    """
     options = storage_options(uri, given)
     text = options.pop(OPEN_TIMEOUT, None)
     try:
         return options, None if text is None else float(text.removesuffix("s"))
     except ValueError:
         raise ConfigurationError(
-            f"The storage option {OPEN_TIMEOUT} is '{text}': expected a number of seconds, such as 12."
+            f"The storage option {OPEN_TIMEOUT} is '{text}': expected a number of seconds, such "
+            f"as 12."
         ) from None
 
 
 def within(seconds: float, call: Callable[[], Answer]) -> Answer:
-    """What the call returns or raises. Raises TimeoutError after so many seconds; the call is then left to itself.
+    """What the call returns or raises. Raises TimeoutError after so many seconds; the call is then
+    left to itself.
 
     Lance asks a silent store again and again, for minutes, and cannot be told to stop.
     """
@@ -114,8 +117,12 @@ def table_names(database: "DBConnection") -> list[str]:
             return names
 
 
-def open_table(database: "DBConnection", name: str, uri: str, version: int | None = None) -> "Table":
-    """A table, pinned to a version if one is given. Raises BoardNotFound if there is no such table or version."""
+def open_table(
+    database: "DBConnection", name: str, uri: str, version: int | None = None
+) -> "Table":
+    """A table, pinned to a version if one is given. Raises BoardNotFound if there is no such table
+    or version.
+    """
     with store_errors(uri):
         try:
             table = database.open_table(name)
@@ -124,17 +131,22 @@ def open_table(database: "DBConnection", name: str, uri: str, version: int | Non
         except (ValueError, FileNotFoundError) as error:
             if not _says_missing(error):
                 raise
-            what = f"version {version} of table '{name}'" if version is not None else f"table '{name}'"
+            what = (
+                f"version {version} of table '{name}'" if version is not None else f"table '{name}'"
+            )
             raise BoardNotFound(
                 f"The board at {public_uri(uri)} has no {what}. "
-                "Check the address; `pegboard build` makes a board, `pegboard releases list` shows what it has."
+                "Check the address; `pegboard build` makes a board, `pegboard releases list` "
+                "shows what it has."
             ) from cleaned(error)
         return table
 
 
 @contextmanager
 def store_errors(uri: str) -> Generator[None]:
-    """Turn what LanceDB and the file system raise into StoreError, without any secret; Pegboard's own errors pass."""
+    """Turn what LanceDB and the file system raise into StoreError, without any secret; Pegboard's
+    own errors pass.
+    """
     try:
         yield
         return
@@ -149,4 +161,9 @@ def store_errors(uri: str) -> Generator[None]:
 
 def _says_missing(error: Exception) -> bool:
     text = str(error).lower()
-    return "not found" in text or "no longer exists" in text or "does not exist" in text or "not exist" in text
+    return (
+        "not found" in text
+        or "no longer exists" in text
+        or "does not exist" in text
+        or "not exist" in text
+    )

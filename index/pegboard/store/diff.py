@@ -1,7 +1,8 @@
-"""What is different between two releases: tools, the words they are found by, their dependencies and neighbours, and the indexes.
+"""What is different between two releases: tools, the words they are found by, their dependencies
+and neighbours, and the indexes.
 
-Tables whose pins are equal are not read. Of others the digests are compared first, and only rows that differ are read whole.
-"""
+Tables whose pins are equal are not read. Of others the digests are compared first, and only rows
+that differ are read whole."""
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
@@ -18,8 +19,6 @@ from pegboard.store.tables import open_table
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["EdgeChanges", "FieldChange", "IndexDiff", "Neighbours", "ReleaseDiff", "ToolChange", "diff_releases"]
-
 IN_MEMORY_ROWS = 50_000
 """Indexes up to this many rows are read to find neighbours; larger ones are asked."""
 NEIGHBOURS_OF = 1_000
@@ -30,7 +29,9 @@ RECIPE = ("encoder", "fingerprint", "dimensions", "options", "parts", "shape", "
 
 @dataclass(frozen=True, slots=True)
 class FieldChange:
-    """A field of a tool, as it was and as it is: a text, a JSON value, or a list, of which `added` and `removed` are parts."""
+    """A field of a tool, as it was and as it is: a text, a JSON value, or a list, of which `added`
+    and `removed` are parts.
+    """
 
     old: Any
     new: Any
@@ -48,8 +49,9 @@ class Neighbours:
 
 @dataclass(frozen=True, slots=True)
 class EdgeChanges:
-    """What a tool came to depend on, what it no longer does, and what is said otherwise: ids of tools, each with the dependency's
-    type, and with the parameter for which it is needed if it is needed for one."""
+    """What a tool came to depend on, what it no longer does, and what is said otherwise: ids of
+    tools, each with the dependency's type, and with the parameter for which it is needed if it is
+    needed for one."""
 
     added: tuple[str, ...] = ()
     removed: tuple[str, ...] = ()
@@ -58,7 +60,9 @@ class EdgeChanges:
 
 @dataclass(frozen=True, slots=True)
 class ToolChange:
-    """A tool that both releases have, with the fields that differ; what was written about it is `enrichment.<field>`."""
+    """A tool that both releases have, with the fields that differ; what was written about it is
+    `enrichment.<field>`.
+    """
 
     id: str
     fields: Mapping[str, FieldChange]
@@ -66,7 +70,9 @@ class ToolChange:
 
 @dataclass(frozen=True, slots=True)
 class IndexDiff:
-    """An index of either release: `added`, `dropped`, `other recipe` (with what differs of it), `rows` or `same`."""
+    """An index of either release: `added`, `dropped`, `other recipe` (with what differs of it),
+    `rows` or `same`.
+    """
 
     state: str
     recipe: Mapping[str, FieldChange] = field(default_factory=dict[str, FieldChange])
@@ -81,9 +87,10 @@ class ReleaseDiff:
 
     Attributes:
         neighbours: of changed and added tools, by id; only those whose neighbours differ.
-        edges: of tools whose dependencies differ, by id, whether or not the tool itself does; None if a release is of a contract
-            that has none.
-        neighbours_by: the index by which they were found, or None if the releases have none that can be compared.
+        edges: of tools whose dependencies differ, by id, whether or not the tool itself does; None
+            if a release is of a contract that has none.
+        neighbours_by: the index by which they were found, or None if the releases have none that
+            can be compared.
         counts: tools added, removed, changed, unchanged.
     """
 
@@ -103,14 +110,16 @@ class ReleaseDiff:
         return asdict(self)
 
 
-def diff_releases(store: ReleaseStore, old: Release, new: Release, neighbours: int = 5) -> ReleaseDiff:
+def diff_releases(
+    store: ReleaseStore, old: Release, new: Release, neighbours: int = 5
+) -> ReleaseDiff:
     """Compare two releases of a board.
 
     Args:
         neighbours: how many nearest tools of each changed or added tool are compared; 0 for none.
 
-    Raises ContractMismatch for a release of an unknown contract, BoardNotFound if a table or version of one is gone.
-    """
+    Raises ContractMismatch for a release of an unknown contract, BoardNotFound if a table or
+    version of one is gone."""
     before, after = _tool_digests(store, old, new), _tool_digests(store, new, old)
     added, removed = sorted(after.keys() - before.keys()), sorted(before.keys() - after.keys())
     differing = sorted(one for one in before.keys() & after.keys() if before[one] != after[one])
@@ -147,7 +156,9 @@ def _tool_digests(store: ReleaseStore, release: Release, other: Release) -> dict
     return _column(store, release.tables["tools"], "id", "digest" if same else known.tool_digest)
 
 
-def _changes(store: ReleaseStore, old: Release, new: Release, ids: Sequence[str]) -> list[ToolChange]:
+def _changes(
+    store: ReleaseStore, old: Release, new: Release, ids: Sequence[str]
+) -> list[ToolChange]:
     before, after = _tools(store, old, ids), _tools(store, new, ids)
     changes = (ToolChange(one, _fields(before[one], after[one])) for one in ids)
     return [change for change in changes if change.fields]
@@ -164,7 +175,13 @@ def _fields(old: tuple[Tool, str], new: tuple[Tool, str]) -> dict[str, FieldChan
 
 def _values(tool: Tool, kind: str) -> dict[str, Any]:
     written = tool.enrichment.to_dict() if tool.enrichment else {}
-    blank: dict[str, Any] = {"description": "", "avoid": "", "arguments": {}, "questions": [], "topics": []}
+    blank: dict[str, Any] = {
+        "description": "",
+        "avoid": "",
+        "arguments": {},
+        "questions": [],
+        "topics": [],
+    }
     return {
         "name": tool.name,
         "kind": kind,
@@ -184,15 +201,22 @@ def _change(old: Any, new: Any) -> FieldChange:
     if not isinstance(old, list) or not isinstance(new, list):
         return FieldChange(old, new)
     before, after = [_text(one) for one in old], [_text(one) for one in new]
-    added, removed = [one for one in after if one not in before], [one for one in before if one not in after]
+    added, removed = (
+        [one for one in after if one not in before],
+        [one for one in before if one not in after],
+    )
     return FieldChange(old, new, tuple(added), tuple(removed))
 
 
 def _text(value: Any) -> str:
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, sort_keys=True)
+    return (
+        value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, sort_keys=True)
+    )
 
 
-def _tools(store: ReleaseStore, release: Release, ids: Sequence[str]) -> dict[str, tuple[Tool, str]]:
+def _tools(
+    store: ReleaseStore, release: Release, ids: Sequence[str]
+) -> dict[str, tuple[Tool, str]]:
     """The tools of those ids, each with its kind."""
     found: dict[str, tuple[Tool, str]] = {}
     for start in range(0, len(ids), KEYS_AT_ONCE):
@@ -213,7 +237,9 @@ def _edges(store: ReleaseStore, old: Release, new: Release) -> dict[str, EdgeCha
     both = [key for key in sorted(before.keys() & after.keys()) if before[key] != after[key]]
     said = [_said(store, pin, both) for pin in pins]
     # Of a tool that needs one more, others have only another place.
-    differing = before.keys() ^ after.keys() | {key for key in both if said[0].get(key) != said[1].get(key)}
+    differing = before.keys() ^ after.keys() | {
+        key for key in both if said[0].get(key) != said[1].get(key)
+    }
     found: dict[str, dict[str, list[str]]] = {}
     for key in sorted(differing):
         kind = "removed" if key not in after else "changed" if key in before else "added"
@@ -221,13 +247,17 @@ def _edges(store: ReleaseStore, old: Release, new: Release) -> dict[str, EdgeCha
         needed = f"{target} ({type_}{f' for {parameter}' if parameter else ''})"
         found.setdefault(source, {}).setdefault(kind, []).append(needed)
     return {
-        source: EdgeChanges(**{kind: tuple(said) for kind, said in kinds.items()}) for source, kinds in found.items()
+        source: EdgeChanges(**{kind: tuple(said) for kind, said in kinds.items()})
+        for source, kinds in found.items()
     }
 
 
 def _said(store: ReleaseStore, pin: Pin, keys: Sequence[str]) -> dict[str, tuple[Any, ...]]:
     """What the edges of those keys say besides their keys, but for their places."""
-    columns, found = ["key", "reason", "origin", "confidence", "evidence"], dict[str, tuple[Any, ...]]()
+    columns, found = (
+        ["key", "reason", "origin", "confidence", "evidence"],
+        dict[str, tuple[Any, ...]](),
+    )
     for start in range(0, len(keys), KEYS_AT_ONCE):
         where = f"key IN ({sql_literals(keys[start : start + KEYS_AT_ONCE])})"
         rows = _read(store, pin, columns, where)
@@ -251,7 +281,10 @@ def _neighbours(
     found: dict[str, Neighbours] = {}
     for one in ids:
         then, now = before.get(one, ()), after.get(one, ())
-        gained, lost = tuple(x for x in now if x not in then), tuple(x for x in then if x not in now)
+        gained, lost = (
+            tuple(x for x in now if x not in then),
+            tuple(x for x in then if x not in now),
+        )
         if gained or lost:
             found[one] = Neighbours(gained, lost)
     return found
@@ -260,7 +293,9 @@ def _neighbours(
 def _nearest(
     store: ReleaseStore, release: Release, index: str, ids: Sequence[str], count: int
 ) -> dict[str, tuple[str, ...]]:
-    """The nearest tools of each of those that the release has: by the vector of the tool's first row."""
+    """The nearest tools of each of those that the release has: by the vector of the tool's first
+    row.
+    """
     import numpy as np
 
     if not ids:
@@ -270,13 +305,16 @@ def _nearest(
         where = f"tool IN ({sql_literals(ids[start : start + KEYS_AT_ONCE])})"
         rows = _read(store, pin, ["key", "tool", "vector"], where).sort_by("key").to_pylist()
         for row in rows:
-            # `description` and `document` come first, before `question` and `topics`, but after `arguments`.
+            # `description` and `document` come first, before `question` and `topics`, but after
+            # `arguments`.
             if row["tool"] not in vectors or "#arguments#" in vectors[row["tool"]][0]:
                 vectors[row["tool"]] = row["key"], row["vector"]
     searched = LoadedRelease(store, release, IN_MEMORY_ROWS).index(index)
     return {
         tool: tuple(
-            near.tool for near in searched.vector(np.asarray(vector, np.float32), count + 1, None) if near.tool != tool
+            near.tool
+            for near in searched.vector(np.asarray(vector, np.float32), count + 1, None)
+            if near.tool != tool
         )[:count]
         for tool, (_, vector) in vectors.items()
     }
@@ -289,7 +327,9 @@ def _indexes(store: ReleaseStore, old: Release, new: Release) -> dict[str, Index
         if name not in before or name not in after:
             rows = (new if name in after else old).tables[embedding_table(name)].rows
             found[name] = (
-                IndexDiff("added", rows_added=rows) if name in after else IndexDiff("dropped", rows_removed=rows)
+                IndexDiff("added", rows_added=rows)
+                if name in after
+                else IndexDiff("dropped", rows_removed=rows)
             )
             continue
         recipe = {
@@ -318,7 +358,9 @@ def _column(store: ReleaseStore, pin: Pin, key: str, column: str) -> dict[str, s
     return dict(zip(rows.column(key).to_pylist(), rows.column(column).to_pylist(), strict=True))
 
 
-def _read(store: ReleaseStore, pin: Pin, columns: Iterable[str] | None = None, where: str | None = None) -> "pa.Table":
+def _read(
+    store: ReleaseStore, pin: Pin, columns: Iterable[str] | None = None, where: str | None = None
+) -> "pa.Table":
     table = open_table(store.tables, pin.table, store.uri, pin.version)
     with store_errors(store.uri):
         return table.read(list(columns) if columns is not None else None, where)

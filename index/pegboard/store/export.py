@@ -1,11 +1,15 @@
-"""A release as Parquet, for everything that reads Parquet but not Lance: DuckDB, polars, Spark, a warehouse.
+"""A release as Parquet, for everything that reads Parquet but not Lance: DuckDB, polars, Spark, a
+warehouse.
 
-    <out>/release=<id>/<table>/catalog=<name>/part-0.parquet      table: tools, agents, emb_<index>, agents_<index>
-    <out>/release=<id>/edges/part-0.parquet                       an edge may lead from one catalog to another
-    <out>/release=<id>/release.json                               the release's record, and the files; written last
+    <out>/release=<id>/<table>/catalog=<name>/part-0.parquet      table: tools, agents, emb_<index>,
+    agents_<index>
+    <out>/release=<id>/edges/part-0.parquet                       an edge may lead from one catalog
+    to another
+    <out>/release=<id>/release.json                               the release's record, and the
+    files; written last
 
-The folders are hive partitions: `release` and `catalog` are columns to whoever reads them so. A release is there whole or not at all.
-"""
+The folders are hive partitions: `release` and `catalog` are columns to whoever reads them so. A
+release is there whole or not at all."""
 
 import json
 import os
@@ -19,8 +23,6 @@ from pegboard.errors import ConfigurationError, StoreError
 from pegboard.store.database import open_table, store_errors
 from pegboard.store.releases import Pin, Release, ReleaseStore
 
-__all__ = ["Exported", "export_release"]
-
 PIECE = 10_000
 """Rows that are in memory at once."""
 RECORD = "release.json"
@@ -28,7 +30,9 @@ RECORD = "release.json"
 
 @dataclass(frozen=True, slots=True)
 class Exported:
-    """Where a release was written, its rows by table, its files, and their bytes; `written` is False if it was there already."""
+    """Where a release was written, its rows by table, its files, and their bytes; `written` is
+    False if it was there already.
+    """
 
     release: str
     folder: str
@@ -42,19 +46,23 @@ class Exported:
         return asdict(self)
 
 
-def export_release(store: ReleaseStore, release: Release, out: str | Path, *, force: bool = False) -> Exported:
+def export_release(
+    store: ReleaseStore, release: Release, out: str | Path, *, force: bool = False
+) -> Exported:
     """Write a release as Parquet below the folder `out`.
 
     Args:
         force: replace what is there under the release's name, if it is not the same.
 
     Raises:
-        ConfigurationError: `out` is an address of a store, or holds something else under the release's name.
+        ConfigurationError: `out` is an address of a store, or holds something else under the
+            release's name.
         StoreError: the board cannot be read, or the folder cannot be written.
     """
     if "://" in str(out):
         raise ConfigurationError(
-            f"An export is written to a folder, and {str(out).partition('://')[0]}:// is a store. Give a folder, and copy it there."
+            f"An export is written to a folder, and {str(out).partition('://')[0]}:// is a store. "
+            f"Give a folder, and copy it there."
         )
     folder = Path(out).expanduser().resolve()
     target = folder / f"release={release.id}"
@@ -63,19 +71,24 @@ def export_release(store: ReleaseStore, release: Release, out: str | Path, *, fo
         return there
     if target.exists() and not force:
         raise ConfigurationError(
-            f"{target} is there already, and is not what would be written. Give another folder, or --force to replace it."
+            f"{target} is there already, and is not what would be written. Give another folder, "
+            f"or --force to replace it."
         )
     half = folder / f".release={release.id}.{os.getpid()}.tmp"
     try:
         half.mkdir(parents=True)
         rows = {name: _write(store, name, pin, half / name) for name, pin in release.tables.items()}
-        files = {str(path.relative_to(half)): path.stat().st_size for path in sorted(half.rglob("*.parquet"))}
+        files = {
+            str(path.relative_to(half)): path.stat().st_size
+            for path in sorted(half.rglob("*.parquet"))
+        }
         text = json.dumps({**_record(release), "files": files}, ensure_ascii=False, indent=1)
         (half / RECORD).write_text(text, "utf-8")
         _put(half, target)
     except OSError as error:
         raise StoreError(
-            f"{target} cannot be written: {error.strerror or error}. Check free space and permissions."
+            f"{target} cannot be written: {error.strerror or error}. Check free space and "
+            f"permissions."
         ) from error
     finally:
         shutil.rmtree(half, ignore_errors=True)
@@ -116,7 +129,8 @@ def _write(store: ReleaseStore, name: str, pin: Pin, folder: Path) -> int:
         with store_errors(store.uri):
             yield from table.search().to_batches(PIECE)
 
-    # One thread keeps the order of the rows; a table without rows has no folder, but its schema is one file.
+    # One thread keeps the order of the rows; a table without rows has no folder, but its schema is
+    # one file.
     by = [schema.field("catalog")] if "catalog" in schema.names else []
     partitions = dataset.partitioning(pa.schema(by), flavor="hive") if by else None
     dataset.write_dataset(

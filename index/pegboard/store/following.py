@@ -1,4 +1,6 @@
-"""How a board follows its channel: when it looks, what it does when it cannot, and how old what it has then is."""
+"""How a board follows its channel: when it looks, what it does when it cannot, and how old what it
+has then is.
+"""
 
 import os
 import time
@@ -15,12 +17,14 @@ from pegboard.store.releases import Channel
 if TYPE_CHECKING:
     from logging import Logger
 
-__all__ = ["BoardStatus", "Following"]
-
 PATIENCE = 0.25
-"""Seconds that a call waits to learn whether the store is back; the first call that finds it away waits as long as that takes."""
+"""Seconds that a call waits to learn whether the store is back; the first call that finds it away
+waits as long as that takes.
+"""
 LOOK_SHARE = 0.5
-"""A look is due after this share of `refresh`: the rest is for the look itself, while other callers answer from what is there."""
+"""A look is due after this share of `refresh`: the rest is for the look itself, while other callers
+answer from what is there.
+"""
 SHORTEST_WAIT = 0.05
 """Seconds that a thread in the background waits between two looks, at least."""
 
@@ -50,7 +54,9 @@ class BoardStatus:
 
 @dataclass(frozen=True, slots=True)
 class _Held:
-    """All that one look found out; replaced as a whole, so that every reader of it sees one moment."""
+    """All that one look found out; replaced as a whole, so that every reader of it sees one
+    moment.
+    """
 
     loaded: LoadedRelease
     loaded_at: datetime
@@ -63,9 +69,9 @@ class _Held:
 class Following:
     """The loaded release of a channel, kept up to date. Threads may share it.
 
-    An answer is at most `refresh` seconds behind the channel: once half of that has passed since the last look began, the next
-    caller looks, while the others go on with what is there; with `background` a thread looks instead. A look that fails is
-    repeated after as long again.
+    An answer is at most `refresh` seconds behind the channel: once half of that has passed since
+    the last look began, the next caller looks, while the others go on with what is there; with
+    `background` a thread looks instead. A look that fails is repeated after as long again.
     """
 
     def __init__(
@@ -83,7 +89,11 @@ class Following:
         loaded = load(channel.release)
         self._held = _Held(loaded, now, channel, now, self._looked)
         self._stop = Event()
-        self._thread = _thread(self, self._stop, max(refresh * LOOK_SHARE, SHORTEST_WAIT)) if background else None
+        self._thread = (
+            _thread(self, self._stop, max(refresh * LOOK_SHARE, SHORTEST_WAIT))
+            if background
+            else None
+        )
 
     def current(self) -> LoadedRelease:
         """The release to answer from. Never raises: what is at hand is better than nothing."""
@@ -94,13 +104,16 @@ class Following:
             if self._held.error is None:
                 self._look_and_release(lock)
             else:  # A store that is away takes its time to say so again.
-                looking = Thread(target=self._look_and_release, args=(lock,), name="pegboard-look", daemon=True)
+                looking = Thread(
+                    target=self._look_and_release, args=(lock,), name="pegboard-look", daemon=True
+                )
                 looking.start()
                 looking.join(PATIENCE)
         return self._held.loaded
 
     def instead_of(self, failed: LoadedRelease) -> LoadedRelease | None:
-        """The channel's release, if that is another than one whose tables could not be read; looks at once.
+        """The channel's release, if that is another than one whose tables could not be read; looks
+        at once.
 
         While the store is away it looks no more often than ever.
         """
@@ -150,17 +163,22 @@ class Following:
             if channel.release != loaded.release.id:
                 loaded, loaded_at = self._load(channel.release), datetime.now(UTC)
                 loaded.warm(held.loaded)
-        except (
-            Exception
-        ) as error:  # Whatever is wrong with the store or the new release, the one at hand still answers.
+        # Whatever is wrong with the store or the new release, the one at hand still answers.
+        except Exception as error:
             if held.error is None:
                 since = f"{held.checked_at:%Y-%m-%d %H:%M:%S} UTC"
-                _log().warning("The board stays on release %s of %s: %s", held.loaded.release.id, since, error)
+                _log().warning(
+                    "The board stays on release %s of %s: %s", held.loaded.release.id, since, error
+                )
             self._held = replace(held, error=str(error) or type(error).__name__)
             self._looked = time.monotonic()
         else:
             if held.error is not None:
-                _log().info("The board follows channel '%s' again: release %s.", channel.name, channel.release)
+                _log().info(
+                    "The board follows channel '%s' again: release %s.",
+                    channel.name,
+                    channel.release,
+                )
             self._held = _Held(loaded, loaded_at, channel, began_at, began)
             self._looked = began
 
@@ -168,7 +186,9 @@ class Following:
         return time.monotonic() - self._looked >= self._refresh * LOOK_SHARE
 
     def _guard(self) -> Lock:
-        if self._process != os.getpid():  # A thread of the parent may have held the lock at the fork.
+        if (
+            self._process != os.getpid()
+        ):  # A thread of the parent may have held the lock at the fork.
             self._process, self._lock = os.getpid(), Lock()
         return self._lock
 

@@ -1,4 +1,5 @@
-"""The tables of a board through LanceDB's compiled core: what `tables.py` asks for, in the core's own calls.
+"""The tables of a board through LanceDB's compiled core: what `tables.py` asks for, in the core's
+own calls.
 
 How LanceDB's Python package calls the core is in its `query.py`, `table.py` and `_lancedb.pyi`.
 """
@@ -16,18 +17,21 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from numpy.typing import NDArray
 
-__all__ = ["NativeDatabase", "NativeTable"]
-
 
 class NativeDatabase:
-    """A BoardDatabase through the compiled core. What opens something gives up after the seconds that `opening_options` says."""
+    """A BoardDatabase through the compiled core. What opens something gives up after the seconds
+    that `opening_options` says.
+    """
 
     def __init__(self, uri: str, storage_options: Mapping[str, str] | None = None) -> None:
         options, self._seconds = opening_options(uri, storage_options)
 
         async def connect() -> Any:
-            # Positions as in the core's signature; 0.0 is the interval after which a handle looks for newer versions.
-            return await core().connect(_address(uri), None, None, None, None, 0.0, None, options or None)
+            # Positions as in the core's signature; 0.0 is the interval after which a handle looks
+            # for newer versions.
+            return await core().connect(
+                _address(uri), None, None, None, None, 0.0, None, options or None
+            )
 
         self._connection = run(connect(), self._seconds)
 
@@ -36,7 +40,9 @@ class NativeDatabase:
 
         async def ask() -> list[str]:
             names: list[str] = []
-            while page := await self._connection.table_names([], names[-1] if names else None, 1000):
+            while page := await self._connection.table_names(
+                [], names[-1] if names else None, 1000
+            ):
                 names += page
             return names
 
@@ -76,10 +82,17 @@ class NativeTable:
 
     def indexed_columns(self) -> set[str]:
         """The columns that have an index of any kind."""
-        return {column for index in self._ask(lambda table: table.list_indices()) for column in index.columns}
+        return {
+            column
+            for index in self._ask(lambda table: table.list_indices())
+            for column in index.columns
+        }
 
     def read(
-        self, columns: Sequence[str] | None = None, where: str | None = None, limit: int | None = None
+        self,
+        columns: Sequence[str] | None = None,
+        where: str | None = None,
+        limit: int | None = None,
     ) -> "pa.Table":
         """The rows that a condition lets pass."""
 
@@ -103,7 +116,11 @@ class NativeTable:
             query = query.nearest_to(pa.array(vector))
             query.column("vector")
             query.distance_type("cosine")
-            for setting, value in ((query.nprobes, nprobes), (query.ef, ef), (query.refine_factor, refine)):
+            for setting, value in (
+                (query.nprobes, nprobes),
+                (query.ef, ef),
+                (query.refine_factor, refine),
+            ):
                 if value:
                     setting(value)
             return query
@@ -111,7 +128,13 @@ class NativeTable:
         return self._rows(build, limit, [*columns, "_distance"], where)
 
     def matching(
-        self, words: str, limit: int, columns: Sequence[str], *, where: str | None = None, prefilter: bool = True
+        self,
+        words: str,
+        limit: int,
+        columns: Sequence[str],
+        *,
+        where: str | None = None,
+        prefilter: bool = True,
     ) -> "pa.Table":
         """The rows whose `tokens` have any of the words."""
 
@@ -129,11 +152,17 @@ class NativeTable:
 
     def replace(self, rows: "pa.Table", key: str, where: str) -> int:
         """Replace the rows of the same key that meet a condition."""
-        merged = self._merge(rows, key, when_matched_update_all=True, when_matched_update_all_condition=where)
+        merged = self._merge(
+            rows, key, when_matched_update_all=True, when_matched_update_all_condition=where
+        )
         return merged.num_updated_rows
 
     def _rows(
-        self, build: Callable[[Any], Any], limit: int | None, columns: Sequence[str] | None, where: str | None
+        self,
+        build: Callable[[Any], Any],
+        limit: int | None,
+        columns: Sequence[str] | None,
+        where: str | None,
     ) -> "pa.Table":
         import pyarrow as pa
 

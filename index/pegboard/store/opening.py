@@ -11,8 +11,6 @@ from pegboard.store.releases import ReleaseStore
 if TYPE_CHECKING:
     from pegboard.llm import Completer
 
-__all__ = ["open_board", "open_board_async"]
-
 
 def open_board(
     uri: str,
@@ -34,18 +32,24 @@ def open_board(
         uri: the board's root: a folder, or an address that LanceDB takes (s3://, az://, gs://).
         channel: the channel to follow.
         release: a release to stay on, instead of following a channel.
-        encoder: encodes the queries, instead of the encoder that the release names; its fingerprint must be the same.
-        encoder_options: how this reader reaches the encoder, such as `api_base`; what decides a vector is in the release.
+        encoder: encodes the queries, instead of the encoder that the release names; its fingerprint
+            must be the same.
+        encoder_options: how this reader reaches the encoder, such as `api_base`; what decides a
+            vector is in the release.
         storage_options: credentials and endpoints for the store, as LanceDB takes them.
-        llm: what the parts of a strategy may ask that can use an LLM: a LiteLLM model's name such as `openai/gpt-4o-mini`, or a
-            completer. Without one their embedded counterparts do the work.
-        llm_options: `api_base`, `api_key_env`, `price`, `timeout` (seconds for each question in all) and `concurrency` (questions on
-            their way at once); see `HostedCompleter` and `LlmCaller`.
-        refresh: seconds by which an answer may be behind the channel, at most; a call looks after half of that.
+        llm: what the parts of a strategy may ask that can use an LLM: a LiteLLM model's name such
+            as `openai/gpt-4o-mini`, or a completer. Without one their embedded counterparts do the
+            work.
+        llm_options: `api_base`, `api_key_env`, `price`, `timeout` (seconds for each question in
+            all) and `concurrency` (questions on their way at once); see `HostedCompleter` and
+            `LlmCaller`.
+        refresh: seconds by which an answer may be behind the channel, at most; a call looks after
+            half of that.
         background: whether a thread looks instead, so that no call ever waits for the store.
         in_memory_rows: indexes with more rows are searched through Lance.
 
-    Raises BoardNotFound if there is no board, channel or release of that name, StoreError if the store does not answer.
+    Raises BoardNotFound if there is no board, channel or release of that name, StoreError if the
+    store does not answer.
 
     Example:
         >>> board = pegboard.open("./board")
@@ -65,8 +69,11 @@ def open_board(
     )
 
 
-async def open_board_async(uri: str, channel: str = "live", release: str | None = None, **options: Any) -> Board:
-    """`open_board` in a thread, for callers with an event loop; exported as `pegboard.open_async`. Takes the same options.
+async def open_board_async(
+    uri: str, channel: str = "live", release: str | None = None, **options: Any
+) -> Board:
+    """`open_board` in a thread, for callers with an event loop; exported as `pegboard.open_async`.
+    Takes the same options.
 
     Example:
         >>> board = await pegboard.open_async("./board")

@@ -1,9 +1,9 @@
 """Releases and channels: what is published, what is live, and moving between them.
 
-A release is immutable: it pins a version of every table. A channel (`live`, `canary`, ...) names a release; moving it is a
-compare-and-set on its generation, so two publishers cannot overwrite each other unnoticed. Everything here takes
-milliseconds and needs no pipeline, so that a service's operator can promote or roll back with the library alone.
-"""
+A release is immutable: it pins a version of every table. A channel (`live`, `canary`, ...) names a
+release; moving it is a compare-and-set on its generation, so two publishers cannot overwrite each
+other unnoticed. Everything here takes milliseconds and needs no pipeline, so that a service's
+operator can promote or roll back with the library alone."""
 
 import json
 import os
@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from lancedb.db import DBConnection
 
-__all__ = ["Channel", "Pin", "Release", "ReleaseStore"]
-
 HISTORY_KEPT = 50
 """Releases that a channel remembers for rolling back."""
 
@@ -38,8 +36,8 @@ class Pin:
         rows: their number.
         digest: over the digests of its rows: what they were made from.
         checksum: over the checksums of its rows: what they hold. None before contract 3.
-        search: of an embedding table, the indices that this version has and how to ask them (see `tasks/indices.py`); None if
-            it is searched without any.
+        search: of an embedding table, the indices that this version has and how to ask them (see
+            `tasks/indices.py`); None if it is searched without any.
     """
 
     table: str
@@ -52,10 +50,11 @@ class Pin:
 
 @dataclass(frozen=True, slots=True)
 class Release:
-    """A published release. `tables` maps `tools`, `agents`, `edges`, `emb_<index>` and `agents_<index>` to their pins.
+    """A published release. `tables` maps `tools`, `agents`, `edges`, `emb_<index>` and
+    `agents_<index>` to their pins.
 
-    `manifest` holds the indexes with their encoders and fingerprints, the default index, the catalogs with their
-    snapshots, counts, and what changed against the release before.
+    `manifest` holds the indexes with their encoders and fingerprints, the default index, the
+    catalogs with their snapshots, counts, and what changed against the release before.
     """
 
     id: str
@@ -73,8 +72,8 @@ class Channel:
     Attributes:
         generation: counts its moves.
         history: the releases before, newest first.
-        withdrawn: the releases from which it was rolled back: a run does not promote them again by itself. In the table they
-            stand at the end of `history`, each with a `-` before it.
+        withdrawn: the releases from which it was rolled back: a run does not promote them again by
+            itself. In the table they stand at the end of `history`, each with a `-` before it.
     """
 
     name: str
@@ -101,7 +100,9 @@ class ReleaseStore:
 
     @property
     def database(self) -> "DBConnection":
-        """The LanceDB database for those who write, opened at the first use. Raises BoardNotFound for a missing folder."""
+        """The LanceDB database for those who write, opened at the first use. Raises BoardNotFound
+        for a missing folder.
+        """
         if self._database is None:
             self._expect_folder()
             self._database = connect(self.uri, self._options)
@@ -109,7 +110,9 @@ class ReleaseStore:
 
     @property
     def tables(self) -> BoardDatabase:
-        """The same database for those who read, opened the light way. Raises BoardNotFound for a missing folder."""
+        """The same database for those who read, opened the light way. Raises BoardNotFound for a
+        missing folder.
+        """
         if self._tables is None:
             self._expect_folder()
             self._tables = open_database(self.uri, self._options)
@@ -121,7 +124,10 @@ class ReleaseStore:
             self._database = connect(self.uri, self._options)
         with store_errors(self.uri):
             there = table_names(self._database)
-            for name, schema in (("releases", CURRENT.releases()), ("channels", CURRENT.channels())):
+            for name, schema in (
+                ("releases", CURRENT.releases()),
+                ("channels", CURRENT.channels()),
+            ):
                 if name not in there:
                     self._database.create_table(name, schema=schema, exist_ok=True)
 
@@ -131,8 +137,12 @@ class ReleaseStore:
         return sorted(releases, key=lambda release: (release.created_at, release.id), reverse=True)
 
     def get(self, release: str) -> Release:
-        """The release of that id, or the only one whose id begins so. Raises BoardNotFound that names those there are."""
-        rows = self._rows("releases", f"starts_with(release, '{release}')" if _is_id(release) else "false")
+        """The release of that id, or the only one whose id begins so. Raises BoardNotFound that
+        names those there are.
+        """
+        rows = self._rows(
+            "releases", f"starts_with(release, '{release}')" if _is_id(release) else "false"
+        )
         if len(rows) == 1:
             return _release(rows[0])
         known = [known.id for known in self.all()]
@@ -144,7 +154,9 @@ class ReleaseStore:
 
     def channels(self) -> list[Channel]:
         """All channels, by name."""
-        return sorted((_channel(row) for row in self._rows("channels")), key=lambda channel: channel.name)
+        return sorted(
+            (_channel(row) for row in self._rows("channels")), key=lambda channel: channel.name
+        )
 
     def channel(self, name: str = "live") -> Channel | None:
         """The channel of that name, or None if nothing was ever promoted to it."""
@@ -152,29 +164,36 @@ class ReleaseStore:
         return _channel(rows[0]) if rows else None
 
     def add(self, release: Release) -> bool:
-        """Record a release; its tables must be complete. Returns False if a release of that id is there already."""
+        """Record a release; its tables must be complete. Returns False if a release of that id is
+        there already.
+        """
         with store_errors(self.uri):
             return self._table("releases").insert(_release_row(release), "release") == 1
 
     def update(self, release: Release) -> bool:
-        """Record another manifest of a release that is recorded. Returns False if no release of that id and digest is there."""
+        """Record another manifest of a release that is recorded. Returns False if no release of
+        that id and digest is there.
+        """
         with store_errors(self.uri):
             same = f"target.digest = {sql_literals([release.digest])}"
             return self._table("releases").replace(_release_row(release), "release", same) == 1
 
-    def promote(self, release: str, channel: str = "live", *, expected: int | None = None) -> Channel:
+    def promote(
+        self, release: str, channel: str = "live", *, expected: int | None = None
+    ) -> Channel:
         """Make a channel name a release, and return the channel as it is then.
 
         Args:
             release: an id or the beginning of one.
-            expected: the generation that the channel had when the caller decided; 0 if there was no such channel.
-                Without it, the generation that the channel has now.
+            expected: the generation that the channel had when the caller decided; 0 if there was no
+                such channel. Without it, the generation that the channel has now.
 
         Raises PromotionConflict if the channel has another generation: then nothing was changed.
         """
         if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}", channel):
             raise ConfigurationError(
-                f"A channel cannot be named '{channel}': expected letters, digits, '.', '_' and '-', at most 64."
+                f"A channel cannot be named '{channel}': expected letters, digits, '.', '_' and "
+                f"'-', at most 64."
             )
         identity = self.get(release).id
         now = self.channel(channel)
@@ -182,37 +201,60 @@ class ReleaseStore:
             expected = now.generation if now else 0
         if now is not None and now.generation == expected and now.release == identity:
             return now
-        history = [old for old in (now.release, *now.history) if old != identity][:HISTORY_KEPT] if now else []
+        history = (
+            [old for old in (now.release, *now.history) if old != identity][:HISTORY_KEPT]
+            if now
+            else []
+        )
         withdrawn = tuple(old for old in now.withdrawn if old != identity) if now else ()
-        moved = Channel(channel, identity, expected + 1, datetime.now(UTC), tuple(history), withdrawn)
+        moved = Channel(
+            channel, identity, expected + 1, datetime.now(UTC), tuple(history), withdrawn
+        )
         if not self._compare_and_set(moved, expected):
             there = self.channel(channel)
             raise PromotionConflict(
-                f"Channel '{channel}' was to move to release {identity} from generation {expected}, but it is at "
+                f"Channel '{channel}' was to move to release {identity} from generation "
+                f"{expected}, but it is at "
                 f"generation {there.generation if there else 0}"
-                f"{f' (release {there.release})' if there else ''}: someone else moved it meanwhile. "
-                f"Nothing was changed. Run again to build on theirs, or `pegboard promote {identity}` to replace it."
+                f"{f' (release {there.release})' if there else ''}: someone else moved it "
+                f"meanwhile. "
+                f"Nothing was changed. Run again to build on theirs, or `pegboard promote "
+                f"{identity}` to replace it."
             )
         return moved
 
     def rollback(self, channel: str = "live") -> Channel:
-        """Make a channel name the release before that is still there. Raises BoardNotFound if there is none.
+        """Make a channel name the release before that is still there. Raises BoardNotFound if there
+        is none.
 
-        The release that it named is withdrawn: a run that makes the same release again does not promote it.
+        The release that it named is withdrawn: a run that makes the same release again does not
+            promote it.
         """
         now = self.channel(channel)
         kept = self._recorded(now.history) if now else ()
         if now is None or not kept:
-            pruned = f"; those it had before were pruned: {', '.join(now.history[:10])}" if now and now.history else ""
-            raise BoardNotFound(
-                f"Channel '{channel}' of the board at {public_uri(self.uri)} has no earlier release to go back to{pruned}. "
-                "`pegboard releases list` shows all releases; `pegboard promote RELEASE` takes any of them."
+            pruned = (
+                f"; those it had before were pruned: {', '.join(now.history[:10])}"
+                if now and now.history
+                else ""
             )
-        withdrawn = (now.release, *(old for old in now.withdrawn if old not in (now.release, kept[0])))[:HISTORY_KEPT]
-        moved = Channel(channel, kept[0], now.generation + 1, datetime.now(UTC), kept[1:], withdrawn)
+            raise BoardNotFound(
+                f"Channel '{channel}' of the board at {public_uri(self.uri)} has no earlier "
+                f"release to go back to{pruned}. "
+                "`pegboard releases list` shows all releases; `pegboard promote RELEASE` takes "
+                "any of them."
+            )
+        withdrawn = (
+            now.release,
+            *(old for old in now.withdrawn if old not in (now.release, kept[0])),
+        )[:HISTORY_KEPT]
+        moved = Channel(
+            channel, kept[0], now.generation + 1, datetime.now(UTC), kept[1:], withdrawn
+        )
         if not self._compare_and_set(moved, now.generation):
             raise PromotionConflict(
-                f"Channel '{channel}' moved while it was to be rolled back from generation {now.generation}. "
+                f"Channel '{channel}' moved while it was to be rolled back from generation "
+                f"{now.generation}. "
                 "Nothing was changed. Look with `pegboard releases list` and run again."
             )
         return moved
@@ -247,7 +289,9 @@ class ReleaseStore:
     def _table(self, name: str) -> BoardTable:
         return open_table(self.tables, name, self.uri)
 
-    def _rows(self, name: str, where: str | None = None, columns: Sequence[str] | None = None) -> list[dict[str, Any]]:
+    def _rows(
+        self, name: str, where: str | None = None, columns: Sequence[str] | None = None
+    ) -> list[dict[str, Any]]:
         try:
             table = self._table(name)
         except BoardNotFound:
@@ -261,7 +305,8 @@ class ReleaseStore:
 
     def _no_board(self) -> BoardNotFound:
         return BoardNotFound(
-            f"There is no board at {public_uri(self.uri)}. Expected a folder or an address that `pegboard build` made. "
+            f"There is no board at {public_uri(self.uri)}. Expected a folder or an address that "
+            f"`pegboard build` made. "
             "Check the address, or make one: `pegboard init`, then `pegboard build`."
         )
 
@@ -308,4 +353,6 @@ def _release(row: Mapping[str, Any]) -> Release:
 def _channel(row: Mapping[str, Any]) -> Channel:
     history = tuple(release for release in row["history"] if not release.startswith("-"))
     withdrawn = tuple(release[1:] for release in row["history"] if release.startswith("-"))
-    return Channel(row["channel"], row["release"], row["generation"], row["updated_at"], history, withdrawn)
+    return Channel(
+        row["channel"], row["release"], row["generation"], row["updated_at"], history, withdrawn
+    )

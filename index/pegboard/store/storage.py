@@ -1,10 +1,11 @@
-"""Storage options: what a store wants to know beside the board's address, such as an endpoint, keys and timeouts.
+"""Storage options: what a store wants to know beside the board's address, such as an endpoint, keys
+and timeouts.
 
-They come from three places, the first of which wins: the caller; `[board.storage]` of the pegboard.toml that this process read;
-the environment, by the names that AWS, Azure and Google use. Their keys are those of Rust's object_store, which tables and
-lake are read through. Values may be references such as `${MINIO_SECRET}`, which are taken from the environment when they are
-used, so that no secret stands in a file.
-"""
+They come from three places, the first of which wins: the caller; `[board.storage]` of the
+pegboard.toml that this process read; the environment, by the names that AWS, Azure and Google use.
+Their keys are those of Rust's object_store, which tables and lake are read through. Values may be
+references such as `${MINIO_SECRET}`, which are taken from the environment when they are used, so
+that no secret stands in a file."""
 
 import os
 import re
@@ -12,8 +13,6 @@ from collections.abc import Mapping
 from urllib.parse import quote, urlsplit
 
 from pegboard.errors import ConfigurationError
-
-__all__ = ["OPEN_TIMEOUT", "is_secret", "remember_options", "storage_options", "without_secrets"]
 
 OPEN_TIMEOUT = "open_timeout"
 """The one option of our own: seconds within which a store has to answer for the first time."""
@@ -25,9 +24,18 @@ DEFAULTS = {
     "client_max_retries": "4",
     "client_retry_timeout": "20",
 }
-"""A store that is away is told within seconds. object_store itself retries a silent one for three minutes, and Lance asks six times."""
+"""A store that is away is told within seconds. object_store itself retries a silent one for three
+minutes, and Lance asks six times.
+"""
 
-_KINDS = {"s3": "aws", "s3a": "aws", "az": "azure", "abfs": "azure", "abfss": "azure", "gs": "google"}
+_KINDS = {
+    "s3": "aws",
+    "s3a": "aws",
+    "az": "azure",
+    "abfs": "azure",
+    "abfss": "azure",
+    "gs": "google",
+}
 _NAMES = {
     "aws": {
         "aws_endpoint": ("endpoint", "endpoint_url", "aws_endpoint_url", "aws_endpoint_url_s3"),
@@ -50,21 +58,33 @@ _NAMES = {
         "azure_storage_use_emulator": ("use_emulator", "object_store_use_emulator"),
     },
     "google": {
-        "google_service_account": ("service_account", "service_account_path", "google_service_account_path"),
+        "google_service_account": (
+            "service_account",
+            "service_account_path",
+            "google_service_account_path",
+        ),
         "google_service_account_key": ("service_account_key",),
         "google_application_credentials": ("application_credentials",),
     },
 }
 """The names under which options travel, and other spellings of them that the stores take."""
 
-_ENDPOINTS = ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL", "AWS_ENDPOINT", "AZURE_STORAGE_ENDPOINT", "AZURE_ENDPOINT")
+_ENDPOINTS = (
+    "AWS_ENDPOINT_URL_S3",
+    "AWS_ENDPOINT_URL",
+    "AWS_ENDPOINT",
+    "AZURE_STORAGE_ENDPOINT",
+    "AZURE_ENDPOINT",
+)
 _REFERENCE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
 _IN_TEXT = (
     (re.compile(r"(?<=://)[^/\s@\"'<>]+@"), "***@"),
     (re.compile(r"(?i)((?:x-amz-(?:signature|credential|security-token)|x-goog-(?:signature|credential)|sig)=)[^&\s\"'<>)]+"), r"\1***"),
     (re.compile(r"(?i)((?:accountkey|sharedaccesssignature)=)[^;\s\"']+"), r"\1***"),
-    (re.compile(r"(?i)(authorization\"?: *\"?(?:bearer|sharedkey|aws4-hmac-sha256) )[^\"\n]+"), r"\1***"),
-    (re.compile(r"-----BEGIN [A-Z ]*PRIVATE KEY-----.*?(?:-----END [A-Z ]*PRIVATE KEY-----|\Z)", re.DOTALL), "***"),
+    (re.compile(r"(?i)(authorization\"?: *\"?(?:bearer|sharedkey|aws4-hmac-sha256) "
+    r")[^\"\n]+"), r"\1***"),
+    (re.compile(r"-----BEGIN [A-Z ]*PRIVATE KEY-----.*?(?:-----END [A-Z ]*PRIVATE "
+    r"KEY-----|\Z)", re.DOTALL), "***"),
 )  # fmt: skip
 
 _remembered: dict[str, Mapping[str, str]] = {}
@@ -72,7 +92,9 @@ _secrets: set[str] = set()
 
 
 def remember_options(uri: str, options: Mapping[str, str]) -> None:
-    """Have everything in this process that opens the board at `uri`, or its lake, use these options."""
+    """Have everything in this process that opens the board at `uri`, or its lake, use these
+    options.
+    """
     _remembered[uri.rstrip("/")] = dict(options)
 
 
@@ -89,7 +111,9 @@ def storage_options(uri: str, given: Mapping[str, str] | None = None) -> dict[st
     if kind == "azure":
         options = _azure(options)
     if kind == "aws" and "aws_endpoint" in options and "AWS_ENDPOINT_URL_S3" in os.environ:
-        options["aws_endpoint_url_s3"] = options["aws_endpoint"]  # or else the variable would win over the option
+        options["aws_endpoint_url_s3"] = options[
+            "aws_endpoint"
+        ]  # or else the variable would win over the option
     if kind == "aws":
         _refuse_foreign_token(uri, options)
     _secrets.update(value for name, value in options.items() if is_secret(name) and len(value) >= 4)
@@ -97,21 +121,29 @@ def storage_options(uri: str, given: Mapping[str, str] | None = None) -> dict[st
 
 
 def is_secret(name: str) -> bool:
-    """Whether an option or variable of that name holds a secret. Names of files and of keys in a key store are none."""
+    """Whether an option or variable of that name holds a secret. Names of files and of keys in a
+    key store are none.
+    """
     name = name.lower()
     if name.endswith(("_file", "_url", "_enabled", "kms_key_id", "_uri")):
         return False
-    return any(word in name for word in ("key", "secret", "token", "password", "sas", "connection_string"))
+    return any(
+        word in name for word in ("key", "secret", "token", "password", "sas", "connection_string")
+    )
 
 
 def without_secrets(text: str) -> str:
-    """The text without anything that was given as a secret, without signatures, and without users and passwords in URLs."""
+    """The text without anything that was given as a secret, without signatures, and without users
+    and passwords in URLs.
+    """
     held = {
         value
         for name, value in os.environ.items()
         if name.startswith(("AWS_", "AZURE_", "GOOGLE_")) and is_secret(name)
     }
-    for secret in sorted((secret for secret in _secrets | held if len(secret) >= 4), key=len, reverse=True):
+    for secret in sorted(
+        (secret for secret in _secrets | held if len(secret) >= 4), key=len, reverse=True
+    ):
         for form in (secret, quote(secret, safe="")):
             text = text.replace(form, "***")
     for pattern, instead in _IN_TEXT:
@@ -120,7 +152,9 @@ def without_secrets(text: str) -> str:
 
 
 def _of_board(uri: str) -> Mapping[str, str]:
-    """What was remembered of the address, or of the nearest one above it: the lake lies below its board."""
+    """What was remembered of the address, or of the nearest one above it: the lake lies below its
+    board.
+    """
     place = uri.rstrip("/")
     while place.count("/") >= 2:
         if place in _remembered:
@@ -138,7 +172,8 @@ def _resolved(uri: str, name: str, value: str) -> str:
     def variable(match: re.Match[str]) -> str:
         if match[1] not in os.environ:
             raise ConfigurationError(
-                f"The storage option {name} of {without_secrets(uri)} refers to the environment variable {match[1]}, "
+                f"The storage option {name} of {without_secrets(uri)} refers to the environment "
+                f"variable {match[1]}, "
                 f"which is not set. Set {match[1]}, or correct [board.storage]."
             )
         return os.environ[match[1]]
@@ -147,29 +182,43 @@ def _resolved(uri: str, name: str, value: str) -> str:
 
 
 def _refuse_foreign_token(uri: str, options: Mapping[str, str]) -> None:
-    """The stores add AWS_SESSION_TOKEN to whatever keys they are given: it would go, and fail, where it does not belong."""
+    """The stores add AWS_SESSION_TOKEN to whatever keys they are given: it would go, and fail,
+    where it does not belong.
+    """
     key = options.get("aws_access_key_id")
     foreign = key is not None and key != os.environ.get("AWS_ACCESS_KEY_ID")
     if foreign and "aws_session_token" not in options and os.environ.get("AWS_SESSION_TOKEN"):
         raise ConfigurationError(
-            f"{without_secrets(uri)} has keys of its own, but AWS_SESSION_TOKEN in the environment belongs to others, and would "
+            f"{without_secrets(uri)} has keys of its own, but AWS_SESSION_TOKEN in the "
+            f"environment belongs to others, and would "
             "be sent with them. Unset AWS_SESSION_TOKEN, or give aws_session_token beside the keys."
         )
 
 
 def _plain_http(kind: str, options: Mapping[str, str]) -> dict[str, str]:
     """An endpoint that says http:// means it: no second switch has to allow it."""
-    variables = [os.environ[name] for name in _ENDPOINTS if name.lower().startswith(kind) and os.environ.get(name)]
-    endpoint = options.get("aws_endpoint") or options.get("azure_storage_endpoint") or next(iter(variables), "")
+    variables = [
+        os.environ[name]
+        for name in _ENDPOINTS
+        if name.lower().startswith(kind) and os.environ.get(name)
+    ]
+    endpoint = (
+        options.get("aws_endpoint")
+        or options.get("azure_storage_endpoint")
+        or next(iter(variables), "")
+    )
     return {"allow_http": "true"} if endpoint.lower().startswith("http://") else {}
 
 
 def _azure(options: dict[str, str]) -> dict[str, str]:
-    """With what the environment says, as Lance reads Azure's variables only once in a process, and no connection string.
+    """With what the environment says, as Lance reads Azure's variables only once in a process, and
+    no connection string.
 
-    A connection string is taken apart, and the emulator's account is named: neither store does that for itself.
-    """
-    known = {name: os.environ[name.upper()] for name in _NAMES["azure"] if os.environ.get(name.upper())}
+    A connection string is taken apart, and the emulator's account is named: neither store does that
+    for itself."""
+    known = {
+        name: os.environ[name.upper()] for name in _NAMES["azure"] if os.environ.get(name.upper())
+    }
     options = {**known, **options}
     if connection := options.pop("azure_storage_connection_string", None):
         options = {**_connection(connection), **options}
@@ -179,7 +228,11 @@ def _azure(options: dict[str, str]) -> dict[str, str]:
 
 
 def _connection(text: str) -> dict[str, str]:
-    parts = {name.lower(): value for name, _, value in (part.partition("=") for part in text.split(";")) if value}
+    parts = {
+        name.lower(): value
+        for name, _, value in (part.partition("=") for part in text.split(";"))
+        if value
+    }
     if parts.get("usedevelopmentstorage", "").lower() == "true":
         return {"azure_storage_use_emulator": "true"}
     account, suffix = parts.get("accountname", ""), parts.get("endpointsuffix", "")

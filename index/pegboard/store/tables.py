@@ -1,9 +1,10 @@
-"""The tables of a board as a reader needs them: opened at a version, read, searched, and, for channels, moved by compare-and-set.
+"""The tables of a board as a reader needs them: opened at a version, read, searched, and, for
+channels, moved by compare-and-set.
 
-Two ways lead to the same tables. LanceDB's compiled core is there in a few hundredths of a second (`native.py`, `native_tables.py`); LanceDB's
-Python package does the same and takes seconds to import. `open_database` takes the core where it is of a version that is
-known here, else the package; the environment variable PEGBOARD_LANCEDB=public asks for the package.
-"""
+Two ways lead to the same tables. LanceDB's compiled core is there in a few hundredths of a second
+(`native.py`, `native_tables.py`); LanceDB's Python package does the same and takes seconds to
+import. `open_database` takes the core where it is of a version that is known here, else the
+package; the environment variable PEGBOARD_LANCEDB=public asks for the package."""
 
 import os
 from collections.abc import Mapping, Sequence
@@ -19,17 +20,17 @@ if TYPE_CHECKING:
     from lancedb.table import Table
     from numpy.typing import NDArray
 
-__all__ = ["PUBLIC", "BoardDatabase", "BoardTable", "PublicDatabase", "PublicTable", "open_database", "open_table"]
-
 PUBLIC = "PEGBOARD_LANCEDB"
-"""The environment variable that makes a reader use LanceDB's Python package, if it says `public`."""
+"""The environment variable that makes a reader use LanceDB's Python package, if it says `public`.
+"""
 
 
 class BoardTable(Protocol):
-    """A table of a board, at its newest version or, after `checkout`, at one version for good. Threads may share it.
+    """A table of a board, at its newest version or, after `checkout`, at one version for good.
+    Threads may share it.
 
-    Methods raise what the store raises (OSError, RuntimeError, ValueError); callers turn it into StoreError by `store_errors`.
-    """
+    Methods raise what the store raises (OSError, RuntimeError, ValueError); callers turn it into
+    StoreError by `store_errors`."""
 
     def checkout(self, version: int) -> None:
         """Stay at that version."""
@@ -48,7 +49,10 @@ class BoardTable(Protocol):
         ...
 
     def read(
-        self, columns: Sequence[str] | None = None, where: str | None = None, limit: int | None = None
+        self,
+        columns: Sequence[str] | None = None,
+        where: str | None = None,
+        limit: int | None = None,
     ) -> "pa.Table":
         """The rows that a DataFusion condition lets pass, in no order; all columns if None."""
         ...
@@ -64,17 +68,26 @@ class BoardTable(Protocol):
         ef: int | None = None,
         refine: int | None = None,
     ) -> "pa.Table":
-        """The rows with the smallest cosine distance to a vector of shape (dimensions,), nearest first, with `_distance`.
+        """The rows with the smallest cosine distance to a vector of shape (dimensions,), nearest
+        first, with `_distance`.
 
-        `where` is applied before. `nprobes` (partitions visited), `ef` (candidates kept in a graph) and `refine` (how many
-        times `limit` are scored again exactly) are those of the table's vector index.
-        """
+        `where` is applied before. `nprobes` (partitions visited), `ef` (candidates kept in a graph)
+        and `refine` (how many times `limit` are scored again exactly) are those of the table's
+        vector index."""
         ...
 
     def matching(
-        self, words: str, limit: int, columns: Sequence[str], *, where: str | None = None, prefilter: bool = True
+        self,
+        words: str,
+        limit: int,
+        columns: Sequence[str],
+        *,
+        where: str | None = None,
+        prefilter: bool = True,
     ) -> "pa.Table":
-        """The rows whose `tokens` have any of the words, which blanks separate, best BM25 first, with `_score`."""
+        """The rows whose `tokens` have any of the words, which blanks separate, best BM25 first,
+        with `_score`.
+        """
         ...
 
     def insert(self, rows: "pa.Table", key: str) -> int:
@@ -82,7 +95,9 @@ class BoardTable(Protocol):
         ...
 
     def replace(self, rows: "pa.Table", key: str, where: str) -> int:
-        """Replace the rows of the same key that meet a condition on `target`; returns how many did."""
+        """Replace the rows of the same key that meet a condition on `target`; returns how many
+        did.
+        """
         ...
 
 
@@ -94,12 +109,16 @@ class BoardDatabase(Protocol):
         ...
 
     def open_table(self, name: str) -> BoardTable:
-        """A table at its newest version. Raises ValueError or FileNotFoundError if there is none."""
+        """A table at its newest version. Raises ValueError or FileNotFoundError if there is
+        none.
+        """
         ...
 
 
 def open_database(uri: str, storage_options: Mapping[str, str] | None = None) -> BoardDatabase:
-    """The database of the board at `uri`, by the fastest way there is. Raises StoreError if the store refuses."""
+    """The database of the board at `uri`, by the fastest way there is. Raises StoreError if the
+    store refuses.
+    """
     if os.environ.get(PUBLIC) != "public":
         from pegboard.store.native import core
 
@@ -111,8 +130,12 @@ def open_database(uri: str, storage_options: Mapping[str, str] | None = None) ->
     return PublicDatabase(connect(uri, storage_options), opening_options(uri, storage_options)[1])
 
 
-def open_table(database: BoardDatabase, name: str, uri: str, version: int | None = None) -> BoardTable:
-    """A table, pinned to a version if one is given. Raises BoardNotFound if there is no such table or version."""
+def open_table(
+    database: BoardDatabase, name: str, uri: str, version: int | None = None
+) -> BoardTable:
+    """A table, pinned to a version if one is given. Raises BoardNotFound if there is no such table
+    or version.
+    """
     return cast("BoardTable", open_at(cast("Any", database), name, uri, version))
 
 
@@ -156,7 +179,10 @@ class PublicTable:
         return {column for index in self._table.list_indices() for column in index.columns}
 
     def read(
-        self, columns: Sequence[str] | None = None, where: str | None = None, limit: int | None = None
+        self,
+        columns: Sequence[str] | None = None,
+        where: str | None = None,
+        limit: int | None = None,
     ) -> "pa.Table":
         """The rows that a condition lets pass."""
         query = self._table.search()
@@ -176,7 +202,9 @@ class PublicTable:
         refine: int | None = None,
     ) -> "pa.Table":
         """The rows with the smallest cosine distance to a vector."""
-        query = self._table.search(vector, vector_column_name="vector", query_type="vector").distance_type("cosine")
+        query = self._table.search(
+            vector, vector_column_name="vector", query_type="vector"
+        ).distance_type("cosine")
         query = query.nprobes(nprobes) if nprobes else query
         query = query.ef(ef) if ef else query
         query = query.refine_factor(refine) if refine else query
@@ -184,7 +212,13 @@ class PublicTable:
         return query.limit(limit).select([*columns, "_distance"]).to_arrow()
 
     def matching(
-        self, words: str, limit: int, columns: Sequence[str], *, where: str | None = None, prefilter: bool = True
+        self,
+        words: str,
+        limit: int,
+        columns: Sequence[str],
+        *,
+        where: str | None = None,
+        prefilter: bool = True,
     ) -> "pa.Table":
         """The rows whose `tokens` have any of the words."""
         query = self._table.search(words, query_type="fts", fts_columns="tokens")
@@ -193,8 +227,18 @@ class PublicTable:
 
     def insert(self, rows: "pa.Table", key: str) -> int:
         """Add the rows whose key is not there yet."""
-        return self._table.merge_insert(key).when_not_matched_insert_all().execute(rows).num_inserted_rows
+        return (
+            self._table.merge_insert(key)
+            .when_not_matched_insert_all()
+            .execute(rows)
+            .num_inserted_rows
+        )
 
     def replace(self, rows: "pa.Table", key: str, where: str) -> int:
         """Replace the rows of the same key that meet a condition."""
-        return self._table.merge_insert(key).when_matched_update_all(where=where).execute(rows).num_updated_rows
+        return (
+            self._table.merge_insert(key)
+            .when_matched_update_all(where=where)
+            .execute(rows)
+            .num_updated_rows
+        )

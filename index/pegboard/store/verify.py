@@ -1,8 +1,9 @@
-"""Proving a release: everything it pins is read again and compared with what was recorded when it was published.
+"""Proving a release: everything it pins is read again and compared with what was recorded when it
+was published.
 
-Since contract 3 every row carries a checksum over all that was written, so a release proves itself, vectors and all. Releases
-of contracts 1 and 2 have digests of what rows were made from; what those cannot prove is said.
-"""
+Since contract 3 every row carries a checksum over all that was written, so a release proves itself,
+vectors and all. Releases of contracts 1 and 2 have digests of what rows were made from; what those
+cannot prove is said."""
 
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
@@ -30,21 +31,23 @@ from pegboard.store.releases import Pin, Release, ReleaseStore
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["Verified", "verify_release"]
-
 PIECE = 5_000
 """Rows that are in memory at once: some 100 MB as Python values."""
 NAMED = 5
 """Rows that a problem names; it counts them all."""
 LENGTH_TOLERANCE = 1e-3
 REPEATED = ("catalog", "agent", "kind", "tags")
-"""The columns of a tool that every row of an index has, too; an agent's row has those of its agent but for `tags`."""
+"""The columns of a tool that every row of an index has, too; an agent's row has those of its agent
+but for `tags`.
+"""
 Progress = Callable[[str, int, int], None]
 
 
 @dataclass(frozen=True, slots=True)
 class Verified:
-    """What a verification read (table -> rows), every problem that it found, and what this contract cannot prove."""
+    """What a verification read (table -> rows), every problem that it found, and what this contract
+    cannot prove.
+    """
 
     release: str
     contract: int
@@ -57,14 +60,17 @@ class Verified:
         return {**asdict(self), "sound": not self.problems}
 
 
-def verify_release(store: ReleaseStore, release: Release, progress: Progress | None = None) -> Verified:
+def verify_release(
+    store: ReleaseStore, release: Release, progress: Progress | None = None
+) -> Verified:
     """Read a release again, and find everything that is not as it was published.
 
     Args:
-        progress: called now and then with a table's name, the rows that were read of it, and their number.
+        progress: called now and then with a table's name, the rows that were read of it, and their
+            number.
 
-    Raises ContractMismatch for a release of an unknown contract. Anything else that is wrong is a problem in the result.
-    """
+    Raises ContractMismatch for a release of an unknown contract. Anything else that is wrong is a
+    problem in the result."""
     check = _Check(store, release, layout(release.contract), progress or _silent)
     check.run()
     return Verified(release.id, release.contract, check.rows, check.problems, check.unproven())
@@ -73,18 +79,24 @@ def verify_release(store: ReleaseStore, release: Release, progress: Progress | N
 class _Check:
     """One verification at work."""
 
-    def __init__(self, store: ReleaseStore, release: Release, known: Layout, progress: Progress) -> None:
+    def __init__(
+        self, store: ReleaseStore, release: Release, known: Layout, progress: Progress
+    ) -> None:
         self._store, self._release, self._layout, self._progress = store, release, known, progress
         self.rows: dict[str, int] = {}
         self._found: dict[tuple[str, str], list[str]] = {}
-        """What is wrong, by table and kind: what a message names, a row's key or a column; the message itself if that is empty."""
+        """What is wrong, by table and kind: what a message names, a row's key or a column; the
+        message itself if that is empty.
+        """
         self._tools: dict[str, tuple[Any, ...]] = {}
         """What an index repeats of a tool, by its id."""
         self._agents: dict[str, tuple[Any, ...]] = {}
         """What an index repeats of an agent, by its id."""
 
     def run(self) -> None:
-        """Check the record first, then agents, tools, edges and every index, since each needs the ones before."""
+        """Check the record first, then agents, tools, edges and every index, since each needs the
+        ones before.
+        """
         manifest = self._release.manifest
         indexes: Mapping[str, Any] = manifest["indexes"]
         wanted = self._layout.tables(indexes)
@@ -108,16 +120,24 @@ class _Check:
         if self._layout.checksums:
             return ()
         return (
-            f"Releases of contract {self._release.contract} have no checksums: that texts, schemas and vectors are as they were "
-            "written follows from nothing. Row counts, digests, lengths and references were checked.",
+            f"Releases of contract {self._release.contract} have no checksums: that texts, "
+            f"schemas and vectors are as they were "
+            "written follows from nothing. Row counts, digests, lengths and references were "
+            "checked.",
         )
 
     def _record(self, manifest: Mapping[str, Any], wanted: Collection[str]) -> None:
         release = self._release
         if not release.digest.startswith(release.id):
-            self._note("release", f"its id {release.id} is not the beginning of its digest {release.digest}")
+            self._note(
+                "release",
+                f"its id {release.id} is not the beginning of its digest {release.digest}",
+            )
         if manifest["default_index"] not in manifest["indexes"]:
-            self._note("release", f"its default index '{manifest['default_index']}' is not among its indexes")
+            self._note(
+                "release",
+                f"its default index '{manifest['default_index']}' is not among its indexes",
+            )
         for name in sorted(set(wanted) - set(release.tables)):
             self._note(name, "the release pins no such table")
         for name in ("tools", "agents", *([EDGES] if self._layout.graph else ())):
@@ -131,7 +151,9 @@ class _Check:
         with store_errors(self._store.uri):
             if table.schema.names != schema.names or table.schema.types != schema.types:
                 self._say(
-                    name, "has other columns than its contract", sorted(set(schema.names) ^ set(table.schema.names))
+                    name,
+                    "has other columns than its contract",
+                    sorted(set(schema.names) ^ set(table.schema.names)),
                 )
                 return
             digests: list[tuple[str, str]] = []
@@ -174,7 +196,12 @@ class _Check:
 
     def _records(self, name: str, rows: "pa.Table", keys: list[str]) -> None:
         if name == "agents":
-            said = zip(rows.column("catalog").to_pylist(), keys, rows.column("kind").to_pylist(), strict=True)
+            said = zip(
+                rows.column("catalog").to_pylist(),
+                keys,
+                rows.column("kind").to_pylist(),
+                strict=True,
+            )
             self._agents.update(zip(keys, said, strict=True))
             return
         columns = zip(*(rows.column(one).to_pylist() for one in REPEATED), strict=True)
@@ -182,26 +209,38 @@ class _Check:
         agents = zip(keys, rows.column("agent").to_pylist(), strict=True)
         if "agents" in self.rows:
             self._say(
-                name, "of an agent that is not in 'agents'", [key for key, one in agents if one not in self._agents]
+                name,
+                "of an agent that is not in 'agents'",
+                [key for key, one in agents if one not in self._agents],
             )
         said = [_tool_digest(row) for row in rows.to_pylist()]
         stored = rows.column(self._layout.tool_digest).to_pylist()
         self._unequal(
-            name, f"without the {self._layout.tool_digest} that follows from their columns", keys, stored, said
+            name,
+            f"without the {self._layout.tool_digest} that follows from their columns",
+            keys,
+            stored,
+            said,
         )
 
     def _edges(self, name: str, rows: "pa.Table", keys: list[str]) -> None:
-        """Check that the edges join tools of the release, and that keys and digests are those of what they say."""
+        """Check that the edges join tools of the release, and that keys and digests are those of
+        what they say.
+        """
         said: list[dict[str, Any]] = rows.to_pylist()
         follow = "that follows from their columns"
-        named = (edge_key(row["source"], row["target"], row["type"], row["parameter"]) for row in said)
+        named = (
+            edge_key(row["source"], row["target"], row["type"], row["parameter"]) for row in said
+        )
         self._unequal(name, f"without the key {follow}", keys, keys, named)
         stored, made = [row["digest"] for row in said], [edge_digest(row) for row in said]
         self._unequal(name, f"without the digest {follow}", keys, stored, made)
         wrong: dict[str, Callable[[Mapping[str, Any]], bool]] = {
             "of a type that there is not": lambda row: row["type"] not in get_args(DependencyType),
             "of an origin that there is not": lambda row: row["origin"] not in get_args(EdgeOrigin),
-            "with a confidence that is not from 0 to 1": lambda row: not 0 <= row["confidence"] <= 1,
+            "with a confidence that is not from 0 to 1": lambda row: (
+                not 0 <= row["confidence"] <= 1
+            ),
         }
         if "tools" in self.rows:
             wrong["between tools that are not both in 'tools'"] = lambda row: (
@@ -214,7 +253,9 @@ class _Check:
         """Of what an index has rows, and what it repeats of each."""
         return ("tool", self._tools) if name.startswith("emb_") else ("agent", self._agents)
 
-    def _embeddings(self, name: str, rows: "pa.Table", keys: list[str], dimensions: int) -> set[str]:
+    def _embeddings(
+        self, name: str, rows: "pa.Table", keys: list[str], dimensions: int
+    ) -> set[str]:
         """Check what an index says of its tools or agents; returns these."""
         import numpy as np
 
@@ -222,18 +263,36 @@ class _Check:
         owners: list[str] = rows.column(what).to_pylist()
         if f"{what}s" in self.rows:
             unknown = [key for key, owner in zip(keys, owners, strict=True) if owner not in there]
-            self._say(name, f"of {'a tool' if what == 'tool' else 'an agent'} that is not in '{what}s'", unknown)
+            self._say(
+                name,
+                f"of {'a tool' if what == 'tool' else 'an agent'} that is not in '{what}s'",
+                unknown,
+            )
         repeated = [one for one in REPEATED if one in rows.column_names]
         columns = zip(*(rows.column(one).to_pylist() for one in repeated), strict=True)
-        other = [k for k, owner, said in zip(keys, owners, columns, strict=True) if there.get(owner, said) != said]
-        self._say(name, f"with another {', '.join(repeated[:-1])} or {repeated[-1]} than their {what}", other)
+        other = [
+            k
+            for k, owner, said in zip(keys, owners, columns, strict=True)
+            if there.get(owner, said) != said
+        ]
+        self._say(
+            name,
+            f"with another {', '.join(repeated[:-1])} or {repeated[-1]} than their {what}",
+            other,
+        )
         flat = rows.column("vector").combine_chunks().flatten().to_numpy(zero_copy_only=False)
         vectors = flat.reshape(-1, dimensions).astype(np.float64)
         finite = np.isfinite(vectors).all(axis=1)
-        self._say(name, "with a vector of values that are not finite", [keys[row] for row in np.flatnonzero(~finite)])
+        self._say(
+            name,
+            "with a vector of values that are not finite",
+            [keys[row] for row in np.flatnonzero(~finite)],
+        )
         lengths = np.linalg.norm(vectors, axis=1)
         off = finite & (np.abs(lengths - 1) > LENGTH_TOLERANCE)
-        self._say(name, "with a vector whose length is not 1", [keys[row] for row in np.flatnonzero(off)])
+        self._say(
+            name, "with a vector whose length is not 1", [keys[row] for row in np.flatnonzero(off)]
+        )
         return set(owners)
 
     def _indices(self, name: str, pin: Pin, table: Any) -> None:
@@ -245,9 +304,13 @@ class _Check:
         for column in sorted(wanted & there.keys()):
             stats = table.index_stats(there[column])
             if stats is not None and stats.num_unindexed_rows:
-                self._note(name, f"{stats.num_unindexed_rows} rows are not in the index of '{column}'")
+                self._note(
+                    name, f"{stats.num_unindexed_rows} rows are not in the index of '{column}'"
+                )
 
-    def _whole(self, name: str, pin: Pin, digests: list[tuple[str, str]], checksums: list[tuple[str, str]]) -> None:
+    def _whole(
+        self, name: str, pin: Pin, digests: list[tuple[str, str]], checksums: list[tuple[str, str]]
+    ) -> None:
         if len(digests) != pin.rows:
             self._note(name, f"it has {len(digests)} rows, the release pins {pin.rows}")
         twice = [key for key, count in Counter(key for key, _ in digests).items() if count > 1]
@@ -258,9 +321,16 @@ class _Check:
             self._note(name, "the checksum over its rows is not the one that the release pins")
 
     def _unequal(
-        self, name: str, what: str, keys: Iterable[str], stored: Iterable[str], computed: Iterable[str]
+        self,
+        name: str,
+        what: str,
+        keys: Iterable[str],
+        stored: Iterable[str],
+        computed: Iterable[str],
     ) -> None:
-        self._say(name, what, [key for key, a, b in zip(keys, stored, computed, strict=True) if a != b])
+        self._say(
+            name, what, [key for key, a, b in zip(keys, stored, computed, strict=True) if a != b]
+        )
 
     def _say(self, name: str, what: str, found: list[str]) -> None:
         if found:
@@ -285,8 +355,14 @@ def _tool_digest(row: Mapping[str, Any]) -> str:
 def _sentence(name: str, what: str, found: list[str]) -> str:
     if not found:
         return f"{name}: {what}"
-    count = "" if what.startswith(("has ", "lacks ")) else f"{len(found)} row{'s' if len(found) > 1 else ''}: "
-    return f"{name}: {count}{what}: {', '.join(found[:NAMED])}{' ...' if len(found) > NAMED else ''}"
+    count = (
+        ""
+        if what.startswith(("has ", "lacks "))
+        else f"{len(found)} row{'s' if len(found) > 1 else ''}: "
+    )
+    return (
+        f"{name}: {count}{what}: {', '.join(found[:NAMED])}{' ...' if len(found) > NAMED else ''}"
+    )
 
 
 def _silent(table: str, done: int, rows: int) -> None:

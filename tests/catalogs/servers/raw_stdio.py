@@ -7,11 +7,19 @@ import sys
 import time
 from pathlib import Path
 
-GOOD = {"name": "good", "description": "Does good.", "inputSchema": {"type": "object", "properties": {}}}
+GOOD = {
+    "name": "good",
+    "description": "Does good.",
+    "inputSchema": {"type": "object", "properties": {}},
+}
 TOOLS = {
     "malformed": [
         GOOD,
-        {"name": "bad", "description": "Bad schema.", "inputSchema": {"type": "object", "properties": 7}},
+        {
+            "name": "bad",
+            "description": "Bad schema.",
+            "inputSchema": {"type": "object", "properties": 7},
+        },
         {"name": "worse", "description": ["not", "text"], "inputSchema": []},
         {"description": "Has no name.", "inputSchema": {"type": "object"}},
         "no object",
@@ -26,7 +34,10 @@ def main(behaviour: str, *rest: str) -> None:
     if behaviour == "die":
         print("INFO Processing request of type ListToolsRequest", file=sys.stderr)
         print("Traceback (most recent call last):", file=sys.stderr)
-        print(f"ImportError: no module named soup; token {os.environ.get('SECRET_TOKEN')}", file=sys.stderr)
+        print(
+            f"ImportError: no module named soup; token {os.environ.get('SECRET_TOKEN')}",
+            file=sys.stderr,
+        )
         sys.exit(1)
     if behaviour == "hang":
         child = subprocess.Popen([sys.executable, __file__, "sleep", rest[1]])
@@ -45,7 +56,9 @@ def main(behaviour: str, *rest: str) -> None:
 
 
 def sleep_beside(process: int) -> None:
-    """Sleep as long as the process of the tests runs, so that nothing is left of them if they are killed."""
+    """Sleep as long as the process of the tests runs, so that nothing is left of them if they are
+    killed.
+    """
     while True:
         os.kill(process, 0)
         time.sleep(1)
@@ -54,11 +67,21 @@ def sleep_beside(process: int) -> None:
 def answer(behaviour: str, request: dict, rest: tuple[str, ...]) -> None:
     match request.get("method"):
         case "initialize" if behaviour == "modern":
-            send(request, error={"code": -32022, "message": "Unsupported", "data": {"supported": ["2026-07-28"]}})
+            send(
+                request,
+                error={
+                    "code": -32022,
+                    "message": "Unsupported",
+                    "data": {"supported": ["2026-07-28"]},
+                },
+            )
         case "initialize":
             capabilities = {} if behaviour == "prompts" else {"tools": {}}
             info = {"name": "raw", "version": "1"}
-            send(request, {"protocolVersion": "2025-06-18", "capabilities": capabilities, "serverInfo": info})
+            send(
+                request,
+                {"protocolVersion": "2025-06-18", "capabilities": capabilities, "serverInfo": info},
+            )
         case "server/discover" if behaviour == "modern":
             send(
                 request,
@@ -80,7 +103,9 @@ def answer(behaviour: str, request: dict, rest: tuple[str, ...]) -> None:
 def list_tools(behaviour: str, request: dict, rest: tuple[str, ...]) -> None:
     cursor = (request.get("params") or {}).get("cursor")
     if behaviour == "refuse":
-        send(request, error={"code": -32603, "message": f"bad key {os.environ.get('SECRET_TOKEN')}"})
+        send(
+            request, error={"code": -32603, "message": f"bad key {os.environ.get('SECRET_TOKEN')}"}
+        )
     elif behaviour == "prompts":
         send(request, error={"code": -32601, "message": "Method not found"})
     elif behaviour == "pages":
@@ -91,9 +116,15 @@ def list_tools(behaviour: str, request: dict, rest: tuple[str, ...]) -> None:
         send(request, {"tools": [GOOD], "nextCursor": "again"})
     elif behaviour == "bytes":
         text = json.dumps(
-            {"jsonrpc": "2.0", "id": request["id"], "result": {"tools": [GOOD, {**GOOD, "name": "caf?"}]}}
+            {
+                "jsonrpc": "2.0",
+                "id": request["id"],
+                "result": {"tools": [GOOD, {**GOOD, "name": "caf?"}]},
+            }
         )
-        sys.stdout.buffer.write(text.replace("?", "\udcff").encode("utf-8", "surrogateescape") + b"\n")
+        sys.stdout.buffer.write(
+            text.replace("?", "\udcff").encode("utf-8", "surrogateescape") + b"\n"
+        )
         sys.stdout.flush()
     elif behaviour == "environment":
         send(request, {"tools": [{**GOOD, "name": name} for name in rest if os.environ.get(name)]})

@@ -1,4 +1,6 @@
-"""An MCP server over streamable HTTP (/mcp) and SSE (/sse) for those who know the key; it prints the port it chose."""
+"""An MCP server over streamable HTTP (/mcp) and SSE (/sse) for those who know the key; it prints
+the port it chose.
+"""
 
 import socket
 
@@ -19,7 +21,10 @@ def now(zone: str) -> str:
 
 def with_key(app):
     async def guarded(scope, receive, send):
-        if scope["type"] == "http" and dict(scope["headers"]).get(b"authorization") != f"Bearer {KEY}".encode():
+        if (
+            scope["type"] == "http"
+            and dict(scope["headers"]).get(b"authorization") != f"Bearer {KEY}".encode()
+        ):
             await PlainTextResponse("who are you?", 401)(scope, receive, send)
         else:
             await app(scope, receive, send)

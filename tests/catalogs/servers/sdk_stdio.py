@@ -3,7 +3,9 @@
 from mcp.server.mcpserver import MCPServer
 from mcp.types import ToolAnnotations
 
-server = MCPServer("weather", title="Weather desk", instructions="Ask for the weather of a city.", version="1")
+server = MCPServer(
+    "weather", title="Weather desk", instructions="Ask for the weather of a city.", version="1"
+)
 
 
 @server.tool(title="Forecast", annotations=ToolAnnotations(read_only_hint=True))

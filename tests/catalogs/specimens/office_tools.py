@@ -25,7 +25,9 @@ class Room(BaseModel):
     behind: Room | None = None
 
 
-async def book_room(room: Room, hours: Annotated[int, Field(ge=1)], color: Color = Color.RED) -> Room:
+async def book_room(
+    room: Room, hours: Annotated[int, Field(ge=1)], color: Color = Color.RED
+) -> Room:
     """Book a room.
 
     The room is held for a day.
@@ -63,7 +65,9 @@ def cancel(number):
     return number
 
 
-def search(query: Annotated[str, Field(description="Said by the signature.")], folder: Path = Path("/")) -> list[str]:
+def search(
+    query: Annotated[str, Field(description="Said by the signature.")], folder: Path = Path("/")
+) -> list[str]:
     """Search.
 
     Args:

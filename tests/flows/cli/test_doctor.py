@@ -1,4 +1,6 @@
-"""`pegboard doctor` on the pipeline: what it says of a configuration, its encoders, its folder and Prefect's server."""
+"""`pegboard doctor` on the pipeline: what it says of a configuration, its encoders, its folder and
+Prefect's server.
+"""
 
 import json
 from pathlib import Path
@@ -16,7 +18,9 @@ path = "functions.json"
 """
 
 
-def doctor(capsys: pytest.CaptureFixture[str], config: Path) -> tuple[int, dict[str, tuple[str, str]]]:
+def doctor(
+    capsys: pytest.CaptureFixture[str], config: Path
+) -> tuple[int, dict[str, tuple[str, str]]]:
     code = main(["doctor", "-c", str(config), "--json"])
     rows = json.loads(capsys.readouterr().out)["checks"]
     return code, {row["what"]: (row["state"], row["say"]) for row in rows}
@@ -41,7 +45,9 @@ def test_a_good_configuration_is_good(tmp_path, capsys):
     assert checks["prefect"][1].endswith("; no server is named, so builds run directly")
 
 
-def test_a_mistake_in_the_configuration_and_a_server_that_is_away_are_both_reported(tmp_path, capsys, monkeypatch):
+def test_a_mistake_in_the_configuration_and_a_server_that_is_away_are_both_reported(
+    tmp_path, capsys, monkeypatch
+):
     monkeypatch.setenv("PREFECT_API_URL", "http://user:hidden@127.0.0.1:1/api")
     config = tmp_path / "pegboard.toml"
     config.write_text(GOOD.replace("uri", "url"))
@@ -51,7 +57,9 @@ def test_a_mistake_in_the_configuration_and_a_server_that_is_away_are_both_repor
     assert code == 1
     assert "board.url: there is no such setting" in checks["configuration"][1]
     assert checks["prefect"][0] == "wrong"
-    assert checks["prefect"][1].startswith("The Prefect server at http://127.0.0.1:1/api does not answer: ")
+    assert checks["prefect"][1].startswith(
+        "The Prefect server at http://127.0.0.1:1/api does not answer: "
+    )
     assert "hidden" not in checks["prefect"][1]
 
 
@@ -77,27 +85,41 @@ def test_an_encoder_that_cannot_load_is_said_with_the_way_out(tmp_path, capsys):
     assert "all-MiniLM-L6-v2" in checks["encoder of other"][1]
 
 
-@pytest.mark.filterwarnings("ignore:Item .* on TypedDict class .* is using the `ReadOnly` qualifier:UserWarning")
-def test_the_models_that_are_to_write_are_named_with_their_price_or_the_key_they_lack(tmp_path, capsys, monkeypatch):
+@pytest.mark.filterwarnings(
+    "ignore:Item .* on TypedDict class .* is using the `ReadOnly` qualifier:UserWarning"
+)
+def test_the_models_that_are_to_write_are_named_with_their_price_or_the_key_they_lack(
+    tmp_path, capsys, monkeypatch
+):
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
     config = tmp_path / "pegboard.toml"
     config.write_text(GOOD + '[enrich]\nmodel = "openai/gpt-4o-mini"\n')
     code, checks = doctor(capsys, config)
     assert code == 1
-    assert checks["LLM"] == ("wrong", "openai/gpt-4o-mini: set the environment variable OPENAI_API_KEY to its key.")
+    assert checks["LLM"] == (
+        "wrong",
+        "openai/gpt-4o-mini: set the environment variable OPENAI_API_KEY to its key.",
+    )
 
     monkeypatch.setenv("OPENAI_API_KEY", "sk-not-a-real-one-1234")
     code, checks = doctor(capsys, config)
     assert code == 0
-    assert checks["LLM"] == ("good", "openai/gpt-4o-mini; 0.15 and 0.6 USD for a million tokens in and out")
+    assert checks["LLM"] == (
+        "good",
+        "openai/gpt-4o-mini; 0.15 and 0.6 USD for a million tokens in and out",
+    )
 
 
-@pytest.mark.filterwarnings("ignore:Item .* on TypedDict class .* is using the `ReadOnly` qualifier:UserWarning")
+@pytest.mark.filterwarnings(
+    "ignore:Item .* on TypedDict class .* is using the `ReadOnly` qualifier:UserWarning"
+)
 def test_a_broken_prompt_is_said_before_anything_is_bought(tmp_path, capsys):
     config = tmp_path / "pegboard.toml"
     config.write_text(GOOD + '[enrich]\nmodel = "openai/m"\napi_base = "http://127.0.0.1:9/v1"\n')
     (tmp_path / "prompts").mkdir()
-    (tmp_path / "prompts/questions.md").write_text('+++\nversion = "2"\n+++\n# system\nWrite.\n# user\n{{ tol }}\n')
+    (tmp_path / "prompts/questions.md").write_text(
+        '+++\nversion = "2"\n+++\n# system\nWrite.\n# user\n{{ tol }}\n'
+    )
     code, checks = doctor(capsys, config)
     assert code == 1
     assert "questions.md:7: there is no value `tol`" in checks["LLM"][1]

@@ -1,4 +1,6 @@
-"""A gate as a person meets it: `pegboard build` with golden queries, before and after a catalog was sabotaged."""
+"""A gate as a person meets it: `pegboard build` with golden queries, before and after a catalog was
+sabotaged.
+"""
 
 import json
 
@@ -9,7 +11,10 @@ TOOLS = {
     for verb, says in VERBS.items()
     for thing in THINGS
 }
-GATE = '[gate]\nqueries = "golden.jsonl"\nrules = ["Recall@5 >= 0.99", "Recall@5 no worse than live"]\n'
+GATE = (
+    '[gate]\nqueries = "golden.jsonl"\nrules = ["Recall@5 >= 0.99", "Recall@5 no worse than '
+    'live"]\n'
+)
 
 
 def sell(workshop, tools):
@@ -30,7 +35,8 @@ def test_a_sabotaged_catalog_is_held_with_exit_code_8_and_live_stays(command, wo
     live = workshop.store.channel().release
     assert code == 0
     assert (
-        "Golden queries: Recall@5 1.000 [1.000, 1.000] over 20 by plan clauses in index full; 1 of 2 rules hold." in out
+        "Golden queries: Recall@5 1.000 [1.000, 1.000] over 20 by plan clauses in index full; 1 "
+        "of 2 rules hold." in out
     )
 
     sell(workshop, {**TOOLS, "tool_od": TOOLS["tool_cb"], "tool_cb": TOOLS["tool_od"]})
@@ -39,7 +45,8 @@ def test_a_sabotaged_catalog_is_held_with_exit_code_8_and_live_stays(command, wo
     assert code == 8
     assert "gate: 40 of 40\n" in err  # what live finds is remembered, and counts
     assert err.endswith(
-        f"pegboard build: release {run['release']} is held by its gate; 'live' stays at release {live}.\n"
+        f"pegboard build: release {run['release']} is held by its gate; 'live' stays at release "
+        f"{live}.\n"
     )
     assert (run["outcome"], run["gate"]["passed"], run["plan"]["live"]) == ("held", False, live)
     assert set(run["gate"]["changes"]["changed"]) == {"kit/shop/tool_cb", "kit/shop/tool_od"}

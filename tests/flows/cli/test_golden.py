@@ -16,13 +16,18 @@ WAYS = (
 
 def test_what_is_held_out_stands_in_no_document_of_the_release(command, workshop):
     rows = [
-        {"name": f"{verb}_{thing}", "description": f"{verb}s.", "examples": [way.format(verb, thing) for way in WAYS]}
+        {
+            "name": f"{verb}_{thing}",
+            "description": f"{verb}s.",
+            "examples": [way.format(verb, thing) for way in WAYS],
+        }
         for verb in ("open", "close", "mend", "paint")
         for thing in THINGS
     ]
     workshop.write("requests.json", rows)
     catalog = (
-        '[catalogs.desk]\ntype = "records"\npath = "requests.json"\n[catalogs.desk.columns]\nexamples = "examples"\n'
+        '[catalogs.desk]\ntype = "records"\npath = '
+        '"requests.json"\n[catalogs.desk.columns]\nexamples = "examples"\n'
     )
     workshop.configure('[golden]\nqueries = "golden.jsonl"\n', catalog)
 
@@ -32,16 +37,30 @@ def test_what_is_held_out_stands_in_no_document_of_the_release(command, workshop
     code, out, err = command("build", "--quiet", "--json")
     assert code == 0, err
     made = json.loads(out)
-    code, out, _ = command("golden", "check", "golden.jsonl", "-c", "pegboard.toml", "--strict", "--words-only")
+    code, out, _ = command(
+        "golden", "check", "golden.jsonl", "-c", "pegboard.toml", "--strict", "--words-only"
+    )
     assert code == 0, out
 
-    queries = [json.loads(line) for line in (workshop.folder / "golden.jsonl").read_text("utf-8").splitlines()]
+    queries = [
+        json.loads(line)
+        for line in (workshop.folder / "golden.jsonl").read_text("utf-8").splitlines()
+    ]
     release = ReleaseStore(workshop.uri).get(made["release"])
     texts = []
     for name in ("emb_full", "tools"):
         pin = release.tables[name]
-        rows = open_table(workshop.store.database, pin.table, workshop.uri, pin.version).to_arrow().to_pylist()
-        texts += [f" {' '.join(tokenize(row.get('text') or ' / '.join(row['examples'])))} " for row in rows]
+        rows = (
+            open_table(workshop.store.database, pin.table, workshop.uri, pin.version)
+            .to_arrow()
+            .to_pylist()
+        )
+        texts += [
+            f" {' '.join(tokenize(row.get('text') or ' / '.join(row['examples'])))} "
+            for row in rows
+        ]
     assert 30 <= len(queries) <= 36
     assert len(texts) == 64
-    assert not [one for one in queries for text in texts if f" {' '.join(tokenize(one['query']))} " in text]
+    assert not [
+        one for one in queries for text in texts if f" {' '.join(tokenize(one['query']))} " in text
+    ]

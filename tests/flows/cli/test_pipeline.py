@@ -16,12 +16,18 @@ def test_init_writes_an_example_that_loads_and_keeps_what_is_there(command, work
 
     code, out, err = command("init")
     assert (code, err) == (0, "")
-    assert out == "Wrote pegboard.toml. Name your sources in it, then: pegboard build -c pegboard.toml\n"
+    assert (
+        out
+        == "Wrote pegboard.toml. Name your sources in it, then: pegboard build -c pegboard.toml\n"
+    )
     path.write_text("mine", "utf-8")
 
     code, out, err = command("init")
     assert (code, out) == (2, "")
-    assert err == "pegboard init: pegboard.toml is there already. Give another path, or --force to replace it.\n"
+    assert (
+        err == "pegboard init: pegboard.toml is there already. Give another path, or --force to "
+        "replace it.\n"
+    )
     assert path.read_text("utf-8") == "mine"
 
     code, out, _ = command("init", "--force", "--json")
@@ -31,8 +37,13 @@ def test_init_writes_an_example_that_loads_and_keeps_what_is_there(command, work
 
 
 @pytest.mark.parametrize("verb", ["build", "plan"])
-def test_every_mistake_in_a_configuration_is_reported_before_any_source_is_listed(command, workshop, verb):
-    workshop.write("pegboard.toml", '[board]\nuri = "board"\nchanel = "live"\n[catalogs.kit]\ntype = "nosuch"\n')
+def test_every_mistake_in_a_configuration_is_reported_before_any_source_is_listed(
+    command, workshop, verb
+):
+    workshop.write(
+        "pegboard.toml",
+        '[board]\nuri = "board"\nchanel = "live"\n[catalogs.kit]\ntype = "nosuch"\n',
+    )
 
     code, out, err = command(verb)
 
@@ -56,7 +67,9 @@ def test_a_configuration_or_catalog_that_is_not_there_is_said(command, workshop)
 
 
 def test_the_story_of_a_board(command, workshop, encoder):
-    """With a release live: a plan, a build that publishes, one with nothing to do, and a release that was rolled back."""
+    """With a release live: a plan, a build that publishes, one with nothing to do, and a release
+    that was rolled back.
+    """
     configuration = workshop.configure()
     servers(workshop, "create_issue", "delete_issue")
     old = workshop.run(configuration).release
@@ -95,8 +108,14 @@ def test_the_story_of_a_board(command, workshop, encoder):
 
     workshop.store.rollback()
     code, out, _ = command("build")
-    assert (code, workshop.store.channel().release) == (0, old.id)  # the next night does not undo what a person did
-    assert f"these tools make release {live.release}, from which 'live' was rolled back. Release {old.id} stays." in out
+    assert (code, workshop.store.channel().release) == (
+        0,
+        old.id,
+    )  # the next night does not undo what a person did
+    assert (
+        f"these tools make release {live.release}, from which 'live' was rolled back. Release "
+        f"{old.id} stays." in out
+    )
     workshop.store.promote(live.release)
     code, out, _ = command("build")
     assert f"Nothing changed: release {live.release} stays live." in out

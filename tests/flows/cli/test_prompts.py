@@ -27,7 +27,11 @@ def test_a_prompt_is_copied_to_be_changed_and_is_used_from_then_on(tmp_path, cap
     mine = tmp_path / "prompts/questions.md"
     assert str(mine) in capsys.readouterr().out
     mine.write_text(mine.read_text("utf-8").replace('version = "1"', 'version = "bank-1"'), "utf-8")
-    assert listed(capsys, config)["questions"] == {"name": "questions", "version": "bank-1", "file": str(mine)}
+    assert listed(capsys, config)["questions"] == {
+        "name": "questions",
+        "version": "bank-1",
+        "file": str(mine),
+    }
 
 
 def test_what_is_there_is_not_overwritten(tmp_path, capsys):
@@ -39,4 +43,6 @@ def test_what_is_there_is_not_overwritten(tmp_path, capsys):
 
 def test_an_unknown_prompt_is_told_with_those_there_are(tmp_path, capsys):
     assert main(["prompts", "-c", str(tmp_path / "pegboard.toml"), "--write", "question"]) == 2
-    assert "There is no prompt question. There are: description, arguments" in capsys.readouterr().err
+    assert (
+        "There is no prompt question. There are: description, arguments" in capsys.readouterr().err
+    )

@@ -19,7 +19,10 @@ def _no_board_in_the_environment(monkeypatch):
 def three(workshop, hashing):
     """A board with three releases, the last of which is live."""
     tools = [workshop.tool(f"tool_{number}") for number in range(4)]
-    return [workshop.publish({"git": tools[: number + 1]}, encoder=hashing(8)).release.id for number in range(3)]
+    return [
+        workshop.publish({"git": tools[: number + 1]}, encoder=hashing(8)).release.id
+        for number in range(3)
+    ]
 
 
 def ran(capsys, *arguments):
@@ -43,12 +46,23 @@ def test_a_board_is_pruned_without_a_configuration(capsys, workshop, three):
 
     assert code == 0
     assert f"marked                  1                 {three[0]}\n" in first
-    assert "What is marked goes with the first prune after 1e-07 hours, unless it is wanted again." in first
+    assert (
+        "What is marked goes with the first prune after 1e-07 hours, unless it is wanted again."
+        in first
+    )
     assert f"would be removed        1                 {three[0]}\n" in dry
     assert "bytes would be removed." in dry
     printed = json.loads(second)
-    assert (printed["removed"], printed["kept"], printed["dry_run"]) == ([three[0]], [three[2], three[1]], False)
-    assert printed["bytes"] == sum(printed[name]["bytes"] for name in ("versions", "files", "lake")) > 0
+    assert (printed["removed"], printed["kept"], printed["dry_run"]) == (
+        [three[0]],
+        [three[2], three[1]],
+        False,
+    )
+    assert (
+        printed["bytes"]
+        == sum(printed[name]["bytes"] for name in ("versions", "files", "lake"))
+        > 0
+    )
     assert [one.id for one in workshop.store.all()] == [three[2], three[1]]
 
 
@@ -63,7 +77,9 @@ def test_the_configuration_says_what_is_kept_and_options_go_before_it(capsys, wo
     assert (by_option["kept"], by_option["marked"]) == ([three[2], three[1]], [three[0]])
 
 
-def test_without_any_word_on_it_thirty_releases_and_days_are_kept(capsys, workshop, three, monkeypatch):
+def test_without_any_word_on_it_thirty_releases_and_days_are_kept(
+    capsys, workshop, three, monkeypatch
+):
     monkeypatch.setenv("PEGBOARD_BOARD", workshop.uri)
 
     printed = json.loads(ran(capsys, "--json")[1])
@@ -75,7 +91,11 @@ def test_without_any_word_on_it_thirty_releases_and_days_are_kept(capsys, worksh
     ("arguments", "code", "message"),
     [
         (["--keep", "0"], 2, "--keep is 0: input should be greater than or equal to 1"),
-        (["--days", "-1", "--grace-hours", "0"], 2, "--grace-hours is 0.0: input should be greater than 0"),
+        (
+            ["--days", "-1", "--grace-hours", "0"],
+            2,
+            "--grace-hours is 0.0: input should be greater than 0",
+        ),
         (["--board", "nowhere"], 4, "There is no board at nowhere"),
     ],
 )

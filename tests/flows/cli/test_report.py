@@ -18,7 +18,10 @@ def _no_board_in_the_environment(monkeypatch):
 def two(workshop, hashing):
     """A board with two releases, the second of which is live."""
     tools = [workshop.tool(f"tool_{number}", f"Does {number}.") for number in range(3)]
-    return [workshop.publish({"git": tools[: count + 1]}, encoder=hashing(8)).release.id for count in (1, 2)]
+    return [
+        workshop.publish({"git": tools[: count + 1]}, encoder=hashing(8)).release.id
+        for count in (1, 2)
+    ]
 
 
 def ran(capsys, *arguments):

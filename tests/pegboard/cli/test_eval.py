@@ -9,7 +9,11 @@ from pegboard.cli.main import main
 LINES = [
     {"query": "open an issue in a repository", "tools": ["create_issue"]},
     {"query": "the weather forecast of a city", "tools": ["get_forecast"]},
-    {"query": "convert money and list the rates", "tools": ["convert_currency", "list_rates"], "kind": "parallel"},
+    {
+        "query": "convert money and list the rates",
+        "tools": ["convert_currency", "list_rates"],
+        "kind": "parallel",
+    },
 ]
 
 
@@ -21,9 +25,24 @@ def golden(tmp_path):
 
 
 def test_every_plan_is_asked_in_every_index_and_compared_with_the_first(golden, board_uri, capsys):
-    strategies, indexes = ["--strategy", "search", "--strategy", "clauses"], ["--index", "full", "--index", "fine"]
+    strategies, indexes = (
+        ["--strategy", "search", "--strategy", "clauses"],
+        ["--index", "full", "--index", "fine"],
+    )
     code = main(
-        ["eval", str(golden), "--board", board_uri, *strategies, *indexes, "--by", "kind", "--worst", "1", "--json"]
+        [
+            "eval",
+            str(golden),
+            "--board",
+            board_uri,
+            *strategies,
+            *indexes,
+            "--by",
+            "kind",
+            "--worst",
+            "1",
+            "--json",
+        ]
     )
 
     told = json.loads(capsys.readouterr().out)
@@ -39,7 +58,20 @@ def test_every_plan_is_asked_in_every_index_and_compared_with_the_first(golden, 
 
 
 def test_people_get_tables_and_progress_goes_to_stderr(golden, board_uri, capsys):
-    main(["eval", str(golden), "--board", board_uri, "--measure", "recall@5", "--against", "live", "--by", "catalog"])
+    main(
+        [
+            "eval",
+            str(golden),
+            "--board",
+            board_uri,
+            "--measure",
+            "recall@5",
+            "--against",
+            "live",
+            "--by",
+            "catalog",
+        ]
+    )
 
     said = capsys.readouterr()
     assert "Recall@5" in said.out
@@ -52,11 +84,16 @@ def test_tools_that_the_release_lacks_are_named(golden, board_uri, capsys):
     golden.write_text(json.dumps({"query": "fly", "tools": ["fly_away"]}) + "\n", "utf-8")
 
     assert main(["eval", str(golden), "--board", board_uri, "--quiet"]) == 0
-    assert "lacks 1 tools that queries need, which count as not found: fly_away" in capsys.readouterr().err
+    assert (
+        "lacks 1 tools that queries need, which count as not found: fly_away"
+        in capsys.readouterr().err
+    )
 
 
 def test_what_is_wrong_with_a_golden_file_is_told_at_once(golden, board_uri, capsys):
-    golden.write_text('{"query": "a", "tools": []}\nno json\n{"query": " ", "tools": ["x"], "tool": 1}\n', "utf-8")
+    golden.write_text(
+        '{"query": "a", "tools": []}\nno json\n{"query": " ", "tools": ["x"], "tool": 1}\n', "utf-8"
+    )
 
     assert main(["eval", str(golden), "--board", board_uri]) == 2
     said = capsys.readouterr().err
@@ -70,7 +107,9 @@ def test_what_is_wrong_with_a_golden_file_is_told_at_once(golden, board_uri, cap
         assert place in said
 
 
-def test_an_unknown_measure_plan_or_index_is_refused_before_anything_is_asked(golden, board_uri, capsys):
+def test_an_unknown_measure_plan_or_index_is_refused_before_anything_is_asked(
+    golden, board_uri, capsys
+):
     for options, says in (
         (["--measure", "Recal@5"], "no measure 'Recal@5'"),
         (["--strategy", "best"], "no strategy 'best'"),

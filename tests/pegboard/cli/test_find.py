@@ -75,7 +75,19 @@ def test_an_empty_answer_says_what_the_filter_could_let_through(board_uri, capsy
 
 
 def test_agents_are_printed_with_what_brought_them(board_uri, capsys):
-    assert main(["agents", "convert an amount of dollars to another currency", "--board", board_uri, "-k", "1"]) == 0
+    assert (
+        main(
+            [
+                "agents",
+                "convert an amount of dollars to another currency",
+                "--board",
+                board_uri,
+                "-k",
+                "1",
+            ]
+        )
+        == 0
+    )
     assert "finance  (library)" in capsys.readouterr().out
     assert main(["agents", TWO, "--board", board_uri, "--decompose", "--json"]) == 0
     found = json.loads(capsys.readouterr().out)["agents"]
@@ -84,8 +96,15 @@ def test_agents_are_printed_with_what_brought_them(board_uri, capsys):
 
 def test_catalog_text_cannot_move_the_cursor(workshop, capsys):
     evil = "tool\x1b]0;owned\x07"
-    workshop.publish({"ser\x9bver": [workshop.tool(evil, "Does \x1b[31mthings\x1b[0m with dollars.")]})
-    for command in (["find", "dollars", "--explain"], ["search", "dollars"], ["agents", "dollars"], ["graph", "show"]):
+    workshop.publish(
+        {"ser\x9bver": [workshop.tool(evil, "Does \x1b[31mthings\x1b[0m with dollars.")]}
+    )
+    for command in (
+        ["find", "dollars", "--explain"],
+        ["search", "dollars"],
+        ["agents", "dollars"],
+        ["graph", "show"],
+    ):
         place = 2 if command[0] == "graph" else 1
         assert main([*command[:place], *command[place:], "--board", workshop.uri]) == 0
         said = capsys.readouterr().out

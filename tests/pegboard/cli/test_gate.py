@@ -23,8 +23,16 @@ GATE = {
     "golden": "0" * 64,
     "queries": 300,
     "rules": [
-        {"rule": "Recall@5 >= 0.9", "passed": False, "says": "it is 0.840 over 300 queries, 0.060 too low"},
-        {"rule": "Recall@5 no worse than live", "passed": None, "says": "not judged: no release is live"},
+        {
+            "rule": "Recall@5 >= 0.9",
+            "passed": False,
+            "says": "it is 0.840 over 300 queries, 0.060 too low",
+        },
+        {
+            "rule": "Recall@5 no worse than live",
+            "passed": None,
+            "says": "not judged: no release is live",
+        },
     ],
     "canaries": {"asked": 12, "lost": 1},
     "chosen": CHOSEN,
@@ -83,6 +91,7 @@ def test_promoting_a_held_release_works_and_warns(board, capsys):
 
     assert (code, json.loads(out)["release"]) == (0, "feedfeedfeed")
     assert err == (
-        "pegboard promote: release feedfeedfeed did not pass its gate, and is promoted all the same: "
+        "pegboard promote: release feedfeedfeed did not pass its gate, and is promoted all the "
+        "same: "
         "Recall@5 >= 0.9: it is 0.840 over 300 queries, 0.060 too low; 1 of 12 canaries broke\n"
     )

@@ -24,7 +24,11 @@ path = "system.json"
 agent = "system"
 columns = { dependencies = "depends_on" }
 """
-WIFI = {"name": "get_wifi_status", "dependence_type": "TOOL_DIRECTLY_DEPENDS_ON", "reason": "Connectivity."}
+WIFI = {
+    "name": "get_wifi_status",
+    "dependence_type": "TOOL_DIRECTLY_DEPENDS_ON",
+    "reason": "Connectivity.",
+}
 TICKER = {
     "name": "get_stock_ticker",
     "dependence_type": "PARAMETER_DIRECTLY_DEPENDS_ON",
@@ -32,15 +36,30 @@ TICKER = {
     "reason": "To know the\x1b[31m symbol.",
 }
 STOCKS = [
-    {"name": "get_stock_price", "description": "The price of a stock.", "depends_on": [TICKER, WIFI]},
+    {
+        "name": "get_stock_price",
+        "description": "The price of a stock.",
+        "depends_on": [TICKER, WIFI],
+    },
     {"name": "get_stock_ticker", "description": "The symbol of a company.", "depends_on": [WIFI]},
-    *({"name": f"report_{one}", "description": f"Reports on {one}.", "depends_on": [WIFI]} for one in ("a", "b", "c")),
+    *(
+        {"name": f"report_{one}", "description": f"Reports on {one}.", "depends_on": [WIFI]}
+        for one in ("a", "b", "c")
+    ),
     {"name": "status", "description": "Whether the market is open.", "depends_on": [WIFI]},
     {"name": "greet", "description": "Says hello.", "depends_on": []},
 ]
 SYSTEM = [
-    {"name": "get_wifi_status", "description": "Whether there is a network.", "depends_on": [{"name": "set_wifi"}]},
-    {"name": "set_wifi", "description": "Turns the network on.", "depends_on": [{"name": "get_wifi_status"}]},
+    {
+        "name": "get_wifi_status",
+        "description": "Whether there is a network.",
+        "depends_on": [{"name": "set_wifi"}],
+    },
+    {
+        "name": "set_wifi",
+        "description": "Turns the network on.",
+        "depends_on": [{"name": "get_wifi_status"}],
+    },
     {"name": "status", "description": "How the system is.", "depends_on": [{"name": "set_wifi"}]},
 ]
 
@@ -87,7 +106,10 @@ def test_show_gives_an_overview(ran):
     assert (code, err) == (0, "")
     lines = out.splitlines()
     assert lines[0].endswith("10 dependencies of 9 tools")
-    assert lines[1:3] == ["types: 9 tool-directly-depends-on, 1 parameter-directly-depends-on", "origins: 10 declared"]
+    assert lines[1:3] == [
+        "types: 9 tool-directly-depends-on, 1 parameter-directly-depends-on",
+        "origins: 10 declared",
+    ]
     assert lines[3:5] == ["core tools: 1", "  system/system/get_wifi_status"]
     assert "     7  system/system/get_wifi_status" in lines
     assert "     2  stocks/stocks/get_stock_price" in lines
@@ -124,7 +146,9 @@ def test_a_catalog_cannot_colour_the_terminal(ran, ran_json):
     _, out, _ = ran("show", "get_stock_price")
 
     assert "     parameter-directly-depends-on for ticker: To know the [31m symbol.\n" in out
-    assert ran_json("show", "get_stock_price")["needs"][0]["reason"] == "To know the\x1b[31m symbol."
+    assert (
+        ran_json("show", "get_stock_price")["needs"][0]["reason"] == "To know the\x1b[31m symbol."
+    )
 
 
 def test_show_of_a_tool_in_json(ran_json):
@@ -144,7 +168,8 @@ def test_a_tool_without_dependencies_is_shown_by_its_id(ran):
     code, out, _ = ran("show", "stocks/stocks/greet")
 
     assert (code, out) == (
-        0, "stocks/stocks/greet  (regular tool)\nneeds: none\nand through others: none\nneeded by: none\n",
+        0, "stocks/stocks/greet  (regular tool)\nneeds: none\nand through others: none\nneeded "
+        "by: none\n",
     )  # fmt: skip
 
 
@@ -152,10 +177,15 @@ def test_a_name_that_several_tools_have_lists_their_ids(ran):
     code, out, err = ran("show", "status")
 
     assert (code, out) == (2, "")
-    assert "2 tools are called 'status'; give the id of one: stocks/stocks/status, system/system/status." in err
+    assert (
+        "2 tools are called 'status'; give the id of one: stocks/stocks/status, "
+        "system/system/status." in err
+    )
 
 
-@pytest.mark.parametrize(("given", "hint"), [("WIFI", "system/system/get_wifi_status, "), ("zzz", "`pegboard search")])
+@pytest.mark.parametrize(
+    ("given", "hint"), [("WIFI", "system/system/get_wifi_status, "), ("zzz", "`pegboard search")]
+)
 def test_a_tool_that_is_not_there_is_refused_with_a_hint(ran, given, hint):
     code, out, err = ran("show", given)
 
@@ -183,7 +213,11 @@ def test_path_says_so_if_there_is_none(ran, ran_json):
     code, out, _ = ran("path", "set_wifi", "get_stock_price")
 
     assert code == 0
-    assert out == "system/system/set_wifi does not need stocks/stocks/get_stock_price, not even through others.\n"
+    assert (
+        out
+        == "system/system/set_wifi does not need stocks/stocks/get_stock_price, not even through "
+        "others.\n"
+    )
     assert ran_json("path", "set_wifi", "get_stock_price")["paths"] == []
 
 
@@ -191,7 +225,10 @@ def test_export_prints_graphml_or_json(ran):
     code, out, _ = ran("export")
 
     assert code == 0
-    assert len(list(ElementTree.fromstring(out).iter("{http://graphml.graphdrawing.org/xmlns}edge"))) == 10
+    assert (
+        len(list(ElementTree.fromstring(out).iter("{http://graphml.graphdrawing.org/xmlns}edge")))
+        == 10
+    )
     value = json.loads(ran("export", "--format", "json")[1])
     assert (len(value["nodes"]), len(value["edges"])) == (9, 10)
 

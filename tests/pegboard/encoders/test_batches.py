@@ -10,7 +10,12 @@ from pegboard.search.loaded import LoadedRelease
 from pegboard.search.query_vectors import QueryVectors
 from pegboard.search.text import tokenize
 
-QUERIES = ["convert an amount of dollars", "forecast for a city", "merge two branches", "東京の天気予報"]
+QUERIES = [
+    "convert an amount of dollars",
+    "forecast for a city",
+    "merge two branches",
+    "東京の天気予報",
+]
 
 
 @pytest.fixture(params=[50_000, 0], ids=["memory", "lance"])
@@ -24,7 +29,9 @@ def test_a_batch_finds_what_each_query_finds_alone(loaded, encoder):
     units = vectors.units(loaded, "full", QUERIES)
     index, where = loaded.index("full"), loaded.filter({"kind": "mcp-server"})
     for narrowed in (None, where):
-        assert index.vectors(units, 5, narrowed) == [index.vector(unit, 5, narrowed) for unit in units]
+        assert index.vectors(units, 5, narrowed) == [
+            index.vector(unit, 5, narrowed) for unit in units
+        ]
         words = [tokenize(query) for query in QUERIES]
         assert index.texts(words, 5, narrowed) == [index.text(one, 5, narrowed) for one in words]
 
@@ -80,7 +87,12 @@ def test_vectors_of_requests_are_remembered_but_not_without_bound(loaded, encode
     vectors.units(loaded, "full", ["three"])
     vectors.units(loaded, "full", ["one"])
     vectors.units(loaded, "full", ["two"])
-    assert Counting.encoded == ["one", "two", "three", "two"]  # the one that was asked for least lately is forgotten
+    assert Counting.encoded == [
+        "one",
+        "two",
+        "three",
+        "two",
+    ]  # the one that was asked for least lately is forgotten
     QueryVectors(Counting(), None, cached=0).units(loaded, "full", ["one"])
     assert Counting.encoded[-1] == "one"
 
@@ -88,11 +100,15 @@ def test_vectors_of_requests_are_remembered_but_not_without_bound(loaded, encode
 def test_a_tool_may_score_by_the_mean_of_its_best_rows(board_uri, encoder):
     board = pegboard.open(board_uri, encoder=encoder)
     asked = "where can ten people meet?"
-    best = board.find(asked, 5, index="fine", strategy=Strategy(modes=("vector",), refine=(MeanOfRows(of=1),)))
+    best = board.find(
+        asked, 5, index="fine", strategy=Strategy(modes=("vector",), refine=(MeanOfRows(of=1),))
+    )
     plain = board.search(asked, 5, index="fine", mode="vector")
     assert [hit.tool.id for hit in best] == [hit.tool.id for hit in plain]
     assert [hit.score for hit in best] == pytest.approx([hit.score for hit in plain], abs=1e-4)
-    mean = board.find(asked, 5, index="fine", strategy=Strategy(modes=("vector",), refine=(MeanOfRows(of=3),)))
+    mean = board.find(
+        asked, 5, index="fine", strategy=Strategy(modes=("vector",), refine=(MeanOfRows(of=3),))
+    )
     by_tool = {hit.tool.id: hit.score for hit in mean}
     assert by_tool["desk/desk/book_room"] < plain[0].score
     with pytest.raises(pegboard.PegboardError, match="of=0"):

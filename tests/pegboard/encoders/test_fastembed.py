@@ -1,7 +1,8 @@
-"""The fastembed encoder against a stand-in package: the real one is an extra that fetches its models from a hub.
+"""The fastembed encoder against a stand-in package: the real one is an extra that fetches its
+models from a hub.
 
-The stand-in has the names, arguments and errors of fastembed 0.9.1, against which this encoder was run by hand with files on disk.
-"""
+The stand-in has the names, arguments and errors of fastembed 0.9.1, against which this encoder was
+run by hand with files on disk."""
 
 import sys
 
@@ -63,14 +64,18 @@ def test_documents_and_queries_each_take_their_way(folder):
     encoder = load_encoder("fastembed/Acme/tiny", folder=folder)
 
     np.testing.assert_allclose(encoder.encode(["abc"]), [[3 / 10**0.5, 1 / 10**0.5]], rtol=1e-6)
-    np.testing.assert_allclose(encode_queries(encoder, ["abc"]), [[1 / 10**0.5, 3 / 10**0.5]], rtol=1e-6)
+    np.testing.assert_allclose(
+        encode_queries(encoder, ["abc"]), [[1 / 10**0.5, 3 / 10**0.5]], rtol=1e-6
+    )
     assert encoder.encode([]).shape == (0, 2)
     assert encoder.encode(["abc"]).dtype == np.float32
 
 
 @pytest.mark.usefixtures("package")
 def test_prefixes_are_added_and_are_part_of_the_fingerprint(folder):
-    encoder = load_encoder("fastembed/Acme/tiny", folder=folder, query_prefix="q:", document_prefix="d: ")
+    encoder = load_encoder(
+        "fastembed/Acme/tiny", folder=folder, query_prefix="q:", document_prefix="d: "
+    )
 
     np.testing.assert_allclose(encoder.encode(["a"]), [[4 / 17**0.5, 1 / 17**0.5]], rtol=1e-6)
     assert encoder.fingerprint.endswith("/l2/query='q:'/document='d: '")
@@ -87,7 +92,8 @@ def test_the_fingerprint_holds_the_loaded_weights_and_the_version(folder):
 @pytest.mark.usefixtures("package")
 def test_a_failed_download_says_the_ways_out():
     with pytest.raises(
-        EncoderError, match=r"Could not load model Acme/tiny.*pass folder=.*or use local/all-MiniLM-L6-v2"
+        EncoderError,
+        match=r"Could not load model Acme/tiny.*pass folder=.*or use local/all-MiniLM-L6-v2",
     ):
         load_encoder("fastembed/Acme/tiny")
 
@@ -105,7 +111,12 @@ def test_an_unknown_option_is_a_wrong_configuration(folder):
 
 
 def test_a_missing_package_answers_with_its_install_command(monkeypatch):
-    monkeypatch.setitem(sys.modules, "fastembed", None)  # how Python marks a module that cannot be imported
+    monkeypatch.setitem(
+        sys.modules, "fastembed", None
+    )  # how Python marks a module that cannot be imported
 
-    with pytest.raises(EncoderError, match=r"fastembed, which is not installed.*pip install 'pegboard\[fastembed\]'"):
+    with pytest.raises(
+        EncoderError,
+        match=r"fastembed, which is not installed.*pip install 'pegboard\[fastembed\]'",
+    ):
         load_encoder("fastembed/BAAI/bge-small-en-v1.5")

@@ -26,7 +26,11 @@ def test_texts_become_unit_vectors_in_their_order():
 def test_the_name_gives_the_dimensions_and_the_fingerprint():
     encoder = load_encoder("hashing/48")
 
-    assert (encoder.name, encoder.dimensions, encoder.fingerprint) == ("hashing/48", 48, "hashing-48/1")
+    assert (encoder.name, encoder.dimensions, encoder.fingerprint) == (
+        "hashing/48",
+        48,
+        "hashing-48/1",
+    )
 
 
 def test_a_vector_counts_each_word_in_the_bucket_of_its_crc32():
@@ -50,16 +54,23 @@ def test_vectors_do_not_depend_on_the_block_they_are_computed_in(monkeypatch):
 
 
 def test_the_same_text_gets_the_same_vector_in_another_process():
-    code = "from pegboard.encoders import load_encoder; print(load_encoder('hashing/8').encode(['high tide']).tolist())"
+    code = (
+        "from pegboard.encoders import load_encoder; "
+        "print(load_encoder('hashing/8').encode(['high tide']).tolist())"
+    )
 
-    runs = {subprocess.run([sys.executable, "-c", code], capture_output=True, check=True).stdout for _ in range(2)}
+    runs = {
+        subprocess.run([sys.executable, "-c", code], capture_output=True, check=True).stdout
+        for _ in range(2)
+    }
 
     assert runs == {f"{load_encoder('hashing/8').encode(['high tide']).tolist()}\n".encode()}
 
 
 def test_texts_with_common_words_are_nearer_than_texts_without():
     query, tide, lunch = encode_queries(
-        load_encoder("hashing/256"), ["when is high tide?", "High and low tide at a harbour", "Orders lunch"]
+        load_encoder("hashing/256"),
+        ["when is high tide?", "High and low tide at a harbour", "Orders lunch"],
     )
 
     assert query @ tide > query @ lunch
@@ -71,7 +82,9 @@ def test_no_texts_give_an_empty_matrix():
 
 @pytest.mark.parametrize("model", ["0", "-4", "12.5", "many", "010", "256/512", "٣", "9" * 5000])
 def test_a_name_without_a_positive_number_of_dimensions_is_a_wrong_configuration(model):
-    with pytest.raises(ConfigurationError, match=r"expected a positive number of dimensions.*Try 'hashing/256'"):
+    with pytest.raises(
+        ConfigurationError, match=r"expected a positive number of dimensions.*Try 'hashing/256'"
+    ):
         load_encoder(f"hashing/{model}")
 
 

@@ -1,4 +1,6 @@
-"""The hosted encoder against a real HTTP server on loopback that speaks the OpenAI embeddings protocol."""
+"""The hosted encoder against a real HTTP server on loopback that speaks the OpenAI embeddings
+protocol.
+"""
 
 import json
 import logging
@@ -19,8 +21,11 @@ from pegboard.llm.failures import scrubbed
 
 pytestmark = [
     # pydantic says so while LiteLLM defines its types; it concerns chat replies.
-    pytest.mark.filterwarnings("ignore:Item .* on TypedDict class .* is using the `ReadOnly` qualifier:UserWarning"),
-    # pydantic says so when the OpenAI client rewrites a malformed reply; the tests below see what becomes of it.
+    pytest.mark.filterwarnings(
+        "ignore:Item .* on TypedDict class .* is using the `ReadOnly` qualifier:UserWarning"
+    ),
+    # pydantic says so when the OpenAI client rewrites a malformed reply; the tests below see what
+    # becomes of it.
     pytest.mark.filterwarnings("ignore:Pydantic serializer warnings:UserWarning"),
 ]
 
@@ -29,7 +34,9 @@ KEY = "sk-abcdefgh12345678"
 
 
 class Server(ThreadingHTTPServer):
-    """Answers each request with the next scripted reply, and with right vectors once there is none."""
+    """Answers each request with the next scripted reply, and with right vectors once there is
+    none.
+    """
 
     daemon_threads = True
 
@@ -59,7 +66,11 @@ class Handler(BaseHTTPRequestHandler):
         status, headers, content = reply(body) if callable(reply) else reply
         content = content if isinstance(content, bytes) else json.dumps(content).encode()
         self.send_response(status)
-        for name, value in {"Content-Type": "application/json", "Content-Length": len(content), **headers}.items():
+        for name, value in {
+            "Content-Type": "application/json",
+            "Content-Length": len(content),
+            **headers,
+        }.items():
             self.send_header(name, str(value))
         self.end_headers()
         self.wfile.write(content)
@@ -82,18 +93,33 @@ def vectors(rows, indices=None):
         {"object": "embedding", "index": at, "embedding": row}
         for at, row in zip(indices or range(9), rows, strict=False)
     ]
-    return 200, {}, {"object": "list", "model": "m", "data": data, "usage": {"prompt_tokens": 1, "total_tokens": 1}}
+    return (
+        200,
+        {},
+        {
+            "object": "list",
+            "model": "m",
+            "data": data,
+            "usage": {"prompt_tokens": 1, "total_tokens": 1},
+        },
+    )
 
 
 def failure(status, message="no", code=None, **headers):
     error = {"message": f"{message} (you sent {KEY})", "type": "x", "code": code}
-    return status, {name.replace("_", "-"): value for name, value in headers.items()}, {"error": error}
+    return (
+        status,
+        {name.replace("_", "-"): value for name, value in headers.items()},
+        {"error": error},
+    )
 
 
 @pytest.fixture
 def server():
     server = Server()
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True)
+    thread = threading.Thread(
+        target=server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True
+    )
     thread.start()
     yield server
     server.released.set()
@@ -175,16 +201,30 @@ def test_dimensions_asked_for_are_sent_and_known_without_a_request(server):
 
 
 def test_the_fingerprint_says_what_is_known_and_that_the_weights_are_not():
-    plain, full = load_encoder("text-embedding-3-small"), load_encoder("openai/text-embedding-3-small")
-    cut = load_encoder("ollama/e5", dimensions=256, max_tokens=500, query_prefix="query: ", api_base="http://gpu:11434")
+    plain, full = (
+        load_encoder("text-embedding-3-small"),
+        load_encoder("openai/text-embedding-3-small"),
+    )
+    cut = load_encoder(
+        "ollama/e5",
+        dimensions=256,
+        max_tokens=500,
+        query_prefix="query: ",
+        api_base="http://gpu:11434",
+    )
 
-    assert plain.fingerprint == "openai/text-embedding-3-small@weights-unknown/default-dimensions/8191t/l2"
+    assert (
+        plain.fingerprint
+        == "openai/text-embedding-3-small@weights-unknown/default-dimensions/8191t/l2"
+    )
     assert full.fingerprint == plain.fingerprint
     assert cut.fingerprint == "ollama/e5@weights-unknown/256d/500t/l2/query='query: '"
 
 
 def test_queries_and_documents_carry_the_prefix_the_model_wants(server):
-    encoder = load_encoder(NAME, api_base=server.url, query_prefix="query: ", document_prefix="passage: ")
+    encoder = load_encoder(
+        NAME, api_base=server.url, query_prefix="query: ", document_prefix="passage: "
+    )
 
     encoder.encode(["a"])
     encode_queries(encoder, ["b"])
@@ -275,13 +315,19 @@ def test_attempts_are_counted_in_one_place(server, slept):
     ("reply", "advice"),
     [
         (failure(400), "Sending it again would not help: check dimensions, batch_size"),
-        (failure(400, "This model's maximum context length is 512 tokens"), r"less than max_tokens \(8191\)"),
+        (
+            failure(400, "This model's maximum context length is 512 tokens"),
+            r"less than max_tokens \(8191\)",
+        ),
         (failure(401), "Set the environment variable OPENAI_API_KEY"),
         (failure(403), "Set the environment variable OPENAI_API_KEY"),
         (failure(404), "Check the model's name and api_base"),
         (failure(413), "Sending it again would not help"),
         (failure(422), "Sending it again would not help"),
-        (failure(429, "You exceeded your current quota", "insufficient_quota"), "has no quota left"),
+        (
+            failure(429, "You exceeded your current quota", "insufficient_quota"),
+            "has no quota left",
+        ),
     ],
 )
 def test_what_cannot_succeed_is_tried_once(server, encoder, slept, reply, advice):
@@ -327,12 +373,17 @@ def test_the_key_can_come_from_another_variable(server, monkeypatch):
         (vectors([[1.0, 2.0], [1.0]]), "not a list of indexed vectors of one length"),
         (vectors([[1.0, 2.0], "////"]), "not a list of indexed vectors"),
         (vectors([[], []]), "nothing but zeros"),
-        ((200, {}, {"data": [{"embedding": [1.0]}, {"embedding": [1.0]}]}), "not a list of indexed vectors"),
+        (
+            (200, {}, {"data": [{"embedding": [1.0]}, {"embedding": [1.0]}]}),
+            "not a list of indexed vectors",
+        ),
         ((200, {}, {"data": ["a", "b"]}), "not a list of indexed vectors"),
         ((200, {}, {"data": None}), "got 0"),
     ],
 )
-def test_a_reply_that_is_not_a_vector_for_each_text_is_refused_whole(server, encoder, reply, problem):
+def test_a_reply_that_is_not_a_vector_for_each_text_is_refused_whole(
+    server, encoder, reply, problem
+):
     server.script = [reply]
 
     with fails(rf"{NAME} at {server.url} answered, but .*({problem})"):
@@ -382,12 +433,15 @@ def test_threads_share_an_encoder(encoder):
 
 
 def test_a_name_without_a_provider_is_an_error_with_an_example():
-    with pytest.raises(EncoderError, match=r"no provider for 'all-MiniLM-L6-v2'. Write provider/model"):
+    with pytest.raises(
+        EncoderError, match=r"no provider for 'all-MiniLM-L6-v2'. Write provider/model"
+    ):
         load_encoder("all-MiniLM-L6-v2")
 
 
 @pytest.mark.parametrize(
-    "options", [{"dimensions": 0}, {"batch_size": 0}, {"timeout": 0}, {"timeout": "60"}, {"attempts": 1.5}]
+    "options",
+    [{"dimensions": 0}, {"batch_size": 0}, {"timeout": 0}, {"timeout": "60"}, {"attempts": 1.5}],
 )
 def test_a_wrong_value_is_a_wrong_configuration(options):
     [name] = options
@@ -398,9 +452,13 @@ def test_a_wrong_value_is_a_wrong_configuration(options):
 
 @pytest.mark.parametrize("module", ["litellm", "tenacity"])
 def test_a_missing_package_answers_with_its_install_command(monkeypatch, module):
-    monkeypatch.setitem(sys.modules, module, None)  # how Python marks a module that cannot be imported
+    monkeypatch.setitem(
+        sys.modules, module, None
+    )  # how Python marks a module that cannot be imported
 
-    with pytest.raises(EncoderError, match=rf"{module}, which is not installed.*pip install 'pegboard\[litellm\]'"):
+    with pytest.raises(
+        EncoderError, match=rf"{module}, which is not installed.*pip install 'pegboard\[litellm\]'"
+    ):
         load_encoder(NAME)
 
 

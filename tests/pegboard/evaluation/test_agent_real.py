@@ -1,4 +1,6 @@
-"""The evaluation with a real agent: 135M parameters on loopback, which calls hardly anything right. What it says is read, scored and kept."""
+"""The evaluation with a real agent: 135M parameters on loopback, which calls hardly anything right.
+What it says is read, scored and kept.
+"""
 
 import json
 import subprocess
@@ -13,7 +15,9 @@ from tests.children import start_child
 pytestmark = [
     pytest.mark.slow,
     # pydantic says so while LiteLLM defines its types; it concerns nothing that is used here.
-    pytest.mark.filterwarnings("ignore:Item .* on TypedDict class .* is using the `ReadOnly` qualifier:UserWarning"),
+    pytest.mark.filterwarnings(
+        "ignore:Item .* on TypedDict class .* is using the `ReadOnly` qualifier:UserWarning"
+    ),
 ]
 
 SERVER = Path(__file__).parents[2] / "local_llm.py"
@@ -43,18 +47,44 @@ def test_what_a_real_agent_says_is_scored_and_kept(address, board_uri, tmp_path,
     golden = tmp_path / "golden.jsonl"
     golden.write_text(
         "".join(
-            json.dumps({"query": query, "tools": [tool], "calls": [{"tool": tool, "arguments": arguments}]}) + "\n"
+            json.dumps(
+                {"query": query, "tools": [tool], "calls": [{"tool": tool, "arguments": arguments}]}
+            )
+            + "\n"
             for query, tool, arguments in GOLDEN
         )
     )
-    options = ["eval-agent", str(golden), "--board", board_uri, "--model", "hosted_vllm/smollm2", "--api-base", address]
-    options += ["--tools", "1,3", "-k", "1..3", "--reply-tokens", "60", "--concurrency", "1", "--timeout", "200"]
+    options = [
+        "eval-agent",
+        str(golden),
+        "--board",
+        board_uri,
+        "--model",
+        "hosted_vllm/smollm2",
+        "--api-base",
+        address,
+    ]
+    options += [
+        "--tools",
+        "1,3",
+        "-k",
+        "1..3",
+        "--reply-tokens",
+        "60",
+        "--concurrency",
+        "1",
+        "--timeout",
+        "200",
+    ]
     options += ["--price", "1,1", "--out", str(tmp_path / "out"), "--json"]
 
     assert main(options) == 0
 
     result = json.loads(capsys.readouterr().out)
-    kept = [json.loads(line) for line in (tmp_path / "out" / "replies.jsonl").read_text("utf-8").splitlines()]
+    kept = [
+        json.loads(line)
+        for line in (tmp_path / "out" / "replies.jsonl").read_text("utf-8").splitlines()
+    ]
     # This model's server passes over tools, so they stand in the prompt.
     assert result["calling"] == "prompt"
     assert len(kept) == 1 + 4

@@ -1,4 +1,6 @@
-"""An agent that is asked golden queries, against a scripted server: what is scored, what it costs, and that nothing is bought twice."""
+"""An agent that is asked golden queries, against a scripted server: what is scored, what it costs,
+and that nothing is bought twice.
+"""
 
 import json
 import subprocess
@@ -27,12 +29,20 @@ GOLDEN = [
     {
         "query": "open an issue: the lights flicker, and nobody knows why",
         "tools": ["create_issue"],
-        "calls": [{"tool": "create_issue", "arguments": {"title": "Lights flicker", "body": "Nobody knows why."}}],
+        "calls": [
+            {
+                "tool": "create_issue",
+                "arguments": {"title": "Lights flicker", "body": "Nobody knows why."},
+            }
+        ],
     },
     {
         "query": "order soup, and list the exchange rates of today",
         "tools": ["order_lunch", "list_rates"],
-        "calls": [{"tool": "order_lunch", "arguments": {"dish": "soup"}}, {"tool": "list_rates", "arguments": {}}],
+        "calls": [
+            {"tool": "order_lunch", "arguments": {"dish": "soup"}},
+            {"tool": "list_rates", "arguments": {}},
+        ],
     },
 ]
 SIZES = ("--tools", "2,10", "-k", "1,2,5")
@@ -54,12 +64,18 @@ def written(path, rows):
 
 def lines(path):
     """The whole lines of a file as JSON."""
-    return [json.loads(line) for line in path.read_text("utf-8").split("\n")[:-1]] if path.exists() else []
+    return (
+        [json.loads(line) for line in path.read_text("utf-8").split("\n")[:-1]]
+        if path.exists()
+        else []
+    )
 
 
 @pytest.fixture(scope="module")
 def start(tmp_path_factory):
-    """Starts a scripted server with options: its log, and its address. It ends with the tests of this module."""
+    """Starts a scripted server with options: its log, and its address. It ends with the tests of
+    this module.
+    """
     folder = tmp_path_factory.mktemp("servers")
     golden = written(folder / "golden.jsonl", GOLDEN)
     processes = []
@@ -104,7 +120,14 @@ class Agent:
             str(self.strategy),
             *SIZES,
         ]
-        return ["eval-agent", str(self.golden), "--model", f"hosted_vllm/agent-{habit}", *options, *more]
+        return [
+            "eval-agent",
+            str(self.golden),
+            "--model",
+            f"hosted_vllm/agent-{habit}",
+            *options,
+            *more,
+        ]
 
     def run(self, habit, *more):
         """The exit code, what was printed, and what was said."""
@@ -131,7 +154,9 @@ def agent(server, tmp_path, board_uri, capsys):
 
 
 def measured(result, given="needed"):
-    """For each number of tools: tool names, argument names, argument values, and the three weighted."""
+    """For each number of tools: tool names, argument names, argument values, and the three
+    weighted.
+    """
     rows = [row for row in result["agent"] if row["given"] == given]
     return {
         size: tuple(
@@ -163,8 +188,12 @@ def test_an_agent_of_known_habits_has_the_score_of_its_habits(agent, habit, two,
 
     assert measured(result) == {2: two, 10: ten}
     assert result["calling"] == "native"
-    assert counted(result, "unknown_tools") == {2: 5, 10: 5} if habit == "unknown" else {2: 0, 10: 0}
-    assert counted(result, "malformed") == ({2: 5, 10: 5} if habit == "malformed" else {2: 0, 10: 0})
+    assert (
+        counted(result, "unknown_tools") == {2: 5, 10: 5} if habit == "unknown" else {2: 0, 10: 0}
+    )
+    assert counted(result, "malformed") == (
+        {2: 5, 10: 5} if habit == "malformed" else {2: 0, 10: 0}
+    )
     assert counted(result, "surplus")[2] == {"wordy": 4, "unknown": 5}.get(habit, 0)
     assert counted(result, "unanswered") == {2: {}, 10: {"request": 4} if habit == "small" else {}}
     assert len(agent.paid()) == len(agent.replies()) == (4 if habit == "small" else ASKED)
@@ -172,7 +201,16 @@ def test_an_agent_of_known_habits_has_the_score_of_its_habits(agent, habit, two,
 
 def test_the_expected_accuracy_is_the_agents_times_the_recall_and_a_k_is_named(agent):
     result = agent.result(
-        "crowded", "--calling", "native", "--retrieved", "--tools", "1,2,5,10", "-k", "1,2,5,8,10,12", "--among", "8"
+        "crowded",
+        "--calling",
+        "native",
+        "--retrieved",
+        "--tools",
+        "1,2,5,10",
+        "-k",
+        "1,2,5,8,10,12",
+        "--among",
+        "8",
     )
 
     rows = {(row["tools"], row["k"]): row for row in result["expected"]}
@@ -186,7 +224,9 @@ def test_the_expected_accuracy_is_the_agents_times_the_recall_and_a_k_is_named(a
     assert rows[14, 5]["measured"]["value"] == measured(result, "found")[5][3]
     assert result["chosen"]["k"] <= 5
     assert rows[14, 10]["expected"] <= 0.125
-    tokens = {row["tools"]: row["prompt_tokens"] for row in result["calls"] if row["given"] == "needed"}
+    tokens = {
+        row["tools"]: row["prompt_tokens"] for row in result["calls"] if row["given"] == "needed"
+    }
     assert tokens[1] < tokens[5] < tokens[10]
     assert set(counted(result, "tokens_by").values()) == {"server"}
 
@@ -219,7 +259,9 @@ def test_what_was_answered_is_never_asked_again(agent):
     before = len(agent.paid())
 
     assert agent.result("right") == first | {"spent_usd": first["spent_usd"]}
-    assert before == len(agent.paid()) == ASKED + 1  # the first call sees whether the model calls tools
+    assert (
+        before == len(agent.paid()) == ASKED + 1
+    )  # the first call sees whether the model calls tools
     assert lines(agent.out / "scores.jsonl")[0]["weighted"] == 1
     assert json.loads((agent.out / "results.json").read_text("utf-8")) == first
 
@@ -272,7 +314,16 @@ def test_a_dry_run_asks_nothing_and_says_what_it_would_cost(agent):
 
 
 def test_a_budget_is_kept_and_a_larger_one_goes_on(agent):
-    options = ("--calling", "native", "--price", "1000,1000", "--reply-tokens", "100", "--concurrency", "1")
+    options = (
+        "--calling",
+        "native",
+        "--price",
+        "1000,1000",
+        "--reply-tokens",
+        "100",
+        "--concurrency",
+        "1",
+    )
 
     code, _, err = agent.run("right", *options, "--budget-usd", "2")
 
@@ -308,7 +359,9 @@ def test_golden_queries_without_calls_are_refused_with_what_is_expected(agent):
 
     assert code == 2
     assert "No golden query can be put to an agent (1 in all):\n  - 1 say no right calls" in err
-    assert '"calls": [{"tool": "convert_currency", "arguments": {"amount": 30, "to": "JPY"}}]' in err
+    assert (
+        '"calls": [{"tool": "convert_currency", "arguments": {"amount": 30, "to": "JPY"}}]' in err
+    )
 
 
 def test_some_queries_without_calls_are_left_out_and_said(agent):

@@ -1,4 +1,6 @@
-"""Pairs of tools whose vectors lie close together, in indexes with one and with several vectors per tool."""
+"""Pairs of tools whose vectors lie close together, in indexes with one and with several vectors per
+tool.
+"""
 
 from itertools import combinations
 from typing import Any
@@ -28,14 +30,18 @@ def by_hand(release: LoadedRelease, index: str, least: float) -> dict[tuple[str,
 
 
 def by_pair(found: Collisions) -> dict[tuple[str, str], float]:
-    assert [*found.pairs] == sorted(found.pairs, key=lambda one: (-one.cosine, one.first, one.second))
+    assert [*found.pairs] == sorted(
+        found.pairs, key=lambda one: (-one.cosine, one.first, one.second)
+    )
     pairs = {(one.first, one.second): one.cosine for one in found.pairs}
     assert len(pairs) == len(found.pairs)
     return pairs
 
 
 @pytest.mark.parametrize("index", ["full", "fine"])
-def test_every_pair_is_found_once_by_its_closest_rows_and_the_closest_come_first(board_uri: str, index: str) -> None:
+def test_every_pair_is_found_once_by_its_closest_rows_and_the_closest_come_first(
+    board_uri: str, index: str
+) -> None:
     release = loaded(board_uri)
     for least in (0.15, 0.3, 0.6):
         expected, found = by_hand(release, index, least), collisions(release, index, least=least)
@@ -62,20 +68,28 @@ def test_blocks_of_any_size_find_the_same(
     whole = collisions(release, index, least=0.2)
     monkeypatch.setattr(module, "CELLS", cells)
     found = collisions(release, index, least=0.2)
-    # Multiplied in other blocks, a cosine may differ in its last bit, and so in the digit to which it is rounded.
+    # Multiplied in other blocks, a cosine may differ in its last bit, and so in the digit to which
+    # it is rounded.
     assert by_pair(found) == pytest.approx(by_pair(whole), abs=2e-5)
     assert (found.total, found.colliding) == (whole.total, whole.colliding)
 
 
 def test_an_index_that_is_too_large_for_memory_has_the_same(board_uri: str) -> None:
-    assert collisions(loaded(board_uri, 0), "fine", least=0.3) == collisions(loaded(board_uri), "fine", least=0.3)
+    assert collisions(loaded(board_uri, 0), "fine", least=0.3) == collisions(
+        loaded(board_uri), "fine", least=0.3
+    )
 
 
-def test_equal_tools_have_a_cosine_of_one_and_equals_are_ordered_by_id(workshop: Any, hashing: Any) -> None:
-    same = [workshop.tool(name, "Pays an invoice.", amount="how much") for name in ("pay", "pay", "pay")]
+def test_equal_tools_have_a_cosine_of_one_and_equals_are_ordered_by_id(
+    workshop: Any, hashing: Any
+) -> None:
+    same = [
+        workshop.tool(name, "Pays an invoice.", amount="how much") for name in ("pay", "pay", "pay")
+    ]
     workshop.servers({server: [tool] for server, tool in zip("cab", same, strict=True)})
     workshop.run(
-        workshop.configure('[[indexes]]\nname = "full"\nparts = ["name", "description"]\n'), encoder=hashing(32)
+        workshop.configure('[[indexes]]\nname = "full"\nparts = ["name", "description"]\n'),
+        encoder=hashing(32),
     )
     found = collisions(loaded(workshop.uri), least=1)
     assert [*by_pair(found)] == [
@@ -90,7 +104,14 @@ def test_a_single_tool_collides_with_none(workshop: Any, hashing: Any) -> None:
     workshop.publish({"a": [workshop.tool("pay")]}, encoder=hashing())
     found = collisions(loaded(workshop.uri))
     assert found == Collisions(0.9, 1, (), 0)
-    assert found.to_dict() == {"least": 0.9, "tools": 1, "total": 0, "density": 0.0, "colliding": 0, "pairs": []}
+    assert found.to_dict() == {
+        "least": 0.9,
+        "tools": 1,
+        "total": 0,
+        "density": 0.0,
+        "colliding": 0,
+        "pairs": [],
+    }
 
 
 def test_what_cannot_be_meant_is_refused(board_uri: str) -> None:
@@ -101,11 +122,19 @@ def test_what_cannot_be_meant_is_refused(board_uri: str) -> None:
         collisions(loaded(board_uri), "none")
 
 
-def test_many_tools_are_compared_block_by_block(workshop: Any, hashing: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_many_tools_are_compared_block_by_block(
+    workshop: Any, hashing: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     words = ("open", "close", "list", "rename", "archive")
     things = ("invoice", "ticket", "branch", "room", "taxi", "letter")
     workshop.publish(
-        {"a": [workshop.tool(f"{word}_{thing}", f"{word} {thing}") for word in words for thing in things]},
+        {
+            "a": [
+                workshop.tool(f"{word}_{thing}", f"{word} {thing}")
+                for word in words
+                for thing in things
+            ]
+        },
         encoder=hashing(64),
     )
     monkeypatch.setattr(module, "CELLS", 300)

@@ -1,4 +1,6 @@
-"""Asking a release golden queries: what counts, for whole releases and for some of their tools, and how systems are compared."""
+"""Asking a release golden queries: what counts, for whole releases and for some of their tools, and
+how systems are compared.
+"""
 
 import pytest
 
@@ -14,7 +16,9 @@ QUERIES = [
     GoldenQuery("open an issue in a repository", ("create_issue",)),
     GoldenQuery("the weather forecast of a city", ("weather/get_forecast",)),
     GoldenQuery(
-        "convert money to another currency and list the rates", ("convert_currency", "list_rates"), kind="parallel"
+        "convert money to another currency and list the rates",
+        ("convert_currency", "list_rates"),
+        kind="parallel",
     ),
 ]
 
@@ -54,7 +58,9 @@ def test_a_query_for_which_nothing_is_found_and_a_tool_that_is_gone_count_as_zer
 
 def test_any_tool_of_a_shared_name_will_do_and_only_once(workshop, hashing):
     say = workshop.tool("say_hello", "Says hello to a person.")
-    workshop.servers({"one": [say], "two": [say], "three": [workshop.tool("count_sheep", "Counts sheep.")]})
+    workshop.servers(
+        {"one": [say], "two": [say], "three": [workshop.tool("count_sheep", "Counts sheep.")]}
+    )
     workshop.run(workshop.configure(), encoder=hashing(64))
     judged = JudgedRelease.open(str(workshop.folder / "board"), encoder=hashing(64))
 
@@ -65,7 +71,10 @@ def test_any_tool_of_a_shared_name_will_do_and_only_once(workshop, hashing):
         measures=["Recall@1", "Precision@2"],
     )
     second = evaluate(
-        judged, [GoldenQuery("says hello to a person", ("two/say_hello",))], strategy=VECTOR, measures=["Recall@2"]
+        judged,
+        [GoldenQuery("says hello to a person", ("two/say_hello",))],
+        strategy=VECTOR,
+        measures=["Recall@2"],
     )
 
     assert [float(values[0]) for values in either.values.values()] == [1.0, 0.5]
@@ -82,9 +91,15 @@ def test_groups_are_by_kind_and_by_the_catalogs_of_the_needed_tools(judged):
 
 def test_a_history_is_asked_with_its_own_queries(judged):
     before = ({"role": "user", "content": "hello"},)
-    mixed = [GoldenQuery(one.query, one.tools, history=before if at == 1 else ()) for at, one in enumerate(QUERIES)]
+    mixed = [
+        GoldenQuery(one.query, one.tools, history=before if at == 1 else ())
+        for at, one in enumerate(QUERIES)
+    ]
 
-    asked, plain = (evaluate(judged, queries, strategy="search", measures=["Recall@5"]) for queries in (mixed, QUERIES))
+    asked, plain = (
+        evaluate(judged, queries, strategy="search", measures=["Recall@5"])
+        for queries in (mixed, QUERIES)
+    )
     assert [one.found for one in asked.answers] == [one.found for one in plain.answers]
 
 
@@ -97,10 +112,13 @@ def test_a_restricted_release_finds_only_the_tools_that_it_has_and_counts_words_
         assert {tool.id for one in found.answers for tool in one.found} <= set(kept)
     whole = {
         tool.id: tool.score
-        for tool in evaluate(judged, QUERIES, strategy=VECTOR, measures=["Recall@20"]).answers[2].found
+        for tool in evaluate(judged, QUERIES, strategy=VECTOR, measures=["Recall@20"])
+        .answers[2]
+        .found
     }
     part = {
-        tool.id: tool.score for tool in evaluate(few, QUERIES, strategy=VECTOR, measures=["Recall@20"]).answers[2].found
+        tool.id: tool.score
+        for tool in evaluate(few, QUERIES, strategy=VECTOR, measures=["Recall@20"]).answers[2].found
     }
     assert part == {one: whole[one] for one in kept}
     assert few.loaded.agents.keys() == {"finance/finance"}

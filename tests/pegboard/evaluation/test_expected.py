@@ -22,10 +22,16 @@ RETRIEVAL = {1: ones(50), 5: ones(90), 10: ones(95), 20: ones(100), 40: ones(100
 def test_the_expectation_is_the_product_of_both_means():
     rows = {row.k: row for row in ExpectedAccuracy(CURVE, RETRIEVAL, 4000).rows}
 
-    assert (rows[1].expected, rows[10].expected, rows[20].expected) == pytest.approx((0.5, 0.8 * 0.95, 0.4))
+    assert (rows[1].expected, rows[10].expected, rows[20].expected) == pytest.approx(
+        (0.5, 0.8 * 0.95, 0.4)
+    )
     assert all(row.tools == 4000 for row in rows.values())
-    assert all(row.low <= row.expected <= row.high for row in rows.values() if row.expected is not None)
-    assert rows[20].high - rows[20].low == pytest.approx(2 * 1.96 * math.sqrt(0.4 * 0.6 / 100), rel=0.1)
+    assert all(
+        row.low <= row.expected <= row.high for row in rows.values() if row.expected is not None
+    )
+    assert rows[20].high - rows[20].low == pytest.approx(
+        2 * 1.96 * math.sqrt(0.4 * 0.6 / 100), rel=0.1
+    )
 
 
 def test_between_two_measured_numbers_the_agent_is_read_on_the_logarithm_and_tokens_on_the_number():
@@ -40,14 +46,23 @@ def test_between_two_measured_numbers_the_agent_is_read_on_the_logarithm_and_tok
 def test_beyond_what_was_measured_nothing_is_said():
     row = ExpectedAccuracy(CURVE, RETRIEVAL, 4000).rows[-1]
 
-    assert (row.k, row.agent, row.expected, row.low, row.high, row.tokens) == (40, None, None, None, None, None)
+    assert (row.k, row.agent, row.expected, row.low, row.high, row.tokens) == (
+        40,
+        None,
+        None,
+        None,
+        None,
+        None,
+    )
     assert row.retrieval == 1
     assert AgentCurve({5: ones(9)}).at(4) is None
 
 
 def test_the_smallest_k_that_is_not_significantly_below_the_best_is_chosen():
     # Of 100 queries, k = 4 misses one that k = 8 finds: chance. k = 2 misses fifteen.
-    model = ExpectedAccuracy(AgentCurve({1: ones(100), 8: ones(100)}), {2: ones(80), 4: ones(94), 8: ones(95)}, 500)
+    model = ExpectedAccuracy(
+        AgentCurve({1: ones(100), 8: ones(100)}), {2: ones(80), 4: ones(94), 8: ones(95)}, 500
+    )
 
     chosen = model.chosen()
 
@@ -66,11 +81,16 @@ def test_a_bound_on_tokens_rules_out_what_costs_more_or_what_is_not_known():
 
     assert model.chosen(max_tokens=300).row.k == 1
     assert model.chosen(max_tokens=99) is None
-    assert ExpectedAccuracy(AgentCurve({1: ones(9, 9)}), {1: ones(9, 9)}, 5).chosen(max_tokens=10**6) is None
+    assert (
+        ExpectedAccuracy(AgentCurve({1: ones(9, 9)}), {1: ones(9, 9)}, 5).chosen(max_tokens=10**6)
+        is None
+    )
 
 
 def test_where_all_are_equal_the_smallest_is_chosen():
-    model = ExpectedAccuracy(AgentCurve({1: ones(3, 7), 9: ones(3, 7)}), {k: ones(5, 7) for k in range(1, 10)}, 50)
+    model = ExpectedAccuracy(
+        AgentCurve({1: ones(3, 7), 9: ones(3, 7)}), {k: ones(5, 7) for k in range(1, 10)}, 50
+    )
 
     assert model.chosen().row.k == 1
     assert model.chosen().best.k == 1

@@ -1,4 +1,6 @@
-"""Golden queries: read, checked line by line, written again, and what they mean among the tools of a release."""
+"""Golden queries: read, checked line by line, written again, and what they mean among the tools of
+a release.
+"""
 
 import json
 
@@ -31,7 +33,9 @@ def file(tmp_path):
 
     def write(*lines):
         path = tmp_path / "golden.jsonl"
-        path.write_text("\n".join(one if isinstance(one, str) else json.dumps(one) for one in lines), "utf-8")
+        path.write_text(
+            "\n".join(one if isinstance(one, str) else json.dumps(one) for one in lines), "utf-8"
+        )
         return path
 
     return write
@@ -104,10 +108,12 @@ def test_blank_lines_are_none(file):
         ({"query": "q", "tools": ["a"], "kind": ""}, "kind: expected a text (got '')"),
         ({"query": "q", "tools": ["a"], "id": 3}, "id: expected a text (got 3)"),
         ({"query": "q", "tools": ["a"], "by": None}, "by: expected a text (got None)"),
-        ({"query": "q", "tools": ["a"], "origin": "web"}, "origin: expected one of user, logs, examples, generated (got 'web')"),
+        ({"query": "q", "tools": ["a"], "origin": "web"}, "origin: expected one of user, logs, "
+        "examples, generated (got 'web')"),
         ({"query": "q", "tools": ["a"], "history": "hello"}, "history: expected messages such as"),
         ({"query": "q", "tools": ["a"], "history": [{"role": "tool", "content": "x"}]}, "history: expected messages"),
-        ({"query": "q", "tools": ["a"], "history": [{"role": "user"}]}, "history: expected messages"),
+        ({"query": "q", "tools": ["a"], "history": [{"role": "user"}]}, "history: expected "
+        "messages"),
         ({"query": "q", "tools": ["a"], "calls": {}}, "calls: expected calls such as"),
         ({"query": "q", "tools": ["a"], "calls": [{"arguments": {}}]}, "calls: expected calls"),
         ({"query": "q", "tools": ["a"], "calls": [{"tool": "a", "arguments": [1]}]}, "calls: expected calls"),
@@ -115,7 +121,9 @@ def test_blank_lines_are_none(file):
         ({"query": "q", "tools": ["a"], "answer": "x"}, "answer: there is no such field"),
     ],
 )  # fmt: skip
-def test_a_line_that_is_not_as_expected_is_told_with_its_place_and_the_others_are_read(file, line, problem):
+def test_a_line_that_is_not_as_expected_is_told_with_its_place_and_the_others_are_read(
+    file, line, problem
+):
     path = file({"query": "good", "tools": ["a"]}, line)
 
     queries, problems = read_problems(path)
@@ -134,12 +142,16 @@ def test_all_problems_of_a_line_are_told(file):
 
 
 def test_queries_that_no_tool_answers_name_none(file):
-    path = file({"query": "tell a joke"}, {"query": "sing", "tools": []}, {"query": "q", "tools": ["a"]})
+    path = file(
+        {"query": "tell a joke"}, {"query": "sing", "tools": []}, {"query": "q", "tools": ["a"]}
+    )
 
     queries, problems = read_problems(path, answerable=False)
 
     assert [(one.query, one.tools) for one in queries] == [("tell a joke", ()), ("sing", ())]
-    assert problems == [f"{path}:3: tools: expected none for a query that no tool answers (got ['a'])"]
+    assert problems == [
+        f"{path}:3: tools: expected none for a query that no tool answers (got ['a'])"
+    ]
 
 
 def test_a_file_that_cannot_be_read_is_a_problem(tmp_path):
@@ -188,7 +200,9 @@ def test_tools_are_called_by_name_by_agent_and_name_or_by_id(names, tools, unkno
 def test_the_first_tool_that_is_meant_takes_the_label_and_further_ones_do_not_count():
     needed = NAMES.meant(["find", "open", "gone"])
 
-    ranking = needed.labelled([("b/x/y", 5.0), ("a/files/find", 4.0), ("a/maps/find", 3.0), ("b/files/open", 2.0)])
+    ranking = needed.labelled(
+        [("b/x/y", 5.0), ("a/files/find", 4.0), ("a/maps/find", 3.0), ("b/files/open", 2.0)]
+    )
 
     assert ranking == [("id:b/x/y", 5.0), ("find", 4.0), ("id:a/maps/find", 3.0), ("open", 2.0)]
 

@@ -1,4 +1,6 @@
-"""How sure a mean is: bootstrap intervals, paired comparisons, and the correction for several of them."""
+"""How sure a mean is: bootstrap intervals, paired comparisons, and the correction for several of
+them.
+"""
 
 import numpy as np
 import pytest
@@ -14,7 +16,10 @@ def drawn(count, mean, seed=3):
 
 
 def test_about_95_of_100_intervals_hold_the_true_mean():
-    held = [one.low <= 0.7 <= one.high for one in (interval(drawn(120, 0.7, seed)) for seed in range(60))]
+    held = [
+        one.low <= 0.7 <= one.high
+        for one in (interval(drawn(120, 0.7, seed)) for seed in range(60))
+    ]
 
     assert 0.87 <= sum(held) / len(held) <= 1.0
 
@@ -75,7 +80,9 @@ def test_two_systems_of_one_kind_are_not_told_apart():
 
 
 def test_pairs_say_more_than_two_means_beside_each_other():
-    """Queries differ far more than the two systems do; only their pairs show that one is always a little better."""
+    """Queries differ far more than the two systems do; only their pairs show that one is always a
+    little better.
+    """
     hard = np.random.default_rng(1).random(80)
     found = compare(hard + 0.02, hard)
 
@@ -85,7 +92,9 @@ def test_pairs_say_more_than_two_means_beside_each_other():
 
 
 def test_few_differing_queries_have_the_exact_p():
-    """Of four queries that differ, all for the better: two of the sixteen ways to swap them are as extreme."""
+    """Of four queries that differ, all for the better: two of the sixteen ways to swap them are as
+    extreme.
+    """
     ours, theirs = np.array([1.0, 1, 1, 1, 0, 1]), np.array([0.0, 0, 0, 0, 0, 1])
 
     assert compare(ours, theirs).p == pytest.approx(2 / 16)

@@ -1,13 +1,21 @@
-"""Measures: names, values worked out by hand, and agreement with ranx, a second library, on rankings drawn at random.
+"""Measures: names, values worked out by hand, and agreement with ranx, a second library, on
+rankings drawn at random.
 
-ranx runs without compiling (numba's own switch): a minute of compilation would be spent on a few hundred short rankings.
-"""
+ranx runs without compiling (numba's own switch): a minute of compilation would be spent on a few
+hundred short rankings."""
 
 import numpy as np
 import pytest
 
 from pegboard.errors import ConfigurationError
-from pegboard.evaluation.measures import KINDS, STANDARD, Measure, measures_of, parse_measure, per_query
+from pegboard.evaluation.measures import (
+    KINDS,
+    STANDARD,
+    Measure,
+    measures_of,
+    parse_measure,
+    per_query,
+)
 
 TOOLS = [f"tool_{number}" for number in range(30)]
 THEIRS = {
@@ -39,7 +47,9 @@ def ranx():
 
 @pytest.fixture(scope="module")
 def drawn():
-    """Queries with one to eight needed tools, and rankings of none to thirty tools, half of them of what is needed at the front."""
+    """Queries with one to eight needed tools, and rankings of none to thirty tools, half of them of
+    what is needed at the front.
+    """
     dice = np.random.default_rng(7)
     needed: list[set[str]] = []
     found: list[list[tuple[str, float]]] = []
@@ -56,27 +66,38 @@ def drawn():
 def test_every_measure_of_the_first_k_agrees_with_ranx(ranx, drawn, k):
     needed, found = drawn
     qrels = ranx.Qrels({f"q{at:03}": dict.fromkeys(own, 1) for at, own in enumerate(needed)})
-    # ranx cannot hold an empty ranking. One tool that is never needed stands in; the mean is over all queries all the same.
-    run = ranx.Run({f"q{at:03}": dict(ranking) or {"nothing": 1.0} for at, ranking in enumerate(found)})
+    # ranx cannot hold an empty ranking. One tool that is never needed stands in; the mean is over
+    # all queries all the same.
+    run = ranx.Run(
+        {f"q{at:03}": dict(ranking) or {"nothing": 1.0} for at, ranking in enumerate(found)}
+    )
     ours = per_query([Measure(kind, k) for kind in THEIRS], needed, found)
 
-    theirs = ranx.evaluate(qrels, run, [f"{name}@{k}" for name in THEIRS.values()], return_mean=False)
+    theirs = ranx.evaluate(
+        qrels, run, [f"{name}@{k}" for name in THEIRS.values()], return_mean=False
+    )
 
     for kind, name in THEIRS.items():
-        np.testing.assert_allclose(ours[Measure(kind, k)], theirs[f"{name}@{k}"], atol=1e-6, rtol=0, err_msg=kind)
+        np.testing.assert_allclose(
+            ours[Measure(kind, k)], theirs[f"{name}@{k}"], atol=1e-6, rtol=0, err_msg=kind
+        )
 
 
 def test_every_measure_of_all_that_was_found_agrees_with_ranx(ranx, drawn):
     """Precision without a k is of what was found, in both libraries, and so is F1."""
     needed, found = drawn
     qrels = ranx.Qrels({f"q{at:03}": dict.fromkeys(own, 1) for at, own in enumerate(needed)})
-    run = ranx.Run({f"q{at:03}": dict(ranking) or {"nothing": 1.0} for at, ranking in enumerate(found)})
+    run = ranx.Run(
+        {f"q{at:03}": dict(ranking) or {"nothing": 1.0} for at, ranking in enumerate(found)}
+    )
     ours = per_query([Measure(kind) for kind in THEIRS], needed, found)
 
     theirs = ranx.evaluate(qrels, run, list(THEIRS.values()), return_mean=False)
 
     for kind, name in THEIRS.items():
-        np.testing.assert_allclose(ours[Measure(kind)], theirs[name], atol=1e-6, rtol=0, err_msg=kind)
+        np.testing.assert_allclose(
+            ours[Measure(kind)], theirs[name], atol=1e-6, rtol=0, err_msg=kind
+        )
 
 
 @pytest.mark.parametrize(
@@ -94,7 +115,10 @@ def test_every_measure_of_all_that_was_found_agrees_with_ranx(ranx, drawn):
         ("Precision", 3 / 5),
         ("F1@3", 2 / 3),
         ("mAP@10", (1 + 2 / 3 + 3 / 5) / 3),
-        ("mAP@2", 1 / 3),  # divided by the three that are needed, not by the two that could be found
+        (
+            "mAP@2",
+            1 / 3,
+        ),  # divided by the three that are needed, not by the two that could be found
         ("MRR@5", 1.0),
         ("nDCG@2", 1 / (1 + 1 / np.log2(3))),
     ],
@@ -129,7 +153,9 @@ def test_thresholds_and_cuts_are_measured_side_by_side():
 
     found = per_query(wanted, [{"a", "b", "c"}], [FOUND])
 
-    assert [float(values[0]) for values in found.values()] == pytest.approx([1 / 3, 2 / 3, 1.0, 1.0])
+    assert [float(values[0]) for values in found.values()] == pytest.approx(
+        [1 / 3, 2 / 3, 1.0, 1.0]
+    )
     assert list(found) == wanted
 
 
@@ -170,11 +196,13 @@ def test_a_measure_is_written_one_way_however_it_was_asked_for(given, name):
 
 
 @pytest.mark.parametrize(
-    "wrong", ["", "Recal@5", "Recall@0", "Recall@-1", "MRR>=0.5", "nDCG>=0.1", "Recall@5>=0.5", "@5"]
+    "wrong",
+    ["", "Recal@5", "Recall@0", "Recall@-1", "MRR>=0.5", "nDCG>=0.1", "Recall@5>=0.5", "@5"],
 )
 def test_an_unknown_measure_names_those_there_are(wrong):
     with pytest.raises(
-        ConfigurationError, match=r"There is no measure .*Recall, Complete, Hit, Precision, F1, nDCG, mAP, MRR"
+        ConfigurationError,
+        match=r"There is no measure .*Recall, Complete, Hit, Precision, F1, nDCG, mAP, MRR",
     ):
         parse_measure(wrong)
 

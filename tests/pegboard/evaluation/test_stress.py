@@ -1,4 +1,6 @@
-"""Golden queries among distractors: which they are, what is found among them, and what is said of it."""
+"""Golden queries among distractors: which they are, what is found among them, and what is said of
+it.
+"""
 
 import json
 from itertools import pairwise
@@ -27,7 +29,11 @@ RECALL = ["Recall@1", "Recall@5", "F1"]
 def office(tmp_path_factory, workshop_type, hashing):
     """A board of 36 tools, by the hashing encoder: many of them look alike to it."""
     workshop = workshop_type(tmp_path_factory.mktemp("office"))
-    tools = [workshop.tool(f"{verb}_{thing}", f"{verb}s the {thing}.") for verb in VERBS for thing in THINGS]
+    tools = [
+        workshop.tool(f"{verb}_{thing}", f"{verb}s the {thing}.")
+        for verb in VERBS
+        for thing in THINGS
+    ]
     workshop.servers({"office": tools})
     workshop.run(workshop.configure(), encoder=hashing(16))
     return workshop.uri
@@ -40,7 +46,11 @@ def judged(office, hashing):
 
 @pytest.fixture(scope="module")
 def queries():
-    singles = [GoldenQuery(f"please {verb} that {thing}", (f"{verb}_{thing}",)) for verb in VERBS for thing in THINGS]
+    singles = [
+        GoldenQuery(f"please {verb} that {thing}", (f"{verb}_{thing}",))
+        for verb in VERBS
+        for thing in THINGS
+    ]
     pairs = [
         GoldenQuery(f"{one} the room and {other} the taxi", (f"{one}_room", f"{other}_taxi"))
         for one, other in pairwise(VERBS)
@@ -88,7 +98,9 @@ def test_of_several_vectors_of_a_tool_the_closest_counts(board_uri, encoder):
     ids = sorted(judged.names.catalogs)
     rows = judged.loaded.index("fine").rows_of(ids)
     right = "kit/git/create_issue"
-    cosines = {one: round(float((rows[right] @ rows[one].T).max()), 5) for one in ids if one != right}
+    cosines = {
+        one: round(float((rows[right] @ rows[one].T).max()), 5) for one in ids if one != right
+    }
 
     found = Distractors(judged.loaded, "fine", 4).candidates(Noise("nearest", 4), "q", [right])
 
@@ -106,17 +118,23 @@ def test_chance_is_the_same_for_the_same_seed_and_query_only(judged):
 
 
 def test_without_noise_everything_is_found_and_the_whole_is_an_ordinary_evaluation(judged, queries):
-    found = stress(judged, queries, [System(VECTOR)], counts=[0, 3], kinds=["nearest"], measures=RECALL)
+    found = stress(
+        judged, queries, [System(VECTOR)], counts=[0, 3], kinds=["nearest"], measures=RECALL
+    )
 
     assert list(found.found) == [NONE, Noise("nearest", 3), ALL]
     bare, near, whole = (one[0] for one in found.found.values())
     assert {str(measure): values.mean() for measure, values in bare.values.items()} == {
         "Recall@1": pytest.approx(22.5 / 25), "Recall@5": 1.0, "F1": 1.0,
     }  # fmt: skip
-    assert whole.interval("Recall@5") == evaluate(judged, queries, strategy=VECTOR, measures=["Recall@5"]).interval(
-        "Recall@5"
+    assert whole.interval("Recall@5") == evaluate(
+        judged, queries, strategy=VECTOR, measures=["Recall@5"]
+    ).interval("Recall@5")
+    assert (
+        bare.interval("Recall@1").value
+        >= near.interval("Recall@1").value
+        >= whole.interval("Recall@1").value
     )
-    assert bare.interval("Recall@1").value >= near.interval("Recall@1").value >= whole.interval("Recall@1").value
     assert found.candidates[NONE] == 30 / 25
     assert 3 < found.candidates[Noise("nearest", 3)] <= 4 * 30 / 25
     assert found.candidates[ALL] == 36
@@ -124,7 +142,9 @@ def test_without_noise_everything_is_found_and_the_whole_is_an_ordinary_evaluati
 
 def test_every_answer_is_that_of_a_release_with_the_candidates_only(judged, queries):
     noise = Noise("random", 4)
-    found = stress(judged, queries, [System("search"), System(TEXT)], counts=[4], kinds=["random"], whole=False)
+    found = stress(
+        judged, queries, [System("search"), System(TEXT)], counts=[4], kinds=["random"], whole=False
+    )
     distractors = Distractors(judged.loaded, "full", 4)
 
     for evaluation, strategy in zip(found.found[noise], ("search", TEXT), strict=True):
@@ -157,7 +177,12 @@ def test_every_tool_of_a_shared_name_is_right_and_has_distractors(workshop, hash
     judged = JudgedRelease.open(workshop.uri, encoder=hashing(32))
 
     found = stress(
-        judged, [GoldenQuery("hello", ("say_hello",))], [System(TEXT)], counts=[0, 2], kinds=["random"], whole=False
+        judged,
+        [GoldenQuery("hello", ("say_hello",))],
+        [System(TEXT)],
+        counts=[0, 2],
+        kinds=["random"],
+        whole=False,
     )
 
     assert dict(found.candidates) == {NONE: 2, Noise("random", 2): 6}
@@ -166,7 +191,12 @@ def test_every_tool_of_a_shared_name_is_right_and_has_distractors(workshop, hash
 
 def test_systems_are_compared_with_themselves_without_noise_and_with_the_first(judged, queries):
     found = stress(
-        judged, queries, [System(VECTOR), System(TEXT)], counts=[0, 6], kinds=["nearest"], measures=["Recall@5", "F1"]
+        judged,
+        queries,
+        [System(VECTOR), System(TEXT)],
+        counts=[0, 6],
+        kinds=["nearest"],
+        measures=["Recall@5", "F1"],
     )
     falls = found.against_none()
     gaps = found.against_first()
@@ -178,30 +208,46 @@ def test_systems_are_compared_with_themselves_without_noise_and_with_the_first(j
         for noise in ("nearest", "all")
     ]
     assert all(row["value"] <= 0 and 0 < row["p"] <= row["p_holm"] <= 1 for row in falls)
-    lost = next(row for row in falls if row["strategy"] == "vector" and row["measure"] == "F1" and row["noise"] is None)
+    lost = next(
+        row
+        for row in falls
+        if row["strategy"] == "vector" and row["measure"] == "F1" and row["noise"] is None
+    )
     assert lost["value"] < -0.3
     assert lost["p_holm"] < 0.01
     assert [(row["strategy"], row["noise"], row["against"]) for row in gaps if row["measure"] == "F1"] == [
-        ("BM25", 0, "vector in full"), ("BM25", 6, "vector in full"), ("BM25", None, "vector in full"),
+        ("BM25", 0, "vector in "
+        "full"), ("BM25", 6, "vector in full"), ("BM25", None, "vector in full"),
     ]  # fmt: skip
     assert json.loads(json.dumps(found.to_dict()))["against_first"] == gaps
 
 
 def test_what_is_found_is_told_apart_by_whether_tools_collide(judged, queries):
     found = stress(
-        judged, queries, [System(VECTOR)], counts=[0], kinds=["nearest"], measures=RECALL, leasts=[0.5, 0.97]
+        judged,
+        queries,
+        [System(VECTOR)],
+        counts=[0],
+        kinds=["nearest"],
+        measures=RECALL,
+        leasts=[0.5, 0.97],
     )
     rows = found.collision_rows()
 
     assert [one.least for one in found.collisions] == [0.5, 0.97]
     near = [
-        row for row in rows if row["least"] == 0.97 and row["distractors"] == "all" and row["measure"] == "Recall@1"
+        row
+        for row in rows
+        if row["least"] == 0.97 and row["distractors"] == "all" and row["measure"] == "Recall@1"
     ]
     assert {row["measure"] for row in rows} == {"Recall@1", "Recall@5"}
     assert sum(row["n"] for row in near) == 25
     colliding = found.collisions[1].colliding
     answers, values = found.found[ALL][0].answers, next(iter(found.found[ALL][0].values.values()))
-    inside = [any(tool in colliding for ids in one.needed.tools.values() for tool in ids) for one in answers]
+    inside = [
+        any(tool in colliding for ids in one.needed.tools.values() for tool in ids)
+        for one in answers
+    ]
     assert [(row["colliding"], row["n"], row["value"]) for row in near] == [
         (side, inside.count(side), pytest.approx(values[np.array(inside) == side].mean()))
         for side in (True, False)
@@ -212,7 +258,9 @@ def test_what_is_found_is_told_apart_by_whether_tools_collide(judged, queries):
 def test_queries_of_unknown_tools_are_left_out_and_told(judged):
     known, gone = GoldenQuery("open the room", ("open_room",)), GoldenQuery("fly", ("fly_away",))
     half = GoldenQuery("close the taxi and fly", ("close_taxi", "fly_away"))
-    found = stress(judged, [known, gone, half], [System(TEXT)], counts=[0], whole=False, measures=["Recall@5"])
+    found = stress(
+        judged, [known, gone, half], [System(TEXT)], counts=[0], whole=False, measures=["Recall@5"]
+    )
 
     assert found.left_out == 1
     assert found.to_dict()["unknown"] == ["fly_away"]
@@ -230,7 +278,9 @@ def asked(tmp_path, board_uri):
         [
             GoldenQuery("open an issue in a repository", ("create_issue",)),
             GoldenQuery("a meeting room, and a taxi to it", ("book_room", "call_taxi")),
-            GoldenQuery("a forecast of the weather, and the tides", ("get_forecast", "getTides_v2")),
+            GoldenQuery(
+                "a forecast of the weather, and the tides", ("get_forecast", "getTides_v2")
+            ),
             GoldenQuery("delete what nobody needs", ("delete_repository", "gone")),
             GoldenQuery("sing", ("singer",)),
         ],
@@ -239,7 +289,19 @@ def asked(tmp_path, board_uri):
 
 
 def test_the_command_prints_what_is_found_under_every_noise(asked, capsys):
-    assert asked("--strategy", "search", "--strategy", "clauses", "--noise", "0,4,all", "--collisions", "0.3") == 0
+    assert (
+        asked(
+            "--strategy",
+            "search",
+            "--strategy",
+            "clauses",
+            "--noise",
+            "0,4,all",
+            "--collisions",
+            "0.3",
+        )
+        == 0
+    )
 
     said = capsys.readouterr()
     assert "4 queries, release" in said.out

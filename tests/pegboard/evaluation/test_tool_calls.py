@@ -96,7 +96,9 @@ def test_a_right_call_without_arguments_wants_nothing_but_its_tool():
 def test_the_result_of_another_call_counts_where_its_argument_was_given():
     wanted = [right("resources", location="API_call_1", kind="timber")]
 
-    assert parts(score_calls(wanted, [made("resources", location="where the crop grows", kind="timber")])) == (
+    assert parts(
+        score_calls(wanted, [made("resources", location="where the crop grows", kind="timber")])
+    ) == (
         1,
         1,
         1,
@@ -163,7 +165,9 @@ def test_texts_may_be_compared_character_by_character():
     assert not same_value("Oslo", "oslo", exact=True)
     assert same_value("Oslo", "Oslo", exact=True)
     assert same_value(30, "30.0", exact=True)
-    assert score_calls([FORECAST], [made("forecast", city="oslo", days=2)], exact=True).values == 0.5
+    assert (
+        score_calls([FORECAST], [made("forecast", city="oslo", days=2)], exact=True).values == 0.5
+    )
 
 
 @pytest.mark.parametrize(
@@ -194,7 +198,9 @@ def test_a_query_without_right_calls_cannot_be_scored():
         score_calls([], [made("convert")])
 
 
-@pytest.mark.skipif(not SEAL_TOOLS.exists(), reason="the benchmark does not stand beside this checkout")
+@pytest.mark.skipif(
+    not SEAL_TOOLS.exists(), reason="the benchmark does not stand beside this checkout"
+)
 def test_the_right_calls_of_seal_tools_are_read_and_score_fully_against_themselves(tmp_path):
     lines = [json.loads(line) for line in SEAL_TOOLS.read_text("utf-8").splitlines()]
     golden = tmp_path / "golden.jsonl"
@@ -204,7 +210,10 @@ def test_the_right_calls_of_seal_tools_are_read_and_score_fully_against_themselv
                 {
                     "query": one["query"],
                     "tools": [call["api"] for call in one["calling"]],
-                    "calls": [{"tool": call["api"], "arguments": call["parameters"]} for call in one["calling"]],
+                    "calls": [
+                        {"tool": call["api"], "arguments": call["parameters"]}
+                        for call in one["calling"]
+                    ],
                 }
             )
             + "\n"
@@ -218,7 +227,9 @@ def test_the_right_calls_of_seal_tools_are_read_and_score_fully_against_themselv
     for query in queries:
         wanted = [RightCall(frozenset({call["tool"]}), call["arguments"]) for call in query.calls]
         calls = [
-            made_call(call["tool"], json.dumps(call["arguments"]), {one: one for one in query.tools})
+            made_call(
+                call["tool"], json.dumps(call["arguments"]), {one: one for one in query.tools}
+            )
             for call in query.calls
         ]
         score = score_calls(wanted, calls[::-1])
@@ -228,14 +239,20 @@ def test_the_right_calls_of_seal_tools_are_read_and_score_fully_against_themselv
 
 names = st.sampled_from("abcd")
 values = st.recursive(
-    st.none() | st.booleans() | st.integers(-5, 5) | st.floats(allow_nan=False, width=16) | st.text("ab 1", max_size=3),
+    st.none()
+    | st.booleans()
+    | st.integers(-5, 5)
+    | st.floats(allow_nan=False, width=16)
+    | st.text("ab 1", max_size=3),
     lambda inner: st.lists(inner, max_size=2) | st.dictionaries(names, inner, max_size=2),
     max_leaves=3,
 )
 arguments = st.dictionaries(names, values, max_size=4)
 tools = st.sampled_from(["one", "two", "three"])
 rights = st.lists(
-    st.builds(lambda tool, given: RightCall(frozenset({tool}), given), tools, arguments), min_size=1, max_size=4
+    st.builds(lambda tool, given: RightCall(frozenset({tool}), given), tools, arguments),
+    min_size=1,
+    max_size=4,
 )
 calls = st.lists(st.builds(MadeCall, tools | st.none(), arguments | st.none()), max_size=5)
 
@@ -274,4 +291,7 @@ def test_dropping_an_argument_or_a_call_never_raises_the_score(wanted, given_cal
     if call.arguments:
         dropped = data.draw(st.sampled_from(sorted(call.arguments)))
         fewer = {name: value for name, value in call.arguments.items() if name != dropped}
-        assert score_calls(wanted, [*shorter, MadeCall(call.tool, fewer)]).weighted <= before.weighted + 1e-9
+        assert (
+            score_calls(wanted, [*shorter, MadeCall(call.tool, fewer)]).weighted
+            <= before.weighted + 1e-9
+        )

@@ -9,10 +9,14 @@ DIRECT = "tool-directly-depends-on"
 
 
 def tool(place, *needs):
-    """A tool `catalog/agent/name` that declares dependencies: names or ids, or whole dependencies."""
+    """A tool `catalog/agent/name` that declares dependencies: names or ids, or whole
+    dependencies.
+    """
     catalog, agent, name = place.split("/")
     owner = agent_id(catalog, agent)
-    dependencies = tuple(one if isinstance(one, Dependency) else Dependency(one, DIRECT) for one in needs)
+    dependencies = tuple(
+        one if isinstance(one, Dependency) else Dependency(one, DIRECT) for one in needs
+    )
     return Tool(tool_id(owner, name), catalog, owner, name, dependencies=dependencies)
 
 
@@ -42,7 +46,12 @@ def test_an_edge_says_what_the_catalog_says():
 def test_edges_keep_the_order_in_which_tools_and_their_dependencies_are_given():
     tools = [tool("c/a/z", "y", "b", "x"), tool("c/a/b", "z"), tool("c/a/x"), tool("c/a/y")]
 
-    assert ends(tools) == [("c/a/z", "c/a/y"), ("c/a/z", "c/a/b"), ("c/a/z", "c/a/x"), ("c/a/b", "c/a/z")]
+    assert ends(tools) == [
+        ("c/a/z", "c/a/y"),
+        ("c/a/z", "c/a/b"),
+        ("c/a/z", "c/a/x"),
+        ("c/a/b", "c/a/z"),
+    ]
 
 
 @pytest.mark.parametrize(
@@ -77,7 +86,9 @@ def test_a_name_that_may_mean_several_tools_makes_no_edge(others):
 
 
 def test_a_name_that_no_tool_has_makes_no_edge_and_is_counted():
-    edges, unresolved = declared_edges([tool("c/a/meet", "nothing", "meet2", "c/a/x"), tool("c/a/meet2")])
+    edges, unresolved = declared_edges(
+        [tool("c/a/meet", "nothing", "meet2", "c/a/x"), tool("c/a/meet2")]
+    )
 
     assert [edge.target for edge in edges] == ["c/a/meet2"]
     assert unresolved == [
@@ -104,7 +115,11 @@ def test_of_equal_edges_the_first_is_kept_and_other_parameters_are_other_edges()
 
     edges, _ = declared_edges([tool("c/a/move", *needs), tool("c/a/ids")])
 
-    assert [(edge.parameter, edge.reason) for edge in edges] == [("from", "first"), ("to", "third"), (None, "")]
+    assert [(edge.parameter, edge.reason) for edge in edges] == [
+        ("from", "first"),
+        ("to", "third"),
+        (None, ""),
+    ]
 
 
 def test_a_name_that_every_agent_has_costs_no_more_than_others():

@@ -11,7 +11,10 @@ from pegboard.records import Edge, tool_id
 
 DIRECT = "tool-directly-depends-on"
 GRAPHML = "{http://graphml.graphdrawing.org/xmlns}"
-NASTY = "</data><edge source='x' target='y'/> & \"quotes\" ]]> \x00\x08\x1b[31m \ud800 \uffff \r\n\t é 天気 \U0001f600"
+NASTY = (
+    "</data><edge source='x' target='y'/> & \"quotes\" ]]> \x00\x08\x1b[31m \ud800 \uffff "
+    "\r\n\t é 天気 \U0001f600"
+)
 CLEAN = "</data><edge source='x' target='y'/> & \"quotes\" ]]> [31m   \r\n\t é 天気 \U0001f600"
 
 
@@ -32,14 +35,22 @@ def parsed(text):
     """The nodes and edges of a GraphML document, by what the keys say."""
     root = ElementTree.fromstring(text)
     types = {"string": str, "double": float}
-    keys = {key.get("id"): (key.get("attr.name"), types[key.get("attr.type")]) for key in root.iter(f"{GRAPHML}key")}
+    keys = {
+        key.get("id"): (key.get("attr.name"), types[key.get("attr.type")])
+        for key in root.iter(f"{GRAPHML}key")
+    }
 
     def values(element):
-        pairs = [(keys[data.get("key")], data.text or "") for data in element.iter(f"{GRAPHML}data")]
+        pairs = [
+            (keys[data.get("key")], data.text or "") for data in element.iter(f"{GRAPHML}data")
+        ]
         return {name: convert(value) for (name, convert), value in pairs}
 
     nodes = {node.get("id"): values(node) for node in root.iter(f"{GRAPHML}node")}
-    edges = [(edge.get("source"), edge.get("target"), values(edge)) for edge in root.iter(f"{GRAPHML}edge")]
+    edges = [
+        (edge.get("source"), edge.get("target"), values(edge))
+        for edge in root.iter(f"{GRAPHML}edge")
+    ]
     return nodes, edges
 
 
@@ -51,7 +62,9 @@ def test_graphml_has_typed_keys_and_everything_of_nodes_and_edges(graph):
         "c/a/ticker": {"name": "ticker", "agent": "c/a", "role": "regular"},
         "c/os/wifi": {"name": "wifi", "agent": "c/os", "role": "core"},
     }
-    assert [(source, target) for source, target, _ in edges] == [(one.source, one.target) for one in graph.edges]
+    assert [(source, target) for source, target, _ in edges] == [
+        (one.source, one.target) for one in graph.edges
+    ]
     assert edges[2][2] == {
         "type": "parameter-indirectly-depends-on",
         "parameter": "symbol",
@@ -85,7 +98,12 @@ def test_node_link_is_json_that_tells_edges_between_the_same_tools_apart(graph):
     value = json.loads(json.dumps(to_node_link(graph)))
 
     assert (value["directed"], value["multigraph"]) == (True, True)
-    assert value["nodes"][1] == {"id": "c/a/ticker", "name": "ticker", "agent": "c/a", "role": "regular"}
+    assert value["nodes"][1] == {
+        "id": "c/a/ticker",
+        "name": "ticker",
+        "agent": "c/a",
+        "role": "regular",
+    }
     assert [(edge["source"], edge["target"], edge["key"]) for edge in value["edges"]] == [
         ("c/a/price", "c/a/ticker", 0), ("c/a/ticker", "c/os/wifi", 0), ("c/a/price", "c/a/ticker", 1),
     ]  # fmt: skip

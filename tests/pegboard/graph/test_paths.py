@@ -12,7 +12,10 @@ def graph_of(*needs):
 
 
 def ways(graph, source, target, **how):
-    return [[f"{edge.source}>{edge.target}" for edge in way] for way in explain_path(graph, source, target, **how)]
+    return [
+        [f"{edge.source}>{edge.target}" for edge in way]
+        for way in explain_path(graph, source, target, **how)
+    ]
 
 
 def test_all_shortest_ways_are_found_in_the_order_of_the_dependencies():
@@ -26,13 +29,21 @@ def test_all_shortest_ways_are_found_in_the_order_of_the_dependencies():
 def test_there_is_no_way_against_the_dependencies_nor_to_what_is_unknown():
     graph = graph_of("a>b", "c>b")
 
-    assert ways(graph, "b", "a") == ways(graph, "a", "c") == ways(graph, "a", "?") == ways(graph, "?", "a") == []
+    assert (
+        ways(graph, "b", "a")
+        == ways(graph, "a", "c")
+        == ways(graph, "a", "?")
+        == ways(graph, "?", "a")
+        == []
+    )
     assert ways(graph_of("a>b", "b>a"), "a", "a") == []
 
 
 def test_several_reasons_for_one_step_follow_one_another():
     parameter = "parameter-directly-depends-on"
-    graph = ToolGraph([Edge("a", "b", DIRECT), Edge("a", "b", parameter, "id"), Edge("b", "c", DIRECT)])
+    graph = ToolGraph(
+        [Edge("a", "b", DIRECT), Edge("a", "b", parameter, "id"), Edge("b", "c", DIRECT)]
+    )
 
     (way,) = explain_path(graph, "a", "c")
 
@@ -43,7 +54,12 @@ def test_several_reasons_for_one_step_follow_one_another():
 
 def test_more_ways_than_can_be_listed_are_not_all_looked_for():
     # Sixty levels of two tools each: two to the power of sixty ways.
-    levels = [f"{one}{number}>{other}{number + 1}" for number in range(60) for one in "ab" for other in "ab"]
+    levels = [
+        f"{one}{number}>{other}{number + 1}"
+        for number in range(60)
+        for one in "ab"
+        for other in "ab"
+    ]
 
     assert len(explain_path(graph_of(*levels), "a0", "a60")) == 5
 

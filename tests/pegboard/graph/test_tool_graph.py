@@ -14,7 +14,10 @@ def graph_of(*needs, **how):
     """A graph of edges written as `a>b`; an indirect one as `a~b`."""
     return ToolGraph(
         [
-            Edge(*(one.split("~") if "~" in one else one.split(">")), INDIRECT if "~" in one else DIRECT)
+            Edge(
+                *(one.split("~") if "~" in one else one.split(">")),
+                INDIRECT if "~" in one else DIRECT,
+            )
             for one in needs
         ],
         **how,
@@ -31,7 +34,12 @@ def test_edges_are_found_from_both_ends():
     assert [edge.target for edge in graph.edges_from("a")] == ["b", "c"]
     assert [edge.source for edge in graph.edges_to("c")] == ["a", "b"]
     assert graph.edges_from("c") == graph.edges_to("a") == graph.edges_from("unknown") == ()
-    assert (len(graph), graph.tools, "c" in graph, "d" in graph) == (3, ("a", "b", "c"), True, False)
+    assert (len(graph), graph.tools, "c" in graph, "d" in graph) == (
+        3,
+        ("a", "b", "c"),
+        True,
+        False,
+    )
     assert repr(graph) == "ToolGraph(3 tools, 3 edges)"
 
 
@@ -47,7 +55,10 @@ def test_dependencies_are_found_depth_first():
 def test_each_dependency_comes_with_the_edge_by_which_it_was_reached():
     graph = graph_of("a>b", "b>c", "a>c")
 
-    assert [(edge.source, edge.target) for edge in graph.dependencies("a")] == [("a", "b"), ("b", "c")]
+    assert [(edge.source, edge.target) for edge in graph.dependencies("a")] == [
+        ("a", "b"),
+        ("b", "c"),
+    ]
 
 
 def test_circles_and_edges_to_oneself_end():
@@ -58,10 +69,17 @@ def test_circles_and_edges_to_oneself_end():
 
 
 def test_a_depth_counts_the_fewest_edges_between_two_tools():
-    # The way that is walked first reaches d at the third edge; a itself needs it, too, and e is one further.
+    # The way that is walked first reaches d at the third edge; a itself needs it, too, and e is one
+    # further.
     graph = graph_of("a>b", "b>c", "c>d", "a>d", "d>e", "e>f")
 
-    assert [needs(graph, "a", depth=depth) for depth in (1, 2, 3, 4, None)] == ["bd", "bcde", "bcdef", "bcdef", "bcdef"]
+    assert [needs(graph, "a", depth=depth) for depth in (1, 2, 3, 4, None)] == [
+        "bd",
+        "bcde",
+        "bcdef",
+        "bcdef",
+        "bcdef",
+    ]
 
 
 def test_a_target_that_has_no_edges_of_its_own_is_a_dependency_all_the_same():
@@ -113,14 +131,23 @@ def test_edges_that_do_not_count_are_not_followed(how, expected):
 
 
 def test_a_tool_that_is_needed_in_several_ways_comes_once():
-    edges = [Edge("a", "b", DIRECT), Edge("a", "b", "parameter-directly-depends-on", "id"), Edge("a", "c", DIRECT)]
+    edges = [
+        Edge("a", "b", DIRECT),
+        Edge("a", "b", "parameter-directly-depends-on", "id"),
+        Edge("a", "c", DIRECT),
+    ]
 
     assert needs(ToolGraph(edges), "a") == "bc"
     assert len(ToolGraph(edges).edges_from("a")) == 3
 
 
 def test_core_tools_are_those_that_a_catalog_calls_so_and_those_that_many_need():
-    graph = graph_of(*(f"{tool}>x" for tool in "abcde"), *(f"{tool}>y" for tool in "abcd"), "a~y", core=["w", "y"])
+    graph = graph_of(
+        *(f"{tool}>x" for tool in "abcde"),
+        *(f"{tool}>y" for tool in "abcd"),
+        "a~y",
+        core=["w", "y"],
+    )
 
     assert graph.needed() == {"x": 5, "y": 4}
     assert graph.core_tools() == ["x", "y", "w"]
@@ -152,7 +179,9 @@ def test_a_chain_of_twenty_thousand_tools_is_walked_to_its_end():
 
 @pytest.mark.parametrize("order", ["declared", "direct-first"])
 def test_a_tool_with_twenty_thousand_dependencies_gives_the_first(order):
-    graph = ToolGraph(Edge("hub", f"t{number}", INDIRECT if number % 2 else DIRECT) for number in range(20_000))
+    graph = ToolGraph(
+        Edge("hub", f"t{number}", INDIRECT if number % 2 else DIRECT) for number in range(20_000)
+    )
 
     found = [edge.target for edge in graph.dependencies("hub", 3, order=order)]
 

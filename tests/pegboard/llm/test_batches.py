@@ -13,8 +13,11 @@ from pegboard.llm.hosted import HostedCompleter
 
 pytestmark = [
     # pydantic says so while LiteLLM defines its types; it concerns nothing that is used here.
-    pytest.mark.filterwarnings("ignore:Item .* on TypedDict class .* is using the `ReadOnly` qualifier:UserWarning"),
-    # pydantic says so when the OpenAI client rewrites a malformed reply; the tests below see what becomes of it.
+    pytest.mark.filterwarnings(
+        "ignore:Item .* on TypedDict class .* is using the `ReadOnly` qualifier:UserWarning"
+    ),
+    # pydantic says so when the OpenAI client rewrites a malformed reply; the tests below see what
+    # becomes of it.
     pytest.mark.filterwarnings("ignore:Pydantic serializer warnings:UserWarning"),
 ]
 
@@ -27,7 +30,14 @@ class Provider:
     """Keeps files and batches in memory. A batch is done when the test says so."""
 
     def __init__(self):
-        self.files, self.names, self.batches, self.chats, self.calls, self.keys = {}, {}, [], [], [], []
+        self.files, self.names, self.batches, self.chats, self.calls, self.keys = (
+            {},
+            {},
+            [],
+            [],
+            [],
+            [],
+        )
         self.failures = []  # what the next calls get instead of an answer
         self.loses = None  # the path of a call that is done, and whose answer is lost
         app = web.Application(middlewares=[self.guard])
@@ -51,7 +61,9 @@ class Provider:
         self.keys.append(request.headers.get("Authorization"))
         if self.failures:
             status, headers = self.failures.pop(0)
-            return web.json_response({"error": {"message": f"no (you sent {KEY})"}}, status=status, headers=headers)
+            return web.json_response(
+                {"error": {"message": f"no (you sent {KEY})"}}, status=status, headers=headers
+            )
         answer = await handler(request)
         if self.loses == request.path:
             self.loses = None
@@ -62,12 +74,24 @@ class Provider:
         form = await request.post()
         id = f"file-{len(self.files)}"
         self.files[id], self.names[id] = form["file"].file.read(), form["file"].filename
-        file = {"id": id, "object": "file", "bytes": 1, "created_at": 1, "filename": "f", "purpose": form["purpose"]}
+        file = {
+            "id": id,
+            "object": "file",
+            "bytes": 1,
+            "created_at": 1,
+            "filename": "f",
+            "purpose": form["purpose"],
+        }
         return web.json_response({**file, "status": "processed"})
 
     async def create(self, request):
         body = await request.json()
-        batch = {"id": f"batch-{len(self.batches)}", "object": "batch", "status": "validating", "created_at": 1000}
+        batch = {
+            "id": f"batch-{len(self.batches)}",
+            "object": "batch",
+            "status": "validating",
+            "created_at": 1000,
+        }
         self.batches.insert(0, batch | body)
         return web.json_response(self.batches[0])
 
@@ -75,11 +99,17 @@ class Provider:
         ids = [batch["id"] for batch in self.batches]
         begin = ids.index(request.query["after"]) + 1 if "after" in request.query else 0
         end = begin + min(int(request.query["limit"]), 2)  # pages of two, so that there are several
-        return web.json_response({"object": "list", "data": self.batches[begin:end], "has_more": end < len(ids)})
+        return web.json_response(
+            {"object": "list", "data": self.batches[begin:end], "has_more": end < len(ids)}
+        )
 
     async def batch(self, request):
         found = [batch for batch in self.batches if batch["id"] == request.match_info["id"]]
-        return web.json_response(found[0]) if found else web.json_response({"error": {"message": "none"}}, status=404)
+        return (
+            web.json_response(found[0])
+            if found
+            else web.json_response({"error": {"message": "none"}}, status=404)
+        )
 
     async def content(self, request):
         return web.Response(body=self.files[request.match_info["id"]])
@@ -90,7 +120,11 @@ class Provider:
 
     def requests(self, batch_id):
         [batch] = [batch for batch in self.batches if batch["id"] == batch_id]
-        return [json.loads(line) for line in self.files[batch["input_file_id"]].decode().split("\n") if line]
+        return [
+            json.loads(line)
+            for line in self.files[batch["input_file_id"]].decode().split("\n")
+            if line
+        ]
 
     def end(self, batch_id, output=None, errors=None, status="completed"):
         [batch] = [batch for batch in self.batches if batch["id"] == batch_id]
@@ -98,20 +132,36 @@ class Provider:
         for field, rows in {"output_file_id": output, "error_file_id": errors}.items():
             if rows is not None:
                 batch[field] = f"file-{len(self.files)}"
-                lines = [row if isinstance(row, str) else json.dumps(row, ensure_ascii=False) for row in rows]
+                lines = [
+                    row if isinstance(row, str) else json.dumps(row, ensure_ascii=False)
+                    for row in rows
+                ]
                 self.files[batch[field]] = "\n".join([*lines, ""]).encode()
 
 
 def completion(text, finish="stop", usage=(1000, 100)):
-    choice = {"index": 0, "finish_reason": finish, "message": {"role": "assistant", "content": text}}
+    choice = {
+        "index": 0,
+        "finish_reason": finish,
+        "message": {"role": "assistant", "content": text},
+    }
     body = {"id": "1", "object": "chat.completion", "created": 1, "model": "m", "choices": [choice]}
     if usage:
-        body["usage"] = {"prompt_tokens": usage[0], "completion_tokens": usage[1], "total_tokens": sum(usage)}
+        body["usage"] = {
+            "prompt_tokens": usage[0],
+            "completion_tokens": usage[1],
+            "total_tokens": sum(usage),
+        }
     return body
 
 
 def row(custom_id, body, status=200):
-    return {"id": "r", "custom_id": custom_id, "response": {"status_code": status, "body": body}, "error": None}
+    return {
+        "id": "r",
+        "custom_id": custom_id,
+        "response": {"status_code": status, "body": body},
+        "error": None,
+    }
 
 
 def unreached(custom_id, code="batch_expired"):
@@ -120,7 +170,9 @@ def unreached(custom_id, code="batch_expired"):
 
 
 def asked(text, **options):
-    return ChatRequest(messages=(Message("system", "Be brief."), Message("user", text)), max_tokens=50, **options)
+    return ChatRequest(
+        messages=(Message("system", "Be brief."), Message("user", text)), max_tokens=50, **options
+    )
 
 
 def play(scenario, name=NAME, **options):
@@ -161,14 +213,18 @@ def test_a_batch_goes_out_as_one_file_under_its_token():
     assert second["body"]["messages"][1] == {"role": "user", "content": "two"}
 
 
-@pytest.mark.parametrize("name", ["openai/gpt-4o-mini", "openai/gpt-5-mini", "openai/o3-mini", "openai/some-model"])
+@pytest.mark.parametrize(
+    "name", ["openai/gpt-4o-mini", "openai/gpt-5-mini", "openai/o3-mini", "openai/some-model"]
+)
 def test_a_request_in_a_batch_is_what_the_completer_would_send(name):
     texts = ['say "hello"\n\\', "鬱 \u2028 🙂", "", "0-1-"]
     requests = [asked(text, temperature=0.5, schema=SCHEMA, schema_name="topics") for text in texts]
     requests += [asked("plain"), ChatRequest(messages=(Message("user", "alone"),), max_tokens=7)]
 
     async def scenario(provider, batches):
-        batch = await batches.submit([(str(at), request) for at, request in enumerate(requests)], "token")
+        batch = await batches.submit(
+            [(str(at), request) for at, request in enumerate(requests)], "token"
+        )
         completer = HostedCompleter(name, api_base=provider.url)
         for request in requests:
             await completer.complete(request)
@@ -194,7 +250,9 @@ def test_a_batch_without_requests_or_with_the_same_id_twice_is_not_sent():
 
 def test_text_that_no_request_can_carry_is_refused_before_anything_is_sent():
     async def scenario(provider, batches):
-        with pytest.raises(CompletionError, match=r"text of request 'b' is no valid Unicode") as caught:
+        with pytest.raises(
+            CompletionError, match=r"text of request 'b' is no valid Unicode"
+        ) as caught:
             await batches.submit([("a", asked("one")), ("b", asked("\ud800"))], "token")
         return provider.calls, caught.value
 
@@ -206,7 +264,9 @@ def test_text_that_no_request_can_carry_is_refused_before_anything_is_sent():
 
 def test_a_batch_is_found_by_its_token_on_whichever_page_it_is():
     async def scenario(provider, batches):
-        ids = [await batches.submit([("a", asked("one"))], f"token-{number}") for number in range(5)]
+        ids = [
+            await batches.submit([("a", asked("one"))], f"token-{number}") for number in range(5)
+        ]
         provider.batches[1].pop("metadata")  # somebody else's
         return ids, [await batches.find(f"token-{number}") for number in (0, 2, 4, 9)]
 
@@ -251,7 +311,10 @@ def test_a_batch_whose_id_got_lost_is_found_again():
 def test_the_status_says_how_far_a_batch_is(status, state):
     async def scenario(provider, batches):
         batch = await batches.submit([("a", asked("one"))], "token")
-        provider.batches[0] |= {"status": status, "request_counts": {"completed": 3, "failed": 1, "total": 9}}
+        provider.batches[0] |= {
+            "status": status,
+            "request_counts": {"completed": 3, "failed": 1, "total": 9},
+        }
         return await batches.status(batch)
 
     assert play(scenario) == BatchStatus(state, completed=3, failed=1, total=9, detail=status)
@@ -307,7 +370,9 @@ def test_a_request_that_was_refused_has_its_error_for_a_result():
     results = play(scenario)
 
     assert results["a"].text == "ay"
-    assert {one: (results[one].kind, results[one].may_pass, results[one].status) for one in "bcd"} == {
+    assert {
+        one: (results[one].kind, results[one].may_pass, results[one].status) for one in "bcd"
+    } == {
         "b": ("length", False, 400),
         "c": ("rate", True, 429),
         "d": ("server", True, 500),
@@ -340,7 +405,9 @@ def test_a_reply_wins_over_an_error_of_the_same_request():
     assert (custom_id, result.text) == ("a", "ay")
 
 
-@pytest.mark.parametrize("body", [{}, {"choices": []}, {"choices": "none"}, {"choices": [{"index": 0}]}, None])
+@pytest.mark.parametrize(
+    "body", [{}, {"choices": []}, {"choices": "none"}, {"choices": [{"index": 0}]}, None]
+)
 def test_a_malformed_reply_in_a_batch_is_an_error_that_may_pass(body):
     async def scenario(provider, batches):
         batch = await batches.submit([("a", asked("one"))], "token")
@@ -356,7 +423,9 @@ def test_a_malformed_reply_in_a_batch_is_an_error_that_may_pass(body):
 def test_an_unreadable_line_costs_itself_and_is_said(caplog):
     async def scenario(provider, batches):
         batch = await batches.submit([(one, asked(one)) for one in "ab"], "token")
-        provider.end(batch, [row("a", completion("one\u2028line")), '{"custom_id": "b", "resp', "[]", "7"])
+        provider.end(
+            batch, [row("a", completion("one\u2028line")), '{"custom_id": "b", "resp', "[]", "7"]
+        )
         return await batches.results(batch)
 
     [(custom_id, result)] = play(scenario)
@@ -390,7 +459,9 @@ def test_a_batch_costs_half_of_the_price_that_is_configured():
 def test_a_batch_that_still_runs_has_no_results():
     async def scenario(provider, batches):
         batch = await batches.submit([("a", asked("one"))], "token")
-        with pytest.raises(CompletionError, match=rf"no results of batch {batch} yet \(validating\)") as caught:
+        with pytest.raises(
+            CompletionError, match=rf"no results of batch {batch} yet \(validating\)"
+        ) as caught:
             await batches.results(batch)
         return caught.value
 
@@ -429,7 +500,12 @@ def test_a_refused_call_is_told_apart_and_made_once(call, status, kind, passes):
 
     error, calls = play(scenario)
 
-    assert (error.kind, error.may_pass, error.status, error.retry_after) == (kind, passes, status, 7)
+    assert (error.kind, error.may_pass, error.status, error.retry_after) == (
+        kind,
+        passes,
+        status,
+        7,
+    )
     assert KEY not in str(error)
     assert error.__cause__ is error.__context__ is None
     assert len(calls) == 1

@@ -1,4 +1,6 @@
-"""What a vendor's failure is taken for, when to come back, and what must not leave with its message."""
+"""What a vendor's failure is taken for, when to come back, and what must not leave with its
+message.
+"""
 
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
@@ -6,13 +8,22 @@ from email.utils import format_datetime
 import pytest
 
 from pegboard.errors import CompletionError
-from pegboard.llm.failures import ENCODER_STEPS, NEXT_STEPS, failure_kind, may_pass, retry_after, scrubbed
+from pegboard.llm.failures import (
+    ENCODER_STEPS,
+    NEXT_STEPS,
+    failure_kind,
+    may_pass,
+    retry_after,
+    scrubbed,
+)
 
 KEY = "sk-abcdefgh12345678"
 
 
 class VendorError(Exception):
-    """As the OpenAI client and LiteLLM make them: a status, a body, and headers in one of two places."""
+    """As the OpenAI client and LiteLLM make them: a status, a body, and headers in one of two
+    places.
+    """
 
     def __init__(self, message="no", status=None, body=None, headers=None):
         super().__init__(message)
@@ -37,8 +48,19 @@ def key(monkeypatch):
     [
         (VendorError("Please try again in 20s", 429), "rate"),
         (VendorError("no", 429, {"code": "insufficient_quota"}), "quota"),
-        (VendorError("You exceeded your current quota, please check your strategy and billing details", 429), "quota"),
-        (VendorError("You exceeded your current quota, ... billing details. Please retry in 34.07s.", 429), "rate"),
+        (
+            VendorError(
+                "You exceeded your current quota, please check your strategy and billing details",
+                429,
+            ),
+            "quota",
+        ),
+        (
+            VendorError(
+                "You exceeded your current quota, ... billing details. Please retry in 34.07s.", 429
+            ),
+            "rate",
+        ),
         (VendorError("You exceeded your current quota", 429, headers={"retry-after": "3"}), "rate"),
         (VendorError("Payment required", 402), "quota"),
         (VendorError("maximum context length is 8192 tokens", 400), "length"),
@@ -61,7 +83,18 @@ def test_a_failure_is_told_by_its_status_its_class_and_its_words(error, kind):
 
 
 def test_every_kind_has_a_next_step():
-    kinds = {"key", "model", "quota", "content", "length", "request", "rate", "timeout", "server", "reply"}
+    kinds = {
+        "key",
+        "model",
+        "quota",
+        "content",
+        "length",
+        "request",
+        "rate",
+        "timeout",
+        "server",
+        "reply",
+    }
 
     assert set(ENCODER_STEPS) == kinds
     assert set(NEXT_STEPS) == kinds | {"batch"}

@@ -1,4 +1,6 @@
-"""The hosted completer against a real HTTP server on loopback that speaks the OpenAI chat protocol."""
+"""The hosted completer against a real HTTP server on loopback that speaks the OpenAI chat
+protocol.
+"""
 
 import asyncio
 import json
@@ -17,19 +19,26 @@ from pegboard.llm.hosted import HostedCompleter
 
 pytestmark = [
     # pydantic says so while LiteLLM defines its types; it concerns nothing that is used here.
-    pytest.mark.filterwarnings("ignore:Item .* on TypedDict class .* is using the `ReadOnly` qualifier:UserWarning"),
-    # pydantic says so when the OpenAI client rewrites a malformed reply; the tests below see what becomes of it.
+    pytest.mark.filterwarnings(
+        "ignore:Item .* on TypedDict class .* is using the `ReadOnly` qualifier:UserWarning"
+    ),
+    # pydantic says so when the OpenAI client rewrites a malformed reply; the tests below see what
+    # becomes of it.
     pytest.mark.filterwarnings("ignore:Pydantic serializer warnings:UserWarning"),
 ]
 
 NAME = "openai/test-model"
 KEY = "sk-abcdefgh12345678"
 SCHEMA = {"type": "object", "properties": {"topics": {"type": "array"}}, "required": ["topics"]}
-ASKED = ChatRequest(messages=(Message("system", "Be brief."), Message("user", "Say hello.")), max_tokens=50)
+ASKED = ChatRequest(
+    messages=(Message("system", "Be brief."), Message("user", "Say hello.")), max_tokens=50
+)
 
 
 class Server(ThreadingHTTPServer):
-    """Answers each request with the next scripted reply, and with its last message once there is none."""
+    """Answers each request with the next scripted reply, and with its last message once there is
+    none.
+    """
 
     daemon_threads = True
 
@@ -60,7 +69,11 @@ class Handler(BaseHTTPRequestHandler):
 
     def answer(self, status, headers, content, length):
         self.send_response(status)
-        for name, value in {"Content-Type": "application/json", "Content-Length": length, **headers}.items():
+        for name, value in {
+            "Content-Type": "application/json",
+            "Content-Length": length,
+            **headers,
+        }.items():
             self.send_header(name, str(value))
         self.end_headers()
         self.wfile.write(content)
@@ -74,19 +87,38 @@ def echo(body):
 
 
 def reply(content="hello", finish="stop", usage=(10, 5), **message):
-    counts = {"prompt_tokens": usage[0], "completion_tokens": usage[1], "total_tokens": sum(usage)} if usage else None
-    choice = {"index": 0, "finish_reason": finish, "message": {"role": "assistant", "content": content, **message}}
+    counts = (
+        {"prompt_tokens": usage[0], "completion_tokens": usage[1], "total_tokens": sum(usage)}
+        if usage
+        else None
+    )
+    choice = {
+        "index": 0,
+        "finish_reason": finish,
+        "message": {"role": "assistant", "content": content, **message},
+    }
     return with_choices([choice], counts)
 
 
 def with_choices(choices, usage=None):
-    body = {"id": "1", "object": "chat.completion", "created": 1, "model": "m", "choices": choices, "usage": usage}
+    body = {
+        "id": "1",
+        "object": "chat.completion",
+        "created": 1,
+        "model": "m",
+        "choices": choices,
+        "usage": usage,
+    }
     return 200, {}, {key: value for key, value in body.items() if value is not None}
 
 
 def failure(status, message="no", code=None, **headers):
     error = {"message": f"{message} (you sent {KEY})", "type": "x", "code": code}
-    return status, {name.replace("_", "-"): value for name, value in headers.items()}, {"error": error}
+    return (
+        status,
+        {name.replace("_", "-"): value for name, value in headers.items()},
+        {"error": error},
+    )
 
 
 def says_nothing(handler):
@@ -113,7 +145,9 @@ def trickles(handler):
 @pytest.fixture
 def server():
     server = Server()
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True)
+    thread = threading.Thread(
+        target=server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True
+    )
     thread.start()
     yield server
     server.released.set()
@@ -134,11 +168,15 @@ def completer(server):
 
 
 def ask(completer, *requests):
-    """The replies to the requests, asked for all at once; the one reply, if there is one request."""
+    """The replies to the requests, asked for all at once; the one reply, if there is one
+    request.
+    """
 
     async def run():
         try:
-            return await asyncio.gather(*(completer.complete(request) for request in requests or [ASKED]))
+            return await asyncio.gather(
+                *(completer.complete(request) for request in requests or [ASKED])
+            )
         finally:
             await completer.aclose()
 
@@ -172,14 +210,22 @@ def test_a_request_goes_out_with_its_messages_its_limit_and_nothing_unasked(serv
     assert server.bodies == [
         {
             "model": "test-model",
-            "messages": [{"role": "system", "content": "Be brief."}, {"role": "user", "content": "Say hello."}],
+            "messages": [
+                {"role": "system", "content": "Be brief."},
+                {"role": "user", "content": "Say hello."},
+            ],
             "max_tokens": 50,
         }
     ]
 
 
 def test_a_schema_and_a_temperature_go_out_with_the_request(server, completer):
-    ask(completer, ChatRequest(messages=ASKED.messages, max_tokens=9, temperature=0.0, schema=SCHEMA, schema_name="x"))
+    ask(
+        completer,
+        ChatRequest(
+            messages=ASKED.messages, max_tokens=9, temperature=0.0, schema=SCHEMA, schema_name="x"
+        ),
+    )
 
     assert server.bodies[0]["temperature"] == 0
     assert server.bodies[0]["response_format"] == {
@@ -201,7 +247,9 @@ def test_a_model_that_takes_no_temperature_is_not_given_one(server):
 def test_requests_at_once_each_get_their_own_reply(completer):
     texts = [f"number {number}" for number in range(40)]
 
-    replies = ask(completer, *(ChatRequest(messages=(Message("user", text),), max_tokens=9) for text in texts))
+    replies = ask(
+        completer, *(ChatRequest(messages=(Message("user", text),), max_tokens=9) for text in texts)
+    )
 
     assert [answer.text for answer in replies] == texts
 
@@ -216,7 +264,13 @@ def test_requests_at_once_each_get_their_own_reply(completer):
             reply(
                 None,
                 "tool_calls",
-                tool_calls=[{"id": "1", "type": "function", "function": {"name": "reply", "arguments": '{"a": 1}'}}],
+                tool_calls=[
+                    {
+                        "id": "1",
+                        "type": "function",
+                        "function": {"name": "reply", "arguments": '{"a": 1}'},
+                    }
+                ],
             ),
             '{"a": 1}',
             "stop",
@@ -253,10 +307,14 @@ def calling(*calls, content=None, usage=(10, 5)):
 
 def test_tools_go_out_with_the_request_and_calls_come_back_as_they_were_written(server, completer):
     server.script = 2 * [
-        calling(("get_forecast", '{"city": "Oslo"}'), ("get_forecast", '{"city": "Ber'), ("dance", ""))
+        calling(
+            ("get_forecast", '{"city": "Oslo"}'), ("get_forecast", '{"city": "Ber'), ("dance", "")
+        )
     ]  # either may come first
 
-    answer = ask(completer, OFFERED, ChatRequest(messages=ASKED.messages, max_tokens=50, tools=(TOOL,)))[0]
+    answer = ask(
+        completer, OFFERED, ChatRequest(messages=ASKED.messages, max_tokens=50, tools=(TOOL,))
+    )[0]
 
     required, free = sorted(server.bodies, key=lambda body: "tool_choice" not in body)
     assert (required["tools"], required["tool_choice"]) == ([TOOL], "required")
@@ -284,16 +342,25 @@ def test_an_agent_may_speak_beside_its_calls_or_instead_of_them(server, complete
 def test_a_call_is_a_text_only_where_no_tool_was_offered(server, completer):
     server.script = [calling(("reply", '{"a": 1}')), calling(("reply", '{"a": 1}'))]
 
-    with_schema = ask(completer, ChatRequest(messages=ASKED.messages, max_tokens=9, schema=SCHEMA))[0]
+    with_schema = ask(completer, ChatRequest(messages=ASKED.messages, max_tokens=9, schema=SCHEMA))[
+        0
+    ]
     with_tools = ask(completer, OFFERED)[0]
 
-    assert (with_schema.text, with_schema.finish_reason, with_schema.calls) == ('{"a": 1}', "stop", ())
+    assert (with_schema.text, with_schema.finish_reason, with_schema.calls) == (
+        '{"a": 1}',
+        "stop",
+        (),
+    )
     assert (with_tools.text, len(with_tools.calls)) == ("", 1)
 
 
 def test_tools_and_calls_count_where_the_server_does_not_count(server):
     completer = HostedCompleter(NAME, api_base=server.url)
-    server.script = [calling(("get_forecast", '{"city": "Oslo"}'), usage=None), reply("Hi", usage=None)]
+    server.script = [
+        calling(("get_forecast", '{"city": "Oslo"}'), usage=None),
+        reply("Hi", usage=None),
+    ]
 
     with_tools, without = [ask(completer, request)[0] for request in (OFFERED, ASKED)]
 
@@ -343,7 +410,11 @@ def test_a_prompt_from_the_providers_cache_costs_less(server):
     came[2]["usage"]["prompt_tokens_details"] = {"cached_tokens": 800}
     server.script = [came]
 
-    assert 0 < ask(HostedCompleter("openai/gpt-4o-mini", api_base=server.url)).cost_usd < 1000 * 1.5e-7 + 100 * 6e-7
+    assert (
+        0
+        < ask(HostedCompleter("openai/gpt-4o-mini", api_base=server.url)).cost_usd
+        < 1000 * 1.5e-7 + 100 * 6e-7
+    )
 
 
 # LiteLLM answers 0 for the second, and knows the third as Anthropic's.
@@ -360,9 +431,19 @@ def test_a_price_that_nobody_knows_is_unknown_and_not_zero(server, name):
     ("came", "kind", "passes", "advice"),
     [
         (failure(400), "request", False, "Sending it again would not help"),
-        (failure(400, "This model's maximum context length is 512 tokens"), "length", False, "reads less than that"),
+        (
+            failure(400, "This model's maximum context length is 512 tokens"),
+            "length",
+            False,
+            "reads less than that",
+        ),
         (failure(400, "was filtered", "content_filter"), "content", False, "refuses this text"),
-        (failure(401), "key", False, "Name the environment variable that holds its key as api_key_env"),
+        (
+            failure(401),
+            "key",
+            False,
+            "Name the environment variable that holds its key as api_key_env",
+        ),
         (failure(403), "key", False, "api_key_env"),
         (failure(404), "model", False, "Check the model's name and api_base"),
         (failure(408), "timeout", True, r"Raise timeout \(600 s\)"),
@@ -377,7 +458,9 @@ def test_a_price_that_nobody_knows_is_unknown_and_not_zero(server, name):
         (failure(529), "server", True, "Check that the server is up"),
     ],
 )
-@pytest.mark.parametrize("provider", ["openai", "hosted_vllm"])  # two clients that know nothing of each other
+@pytest.mark.parametrize(
+    "provider", ["openai", "hosted_vllm"]
+)  # two clients that know nothing of each other
 def test_a_refusal_is_told_apart_and_asked_for_once(server, provider, came, kind, passes, advice):
     server.script = [came, came, came]
 
@@ -507,7 +590,9 @@ def test_a_provider_gets_its_usual_key_at_its_usual_address(server, monkeypatch)
 
 
 def test_no_key_is_printed_or_logged(server, monkeypatch, capfd, caplog):
-    monkeypatch.setenv("GATEWAY", "a-quiet-one")  # nothing in its name or shape says that it is a key
+    monkeypatch.setenv(
+        "GATEWAY", "a-quiet-one"
+    )  # nothing in its name or shape says that it is a key
     completer = HostedCompleter(NAME, api_base=server.url, api_key_env="GATEWAY")
     server.script = [failure(status, "You sent a-quiet-one") for status in (401, 429, 500)]
 
@@ -548,11 +633,16 @@ def test_tokens_are_counted_here():
 
     assert completer.count_tokens("") == 0
     assert completer.count_tokens("one two three") == 3
-    assert completer.count_tokens("<|endoftext|>") > 1  # catalog text holds no token that means anything
+    assert (
+        completer.count_tokens("<|endoftext|>") > 1
+    )  # catalog text holds no token that means anything
 
 
 def test_a_name_without_a_provider_is_a_wrong_configuration_with_an_example():
-    with pytest.raises(ConfigurationError, match=r"no provider for 'my-model'. Write provider/model, such as openai/"):
+    with pytest.raises(
+        ConfigurationError,
+        match=r"no provider for 'my-model'. Write provider/model, such as openai/",
+    ):
         HostedCompleter("my-model")
 
 
@@ -565,9 +655,13 @@ def test_a_wrong_value_is_a_wrong_configuration(options):
 
 
 def test_a_missing_package_answers_with_its_install_command(monkeypatch):
-    monkeypatch.setitem(sys.modules, "litellm", None)  # how Python marks a module that cannot be imported
+    monkeypatch.setitem(
+        sys.modules, "litellm", None
+    )  # how Python marks a module that cannot be imported
 
-    with pytest.raises(CompletionError, match=r"litellm, which is not installed.*pip install 'pegboard\[litellm\]'"):
+    with pytest.raises(
+        CompletionError, match=r"litellm, which is not installed.*pip install 'pegboard\[litellm\]'"
+    ):
         HostedCompleter(NAME)
 
 
@@ -576,6 +670,8 @@ def test_importing_it_loads_nothing_heavy():
     modules = "pegboard.llm.hosted, pegboard.llm.batches, pegboard.llm.retry"
     code = f"import sys, {modules}; print(*(name for name in {heavy!r} if name in sys.modules))"
 
-    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    result = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    )
 
     assert result.stdout.split() == []

@@ -110,7 +110,8 @@ def test_who_asks_hears_of_every_failure_that_is_followed_by_another_attempt(kin
     heard = []
 
     Call(asks_to_wait(7)).run(
-        kind=kind, before_sleep=lambda state: heard.append((state.attempt_number, state.next_action.sleep))
+        kind=kind,
+        before_sleep=lambda state: heard.append((state.attempt_number, state.next_action.sleep)),
     )
 
     assert heard == [(1, 7)]

@@ -19,7 +19,12 @@ SERVER = Path(__file__).parents[2] / "scripted_llm.py"
 OFFERED = ChatRequest(
     messages=(Message("user", "say hello"),),
     max_tokens=9,
-    tools=({"type": "function", "function": {"name": "say", "parameters": {"type": "object", "properties": {}}}},),
+    tools=(
+        {
+            "type": "function",
+            "function": {"name": "say", "parameters": {"type": "object", "properties": {}}},
+        },
+    ),
     tool_choice="required",
 )
 
@@ -62,7 +67,10 @@ def server(tmp_path):
 def request(number):
     text = f'<data>{{"name": "tool_{number}"}}</data>'
     return ChatRequest(
-        messages=(Message("user", text),), max_tokens=100, schema={"type": "object"}, schema_name="topics"
+        messages=(Message("user", text),),
+        max_tokens=100,
+        schema={"type": "object"},
+        schema_name="topics",
     )
 
 
@@ -82,8 +90,12 @@ def children():
 
 def test_a_killed_process_loses_its_calls_and_the_others_get_their_replies(server):
     async def work():
-        completer = WorkersCompleter("hosted_vllm/scripted", processes=2, api_base=server.url, price=(1.0, 2.0))
-        replies = await asyncio.gather(*(completer.complete(request(number)) for number in range(20)))
+        completer = WorkersCompleter(
+            "hosted_vllm/scripted", processes=2, api_base=server.url, price=(1.0, 2.0)
+        )
+        replies = await asyncio.gather(
+            *(completer.complete(request(number)) for number in range(20))
+        )
         called = await completer.complete(OFFERED)
         started = children()
 
@@ -91,7 +103,9 @@ def test_a_killed_process_loses_its_calls_and_the_others_get_their_replies(serve
         waiting = [asyncio.create_task(completer.complete(request(number))) for number in range(10)]
         await server.has_begun(20 + 10)
         os.kill(started[0], signal.SIGKILL)
-        await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)  # its calls fail while the server still waits
+        await asyncio.wait(
+            waiting, return_when=asyncio.FIRST_COMPLETED
+        )  # its calls fail while the server still waits
         server.hold.unlink()
         outcomes = await asyncio.gather(*waiting, return_exceptions=True)
 
@@ -106,7 +120,9 @@ def test_a_killed_process_loses_its_calls_and_the_others_get_their_replies(serve
     assert all("Office records" in reply.text for reply in replies)
     assert all(reply.model == "hosted_vllm/scripted" and reply.seconds > 0 for reply in replies)
     first = replies[0]
-    assert first.cost_usd == pytest.approx(first.prompt_tokens * 1e-6 + first.completion_tokens * 2e-6)
+    assert first.cost_usd == pytest.approx(
+        first.prompt_tokens * 1e-6 + first.completion_tokens * 2e-6
+    )
     errors = [outcome for outcome in outcomes if isinstance(outcome, CompletionError)]
     assert len(errors) == 5
     assert all(error.may_pass for error in errors)
@@ -115,7 +131,9 @@ def test_a_killed_process_loses_its_calls_and_the_others_get_their_replies(serve
 
 def test_an_error_of_the_server_comes_back_as_it_was(tmp_path):
     async def work():
-        completer = WorkersCompleter("hosted_vllm/scripted", processes=1, api_base="http://127.0.0.1:9/v1")
+        completer = WorkersCompleter(
+            "hosted_vllm/scripted", processes=1, api_base="http://127.0.0.1:9/v1"
+        )
         try:
             await completer.complete(request(0))
         finally:

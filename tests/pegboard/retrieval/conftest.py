@@ -1,4 +1,6 @@
-"""A context without a board, for parts that ask an LLM: a few tools that are searched by the words they share with a query."""
+"""A context without a board, for parts that ask an LLM: a few tools that are searched by the words
+they share with a query.
+"""
 
 import asyncio
 import json
@@ -26,15 +28,21 @@ SAID = {
     "post/track_parcel": "Tells where a parcel is by its number.",
     "post/list_tides": "Lists the tides of the mail room.",
 }
-AGENTS = {f"kit/{name}": Agent(f"kit/{name}", "kit", name) for name in ("sea", "sky", "bank", "post")}
+AGENTS = {
+    f"kit/{name}": Agent(f"kit/{name}", "kit", name) for name in ("sea", "sky", "bank", "post")
+}
 TOOLS = {
-    f"kit/{path}": Tool(f"kit/{path}", "kit", f"kit/{path.partition('/')[0]}", path.partition("/")[2], said)
+    f"kit/{path}": Tool(
+        f"kit/{path}", "kit", f"kit/{path.partition('/')[0]}", path.partition("/")[2], said
+    )
     for path, said in SAID.items()
 }
 
 
 class Scripted:
-    """A completer: answers by a function of the request, or with the next of some replies; remembers what it was asked."""
+    """A completer: answers by a function of the request, or with the next of some replies;
+    remembers what it was asked.
+    """
 
     name = "stub/scripted"
 
@@ -87,8 +95,15 @@ class Working:
 
     def found(self, text):
         words = set(tokenize(text))
-        scores = {id: len(words & set(tokenize(f"{one.name} {one.description}"))) for id, one in self.own.items()}
-        return [Scored(id, scores[id]) for id in sorted(scores, key=lambda id: (-scores[id], id)) if scores[id]]
+        scores = {
+            id: len(words & set(tokenize(f"{one.name} {one.description}")))
+            for id, one in self.own.items()
+        }
+        return [
+            Scored(id, scores[id])
+            for id in sorted(scores, key=lambda id: (-scores[id], id))
+            if scores[id]
+        ]
 
     async def tools(self, ids):
         return {id: self.own[id] for id in ids if id in self.own}
@@ -123,8 +138,21 @@ class Desk:
         self.callers.append(LlmCaller(completer, **options))
         return self.callers[-1]
 
-    def context(self, text, *replies, k=5, by=None, llm=None, history=(), timeout=10.0, tools=None, **options):
-        """A context whose LLM gives these replies; `completer` of it is what was asked. Without replies there is no LLM."""
+    def context(
+        self,
+        text,
+        *replies,
+        k=5,
+        by=None,
+        llm=None,
+        history=(),
+        timeout=10.0,
+        tools=None,
+        **options,
+    ):
+        """A context whose LLM gives these replies; `completer` of it is what was asked. Without
+        replies there is no LLM.
+        """
         completer = llm or (Scripted(*replies, by=by) if replies or by else None)
         caller = self.caller(completer, timeout=timeout) if completer else None
         context = Working(Request(text, k, tuple(history)), caller, dict(tools or TOOLS), **options)
@@ -149,10 +177,14 @@ class Desk:
 
     @staticmethod
     def candidates(steps, texts=None, ranking=None):
-        """Candidates of steps with these tools, such as {1: ["sea/list_tides"]}; the ranking is the first of each, and so on."""
+        """Candidates of steps with these tools, such as {1: ["sea/list_tides"]}; the ranking is the
+        first of each, and so on.
+        """
         whole = {step: [f"kit/{one}" for one in own] for step, own in steps.items()}
         longest = max(map(len, whole.values()), default=0)
-        turns = [own[place] for place in range(longest) for own in whole.values() if place < len(own)]
+        turns = [
+            own[place] for place in range(longest) for own in whole.values() if place < len(own)
+        ]
         order = [f"kit/{one}" for one in ranking] if ranking else list(dict.fromkeys(turns))
         return Candidates(
             {step: rank(own) for step, own in whole.items()},

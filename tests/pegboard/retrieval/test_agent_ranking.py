@@ -1,13 +1,21 @@
 import pytest
 
 from pegboard.errors import QueryError
-from pegboard.retrieval.agent_ranking import AgentEvidence, Found, RankedAgent, rank_agents, ranked_entities
+from pegboard.retrieval.agent_ranking import (
+    AgentEvidence,
+    Found,
+    RankedAgent,
+    rank_agents,
+    ranked_entities,
+)
 from pegboard.search.ranking import Ranked
 
 
 def ranked(**scores: float) -> list[Ranked]:
     """A ranking; `git_log` is the tool `a/git/log`, `git` the agent `a/git`."""
-    rows = [Ranked("a/" + name.replace("_", "/"), score, "document") for name, score in scores.items()]
+    rows = [
+        Ranked("a/" + name.replace("_", "/"), score, "document") for name, score in scores.items()
+    ]
     return sorted(rows, key=lambda row: (-row.score, row.tool))
 
 
@@ -20,7 +28,10 @@ def agents(found: list[Found], k: int = 5) -> list[str]:
 
 
 def test_an_agent_is_found_by_its_best_tool_or_by_itself_whichever_is_nearer():
-    found = Found({"vector": ranked(git_log=0.7, git_diff=0.6, mail_send=0.2)}, {"vector": ranked(mail=0.5, git=0.4)})
+    found = Found(
+        {"vector": ranked(git_log=0.7, git_diff=0.6, mail_send=0.2)},
+        {"vector": ranked(mail=0.5, git=0.4)},
+    )
 
     assert rank_agents([found], owner, 5) == [
         RankedAgent("a/git", 0.7, (AgentEvidence(0, 1, 0.7, "a/git/log"),)),
@@ -37,7 +48,9 @@ def test_only_the_wanted_number_of_agents_is_named_and_each_once():
 def test_a_tool_whose_owner_is_unknown_counts_for_nobody():
     found = Found({"vector": ranked(git_log=0.9, mail_send=0.7)})
 
-    assert [one.agent for one in rank_agents([found], {"a/mail/send": "a/mail"}.get, 5)] == ["a/mail"]
+    assert [one.agent for one in rank_agents([found], {"a/mail/send": "a/mail"}.get, 5)] == [
+        "a/mail"
+    ]
 
 
 def test_without_a_table_of_agents_the_tools_decide_and_the_other_way_round():
@@ -48,7 +61,9 @@ def test_without_a_table_of_agents_the_tools_decide_and_the_other_way_round():
 
 
 def test_hybrid_scores_are_scaled_over_tools_and_agents_together():
-    """Scaled in each table alone, the far agent `ci` would get the score 1 of the near tool `git/log`."""
+    """Scaled in each table alone, the far agent `ci` would get the score 1 of the near tool
+    `git/log`.
+    """
     found = Found(
         {"vector": ranked(git_log=0.8, mail_send=0.5), "text": ranked(git_log=9.0, mail_send=5.0)},
         {"vector": ranked(ci=0.1), "text": ranked(ci=1.0)},
@@ -72,7 +87,9 @@ def test_an_agent_that_several_steps_find_keeps_the_evidence_of_each_best_first(
 
     (ci,) = (one for one in rank_agents([first, second], owner, 5) if one.agent == "a/ci")
 
-    assert ci == RankedAgent("a/ci", 0.6, (AgentEvidence(2, 2, 0.6, "a/ci/log"), AgentEvidence(1, 1, 0.5, "a/ci/run")))
+    assert ci == RankedAgent(
+        "a/ci", 0.6, (AgentEvidence(2, 2, 0.6, "a/ci/log"), AgentEvidence(1, 1, 0.5, "a/ci/run"))
+    )
     assert ci.to_dict()["why"][1] == {"step": 1, "rank": 1, "score": 0.5, "tool": "a/ci/run"}
 
 
@@ -81,5 +98,7 @@ def test_equal_scores_are_ordered_by_id():
 
 
 def test_fewer_than_one_agent_cannot_be_asked_for():
-    with pytest.raises(QueryError, match=r"k is 0; expected the number of agents wanted, 1 or more"):
+    with pytest.raises(
+        QueryError, match=r"k is 0; expected the number of agents wanted, 1 or more"
+    ):
         rank_agents([], owner, 0)

@@ -10,7 +10,11 @@ from pegboard.search.ranking import Ranked
 
 THRESHOLDS = {"accept_95": Threshold(0.25, 0.95, 0.3)}
 CALIBRATION = Calibration(
-    {"hybrid": Curve(-3.0, 4.0, 0.5, THRESHOLDS), "vector": Curve(-2.0, 4.0, 0.0, THRESHOLDS)}, 60, 40, True, 0.5
+    {"hybrid": Curve(-3.0, 4.0, 0.5, THRESHOLDS), "vector": Curve(-2.0, 4.0, 0.0, THRESHOLDS)},
+    60,
+    40,
+    True,
+    0.5,
 )
 
 
@@ -36,8 +40,14 @@ def test_a_tool_nearer_by_either_measure_is_never_less_probable():
     curve = CALIBRATION.curves["hybrid"]
     steps = [number / 20 for number in range(-20, 21)]
 
-    assert all(curve.probability(Measures(a, 1.0)) <= curve.probability(Measures(a + 0.05, 1.0)) for a in steps)
-    assert all(curve.probability(Measures(0.3, a)) <= curve.probability(Measures(0.3, a + 0.05)) for a in steps)
+    assert all(
+        curve.probability(Measures(a, 1.0)) <= curve.probability(Measures(a + 0.05, 1.0))
+        for a in steps
+    )
+    assert all(
+        curve.probability(Measures(0.3, a)) <= curve.probability(Measures(0.3, a + 0.05))
+        for a in steps
+    )
 
 
 def test_extreme_odds_are_probabilities_too():
@@ -51,11 +61,20 @@ def test_nothing_found_has_no_answer():
 
 
 def test_a_tool_that_only_its_words_found_is_as_far_as_the_last_that_the_vectors_found():
-    found = SearchEvidence.of("one two three four", {"vector": ranked(a=0.7, b=0.2), "text": ranked(c=3.0)})
+    found = SearchEvidence.of(
+        "one two three four", {"vector": ranked(a=0.7, b=0.2), "text": ranked(c=3.0)}
+    )
 
-    assert found.measures() == {"a": Measures(0.7, 0.0), "b": Measures(0.2, 0.0), "c": Measures(0.2, 1.5)}
+    assert found.measures() == {
+        "a": Measures(0.7, 0.0),
+        "b": Measures(0.2, 0.0),
+        "c": Measures(0.2, 1.5),
+    }
     assert found.searched_by("text").measures() == {"c": Measures(0.0, 1.5)}
-    assert found.searched_by("vector").measures() == {"a": Measures(0.7, 0.0), "b": Measures(0.2, 0.0)}
+    assert found.searched_by("vector").measures() == {
+        "a": Measures(0.7, 0.0),
+        "b": Measures(0.2, 0.0),
+    }
 
 
 def test_words_count_by_the_root_of_how_many_different_ones_there_are():
@@ -67,7 +86,9 @@ def test_words_count_by_the_root_of_how_many_different_ones_there_are():
 
 
 def test_what_is_left_out_was_never_found():
-    found = SearchEvidence.of("x", {"vector": ranked(a=0.7, b=0.2), "text": ranked(a=3.0)}).without({"a"})
+    found = SearchEvidence.of("x", {"vector": ranked(a=0.7, b=0.2), "text": ranked(a=3.0)}).without(
+        {"a"}
+    )
 
     assert (found.mode, found.measures()) == ("hybrid", {"b": Measures(0.2, 0.0)})
 
@@ -88,5 +109,7 @@ def test_a_mode_that_is_not_calibrated_is_named_with_those_that_are():
 
 
 def test_a_calibration_over_other_measures_is_refused():
-    with pytest.raises(ContractMismatch, match=r"of version 9; this library reads 1\. Use the pegboard version"):
+    with pytest.raises(
+        ContractMismatch, match=r"of version 9; this library reads 1\. Use the pegboard version"
+    ):
         Calibration.from_dict(CALIBRATION.to_dict() | {"version": 9})

@@ -11,7 +11,14 @@ from pegboard.llm import Message
 from pegboard.retrieval.llm.condensing import Condense, condensed, salient_words
 from pegboard.retrieval.parts import Query, Request
 from pegboard.retrieval.rules.clauses import MAX_TEXT, Clauses, split_clauses, without_fillers
-from pegboard.retrieval.rules.variations import DummySteps, StepBack, Variations, equal_parts, stepped_back, variations
+from pegboard.retrieval.rules.variations import (
+    DummySteps,
+    StepBack,
+    Variations,
+    equal_parts,
+    stepped_back,
+    variations,
+)
 
 
 @dataclass
@@ -20,14 +27,20 @@ class StubContext:
 
 
 def transformed(part: Any, *queries: Query, history: tuple[Message, ...] = ()) -> list[Query]:
-    return asyncio.run(part.transform(list(queries), StubContext(Request(queries[-1].text, 5, history))))
+    return asyncio.run(
+        part.transform(list(queries), StubContext(Request(queries[-1].text, 5, history)))
+    )
 
 
 SEVERAL = {
-    "Book a table for two, invite Ana and send her the map.": ["Book a table for two", "invite Ana", "send her the map"],
-    "What's the weather in Oslo? Which trains leave tonight?": ["What's the weather in Oslo", "Which trains leave tonight"],
-    "Can you please find a hotel in Lyon and then book it for me?": ["find a hotel in Lyon", "book it for me"],
-    "I'd like to know the price of gold and how it changed last year": ["know the price of gold", "how it changed last year"],
+    "Book a table for two, invite Ana and send her the "
+    "map.": ["Book a table for two", "invite Ana", "send her the map"],
+    "What's the weather in Oslo? Which trains leave "
+    "tonight?": ["What's the weather in Oslo", "Which trains leave tonight"],
+    "Can you please find a hotel in Lyon and then book it for "
+    "me?": ["find a hotel in Lyon", "book it for me"],
+    "I'd like to know the price of gold and how it changed last "
+    "year": ["know the price of gold", "how it changed last year"],
     "find flights to Rome; compare their prices": ["find flights to Rome", "compare their prices"],
     "First, export the report. Second, mail it to the board. Finally, archive the old one.": [
         "export the report", "mail it to the board", "archive the old one",
@@ -36,11 +49,13 @@ SEVERAL = {
         "Rename the file", "Compress the folder", "Upload both",
     ],
     "To do: 1) water the plants 2) feed the cat": ["water the plants", "feed the cat"],
-    "* convert the song to mp3\n* cut the first minute\n": ["convert the song to mp3", "cut the first minute"],
+    "* convert the song to mp3\n* cut the first "
+    "minute\n": ["convert the song to mp3", "cut the first minute"],
     "Scrape the page at https://example.org/a,b.html?x=1;y=2, then summarise it": [
         "Scrape the page at https://example.org/a,b.html?x=1;y=2", "summarise it",
     ],
-    "Create config.yaml with 1,000 users. After that, restart the server at 9.30 a.m. and notify Dr. Meyer": [
+    "Create config.yaml with 1,000 users. After that, restart the server at 9.30 a.m. and notify "
+    "Dr. Meyer": [
         "Create config.yaml with 1,000 users", "restart the server at 9.30 a.m", "notify Dr. Meyer",
     ],
     'Write "Stop. Then go, and call me" into notes.txt and print it': [
@@ -52,22 +67,27 @@ SEVERAL = {
     "Create the file 'Today's Work, and more' and delete 'old, then new'": [
         "Create the file 'Today's Work, and more'", "delete 'old, then new'",
     ],
-    "If it rains tomorrow, book a taxi and tell Ana.": ["If it rains tomorrow, book a taxi", "tell Ana"],
+    "If it rains tomorrow, book a taxi and tell "
+    "Ana.": ["If it rains tomorrow, book a taxi", "tell Ana"],
     "Wash the car and repaint the fence": ["Wash the car", "repaint the fence"],
     "Look up the capital of Peru, and can you also translate the page?": [
         "Look up the capital of Peru", "translate the page",
     ],
-    '"Suggest a course on baking. Also, find a shop nearby."': ["Suggest a course on baking", "find a shop nearby"],
-    "My account is 4711. Show my balance. Then transfer 50 euros to Ana.": ["Show my balance", "transfer 50 euros to Ana"],
+    '"Suggest a course on baking. Also, find a shop '
+    'nearby."': ["Suggest a course on baking", "find a shop nearby"],
+    "My account is 4711. Show my balance. Then transfer 50 euros to "
+    "Ana.": ["Show my balance", "transfer 50 euros to Ana"],
     "wake me at seven then play some jazz": ["wake me at seven", "play some jazz"],
-    "Draw a chart of\nthe sales, and mail\nit to Ben": ["Draw a chart of the sales", "mail it to Ben"],
+    "Draw a chart of\nthe sales, and mail\nit to "
+    "Ben": ["Draw a chart of the sales", "mail it to Ben"],
     "帮我查一下北京的天气，然后订一张去上海的机票。": ["查一下北京的天气", "然后订一张去上海的机票"],
     "翻译这份文件。把它发给王先生！": ["翻译这份文件", "把它发给王先生"],
     "東京の天気を調べて、その後、ホテルを予約してください。": ["東京の天気を調べて", "その後、ホテルを予約してください"],
     "¿Puedes buscar un hotel en Madrid? Luego reserva un taxi, y después envía un correo.": [
         "¿Puedes buscar un hotel en Madrid", "reserva un taxi", "envía un correo",
     ],
-    "Bitte buche einen Flug nach Rom und dann reserviere ein Hotel.": ["buche einen Flug nach Rom", "reserviere ein Hotel"],
+    "Bitte buche einen Flug nach Rom und dann reserviere ein "
+    "Hotel.": ["buche einen Flug nach Rom", "reserviere ein Hotel"],
     "Traduis ce texte, puis envoie le résultat à Luc. Ensuite, supprime le fichier.": [
         "Traduis ce texte", "envoie le résultat à Luc", "supprime le fichier",
     ],
@@ -121,7 +141,10 @@ def test_a_quotation_mark_that_is_never_closed_hides_nothing():
 
 
 def test_the_same_clause_is_searched_once():
-    assert split_clauses("Book a flight. Book a flight. Reserve a hotel.") == ["Book a flight", "Reserve a hotel"]
+    assert split_clauses("Book a flight. Book a flight. Reserve a hotel.") == [
+        "Book a flight",
+        "Reserve a hotel",
+    ]
 
 
 def test_data_in_a_request_is_no_clause():
@@ -131,14 +154,17 @@ def test_data_in_a_request_is_no_clause():
 PIECES = [
     "find", "the", "map", "and", "then", ",", ".", ";", "?", "!", "\n", "\n\n", '"', "'", "`", "```", "“", "”", "„", "1.", "2)", "(a)", "- ",
     "please", "can you", "Ana", "9.30", "1,000", "https://x.org/a;b", "e.g.", "。", "，", "然后", "天气", "¿", "it's", "if", "also", "to", "\t",
-    "first", "next", "I need", "\u200b", "😀", "é", "٣", "Dr.", "don't forget to", "as well as", "café", "{", "}", "<b>", "\\", "/etc/x",
+    "first", "next", "I need", "\u200b", "😀", "é", "٣", "Dr.", "don't forget "
+    "to", "as well as", "café", "{", "}", "<b>", "\\", "/etc/x",
 ]  # fmt: skip
 
 
 @pytest.mark.parametrize("seed", range(300))
 def test_whatever_the_text_clauses_are_pieces_of_it_in_their_order(seed):
     dice = random.Random(seed)
-    text = "".join(dice.choice(PIECES) + dice.choice(["", " ", " "]) for _ in range(dice.randint(1, 60)))
+    text = "".join(
+        dice.choice(PIECES) + dice.choice(["", " ", " "]) for _ in range(dice.randint(1, 60))
+    )
 
     clauses = split_clauses(text, limit=100)
 
@@ -153,7 +179,9 @@ def test_whatever_the_text_clauses_are_pieces_of_it_in_their_order(seed):
 
 HOSTILE = [
     "and find ", "'a ", '"', "`", "“", " ", "a, ", "first ", "if ", "please ", "then ", "and then ", "1. ", "x\n", "\n", ".(", "-, ", "a.", "e.g. ",
-    "can you help me ", "I'd like to ", "'", ",", "，然后", "天", "((", "a'b ", "https://", "x-", "1,", "« ", "Dr. ", '"a b\n\n',
+    "can you help me "
+    "", "I'd like to "
+    "", "'", ",", "，然后", "天", "((", "a'b ", "https://", "x-", "1,", "« ", "Dr. ", '"a b\n\n',
 ]  # fmt: skip
 
 
@@ -203,9 +231,14 @@ def test_clauses_become_steps_with_the_request_in_their_background():
 
 
 def test_the_whole_and_the_background_can_be_left_out():
-    queries = transformed(Clauses(whole=False, background=0), Query("Book a flight and email the strategy to Ana"))
+    queries = transformed(
+        Clauses(whole=False, background=0), Query("Book a flight and email the strategy to Ana")
+    )
 
-    assert [(one.text, one.step) for one in queries] == [("Book a flight", 1), ("email the strategy to Ana", 2)]
+    assert [(one.text, one.step) for one in queries] == [
+        ("Book a flight", 1),
+        ("email the strategy to Ana", 2),
+    ]
 
 
 def test_a_single_clause_is_left_as_it_is_even_without_the_whole():
@@ -215,12 +248,19 @@ def test_a_single_clause_is_left_as_it_is_even_without_the_whole():
 
 
 def test_the_last_query_of_the_request_is_split_and_steps_before_stay():
-    queries = [Query("x", 1, "step"), Query("raw"), Query("Book a flight; reserve a room", 0, "rewrite")]
+    queries = [
+        Query("x", 1, "step"),
+        Query("raw"),
+        Query("Book a flight; reserve a room", 0, "rewrite"),
+    ]
 
     split = transformed(Clauses(background=0), *queries)
 
     assert split[:3] == queries
-    assert [(one.text, one.step) for one in split[3:]] == [("Book a flight", 2), ("reserve a room", 3)]
+    assert [(one.text, one.step) for one in split[3:]] == [
+        ("Book a flight", 2),
+        ("reserve a room", 3),
+    ]
 
 
 @pytest.mark.parametrize(
@@ -282,7 +322,10 @@ def test_variations_are_other_wordings_of_their_query():
 
 
 def test_variations_stand_in_the_step_of_their_query_and_not_beside_its_background():
-    queries = [Query("please book a flight", 1, "clause"), Query("please book a flight and a hotel", 1, "request", 0.5)]
+    queries = [
+        Query("please book a flight", 1, "clause"),
+        Query("please book a flight and a hotel", 1, "request", 0.5),
+    ]
 
     varied = transformed(Variations(), *queries)
 
@@ -295,7 +338,10 @@ def test_variations_stand_in_the_step_of_their_query_and_not_beside_its_backgrou
 
 
 def test_a_step_back_drops_the_specifics():
-    assert stepped_back("Send 'Hello' to ana@example.org from the office in Paris at 9:30") == "Send to from the office"
+    assert (
+        stepped_back("Send 'Hello' to ana@example.org from the office in Paris at 9:30")
+        == "Send to from the office"
+    )
     assert stepped_back("4711 'x'") == ""
     (query, general) = transformed(StepBack(), Query("Convert 5 dollars to euros"))
     assert general == Query("Convert dollars to euros", 0, "step-back", 0.5)
@@ -308,5 +354,8 @@ def test_dummy_steps_are_parts_of_equal_length_with_nothing_lost():
     assert equal_parts(text, 3) == ["one two", "three four five", "six seven"]
     assert equal_parts("one two", 5) == ["one", "two"]
     assert equal_parts("", 3) == []
-    assert [(one.step, one.role) for one in transformed(DummySteps(steps=2), Query(text))] == [(1, "step"), (2, "step")]
+    assert [(one.step, one.role) for one in transformed(DummySteps(steps=2), Query(text))] == [
+        (1, "step"),
+        (2, "step"),
+    ]
     assert transformed(DummySteps(), Query("one")) == [Query("one")]

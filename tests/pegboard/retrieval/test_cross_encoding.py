@@ -1,4 +1,6 @@
-"""The cross-encoder: through its protocol, and what a missing extra says. No weights come with a package, so none are loaded here."""
+"""The cross-encoder: through its protocol, and what a missing extra says. No weights come with a
+package, so none are loaded here.
+"""
 
 import importlib.util
 import sys
@@ -10,7 +12,12 @@ import pytest
 
 from pegboard.errors import EncoderError, QueryError
 from pegboard.records import Enrichment, Tool
-from pegboard.retrieval.rules.cross_encoding import CrossEncoderRerank, PairScorer, load_scorer, reranked_by
+from pegboard.retrieval.rules.cross_encoding import (
+    CrossEncoderRerank,
+    PairScorer,
+    load_scorer,
+    reranked_by,
+)
 
 REQUEST = "tides at Whitby"
 SEA = ["sea/find_berth", "sea/list_tides", "sea/book_berth"]
@@ -24,7 +31,10 @@ class Words:
 
     def scores(self, query, documents):
         self.seen.append((query, list(documents)))
-        return [sum(word in document.lower() for word in query.lower().split()) for document in documents]
+        return [
+            sum(word in document.lower() for word in query.lower().split())
+            for document in documents
+        ]
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,12 +83,18 @@ def test_over_several_steps_the_whole_request_is_scored(desk):
 
 def test_a_long_document_is_cut_and_what_an_llm_wrote_is_preferred(desk):
     tools = {
-        f"kit/sea/{name}": Tool(f"kit/sea/{name}", "kit", "kit/sea", name, "word " * 1000, enrichment=written)
+        f"kit/sea/{name}": Tool(
+            f"kit/sea/{name}", "kit", "kit/sea", name, "word " * 1000, enrichment=written
+        )
         for name, written in (("long", None), ("written", Enrichment(description="Short.")))
     }
     scorer = Words()
 
-    desk.refine(Mine(scorer), desk.candidates({1: ["sea/long", "sea/written"]}), desk.context(REQUEST, tools=tools))
+    desk.refine(
+        Mine(scorer),
+        desk.candidates({1: ["sea/long", "sea/written"]}),
+        desk.context(REQUEST, tools=tools),
+    )
 
     assert [len(document) for document in scorer.seen[0][1]] == [1000, len("written. Short.")]
 
@@ -92,17 +108,22 @@ def test_a_scorer_that_gives_too_few_scores_is_said(desk):
         desk.refine(Mine(Few()), desk.candidates({1: SEA}), desk.context(REQUEST))
 
 
-@pytest.mark.skipif(importlib.util.find_spec("fastembed") is not None, reason="fastembed is installed")
+@pytest.mark.skipif(
+    importlib.util.find_spec("fastembed") is not None, reason="fastembed is installed"
+)
 def test_without_the_extra_it_says_how_to_install_it(desk):
     with pytest.raises(
-        EncoderError, match=r"package fastembed, which is not installed.*pip install 'pegboard\[fastembed\]'"
+        EncoderError,
+        match=r"package fastembed, which is not installed.*pip install 'pegboard\[fastembed\]'",
     ):
         desk.refine(CrossEncoderRerank(), desk.candidates({1: SEA}), desk.context(REQUEST))
 
 
 @pytest.fixture
 def fastembed(monkeypatch):
-    """The part of fastembed that is used, without weights: the package may not be installed, and would fetch them from a hub."""
+    """The part of fastembed that is used, without weights: the package may not be installed, and
+    would fetch them from a hub.
+    """
 
     class TextCrossEncoder:
         def __init__(self, model_name, threads):
@@ -125,7 +146,11 @@ def fastembed(monkeypatch):
 def test_a_model_of_fastembed_orders_the_tools_and_is_loaded_once(desk, fastembed):
     part = CrossEncoderRerank(model="fastembed/hub/words")
 
-    assert desk.refine(part, desk.candidates({1: SEA}, {1: "tides"}), desk.context(REQUEST)) == [SEA[1], SEA[0], SEA[2]]
+    assert desk.refine(part, desk.candidates({1: SEA}, {1: "tides"}), desk.context(REQUEST)) == [
+        SEA[1],
+        SEA[0],
+        SEA[2],
+    ]
     assert load_scorer(part.model) is load_scorer(part.model)
 
 
@@ -135,17 +160,21 @@ def test_a_model_of_fastembed_orders_the_tools_and_is_loaded_once(desk, fastembe
         ("fastembed/unknown", "knows no cross-encoder 'unknown'. It knows: hub/words, hub/away"),
         (
             "fastembed/hub/away",
-            "could not load 'hub/away': Could not load model from any source. It is fetched from a hub",
+            "could not load 'hub/away': Could not load model from any source. It is fetched from "
+            "a hub",
         ),
     ],
 )
 def test_a_model_that_cannot_be_loaded_is_said(desk, fastembed, model, problem):
     with pytest.raises(EncoderError, match=problem):
-        desk.refine(CrossEncoderRerank(model=model), desk.candidates({1: SEA}), desk.context(REQUEST))
+        desk.refine(
+            CrossEncoderRerank(model=model), desk.candidates({1: SEA}), desk.context(REQUEST)
+        )
 
 
 @pytest.mark.parametrize(
-    ("options", "problem"), [({"model": "ms-marco"}, "names no cross-encoder"), ({"depth": 0}, "depth = 0")]
+    ("options", "problem"),
+    [({"model": "ms-marco"}, "names no cross-encoder"), ({"depth": 0}, "depth = 0")],
 )
 def test_wrong_options_are_said(options, problem):
     with pytest.raises(QueryError, match=problem):

@@ -19,11 +19,16 @@ class StubContext:
 
     async def vectors(self, ids):
         found = {one: ANGLES[one] for one in ids if one in ANGLES}
-        return {one: np.array([np.cos(angle), np.sin(angle)], np.float32) for one, angle in found.items()}
+        return {
+            one: np.array([np.cos(angle), np.sin(angle)], np.float32)
+            for one, angle in found.items()
+        }
 
 
 def refined(part, ranking: list[Scored], context: StubContext | None = None) -> list[Scored]:
-    return asyncio.run(part.refine(Candidates({0: ranking}, ranking, {0: "mail"}), context or StubContext()))
+    return asyncio.run(
+        part.refine(Candidates({0: ranking}, ranking, {0: "mail"}), context or StubContext())
+    )
 
 
 def ranking(*tools: str) -> list[Scored]:
@@ -35,9 +40,16 @@ def order(found: list[Scored]) -> list[str]:
 
 
 def test_a_tool_unlike_the_first_passes_a_copy_of_it():
-    found = refined(MaximalMarginalRelevance(share=0.4), ranking("mail", "mail_copy", "map", "post"))
+    found = refined(
+        MaximalMarginalRelevance(share=0.4), ranking("mail", "mail_copy", "map", "post")
+    )
 
-    assert order(found) == ["mail", "map", "mail_copy", "post"] or order(found) == ["mail", "map", "post", "mail_copy"]
+    assert order(found) == ["mail", "map", "mail_copy", "post"] or order(found) == [
+        "mail",
+        "map",
+        "post",
+        "mail_copy",
+    ]
     assert order(found).index("map") < order(found).index("mail_copy")
 
 
@@ -57,7 +69,9 @@ def test_with_the_whole_share_the_order_stays():
 
 
 def test_with_no_share_the_second_is_the_most_different_one():
-    assert order(refined(MaximalMarginalRelevance(share=0.0), ranking("mail", "post", "route", "map")))[:2] == [
+    assert order(
+        refined(MaximalMarginalRelevance(share=0.0), ranking("mail", "post", "route", "map"))
+    )[:2] == [
         "mail",
         "map",
     ]
@@ -86,15 +100,22 @@ def test_an_empty_ranking_stays_empty(part):
 def test_a_duplicate_is_left_out_and_the_trace_says_so():
     context = StubContext()
 
-    found = refined(WithoutDuplicates(), ranking("mail", "unknown", "mail_copy", "post", "map"), context)
+    found = refined(
+        WithoutDuplicates(), ranking("mail", "unknown", "mail_copy", "post", "map"), context
+    )
 
     assert order(found) == ["mail", "unknown", "post", "map"]
     assert "mail_copy" in context.trace.note
 
 
 def test_what_is_only_alike_stays():
-    assert order(refined(WithoutDuplicates(cosine=1.0), ranking("mail", "mail_copy"))) == ["mail", "mail_copy"]
-    assert order(refined(WithoutDuplicates(cosine=0.9), ranking("mail", "post", "mail_copy"))) == ["mail"]
+    assert order(refined(WithoutDuplicates(cosine=1.0), ranking("mail", "mail_copy"))) == [
+        "mail",
+        "mail_copy",
+    ]
+    assert order(refined(WithoutDuplicates(cosine=0.9), ranking("mail", "post", "mail_copy"))) == [
+        "mail"
+    ]
 
 
 def test_duplicates_behind_the_depth_stay():

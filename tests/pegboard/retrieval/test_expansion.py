@@ -37,28 +37,39 @@ class Wanting:
 
 def graph_of(*needs):
     return ToolGraph(
-        Edge(*(one.split("~") if "~" in one else one.split(">")), INDIRECT if "~" in one else DIRECT, None, f"{one}!")
+        Edge(
+            *(one.split("~") if "~" in one else one.split(">")),
+            INDIRECT if "~" in one else DIRECT,
+            None,
+            f"{one}!",
+        )
         for one in needs
     )
 
 
 def refined(context, ranking, **options):
-    """The part's ranking; the tools of the given one are letters, with scores from 1.0 downwards in tenths."""
+    """The part's ranking; the tools of the given one are letters, with scores from 1.0 downwards in
+    tenths.
+    """
     scored = [Scored(tool, (10 - place) / 10) for place, tool in enumerate(ranking)]
-    return asyncio.run(Dependencies(**options).refine(Candidates({0: scored}, scored, {0: "anything"}), context))
+    return asyncio.run(
+        Dependencies(**options).refine(Candidates({0: scored}, scored, {0: "anything"}), context)
+    )
 
 
 def expanded(graph, ranking, k=10, **options):
     return "".join(one.tool for one in refined(Wanting(graph, k), ranking, **options))
 
 
-# Found by a search: A B C D E. What they need, as in the paper's first figure: letters by vectors, numbers by the graph.
+# Found by a search: A B C D E. What they need, as in the paper's first figure: letters by vectors,
+# numbers by the graph.
 WORKED = graph_of("A>1", "A>2", "1>3", "B>2", "B>4", "4>C", "C>5", "C>1", "D>6")
 
 
 def test_algorithm_1_by_hand():
-    # A, then 1, what 1 needs, 2. B, then not 2 again, but 4 and C, which 4 needs, and 5, which C needs; 1 and 3 are there.
-    # C is there and all that it needs. D and E fill up, and 6 is not looked for.
+    # A, then 1, what 1 needs, 2. B, then not 2 again, but 4 and C, which 4 needs, and 5, which C
+    # needs; 1 and 3 are there. C is there and all that it needs. D and E fill up, and 6 is not
+    # looked for.
     assert expanded(WORKED, "ABCDE") == "A132B4C5DE"
 
 
@@ -100,7 +111,10 @@ def test_direct_dependencies_may_come_first():
 
 
 def test_uncertain_edges_may_be_left_out():
-    edges = [Edge("A", "1", DIRECT, origin="inferred", confidence=0.4), Edge("A", "2", DIRECT, origin="judged")]
+    edges = [
+        Edge("A", "1", DIRECT, origin="inferred", confidence=0.4),
+        Edge("A", "2", DIRECT, origin="judged"),
+    ]
 
     assert expanded(ToolGraph(edges), "AB") == "A21B"
     assert expanded(ToolGraph(edges), "AB", min_confidence=0.5) == "A2B"
@@ -112,16 +126,29 @@ def test_nothing_is_made_of_nothing():
 
 
 def test_scores_fall_and_those_of_dependencies_lie_between_their_tool_and_the_next():
-    scores = {one.tool: one.score for one in refined(Wanting(graph_of("A>1", "A>2", "B>C", "C>3")), "ABCD")}
+    scores = {
+        one.tool: one.score
+        for one in refined(Wanting(graph_of("A>1", "A>2", "B>C", "C>3")), "ABCD")
+    }
 
-    assert [round(score, 6) for score in scores.values()] == [1.0, 0.966667, 0.933333, 0.9, 0.833333, 0.766667, 0.7]
+    assert [round(score, 6) for score in scores.values()] == [
+        1.0,
+        0.966667,
+        0.933333,
+        0.9,
+        0.833333,
+        0.766667,
+        0.7,
+    ]
     assert list(scores) == ["A", "1", "2", "B", "C", "3", "D"]
 
 
 def test_scores_fall_below_the_last_tool_as_well():
     for last in (0.8, 0.0, -0.5):
         scored = [Scored("A", last)]
-        found = asyncio.run(Dependencies().refine(Candidates({}, scored, {}), Wanting(graph_of("A>1", "A>2"))))
+        found = asyncio.run(
+            Dependencies().refine(Candidates({}, scored, {}), Wanting(graph_of("A>1", "A>2")))
+        )
 
         assert [one.tool for one in found] == ["A", "1", "2"]
         scores = [one.score for one in found]
@@ -177,7 +204,12 @@ def test_what_was_cut_off_is_not_explained():
 def test_an_expansion_can_be_explained_from_its_result():
     why = explain_expansion(WORKED, "ABC", ["5", "4", "3", "1", "7"])
 
-    assert {tool: one["of"] for tool, one in why.items()} == {"1": "A", "3": "1", "4": "B", "5": "C"}
+    assert {tool: one["of"] for tool, one in why.items()} == {
+        "1": "A",
+        "3": "1",
+        "4": "B",
+        "5": "C",
+    }
     assert why["4"]["reason"] == "B>4!"
     # 1 is not in the result, so that nothing there needs 3.
     assert explain_expansion(WORKED, "A", ["3"]) == {}
@@ -186,7 +218,9 @@ def test_an_expansion_can_be_explained_from_its_result():
 @pytest.mark.parametrize("seed", range(10))
 def test_explanations_made_anew_are_those_that_were_given(seed):
     pick = random.Random(seed)
-    graph = ToolGraph(Edge(str(pick.randrange(40)), str(pick.randrange(40)), DIRECT) for _ in range(60))
+    graph = ToolGraph(
+        Edge(str(pick.randrange(40)), str(pick.randrange(40)), DIRECT) for _ in range(60)
+    )
     context = Wanting(graph, k=99)
 
     refined(context, [str(number) for number in range(5)], limit=99)
@@ -196,7 +230,9 @@ def test_explanations_made_anew_are_those_that_were_given(seed):
 
 def test_wrong_options_are_named_together():
     with pytest.raises(QueryError) as caught:
-        Dependencies(initial=-1, limit=-2, final=0, order="deepest", types=("needs",), origins=("guessed",))  # type: ignore[arg-type]
+        Dependencies(
+            initial=-1, limit=-2, final=0, order="deepest", types=("needs",), origins=("guessed",)
+        )  # type: ignore[arg-type]
 
     for problem in (
         "initial is -1",
@@ -211,20 +247,38 @@ def test_wrong_options_are_named_together():
 
 @pytest.fixture(scope="module")
 def linkos():
-    """The graph of ToolLinkOS, and for each of its requests the ranking by BM25 and what is needed."""
+    """The graph of ToolLinkOS, and for each of its requests the ranking by BM25 and what is
+    needed.
+    """
     if not LINKOS.is_dir():
         pytest.skip(f"ToolLinkOS is not at {LINKOS}")
     listed = json.loads((LINKOS / "tools.json").read_text("utf-8"))
     tools = [
-        Tool(one["name"], "linkos", "linkos", one["name"], dependencies=tuple(map(_dependency, one["depends_on"])))
+        Tool(
+            one["name"],
+            "linkos",
+            "linkos",
+            one["name"],
+            dependencies=tuple(map(_dependency, one["depends_on"])),
+        )
         for one in listed
     ]
-    tokens = [" ".join(tokenize(f"{identifier_words(one['name'])} {one['description']}")) for one in listed]
+    tokens = [
+        " ".join(tokenize(f"{identifier_words(one['name'])} {one['description']}"))
+        for one in listed
+    ]
     index = MemoryIndex(
-        pa.table({"tool": [one.id for one in tools], "part": ["document"] * len(tools), "tokens": tokens})
+        pa.table(
+            {"tool": [one.id for one in tools], "part": ["document"] * len(tools), "tokens": tokens}
+        )
     )
-    asked = [json.loads(line) for line in (LINKOS / "instances.jsonl").read_text("utf-8").splitlines()]
-    rankings = [[Scored(row.tool, row.score) for row in index.text(tokenize(one["user_query"]), 10)] for one in asked]
+    asked = [
+        json.loads(line) for line in (LINKOS / "instances.jsonl").read_text("utf-8").splitlines()
+    ]
+    rankings = [
+        [Scored(row.tool, row.score) for row in index.text(tokenize(one["user_query"]), 10)]
+        for one in asked
+    ]
     return SimpleNamespace(
         graph=ToolGraph.from_declared(tools),
         rankings=rankings,
@@ -234,13 +288,18 @@ def linkos():
 
 def _dependency(listed):
     kind = (
-        listed["dependence_type"].lower().replace("_", "-").replace("parameter-depends", "parameter-directly-depends")
+        listed["dependence_type"]
+        .lower()
+        .replace("_", "-")
+        .replace("parameter-depends", "parameter-directly-depends")
     )
     return Dependency(listed["name"], kind, listed["parameter_name"], listed["reason"] or "")
 
 
 def precision_at_10(ranking, needed):
-    """AP@10: the sum of the precision at each of the first ten ranks with a needed tool, over the most that there can be."""
+    """AP@10: the sum of the precision at each of the first ten ranks with a needed tool, over the
+    most that there can be.
+    """
     ranks = [rank for rank, tool in enumerate(ranking[:10], start=1) if tool in needed]
     return sum(place / rank for place, rank in enumerate(ranks, start=1)) / min(10, len(needed))
 
@@ -261,14 +320,18 @@ def mean_precision(linkos, part):
 
 
 def test_on_toollinkos_the_dependencies_are_most_of_what_is_needed(linkos):
-    # By words alone, so that no model is needed; with the embedded encoder it is .22 and .91 (docs/graph.md).
+    # By words alone, so that no model is needed; with the embedded encoder it is .22 and .91
+    # (docs/graph.md).
     assert mean_precision(linkos, Dependencies(initial=0)) < 0.2
     assert mean_precision(linkos, Dependencies()) > 0.77
 
 
 def test_on_toollinkos_the_order_of_the_catalog_is_worth_having(linkos):
     shuffled = SimpleNamespace(
-        **{**vars(linkos), "graph": ToolGraph(sorted(linkos.graph.edges, key=lambda one: one.target))}
+        **{
+            **vars(linkos),
+            "graph": ToolGraph(sorted(linkos.graph.edges, key=lambda one: one.target)),
+        }
     )
 
     assert mean_precision(linkos, Dependencies()) > mean_precision(shuffled, Dependencies()) + 0.05

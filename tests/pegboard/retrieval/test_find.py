@@ -1,4 +1,6 @@
-"""`Board.find` and `Board.agents`: strategies over a published board, what they cost, and that they answer whatever fails."""
+"""`Board.find` and `Board.agents`: strategies over a published board, what they cost, and that they
+answer whatever fails.
+"""
 
 import asyncio
 import gc
@@ -106,7 +108,9 @@ def test_parts_of_ones_own_stand_beside_those_of_the_library(board):
 
 
 def test_an_explained_trace_says_which_part_brought_each_tool_at_which_rank(board):
-    found = board.find(TWO, 3, strategy=Strategy(transforms=(Split(),), refine=(Backwards(),)), explain=True)
+    found = board.find(
+        TWO, 3, strategy=Strategy(transforms=(Split(),), refine=(Backwards(),)), explain=True
+    )
     parts = [(part.stage, part.part, part.step) for part in found.trace.parts]
     assert parts == [
         ("transform", "split", None),
@@ -133,7 +137,9 @@ def test_hits_say_by_which_query_they_were_found_where_there_were_several(board)
     assert by_name["convert_currency"].why["vector"]["query"] in (TWO, "Convert 30 dollars to yen")
 
 
-def test_many_requests_are_one_call_of_the_encoder_and_find_what_each_finds_alone(board_uri, encoder):
+def test_many_requests_are_one_call_of_the_encoder_and_find_what_each_finds_alone(
+    board_uri, encoder
+):
     class Counting:
         name, fingerprint, dimensions = encoder.name, encoder.fingerprint, encoder.dimensions
         calls: ClassVar[list] = []
@@ -154,12 +160,17 @@ def test_many_requests_are_one_call_of_the_encoder_and_find_what_each_finds_alon
     for hits, request in zip(board.search_many(requests[:2], 4), requests[:2], strict=True):
         expected = board.search(request, 4)
         assert names(hits) == names(expected)
-        # Multiplied together or alone, a cosine may differ in its last bit, and so in the digit to which it is rounded.
-        assert [hit.score for hit in hits] == pytest.approx([hit.score for hit in expected], abs=2e-5)
+        # Multiplied together or alone, a cosine may differ in its last bit, and so in the digit to
+        # which it is rounded.
+        assert [hit.score for hit in hits] == pytest.approx(
+            [hit.score for hit in expected], abs=2e-5
+        )
 
 
 def test_a_filter_holds_for_every_search_of_a_plan(board):
-    found = board.find(TWO, 10, strategy=Strategy(transforms=(Split(),)), where={"catalog": "finance"})
+    found = board.find(
+        TWO, 10, strategy=Strategy(transforms=(Split(),)), where={"catalog": "finance"}
+    )
     assert {hit.tool.catalog for hit in found} == {"finance"}
 
 
@@ -189,7 +200,12 @@ def test_what_cannot_be_asked_is_said(board, options, said):
 
 def test_a_threshold_of_cosines_leaves_out_what_is_too_far(board):
     hits = board.search("convert an amount of dollars to another currency", 14, mode="vector")
-    cut = board.search("convert an amount of dollars to another currency", 14, mode="vector", threshold=hits[1].score)
+    cut = board.search(
+        "convert an amount of dollars to another currency",
+        14,
+        mode="vector",
+        threshold=hits[1].score,
+    )
     assert names(cut) == names(hits)[:2]
     assert board.search("convert an amount", 5, threshold=1.0) == []
 
@@ -201,7 +217,9 @@ def test_a_vector_goes_with_a_plain_search_only(board):
 
 def test_an_index_without_a_calibration_cannot_be_asked_for_probabilities(board):
     with pytest.raises(QueryError, match="calibrat"):
-        board.find("convert dollars", strategy={"refine": [{"part": "at-least", "probability": 0.5}]})
+        board.find(
+            "convert dollars", strategy={"refine": [{"part": "at-least", "probability": 0.5}]}
+        )
     assert board.find("convert dollars").probability is None
 
 
@@ -210,7 +228,9 @@ def test_a_plan_that_fails_for_one_request_leaves_nothing_half_begun(board):
         gc.collect()  # what other tests left
 
     with pytest.raises(QueryError, match="calibrat"):
-        board.find_many(["one", "two", "three"], strategy={"refine": [{"part": "at-least", "probability": 0.5}]})
+        board.find_many(
+            ["one", "two", "three"], strategy={"refine": [{"part": "at-least", "probability": 0.5}]}
+        )
     gc.collect()  # a coroutine that nobody awaits is reported here
 
 
@@ -219,7 +239,11 @@ def test_an_llm_is_asked_through_its_completer_and_counted(board_uri, encoder):
     with pegboard.open(board_uri, encoder=encoder, llm=says) as board:
         found = board.find(TWO, 2, strategy={"transforms": ["decompose"]})
         assert set(names(found)) == {"convert_currency", "water_plants"}
-        assert (found.trace.llm_calls, found.trace.tokens, found.trace.cost_usd) == (1, 14, pytest.approx(0.001))
+        assert (found.trace.llm_calls, found.trace.tokens, found.trace.cost_usd) == (
+            1,
+            14,
+            pytest.approx(0.001),
+        )
         assert len(says.asked) == 1
         board.find(TWO, 2, strategy={"transforms": ["decompose"]}, llm=False)
         assert len(says.asked) == 1
@@ -274,8 +298,13 @@ def test_the_twin_for_event_loops_finds_the_same_and_lets_the_loop_go_on(board_u
     found, several, agents, hits, many = asyncio.run(both())
     board = pegboard.open(board_uri, encoder=encoder)
     assert list(found) == list(board.find(TWO, 3))
-    assert [list(one) for one in several] == [list(one) for one in board.find_many([TWO, "water the plants"], 3)]
-    assert (agents, hits) == (board.agents("convert dollars", 1), board.search("convert dollars", 1))
+    assert [list(one) for one in several] == [
+        list(one) for one in board.find_many([TWO, "water the plants"], 3)
+    ]
+    assert (agents, hits) == (
+        board.agents("convert dollars", 1),
+        board.search("convert dollars", 1),
+    )
     assert many == [hits]
 
 
@@ -301,7 +330,9 @@ def test_an_llm_that_answered_too_late_once_is_not_waited_for_again(board_uri, e
             Hangs.asked += 1
             await asyncio.sleep(600)
 
-    with pegboard.open(board_uri, encoder=encoder, llm=Hangs(), llm_options={"timeout": 0.2}) as board:
+    with pegboard.open(
+        board_uri, encoder=encoder, llm=Hangs(), llm_options={"timeout": 0.2}
+    ) as board:
         found = board.find(TWO, 4, strategy="rag-tool-fusion")
     assert {"convert_currency", "create_issue"} <= set(names(found))
     assert Hangs.asked == found.trace.llm_calls == 1
@@ -319,7 +350,10 @@ def test_a_completer_that_returns_something_else_is_no_reason_to_fail(board_uri,
 
     with pegboard.open(board_uri, encoder=encoder, llm=Wrong()) as board:
         found = board.find(TWO, 4, strategy={"transforms": ["decompose"]})
-    assert found.trace.parts[0].instead_because == "no answer: stub/wrong returned str, expected a ChatReply"
+    assert (
+        found.trace.parts[0].instead_because
+        == "no answer: stub/wrong returned str, expected a ChatReply"
+    )
 
 
 def test_a_part_of_ones_own_may_wait_for_something(board):
@@ -338,25 +372,42 @@ def test_a_part_of_ones_own_may_wait_for_something(board):
     ("ask", "said"),
     [
         (lambda board: board.find(None), "the requests are .None.*expected a list of texts"),
-        (lambda board: board.find_many("hello"), "the requests are 'hello', expected a list of texts"),
+        (
+            lambda board: board.find_many("hello"),
+            "the requests are 'hello', expected a list of texts",
+        ),
         (lambda board: board.search_many("hello"), "expected a list of texts"),
         (lambda board: board.find("x", k="5"), "k is '5'; expected the number of tools wanted"),
         (lambda board: board.find("x", k=2.5), "k is 2.5"),
-        (lambda board: board.find("x", where="finance"), "The filter is 'finance'; expected values by field"),
+        (
+            lambda board: board.find("x", where="finance"),
+            "The filter is 'finance'; expected values by field",
+        ),
         (lambda board: board.find("x", strategy=5), "The strategy is 5; expected a Strategy"),
         (lambda board: board.find("x", history=["a"]), "A message of the history is 'a'"),
-        (lambda board: board.find("x", history=None), "the history is None, expected a list of messages"),
+        (
+            lambda board: board.find("x", history=None),
+            "the history is None, expected a list of messages",
+        ),
         (lambda board: board.agents(None), "expected a text, and a list of texts"),
         (lambda board: Strategy(modes=("foo",)), "'modes' is"),
         (lambda board: Strategy(depth=0), "'depth' is 0"),
-        (lambda board: Strategy.from_dict({"transforms": [{"part": "expand", "prompts": 5}]}), "is 5, expected a text"),
+        (
+            lambda board: Strategy.from_dict({"transforms": [{"part": "expand", "prompts": 5}]}),
+            "is 5, expected a text",
+        ),
         (
             lambda board: Strategy.from_dict({"refine": [{"part": "dependencies", "depth": 2.5}]}),
             "expected a whole number",
         ),
-        (lambda board: Strategy.from_dict({"refine": [{"part": "at-least", "score": "high"}]}), "expected a number"),
         (
-            lambda board: Strategy.from_dict({"refine": [{"part": "at-least", "probability": True}]}),
+            lambda board: Strategy.from_dict({"refine": [{"part": "at-least", "score": "high"}]}),
+            "expected a number",
+        ),
+        (
+            lambda board: Strategy.from_dict(
+                {"refine": [{"part": "at-least", "probability": True}]}
+            ),
             "is True, expected",
         ),
     ],
@@ -367,7 +418,9 @@ def test_wrong_arguments_are_told_apart_from_bugs(board, ask, said):
 
 
 def test_options_for_an_llm_that_are_unknown_are_refused(board_uri, encoder):
-    with pytest.raises(ConfigurationError, match=r"llm_options has no api_bass\. Expected: api_base"):
+    with pytest.raises(
+        ConfigurationError, match=r"llm_options has no api_bass\. Expected: api_base"
+    ):
         pegboard.open(board_uri, encoder=encoder, llm=Says(""), llm_options={"api_bass": "x"})
 
 
@@ -385,5 +438,8 @@ def test_agents_are_found_by_what_they_say_and_by_their_tools(board):
 
 def test_the_agents_of_several_steps_each_come_first(board):
     found = board.agents(TWO, 2, steps=TWO.split(", then "))
-    assert {one.agent.name for one in found} == {"finance", board.search("open an issue", 1)[0].agent.name}
+    assert {one.agent.name for one in found} == {
+        "finance",
+        board.search("open an issue", 1)[0].agent.name,
+    }
     assert found[0].why["step"] in TWO.split(", then ")

@@ -15,7 +15,13 @@ from pegboard.retrieval.fusion import (
 )
 from pegboard.retrieval.parts import Scored
 
-FUSIONS = [ReciprocalRank(), ReciprocalRank(0), RoundRobin(), BestScore(), *(Weighted(name) for name in NORMALISATIONS)]
+FUSIONS = [
+    ReciprocalRank(),
+    ReciprocalRank(0),
+    RoundRobin(),
+    BestScore(),
+    *(Weighted(name) for name in NORMALISATIONS),
+]
 
 
 def ranking(**scores: float) -> list[Scored]:
@@ -63,14 +69,21 @@ def test_a_tool_that_a_ranking_does_not_hold_is_no_better_there_than_its_last(na
 
 
 def test_round_robin_gives_every_ranking_its_turn():
-    fused = RoundRobin().fuse([ranking(a=1, b=1, c=1), ranking(x=9, y=8), ranking(a=3, x=2, z=1)], [1, 1, 1])
+    fused = RoundRobin().fuse(
+        [ranking(a=1, b=1, c=1), ranking(x=9, y=8), ranking(a=3, x=2, z=1)], [1, 1, 1]
+    )
 
     assert order(fused) == ["a", "x", "z", "b", "y", "c"]
     assert [one.score for one in fused] == pytest.approx([1, 1 / 2, 1 / 3, 1 / 4, 1 / 5, 1 / 6])
 
 
 def test_round_robin_lets_rankings_of_higher_weight_begin():
-    assert order(RoundRobin().fuse([ranking(a=1, b=1), ranking(x=1, y=1)], [0.5, 1.0])) == ["x", "a", "y", "b"]
+    assert order(RoundRobin().fuse([ranking(a=1, b=1), ranking(x=1, y=1)], [0.5, 1.0])) == [
+        "x",
+        "a",
+        "y",
+        "b",
+    ]
 
 
 def test_round_robin_follows_the_rule_of_the_paper():
@@ -78,7 +91,9 @@ def test_round_robin_follows_the_rule_of_the_paper():
     second = ["RiskAssessor", "FinancialTracker", "RiskMapAnalyzer"]
     third = ["GreenInvestmentTool", "EcoFriendlyFinder", "SustainableInvestments"]
 
-    fused = RoundRobin().fuse([[Scored(tool, 0.5) for tool in tools] for tools in (first, second, third)], [1, 1, 1])
+    fused = RoundRobin().fuse(
+        [[Scored(tool, 0.5) for tool in tools] for tools in (first, second, third)], [1, 1, 1]
+    )
 
     assert order(fused)[:5] == [first[0], second[0], third[0], first[1], second[1]]
 
@@ -99,7 +114,9 @@ def test_every_fusion_gives_the_union_in_falling_order_each_tool_once(fusion):
         for _ in range(dice.randint(0, 4)):
             tools = dice.sample("abcdefghij", dice.randint(0, 10))
             scores = sorted((dice.choice([0, 0.5, -1, dice.random()]) for _ in tools), reverse=True)
-            rankings.append([Scored(tool, score) for tool, score in zip(tools, scores, strict=True)])
+            rankings.append(
+                [Scored(tool, score) for tool, score in zip(tools, scores, strict=True)]
+            )
 
         fused = fusion.fuse(rankings, [dice.choice([0.5, 1.0, 2.0]) for _ in rankings])
 
@@ -107,7 +124,9 @@ def test_every_fusion_gives_the_union_in_falling_order_each_tool_once(fusion):
         assert [one.score for one in fused] == sorted((one.score for one in fused), reverse=True)
 
 
-@pytest.mark.parametrize("fusion", [one for one in FUSIONS if not isinstance(one, RoundRobin)], ids=str)
+@pytest.mark.parametrize(
+    "fusion", [one for one in FUSIONS if not isinstance(one, RoundRobin)], ids=str
+)
 def test_equal_scores_are_ordered_by_id(fusion):
     assert order(fusion.fuse([ranking(b=0.5), ranking(a=0.5)], [1.0, 1.0])) == ["a", "b"]
 

@@ -1,4 +1,6 @@
-"""Asking an LLM while a person waits: from threads and event loops, in bounded time, never with an exception."""
+"""Asking an LLM while a person waits: from threads and event loops, in bounded time, never with an
+exception.
+"""
 
 import asyncio
 import gc
@@ -33,7 +35,9 @@ def reply(text="fine", finish="stop"):
 
 
 class Stub:
-    """A completer that does what `what` says, and knows where and how often at once it was called."""
+    """A completer that does what `what` says, and knows where and how often at once it was
+    called.
+    """
 
     name = "stub/one"
 
@@ -106,7 +110,9 @@ def test_answers_come_in_the_order_of_the_requests_with_what_they_cost(made):
     answers = made(Stub()).ask_blocking([question("one"), question("two")])
 
     assert [(one.text, one.why) for one in answers] == [("one", None), ("two", None)]
-    assert {(one.prompt_tokens, one.completion_tokens, one.cost_usd) for one in answers} == {(7, 3, 0.5)}
+    assert {(one.prompt_tokens, one.completion_tokens, one.cost_usd) for one in answers} == {
+        (7, 3, 0.5)
+    }
     assert all(answer.seconds > 0 for answer in answers)
 
 
@@ -129,7 +135,9 @@ def test_threads_and_event_loops_share_one_event_loop_of_the_callers_own(made):
         thread.join()
 
     async def beside():
-        return [one.text for one in await caller.ask([question("here")])], asyncio.get_running_loop()
+        return [
+            one.text for one in await caller.ask([question("here")])
+        ], asyncio.get_running_loop()
 
     texts, own = asyncio.run(beside())
     assert texts == ["here"]
@@ -178,7 +186,9 @@ def test_each_request_is_given_up_after_the_timeout_and_the_others_are_answered(
 
 
 def test_waiting_for_a_place_counts_as_waiting(made):
-    answers = made(Stub(lambda _: forever()), timeout=0.3, concurrency=1).ask_blocking([question()] * 3)
+    answers = made(Stub(lambda _: forever()), timeout=0.3, concurrency=1).ask_blocking(
+        [question()] * 3
+    )
 
     assert [one.why for one in answers] == ["timed out after 0.3 s"] * 3
 
@@ -201,7 +211,10 @@ def test_a_reply_that_says_nothing_is_no_text_but_was_paid_for(made, came, why):
 @pytest.mark.parametrize(
     ("error", "why"),
     [
-        (CompletionError("x was not asked: no key. Set K.", kind="key"), "no key: x was not asked: no key. Set K."),
+        (
+            CompletionError("x was not asked: no key. Set K.", kind="key"),
+            "no key: x was not asked: no key. Set K.",
+        ),
         (CompletionError("it is filtered", kind="content", status=400), "refused: it is filtered"),
         (CompletionError("busy", kind="rate", status=429), "too many requests: busy"),
         (CompletionError("broken", kind="server", status=500), "no answer: broken"),
@@ -367,11 +380,15 @@ assert asked("parent") == ["parent"]
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork")
 def test_a_forked_process_starts_a_loop_of_its_own():
     # In a process of its own: what other tests have loaded into this one may not fork.
-    done = subprocess.run([sys.executable, "-c", FORKED], capture_output=True, text=True, timeout=120, check=False)
+    done = subprocess.run(
+        [sys.executable, "-c", FORKED], capture_output=True, text=True, timeout=120, check=False
+    )
     assert done.returncode == 0, done.stderr
 
 
-@pytest.mark.parametrize("options", [{"timeout": 0}, {"timeout": float("inf")}, {"timeout": "10"}, {"concurrency": 0}])
+@pytest.mark.parametrize(
+    "options", [{"timeout": 0}, {"timeout": float("inf")}, {"timeout": "10"}, {"concurrency": 0}]
+)
 def test_a_wrong_option_is_a_wrong_configuration(options):
     [name] = options
 
@@ -388,12 +405,16 @@ def test_a_completer_is_taken_as_it_is_and_nothing_is_nothing():
 
 @pytest.mark.parametrize("llm", [3, object(), ["openai/gpt-4o-mini"]])
 def test_what_is_no_llm_is_a_wrong_configuration(llm):
-    with pytest.raises(ConfigurationError, match=r"is no LLM. Give a model's name such as 'openai/gpt-4o-mini'"):
+    with pytest.raises(
+        ConfigurationError, match=r"is no LLM. Give a model's name such as 'openai/gpt-4o-mini'"
+    ):
         completer_of(llm)
 
 
 def test_a_name_needs_litellm_and_says_how_to_install_it(monkeypatch):
-    monkeypatch.setitem(sys.modules, "litellm", None)  # how Python marks a module that cannot be imported
+    monkeypatch.setitem(
+        sys.modules, "litellm", None
+    )  # how Python marks a module that cannot be imported
 
     with pytest.raises(CompletionError, match=r"pip install 'pegboard\[litellm\]'"):
         completer_of("openai/gpt-4o-mini")

@@ -1,4 +1,6 @@
-"""Every part that asks an LLM, through LiteLLM, against a server that answers well, badly, late or not at all."""
+"""Every part that asks an LLM, through LiteLLM, against a server that answers well, badly, late or
+not at all.
+"""
 
 import asyncio
 import subprocess
@@ -26,7 +28,9 @@ from tests.children import start_child
 
 pytestmark = [
     # pydantic says so while LiteLLM defines its types; it concerns nothing that is used here.
-    pytest.mark.filterwarnings("ignore:Item .* on TypedDict class .* is using the `ReadOnly` qualifier:UserWarning"),
+    pytest.mark.filterwarnings(
+        "ignore:Item .* on TypedDict class .* is using the `ReadOnly` qualifier:UserWarning"
+    ),
     # pydantic says so when the OpenAI client rewrites a malformed reply.
     pytest.mark.filterwarnings("ignore:Pydantic serializer warnings:UserWarning"),
 ]
@@ -39,11 +43,18 @@ TRANSFORMS = [
     (Rewrite(), Condense(), [(0, "the tides of a harbour")]),
     (Decompose(), Clauses(6), [(1, "the tides of a harbour"), (2, "where a parcel is")]),
     (ContextDecompose(), Clauses(8), [(1, "the tides of a harbour"), (2, "where a parcel is")]),
-    (Expand(), Variations(), [(0, REQUEST), (0, "the tides of a harbour"), (0, "where a parcel is")]),
+    (
+        Expand(),
+        Variations(),
+        [(0, REQUEST), (0, "the tides of a harbour"), (0, "where a parcel is")],
+    ),
     (StepBackPrompting(), StepBack(), [(0, REQUEST), (0, "the tides of a harbour")]),
 ]
 REFINEMENTS = [
-    (ListwiseRerank(), ["bank/convert_currency", "sea/find_berth", "sea/list_tides", "bank/list_rates"]),
+    (
+        ListwiseRerank(),
+        ["bank/convert_currency", "sea/find_berth", "sea/list_tides", "bank/list_rates"],
+    ),
     (Grade(), ["sea/list_tides", "sea/find_berth", "bank/convert_currency"]),
     (PostSelection(), ["sea/find_berth", "bank/convert_currency"]),
     (StepLoop(), ["sea/find_berth", "bank/convert_currency", "sea/list_tides", "bank/list_rates"]),
@@ -91,7 +102,9 @@ def context(desk, server):
 
     def make(outcome, **options):
         timeout = 0.1 if outcome == "hang" else 600
-        llm = completer_of(f"hosted_vllm/always-{outcome}", api_base=server, timeout=timeout, price=(1, 2))
+        llm = completer_of(
+            f"hosted_vllm/always-{outcome}", api_base=server, timeout=timeout, price=(1, 2)
+        )
         return desk.context(REQUEST, llm=llm, timeout=timeout, **options)
 
     return make
@@ -116,7 +129,9 @@ def without(part, desk):
     return UNION
 
 
-@pytest.mark.parametrize(("part", "expected"), [(part, want) for part, *_, want in TRANSFORMS] + REFINEMENTS, ids=named)
+@pytest.mark.parametrize(
+    ("part", "expected"), [(part, want) for part, *_, want in TRANSFORMS] + REFINEMENTS, ids=named
+)
 def test_a_good_reply_is_used_and_accounted_for(desk, context, part, expected):
     came, trace = worked(part, desk, context("good", k=5))
 
@@ -125,12 +140,16 @@ def test_a_good_reply_is_used_and_accounted_for(desk, context, part, expected):
     assert trace.llm_calls == (2 if isinstance(part, StepLoop) else 1)
     assert trace.prompt_tokens > 100
     assert trace.completion_tokens > 0
-    assert trace.cost_usd == pytest.approx((trace.prompt_tokens + 2 * trace.completion_tokens) / 1e6)
+    assert trace.cost_usd == pytest.approx(
+        (trace.prompt_tokens + 2 * trace.completion_tokens) / 1e6
+    )
 
 
 @pytest.mark.parametrize(("outcome", "why"), OUTCOMES.items())
 @pytest.mark.parametrize("part", PARTS, ids=named)
-def test_whatever_goes_wrong_the_counterpart_answers_and_the_trace_says_why(desk, context, part, outcome, why):
+def test_whatever_goes_wrong_the_counterpart_answers_and_the_trace_says_why(
+    desk, context, part, outcome, why
+):
     came, trace = worked(part, desk, context(outcome))
 
     assert came == without(part, desk)
@@ -140,7 +159,9 @@ def test_whatever_goes_wrong_the_counterpart_answers_and_the_trace_says_why(desk
     assert (trace.prompt_tokens > 0) == paid
 
 
-@pytest.mark.parametrize("part", [ListwiseRerank(), Grade(), PostSelection(), StepLoop()], ids=named)
+@pytest.mark.parametrize(
+    "part", [ListwiseRerank(), Grade(), PostSelection(), StepLoop()], ids=named
+)
 def test_a_tool_that_was_not_offered_is_not_taken(desk, context, part):
     came, trace = worked(part, desk, context("wrong-tool"))
 

@@ -43,14 +43,18 @@ def sensible(request):
         "rewrite": "List the commits of main and get the weather forecast of Oslo",
         "decompose": STEPS,
         "context_decompose": STEPS,
-        "expand": ["History of a branch"] if "commits" in shown else ["Meteorological outlook for a place"],
+        "expand": ["History of a branch"]
+        if "commits" in shown
+        else ["Meteorological outlook for a place"],
         "step_back": "Look something up",
         "reflect": [],
     }
     return {field: texts[request.schema_name]}
 
 
-@pytest.mark.parametrize(("strategy", "calls"), [(TOOLSHED, 1 + 1 + 2 + 2 + 2 + 1 + 1 + 1), (RPS, 1 + 2 + 1)])
+@pytest.mark.parametrize(
+    ("strategy", "calls"), [(TOOLSHED, 1 + 1 + 2 + 2 + 2 + 1 + 1 + 1), (RPS, 1 + 2 + 1)]
+)
 def test_a_plan_finds_the_tools_of_every_step(board_uri, desk, strategy, calls):
     with pegboard.open(board_uri, llm=desk.Scripted(by=sensible)) as board:
         found = board.find(REQUEST, 5, strategy=strategy)
@@ -65,7 +69,9 @@ def test_a_plan_finds_the_tools_of_every_step(board_uri, desk, strategy, calls):
 
 @pytest.mark.parametrize("strategy", [TOOLSHED, RPS], ids=lambda strategy: strategy.name)
 def test_with_a_broken_llm_a_plan_finds_what_it_finds_without_one(board_uri, desk, strategy):
-    broken = desk.Scripted(by=lambda request: CompletionError("the server is down", kind="server", status=500))
+    broken = desk.Scripted(
+        by=lambda request: CompletionError("the server is down", kind="server", status=500)
+    )
     with pegboard.open(board_uri, llm=broken) as board:
         found = board.find(REQUEST, 5, strategy=strategy)
         plain = board.find(REQUEST, 5, strategy=strategy, llm=False)
@@ -94,6 +100,8 @@ def test_closing_a_board_ends_the_thread_of_its_llm(board_uri, desk):
 def test_a_conversation_reaches_the_rewriting(board_uri, desk):
     llm = desk.Scripted(by=sensible)
     with pegboard.open(board_uri, llm=llm) as board:
-        board.find("and there?", strategy=TOOLSHED, history=[{"role": "user", "content": "I fly to Oslo"}])
+        board.find(
+            "and there?", strategy=TOOLSHED, history=[{"role": "user", "content": "I fly to Oslo"}]
+        )
 
     assert json.dumps("I fly to Oslo") in llm.asked[0].messages[-1].content

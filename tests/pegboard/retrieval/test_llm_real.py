@@ -1,4 +1,6 @@
-"""Every part that asks an LLM, with a real one: 135M parameters on loopback. Its replies are poor; each is used, or it is said why not."""
+"""Every part that asks an LLM, with a real one: 135M parameters on loopback. Its replies are poor;
+each is used, or it is said why not.
+"""
 
 import subprocess
 import sys
@@ -24,7 +26,9 @@ from tests.children import start_child
 pytestmark = [
     pytest.mark.slow,
     # pydantic says so while LiteLLM defines its types; it concerns nothing that is used here.
-    pytest.mark.filterwarnings("ignore:Item .* on TypedDict class .* is using the `ReadOnly` qualifier:UserWarning"),
+    pytest.mark.filterwarnings(
+        "ignore:Item .* on TypedDict class .* is using the `ReadOnly` qualifier:UserWarning"
+    ),
 ]
 
 SERVER = Path(__file__).parents[2] / "local_llm.py"
@@ -36,7 +40,9 @@ REFINEMENTS = [ListwiseRerank(), Grade(), PostSelection(), StepLoop(rounds=2), R
 
 
 class Short:
-    """The model, kept short: where a list has no end by itself, this one writes on to the last token."""
+    """The model, kept short: where a list has no end by itself, this one writes on to the last
+    token.
+    """
 
     def __init__(self, completer):
         self.name, self.completer = completer.name, completer

@@ -72,7 +72,11 @@ def test_what_is_no_list_of_texts_is_unusable_and_says_why(reply, why):
 
 @pytest.mark.parametrize(
     "text",
-    ["I can't connect to the VPN", "I'm sorry to ask again, book a berth", "unable to log in: reset my password"],
+    [
+        "I can't connect to the VPN",
+        "I'm sorry to ask again, book a berth",
+        "unable to log in: reset my password",
+    ],
 )
 def test_a_request_that_sounds_like_a_refusal_is_none(text):
     assert read_text(json.dumps({"query": text}), "query") == text
@@ -87,7 +91,10 @@ def test_texts_are_bounded_in_number_and_length():
 
 @pytest.mark.parametrize(
     ("reply", "why"),
-    [('{"query": ["a"]}', "has no text as 'query'"), ('{"query": " ... "}', "says nothing as 'query'")],
+    [
+        ('{"query": ["a"]}', "has no text as 'query'"),
+        ('{"query": " ... "}', "says nothing as 'query'"),
+    ],
 )
 def test_what_is_no_text_is_unusable(reply, why):
     with pytest.raises(Unusable, match=why):

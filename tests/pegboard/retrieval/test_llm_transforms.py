@@ -42,7 +42,9 @@ def plainly(counterpart, queries, desk):
 
 def test_a_request_is_rewritten_with_the_conversation_in_view(desk):
     said = [Message("user", "I am sailing to Whitby"), Message("assistant", "Fair winds!")]
-    context = desk.context("and teh tides ther?", {"query": "Get the tides at\nWhitby "}, history=said)
+    context = desk.context(
+        "and teh tides ther?", {"query": "Get the tides at\nWhitby "}, history=said
+    )
 
     queries = desk.transform(Rewrite(), [Query("and teh tides ther?")], context)
 
@@ -56,7 +58,10 @@ def test_a_request_is_rewritten_with_the_conversation_in_view(desk):
 def test_a_rewritten_request_can_stand_beside_what_was_asked(desk):
     context = desk.context(REQUEST, {"query": "Tides, email"})
 
-    assert desk.transform(Rewrite(keep=True), ASKED, context) == [*ASKED, Query("Tides, email", 0, "rewrite")]
+    assert desk.transform(Rewrite(keep=True), ASKED, context) == [
+        *ASKED,
+        Query("Tides, email", 0, "rewrite"),
+    ]
 
 
 def test_only_the_request_is_rewritten(desk):
@@ -176,7 +181,8 @@ BAD = [
     ('{"query": "...", "steps": ["..."], "queries": ["- -"]}', "the reply "),
     ("I'm sorry, but I can't help with that request.", "the reply is a refusal"),
     (
-        json.dumps({field: ["Sorry, I can't help with that."] for field in ("steps", "queries")} | {"query": "I cannot answer that."}),
+        json.dumps({field: ["Sorry, I can't help with "
+        "that."] for field in ("steps", "queries")} | {"query": "I cannot answer that."}),
         "the reply is a refusal",
     ),
     (RuntimeError("broken"), "no answer: RuntimeError: broken"),
@@ -198,11 +204,27 @@ def test_with_a_reply_that_is_no_good_the_counterpart_does_the_work_and_it_says_
 @pytest.mark.parametrize(
     ("part", "counterpart", "copied"),
     [
-        (Rewrite(), Condense(), {"query": "get the tide times at Whitby for tomorrow and book a berth at Whitby"}),
-        (Decompose(), Clauses(6), {"steps": ["Send mail", "Find a free berth in Calais on Friday"]}),
-        (ContextDecompose(), Clauses(8), {"steps": ["Send mail", "Find the booking of the berth in Calais"]}),
+        (
+            Rewrite(),
+            Condense(),
+            {"query": "get the tide times at Whitby for tomorrow and book a berth at Whitby"},
+        ),
+        (
+            Decompose(),
+            Clauses(6),
+            {"steps": ["Send mail", "Find a free berth in Calais on Friday"]},
+        ),
+        (
+            ContextDecompose(),
+            Clauses(8),
+            {"steps": ["Send mail", "Find the booking of the berth in Calais"]},
+        ),
         (Expand(), Variations(), {"queries": ["Look up tidal predictions for a port by date"]}),
-        (StepBackPrompting(), StepBack(), {"query": "Convert an amount of money from one currency to another"}),
+        (
+            StepBackPrompting(),
+            StepBack(),
+            {"query": "Convert an amount of money from one currency to another"},
+        ),
     ],
     ids=NAMES,
 )
@@ -217,7 +239,10 @@ def test_what_the_prompt_and_the_request_both_say_is_no_copy(desk):
     request = "Convert 200 pounds to euros and tell Anna"
     context = desk.context(request, {"steps": ["Convert 200 pounds to euros", "Tell Anna"]})
 
-    assert [query.step for query in desk.transform(Decompose(), [Query(request)], context)] == [1, 2]
+    assert [query.step for query in desk.transform(Decompose(), [Query(request)], context)] == [
+        1,
+        2,
+    ]
 
 
 @pytest.mark.parametrize(("part", "counterpart", "good"), EACH, ids=NAMES)
@@ -225,7 +250,8 @@ def test_an_endless_reply_is_bounded(desk, part, counterpart, good):
     field, value = next(iter(good.items()))
     endless = "go on and on " * 5000
     context = desk.context(
-        REQUEST, {field: [f"{n} {endless}" for n in range(100)] if isinstance(value, list) else endless}
+        REQUEST,
+        {field: [f"{n} {endless}" for n in range(100)] if isinstance(value, list) else endless},
     )
 
     queries = desk.transform(part, ASKED, context)

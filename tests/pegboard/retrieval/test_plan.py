@@ -19,19 +19,30 @@ def test_every_plan_of_the_library_is_made_and_written_as_json_and_read_back(nam
     assert Strategy.from_dict(json.loads(json.dumps(strategy.to_dict()))) == strategy
 
 
-@pytest.mark.parametrize(("stage", "name"), [(stage, name) for stage, parts in PARTS.items() for name in parts])
-def test_every_part_has_the_name_under_which_plans_know_it_and_options_that_json_can_hold(stage, name):
+@pytest.mark.parametrize(
+    ("stage", "name"), [(stage, name) for stage, parts in PARTS.items() for name in parts]
+)
+def test_every_part_has_the_name_under_which_plans_know_it_and_options_that_json_can_hold(
+    stage, name
+):
     made = part_class(stage, name)()
     assert made.part == name
     values = {one.name: getattr(made, one.name) for one in dataclasses.fields(made)}
-    assert json.loads(json.dumps(values)) == {key: list(v) if isinstance(v, tuple) else v for key, v in values.items()}
+    assert json.loads(json.dumps(values)) == {
+        key: list(v) if isinstance(v, tuple) else v for key, v in values.items()
+    }
     method = {"transform": "transform", "fusion": "fuse", "refinement": "refine"}[stage]
     assert callable(getattr(made, method))
 
 
 def test_a_plan_says_only_what_differs_from_doing_nothing():
     assert Strategy().to_dict() == {"name": "unnamed"}
-    strategy = Strategy(name="mine", modes=("vector",), within=ReciprocalRank(k=10), refine=(Dependencies(initial=2),))
+    strategy = Strategy(
+        name="mine",
+        modes=("vector",),
+        within=ReciprocalRank(k=10),
+        refine=(Dependencies(initial=2),),
+    )
     assert strategy.to_dict() == {
         "name": "mine",
         "modes": ["vector"],
@@ -42,7 +53,9 @@ def test_a_plan_says_only_what_differs_from_doing_nothing():
 
 
 def test_parts_are_named_alone_or_with_their_options():
-    strategy = Strategy.from_dict({"across": "weighted", "within": {"part": "weighted", "normalise": "max"}})
+    strategy = Strategy.from_dict(
+        {"across": "weighted", "within": {"part": "weighted", "normalise": "max"}}
+    )
     assert strategy.across == Weighted()
     assert strategy.within == Weighted(normalise="max")
     assert Strategy.from_dict({}).across == RoundRobin()
@@ -84,11 +97,16 @@ def test_an_unknown_name_is_answered_with_those_there_are():
 
 
 def test_the_options_of_a_search_become_a_plan():
-    strategy = composed_strategy("find it", None, "text", decompose=True, expand="dependencies", threshold=0.4)
+    strategy = composed_strategy(
+        "find it", None, "text", decompose=True, expand="dependencies", threshold=0.4
+    )
     assert [part.part for part in strategy.transforms] == ["clauses"]
     assert [part.part for part in strategy.refine] == ["at-least", "dependencies"]
     assert strategy.modes == ("text",)
-    assert (strategy.across.part, composed_strategy("find it", None, "hybrid", True).across.part) == (
+    assert (
+        strategy.across.part,
+        composed_strategy("find it", None, "hybrid", True).across.part,
+    ) == (
         "round-robin",
         "best-score",
     )

@@ -24,7 +24,9 @@ class Knowing:
 
 
 def kept(part: AtLeast, context: Knowing, ranking: list[Scored] = RANKING) -> str:
-    found = asyncio.run(part.refine(Candidates({0: ranking}, ranking, {0: "?"}), cast("Context", context)))
+    found = asyncio.run(
+        part.refine(Candidates({0: ranking}, ranking, {0: "?"}), cast("Context", context))
+    )
     return "".join(one.tool for one in found)
 
 
@@ -56,15 +58,23 @@ def test_an_empty_ranking_needs_no_threshold():
 
 def test_what_the_index_cannot_tell_is_said():
     with pytest.raises(
-        QueryError, match=r"index is not calibrated\. Build the release with golden queries, or give `score`"
+        QueryError,
+        match=r"index is not calibrated\. Build the release with golden queries, or give `score`",
     ):
         kept(AtLeast(probability=0.5), Knowing(cosines={"a": 1.0}))
-    with pytest.raises(QueryError, match=r"'accept_50', but the index's calibration has: accept_95"):
-        kept(AtLeast(probability="accept_50"), Knowing(probabilities={"a": 1.0}, thresholds={"accept_95": 0.3}))
+    with pytest.raises(
+        QueryError, match=r"'accept_50', but the index's calibration has: accept_95"
+    ):
+        kept(
+            AtLeast(probability="accept_50"),
+            Knowing(probabilities={"a": 1.0}, thresholds={"accept_95": 0.3}),
+        )
     with pytest.raises(QueryError, match=r"vectors were not searched\. Search in mode 'hybrid'"):
         kept(AtLeast(), Knowing(probabilities={"a": 1.0}))
 
 
 def test_a_part_that_cannot_work_names_all_that_is_wrong():
-    with pytest.raises(QueryError, match=r"both given; expected one of them; probability is 1\.5; .* score is 7"):
+    with pytest.raises(
+        QueryError, match=r"both given; expected one of them; probability is 1\.5; .* score is 7"
+    ):
         AtLeast(probability=1.5, score=7)

@@ -1,4 +1,6 @@
-"""Filters: typed, compared and never interpreted, and the same whether NumPy or Lance applies them."""
+"""Filters: typed, compared and never interpreted, and the same whether NumPy or Lance applies
+them.
+"""
 
 import lancedb
 import pyarrow as pa
@@ -33,18 +35,30 @@ HOSTILE = [
     " ",
 ]
 ROWS = [
-    {"agent": value, "catalog": f"c{number % 3}", "kind": "library", "tags": [value, f"t{number % 2}"]}
+    {
+        "agent": value,
+        "catalog": f"c{number % 3}",
+        "kind": "library",
+        "tags": [value, f"t{number % 2}"],
+    }
     for number, value in enumerate(HOSTILE)
 ] + [{"agent": "plain", "catalog": "c0", "kind": "api", "tags": []}]
 SCHEMA = pa.schema(
-    [("agent", pa.string()), ("catalog", pa.string()), ("kind", pa.string()), ("tags", pa.list_(pa.string()))]
+    [
+        ("agent", pa.string()),
+        ("catalog", pa.string()),
+        ("kind", pa.string()),
+        ("tags", pa.list_(pa.string())),
+    ]
 )
 
 
 @pytest.fixture(scope="module")
 def rows(tmp_path_factory):
     # A column for the number, since Lance gives rows in no promised order.
-    table = pa.Table.from_pylist(ROWS, schema=SCHEMA).append_column("number", pa.array(range(len(ROWS))))
+    table = pa.Table.from_pylist(ROWS, schema=SCHEMA).append_column(
+        "number", pa.array(range(len(ROWS)))
+    )
     return table, lancedb.connect(tmp_path_factory.mktemp("rows")).create_table("rows", table)
 
 
@@ -66,11 +80,14 @@ def test_a_value_finds_exactly_the_rows_that_have_it(rows, field, value):
 
 @pytest.mark.parametrize("field", ["agent", "catalog", "kind", "tags"])
 @pytest.mark.parametrize(
-    "value", ["x' OR 1=1 --", "plain' OR agent != '", "c0') OR true --", "library'; DROP TABLE rows"]
+    "value",
+    ["x' OR 1=1 --", "plain' OR agent != '", "c0') OR true --", "library'; DROP TABLE rows"],
 )
 def test_an_injection_finds_nothing_more_than_its_own_text(rows, field, value):
     assert found(rows, {field: value}) == [
-        number for number, row in enumerate(ROWS) if value == row[field] or value in row["tags"] * (field == "tags")
+        number
+        for number, row in enumerate(ROWS)
+        if value == row[field] or value in row["tags"] * (field == "tags")
     ]
 
 
@@ -88,12 +105,16 @@ def test_an_empty_list_finds_nothing(rows, field):
 
 
 @given(value=st.text(), field=st.sampled_from(["agent", "tags"]))
-@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@settings(
+    max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None
+)
 def test_any_text_is_compared_alike_in_memory_and_by_lance(rows, value, field):
     wanted = {value, "plain"}
 
     assert found(rows, {field: sorted(wanted)}) == [
-        number for number, row in enumerate(ROWS) if wanted & {*(row["tags"] if field == "tags" else [row["agent"]])}
+        number
+        for number, row in enumerate(ROWS)
+        if wanted & {*(row["tags"] if field == "tags" else [row["agent"]])}
     ]
 
 
@@ -115,7 +136,11 @@ def test_all_problems_of_a_filter_are_in_one_message():
 
 
 def test_agents_may_be_named_and_an_unknown_name_finds_nothing(rows):
-    chosen = Filter.parse({"agent": ["git", "nobody"]}).with_agents({"git": ("kit/git", "other/git")})
+    chosen = Filter.parse({"agent": ["git", "nobody"]}).with_agents(
+        {"git": ("kit/git", "other/git")}
+    )
 
     assert chosen.allowed == {"agent": ("kit/git", "other/git", "nobody")}
-    assert Filter.parse({"kind": "api"}).with_agents({"git": ("kit/git",)}).allowed == {"kind": ("api",)}
+    assert Filter.parse({"kind": "api"}).with_agents({"git": ("kit/git",)}).allowed == {
+        "kind": ("api",)
+    }

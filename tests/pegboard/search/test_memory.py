@@ -59,7 +59,12 @@ def bm25(rows, query, k1=1.2, b=0.75):
         for word in set(query):
             having = sum(word in other for other in texts)
             idf = math.log(1 + (len(texts) - having + 0.5) / (having + 0.5))
-            score += idf * text[word] * (k1 + 1) / (text[word] + k1 * (1 - b + b * text.total() / average))
+            score += (
+                idf
+                * text[word]
+                * (k1 + 1)
+                / (text[word] + k1 * (1 - b + b * text.total() / average))
+            )
         scores.append(score)
     return scores
 
@@ -73,8 +78,12 @@ def best(rows, scores):
 
 
 def assert_ranked(ranking, expected, n, tolerance):
-    """The ranking has the n best of the expected scores, in their order; what differs by a rounding may change places."""
-    assert [row.score for row in ranking] == pytest.approx(sorted(expected.values(), reverse=True)[:n], abs=tolerance)
+    """The ranking has the n best of the expected scores, in their order; what differs by a rounding
+    may change places.
+    """
+    assert [row.score for row in ranking] == pytest.approx(
+        sorted(expected.values(), reverse=True)[:n], abs=tolerance
+    )
     for row in ranking:
         assert row.score == pytest.approx(expected[row.tool], abs=tolerance)
     assert len({row.tool for row in ranking}) == len(ranking)
@@ -90,7 +99,9 @@ def test_vectors_rank_by_the_cosine_of_the_best_part(parts, n):
         query = np.random.default_rng(100 + seed).normal(size=DIMENSIONS).astype(np.float32)
         query /= np.linalg.norm(query)
 
-        assert_ranked(index.vector(query, n), best(rows, cosines(rows, query.tolist())), min(n, 60), 6e-6)
+        assert_ranked(
+            index.vector(query, n), best(rows, cosines(rows, query.tolist())), min(n, 60), 6e-6
+        )
 
 
 @pytest.mark.parametrize("parts", [1, 3])
@@ -98,7 +109,13 @@ def test_vectors_rank_by_the_cosine_of_the_best_part(parts, n):
 def test_words_rank_by_bm25_of_the_best_part(parts, n):
     rows = documents(60, parts, seed=1)
     index = index_of(rows)
-    for query in (["w1"], ["w0", "w5", "w30"], ["w39", "unknown"], ["w2", "w2", "w2"], ["w7", "w8"]):
+    for query in (
+        ["w1"],
+        ["w0", "w5", "w30"],
+        ["w39", "unknown"],
+        ["w2", "w2", "w2"],
+        ["w7", "w8"],
+    ):
         found = {tool: score for tool, score in best(rows, bm25(rows, query)).items() if score > 0}
 
         assert_ranked(index.text(query, n), found, min(n, len(found)), 6e-5)
@@ -109,7 +126,10 @@ def test_the_part_that_matched_best_is_named():
     index = index_of(rows)
 
     for row in rows:
-        assert (index.vector(np.array(row["vector"], np.float32), 1)[0].tool, 1.0) == (row["tool"], 1.0)
+        assert (index.vector(np.array(row["vector"], np.float32), 1)[0].tool, 1.0) == (
+            row["tool"],
+            1.0,
+        )
         assert index.vector(np.array(row["vector"], np.float32), 1)[0].part == row["part"]
 
 
@@ -123,11 +143,19 @@ def test_words_that_no_tool_has_find_nothing():
 def test_a_filter_leaves_the_scores_as_they_are():
     rows = documents(60)
     index, where = index_of(rows), Filter.parse({"agent": "c/1", "tags": ["t0", "t2"]})
-    passing = {row["tool"] for row in rows if row["agent"] == "c/1" and row["tags"] != ["t1"] and row["tags"] != ["t3"]}
+    passing = {
+        row["tool"]
+        for row in rows
+        if row["agent"] == "c/1" and row["tags"] != ["t1"] and row["tags"] != ["t3"]
+    }
     query = np.array(rows[0]["vector"], np.float32)
 
-    assert index.vector(query, 60, where) == [row for row in index.vector(query, 60) if row.tool in passing]
-    assert index.text(["w1", "w2"], 60, where) == [row for row in index.text(["w1", "w2"], 60) if row.tool in passing]
+    assert index.vector(query, 60, where) == [
+        row for row in index.vector(query, 60) if row.tool in passing
+    ]
+    assert index.text(["w1", "w2"], 60, where) == [
+        row for row in index.text(["w1", "w2"], 60) if row.tool in passing
+    ]
     assert {row.tool for row in index.vector(query, 60, where)} == passing
 
 
@@ -137,7 +165,10 @@ def test_equal_scores_are_ordered_by_id_even_where_they_are_cut():
         row["vector"], row["tokens"] = [1.0] + [0.0] * 7, "same words"
     index = index_of(rows[::-1])
 
-    for ranking in (index.vector(np.eye(1, DIMENSIONS, dtype=np.float32)[0], 5), index.text(["same"], 5)):
+    for ranking in (
+        index.vector(np.eye(1, DIMENSIONS, dtype=np.float32)[0], 5),
+        index.text(["same"], 5),
+    ):
         assert [row.tool for row in ranking] == [f"c/a/{number:04}" for number in range(5)]
 
 

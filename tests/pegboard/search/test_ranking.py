@@ -30,6 +30,10 @@ def test_equal_scores_are_ordered_by_id():
 
 
 def test_a_tool_counts_by_its_best_row():
-    rows = [Ranked("a", 0.1, "description"), Ranked("b", 0.2, "description"), Ranked("a", 0.3, "question")]
+    rows = [
+        Ranked("a", 0.1, "description"),
+        Ranked("b", 0.2, "description"),
+        Ranked("a", 0.3, "question"),
+    ]
 
     assert best_per_tool(rows, 2) == [Ranked("a", 0.3, "question"), Ranked("b", 0.2, "description")]

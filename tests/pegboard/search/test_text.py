@@ -14,7 +14,10 @@ from pegboard.search.text import MAX_TOKEN, identifier_words, tokenize
     [
         ("List all files, getRecord_v2", ["list", "all", "file", "get", "record", "v2"]),
         ("the same word, the same", ["the", "same", "word", "the", "same"]),
-        ("parseHTTPResponse XMLHttpRequest2", ["parse", "http", "response", "xml", "http", "request2"]),
+        (
+            "parseHTTPResponse XMLHttpRequest2",
+            ["parse", "http", "response", "xml", "http", "request2"],
+        ),
         ("users.list-all/v1", ["user", "list", "all", "v1"]),
         ("C++ and 3.14", ["c", "and", "3", "14"]),
         ("Straße ÉTÉ naïve", ["strasse", "été", "naïve"]),
@@ -56,7 +59,11 @@ def test_an_english_plural_loses_its_ending(plural, singular):
 
 
 def test_a_composed_and_a_decomposed_accent_are_the_same_word():
-    assert tokenize(unicodedata.normalize("NFD", "Menü für Zoë")) == tokenize("Menü für Zoë") == ["menü", "für", "zoë"]
+    assert (
+        tokenize(unicodedata.normalize("NFD", "Menü für Zoë"))
+        == tokenize("Menü für Zoë")
+        == ["menü", "für", "zoë"]
+    )
 
 
 def test_a_very_long_word_is_cut():

@@ -1,4 +1,5 @@
-"""Object stores on this machine: moto's S3 as a process, and servers that refuse in every way a store can.
+"""Object stores on this machine: moto's S3 as a process, and servers that refuse in every way a
+store can.
 
 Tests that need an emulator are marked `slow`.
 """
@@ -25,7 +26,10 @@ from tasks.settings.configuration import Configuration, load_configuration
 from tests.children import end_child, start_child
 
 KEY, SECRET = "AKIAPEGBOARDTEST", "s3cr3t/of+the=store"
-CATALOG = '[catalogs.kit]\ntype = "mcp-dump"\npath = "servers.json"\n[[indexes]]\nencoder = "hashing/256"\n'
+CATALOG = (
+    '[catalogs.kit]\ntype = "mcp-dump"\npath = "servers.json"\n[[indexes]]\nencoder = '
+    '"hashing/256"\n'
+)
 
 
 @dataclass(frozen=True)
@@ -45,10 +49,19 @@ class S3:
 
         store = S3Store(
             bucket,
-            config={"endpoint": self.endpoint, "access_key_id": "x", "secret_access_key": "x", "region": "us-east-1"},
+            config={
+                "endpoint": self.endpoint,
+                "access_key_id": "x",
+                "secret_access_key": "x",
+                "region": "us-east-1",
+            },
             client_options={"allow_http": True},
         )
-        return {meta["path"]: bytes(store.get(meta["path"]).bytes()) for page in store.list() for meta in page}
+        return {
+            meta["path"]: bytes(store.get(meta["path"]).bytes())
+            for page in store.list()
+            for meta in page
+        }
 
 
 def free_port() -> int:
@@ -114,7 +127,9 @@ def configured(workshop: Any) -> Callable[..., Configuration]:
     def configured(uri: str, **storage: str) -> Configuration:
         options = "".join(f'{name} = "{value}"\n' for name, value in storage.items())
         text = (
-            f'[board]\nuri = "{uri}"\nreport = false\n' + (f"[board.storage]\n{options}" if storage else "") + CATALOG
+            f'[board]\nuri = "{uri}"\nreport = false\n'
+            + (f"[board.storage]\n{options}" if storage else "")
+            + CATALOG
         )
         workshop.uri = uri
         return load_configuration(workshop.write("pegboard.toml", text))
@@ -123,7 +138,8 @@ def configured(workshop: Any) -> Callable[..., Configuration]:
 
 
 class Refusals:
-    """Starts servers that answer everything alike, or never: `refusing(403, "AccessDenied")`, `refusing(None)`.
+    """Starts servers that answer everything alike, or never: `refusing(403, "AccessDenied")`,
+    `refusing(None)`.
 
     Attributes:
         requests: the methods and paths of all requests, in the order in which they came.

@@ -1,4 +1,6 @@
-"""A board in a container of Azure's Blob Storage, which Azurite plays: Microsoft's own emulator, by its name or by keys."""
+"""A board in a container of Azure's Blob Storage, which Azurite plays: Microsoft's own emulator, by
+its name or by keys.
+"""
 
 import base64
 import email.utils
@@ -26,7 +28,9 @@ CACHE = Path(__file__).parents[3] / ".cache" / "npm"
 
 
 def azurite_program() -> Path:
-    """`azurite-blob`, from PEGBOARD_AZURITE or from npm; the test is skipped where there is neither."""
+    """`azurite-blob`, from PEGBOARD_AZURITE or from npm; the test is skipped where there is
+    neither.
+    """
     if given := os.environ.get("PEGBOARD_AZURITE"):
         return Path(given)
     program = CACHE / "node_modules" / ".bin" / "azurite-blob"
@@ -35,7 +39,16 @@ def azurite_program() -> Path:
         if npm is None:
             pytest.skip("there is no npm to install Azurite with, and PEGBOARD_AZURITE names none")
         CACHE.mkdir(parents=True, exist_ok=True)
-        command = [npm, "install", "azurite@3", "--prefix", str(CACHE), "--no-audit", "--no-fund", "--ignore-scripts"]
+        command = [
+            npm,
+            "install",
+            "azurite@3",
+            "--prefix",
+            str(CACHE),
+            "--no-audit",
+            "--no-fund",
+            "--ignore-scripts",
+        ]
         done = subprocess.run(command, capture_output=True, text=True, timeout=240)
         if done.returncode:
             pytest.skip(f"npm could not install Azurite: {done.stderr.strip()[-300:]}")
@@ -57,10 +70,10 @@ def azurite(tmp_path_factory, server, port):
 @pytest.fixture
 def container(azurite):
     name, date = f"container-{uuid.uuid4().hex[:12]}", email.utils.formatdate(usegmt=True)
-    signed = (
-        f"PUT{chr(10) * 12}x-ms-date:{date}\nx-ms-version:2021-08-06\n/{ACCOUNT}/{ACCOUNT}/{name}\nrestype:container"
-    )
-    signature = base64.b64encode(hmac.new(base64.b64decode(KEY), signed.encode(), hashlib.sha256).digest()).decode()
+    signed = f"PUT{chr(10) * 12}x-ms-date:{date}\nx-ms-version:2021-08-06\n/{ACCOUNT}/{ACCOUNT}/{name}\nrestype:container"
+    signature = base64.b64encode(
+        hmac.new(base64.b64decode(KEY), signed.encode(), hashlib.sha256).digest()
+    ).decode()
     headers = {
         "x-ms-date": date,
         "x-ms-version": "2021-08-06",
@@ -73,7 +86,14 @@ def container(azurite):
 
 
 def publish(workshop, configuration, description):
-    workshop.servers({"git": [workshop.tool("create_issue", description), workshop.tool("merge_branch", "Merges.")]})
+    workshop.servers(
+        {
+            "git": [
+                workshop.tool("create_issue", description),
+                workshop.tool("merge_branch", "Merges."),
+            ]
+        }
+    )
     return workshop.run(configuration)
 
 
@@ -84,7 +104,9 @@ def test_a_board_lives_in_a_container(workshop, configured, azurite, container, 
     storage = {}
     if how == "connection string":
         endpoint = f"BlobEndpoint={azurite}/{ACCOUNT};"
-        connection = f"DefaultEndpointsProtocol=http;AccountName={ACCOUNT};AccountKey={KEY};{endpoint}"
+        connection = (
+            f"DefaultEndpointsProtocol=http;AccountName={ACCOUNT};AccountKey={KEY};{endpoint}"
+        )
         monkeypatch.setenv("AZURE_STORAGE_CONNECTION_STRING", connection)
     else:
         monkeypatch.setenv("THE_KEY", KEY)
@@ -108,13 +130,19 @@ def test_a_wrong_key_and_a_missing_container_are_said(azurite, container, monkey
     monkeypatch.setenv("AZURE_STORAGE_ACCOUNT_NAME", ACCOUNT)
     monkeypatch.setenv("AZURE_STORAGE_ENDPOINT", f"{azurite}/{ACCOUNT}")
     monkeypatch.setenv("AZURE_STORAGE_ACCOUNT_KEY", KEY)
-    for use in (lambda: pegboard.open("az://nosuchcontainer/b"), lambda: Lake("az://nosuchcontainer/b").read_json("x")):
+    for use in (
+        lambda: pegboard.open("az://nosuchcontainer/b"),
+        lambda: Lake("az://nosuchcontainer/b").read_json("x"),
+    ):
         with pytest.raises(StoreError, match="there is no such bucket"):
             use()
 
     wrong = base64.b64encode(b"another key" * 6).decode()
     monkeypatch.setenv("AZURE_STORAGE_ACCOUNT_KEY", wrong)
-    for use in (lambda: pegboard.open(f"az://{container}/b"), lambda: Lake(f"az://{container}/b").read_json("x")):
+    for use in (
+        lambda: pegboard.open(f"az://{container}/b"),
+        lambda: Lake(f"az://{container}/b").read_json("x"),
+    ):
         with pytest.raises(StoreError, match="it refuses these credentials") as error:
             use()
         assert wrong not in str(error.value)
@@ -147,6 +175,11 @@ def test_the_emulator_is_found_by_its_usual_variables(azurite, container):
 
 
 def test_without_an_account_the_error_names_the_variables():
-    for use in (lambda: pegboard.open("az://container/b"), lambda: Lake("az://container/b").read_json("x")):
-        with pytest.raises(StoreError, match=r"there are no credentials for it .*AZURE_STORAGE_ACCOUNT_NAME"):
+    for use in (
+        lambda: pegboard.open("az://container/b"),
+        lambda: Lake("az://container/b").read_json("x"),
+    ):
+        with pytest.raises(
+            StoreError, match=r"there are no credentials for it .*AZURE_STORAGE_ACCOUNT_NAME"
+        ):
             use()

@@ -20,7 +20,9 @@ class Two(NamedTuple):
 
 def servers(workshop, **changed):
     tools = {
-        "create_issue": workshop.tool("create_issue", "Opens an issue in a repository.", title="its headline"),
+        "create_issue": workshop.tool(
+            "create_issue", "Opens an issue in a repository.", title="its headline"
+        ),
         "close_issue": workshop.tool("close_issue", "Closes an issue in a repository."),
         "list_commits": workshop.tool("list_commits", "Lists the commits of a branch."),
         "merge_branch": workshop.tool("merge_branch", "Merges a branch into another."),
@@ -39,12 +41,16 @@ def two(tmp_path_factory, workshop_type, hashing):
     """A board with two releases; the second is live. Do not change it."""
     workshop, encoder = workshop_type(tmp_path_factory.mktemp("two")), hashing(64)
     first = workshop.publish(
-        servers(workshop), encoder=encoder, writings=written(workshop, "who wrote this?", "what is new?")
+        servers(workshop),
+        encoder=encoder,
+        writings=written(workshop, "who wrote this?", "what is new?"),
     ).release
     changed = servers(
         workshop,
         close_issue=None,
-        create_issue=workshop.tool("create_issue", "Waters the ferns.", title="its headline", body="what is wrong"),
+        create_issue=workshop.tool(
+            "create_issue", "Waters the ferns.", title="its headline", body="what is wrong"
+        ),
         plant_tree=workshop.tool("plant_tree", "Plants a tree in the branch."),
     )
     second = workshop.publish(
@@ -70,7 +76,9 @@ def test_tools_that_came_went_and_changed_are_told_apart(two):
 
 def test_questions_that_were_added_and_removed_are_named(two):
     fields = next(
-        one for one in diff_releases(two.store, two.first, two.second).changed if one.id.endswith("commits")
+        one
+        for one in diff_releases(two.store, two.first, two.second).changed
+        if one.id.endswith("commits")
     ).fields
 
     assert list(fields) == ["enrichment.questions"]
@@ -83,7 +91,9 @@ def test_a_tool_that_says_something_else_has_other_neighbours(two):
     found = diff_releases(two.store, two.first, two.second, neighbours=1)
 
     assert found.neighbours_by == "full"
-    assert found.neighbours["kit/git/create_issue"] == Neighbours(("kit/git/water_plants",), ("kit/git/close_issue",))
+    assert found.neighbours["kit/git/create_issue"] == Neighbours(
+        ("kit/git/water_plants",), ("kit/git/close_issue",)
+    )
     assert found.neighbours["kit/git/plant_tree"].lost == ()
     assert len(found.neighbours["kit/git/plant_tree"].gained) == 1
     assert diff_releases(two.store, two.first, two.second, neighbours=0).neighbours == {}
@@ -98,16 +108,25 @@ def test_a_release_is_not_different_from_itself(two):
 
 
 def test_a_difference_read_backwards_is_the_opposite(two):
-    there, back = diff_releases(two.store, two.first, two.second), diff_releases(two.store, two.second, two.first)
+    there, back = (
+        diff_releases(two.store, two.first, two.second),
+        diff_releases(two.store, two.second, two.first),
+    )
 
     assert (there.added, there.removed) == (back.removed, back.added)
     assert [one.id for one in there.changed] == [one.id for one in back.changed]
-    assert there.neighbours["kit/git/create_issue"].gained == back.neighbours["kit/git/create_issue"].lost
+    assert (
+        there.neighbours["kit/git/create_issue"].gained
+        == back.neighbours["kit/git/create_issue"].lost
+    )
 
 
 def test_indexes_that_came_went_or_have_another_recipe_are_told(workshop, hashing):
     one = '[[indexes]]\nname = "full"\n[[indexes]]\nname = "fine"\nshape = "multi"\n'
-    other = '[[indexes]]\nname = "full"\nparts = ["name"]\n[[indexes]]\nname = "names"\nparts = ["name"]\n'
+    other = (
+        '[[indexes]]\nname = "full"\nparts = ["name"]\n[[indexes]]\nname = "names"\nparts = '
+        '["name"]\n'
+    )
     workshop.servers(servers(workshop))
     first = workshop.run(workshop.configure(one), encoder=hashing(8)).release
     second = workshop.run(workshop.configure(other), encoder=hashing(16)).release
@@ -120,7 +139,10 @@ def test_indexes_that_came_went_or_have_another_recipe_are_told(workshop, hashin
     assert list(found.indexes["full"].recipe) == ["encoder", "fingerprint", "dimensions", "parts"]
     assert found.indexes["full"].recipe["dimensions"] == FieldChange(8, 16)
     assert found.indexes["full"].rows_changed == 5
-    assert (found.indexes["names"].rows_added, found.indexes["fine"].rows_removed) == (5, first.tables["emb_fine"].rows)
+    assert (found.indexes["names"].rows_added, found.indexes["fine"].rows_removed) == (
+        5,
+        first.tables["emb_fine"].rows,
+    )
     assert found.changed == ()
     assert (found.neighbours_by, found.neighbours) == (None, {})
 
@@ -128,7 +150,12 @@ def test_indexes_that_came_went_or_have_another_recipe_are_told(workshop, hashin
 def test_rows_of_an_index_are_counted(two):
     index = diff_releases(two.store, two.first, two.second).indexes["full"]
 
-    assert (index.state, index.rows_added, index.rows_removed, index.rows_changed) == ("rows", 1, 1, 2)
+    assert (index.state, index.rows_added, index.rows_removed, index.rows_changed) == (
+        "rows",
+        1,
+        1,
+        2,
+    )
 
 
 def ran(capsys, *arguments):
@@ -157,10 +184,16 @@ def test_the_command_compares_the_channels_releases_by_default(capsys, two, monk
 
 def test_the_command_shows_one_tool_with_its_old_and_new_text(capsys, two):
     _, out, _ = ran(capsys, "--board", two.store.uri, "--tool", "kit/git/list_commits")
-    _, printed, _ = ran(capsys, "--board", two.store.uri, "--tool", "kit/git/create_issue", "--json")
+    _, printed, _ = ran(
+        capsys, "--board", two.store.uri, "--tool", "kit/git/create_issue", "--json"
+    )
     code, _, err = ran(capsys, "--board", two.store.uri, "--tool", "kit/git/merge_branch")
 
-    assert out.splitlines()[-3:] == ["enrichment.questions", "  - who wrote this?", "  + who changed it?"]
+    assert out.splitlines()[-3:] == [
+        "enrichment.questions",
+        "  - who wrote this?",
+        "  + who changed it?",
+    ]
     told = json.loads(printed)
     assert (told["state"], told["fields"]["description"]["new"]) == ("changed", "Waters the ferns.")
     assert code == 4
@@ -170,7 +203,9 @@ def test_the_command_shows_one_tool_with_its_old_and_new_text(capsys, two):
 def test_the_command_prints_all_of_it_as_json(capsys, two):
     _, out, _ = ran(capsys, "--board", two.store.uri, "--json")
 
-    assert json.loads(out) == json.loads(json.dumps(diff_releases(two.store, two.first, two.second).to_dict()))
+    assert json.loads(out) == json.loads(
+        json.dumps(diff_releases(two.store, two.first, two.second).to_dict())
+    )
 
 
 def test_the_command_says_that_there_is_nothing_to_compare_with(capsys, board_uri):

@@ -1,4 +1,6 @@
-"""A release as Parquet: every row and value of it, whole or not at all, readable as hive partitions."""
+"""A release as Parquet: every row and value of it, whole or not at all, readable as hive
+partitions.
+"""
 
 import json
 import shutil
@@ -33,7 +35,9 @@ def stored(store, release, name):
     return open_table(store.database, pin.table, store.uri, pin.version).to_arrow()
 
 
-def test_every_table_has_every_row_and_value_and_vectors_keep_their_type(store, release, encoder, tmp_path):
+def test_every_table_has_every_row_and_value_and_vectors_keep_their_type(
+    store, release, encoder, tmp_path
+):
     exported = export_release(store, release, tmp_path)
 
     folder = tmp_path / f"release={release.id}"
@@ -50,9 +54,9 @@ def test_every_table_has_every_row_and_value_and_vectors_keep_their_type(store, 
         read = read.select(expected.schema.names)
         assert read.schema.types == expected.schema.types, name
         assert read.sort_by(key).to_pylist() == expected.sort_by(key).to_pylist(), name
-    assert pq.read_schema(folder / "emb_full" / "catalog=kit" / "part-0.parquet").field("vector").type == pa.list_(
-        pa.float32(), encoder.dimensions
-    )
+    assert pq.read_schema(folder / "emb_full" / "catalog=kit" / "part-0.parquet").field(
+        "vector"
+    ).type == pa.list_(pa.float32(), encoder.dimensions)
 
 
 def test_it_says_what_it_is_and_which_files_it_has(store, release, tmp_path):
@@ -60,10 +64,16 @@ def test_it_says_what_it_is_and_which_files_it_has(store, release, tmp_path):
 
     folder = Path(exported.folder)
     record = json.loads((folder / "release.json").read_text())
-    assert (record["release"], record["digest"], record["contract"]) == (release.id, release.digest, 4)
+    assert (record["release"], record["digest"], record["contract"]) == (
+        release.id,
+        release.digest,
+        4,
+    )
     assert record["manifest"] == release.manifest
     assert record["tables"]["tools"]["checksum"] == release.tables["tools"].checksum
-    assert record["files"] == {str(path.relative_to(folder)): path.stat().st_size for path in folder.rglob("*.parquet")}
+    assert record["files"] == {
+        str(path.relative_to(folder)): path.stat().st_size for path in folder.rglob("*.parquet")
+    }
     assert (exported.files, exported.bytes) == (len(record["files"]), sum(record["files"].values()))
     assert sorted(path.name for path in (folder / "tools").iterdir()) == [
         "catalog=desk", "catalog=finance", "catalog=kit",
@@ -75,7 +85,8 @@ def test_duckdb_and_polars_read_it_with_its_partitions(store, release, tmp_path)
     files = f"{tmp_path}/release=*/tools/*/*.parquet"
 
     counted = duckdb.sql(
-        f"SELECT release, catalog, count(*) FROM read_parquet('{files}', hive_partitioning = true) GROUP BY ALL ORDER BY 2"
+        f"SELECT release, catalog, count(*) FROM read_parquet('{files}', hive_partitioning = "
+        f"true) GROUP BY ALL ORDER BY 2"
     ).fetchall()
     frame = pl.read_parquet(files, hive_partitioning=True)
 
@@ -83,12 +94,15 @@ def test_duckdb_and_polars_read_it_with_its_partitions(store, release, tmp_path)
     assert frame.height == 14
     assert set(frame.get_column("catalog")) == {"desk", "finance", "kit"}
     vectors = duckdb.sql(
-        f"SELECT list_sum(list_transform(vector, lambda x: x * x)) FROM '{tmp_path}/*/emb_full/*/*.parquet'"
+        f"SELECT list_sum(list_transform(vector, lambda x: x * x)) FROM "
+        f"'{tmp_path}/*/emb_full/*/*.parquet'"
     )
     assert [round(length, 4) for (length,) in vectors.fetchall()] == [1.0] * 14
 
 
-def test_a_catalog_whose_name_is_no_folders_name_is_written_all_the_same(workshop, hashing, tmp_path):
+def test_a_catalog_whose_name_is_no_folders_name_is_written_all_the_same(
+    workshop, hashing, tmp_path
+):
     workshop.servers({"git": [workshop.tool("one")]})
     catalogs = '[catalogs."a.b-c"]\ntype = "mcp-dump"\npath = "servers.json"\n'
     release = workshop.run(workshop.configure(catalogs=catalogs), encoder=hashing(8)).release
@@ -98,7 +112,9 @@ def test_a_catalog_whose_name_is_no_folders_name_is_written_all_the_same(worksho
     assert pq.read_table(Path(exported.folder) / "tools").column("catalog").to_pylist() == ["a.b-c"]
 
 
-def test_again_nothing_is_written_and_something_else_is_only_replaced_if_asked(store, release, tmp_path):
+def test_again_nothing_is_written_and_something_else_is_only_replaced_if_asked(
+    store, release, tmp_path
+):
     first = export_release(store, release, tmp_path)
     again = export_release(store, release, tmp_path)
     part = Path(first.folder) / "tools" / "catalog=kit" / "part-0.parquet"
@@ -106,7 +122,9 @@ def test_again_nothing_is_written_and_something_else_is_only_replaced_if_asked(s
     part.write_bytes(b"cut")
 
     assert (again.written, again.files, again.bytes) == (False, first.files, first.bytes)
-    with pytest.raises(ConfigurationError, match="is there already, and is not what would be written"):
+    with pytest.raises(
+        ConfigurationError, match="is there already, and is not what would be written"
+    ):
         export_release(store, release, tmp_path)
     assert part.read_bytes() == b"cut"
     assert export_release(store, release, tmp_path, force=True).written

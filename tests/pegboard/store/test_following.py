@@ -1,4 +1,6 @@
-"""A board that is read all day: what it does while the store is away, after a release was pruned, and within an event loop."""
+"""A board that is read all day: what it does while the store is away, after a release was pruned,
+and within an event loop.
+"""
 
 import asyncio
 import gc
@@ -38,7 +40,9 @@ def until(condition):
 
 
 def spoil(uri, release):
-    """Remove the files of a release's tables, as pruning does under a reader that was away for long."""
+    """Remove the files of a release's tables, as pruning does under a reader that was away for
+    long.
+    """
     for pin in release.tables.values():
         for folder in ("data", "_indices"):
             for file in Path(uri, "tables", f"{pin.table}.lance", folder).rglob("*"):
@@ -51,7 +55,12 @@ def test_a_board_says_what_it_answers_from_and_how_old_that_is(two_releases, enc
     board = pegboard.open(workshop.uri, encoder=encoder, refresh=0)
 
     opened = board.status()
-    assert (opened.release, opened.channel, opened.generation, opened.error) == (first.id, "live", 3, None)
+    assert (opened.release, opened.channel, opened.generation, opened.error) == (
+        first.id,
+        "live",
+        3,
+        None,
+    )
     assert opened.checked_at >= opened.loaded_at
     assert 0 <= opened.age_seconds < board.status().age_seconds
     workshop.store.promote(second.id)
@@ -60,7 +69,12 @@ def test_a_board_says_what_it_answers_from_and_how_old_that_is(two_releases, enc
     assert board.status().generation == 4
     assert board.status().loaded_at > opened.loaded_at
     fixed = pegboard.open(workshop.uri, release=first.id, encoder=encoder, refresh=0).status()
-    assert (fixed.release, fixed.channel, fixed.generation, fixed.age_seconds) == (first.id, None, None, 0.0)
+    assert (fixed.release, fixed.channel, fixed.generation, fixed.age_seconds) == (
+        first.id,
+        None,
+        None,
+        0.0,
+    )
 
 
 def test_an_outage_is_warned_of_once_and_its_end_is_noted(two_releases, encoder, caplog):
@@ -107,13 +121,16 @@ def test_a_new_release_that_cannot_be_loaded_is_left_until_it_can(two_releases, 
     assert board.status().error is None
 
 
-def test_while_the_store_is_away_a_board_looks_no_more_often_than_it_was_told(two_releases, encoder):
+def test_while_the_store_is_away_a_board_looks_no_more_often_than_it_was_told(
+    two_releases, encoder
+):
     workshop, first, _ = two_releases
     board = pegboard.open(workshop.uri, encoder=encoder, refresh=3600, in_memory_rows=0)
     board.search("task")
     away = Path(shutil.move(workshop.uri, f"{workshop.uri}-away"))
 
-    # The tables are away, so the channel is asked at once, and then not again before an hour has passed.
+    # The tables are away, so the channel is asked at once, and then not again before an hour has
+    # passed.
     for _ in range(3):
         with pytest.raises(StoreError):
             board.search("task")
@@ -198,7 +215,9 @@ def _refreshing():
 
 @pytest.fixture
 def slow():
-    """A channel that answers at once the first time, then when it is told to, and how often it was asked."""
+    """A channel that answers at once the first time, then when it is told to, and how often it was
+    asked.
+    """
     entered, answer, looks = threading.Event(), threading.Event(), []
     loaded = type("Loaded", (), {"release": type("Release", (), {"id": "a"})()})()
 
@@ -243,7 +262,9 @@ def test_once_the_store_is_known_to_be_away_no_call_waits_for_it(slow):
 
 
 @pytest.mark.parametrize("rows", [50_000, 0])
-def test_an_event_loop_goes_on_while_boards_are_opened_and_searched(two_releases, encoder, rows, monkeypatch):
+def test_an_event_loop_goes_on_while_boards_are_opened_and_searched(
+    two_releases, encoder, rows, monkeypatch
+):
     workshop, _, _ = two_releases
     goes_on = threading.Event()  # set by the event loop: what blocks the loop would wait forever
 
@@ -263,7 +284,9 @@ def test_an_event_loop_goes_on_while_boards_are_opened_and_searched(two_releases
     )
 
     async def serve():
-        opened = asyncio.create_task(pegboard.open_async(workshop.uri, encoder=waiting, refresh=0, in_memory_rows=rows))
+        opened = asyncio.create_task(
+            pegboard.open_async(workshop.uri, encoder=waiting, refresh=0, in_memory_rows=rows)
+        )
         await asyncio.sleep(0.01)
         goes_on.set()
         async with await opened as board:

@@ -1,7 +1,8 @@
-"""gs:// without Google: a server on this machine stands where the storage would, and its refusals have to be understood.
+"""gs:// without Google: a server on this machine stands where the storage would, and its refusals
+have to be understood.
 
-Nothing here shows that a board lives there; the tables and the lake go through the same two libraries as for S3 and Azure.
-"""
+Nothing here shows that a board lives there; the tables and the lake go through the same two
+libraries as for S3 and Azure."""
 
 import json
 
@@ -35,7 +36,9 @@ def account(tmp_path):
 
 
 @pytest.mark.parametrize("how", ["environment", "configuration", "argument"])
-def test_the_account_is_found_wherever_it_was_named(account, refusing, configured, monkeypatch, how):
+def test_the_account_is_found_wherever_it_was_named(
+    account, refusing, configured, monkeypatch, how
+):
     file = account(refusing(403, "AccessDenied", "this server refuses"))
     uri, given = f"gs://{how}/board", None
     if how == "environment":
@@ -49,7 +52,9 @@ def test_the_account_is_found_wherever_it_was_named(account, refusing, configure
     uses = [lambda: ReleaseStore(uri, given).all(), lambda: Lake(uri).read_json("x")]
 
     for use in uses[:1] if how == "argument" else uses:
-        with pytest.raises(StoreError, match=r"it refuses these credentials \(AccessDenied: this server refuses\)"):
+        with pytest.raises(
+            StoreError, match=r"it refuses these credentials \(AccessDenied: this server refuses\)"
+        ):
             use()
 
 
@@ -57,7 +62,8 @@ def test_a_file_of_credentials_that_is_not_there_is_said(monkeypatch):
     monkeypatch.setenv("GOOGLE_SERVICE_ACCOUNT", "/none/account.json")
     for use in (lambda: pegboard.open(URI), lambda: Lake(URI).read_json("x")):
         with pytest.raises(
-            StoreError, match=r"there are no credentials for it .*/none/account.json.*GOOGLE_SERVICE_ACCOUNT"
+            StoreError,
+            match=r"there are no credentials for it .*/none/account.json.*GOOGLE_SERVICE_ACCOUNT",
         ):
             use()
 
@@ -65,7 +71,8 @@ def test_a_file_of_credentials_that_is_not_there_is_said(monkeypatch):
 def test_without_credentials_a_silent_address_is_given_up_and_the_error_says_why(
     monkeypatch, refusing, tmp_path, configured
 ):
-    # Google's own machines are asked for a token; elsewhere nobody answers at that address, or does so much too late.
+    # Google's own machines are asked for a token; elsewhere nobody answers at that address, or does
+    # so much too late.
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.setenv("GCE_METADATA_HOST", refusing(None).removeprefix("http://"))
     uri = "gs://without/board"

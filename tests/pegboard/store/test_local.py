@@ -1,4 +1,6 @@
-"""A board in a folder on a disk that is full, or that can only be read: a clear error, the old release intact."""
+"""A board in a folder on a disk that is full, or that can only be read: a clear error, the old
+release intact.
+"""
 
 import shutil
 import subprocess
@@ -23,7 +25,9 @@ def small_disk(tmp_path):
     disk = tmp_path / "disk"
     disk.mkdir()
     mounted = subprocess.run(
-        ["mount", "-t", "tmpfs", "-o", "size=4m", "tmpfs", str(disk)], capture_output=True, text=True
+        ["mount", "-t", "tmpfs", "-o", "size=4m", "tmpfs", str(disk)],
+        capture_output=True,
+        text=True,
     )
     if mounted.returncode:
         pytest.skip(f"no disk can be mounted here: {mounted.stderr.strip()}")
@@ -39,7 +43,10 @@ def on_disk(small_disk, workshop):
 
 
 def write_tools(workshop, description):
-    tools = [workshop.tool("create_issue", description), workshop.tool("merge_branch", "Merges a branch.")]
+    tools = [
+        workshop.tool("create_issue", description),
+        workshop.tool("merge_branch", "Merges a branch."),
+    ]
     workshop.servers({"git": tools})
     return workshop.configure()
 
@@ -94,7 +101,9 @@ def test_a_disk_that_can_only_be_read_is_searched_and_not_written(on_disk, small
     with pegboard.open(on_disk.uri) as board:
         assert board.search("an issue", k=1)[0].tool.description == SECOND
     for write in [*writes(on_disk.uri), lambda: on_disk.run(configuration)]:
-        with pytest.raises(StoreError, match=r"it can only be read \(Read-only file system.*Make it writable"):
+        with pytest.raises(
+            StoreError, match=r"it can only be read \(Read-only file system.*Make it writable"
+        ):
             write()
     subprocess.run(["mount", "-o", "remount,rw", str(small_disk)], check=True)
 
@@ -138,7 +147,9 @@ def test_a_folder_that_may_only_be_read_is_searched_and_not_written(workshop):
         uri = str(shutil.copytree(workshop.uri, Path(folder) / "board"))
         for path in [Path(folder), Path(uri), *Path(uri).rglob("*")]:
             path.chmod(0o555 if path.is_dir() else 0o444)
-        result = subprocess.run([sys.executable, "-c", AS_NOBODY, uri], capture_output=True, text=True)
+        result = subprocess.run(
+            [sys.executable, "-c", AS_NOBODY, uri], capture_output=True, text=True
+        )
         for path in [Path(folder), Path(uri), *Path(uri).rglob("*")]:
             path.chmod(0o755 if path.is_dir() else 0o644)
 
@@ -169,8 +180,13 @@ print(sorted(Lake(sys.argv[1]).walk()))
 
 
 def test_a_file_that_may_not_become_so_large_is_said_and_leaves_nothing(tmp_path):
-    result = subprocess.run([sys.executable, "-c", LIMITED, str(tmp_path)], capture_output=True, text=True, check=True)
+    result = subprocess.run(
+        [sys.executable, "-c", LIMITED, str(tmp_path)], capture_output=True, text=True, check=True
+    )
 
     message, left = result.stdout.splitlines()
-    assert "documents/a.parquet cannot be written: a file would become larger than is allowed here" in message
+    assert (
+        "documents/a.parquet cannot be written: a file would become larger than is allowed here"
+        in message
+    )
     assert left == "[]"

@@ -1,4 +1,6 @@
-"""LanceDB's compiled core and its Python package, behind one interface: the same answers, and no harm to one another."""
+"""LanceDB's compiled core and its Python package, behind one interface: the same answers, and no
+harm to one another.
+"""
 
 import subprocess
 import sys
@@ -62,7 +64,9 @@ def ids(rows):
 
 
 def test_tables_are_listed_and_described(database, full):
-    assert {"agents", "channels", "releases", "tools", "emb_full", "emb_fine"} <= set(database.table_names())
+    assert {"agents", "channels", "releases", "tools", "emb_full", "emb_fine"} <= set(
+        database.table_names()
+    )
     assert full.count_rows() == 14
     assert full.schema().names == CURRENT.embeddings(256).names
     assert full.indexed_columns() == set()
@@ -97,9 +101,9 @@ def test_rows_match_words(full):
 
     assert found.column_names == ["tool", "_score"]
     assert set(ids(found)) == {"kit/weather/getTides_v2", "kit/git/create_issue"}
-    assert ids(full.matching("tide issue", 5, ["tool"], where="agent = 'kit/git'", prefilter=False)) == [
-        "kit/git/create_issue"
-    ]
+    assert ids(
+        full.matching("tide issue", 5, ["tool"], where="agent = 'kit/git'", prefilter=False)
+    ) == ["kit/git/create_issue"]
 
 
 def test_inserting_and_replacing_are_compare_and_set(way, tmp_path):
@@ -109,7 +113,13 @@ def test_inserting_and_replacing_are_compare_and_set(way, tmp_path):
     moved = ReleaseStore(str(tmp_path))
 
     def row(release, generation):
-        values = {"channel": "live", "release": release, "generation": generation, "history": [], "updated_at": 0}
+        values = {
+            "channel": "live",
+            "release": release,
+            "generation": generation,
+            "history": [],
+            "updated_at": 0,
+        }
         return pa.Table.from_pylist([values], schema=schema)
 
     assert table.insert(row("a", 1), "channel") == 1
@@ -122,7 +132,9 @@ def test_inserting_and_replacing_are_compare_and_set(way, tmp_path):
 def test_a_handle_sees_newer_rows_unless_it_is_at_a_version(way, tmp_path):
     plain = lancedb.connect(tmp_path / "tables").create_table("rows", pa.table({"x": [1]}))
     database = open_database(str(tmp_path))
-    newest, pinned = (open_table(database, "rows", str(tmp_path), version) for version in (None, plain.version))
+    newest, pinned = (
+        open_table(database, "rows", str(tmp_path), version) for version in (None, plain.version)
+    )
     plain.add(pa.table({"x": [2]}))
 
     assert (newest.count_rows(), pinned.count_rows()) == (2, 1)
@@ -169,7 +181,8 @@ print(board.search(np.ones(256), 1)[0].tool.id, len(board.search("tide", mode="t
 def test_reading_and_moving_a_channel_need_no_lancedb_package(own_board_uri):
     code = READ + "pegboard.open(sys.argv[1], in_memory_rows=50_000).search(np.ones(256), 1)\n"
     code += "pegboard.ReleaseStore(sys.argv[1]).promote(board.release.id, 'canary')\n"
-    code += "print('lancedb' in sys.modules)"  # pyarrow imports pandas by itself, where that is installed
+    # pyarrow imports pandas by itself, where that is installed
+    code += "print('lancedb' in sys.modules)"
 
     assert python(code, own_board_uri, "0")[1:] == ["False"]
     assert ReleaseStore(own_board_uri).channel("canary").generation == 1
@@ -193,17 +206,26 @@ def test_lancedb_and_the_core_work_in_one_process_whichever_comes_first(board_ur
 
 def test_lancedb_may_be_imported_by_another_thread_meanwhile(board_uri):
     code = (
-        "import sys, threading\ndef importing():\n    import lancedb\n    done.append(lancedb.__version__)\n"
-        "done = []\nthread = threading.Thread(target=importing)\nthread.start()\n" + READ + "thread.join()\n"
-        "import pegboard.store.native\nprint(len(done), pegboard.store.native.core() is sys.modules['lancedb._lancedb'])"
+        "import sys, threading\ndef importing():\n    import lancedb\n    "
+        "done.append(lancedb.__version__)\n"
+        "done = []\nthread = threading.Thread(target=importing)\nthread.start()\n"
+        + READ
+        + "thread.join()\n"
+        "import pegboard.store.native\nprint(len(done), pegboard.store.native.core() is "
+        "sys.modules['lancedb._lancedb'])"
     )
     assert python(code, board_uri, "0")[1] == "1 True"
 
 
-def test_the_package_is_taken_where_the_version_of_the_core_is_not_known(board_uri, answer, tmp_path):
+def test_the_package_is_taken_where_the_version_of_the_core_is_not_known(
+    board_uri, answer, tmp_path
+):
     # The same package, found in a folder that says nothing of its version.
     (tmp_path / "lancedb").symlink_to(Path(lancedb.__file__).parent)
-    code = READ + "import pegboard.store.native\nprint(pegboard.store.native.core(), 'lancedb' in sys.modules)"
+    code = READ + (
+        "import pegboard.store.native\nprint(pegboard.store.native.core(), 'lancedb' in "
+        "sys.modules)"
+    )
 
     assert python(code, board_uri, "0", PYTHONPATH=str(tmp_path)) == [*answer, "None True"]
 
@@ -231,7 +253,9 @@ print(board.search(np.ones(256), 1)[0].tool.id, board.status().error)
 
 def test_a_forked_child_answers_from_memory_and_says_why_it_does_not_look(board_uri):
     code = READ.replace("in_memory_rows", "refresh=0, in_memory_rows") + FORK
-    (first, child, looked, last), (_, large, _, _) = (python(code, board_uri, rows) for rows in ("50000", "0"))
+    (first, child, looked, last), (_, large, _, _) = (
+        python(code, board_uri, rows) for rows in ("50000", "0")
+    )
     tool = first.split()[0]
 
     assert (child, looked, last) == (f"{tool} True", "True", f"{tool} None")
@@ -240,7 +264,8 @@ def test_a_forked_child_answers_from_memory_and_says_why_it_does_not_look(board_
 
 def test_a_child_of_a_process_that_read_nothing_reads(board_uri, answer):
     code = (
-        "import os, sys\nimport pegboard.board, pegboard.store.native\npegboard.store.native.core()\nchild = os.fork()\n"
+        "import os, sys\nimport pegboard.board, "
+        "pegboard.store.native\npegboard.store.native.core()\nchild = os.fork()\n"
         "if child:\n    sys.exit(os.waitpid(child, 0)[1])\n" + READ
     )
     assert python(code, board_uri, "0") == answer

@@ -1,4 +1,6 @@
-"""Releases and channels: what is published, what is live, and that two publishers never overwrite each other unnoticed."""
+"""Releases and channels: what is published, what is live, and that two publishers never overwrite
+each other unnoticed.
+"""
 
 import json
 import subprocess
@@ -21,7 +23,12 @@ def release(number):
     digest = f"{number:012x}" + "0" * 52
     pins = {"tools": Pin("tools", number + 1, 5, "d" * 64)}
     return Release(
-        digest[:12], digest, 1, START + timedelta(hours=number), pins, {"counts": {"tools": 5}, "né": "天気"}
+        digest[:12],
+        digest,
+        1,
+        START + timedelta(hours=number),
+        pins,
+        {"counts": {"tools": 5}, "né": "天気"},
     )
 
 
@@ -31,7 +38,9 @@ def ids(count):
 
 @pytest.fixture(params=["core", "public"])
 def store(request, tmp_path, monkeypatch):
-    """A board with three releases and no channel, through LanceDB's compiled core and through its Python package."""
+    """A board with three releases and no channel, through LanceDB's compiled core and through its
+    Python package.
+    """
     monkeypatch.setenv("PEGBOARD_LANCEDB", request.param)
     store = ReleaseStore(str(tmp_path))
     store.create()
@@ -71,11 +80,15 @@ def test_the_beginning_of_an_id_is_enough_if_it_is_the_only_one(store):
     store.add(Release(other[:12], other, 1, START, {}, {}))
 
     assert store.get("ff").id == other[:12]
-    with pytest.raises(BoardNotFound, match=r"several releases whose ids begin with '0000'.*It has: 0"):
+    with pytest.raises(
+        BoardNotFound, match=r"several releases whose ids begin with '0000'.*It has: 0"
+    ):
         store.get("0000")
 
 
-@pytest.mark.parametrize("unknown", ["abc", "", "x' OR 1=1 --", "live", "' OR starts_with(release, '0", "天"])
+@pytest.mark.parametrize(
+    "unknown", ["abc", "", "x' OR 1=1 --", "live", "' OR starts_with(release, '0", "天"]
+)
 def test_an_unknown_release_is_refused_with_those_there_are(store, unknown):
     for ask in (store.get, store.promote):
         with pytest.raises(BoardNotFound, match=ids(3)[1]):
@@ -91,7 +104,12 @@ def test_promoting_moves_a_channel_and_remembers_where_it_was(store):
     store.promote(second)
     moved = store.promote(third[:12], "live")
 
-    assert (moved.name, moved.release, moved.generation, moved.history) == ("live", third, 3, (second, first))
+    assert (moved.name, moved.release, moved.generation, moved.history) == (
+        "live",
+        third,
+        3,
+        (second, first),
+    )
     assert store.channel("live") == moved
     assert moved.updated_at > START
 
@@ -135,7 +153,9 @@ def test_what_was_rolled_back_from_is_withdrawn_until_it_is_promoted_again(store
 
 
 def test_rolling_back_a_channel_that_never_was_says_so(store):
-    with pytest.raises(BoardNotFound, match=r"Channel 'canary' of the board at .* has no earlier release"):
+    with pytest.raises(
+        BoardNotFound, match=r"Channel 'canary' of the board at .* has no earlier release"
+    ):
         store.rollback("canary")
 
 
@@ -151,7 +171,8 @@ def test_rolling_back_passes_over_releases_that_were_pruned(store):
     store.promote(ids(4)[3])
     store.database.open_table("releases").delete(f"release = '{ids(3)[1]}'")
     with pytest.raises(
-        BoardNotFound, match=f"no earlier release to go back to; those it had before were pruned: {ids(3)[1]}"
+        BoardNotFound,
+        match=f"no earlier release to go back to; those it had before were pruned: {ids(3)[1]}",
     ):
         store.rollback()
     assert store.channel().release == ids(4)[3]
@@ -162,12 +183,21 @@ def test_channels_move_on_their_own(store):
     store.promote(first, "live")
     store.promote(second, "canary")
 
-    assert {channel.name: channel.release for channel in store.channels()} == {"live": first, "canary": second}
+    assert {channel.name: channel.release for channel in store.channels()} == {
+        "live": first,
+        "canary": second,
+    }
 
 
 def test_the_history_does_not_grow_without_end(store):
     first, second, _ = ids(3)
-    long = Channel("live", first, 90, START, tuple(f"{number:012x}" for number in range(100, 100 + HISTORY_KEPT)))
+    long = Channel(
+        "live",
+        first,
+        90,
+        START,
+        tuple(f"{number:012x}" for number in range(100, 100 + HISTORY_KEPT)),
+    )
     _put(store, long)
 
     kept = store.promote(second).history
@@ -177,7 +207,9 @@ def test_the_history_does_not_grow_without_end(store):
 def _put(store, channel):
     row = {"channel": channel.name, "release": channel.release, "generation": channel.generation}
     row |= {"updated_at": channel.updated_at, "history": list(channel.history)}
-    store.database.open_table("channels").add(pa.Table.from_pylist([row], schema=CURRENT.channels()))
+    store.database.open_table("channels").add(
+        pa.Table.from_pylist([row], schema=CURRENT.channels())
+    )
 
 
 @pytest.mark.parametrize("expected", [0, 1, 3, 99])
@@ -186,7 +218,9 @@ def test_a_promotion_from_another_generation_leaves_everything_as_it_was(store, 
     store.promote(first)
     before = store.promote(second)
 
-    with pytest.raises(PromotionConflict, match=f"from generation {expected}, but it is at generation 2 .*{second}"):
+    with pytest.raises(
+        PromotionConflict, match=f"from generation {expected}, but it is at generation 2 .*{second}"
+    ):
         store.promote(third, expected=expected)
 
     assert store.channel() == before
@@ -199,7 +233,9 @@ def test_a_promotion_that_expects_a_channel_where_there_is_none_is_refused(store
     assert store.channels() == []
 
 
-@pytest.mark.parametrize("name", ["", "a b", "live' OR 1=1", "-x", "x" * 65, "天気", "a/b", "live\n"])
+@pytest.mark.parametrize(
+    "name", ["", "a b", "live' OR 1=1", "-x", "x" * 65, "天気", "a/b", "live\n"]
+)
 def test_a_channel_with_an_impossible_name_is_refused(store, name):
     with pytest.raises(ConfigurationError, match="A channel cannot be named"):
         store.promote(ids(3)[0], name)
@@ -209,7 +245,13 @@ def test_a_channel_with_an_impossible_name_is_refused(store, name):
 def test_a_folder_that_is_no_board_is_refused_and_not_made(tmp_path):
     store = ReleaseStore(str(tmp_path / "nowhere"))
 
-    for ask in (store.all, store.channels, lambda: store.get("a"), lambda: store.promote("a"), store.rollback):
+    for ask in (
+        store.all,
+        store.channels,
+        lambda: store.get("a"),
+        lambda: store.promote("a"),
+        store.rollback,
+    ):
         with pytest.raises(BoardNotFound, match=r"There is no board at .*nowhere"):
             ask()
     assert not (tmp_path / "nowhere").exists()
@@ -268,7 +310,9 @@ def test_of_three_processes_that_promote_at_once_exactly_one_wins_each_generatio
         for pair in pairs
     ]
     try:
-        while len(list(tmp_path.glob("ready-*"))) < 3 and all(racer.poll() is None for racer in racers):
+        while len(list(tmp_path.glob("ready-*"))) < 3 and all(
+            racer.poll() is None for racer in racers
+        ):
             time.sleep(0.01)
         (tmp_path / "go").touch()
         results = [racer.communicate() for racer in racers]
@@ -280,13 +324,17 @@ def test_of_three_processes_that_promote_at_once_exactly_one_wins_each_generatio
     assert [racer.returncode for racer in racers] == [0, 0, 0], [errors for _, errors in results]
     firsts, wins = zip(*(json.loads(output) for output, _ in results), strict=True)
     winner = {one: number for number, pair in enumerate(pairs) for one in pair}
-    assert sorted(number for won in firsts for number in won) == list(range(8))  # each channel was made once
+    assert sorted(number for won in firsts for number in won) == list(
+        range(8)
+    )  # each channel was made once
     for number in range(8):
         first = store.channel(f"first-{number}")
         assert first.generation == 1
         assert number in firsts[winner[first.release]]
     generations = sorted(generation for won in wins for generation in won)
-    assert generations == list(range(1, len(generations) + 1))  # no generation was won twice, and none was lost
+    assert generations == list(
+        range(1, len(generations) + 1)
+    )  # no generation was won twice, and none was lost
     last = store.channel("live")
     assert last.generation == len(generations)
     assert last.generation in wins[winner[last.release]]

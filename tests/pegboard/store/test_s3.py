@@ -17,12 +17,24 @@ from tests.rival import Rival
 
 pytestmark = pytest.mark.slow  # needs the emulator
 
-FIRST = {"git": [("create_issue", "Opens an issue in a repository."), ("merge_branch", "Merges a branch.")]}
-SECOND = {"git": [("create_issue", "Reports a bug in a repository."), ("merge_branch", "Merges a branch.")]}
+FIRST = {
+    "git": [
+        ("create_issue", "Opens an issue in a repository."),
+        ("merge_branch", "Merges a branch."),
+    ]
+}
+SECOND = {
+    "git": [
+        ("create_issue", "Reports a bug in a repository."),
+        ("merge_branch", "Merges a branch."),
+    ]
+}
 
 
 def publish(workshop, configuration, servers, **how):
-    workshop.servers({name: [workshop.tool(*one) for one in tools] for name, tools in servers.items()})
+    workshop.servers(
+        {name: [workshop.tool(*one) for one in tools] for name, tools in servers.items()}
+    )
     return workshop.run(configuration, **how)
 
 
@@ -32,7 +44,9 @@ def names(board, request):
 
 @pytest.fixture(params=["environment", "configuration"])
 def board(request, s3, configured, keys, monkeypatch):
-    """The configuration of a board in a new bucket, whose endpoint stands in the environment or in [board.storage]."""
+    """The configuration of a board in a new bucket, whose endpoint stands in the environment or in
+    [board.storage].
+    """
     uri = f"s3://{s3.bucket()}/boards/one"
     if request.param == "environment":
         monkeypatch.setenv("AWS_ENDPOINT_URL", s3.endpoint)
@@ -72,13 +86,23 @@ def test_a_board_lives_its_whole_life_in_a_bucket(workshop, board, s3, keys, cap
 
     written = s3.contents(board.uri.split("/")[2])
     assert {path.split("/")[2] for path in written} == {"lake", "tables"}
-    shown = caplog.text + capsys.readouterr().out + repr((store, store.database, Lake(board.uri), board, reader))
+    shown = (
+        caplog.text
+        + capsys.readouterr().out
+        + repr((store, store.database, Lake(board.uri), board, reader))
+    )
     for secret in keys:
-        assert not [path for path, content in written.items() if secret.encode() in content or secret in path]
+        assert not [
+            path
+            for path, content in written.items()
+            if secret.encode() in content or secret in path
+        ]
         assert secret not in shown
 
 
-def test_where_there_is_no_board_that_is_said_and_not_that_the_store_is_broken(s3, keys, monkeypatch, capsys):
+def test_where_there_is_no_board_that_is_said_and_not_that_the_store_is_broken(
+    s3, keys, monkeypatch, capsys
+):
     monkeypatch.setenv("AWS_ENDPOINT_URL", s3.endpoint)
     uri = f"s3://{s3.bucket()}/nothing"
 
@@ -104,7 +128,9 @@ def test_the_lake_in_a_bucket_is_like_one_in_a_folder(board, tmp_path):
         lake.write_json("vectors/note.json", {"b": 1})
 
         assert lake.read("vectors/e/one.parquet").equals(wide)
-        assert lake.read("vectors/e/one.parquet", ["text_digest"]).equals(wide.select("text_digest"))
+        assert lake.read("vectors/e/one.parquet", ["text_digest"]).equals(
+            wide.select("text_digest")
+        )
         assert lake.read("vectors/e/one.parquet", ["vector", "text_digest"]).equals(
             wide.select("vector", "text_digest")
         )
@@ -113,12 +139,20 @@ def test_the_lake_in_a_bucket_is_like_one_in_a_folder(board, tmp_path):
             ["vectors/e/one.parquet"],
             ["vectors/note.json"],
         )
-        assert (lake.folders("vectors"), lake.folders(), lake.folders("none")) == (["vectors/e"], ["vectors"], [])
+        assert (lake.folders("vectors"), lake.folders(), lake.folders("none")) == (
+            ["vectors/e"],
+            ["vectors"],
+            [],
+        )
         walked = lake.walk("vectors")
         assert sorted(walked) == ["vectors/e/one.parquet", "vectors/note.json"]
         assert walked["vectors/e/one.parquet"][0] > 5000 * 96 * 2
         assert sorted(lake.walk()) == sorted(walked)
-        assert (lake.walk("vect"), lake.files("vect"), lake.read_json("none.json")) == ({}, [], None)
+        assert (lake.walk("vect"), lake.files("vect"), lake.read_json("none.json")) == (
+            {},
+            [],
+            None,
+        )
         with pytest.raises(StoreError, match=r"none\.parquet cannot be read") as error:
             lake.read("vectors/none.parquet", ["text_digest"])
         assert isinstance(error.value.__cause__, FileNotFoundError)
@@ -132,7 +166,9 @@ def test_of_a_wide_table_in_a_bucket_only_the_wanted_columns_are_fetched(board, 
 
     lake = Lake(board.uri)
     noise = np.random.default_rng(7).random((20_000, 96), np.float32)
-    lake.write("one.parquet", pl.DataFrame({"key": [f"{i:05}" for i in range(20_000)], "vector": noise}))
+    lake.write(
+        "one.parquet", pl.DataFrame({"key": [f"{i:05}" for i in range(20_000)], "vector": noise})
+    )
     fetched, read = [], places._Ranges.read
 
     def counted(self, size=-1):
@@ -146,7 +182,9 @@ def test_of_a_wide_table_in_a_bucket_only_the_wanted_columns_are_fetched(board, 
     assert len(fetched) < 10
 
 
-def test_of_two_publishers_to_one_bucket_one_wins_and_the_other_gets_an_error(workshop, board, tmp_path):
+def test_of_two_publishers_to_one_bucket_one_wins_and_the_other_gets_an_error(
+    workshop, board, tmp_path
+):
     publish(workshop, board, FIRST)
     with ExitStack() as stack:
         rivals = []
@@ -168,7 +206,9 @@ def test_of_two_publishers_to_one_bucket_one_wins_and_the_other_gets_an_error(wo
         outcomes = [rival.outcome() for rival in rivals]
 
     published = [detail for how, detail in outcomes if how == "published"]
-    assert {how for how, _ in outcomes} <= {"published", "PublishError", "PromotionConflict"}, outcomes
+    assert {how for how, _ in outcomes} <= {"published", "PublishError", "PromotionConflict"}, (
+        outcomes
+    )
     assert len(published) <= 1, outcomes
     store = ReleaseStore(board.uri)
     assert store.channel().generation == 1 + len(published)

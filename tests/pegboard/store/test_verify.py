@@ -27,7 +27,9 @@ def spoilt(store, table, where, values):
     name = release.tables[table].table
     store.database.open_table(name).update(where=where, values=values)
     version = open_table(store.database, name, store.uri).version
-    return replace(release, tables={**release.tables, table: replace(release.tables[table], version=version)})
+    return replace(
+        release, tables={**release.tables, table: replace(release.tables[table], version=version)}
+    )
 
 
 def test_a_sound_release_has_no_problem_and_says_what_was_read(board_uri):
@@ -48,16 +50,20 @@ def test_a_sound_release_has_no_problem_and_says_what_was_read(board_uri):
     ("table", "where", "values", "problems"),
     [
         ("tools", "name = 'list_rates'", {"description": "Sends all money away."}, [
-            "tools: 1 row: without the checksum that follows from their columns: finance/finance/list_rates",
-            "tools: 1 row: without the tool_digest that follows from their columns: finance/finance/list_rates",
+            "tools: 1 row: without the checksum that follows from their columns: "
+            "finance/finance/list_rates",
+            "tools: 1 row: without the tool_digest that follows from their columns: "
+            "finance/finance/list_rates",
         ]),
         ("tools", "name = 'list_rates'", {"input_schema": "{not json"}, [
             "tools: 1 row: without the checksum", "tools: 1 row: without the tool_digest",
         ]),
         ("tools", "name = 'list_rates'", {"checksum": "0" * 64}, [
-            "tools: 1 row: without the checksum", "tools: the checksum over its rows is not the one that the release pins",
+            "tools: 1 row: without the "
+            "checksum", "tools: the checksum over its rows is not the one that the release pins",
         ]),
-        ("agents", "name = 'git'", {"source": "elsewhere"}, ["agents: 1 row: without the checksum"]),
+        ("agents", "name = 'git'", {"source": "elsewhere"}, ["agents: 1 row: without the "
+        "checksum"]),
         ("agents", "name = 'git'", {"id": "kit/got"}, [
             "agents: 1 row: without the checksum",
             "agents: the digest over its rows is not the one that the release pins",
@@ -69,17 +75,22 @@ def test_a_sound_release_has_no_problem_and_says_what_was_read(board_uri):
             "agents_full: has no row of these agents: kit/got",
         ]),
         ("agents_full", "agent = 'kit/git'", {"kind": "agent"}, [
-            "agents_full: 1 row: without the checksum that follows from their columns: kit/git#document#0",
-            "agents_full: 1 row: with another catalog, agent or kind than their agent: kit/git#document#0",
+            "agents_full: 1 row: without the checksum that follows from their columns: "
+            "kit/git#document#0",
+            "agents_full: 1 row: with another catalog, agent or kind than their agent: "
+            "kit/git#document#0",
         ]),
         ("agents_full", "agent = 'kit/git'", {"vector": [0.5] * 256}, [
             "agents_full: 1 row: without the checksum",
             "agents_full: 1 row: with a vector whose length is not 1: kit/git#document#0",
         ]),
-        ("emb_full", "part = 'document'", {"text": "another text"}, ["emb_full: 14 rows: without the checksum"]),
-        ("emb_fine", "tool = 'kit/git/create_issue' AND part = 'arguments'", {"vector": [0.5] * 256}, [
+        ("emb_full", "part = 'document'", {"text": "another text"}, ["emb_full: 14 rows: without "
+        "the checksum"]),
+        ("emb_fine", "tool = 'kit/git/create_issue' AND part = "
+        "'arguments'", {"vector": [0.5] * 256}, [
             "emb_fine: 1 row: without the checksum",
-            "emb_fine: 1 row: with a vector whose length is not 1: kit/git/create_issue#arguments#0",
+            "emb_fine: 1 row: with a vector whose length is not 1: "
+            "kit/git/create_issue#arguments#0",
         ]),
         ("emb_full", "tool = 'kit/git/create_issue'", {"tool": "kit/git/nobody"}, [
             "emb_full: 1 row: without the checksum",
@@ -87,7 +98,8 @@ def test_a_sound_release_has_no_problem_and_says_what_was_read(board_uri):
             "emb_full: has no row of these tools: kit/git/create_issue",
         ]),
         ("emb_full", "tool = 'kit/git/create_issue'", {"agent": "kit/weather"}, [
-            "emb_full: 1 row: without the checksum", "emb_full: 1 row: with another catalog, agent, kind or tags",
+            "emb_full: 1 row: without the "
+            "checksum", "emb_full: 1 row: with another catalog, agent, kind or tags",
         ]),
     ],
 )  # fmt: skip
@@ -108,10 +120,13 @@ def test_a_vector_of_which_a_value_is_not_finite_is_found(store):
     table.merge_insert("key").when_matched_update_all().execute(row)
     pin = replace(release.tables["emb_full"], version=table.version)
 
-    found = verify_release(store, replace(release, tables={**release.tables, "emb_full": pin})).problems
+    found = verify_release(
+        store, replace(release, tables={**release.tables, "emb_full": pin})
+    ).problems
 
     assert found[1:] == (
-        "emb_full: 1 row: with a vector of values that are not finite: kit/git/create_issue#document#0",
+        "emb_full: 1 row: with a vector of values that are not finite: "
+        "kit/git/create_issue#document#0",
     )
 
 
@@ -124,7 +139,9 @@ def test_rows_that_were_taken_out_or_put_in_are_found(store):
     table.add(row)
     pin = replace(release.tables["tools"], version=table.version)
 
-    found = verify_release(store, replace(release, tables={**release.tables, "tools": pin})).problems
+    found = verify_release(
+        store, replace(release, tables={**release.tables, "tools": pin})
+    ).problems
 
     assert "tools: it has 15 rows, the release pins 14" in found
     assert "tools: 1 row: there several times: finance/finance/close_ledger" in found
@@ -147,7 +164,11 @@ def test_a_version_or_a_table_that_is_gone_is_one_problem_among_others(store):
 
 def test_a_record_that_contradicts_itself_is_found(store):
     release = live(store)
-    manifest = {**release.manifest, "default_index": "best", "counts": {**release.manifest["counts"], "tools": 15}}
+    manifest = {
+        **release.manifest,
+        "default_index": "best",
+        "counts": {**release.manifest["counts"], "tools": 15},
+    }
 
     found = verify_release(store, replace(release, id="0" * 12, manifest=manifest)).problems
 
@@ -157,19 +178,33 @@ def test_a_record_that_contradicts_itself_is_found(store):
 
 def test_indices_that_a_release_records_and_its_table_lacks_are_found(store):
     release = live(store)
-    search = {"vector": "ivf_flat", "partitions": 1, "nprobes": 1, "text": "fts", "filters": ["tool", "tags"]}
+    search = {
+        "vector": "ivf_flat",
+        "partitions": 1,
+        "nprobes": 1,
+        "text": "fts",
+        "filters": ["tool", "tags"],
+    }
     pin = replace(release.tables["emb_full"], search=search)
 
-    found = verify_release(store, replace(release, tables={**release.tables, "emb_full": pin})).problems
+    found = verify_release(
+        store, replace(release, tables={**release.tables, "emb_full": pin})
+    ).problems
 
-    assert found == ("emb_full: lacks indices that the release records, of: tags, tokens, tool, vector",)
+    assert found == (
+        "emb_full: lacks indices that the release records, of: tags, tokens, tool, vector",
+    )
 
 
 def test_of_an_earlier_contract_it_says_what_cannot_be_proven(store):
     release = live(store)
     pins = {}
     for name, pin in release.tables.items():
-        rows = open_table(store.database, pin.table, store.uri, pin.version).to_arrow().drop_columns("checksum")
+        rows = (
+            open_table(store.database, pin.table, store.uri, pin.version)
+            .to_arrow()
+            .drop_columns("checksum")
+        )
         made = store.database.create_table(f"{name}_old", rows)
         pins[name] = replace(pin, table=made.name, version=made.version, checksum=None)
     old = replace(release, contract=2, tables=pins)
@@ -178,15 +213,24 @@ def test_of_an_earlier_contract_it_says_what_cannot_be_proven(store):
 
     assert verified.problems == ()
     assert "have no checksums" in verified.unproven[0]
-    store.database.open_table("tools_old").update(where="name = 'list_rates'", values={"description": "x"})
-    newer = {**pins, "tools": replace(pins["tools"], version=store.database.open_table("tools_old").version)}
+    store.database.open_table("tools_old").update(
+        where="name = 'list_rates'", values={"description": "x"}
+    )
+    newer = {
+        **pins,
+        "tools": replace(pins["tools"], version=store.database.open_table("tools_old").version),
+    }
     found = verify_release(store, replace(old, tables=newer)).problems
     assert found == (
-        "tools: 1 row: without the tool_digest that follows from their columns: finance/finance/list_rates",
+        "tools: 1 row: without the tool_digest that follows from their columns: "
+        "finance/finance/list_rates",
     )
 
 
 def test_the_result_is_json(board_uri):
     store = ReleaseStore(board_uri)
 
-    assert json.loads(json.dumps(verify_release(store, live(store)).to_dict()))["contract"] == CURRENT.version
+    assert (
+        json.loads(json.dumps(verify_release(store, live(store)).to_dict()))["contract"]
+        == CURRENT.version
+    )

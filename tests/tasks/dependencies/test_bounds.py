@@ -1,4 +1,6 @@
-"""The inference of dependencies looks at a bounded number of tools for each parameter, and finds what a look at all would find."""
+"""The inference of dependencies looks at a bounded number of tools for each parameter, and finds
+what a look at all would find.
+"""
 
 import random
 import re
@@ -16,14 +18,18 @@ from tasks.dependencies.provided import known_of
 from tasks.dependencies.subsets import WordSets
 
 NOUNS = [
-    f"{first}{last}" for first in ("", "draft_", "open_", "shared_") for last in ("order", "cart", "voyage", "crew")
+    f"{first}{last}"
+    for first in ("", "draft_", "open_", "shared_")
+    for last in ("order", "cart", "voyage", "crew")
 ]
 VERBS = ("search", "list", "get", "update", "create", "calculate")
 SERVICES = ("acme", "zeta", "nova", "orbit")
 
 
 def a_tool(agent: str, name: str, *parameters: str, description: str = "") -> Tool:
-    properties = {one: {"type": "string", "description": f"A {one} that is open."} for one in parameters}
+    properties = {
+        one: {"type": "string", "description": f"A {one} that is open."} for one in parameters
+    }
     schema = {"type": "object", "properties": properties, "required": [*parameters]}
     return Tool(f"{agent}/{name}", agent.partition("/")[0], agent, name, description, schema)
 
@@ -39,8 +45,13 @@ def a_board(size: int, agents: int) -> list[Tool]:
                 verb, (f"{other}_id", "id")
             )
             name = f"{drawn.choice(SERVICES)}_{verb}_{noun}" + ("" if at % 3 else f"_for_crew{at}x")
-            said = f"{verb} a {noun}. Returns the {drawn.choice(NOUNS)} id and the {other} of a person."
-            yield a_tool(f"shop{at % 2}/agent{at % agents}", f"{name}_by_{at}", *asked, description=said)
+            said = (
+                f"{verb} a {noun}. Returns the {drawn.choice(NOUNS)} id and the {other} of a "
+                f"person."
+            )
+            yield a_tool(
+                f"shop{at % 2}/agent{at % agents}", f"{name}_by_{at}", *asked, description=said
+            )
         yield a_tool("shop0/clock", "get_current_date", description="Returns the current date.")
 
     return list(tools())
@@ -55,7 +66,9 @@ def compared(tools: Sequence[Tool]) -> int:
 @pytest.mark.parametrize("agents", ["one", "some", "many"])
 def test_twice_the_tools_are_twice_the_work(agents):
     sizes = 2_000, 4_000
-    small, large = (compared(a_board(size, {"one": 1, "some": 8, "many": size // 20}[agents])) for size in sizes)
+    small, large = (
+        compared(a_board(size, {"one": 1, "some": 8, "many": size // 20}[agents])) for size in sizes
+    )
 
     assert large < 2.5 * small
     assert large / sizes[1] < 200
@@ -86,7 +99,9 @@ def test_one_that_shares_a_rare_word_is_found_among_thousands():
 def test_word_sets_are_found_within_others(within):
     listed = [(set(words), words) for words in ("a", "ab", "abc", "bd", "d", "")]
 
-    assert sorted(WordSets(listed).within(within)) == sorted(words for needed, words in listed if needed <= within)
+    assert sorted(WordSets(listed).within(within)) == sorted(
+        words for needed, words in listed if needed <= within
+    )
 
 
 @pytest.mark.parametrize(

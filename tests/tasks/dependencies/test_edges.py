@@ -18,7 +18,9 @@ def a_tool(name: str, *parameters: str, dependencies: tuple[Dependency, ...] = (
         "properties": {one: {"type": "string"} for one in parameters},
         "required": [*parameters],
     }
-    return Tool(f"shop/orders/{name}", "shop", "shop/orders", name, "", schema, dependencies=dependencies)
+    return Tool(
+        f"shop/orders/{name}", "shop", "shop/orders", name, "", schema, dependencies=dependencies
+    )
 
 
 SEARCH = a_tool("search_orders", "text")
@@ -28,17 +30,28 @@ TICKER = a_tool("get_stock_ticker", "company")
 
 
 def test_what_a_catalog_declares_wins_over_what_is_inferred():
-    declared = Dependency("search_orders", "parameter-directly-depends-on", "order_id", "We say so.")
+    declared = Dependency(
+        "search_orders", "parameter-directly-depends-on", "order_id", "We say so."
+    )
     (edge,) = edges_of([SEARCH, replace(CANCEL, dependencies=(declared,))])
 
-    assert (edge.origin, edge.confidence, edge.reason, edge.evidence) == ("declared", 1.0, "We say so.", "")
+    assert (edge.origin, edge.confidence, edge.reason, edge.evidence) == (
+        "declared",
+        1.0,
+        "We say so.",
+        "",
+    )
 
 
 def test_nothing_is_inferred_about_tools_of_which_a_catalog_speaks():
     declared = Dependency("search_orders", "tool-indirectly-depends-on")
     (edge,) = edges_of([SEARCH, replace(CANCEL, dependencies=(declared,))])
 
-    assert (edge.origin, edge.type, edge.parameter) == ("declared", "tool-indirectly-depends-on", None)
+    assert (edge.origin, edge.type, edge.parameter) == (
+        "declared",
+        "tool-indirectly-depends-on",
+        None,
+    )
 
 
 def test_nothing_is_inferred_unless_it_is_wanted():
@@ -54,18 +67,31 @@ def test_weak_edges_are_left_out_and_declared_ones_never():
     tools = [SEARCH, CANCEL, TICKER, REFUND, a_tool("ship", "order_id", dependencies=(declared,))]
     by_least = {least: edges_of(tools, min_confidence=least) for least in (0.0, 0.5, 0.7, 1.0)}
 
-    assert {least: len(edges) for least, edges in by_least.items()} == {0.0: 4, 0.5: 4, 0.7: 3, 1.0: 1}
+    assert {least: len(edges) for least, edges in by_least.items()} == {
+        0.0: 4,
+        0.5: 4,
+        0.7: 3,
+        1.0: 1,
+    }
     assert all(edge.confidence >= least for least, edges in by_least.items() for edge in edges)
 
 
 def test_the_order_of_the_tools_changes_nothing():
-    tools = [SEARCH, CANCEL, TICKER, REFUND, *(a_tool(f"search_{thing}", "text") for thing in "abcdefgh")]
+    tools = [
+        SEARCH,
+        CANCEL,
+        TICKER,
+        REFUND,
+        *(a_tool(f"search_{thing}", "text") for thing in "abcdefgh"),
+    ]
     expected = edges_of(tools)
     shuffled = random.Random(7)
     for _ in range(5):
         shuffled.shuffle(tools)
         assert edges_of(tools) == expected
-    assert [(e.source, e.target) for e in expected] == sorted((e.source, e.target) for e in expected)
+    assert [(e.source, e.target) for e in expected] == sorted(
+        (e.source, e.target) for e in expected
+    )
 
 
 @pytest.mark.parametrize("seed", ["1", "2"])
@@ -75,11 +101,18 @@ def test_another_process_finds_the_same(seed):
         "print(edges_of([SEARCH, CANCEL, TICKER, REFUND]), EDGES_VERSION)"
     )
     done = subprocess.run(
-        [sys.executable, "-c", code], env={"PYTHONHASHSEED": seed}, capture_output=True, text=True, check=True, cwd="."
+        [sys.executable, "-c", code],
+        env={"PYTHONHASHSEED": seed},
+        capture_output=True,
+        text=True,
+        check=True,
+        cwd=".",
     )
 
     assert done.stdout.strip() == f"{edges_of([SEARCH, CANCEL, TICKER, REFUND])} {EDGES_VERSION}"
 
 
 def test_reasons_are_sentences():
-    assert all(re.fullmatch(r"\S.*\.", edge.reason) for edge in edges_of([SEARCH, CANCEL, TICKER, REFUND]))
+    assert all(
+        re.fullmatch(r"\S.*\.", edge.reason) for edge in edges_of([SEARCH, CANCEL, TICKER, REFUND])
+    )

@@ -15,8 +15,30 @@ from tests.children import end_child, start_child
 
 SERVER = Path(__file__).parents[2] / "scripted_llm.py"
 VERBS = ("archive", "open", "close", "approve", "print", "send", "check", "cancel", "copy", "sort")
-THINGS = ("invoice", "contract", "order", "ticket", "report", "permit", "receipt", "letter", "claim", "quote")
-PLACES = ("bakery", "harbour", "museum", "school", "garage", "clinic", "theatre", "library", "brewery", "station")
+THINGS = (
+    "invoice",
+    "contract",
+    "order",
+    "ticket",
+    "report",
+    "permit",
+    "receipt",
+    "letter",
+    "claim",
+    "quote",
+)
+PLACES = (
+    "bakery",
+    "harbour",
+    "museum",
+    "school",
+    "garage",
+    "clinic",
+    "theatre",
+    "library",
+    "brewery",
+    "station",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +55,11 @@ class ScriptedLlm:
 
     def paid(self) -> list[tuple[str, str, str]]:
         """(product, subject, outcome) of every reply that was sent whole."""
-        return [(one["product"], one["subject"], one["outcome"]) for one in self.events() if one.get("paid")]
+        return [
+            (one["product"], one["subject"], one["outcome"])
+            for one in self.events()
+            if one.get("paid")
+        ]
 
 
 @pytest.fixture

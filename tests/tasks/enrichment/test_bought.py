@@ -8,7 +8,9 @@ from tasks.enrichment.bought import read_writings, read_written, write_writings,
 
 TOOLS = {
     "kit/b/two": Enrichment(description="Zwei, für Köln.", questions=("wie?", "wo?")),
-    "kit/a/one": Enrichment("One.", "Not for two.", {"x": "a note", "required": "not a schema"}, ("q",), ("t", "u")),
+    "kit/a/one": Enrichment(
+        "One.", "Not for two.", {"x": "a note", "required": "not a schema"}, ("q",), ("t", "u")
+    ),
     "kit/c/three": Enrichment(),
 }
 AGENTS = {"kit/b": "Does two.", "kit/a": ""}
@@ -25,17 +27,29 @@ def test_what_was_written_comes_back_ordered_and_without_what_is_empty(workshop)
 
 
 def test_verdicts_on_dependencies_come_back_and_are_part_of_the_name(workshop):
-    verdict = {"tool": "kit/a/one", "parameter": "x", "needed": True, "direct": False, "reason": "It says so."}
+    verdict = {
+        "tool": "kit/a/one",
+        "parameter": "x",
+        "needed": True,
+        "direct": False,
+        "reason": "It says so.",
+    }
     judged = {"kit/b/two": Enrichment(dependencies=(verdict,)), "kit/a/one": TOOLS["kit/a/one"]}
     writings = write_writings(workshop.lake, "bought", judged, {})
     other = write_writings(
-        workshop.lake, "bought", judged | {"kit/b/two": Enrichment(dependencies=({**verdict, "needed": False},))}, {}
+        workshop.lake,
+        "bought",
+        judged | {"kit/b/two": Enrichment(dependencies=({**verdict, "needed": False},))},
+        {},
     )
 
     assert read_writings(workshop.lake, writings.path)[0] == judged
     assert list(read_written(workshop.lake, writings.path, ["kit/b/two"])) == ["kit/b/two"]
     assert writings.path != other.path
-    assert written_digests(workshop.lake, writings.path).rows() != written_digests(workshop.lake, other.path).rows()
+    assert (
+        written_digests(workshop.lake, writings.path).rows()
+        != written_digests(workshop.lake, other.path).rows()
+    )
 
 
 def test_nothing_written_is_a_folder_like_any_other(workshop):

@@ -11,7 +11,13 @@ from tasks.enrichment.budget import Budget, Reserve
 
 def reply(cost: float | None = 0.01, tokens: int = 10) -> ChatReply:
     return ChatReply(
-        text="", finish_reason="stop", model="m", prompt_tokens=tokens, completion_tokens=0, cost_usd=cost, seconds=0.1
+        text="",
+        finish_reason="stop",
+        model="m",
+        prompt_tokens=tokens,
+        completion_tokens=0,
+        cost_usd=cost,
+        seconds=0.1,
     )
 
 
@@ -35,7 +41,9 @@ def test_a_call_that_does_not_fit_is_refused_and_the_message_says_what_was_used(
         await budget.settle(Reserve(0.08, 10), reply(0.05))
         await budget.set_aside(Reserve(0.08, 10))
 
-    with pytest.raises(BudgetExhausted, match=r"budget_usd = 0.1: 0.0500 USD and 10 tokens were used by 1 replies"):
+    with pytest.raises(
+        BudgetExhausted, match=r"budget_usd = 0.1: 0.0500 USD and 10 tokens were used by 1 replies"
+    ):
         asyncio.run(spend())
 
 

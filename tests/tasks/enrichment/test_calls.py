@@ -1,4 +1,6 @@
-"""Asking under limits: retries, fallbacks, models that are of no use any more, and the count of what became of every call."""
+"""Asking under limits: retries, fallbacks, models that are of no use any more, and the count of
+what became of every call.
+"""
 
 import asyncio
 from collections.abc import Sequence
@@ -46,10 +48,14 @@ class Sleeper:
         await asyncio.sleep(0)
 
 
-def caller(*completers: Any, budget: Budget | None = None, sleep: Any = None, **settings: Any) -> Caller:
+def caller(
+    *completers: Any, budget: Budget | None = None, sleep: Any = None, **settings: Any
+) -> Caller:
     names = [completer.name for completer in completers]
     configured = EnrichSettings(model=names[0], fallbacks=tuple(names[1:]), **settings)
-    return Caller(completers, configured, budget or Budget(), [None] * len(names), sleep or Sleeper())
+    return Caller(
+        completers, configured, budget or Budget(), [None] * len(names), sleep or Sleeper()
+    )
 
 
 def busy(retry_after: float | None = None) -> CompletionError:
@@ -62,17 +68,25 @@ def ask(caller: Caller, times: int = 1, waves: int = 1) -> Sequence[Any]:
     async def work() -> Sequence[Any]:
         replies: list[Any] = []
         for _ in range(waves):
-            replies += await asyncio.gather(*(caller.ask(REQUEST) for _ in range(times)), return_exceptions=True)
+            replies += await asyncio.gather(
+                *(caller.ask(REQUEST) for _ in range(times)), return_exceptions=True
+            )
         return replies
 
     return asyncio.run(work())
 
 
 def test_a_call_that_may_pass_is_tried_again_and_every_attempt_is_counted() -> None:
-    model = Scripted("m/a", busy(), CompletionError("down", kind="server", may_pass=True, status=503))
+    model = Scripted(
+        "m/a", busy(), CompletionError("down", kind="server", may_pass=True, status=503)
+    )
     asking = caller(model)
     assert ask(asking)[0].text == "hi"
-    assert asking.outcomes == {("m/a", "429 rate"): 1, ("m/a", "503 server"): 1, ("m/a", "answered"): 1}
+    assert asking.outcomes == {
+        ("m/a", "429 rate"): 1,
+        ("m/a", "503 server"): 1,
+        ("m/a", "answered"): 1,
+    }
 
 
 def test_the_wait_that_a_server_asks_for_is_kept_by_the_call_and_by_those_after_it() -> None:
@@ -119,7 +133,9 @@ def test_when_no_model_is_left_the_caller_says_why() -> None:
 
 
 def test_a_server_that_is_away_is_not_asked_a_thousand_times() -> None:
-    model = Scripted("m/a", *(CompletionError("refused", kind="server", may_pass=True) for _ in range(9_999)))
+    model = Scripted(
+        "m/a", *(CompletionError("refused", kind="server", may_pass=True) for _ in range(9_999))
+    )
     asking = caller(model, attempts=2, concurrency=4)
     replies = ask(asking, 4, waves=50)
     assert all(isinstance(reply, CompletionError) for reply in replies)
@@ -129,7 +145,9 @@ def test_a_server_that_is_away_is_not_asked_a_thousand_times() -> None:
 
 
 def test_one_reply_shows_that_a_server_is_there() -> None:
-    script = [CompletionError("refused", kind="server", may_pass=True) for _ in range(SILENT_CALLS - 1)]
+    script = [
+        CompletionError("refused", kind="server", may_pass=True) for _ in range(SILENT_CALLS - 1)
+    ]
     asking = caller(Scripted("m/a", *script), attempts=1, concurrency=2)
     ask(asking, SILENT_CALLS)
     assert asking.lost is None
@@ -140,7 +158,8 @@ def test_a_refusal_for_its_rate_narrows_the_width_and_a_wrong_request_does_not()
     ask(crowded, 40)
     assert crowded.narrowest == 16
     wrong = caller(
-        Scripted("m/a", *(CompletionError("bad", kind="request", status=400) for _ in range(45))), concurrency=64
+        Scripted("m/a", *(CompletionError("bad", kind="request", status=400) for _ in range(45))),
+        concurrency=64,
     )
     ask(wrong, 60)
     assert wrong.narrowest == 64

@@ -1,4 +1,6 @@
-"""Ranks of requests: those of the definition, in blocks of any size, with ties that are no defeats."""
+"""Ranks of requests: those of the definition, in blocks of any size, with ties that are no
+defeats.
+"""
 
 import numpy as np
 import pytest
@@ -14,7 +16,10 @@ def unit_vectors(count, dimensions=12, seed=5):
 def by_definition(vectors, starts, rows, owners):
     """The ranks and winners of texts by sums in float64, one by one."""
     wide = vectors.astype(np.float64)
-    sums = [wide[start:end].sum(axis=0) for start, end in zip(starts, [*starts[1:], len(wide)], strict=True)]
+    sums = [
+        wide[start:end].sum(axis=0)
+        for start, end in zip(starts, [*starts[1:], len(wide)], strict=True)
+    ]
     places = []
     for row, owner in zip(rows, owners, strict=True):
         directions = [one - wide[row] if at == owner else one for at, one in enumerate(sums)]
@@ -43,7 +48,9 @@ def test_tools_that_are_alike_are_tied_and_of_equal_winners_the_first_is_named()
     near, far = unit_vectors(2, seed=9)
     question = near + far
     question /= np.linalg.norm(question)
-    vectors = np.array([far, question, near, near, near, far], np.float32)  # tools: far with a question, 3 x near, far
+    vectors = np.array(
+        [far, question, near, near, near, far], np.float32
+    )  # tools: far with a question, 3 x near, far
     starts, rows, owners = np.array([0, 2, 3, 4, 5]), np.array([1]), np.array([0])
     loses = leave_one_out(np.array([-far, *vectors[1:]]), starts, rows, owners)
 
@@ -67,7 +74,10 @@ def test_requests_are_placed_by_the_cosine_that_is_given():
     request = np.array([[0.6, 0.8, 0.0]], np.float32)
     rows, owners = np.array([0]), np.array([0])
 
-    ranks = [place(request, rows, owners, np.array([own]), tools).ranks.tolist() for own in (0.9, 0.8, 0.5, -0.5)]
+    ranks = [
+        place(request, rows, owners, np.array([own]), tools).ranks.tolist()
+        for own in (0.9, 0.8, 0.5, -0.5)
+    ]
 
     assert ranks == [[1], [1], [2], [3]]
 

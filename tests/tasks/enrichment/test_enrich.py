@@ -1,4 +1,6 @@
-"""Buying what the ledger lacks: what is bought again and what is not, repairs, rejections, budgets."""
+"""Buying what the ledger lacks: what is bought again and what is not, repairs, rejections,
+budgets.
+"""
 
 import json
 import re
@@ -39,7 +41,9 @@ WORDS = [
 
 
 class Writer:
-    """A completer that writes something valid about whatever it is shown, unless a script for its subject says otherwise."""
+    """A completer that writes something valid about whatever it is shown, unless a script for its
+    subject says otherwise.
+    """
 
     def __init__(self, **scripts):
         self.name = "openai/stub"
@@ -77,9 +81,16 @@ def good(product, subject):
             "avoid": [],
         },
         "arguments": {"arguments": [{"name": "depth", "note": "How deep the hole is."}]},
-        "questions": {"questions": [f"Where can the {words} go this spring?", f"put three {words} plants by the wall"]},
+        "questions": {
+            "questions": [
+                f"Where can the {words} go this spring?",
+                f"put three {words} plants by the wall",
+            ]
+        },
         "topics": {"topics": [f"Planting {words}", "Garden beds"]},
-        "agents": {"description": f"Plants and keeps the garden of {words}, bed by bed, all year round."},
+        "agents": {
+            "description": f"Plants and keeps the garden of {words}, bed by bed, all year round."
+        },
     }[product]
 
 
@@ -131,11 +142,14 @@ def test_a_changed_tool_is_written_about_anew_and_no_other(workshop):
     writer = Writer()
     enriched(workshop, workshop.configure(ENRICH + "collision = 1\n"), writer)
     assert sorted(writer.asked) == [
-        (product, "alder_planter") for product in ("arguments", "description", "questions", "topics")
+        (product, "alder_planter")
+        for product in ("arguments", "description", "questions", "topics")
     ]
 
 
-def test_a_neighbour_is_described_anew_only_if_the_newcomer_is_nearer_than_the_collision_threshold(workshop):
+def test_a_neighbour_is_described_anew_only_if_the_newcomer_is_nearer_than_the_collision_threshold(
+    workshop,
+):
     def run(collision, description, **wishes):
         configuration = f'collision = {collision}\nproducts = ["description"]\n'
         writer = Writer()
@@ -145,9 +159,14 @@ def test_a_neighbour_is_described_anew_only_if_the_newcomer_is_nearer_than_the_c
         return sorted(subject for _, subject in writer.asked)
 
     assert run(0.99, "Digs a hole for an oak.") == ["oak_digger", "oak_planter"]
-    assert run(0.99, "Digs a hole for an oak at night.") == ["oak_digger"]  # too far from the oak to matter
+    assert run(0.99, "Digs a hole for an oak at night.") == [
+        "oak_digger"
+    ]  # too far from the oak to matter
     assert run(0.99, "Digs a hole for an oak at night.", refresh_neighbours=True) == ["oak_planter"]
-    assert run(0.3, "Digs a hole for an oak outside.") == ["oak_digger", "oak_planter"]  # counts as near now
+    assert run(0.3, "Digs a hole for an oak outside.") == [
+        "oak_digger",
+        "oak_planter",
+    ]  # counts as near now
     assert run(0.3, "Digs a hole for an oak outside.") == []
 
 
@@ -161,7 +180,11 @@ def test_adding_tools_buys_those_and_their_agents_description(workshop):
 def test_a_prompt_with_another_version_buys_exactly_what_it_makes(workshop):
     enriched(workshop, garden(workshop), Writer())
     (workshop.folder / "prompts").mkdir()
-    text = (OWN_PROMPTS / "topics.md").read_text("utf-8").replace('version = "1"', 'version = "mine-1"')
+    text = (
+        (OWN_PROMPTS / "topics.md")
+        .read_text("utf-8")
+        .replace('version = "1"', 'version = "mine-1"')
+    )
     (workshop.folder / "prompts/topics.md").write_text(text, "utf-8")
     writer = Writer()
     enriched(workshop, garden(workshop), writer)
@@ -211,10 +234,18 @@ def test_a_reply_that_does_not_validate_twice_is_rejected_counted_and_not_bought
 
 def test_thinking_first_takes_two_calls_and_both_are_kept(workshop):
     writer = Writer(oak_planter=["An oak is a large tree. People ask where to put it."])
-    result = enriched(workshop, garden(workshop, ["oak"], 'products = ["questions"]\nthink = true\n'), writer)
-    assert writer.asked == [("reply", "oak_planter"), ("questions", "oak_planter")] or len(writer.asked) == 2
+    result = enriched(
+        workshop, garden(workshop, ["oak"], 'products = ["questions"]\nthink = true\n'), writer
+    )
+    assert (
+        writer.asked == [("reply", "oak_planter"), ("questions", "oak_planter")]
+        or len(writer.asked) == 2
+    )
     assert result.actual["accepted"] == {"questions": 1}
-    assert workshop.lake.read(workshop.lake.files("ledger")[0]).get_column("step").to_list() == ["think", "reply"]
+    assert workshop.lake.read(workshop.lake.files("ledger")[0]).get_column("step").to_list() == [
+        "think",
+        "reply",
+    ]
 
 
 def test_a_run_that_was_cut_off_before_its_repair_repairs_and_asks_nothing_twice(workshop):
@@ -225,15 +256,21 @@ def test_a_run_that_was_cut_off_before_its_repair_repairs_and_asks_nothing_twice
     enriched(workshop, configuration, resumed)
     assert resumed.asked == [("questions", "oak_planter")]
     steps = [
-        step for path in workshop.lake.files("ledger") for step in workshop.lake.read(path).get_column("step").to_list()
+        step
+        for path in workshop.lake.files("ledger")
+        for step in workshop.lake.read(path).get_column("step").to_list()
     ]
     assert sorted(steps) == ["repair", "reply"]
 
 
 def test_what_cannot_be_had_is_told_and_the_rest_is_there(workshop):
     writer = Writer(oak_planter=[CompletionError("too long for this model", kind="length")])
-    result = enriched(workshop, garden(workshop, ["oak", "elm"], 'products = ["questions"]\n'), writer)
-    assert result.problems == ("questions of kit/garden/oak_planter was not written: too long for this model",)
+    result = enriched(
+        workshop, garden(workshop, ["oak", "elm"], 'products = ["questions"]\n'), writer
+    )
+    assert result.problems == (
+        "questions of kit/garden/oak_planter was not written: too long for this model",
+    )
     assert result.actual["accepted"] == {"questions": 1}
 
 
@@ -242,7 +279,8 @@ def test_a_budget_stops_the_run_says_how_far_it_got_and_the_next_run_goes_on(wor
     writer = Writer()
     with pytest.raises(
         BudgetExhausted,
-        match=r"does not fit into max_tokens = 3000: .* of 20 pieces are written\. Nothing was published",
+        match=r"does not fit into max_tokens = 3000: .* of 20 pieces are written\. Nothing was "
+        r"published",
     ):
         enriched(workshop, garden(workshop, extra=extra), writer)
     assert 0 < len(writer.asked) < 20
@@ -254,7 +292,8 @@ def test_a_budget_stops_the_run_says_how_far_it_got_and_the_next_run_goes_on(wor
 
 def test_a_budget_may_publish_what_there_is(workshop):
     extra = (
-        'products = ["questions"]\nmax_tokens = 3000\nmax_reply_tokens = 200\nconcurrency = 1\nincomplete = "publish"\n'
+        'products = ["questions"]\nmax_tokens = 3000\nmax_reply_tokens = 200\nconcurrency = '
+        '1\nincomplete = "publish"\n'
     )
     result = enriched(workshop, garden(workshop, extra=extra), Writer())
     assert 0 < result.writings.tools < 20
@@ -264,19 +303,29 @@ def test_a_budget_may_publish_what_there_is(workshop):
 def test_a_budget_in_dollars_needs_a_price(workshop):
     configuration = garden(workshop, extra="budget_usd = 1\n")
     run = workshop.run(configuration, until="snapshot")
-    with pytest.raises(ConfigurationError, match=r"nobody knows the price of openai/stub.*\[enrich.price\]"):
+    with pytest.raises(
+        ConfigurationError, match=r"nobody knows the price of openai/stub.*\[enrich.price\]"
+    ):
         enrich_tools(configuration, {one.catalog: one.digest for one in run.snapshots})
 
 
 def test_a_wrong_key_ends_the_run_at_once_and_nothing_is_published(workshop):
-    writer = Writer(**{f"{name}_planter": [CompletionError("no key", kind="key", status=401)] for name in WORDS})
-    with pytest.raises(CompletionError, match=r"no key\. 0 of 20 pieces are written\. Nothing was published"):
-        enriched(workshop, garden(workshop, extra='products = ["questions"]\nconcurrency = 2\n'), writer)
+    writer = Writer(
+        **{f"{name}_planter": [CompletionError("no key", kind="key", status=401)] for name in WORDS}
+    )
+    with pytest.raises(
+        CompletionError, match=r"no key\. 0 of 20 pieces are written\. Nothing was published"
+    ):
+        enriched(
+            workshop, garden(workshop, extra='products = ["questions"]\nconcurrency = 2\n'), writer
+        )
     assert len(writer.asked) <= 2
 
 
 def test_what_a_person_wrote_is_not_written_again(workshop):
-    configuration = garden(workshop, ["oak"], '[overrides."kit/garden/oak_planter"]\ndescription = "Mine."\n')
+    configuration = garden(
+        workshop, ["oak"], '[overrides."kit/garden/oak_planter"]\ndescription = "Mine."\n'
+    )
     writer = Writer()
     enriched(workshop, configuration, writer)
     assert ("description", "oak_planter") not in writer.asked
@@ -295,10 +344,16 @@ def test_the_plan_says_what_would_be_bought_and_afterwards_what_is_held(workshop
 
     enriched(workshop, configuration, Writer())
     after = estimate_tools(configuration, identities).to_dict()
-    assert (after["to_buy"], after["cost_usd"], after["products"]["topics"]["accepted"]) == (0, 0, 20)
+    assert (after["to_buy"], after["cost_usd"], after["products"]["topics"]["accepted"]) == (
+        0,
+        0,
+        20,
+    )
 
 
-def test_a_prompt_that_was_reworded_under_the_same_version_buys_nothing_and_is_pointed_out(workshop):
+def test_a_prompt_that_was_reworded_under_the_same_version_buys_nothing_and_is_pointed_out(
+    workshop,
+):
     enriched(workshop, garden(workshop, ["oak"]), Writer())
     (workshop.folder / "prompts").mkdir()
     mine = workshop.folder / "prompts/topics.md"
@@ -306,7 +361,9 @@ def test_a_prompt_that_was_reworded_under_the_same_version_buys_nothing_and_is_p
     writer = Writer()
     result = enriched(workshop, garden(workshop, ["oak"]), writer)
     assert writer.asked == []
-    assert [str(mine) in problem and "Give it another version" in problem for problem in result.problems] == [True]
+    assert [
+        str(mine) in problem and "Give it another version" in problem for problem in result.problems
+    ] == [True]
 
 
 def test_a_credential_in_a_reply_is_neither_kept_nor_shown_again(workshop):
@@ -314,8 +371,11 @@ def test_a_credential_in_a_reply_is_neither_kept_nor_shown_again(workshop):
     writer = Writer(oak_planter=[leak, leak])
     result = enriched(workshop, garden(workshop, ["oak"], 'products = ["questions"]\n'), writer)
     assert result.actual["rejected"] == {"questions": {"credential": 1}}
-    everything = b"".join(path.read_bytes() for path in workshop.folder.rglob("*") if path.is_file())
+    everything = b"".join(
+        path.read_bytes() for path in workshop.folder.rglob("*") if path.is_file()
+    )
     assert b"abcdefghijklmnop1234567890" not in everything
     assert all(
-        "abcdefghijklmnop" not in str(workshop.lake.read(path).to_dicts()) for path in workshop.lake.files("ledger")
+        "abcdefghijklmnop" not in str(workshop.lake.read(path).to_dicts())
+        for path in workshop.lake.files("ledger")
     )

@@ -1,7 +1,8 @@
-"""Kill -9 during the enrichment: what was paid for stays, and only the calls that were under way are made again.
+"""Kill -9 during the enrichment: what was paid for stays, and only the calls that were under way
+are made again.
 
-A run is killed at a boundary of its own writes, chosen at random, so that it is killed at work on a fast machine and on a slow one.
-"""
+A run is killed at a boundary of its own writes, chosen at random, so that it is killed at work on a
+fast machine and on a slow one."""
 
 import os
 import random
@@ -79,7 +80,11 @@ def configured(workshop, llm, tools, extra):
 
 def durable(workshop):
     """The tools of which the ledger holds a final reply."""
-    return {entry.subject.rpartition("/")[2] for entry in Ledger(workshop.lake).load().all() if entry.final}
+    return {
+        entry.subject.rpartition("/")[2]
+        for entry in Ledger(workshop.lake).load().all()
+        if entry.final
+    }
 
 
 def calls(llm):
@@ -90,7 +95,9 @@ def calls(llm):
 @pytest.mark.slow
 @pytest.mark.soak
 @pytest.mark.timeout(3600)
-def test_kills_cost_no_more_than_the_calls_that_were_under_way(workshop, scripted_llm, thousand_tools):
+def test_kills_cost_no_more_than_the_calls_that_were_under_way(
+    workshop, scripted_llm, thousand_tools
+):
     tools = thousand_tools[:TOOLS]
     llm = scripted_llm("--delay", "0.05")
     configuration, identities = configured(workshop, llm, tools, "")
@@ -108,8 +115,11 @@ def test_kills_cost_no_more_than_the_calls_that_were_under_way(workshop, scripte
     assert durable(workshop) == {tool["name"] for tool in tools}
     made = calls(llm)
     assert set(made) == durable(workshop)
-    assert {tool: made[tool] for tool in calls_when_durable} == calls_when_durable  # never asked again
-    # So many tools are at work at once: some are being asked about, of others the reply is being written.
+    assert {
+        tool: made[tool] for tool in calls_when_durable
+    } == calls_when_durable  # never asked again
+    # So many tools are at work at once: some are being asked about, of others the reply is being
+    # written.
     assert made.total() - TOOLS <= KILLS * 2 * CONCURRENCY
 
 
@@ -119,15 +129,21 @@ def test_kills_cost_no_more_than_the_calls_that_were_under_way(workshop, scripte
 def test_batches_survive_kills_and_are_paid_for_once(workshop, scripted_llm, thousand_tools):
     tools = thousand_tools[:TOOLS]
     llm = scripted_llm("--batch-delay", "1.5")
-    extra = f'mode = "batch"\nbatch_requests = {TOOLS // BATCHES}\nbatch_wait = 3600\nmax_reply_tokens = 600\n'
+    extra = (
+        f'mode = "batch"\nbatch_requests = {TOOLS // BATCHES}\nbatch_wait = '
+        f"3600\nmax_reply_tokens = 600\n"
+    )
     configuration, identities = configured(workshop, llm, tools, extra)
     dice = random.Random(21)
     with worker(configuration, identities) as runs:
         for _ in range(KILLS):
-            # Each batch takes at least six writes with two boundaries each, so no run before the last one ends by itself.
+            # Each batch takes at least six writes with two boundaries each, so no run before the
+            # last one ends by itself.
             assert runs.run(dice.randint(1, 12 * BATCHES // KILLS - 1)) == -signal.SIGKILL
         assert runs.run() == 0
 
     assert durable(workshop) == {tool["name"] for tool in tools}
-    assert Counter(subject for _, subject, _ in llm.paid()) == Counter(tool["name"] for tool in tools)
+    assert Counter(subject for _, subject, _ in llm.paid()) == Counter(
+        tool["name"] for tool in tools
+    )
     assert workshop.lake.files("ledger/batches", "json") == []

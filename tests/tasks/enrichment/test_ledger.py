@@ -1,4 +1,6 @@
-"""The ledger: replies are on the disk before anything else happens, and are found whatever became of the run."""
+"""The ledger: replies are on the disk before anything else happens, and are found whatever became
+of the run.
+"""
 
 import asyncio
 import os
@@ -55,7 +57,9 @@ def test_a_closed_ledger_is_one_parquet_file_and_says_the_same(tmp_path: Path) -
     assert Ledger(lake).load().entries("k7") == [replace(ENTRY, key="k7", final=False)]
 
 
-def test_a_reply_that_was_cut_in_two_by_a_kill_is_left_out_and_the_others_stay(tmp_path: Path) -> None:
+def test_a_reply_that_was_cut_in_two_by_a_kill_is_left_out_and_the_others_stay(
+    tmp_path: Path,
+) -> None:
     ledger = Ledger(Lake(str(tmp_path)), run="killed")
     add(ledger, ENTRY, replace(ENTRY, key="k2"))
     journal = tmp_path / "lake/ledger/open/killed.jsonl"
@@ -65,7 +69,9 @@ def test_a_reply_that_was_cut_in_two_by_a_kill_is_left_out_and_the_others_stay(t
     assert again.entries("k2") == []
 
 
-def test_closing_leaves_the_journal_of_another_run_alone_unless_it_was_abandoned(tmp_path: Path) -> None:
+def test_closing_leaves_the_journal_of_another_run_alone_unless_it_was_abandoned(
+    tmp_path: Path,
+) -> None:
     lake = Lake(str(tmp_path))
     add(Ledger(lake, run="other"), ENTRY)
     Ledger(lake).close()

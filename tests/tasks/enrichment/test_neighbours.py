@@ -32,7 +32,10 @@ def by_definition(ids, vectors, k):
 
 
 def test_a_tool_is_compared_by_its_name_as_words_and_its_description_on_one_line():
-    assert head_text(tool("getRecord_v2", "Reads\n  a record."), AGENT) == "get Record v2. Reads a record."
+    assert (
+        head_text(tool("getRecord_v2", "Reads\n  a record."), AGENT)
+        == "get Record v2. Reads a record."
+    )
 
 
 def test_a_tool_without_a_description_has_its_agents_name_in_front():
@@ -97,7 +100,9 @@ def test_real_tools_find_their_siblings(encoder):
         tool("get_tides", "High and low tide at a harbour, and the weather there."),
     ]
 
-    near = nearest([one.name for one in tools], encoder.encode([head_text(one, AGENT) for one in tools]), 1)
+    near = nearest(
+        [one.name for one in tools], encoder.encode([head_text(one, AGENT) for one in tools]), 1
+    )
 
     assert {name: found[0].id for name, found in near.items()} == {
         "create_issue": "close_issue",

@@ -19,7 +19,9 @@ def objects(schema: Any) -> list[dict[str, Any]]:
         return [found for item in schema for found in objects(item)]
     if not isinstance(schema, dict):
         return []
-    return [schema] * (schema.get("type") == "object") + [found for item in schema.values() for found in objects(item)]
+    return [schema] * (schema.get("type") == "object") + [
+        found for item in schema.values() for found in objects(item)
+    ]
 
 
 @pytest.mark.parametrize("product", PRODUCTS)
@@ -58,16 +60,27 @@ def test_a_description_joins_what_a_tool_does_and_when_to_use_it() -> None:
 
 
 def test_a_description_may_have_nothing_to_avoid() -> None:
-    reply = {"does": "潮汐を一覧表示します。", "use_when": "釣りに。", "avoid": [{"when": " ", "instead": ""}]}
-    assert value("description", reply) == {"description": "潮汐を一覧表示します。 釣りに。", "avoid": ""}
+    reply = {
+        "does": "潮汐を一覧表示します。",
+        "use_when": "釣りに。",
+        "avoid": [{"when": " ", "instead": ""}],
+    }
+    assert value("description", reply) == {
+        "description": "潮汐を一覧表示します。 釣りに。",
+        "avoid": "",
+    }
 
 
 def test_the_other_products_are_notes_lists_and_a_text() -> None:
-    assert value("arguments", {"arguments": [{"name": "dt", "note": " the date "}]}) == {"dt": "the date"}
+    assert value("arguments", {"arguments": [{"name": "dt", "note": " the date "}]}) == {
+        "dt": "the date"
+    }
     assert value("questions", {"questions": [" when is high water? "]}) == ["when is high water?"]
     assert value("topics", {"topics": ["Tides"]}) == ["Tides"]
     verdict = {"number": 1, "needed": True, "direct": True, "reason": "It gives the id"}
-    assert value("dependencies", {"candidates": [verdict]}) == [verdict | {"reason": "It gives the id."}]
+    assert value("dependencies", {"candidates": [verdict]}) == [
+        verdict | {"reason": "It gives the id."}
+    ]
     assert value("agents", {"description": "Harbour services.\n"}) == "Harbour services."
 
 
@@ -80,4 +93,6 @@ def test_more_questions_take_more_tokens_and_never_more_than_allowed() -> None:
 
 def test_thinking_first_is_counted_in_the_mean_of_both_replies() -> None:
     settings = EnrichSettings(model="x/y", think=True)
-    assert typical_output_tokens("topics", settings) > typical_output_tokens("topics", EnrichSettings(model="x/y"))
+    assert typical_output_tokens("topics", settings) > typical_output_tokens(
+        "topics", EnrichSettings(model="x/y")
+    )

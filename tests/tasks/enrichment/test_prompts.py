@@ -1,4 +1,6 @@
-"""Prompt files: the package's own, the user's, their problems, and what they look like filled in."""
+"""Prompt files: the package's own, the user's, their problems, and what they look like filled
+in.
+"""
 
 import json
 import re
@@ -12,7 +14,9 @@ from hypothesis import strategies as st
 from pegboard.errors import ConfigurationError
 from pegboard.records import Tool
 from tasks.enrichment.prompts import OWN_PROMPTS, PROMPT_FILES, Prompts, load_prompts
-from tasks.safety.untrusted import fenced, tool_data, without_credentials
+from tasks.safety.text import fenced
+from tasks.safety.tool import tool_data
+from tasks.safety.untrusted import without_credentials
 from tasks.settings.enrichment import PRODUCTS
 
 OWN = load_prompts(None, PRODUCTS)
@@ -34,7 +38,10 @@ def written(folder: Path, **files: str) -> Path:
 
 def test_every_product_has_a_prompt_of_a_system_and_a_user_message() -> None:
     for product in PRODUCTS:
-        roles = [message.role for message in OWN[product].messages(tool="T", agent="A", tools="T", count=5)]
+        roles = [
+            message.role
+            for message in OWN[product].messages(tool="T", agent="A", tools="T", count=5)
+        ]
         assert roles == ["system", "user"]
 
 
@@ -59,7 +66,13 @@ def test_the_few_shots_of_a_prompt_are_valid_replies(product: Any) -> None:
 
 
 def test_values_reach_their_places() -> None:
-    text = filled(product="questions", tool="<data>T</data>", count=12, language="Danish", context="Tools of a bank.")
+    text = filled(
+        product="questions",
+        tool="<data>T</data>",
+        count=12,
+        language="Danish",
+        context="Tools of a bank.",
+    )
     assert "<data>T</data>" in text
     assert "exactly 12 requests" in text
     assert "Write in Danish" in text
@@ -185,9 +198,13 @@ def test_no_text_of_a_catalog_breaks_out_of_a_prompt(description: str, note: str
     tool = Tool("k/a/t", "k", "k/a", "t", description, schema, examples=(note, description))
     values: dict[str, Any] = {
         "tool": fenced("tool", tool_data(tool)),
-        "neighbours": fenced("neighbours", [{"name": note, "agent": "a", "description": description}]),
+        "neighbours": fenced(
+            "neighbours", [{"name": note, "agent": "a", "description": description}]
+        ),
         "questions": fenced("questions", [description, note]),
-        "candidates": fenced("candidates", [{"number": 1, "tool": {"name": note, "description": description}}]),
+        "candidates": fenced(
+            "candidates", [{"number": 1, "tool": {"name": note, "description": description}}]
+        ),
         "agent": fenced("agent", {"name": "a", "description": description}),
         "tools": fenced("tools", [{"name": note, "description": description}]),
     }

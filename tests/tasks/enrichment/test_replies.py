@@ -8,18 +8,32 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tasks.enrichment.prompts import load_prompts
-from tasks.enrichment.replies import DROPPED, REASONS, OtherNames, Subject, Verdict, judge
+from tasks.enrichment.replies import Subject, Verdict, judge
+from tasks.enrichment.reply_names import OtherNames
+from tasks.enrichment.reply_verdict import DROPPED, REASONS
 from tasks.settings.enrichment import PRODUCTS
 
 PROMPTS = load_prompts(None, PRODUCTS)
 NAMES = OtherNames(
-    ["list_tides", "get_forecast", "list_moon_phases", "getBerths", "resolve-berth-id", "search", "GitHub", "check-in"]
+    [
+        "list_tides",
+        "get_forecast",
+        "list_moon_phases",
+        "getBerths",
+        "resolve-berth-id",
+        "search",
+        "GitHub",
+        "check-in",
+    ]
 )
 OWN = "Lists the times and heights of high and low tide at a harbour on one day."
 KEY = "sk-proj-" + "abc123DEF456ghi789JKL"
 DOES = "Tells when the sea is highest and lowest at a given port, and by how many metres."
 USE = "Use it to plan a landing, a swim or a fishing trip."
-FRENCH = "Indique les heures auxquelles la mer est la plus haute et la plus basse dans un port donné, avec la hauteur en mètres."
+FRENCH = (
+    "Indique les heures auxquelles la mer est la plus haute et la plus basse dans un port "
+    "donné, avec la hauteur en mètres."
+)
 
 
 def subject(product: Any = "description", **fields: Any) -> Subject:
@@ -47,7 +61,9 @@ def noted(*notes: tuple[str, str], **fields: Any) -> Verdict:
 
 
 def asked(*questions: str, **fields: Any) -> Verdict:
-    return judge("questions", json.dumps({"questions": questions}), "stop", subject("questions", **fields))
+    return judge(
+        "questions", json.dumps({"questions": questions}), "stop", subject("questions", **fields)
+    )
 
 
 def named(*topics: str, **fields: Any) -> Verdict:
@@ -55,7 +71,12 @@ def named(*topics: str, **fields: Any) -> Verdict:
 
 
 def agent(text: str, **fields: Any) -> Verdict:
-    return judge("agents", json.dumps({"description": text}), "stop", subject("agents", name="harbour", **fields))
+    return judge(
+        "agents",
+        json.dumps({"description": text}),
+        "stop",
+        subject("agents", name="harbour", **fields),
+    )
 
 
 def raw(text: str, finish_reason: str = "stop", product: Any = "topics") -> Verdict:
@@ -63,7 +84,10 @@ def raw(text: str, finish_reason: str = "stop", product: Any = "topics") -> Verd
 
 
 def test_good_replies_are_accepted() -> None:
-    avoid = [{"when": "rain is asked for", "instead": "get_forecast"}, {"when": "berths are asked for", "instead": ""}]
+    avoid = [
+        {"when": "rain is asked for", "instead": "get_forecast"},
+        {"when": "berths are asked for", "instead": ""},
+    ]
     assert described(avoid=avoid) == Verdict(
         {
             "description": f"{DOES} {USE}",
@@ -143,7 +167,8 @@ def test_the_model_is_told_where_its_json_differs() -> None:
         "I cannot fulfill this request.",
         "As an AI language model, I do not have access to the tool.",
         "Unfortunately I am unable to describe this tool.",
-        "Es tut mir leid, aber ich kann diese Anfrage nicht beantworten, dabei kann ich nicht helfen.",
+        "Es tut mir leid, aber ich kann diese Anfrage nicht beantworten, dabei kann ich nicht "
+        "helfen.",
         "Je suis désolé, mais je ne peux pas répondre à cette demande.",
         "Lo siento, no puedo ayudar con esta solicitud.",
         "Desculpe, não posso ajudar com isso.",
@@ -158,12 +183,16 @@ def test_a_refusal_is_no_description(text: str) -> None:
 
 
 def test_a_tool_about_apologies_is_described() -> None:
-    does = "Writes an apology to a customer, such as 'I'm sorry, but we cannot deliver today', in a friendly tone."
+    does = (
+        "Writes an apology to a customer, such as 'I'm sorry, but we cannot deliver today', in "
+        "a friendly tone."
+    )
     assert described(does=does, use_when="Use it to say sorry when an order is late.").reason == ""
 
 
 @pytest.mark.parametrize(
-    "question", ["I'm sorry for being late, can you move my berth?", "I can't find my boat, where is it?"]
+    "question",
+    ["I'm sorry for being late, can you move my berth?", "I can't find my boat, where is it?"],
 )
 def test_a_request_may_begin_with_an_apology(question: str) -> None:
     assert asked(question).value == [question]
@@ -185,7 +214,10 @@ def test_a_language_is_not_guessed_from_little_text() -> None:
 
 
 def test_languages_that_are_hardly_told_apart_are_taken_for_the_same() -> None:
-    danish = "Viser tidspunkter og højder for højvande og lavvande i en havn på en bestemt dag i ugen, målt i meter."
+    danish = (
+        "Viser tidspunkter og højder for højvande og lavvande i en havn på en bestemt dag i "
+        "ugen, målt i meter."
+    )
     assert described(does=danish, use_when=danish, language="no").reason == ""
 
 
@@ -213,12 +245,18 @@ def test_a_tool_that_resembles_a_few_shot_is_no_copy() -> None:
 
 
 def test_words_of_the_prompt_in_another_order_are_fine() -> None:
-    assert described(does="Names the objects that people use, in their usual words and with synonyms.").reason == ""
+    assert (
+        described(
+            does="Names the objects that people use, in their usual words and with synonyms."
+        ).reason
+        == ""
+    )
     assert described(does="Replaces {{name}} in a template by the name of a customer.").reason == ""
 
 
 @pytest.mark.parametrize(
-    ("does", "use_when"), [("lists the times, and HEIGHTS of high and low tide", "at a harbour on one day"), (OWN, OWN)]
+    ("does", "use_when"),
+    [("lists the times, and HEIGHTS of high and low tide", "at a harbour on one day"), (OWN, OWN)],
 )
 def test_the_catalogs_own_description_is_no_new_one(does: str, use_when: str) -> None:
     description = OWN.replace("times and", "times, and")
@@ -241,7 +279,17 @@ def test_a_description_names_no_other_tool(name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "word", ["search", "GitHub", "check-in", "list_tides", "tide_type", "get forecast", "get_forecasts", "getberths"]
+    "word",
+    [
+        "search",
+        "GitHub",
+        "check-in",
+        "list_tides",
+        "tide_type",
+        "get forecast",
+        "get_forecasts",
+        "getberths",
+    ],
 )
 def test_ordinary_words_and_its_own_names_are_no_other_tool(word: str) -> None:
     assert described(use_when=f"Use it to plan a trip with {word}.").reason == ""
@@ -249,7 +297,10 @@ def test_ordinary_words_and_its_own_names_are_no_other_tool(word: str) -> None:
 
 def test_avoid_may_name_the_siblings_that_were_shown_and_no_others() -> None:
     assert described(avoid=[{"when": "get_forecast fits better", "instead": "search"}]).reason == ""
-    assert described(avoid=[{"when": "list_moon_phases fits better", "instead": ""}]).reason == "other-tool"
+    assert (
+        described(avoid=[{"when": "list_moon_phases fits better", "instead": ""}]).reason
+        == "other-tool"
+    )
     for instead in ("list_moon_phases", "get_weather", "list_tides", "the other one"):
         assert described(avoid=[{"when": "it rains", "instead": instead}]).reason == "other-tool"
 
@@ -267,21 +318,29 @@ def test_an_agent_is_described_without_its_tools_names() -> None:
 def test_a_note_may_name_a_tool_that_the_catalog_names() -> None:
     notes = (("hb", "name of the harbour, as getBerths gives it"),)
     assert noted(*notes).reason == "other-tool"
-    assert noted(*notes, description="Lists tides. Call getBerths first.").value == {notes[0][0]: notes[0][1]}
+    assert noted(*notes, description="Lists tides. Call getBerths first.").value == {
+        notes[0][0]: notes[0][1]
+    }
 
 
 def test_a_note_on_an_argument_that_is_not_there_rejects_all() -> None:
-    assert noted(("hb", "name of the harbour"), ("date", "date of the tides")).reason == "unknown-argument"
+    assert (
+        noted(("hb", "name of the harbour"), ("date", "date of the tides")).reason
+        == "unknown-argument"
+    )
 
 
 def test_poor_notes_are_dropped() -> None:
-    verdict = noted(("hb", "name of the harbour"), ("dt", "dt"), ("hb", "once more"), ("tide_type", "x" * 900))
+    verdict = noted(
+        ("hb", "name of the harbour"), ("dt", "dt"), ("hb", "once more"), ("tide_type", "x" * 900)
+    )
     assert verdict.value == {"hb": "name of the harbour"}
     assert [reason for _, reason in verdict.dropped] == ["too-short", "duplicate", "too-long"]
 
 
 @pytest.mark.parametrize(
-    "text", [f"Uses the key {KEY} to list tides.", "Logs in with password: hunter2 and lists tides."]
+    "text",
+    [f"Uses the key {KEY} to list tides.", "Logs in with password: hunter2 and lists tides."],
 )
 def test_a_description_with_a_credential_is_rejected(text: str) -> None:
     verdict = described(does=text)
@@ -291,7 +350,12 @@ def test_a_description_with_a_credential_is_rejected(text: str) -> None:
 
 
 def test_words_about_credentials_are_fine() -> None:
-    assert described(does="Creates an API key or a password with at least 12 characters for a user.").reason == ""
+    assert (
+        described(
+            does="Creates an API key or a password with at least 12 characters for a user."
+        ).reason
+        == ""
+    )
 
 
 def test_a_request_with_a_credential_is_dropped_and_not_shown() -> None:
@@ -360,13 +424,16 @@ def test_poor_requests_are_dropped_with_their_reasons() -> None:
 
 def test_requests_that_differ_in_more_than_a_word_in_ten_are_kept() -> None:
     questions = [
-        f"When is low water in {place} on the {day}th of May?" for place, day in (("Whitby", 5), ("Padstow", 6))
+        f"When is low water in {place} on the {day}th of May?"
+        for place, day in (("Whitby", 5), ("Padstow", 6))
     ]
     assert asked(*questions).value == questions
 
 
 def test_a_tool_named_by_an_ordinary_word_may_be_in_a_request() -> None:
-    assert asked("Please search for tides in Whitby", name="search").value == ["Please search for tides in Whitby"]
+    assert asked("Please search for tides in Whitby", name="search").value == [
+        "Please search for tides in Whitby"
+    ]
 
 
 def test_no_more_is_kept_than_was_asked_for() -> None:
@@ -381,7 +448,13 @@ def test_a_list_is_rejected_for_the_reason_of_most_when_nothing_is_left() -> Non
 
 
 def test_every_reason_has_a_sentence_for_the_model() -> None:
-    for text, finish_reason in (("", "stop"), ("x", "stop"), ("{}", "stop"), ("{", "length"), ("", "content_filter")):
+    for text, finish_reason in (
+        ("", "stop"),
+        ("x", "stop"),
+        ("{}", "stop"),
+        ("{", "length"),
+        ("", "content_filter"),
+    ):
         assert raw(text, finish_reason).detail.endswith(".")
     assert not REASONS.keys() & DROPPED.keys()
 
@@ -390,13 +463,24 @@ CANDIDATES = (("kit/sea/get_forecast", "hb"), ("kit/sea/search", ""))
 
 
 def verdicts(*said: tuple[int, bool, str], **fields: Any) -> Verdict:
-    listed = [{"number": number, "needed": needed, "direct": needed, "reason": text} for number, needed, text in said]
+    listed = [
+        {"number": number, "needed": needed, "direct": needed, "reason": text}
+        for number, needed, text in said
+    ]
     fields = {"candidates": CANDIDATES, "count": 0} | fields
-    return judge("dependencies", json.dumps({"candidates": listed}), "stop", subject("dependencies", **fields))
+    return judge(
+        "dependencies",
+        json.dumps({"candidates": listed}),
+        "stop",
+        subject("dependencies", **fields),
+    )
 
 
 def test_verdicts_are_kept_by_the_candidates_tool_and_parameter() -> None:
-    found = verdicts((2, False, "Nothing has to be searched for."), (1, True, "The harbour comes from get_forecast."))
+    found = verdicts(
+        (2, False, "Nothing has to be searched for."),
+        (1, True, "The harbour comes from get_forecast."),
+    )
     assert found.value == [
         {
             "tool": "kit/sea/get_forecast",
@@ -417,7 +501,9 @@ def test_verdicts_are_kept_by_the_candidates_tool_and_parameter() -> None:
 
 @pytest.mark.parametrize("number", [0, 3, -1])
 def test_a_verdict_on_what_was_not_shown_rejects_the_reply(number: int) -> None:
-    found = verdicts((1, True, "The harbour comes from it."), (number, True, "The harbour comes from it, too."))
+    found = verdicts(
+        (1, True, "The harbour comes from it."), (number, True, "The harbour comes from it, too.")
+    )
     assert (found.value, found.reason) == (None, "schema")
 
 
@@ -433,7 +519,9 @@ def test_verdicts_that_do_not_pass_are_dropped() -> None:
     assert verdicts().value is None
 
 
-@given(st.sampled_from(PRODUCTS), st.text(), st.sampled_from(["stop", "length", "content_filter", ""]))
+@given(
+    st.sampled_from(PRODUCTS), st.text(), st.sampled_from(["stop", "length", "content_filter", ""])
+)
 def test_any_text_has_a_verdict(product: Any, text: str, finish_reason: str) -> None:
     verdict = judge(product, text, finish_reason, subject(product))
     assert verdict.value is None
@@ -464,7 +552,11 @@ def test_names_are_found_quickly_among_many() -> None:
     assert names.find("see tool_number_59999.") == "tool_number_59999"
     names._names = counted = Counted(names._names)
     assert (
-        names.find("Lists the tides_of a harbour, as getBerths or check-in do; see user.name and so on. " * 10) is None
+        names.find(
+            "Lists the tides_of a harbour, as getBerths or check-in do; see user.name and so on. "
+            * 10
+        )
+        is None
     )
     assert 0 < counted.lookups < 200
 

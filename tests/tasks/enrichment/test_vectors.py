@@ -1,4 +1,6 @@
-"""Vectors through the lake: in the order of the texts, each text encoded once in the life of a board."""
+"""Vectors through the lake: in the order of the texts, each text encoded once in the life of a
+board.
+"""
 
 import numpy as np
 import pytest
@@ -70,7 +72,12 @@ def test_documents_that_were_embedded_are_found(workshop, hashing):
     workshop.servers({"git": [workshop.tool("create_issue", "Opens an issue.")]})
     run = workshop.run(workshop.configure(), encoder=hashing())
     documents, _of_agents = run.documents
-    texts = read_rows(workshop.lake, documents.path, ["texts"]).explode("texts").get_column("texts").to_list()
+    texts = (
+        read_rows(workshop.lake, documents.path, ["texts"])
+        .explode("texts")
+        .get_column("texts")
+        .to_list()
+    )
     encoder = Counting(hashing())
 
     vectors_of(workshop.lake, encoder, texts)

@@ -1,4 +1,6 @@
-"""A small shop whose tools are known by what they say of themselves, golden queries for it, and a build with its gate as plain calls."""
+"""A small shop whose tools are known by what they say of themselves, golden queries for it, and a
+build with its gate as plain calls.
+"""
 
 import json
 import shutil
@@ -48,7 +50,9 @@ class Built:
 
 
 class Shop:
-    """A workshop with one server. `build` is the reindex flow from the sources to the channel, without Prefect."""
+    """A workshop with one server. `build` is the reindex flow from the sources to the channel,
+    without Prefect.
+    """
 
     def __init__(self, workshop: Any) -> None:
         self.workshop = workshop
@@ -60,7 +64,9 @@ class Shop:
         return self.workshop.write(file, "\n".join(map(json.dumps, values)))
 
     def sells(self, tools: dict[str, str]) -> None:
-        self.workshop.servers({"shop": [self.workshop.tool(name, text) for name, text in tools.items()]})
+        self.workshop.servers(
+            {"shop": [self.workshop.tool(name, text) for name, text in tools.items()]}
+        )
 
     def configure(self, gate: str = 'queries = "golden.jsonl"\n', rest: str = "") -> None:
         """What stands in the configuration under `[gate]`, if anything, and before it."""
@@ -85,11 +91,15 @@ class Shop:
         if run.pins is None:
             return Built(None, None, {})
         calibrations = calibrate_release(configuration, run.wanted, run.pins).indexes
-        staged = staged_release(configuration, run.plan, run.snapshots, run.wanted, run.pins, calibrations)
+        staged = staged_release(
+            configuration, run.plan, run.snapshots, run.wanted, run.pins, calibrations
+        )
         gated = decide(configuration, run.strategy, staged)
         if not publish:
             return Built(gated, None, {})
-        release = publish_release(configuration, run.strategy, run.snapshots, run.wanted, run.pins, calibrations, gated)
+        release = publish_release(
+            configuration, run.strategy, run.snapshots, run.wanted, run.pins, calibrations, gated
+        )
         return Built(gated, release, read_details(self.workshop.uri, release) or {})
 
 
@@ -99,8 +109,12 @@ def shop(workshop: Any) -> Shop:
 
 
 @pytest.fixture(scope="session")
-def first_builds(tmp_path_factory: pytest.TempPathFactory, workshop_type: Any) -> Callable[[str], tuple[str, Built]]:
-    """A board with the tools, built once for each gate, and what its build did. Do not change it."""
+def first_builds(
+    tmp_path_factory: pytest.TempPathFactory, workshop_type: Any
+) -> Callable[[str], tuple[str, Built]]:
+    """A board with the tools, built once for each gate, and what its build did. Do not change
+    it.
+    """
     builds: dict[str, tuple[str, Built]] = {}
 
     def first_build(gate: str) -> tuple[str, Built]:
@@ -114,7 +128,9 @@ def first_builds(tmp_path_factory: pytest.TempPathFactory, workshop_type: Any) -
 
 
 @pytest.fixture
-def publish_first(shop: Shop, first_builds: Callable[[str], tuple[str, Built]]) -> Callable[[str], Built]:
+def publish_first(
+    shop: Shop, first_builds: Callable[[str], tuple[str, Built]]
+) -> Callable[[str], Built]:
     """Give the shop a gate and a board with a first release; returns what its build did."""
 
     def publish_first(gate: str) -> Built:

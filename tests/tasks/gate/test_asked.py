@@ -1,4 +1,6 @@
-"""What a gate asks: where its queries and strategies come from, and every problem of it in one message."""
+"""What a gate asks: where its queries and strategies come from, and every problem of it in one
+message.
+"""
 
 import pytest
 
@@ -11,7 +13,10 @@ GOLDEN = '[golden]\nqueries = "many.jsonl"\n'
 @pytest.fixture
 def many(shop, queries):
     """The shop with enough golden queries for `[golden]`, too."""
-    shop.lines("many.jsonl", [{**one, "query": f"{one['query']}, {n}"} for one in queries for n in ("now", "today")])
+    shop.lines(
+        "many.jsonl",
+        [{**one, "query": f"{one['query']}, {n}"} for one in queries for n in ("now", "today")],
+    )
     return shop
 
 
@@ -38,7 +43,12 @@ def test_a_gate_asks_its_own_queries_or_else_those_of_golden(many):
     many.configure(gate="choose = false\n", rest=GOLDEN)
     theirs = read_gate(many.configuration)
 
-    assert (len(own.queries), str(own.choose), len(theirs.queries), theirs.choose) == (20, "Recall@5", 40, None)
+    assert (len(own.queries), str(own.choose), len(theirs.queries), theirs.choose) == (
+        20,
+        "Recall@5",
+        40,
+        None,
+    )
 
 
 def test_the_plans_of_a_gate_are_named_or_written_and_else_the_configured_one(shop):
@@ -48,21 +58,34 @@ def test_the_plans_of_a_gate_are_named_or_written_and_else_the_configured_one(sh
     named = read_gate(shop.configuration)
 
     assert [strategy.name for strategy in configured.strategies] == ["search"]
-    assert [(strategy.name, strategy.depth) for strategy in named.strategies] == [("clauses", 50), ("mine", 20)]
+    assert [(strategy.name, strategy.depth) for strategy in named.strategies] == [
+        ("clauses", 50),
+        ("mine", 20),
+    ]
 
 
 def test_what_rules_and_the_choice_need_is_measured_whatever_is_reported(shop):
-    shop.configure('queries = "golden.jsonl"\nmeasures = ["nDCG@5"]\nchoose = "MRR"\nrules = ["Hit@3 >= 0.5"]\n')
+    shop.configure(
+        'queries = "golden.jsonl"\nmeasures = ["nDCG@5"]\nchoose = "MRR"\nrules = ["Hit@3 >= '
+        '0.5"]\n'
+    )
 
-    assert [str(one) for one in read_gate(shop.configuration).measures] == ["nDCG@5", "MRR", "Recall@5", "Hit@3"]
+    assert [str(one) for one in read_gate(shop.configuration).measures] == [
+        "nDCG@5",
+        "MRR",
+        "Recall@5",
+        "Hit@3",
+    ]
 
 
 def test_all_problems_of_a_gate_are_told_at_once_with_the_forms_of_a_rule(shop):
     shop.lines("golden.jsonl", [{"query": "q", "tools": ["a"]}, {"query": "r"}])
     shop.configure(
-        'queries = "golden.jsonl"\ncanaries = "none.jsonl"\nplans = ["search", "search", "nosuch", "confident"]\n'
+        'queries = "golden.jsonl"\ncanaries = "none.jsonl"\nplans = ["search", "search", '
+        '"nosuch", "confident"]\n'
         'choose = "Recal@5"\nmeasures = ["nDGC"]\n'
-        'rules = ["Recall@5 > 0.9", "Recall@5 of catalog kat >= 0.8", "Recall@5 of kind parallel >= 0.8"]\n'
+        'rules = ["Recall@5 > 0.9", "Recall@5 of catalog kat >= 0.8", "Recall@5 of kind parallel '
+        '>= 0.8"]\n'
     )
 
     with pytest.raises(ConfigurationError) as caught:
@@ -92,7 +115,8 @@ def test_all_problems_of_a_gate_are_told_at_once_with_the_forms_of_a_rule(shop):
 def test_a_gate_without_queries_and_one_with_an_empty_file_are_refused(shop):
     shop.configure(gate="choose = false\n")
     with pytest.raises(
-        ConfigurationError, match=r"queries: there are none; name a file of golden queries here, or in \[golden\]"
+        ConfigurationError,
+        match=r"queries: there are none; name a file of golden queries here, or in \[golden\]",
     ):
         read_gate(shop.configuration)
 
@@ -110,7 +134,9 @@ def test_what_is_no_setting_of_a_gate_is_refused_with_the_configuration(shop, wr
         _ = shop.configuration
 
 
-def test_queries_plans_and_the_choice_belong_to_a_release_and_rules_and_canaries_do_not(shop, queries):
+def test_queries_plans_and_the_choice_belong_to_a_release_and_rules_and_canaries_do_not(
+    shop, queries
+):
     def digest(gate, rest=""):
         shop.configure(gate, rest)
         return gate_digest(shop.configuration)

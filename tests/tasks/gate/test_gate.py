@@ -1,4 +1,6 @@
-"""The gate at work: what is sabotaged is held and told, what is honest goes live, and nothing that was published is lost."""
+"""The gate at work: what is sabotaged is held and told, what is honest goes live, and nothing that
+was published is lost.
+"""
 
 import json
 
@@ -11,7 +13,10 @@ from tasks.gate.words import held_headline, held_lines, measured_line
 from tasks.settings.release import GateSettings
 
 QUERIES = 'queries = "golden.jsonl"\nmeasures = ["Recall@5"]\n'
-WHOLE = f'{QUERIES}rules = ["Recall@5 >= 0.99", "Recall@5 no worse than live by more than 0.01 with 95 % confidence"]\n'
+WHOLE = (
+    f'{QUERIES}rules = ["Recall@5 >= 0.99", "Recall@5 no worse than live by more than 0.01 '
+    f'with 95 % confidence"]\n'
+)
 
 
 def rules(built):
@@ -29,7 +34,8 @@ def test_a_first_release_is_judged_by_its_floors_and_not_against_what_is_not_the
     assert built.gated.gate["rules"][1]["says"] == "not judged: no release is live"
     assert built.release.manifest["gate"] == built.gated.gate
     assert measured_line(built.details) == (
-        "Golden queries: Recall@5 1.000 [1.000, 1.000] over 20 by strategy clauses in index full; 1 of 2 rules hold."
+        "Golden queries: Recall@5 1.000 [1.000, 1.000] over 20 by strategy clauses in index full; "
+        "1 of 2 rules hold."
     )
 
 
@@ -57,14 +63,16 @@ def test_a_sabotaged_release_is_held_and_the_message_names_the_queries_and_the_t
     }
     said = "\n".join(held_lines(held.details, "live"))
     for part in (
-        f"Release {held.release.id} did not pass its gate and is held; 'live' stays at release {first.id}.",
+        f"Release {held.release.id} did not pass its gate and is held; 'live' stays at release "
+        f"{first.id}.",
         "rule failed: Recall@5 >= 0.99: it is 0.900 [0.750, 1.000] over 20 queries, 0.090 too low",
         '"please open my door" needs tool_od (rank 1 -> rank',
         "in front now: kit/shop/tool_cb",
         "tools against live",
         "0 new, 2 changed, 0 removed",
         "kit/shop/tool_od changed in description",
-        'description: before "Opens the door of a customer.", after "Cleans the bicycle of a customer."',
+        'description: before "Opens the door of a customer.", after "Cleans the bicycle of a '
+        'customer."',
         f"pegboard promote {held.release.id}",
     ):
         assert part in said
@@ -74,12 +82,19 @@ def test_a_sabotaged_release_is_held_and_the_message_names_the_queries_and_the_t
     assert board.search("clean the bicycle", 1)[0].tool.name == "tool_od"
     diff = diff_releases(shop.workshop.store, first, held.release, neighbours=0)
     assert {one.id for one in diff.changed} == swapped_ids
-    assert pegboard.open(shop.workshop.uri, encoder=encoder).search("clean the bicycle", 1)[0].tool.name == "tool_cb"
+    assert (
+        pegboard.open(shop.workshop.uri, encoder=encoder)
+        .search("clean the bicycle", 1)[0]
+        .tool.name
+        == "tool_cb"
+    )
 
 
 def test_an_honest_change_passes(shop, publish_first, tools):
     first = publish_first(WHOLE).release
-    shop.sells({**tools, "tool_od": "Opens the front door of a customer.", "tool_new": "Sends an invoice."})
+    shop.sells(
+        {**tools, "tool_od": "Opens the front door of a customer.", "tool_new": "Sends an invoice."}
+    )
 
     built = shop.build()
 
@@ -88,7 +103,9 @@ def test_an_honest_change_passes(shop, publish_first, tools):
     assert "2 of 2 rules hold, 0 queries lost and 0 won" in measured_line(built.details)
 
 
-def test_a_held_release_is_judged_again_by_other_rules_and_promoted_without_another_row(shop, publish_first, sabotaged):
+def test_a_held_release_is_judged_again_by_other_rules_and_promoted_without_another_row(
+    shop, publish_first, sabotaged
+):
     first = publish_first(WHOLE).release
     shop.sells(sabotaged)
     held = shop.build()
@@ -118,7 +135,9 @@ def test_a_held_release_can_be_promoted_by_hand_and_is_live_then(shop, publish_f
     assert shop.live == held.id
 
 
-def test_after_a_held_release_a_mended_source_goes_on_from_what_is_live(shop, publish_first, tools, sabotaged):
+def test_after_a_held_release_a_mended_source_goes_on_from_what_is_live(
+    shop, publish_first, tools, sabotaged
+):
     first = publish_first(WHOLE).release
     shop.sells(sabotaged)
     held = shop.build().release
@@ -132,7 +151,9 @@ def test_after_a_held_release_a_mended_source_goes_on_from_what_is_live(shop, pu
 
 
 def test_a_canary_that_is_not_found_holds_the_release_whatever_the_rules(shop, queries, tools):
-    shop.lines("canaries.jsonl", [queries[0], {"query": "please sell my roof", "tools": ["tool_sr"]}])
+    shop.lines(
+        "canaries.jsonl", [queries[0], {"query": "please sell my roof", "tools": ["tool_sr"]}]
+    )
     shop.configure(f'{QUERIES}canaries = "canaries.jsonl"\ncanary_k = 1\n')
     first = shop.build()
     shop.sells({**tools, "tool_od": "Does something else."})
@@ -147,7 +168,9 @@ def test_a_canary_that_is_not_found_holds_the_release_whatever_the_rules(shop, q
     assert '"please open my door" needs tool_od (rank 1 -> ' in said
 
 
-def test_a_tool_that_went_counts_as_not_found_and_its_catalog_looks_no_better_for_it(shop, tools, queries):
+def test_a_tool_that_went_counts_as_not_found_and_its_catalog_looks_no_better_for_it(
+    shop, tools, queries
+):
     shop.lines("golden.jsonl", [{**queries[0], "tools": ["kit/shop/tool_od"]}, queries[1]])
     shop.configure(f'{QUERIES}rules = ["Recall@5 of catalog kit >= 0.9"]\n')
     shop.build()
@@ -156,19 +179,32 @@ def test_a_tool_that_went_counts_as_not_found_and_its_catalog_looks_no_better_fo
     held = shop.build()
 
     assert held.gated.gate["rules"][0]["says"].startswith("it is 0.500 ")
-    assert (held.details["unknown"], held.details["changes"]["removed"]) == (["kit/shop/tool_od"], ["kit/shop/tool_od"])
+    assert (held.details["unknown"], held.details["changes"]["removed"]) == (
+        ["kit/shop/tool_od"],
+        ["kit/shop/tool_od"],
+    )
     assert "    kit/shop/tool_od is gone" in held_lines(held.details, "live")
 
 
 def test_a_floor_about_a_catalog_that_no_query_needs_fails_with_a_clear_word(shop):
-    shop.workshop.write("functions.json", [{"name": "pay", "description": "Pays a bill.", "parameters": {}}])
-    catalogs = '[catalogs.kit]\ntype = "mcp-dump"\npath = "servers.json"\n[catalogs.fin]\ntype = "functions"\npath = "functions.json"\n'
-    shop.configure(f'{QUERIES}rules = ["Recall@5 of catalog fin >= 0.1", "Recall@5 of kind open >= 0.9"]\n')
+    shop.workshop.write(
+        "functions.json", [{"name": "pay", "description": "Pays a bill.", "parameters": {}}]
+    )
+    catalogs = (
+        '[catalogs.kit]\ntype = "mcp-dump"\npath = "servers.json"\n[catalogs.fin]\ntype = '
+        '"functions"\npath = "functions.json"\n'
+    )
+    shop.configure(
+        f'{QUERIES}rules = ["Recall@5 of catalog fin >= 0.1", "Recall@5 of kind open >= 0.9"]\n'
+    )
     shop.catalogs = catalogs
 
     built = shop.build()
 
-    assert rules(built) == [("Recall@5 of catalog fin >= 0.1", False), ("Recall@5 of kind open >= 0.9", True)]
+    assert rules(built) == [
+        ("Recall@5 of catalog fin >= 0.1", False),
+        ("Recall@5 of kind open >= 0.9", True),
+    ]
     assert built.gated.gate["rules"][0]["says"] == (
         "no golden query needs a tool of catalog fin, so this cannot be measured"
     )
@@ -179,19 +215,28 @@ def test_a_floor_about_a_catalog_that_no_query_needs_fails_with_a_clear_word(sho
 def test_the_best_plan_and_index_become_the_default_and_the_reader_uses_them(shop, encoder):
     # In the second index a tool is its name alone, by which no one finds it.
     names = '[[indexes]]\nname = "names"\nparts = ["name"]\n[[indexes]]\nname = "full"\n'
-    shop.configure(f'{QUERIES}strategies = ["search", "clauses"]\nrules = ["Recall@5 >= 0.99"]\n', names)
+    shop.configure(
+        f'{QUERIES}strategies = ["search", "clauses"]\nrules = ["Recall@5 >= 0.99"]\n', names
+    )
 
     built = shop.build()
 
     assert built.release.manifest["default_index"] == "full"
-    assert built.release.manifest["strategy"] == {"name": "search"}  # as good as clauses, and named before it
-    assert (built.gated.gate["chosen"]["index"], built.gated.gate["chosen"]["strategy"]) == ("full", "search")
+    assert built.release.manifest["strategy"] == {
+        "name": "search"
+    }  # as good as clauses, and named before it
+    assert (built.gated.gate["chosen"]["index"], built.gated.gate["chosen"]["strategy"]) == (
+        "full",
+        "search",
+    )
     systems = {
         (row["index"], row["strategy"]): row["value"]
         for row in built.details["measures"]
         if row["measure"] == "Recall@5"
     }
-    assert systems["full", "search"] == systems["full", "clauses"] == 1.0 > systems["names", "search"]
+    assert (
+        systems["full", "search"] == systems["full", "clauses"] == 1.0 > systems["names", "search"]
+    )
     board = pegboard.open(shop.workshop.uri, encoder=encoder)
     assert board.find("open the door", 1)[0].tool.name == "tool_od"
 
@@ -219,7 +264,8 @@ def test_without_a_choice_the_configured_default_is_judged_and_stays(shop):
 
 def test_golden_queries_without_a_gate_are_measured_and_hold_nothing(shop, queries, sabotaged):
     shop.lines(
-        "golden.jsonl", [{**one, "query": f"{one['query']}{more}"} for one in queries for more in ("", " today")]
+        "golden.jsonl",
+        [{**one, "query": f"{one['query']}{more}"} for one in queries for more in ("", " today")],
     )
     shop.configure(gate="", rest='[golden]\nqueries = "golden.jsonl"\n')
     first = shop.build()
@@ -230,8 +276,14 @@ def test_golden_queries_without_a_gate_are_measured_and_hold_nothing(shop, queri
     assert (second.gated.passed, shop.live) == (True, second.release.id)
     assert "strategy" not in second.release.manifest
     assert second.gated.gate["chosen"]["value"] < first.gated.gate["chosen"]["value"]
-    threshold = second.release.manifest["indexes"]["full"]["calibration"]["curves"]["hybrid"]["thresholds"]["accept_95"]
-    assert second.gated.gate["chosen"]["threshold"] == {"name": "accept_95", "mode": "hybrid", **threshold}
+    threshold = second.release.manifest["indexes"]["full"]["calibration"]["curves"]["hybrid"][
+        "thresholds"
+    ]["accept_95"]
+    assert second.gated.gate["chosen"]["threshold"] == {
+        "name": "accept_95",
+        "mode": "hybrid",
+        **threshold,
+    }
     assert len(second.details["lost"]) == 4
 
 
@@ -259,8 +311,12 @@ def test_identical_inputs_make_the_identical_release_and_rules_make_no_other(sho
     assert other.tables == first.tables
 
 
-def test_what_a_plan_cannot_be_asked_is_left_out_and_told_and_none_that_can_is_an_error(shop, queries):
-    shop.lines("few.jsonl", [{**one, "query": f"{one['query']} {n}"} for one in queries for n in range(2)])
+def test_what_a_plan_cannot_be_asked_is_left_out_and_told_and_none_that_can_is_an_error(
+    shop, queries
+):
+    shop.lines(
+        "few.jsonl", [{**one, "query": f"{one['query']} {n}"} for one in queries for n in range(2)]
+    )
     shop.lines("gone.jsonl", [{"query": f"how is life {n}", "tools": ["gone"]} for n in range(30)])
     golden = '[golden]\nqueries = "gone.jsonl"\n'
     shop.configure(f'{QUERIES}strategies = ["confident", "search"]\n', golden)
@@ -272,7 +328,8 @@ def test_what_a_plan_cannot_be_asked_is_left_out_and_told_and_none_that_can_is_a
         "strategy 'confident' asks for probabilities, and index full is not calibrated"
     ]
     with pytest.raises(
-        PublishError, match="no reader could ask this release: strategy 'confident' asks for probabilities"
+        PublishError,
+        match="no reader could ask this release: strategy 'confident' asks for probabilities",
     ):
         shop.build()
 
@@ -282,9 +339,21 @@ def test_the_details_have_what_a_report_needs(shop, queries):
     built = shop.build()
     details = json.loads(json.dumps(built.details))
 
-    assert {row["measure"] for row in details["measures"]} >= {"Recall@1", "Recall@5", "nDCG@10", "MRR@10"}
-    assert {"strategy", "index", "encoder", "measure", "value", "low", "high", "n"} == set(details["measures"][0])
-    assert {row["kind"] for row in details["groups"] if "kind" in row} == {"open", "paint", "sell", "clean"}
+    assert {row["measure"] for row in details["measures"]} >= {
+        "Recall@1",
+        "Recall@5",
+        "nDCG@10",
+        "MRR@10",
+    }
+    assert {"strategy", "index", "encoder", "measure", "value", "low", "high", "n"} == set(
+        details["measures"][0]
+    )
+    assert {row["kind"] for row in details["groups"] if "kind" in row} == {
+        "open",
+        "paint",
+        "sell",
+        "clean",
+    }
     assert {row["catalog"] for row in details["groups"] if "catalog" in row} == {"kit"}
     assert [row["k"] for row in details["curve"]] == list(range(1, 21))
     assert details["curve"][0]["value"] <= details["curve"][4]["value"] == 1.0
@@ -298,4 +367,9 @@ def test_the_details_have_what_a_report_needs(shop, queries):
 def test_the_defaults_of_a_gate():
     settings = GateSettings()
 
-    assert (settings.choose, settings.canary_k, settings.rules, settings.queries) == ("Recall@5", 5, (), None)
+    assert (settings.choose, settings.canary_k, settings.rules, settings.queries) == (
+        "Recall@5",
+        5,
+        (),
+        None,
+    )

@@ -1,4 +1,6 @@
-"""A build that is killed around its gate leaves what is live alone, and the next one completes it."""
+"""A build that is killed around its gate leaves what is live alone, and the next one completes
+it.
+"""
 
 from dataclasses import replace
 
@@ -18,7 +20,9 @@ def live(shop, publish_first):
     return shop
 
 
-def test_a_run_that_is_killed_after_its_gate_has_recorded_nothing_and_the_next_one_decides(live, sabotaged):
+def test_a_run_that_is_killed_after_its_gate_has_recorded_nothing_and_the_next_one_decides(
+    live, sabotaged
+):
     before = live.live
     live.sells(sabotaged)
 
@@ -30,7 +34,9 @@ def test_a_run_that_is_killed_after_its_gate_has_recorded_nothing_and_the_next_o
 
 
 @pytest.mark.parametrize("how_far", ["one tag", "all tags", "row"])
-def test_a_holding_that_is_killed_after_any_of_its_writes_is_completed_by_the_next(live, sabotaged, how_far):
+def test_a_holding_that_is_killed_after_any_of_its_writes_is_completed_by_the_next(
+    live, sabotaged, how_far
+):
     before = live.live
     live.sells(sabotaged)
     held = live.build().release
@@ -45,14 +51,20 @@ def test_a_holding_that_is_killed_after_any_of_its_writes_is_completed_by_the_ne
 
     again = live.build().release
 
-    assert (again.id, again.tables, again.manifest["gate"]) == (held.id, held.tables, held.manifest["gate"])
+    assert (again.id, again.tables, again.manifest["gate"]) == (
+        held.id,
+        held.tables,
+        held.manifest["gate"],
+    )
     assert (live.live, live.releases) == (before, [held.id, before])
     for pin in pins:
         table = open_table(store.database, pin.table, store.uri, pin.version)
         assert table.tags.list()[f"{held.id}-v{pin.version}"]["version"] == pin.version
 
 
-def test_a_run_that_is_killed_between_passing_and_promoting_is_completed_by_the_next(live, sabotaged):
+def test_a_run_that_is_killed_between_passing_and_promoting_is_completed_by_the_next(
+    live, sabotaged
+):
     live.sells(sabotaged)
     held = live.build().release
     passed = {**held.manifest["gate"], "passed": True}

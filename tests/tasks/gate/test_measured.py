@@ -1,4 +1,6 @@
-"""What is remembered of what releases found: nothing is asked twice, and what an encoder said serves when it is gone."""
+"""What is remembered of what releases found: nothing is asked twice, and what an encoder said
+serves when it is gone.
+"""
 
 from dataclasses import replace
 
@@ -10,14 +12,17 @@ from tasks.prune import prune_board
 from tasks.settings.configuration import KeepSettings
 
 AGAINST = (
-    'queries = "golden.jsonl"\nmeasures = ["Recall@5"]\nrules = ["Recall@5 no worse than live by more than 0.01"]\n'
+    'queries = "golden.jsonl"\nmeasures = ["Recall@5"]\nrules = ["Recall@5 no worse than '
+    'live by more than 0.01"]\n'
 )
 NOW = KeepSettings(releases=1, days=0, grace_hours=1e-9)
 
 
 @pytest.fixture
 def without_encoder(shop, publish_first, tools):
-    """A shop whose live release was made by an encoder that nobody has any more, and that has a new tool since."""
+    """A shop whose live release was made by an encoder that nobody has any more, and that has a new
+    tool since.
+    """
     release = publish_first(AGAINST).release
     gone = {**release.manifest["indexes"]["full"], "encoder": "local/gone", "fingerprint": "gone"}
     indexes = {**release.manifest["indexes"], "full": gone}
@@ -38,7 +43,9 @@ def test_what_live_found_when_it_was_staged_serves_when_its_encoder_is_gone(with
     assert built.gated.gate["live"] == built.release.manifest["changes"]["against"]
 
 
-def test_what_an_earlier_version_of_the_library_found_serves_only_if_it_cannot_be_asked_again(without_encoder):
+def test_what_an_earlier_version_of_the_library_found_serves_only_if_it_cannot_be_asked_again(
+    without_encoder,
+):
     lake = without_encoder.workshop.lake
     pointers = lake.files("gates/answers", "json")
     for path in pointers:
@@ -47,7 +54,9 @@ def test_what_an_earlier_version_of_the_library_found_serves_only_if_it_cannot_b
     built = without_encoder.build()
 
     assert only_rule(built)["passed"]
-    assert {lake.read_json(path)["by"] for path in pointers} == {"0.0.0"}  # the answers are still the old ones
+    assert {lake.read_json(path)["by"] for path in pointers} == {
+        "0.0.0"
+    }  # the answers are still the old ones
     new = set(lake.files("gates/answers", "json")) - set(pointers)
     assert {lake.read_json(path)["by"] for path in new} != {"0.0.0"}
 
@@ -88,8 +97,12 @@ def test_no_query_is_encoded_twice(shop, publish_first, tools, encoder):
     assert len(shop.workshop.lake.walk("vectors")) == len(files) + 1  # the tool's new text
 
 
-def test_what_a_gate_left_in_the_lake_goes_with_its_release_and_what_live_needs_stays(shop, tools, sabotaged):
-    shop.configure('queries = "golden.jsonl"\nmeasures = ["Recall@5"]\nrules = ["Recall@5 >= 0.99"]\n')
+def test_what_a_gate_left_in_the_lake_goes_with_its_release_and_what_live_needs_stays(
+    shop, tools, sabotaged
+):
+    shop.configure(
+        'queries = "golden.jsonl"\nmeasures = ["Recall@5"]\nrules = ["Recall@5 >= 0.99"]\n'
+    )
     first = shop.build().release
     shop.sells(sabotaged)
     held = shop.build().release
@@ -101,7 +114,9 @@ def test_what_a_gate_left_in_the_lake_goes_with_its_release_and_what_live_needs_
     for _ in range(3):
         prune_board(shop.workshop.uri, NOW)
 
-    assert {live.id, first.id} == set(shop.releases)  # the held one is not what a rollback would take
+    assert {live.id, first.id} == set(
+        shop.releases
+    )  # the held one is not what a rollback would take
     after = set(lake.walk("gates"))
     assert after < before
     assert not [path for path in after if held.id in path]

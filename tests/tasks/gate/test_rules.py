@@ -41,7 +41,12 @@ def test_a_floor_names_a_measure_and_its_least_value(text, measure, floor):
 def test_a_comparison_with_live_may_have_a_margin_and_a_confidence(text, margin, confidence):
     rule = parse_rule(text)
 
-    assert (rule.measure, rule.floor, rule.margin, rule.confidence) == (RECALL, None, margin, confidence)
+    assert (rule.measure, rule.floor, rule.margin, rule.confidence) == (
+        RECALL,
+        None,
+        margin,
+        confidence,
+    )
 
 
 @pytest.mark.parametrize(
@@ -80,7 +85,10 @@ def test_every_form_that_errors_show_is_a_rule_and_keeps_its_text(form):
         ("Recall@5 >= 90", "a measure is at most 1, and 90 is asked for"),
         ("Recall@5 no worse than live by more than 1", "so no release is worse by more than 1"),
         ("Recall@5 no worse than live with 50 % confidence", "a confidence of 50 % cannot be had"),
-        ("Recall@5 no worse than live with 100 % confidence", "expected more than 50 and less than 100"),
+        (
+            "Recall@5 no worse than live with 100 % confidence",
+            "expected more than 50 and less than 100",
+        ),
     ],
 )
 def test_what_is_no_rule_is_said(text, said):

@@ -25,9 +25,13 @@ INDEXED = Indexed(
     documents=(
         (
             "kit/desk/book_room",
-            "book room. Books a meeting room.\nWhere can ten people meet on Monday morning?\na room",
+            "book room. Books a meeting room.\nWhere can ten people meet on Monday morning?\na "
+            "room",
         ),
-        ("kit/desk/call_taxi", "call taxi. Calls a taxi.\nI need a ride to the airport by nine, please"),
+        (
+            "kit/desk/call_taxi",
+            "call taxi. Calls a taxi.\nI need a ride to the airport by nine, please",
+        ),
     ),
     requests=(
         ("kit/desk/book_room", "Where can ten people meet on Monday morning?"),
@@ -45,19 +49,26 @@ WORDS = (
 def filler(count=30):
     """Queries that differ from each other, of the same tool."""
     return [
-        {"query": f"please {WORDS[at % 20]} the {WORDS[(at * 7 + at // 20) % 20]} {at}", "tools": ["call_taxi"]}
+        {
+            "query": f"please {WORDS[at % 20]} the {WORDS[(at * 7 + at // 20) % 20]} {at}",
+            "tools": ["call_taxi"],
+        }
         for at in range(count)
     ]
 
 
 @pytest.fixture
 def check(tmp_path):
-    """A function that checks queries, thirty harmless ones among them: what was found, as (what, what it says)."""
+    """A function that checks queries, thirty harmless ones among them: what was found, as (what,
+    what it says).
+    """
 
     def run(*queries, board=None, fill=True, **how):
         file = tmp_path / "golden.jsonl"
         lines = [*(filler() if fill else []), *queries]
-        file.write_text("\n".join(one if isinstance(one, str) else json.dumps(one) for one in lines), "utf-8")
+        file.write_text(
+            "\n".join(one if isinstance(one, str) else json.dumps(one) for one in lines), "utf-8"
+        )
         return check_golden(file, board, **how)
 
     return run
@@ -96,7 +107,11 @@ def test_the_same_request_with_other_tools_is_a_contradiction(check):
 
     (one,) = checked.findings
     assert (one.level, one.what, len(one.queries)) == ("error", "contradiction", 2)
-    assert one.says == "'Where is room 5?' is asked for book_room and call_taxi, search: only one of them can be right"
+    assert (
+        one.says
+        == "'Where is room 5?' is asked for book_room and call_taxi, search: only one of them can "
+        "be right"
+    )
     assert checked.usable == 30
 
 
@@ -128,7 +143,10 @@ def test_requests_that_stand_there_twice_or_nearly_are_told(check):
 
 
 def test_an_id_is_that_of_one_query(check):
-    checked = check({"query": "a", "tools": ["search"], "id": "x"}, {"query": "b", "tools": ["search"], "id": "x"})
+    checked = check(
+        {"query": "a", "tools": ["search"], "id": "x"},
+        {"query": "b", "tools": ["search"], "id": "x"},
+    )
 
     assert found(checked, "error") == ["same-id"]
 
@@ -136,7 +154,11 @@ def test_an_id_is_that_of_one_query(check):
 def test_long_requests_and_calls_of_other_tools_are_told(check):
     checked = check(
         {"query": "why " * 300, "tools": ["search"]},
-        {"query": "a car", "tools": ["call_taxi"], "calls": [{"tool": "call_taxi"}, {"tool": "book_room"}]},
+        {
+            "query": "a car",
+            "tools": ["call_taxi"],
+            "calls": [{"tool": "call_taxi"}, {"tool": "book_room"}],
+        },
     )
 
     assert found(checked) == ["long", "call"]
@@ -157,7 +179,8 @@ def test_names_that_no_tool_has_are_told_once_with_those_that_may_be_meant(check
     assert said == [
         "no tool is called create_isue, which 2 queries need. Did you mean create_issue?",
         "no tool is called desk/book_rooms, which 1 query needs. Did you mean desk/book_room?",
-        "no tool is called old/git/list_commits, which 1 query needs. Did you mean kit/git/list_commits?",
+        "no tool is called old/git/list_commits, which 1 query needs. Did you mean "
+        "kit/git/list_commits?",
         "no tool is called zzzzzz, which 1 query needs. Take it out, or correct the name.",
     ]
     assert found(checked, "error") == ["unknown-tool"] * 4
@@ -166,13 +189,16 @@ def test_names_that_no_tool_has_are_told_once_with_those_that_may_be_meant(check
 
 def test_names_that_several_tools_have_are_told_with_their_ids(check):
     checked = check(
-        {"query": "look it up", "tools": ["search"]}, {"query": "find it", "tools": ["web/search"]}, board=BOARD
+        {"query": "look it up", "tools": ["search"]},
+        {"query": "find it", "tools": ["web/search"]},
+        board=BOARD,
     )
 
     (one,) = checked.findings
     assert (one.level, one.what) == ("warning", "ambiguous")
     assert one.says == (
-        "2 tools are called search, which 1 query needs: any of them will do. To mean one, write its id: kit/git/search, kit/web/search"
+        "2 tools are called search, which 1 query needs: any of them will do. To mean one, write "
+        "its id: kit/git/search, kit/web/search"
     )
 
 
@@ -189,14 +215,20 @@ def test_queries_that_stand_in_the_index_are_told_and_do_not_count(check):
     assert [(one.what, one.says.partition(" stands ")[2]) for one in checked.findings] == [
         ("leak", "word for word in the index, with kit/desk/book_room, which it has to find"),
         ("leak", "nearly in the index, with kit/desk/call_taxi, which it has to find"),
-        ("elsewhere", "word for word in the index, with kit/desk/call_taxi, which is not among its tools"),
+        (
+            "elsewhere",
+            "word for word in the index, with kit/desk/call_taxi, which is not among its tools",
+        ),
         ("leak", "word for word in the index, with kit/desk/book_room, which it has to find"),
     ]
     assert (checked.usable, checked.failed()) == (32, False)
 
 
 def test_examples_in_a_file_that_no_build_holds_out_are_told(check):
-    examples = [{"query": f"seat {word}", "tools": ["book_room"], "origin": "examples"} for word in WORDS[:3]]
+    examples = [
+        {"query": f"seat {word}", "tools": ["book_room"], "origin": "examples"}
+        for word in WORDS[:3]
+    ]
 
     assert found(check(*examples, held_out=False)) == ["not-held-out"]
     assert found(check(*examples, held_out=True)) == []
@@ -204,7 +236,9 @@ def test_examples_in_a_file_that_no_build_holds_out_are_told(check):
 
 
 def test_what_is_never_asked_for_is_told(check):
-    said = check({"query": "look", "tools": ["git/search"], "kind": "mine", "origin": "logs"}, board=BOARD).to_dict()
+    said = check(
+        {"query": "look", "tools": ["git/search"], "kind": "mine", "origin": "logs"}, board=BOARD
+    ).to_dict()
 
     assert said["coverage"] == {
         "tools": {"asked": 2, "of": 7},
@@ -226,7 +260,9 @@ def test_requests_that_no_tool_answers_are_checked_by_themselves(check):
 
 
 def test_a_cosine_tells_what_words_do_not(hashing):
-    indexed = Indexed((), (("t", "one two three four five six"), ("u", "nine ten"), ("v", "a b c d e f")))
+    indexed = Indexed(
+        (), (("t", "one two three four five six"), ("u", "nine ten"), ("v", "a b c d e f"))
+    )
 
     query = "one two three four five seven"
 
@@ -281,10 +317,20 @@ def test_the_command_checks_on_a_board(golden, board_uri, capsys):
     assert "never: " in said
 
 
-def test_the_command_takes_the_board_of_a_configuration_and_prints_json(golden, workshop, hashing, capsys):
+def test_the_command_takes_the_board_of_a_configuration_and_prints_json(
+    golden, workshop, hashing, capsys
+):
     workshop.publish({"desk": [workshop.tool("call_taxi", "Calls a taxi.")]}, encoder=hashing())
     file = golden(*filler(), {"query": "a car", "tools": ["call_taxi"], "origin": "examples"})
-    asked = ["golden", "check", file, "-c", str(workshop.folder / "pegboard.toml"), "--words-only", "--json"]
+    asked = [
+        "golden",
+        "check",
+        file,
+        "-c",
+        str(workshop.folder / "pegboard.toml"),
+        "--words-only",
+        "--json",
+    ]
 
     assert main(asked) == 0
     first = json.loads(capsys.readouterr().out)
@@ -302,5 +348,15 @@ def test_the_command_works_without_a_board(golden, monkeypatch, capsys):
 
     assert main(["golden", "check", golden(*filler())]) == 0
     assert main(["golden", "check", golden(*filler(), {"query": "x y"})]) == 2
-    assert main(["golden", "check", golden(*({"query": one["query"]} for one in filler())), "--unanswerable"]) == 0
+    assert (
+        main(
+            [
+                "golden",
+                "check",
+                golden(*({"query": one["query"]} for one in filler())),
+                "--unanswerable",
+            ]
+        )
+        == 0
+    )
     assert "golden.jsonl:31: tools: expected a list" in capsys.readouterr().out

@@ -25,13 +25,22 @@ def lines(*values):
 
 @pytest.fixture
 def shop(workshop):
-    workshop.servers({"shop": [workshop.tool(name, f"{name.replace('_', 's the ')} of a house.") for name in NAMES]})
+    workshop.servers(
+        {
+            "shop": [
+                workshop.tool(name, f"{name.replace('_', 's the ')} of a house.") for name in NAMES
+            ]
+        }
+    )
     return workshop
 
 
 def asked():
     return [
-        {"query": f"{verb} {name.replace('_', ' the ')}", "tools": [name if at % 2 else f"kit/shop/{name}"]}
+        {
+            "query": f"{verb} {name.replace('_', ' the ')}",
+            "tools": [name if at % 2 else f"kit/shop/{name}"],
+        }
         for verb in ("please", "kindly")
         for at, name in enumerate(NAMES)
     ]
@@ -71,7 +80,9 @@ def test_other_golden_requests_make_another_release_and_the_same_ones_none(shop,
 
 
 def test_unanswerable_requests_are_searched_where_they_are_given(shop, hashing):
-    shop.write("chat.jsonl", lines(*({"query": f"tell a joke number {number}"} for number in range(30))))
+    shop.write(
+        "chat.jsonl", lines(*({"query": f"tell a joke number {number}"} for number in range(30)))
+    )
 
     release = run(shop, hashing, f'{GOLDEN}unanswerable = "chat.jsonl"\n').release
 
@@ -79,22 +90,38 @@ def test_unanswerable_requests_are_searched_where_they_are_given(shop, hashing):
     assert (made["answerable"], made["unanswerable"], made["left_out"]) == (40, 30, False)
 
 
-def test_requests_whose_tools_went_are_left_out_and_told_and_too_few_calibrate_nothing(shop, hashing):
-    gone = [{"query": f"how is life {number}", "tools": ["gone_with_the_wind"]} for number in range(30)]
+def test_requests_whose_tools_went_are_left_out_and_told_and_too_few_calibrate_nothing(
+    shop, hashing
+):
+    gone = [
+        {"query": f"how is life {number}", "tools": ["gone_with_the_wind"]} for number in range(30)
+    ]
     staged = run(shop, hashing, requests=asked() + gone, until="stage")
     configuration = shop.configure(GOLDEN)
     made = calibrate_release(configuration, staged.wanted, staged.pins, hashing(64))
     shop.write("golden.jsonl", lines(*asked()[:20], *gone))
     few = calibrate_release(configuration, staged.wanted, staged.pins, hashing(64))
 
-    assert (made.queries, made.unknown, list(made.indexes)) == (40, ("gone_with_the_wind",), ["full"])
+    assert (made.queries, made.unknown, list(made.indexes)) == (
+        40,
+        ("gone_with_the_wind",),
+        ["full"],
+    )
     assert (few.queries, few.unknown, few.indexes) == (20, ("gone_with_the_wind",), {})
     assert json.loads(json.dumps(made.to_dict()))["queries"] == 40
 
 
 def test_a_name_means_every_tool_that_has_it_and_an_id_only_its_own():
-    names = ToolNames([("a/x/find", "find", "x"), ("a/y/find", "find", "y"), ("a/y/stop", "stop", "y")])
-    golden = Golden((GoldenQuery("q", ("find",)), GoldenQuery("r", ("a/y/find", "stop")), GoldenQuery("s", ("none",))))
+    names = ToolNames(
+        [("a/x/find", "find", "x"), ("a/y/find", "find", "y"), ("a/y/stop", "stop", "y")]
+    )
+    golden = Golden(
+        (
+            GoldenQuery("q", ("find",)),
+            GoldenQuery("r", ("a/y/find", "stop")),
+            GoldenQuery("s", ("none",)),
+        )
+    )
 
     assert golden.meant(names) == (
         [("q", {"a/x/find", "a/y/find"}), ("r", {"a/y/find", "a/y/stop"})], ["none"],
@@ -109,9 +136,15 @@ def test_a_name_means_every_tool_that_has_it_and_an_id_only_its_own():
         ('{"tools": ["a"]}', "golden.jsonl:1: query: expected a text (got None)"),
         ('{"query": " ", "tools": ["a"]}', "golden.jsonl:1: query: expected a text (got ' ')"),
         ('{"query": "q"}', "golden.jsonl:1: tools: expected a list of names or ids (got None)"),
-        ('\n{"query": "q", "tools": []}', "golden.jsonl:2: tools: expected a list of names or ids (got [])"),
+        (
+            '\n{"query": "q", "tools": []}',
+            "golden.jsonl:2: tools: expected a list of names or ids (got [])",
+        ),
         ('{"query": "q", "tools": [3]}', "tools: expected a list of names or ids (got [3])"),
-        ('{"query": "q", "tools": ["a"], "answer": 1}', "golden.jsonl:1: answer: there is no such field"),
+        (
+            '{"query": "q", "tools": ["a"], "answer": 1}',
+            "golden.jsonl:1: answer: there is no such field",
+        ),
         ('{"query": "q", "tools": ["a"]}', "golden.jsonl has 1 requests; expected 30 or more"),
         ("", "golden.jsonl has 0 requests; expected 30 or more"),
     ],

@@ -10,7 +10,8 @@ from pegboard.errors import StoreError
 from tasks.lake.files import Lake
 
 FRAME = pl.DataFrame(
-    {"text_digest": ["a", "b"], "vector": [[1.0], [2.0]]}, schema_overrides={"vector": pl.List(pl.Float32)}
+    {"text_digest": ["a", "b"], "vector": [[1.0], [2.0]]},
+    schema_overrides={"vector": pl.List(pl.Float32)},
 )
 
 
@@ -20,7 +21,9 @@ def lake(tmp_path):
 
 
 def files(lake):
-    return sorted(str(path.relative_to(lake.uri)) for path in Path(lake.uri).rglob("*") if path.is_file())
+    return sorted(
+        str(path.relative_to(lake.uri)) for path in Path(lake.uri).rglob("*") if path.is_file()
+    )
 
 
 def test_a_table_comes_back_as_it_was_written(lake):
@@ -60,13 +63,19 @@ def test_a_file_that_was_half_written_is_not_taken_for_one(lake):
 
 
 def test_a_file_in_the_place_of_the_lake_is_a_store_error_and_leaves_nothing(tmp_path):
-    # A folder without permission to write would not stop root, under whom containers run their tests.
+    # A folder without permission to write would not stop root, under whom containers run their
+    # tests.
     (tmp_path / "board").mkdir()
     (tmp_path / "board" / "lake").write_text("in the way")
     lake = Lake(str(tmp_path / "board"))
 
-    for write in (lambda: lake.write("a/b.parquet", FRAME), lambda: lake.write_json("latest.json", {})):
-        with pytest.raises(StoreError, match=r"cannot be written: .*what is published is untouched"):
+    for write in (
+        lambda: lake.write("a/b.parquet", FRAME),
+        lambda: lake.write_json("latest.json", {}),
+    ):
+        with pytest.raises(
+            StoreError, match=r"cannot be written: .*what is published is untouched"
+        ):
             write()
     assert (tmp_path / "board" / "lake").read_text() == "in the way"
 

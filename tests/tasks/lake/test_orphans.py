@@ -1,4 +1,6 @@
-"""What belongs to nothing: files that killed writers left in tables, and sets of the lake to which nothing leads."""
+"""What belongs to nothing: files that killed writers left in tables, and sets of the lake to which
+nothing leads.
+"""
 
 import json
 import os
@@ -26,7 +28,9 @@ HOUR = timedelta(hours=1)
 @pytest.fixture
 def table(tmp_path):
     """A table with three versions, a scalar index and some deleted rows."""
-    made = lancedb.connect(tmp_path / "tables").create_table("emb_full", pa.table({"key": ["a", "b", "c"]}))
+    made = lancedb.connect(tmp_path / "tables").create_table(
+        "emb_full", pa.table({"key": ["a", "b", "c"]})
+    )
     made.create_index("key", config=BTree())
     made.delete("key = 'a'")
     return made
@@ -49,7 +53,12 @@ def test_files_to_which_no_version_refers_go_when_they_are_old_enough(table, tmp
     before = stored(folder)
     old = [
         put(folder / name, 2 * HOUR)
-        for name in ("data/dead.lance", "_deletions/9-9-9.arrow", "_indices/dead/a.idx", "_transactions/9-dead.txn")
+        for name in (
+            "data/dead.lance",
+            "_deletions/9-9-9.arrow",
+            "_indices/dead/a.idx",
+            "_transactions/9-dead.txn",
+        )
     ]
     young = put(folder / "data" / "young.lance", HOUR / 2)
     other = put(folder / "notes.txt", 2 * HOUR)
@@ -82,7 +91,9 @@ def test_a_version_may_go_when_it_was_replaced_long_ago_and_is_not_pinned(table,
 
     assert superseded(dataset, now - HOUR, []) == []
     assert superseded(dataset, now + HOUR, []) == list(range(1, table.version))
-    assert superseded(dataset, now + HOUR, [2]) == [one for one in range(1, table.version) if one != 2]
+    assert superseded(dataset, now + HOUR, [2]) == [
+        one for one in range(1, table.version) if one != 2
+    ]
 
 
 WRITER = """
@@ -101,7 +112,9 @@ def test_what_killed_merges_leave_goes_and_the_table_stays_as_it_was(table, tmp_
     folder = tmp_path / "tables" / "emb_full.lance"
     table.drop_index("key_idx")
     uri = str(tmp_path)
-    with start_child([sys.executable, "-c", WRITER, f"{uri}/tables"], stdout=subprocess.PIPE, text=True) as writer:
+    with start_child(
+        [sys.executable, "-c", WRITER, f"{uri}/tables"], stdout=subprocess.PIPE, text=True
+    ) as writer:
         assert writer.stdout.readline() == "ready\n"
         while True:  # until the writer stands in the middle of a merge
             writer.send_signal(signal.SIGSTOP)
@@ -116,7 +129,10 @@ def test_what_killed_merges_leave_goes_and_the_table_stays_as_it_was(table, tmp_
 
     assert remove_orphans(uri, "emb_full", datetime.now(UTC) + HOUR, dry_run=False).count > 0
     assert open_dataset(uri, "emb_full").count_rows("key != ''") == rows
-    assert remove_orphans(str(tmp_path), "emb_full", datetime.now(UTC) + HOUR, dry_run=False).count == 0
+    assert (
+        remove_orphans(str(tmp_path), "emb_full", datetime.now(UTC) + HOUR, dry_run=False).count
+        == 0
+    )
     assert stored(folder)
 
 
@@ -126,17 +142,29 @@ def hexed(letter):
 
 @pytest.fixture
 def lake(tmp_path):
-    """A lake with two states of a catalog, of which the second is pointed to and the first is a release's."""
+    """A lake with two states of a catalog, of which the second is pointed to and the first is a
+    release's.
+    """
     root = tmp_path / "lake"
     age = 60 * 24 * HOUR
     for letter, layers in (("a", "1"), ("b", "12"), ("c", "13")):
-        listed = {"layers": [{"path": f"snapshots/kit/layers/{hexed(one)}.parquet"} for one in layers]}
+        listed = {
+            "layers": [{"path": f"snapshots/kit/layers/{hexed(one)}.parquet"} for one in layers]
+        }
         put(root / f"snapshots/kit/{hexed(letter)}/tools.json", age, json.dumps(listed))
     for one in "123":
         put(root / f"snapshots/kit/layers/{hexed(one)}.parquet", age)
-    put(root / "snapshots/kit/latest.json", age, json.dumps({"snapshot": hexed("b"), "rejected": hexed("d")}))
+    put(
+        root / "snapshots/kit/latest.json",
+        age,
+        json.dumps({"snapshot": hexed("b"), "rejected": hexed("d")}),
+    )
     put(root / f"snapshots/kit/rejected-{hexed('d')}.parquet", age)
-    put(root / f"documents/latest-{hexed('9')}.json", age, json.dumps({"path": f"documents/{hexed('e')}"}))
+    put(
+        root / f"documents/latest-{hexed('9')}.json",
+        age,
+        json.dumps({"path": f"documents/{hexed('e')}"}),
+    )
     put(root / f"documents/{hexed('e')}.json", age, json.dumps({"layers": []}))
     put(root / f"documents/{hexed('f')}.json", age, json.dumps({"layers": []}))
     put(root / f"enriched/{hexed('7')}/tools.parquet", age)
@@ -151,7 +179,9 @@ def lake(tmp_path):
 
 def run(tmp_path, releases, dry_run=False):
     now = datetime.now(UTC)
-    return remove_forgotten(str(tmp_path), releases, before=now - HOUR, unused=now - 30 * 24 * HOUR, dry_run=dry_run)
+    return remove_forgotten(
+        str(tmp_path), releases, before=now - HOUR, unused=now - 30 * 24 * HOUR, dry_run=dry_run
+    )
 
 
 def test_a_set_of_the_lake_stays_while_a_pointer_or_a_release_leads_to_it(lake, tmp_path):
@@ -194,7 +224,9 @@ def test_the_next_run_makes_again_what_was_removed(workshop, hashing):
             os.utime(path, (0, 0))
     second = workshop.publish({"git": [workshop.tool("one")]}, encoder=encoder)
     now = datetime.now(UTC)
-    gone = remove_forgotten(workshop.uri, [second.release], before=now, unused=now - HOUR, dry_run=False)
+    gone = remove_forgotten(
+        workshop.uri, [second.release], before=now, unused=now - HOUR, dry_run=False
+    )
 
     back = workshop.publish({"git": [workshop.tool("one"), workshop.tool("two")]}, encoder=encoder)
 

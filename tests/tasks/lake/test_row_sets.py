@@ -1,4 +1,6 @@
-"""Row sets: whatever was added, changed and taken out, a set reads like a table, and is stored as little more than what changed."""
+"""Row sets: whatever was added, changed and taken out, a set reads like a table, and is stored as
+little more than what changed.
+"""
 
 import json
 import shutil
@@ -29,7 +31,10 @@ TABLES = st.dictionaries(st.sampled_from("abcdefgh"), st.integers(0, 3), max_siz
 
 def frame(table):
     """The rows of a table key -> edition, as a catalog would give them in any order."""
-    rows = [{"id": key, "digest": f"{key}{edition}", "words": [key] * edition} for key, edition in table.items()]
+    rows = [
+        {"id": key, "digest": f"{key}{edition}", "words": [key] * edition}
+        for key, edition in table.items()
+    ]
     return pl.DataFrame(rows, schema=SCHEMA)
 
 
@@ -44,7 +49,11 @@ def lake(tmp_path):
 
 
 def files(lake):
-    return {path.relative_to(lake.uri).as_posix(): path for path in Path(lake.uri).rglob("*") if path.is_file()}
+    return {
+        path.relative_to(lake.uri).as_posix(): path
+        for path in Path(lake.uri).rglob("*")
+        if path.is_file()
+    }
 
 
 def store(lake, tables):
@@ -102,7 +111,9 @@ def test_a_set_of_the_same_rows_has_the_same_layers(lake):
 def test_many_layers_become_two_and_many_replaced_rows_become_one(lake):
     base, layers = store(lake, [many(0)]), []
     for number in range(1, 60):
-        base = write_frame(lake, f"things/{number}", "id", frame(many(number, {number})), base, ["digest"])
+        base = write_frame(
+            lake, f"things/{number}", "id", frame(many(number, {number})), base, ["digest"]
+        )
         layers.append(len(base.layers))
         assert sum(layer.rows for layer in base.layers) <= MOST_STORED * 100
         assert read_rows(lake, base.path).equals(frame(many(number, {number})))
@@ -129,7 +140,9 @@ def test_a_base_that_is_damaged_is_none_and_all_is_written_again(lake, damage, w
         if what in name:
             path.unlink() if damage is None else path.write_bytes(damage)
 
-    second = write_frame(lake, "things/b", "id", frame(many(1, {7})), latest_rows(lake, "things/latest"), ["digest"])
+    second = write_frame(
+        lake, "things/b", "id", frame(many(1, {7})), latest_rows(lake, "things/latest"), ["digest"]
+    )
 
     assert len(second.layers) == 1
     assert read_rows(lake, second.path).equals(frame(many(1, {7})))
@@ -161,7 +174,9 @@ def test_the_same_steps_give_the_same_files(lake, tmp_path):
     for one in (lake, other):
         store(one, [many(0), many(1, {1, 2}), many(2, {5})])
 
-    mine = {name: path.read_bytes() for name, path in files(lake).items() if name.startswith("things")}
+    mine = {
+        name: path.read_bytes() for name, path in files(lake).items() if name.startswith("things")
+    }
     assert mine == {name: path.read_bytes() for name, path in files(other).items()}
 
 

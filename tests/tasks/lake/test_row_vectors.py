@@ -1,4 +1,6 @@
-"""The vectors of rows: of one text, of several, and of texts that say the opposite of each other."""
+"""The vectors of rows: of one text, of several, and of texts that say the opposite of each
+other.
+"""
 
 import logging
 
@@ -28,7 +30,9 @@ def uri(tmp_path_factory):
     lake = Lake(board)
     schema = {"text_digest": pl.String, "vector": pl.Array(pl.Float32, 4)}
     for file, names in (("a", ["north", "up"]), ("b", ["south", "east"])):
-        frame = pl.DataFrame({"text_digest": names, "vector": [UNITS[name] for name in names]}, schema=schema)
+        frame = pl.DataFrame(
+            {"text_digest": names, "vector": [UNITS[name] for name in names]}, schema=schema
+        )
         lake.write(f"{lake.vector_folder(FINGERPRINT)}/{file}.parquet", frame)
     return board
 
@@ -55,19 +59,27 @@ def test_a_row_of_several_texts_has_the_unit_sum_of_their_vectors(uri):
     assert found.tolist() == pytest.approx([1 / 5**0.5, 2 / 5**0.5, 0, 0], abs=1e-7)
 
 
-def test_texts_that_cancel_out_leave_the_vector_of_the_first_and_a_warning_that_names_the_row(uri, caplog):
+def test_texts_that_cancel_out_leave_the_vector_of_the_first_and_a_warning_that_names_the_row(
+    uri, caplog
+):
     with caplog.at_level(logging.WARNING):
-        found = vectors(uri, ["east"], ["north", "south"], ["south", "east", "north"], ["south", "north"])
+        found = vectors(
+            uri, ["east"], ["north", "south"], ["south", "east", "north"], ["south", "north"]
+        )
 
     assert found.tolist() == [UNITS["east"], UNITS["north"], UNITS["east"], UNITS["south"]]
     assert [record.message for record in caplog.records] == [
-        "The texts of 2 rows cancel out, so that these have the vector of the first text alone: row 1, row 3"
+        "The texts of 2 rows cancel out, so that these have the vector of the first text alone: "
+        "row 1, row 3"
     ]
 
 
 @settings(max_examples=40)
 @given(
-    st.lists(st.lists(st.sampled_from(["north", "east", "up"]), min_size=1, max_size=5), max_size=8), st.integers(1, 9)
+    st.lists(
+        st.lists(st.sampled_from(["north", "east", "up"]), min_size=1, max_size=5), max_size=8
+    ),
+    st.integers(1, 9),
 )
 def test_how_many_texts_are_in_memory_at_once_changes_no_bit(uri, rows, at_once):
     found = vectors(uri, *rows)
@@ -84,4 +96,6 @@ def test_texts_that_the_lake_does_not_have_are_counted_and_nothing_comes_back(ur
     with pytest.raises(PublishError, match="2 of 5 vectors are not in the lake"):
         vectors(uri, ["north", "nowhere"], ["east"], ["up", "elsewhere"], texts_at_once=at_once)
     with pytest.raises(PublishError, match="1 of 1 vectors are not in the lake"):
-        row_vectors(uri, "another encoder", pl.DataFrame({"key": ["x"], "text_digests": [["north"]]}), 4)
+        row_vectors(
+            uri, "another encoder", pl.DataFrame({"key": ["x"], "text_digests": [["north"]]}), 4
+        )

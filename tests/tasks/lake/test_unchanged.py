@@ -1,4 +1,6 @@
-"""Sources of files that are what they were: not read again, and said alike; everything else is read."""
+"""Sources of files that are what they were: not read again, and said alike; everything else is
+read.
+"""
 
 import json
 from pathlib import Path
@@ -11,7 +13,11 @@ from tasks.snapshot import take_snapshot, unchanged_snapshot
 OPENAPI = {
     "openapi": "3.1.0",
     "info": {"title": "Shop", "version": "1"},
-    "paths": {"/orders": {"get": {"operationId": "list_orders", "responses": {"200": {"description": "all"}}}}},
+    "paths": {
+        "/orders": {
+            "get": {"operationId": "list_orders", "responses": {"200": {"description": "all"}}}
+        }
+    },
 }
 ROWS = [{"name": "book", "about": "Books a room."}, {"about": "has no name"}]
 KINDS = {
@@ -31,7 +37,9 @@ def source(request, workshop):
     """A catalog of each kind that is made of files, listed once; its file."""
     file, content, options = KINDS[request.param]
     path = workshop.write(file, content)
-    configuration = workshop.configure(catalogs=f'[catalogs.own]\ntype = "{request.param}"\n{options}\n')
+    configuration = workshop.configure(
+        catalogs=f'[catalogs.own]\ntype = "{request.param}"\n{options}\n'
+    )
     return configuration, path, take_snapshot(configuration, "own")
 
 
@@ -55,7 +63,9 @@ def test_a_source_whose_file_changed_is_read(source):
 
 def test_a_source_with_another_option_is_read(source, workshop):
     configuration, _, first = source
-    text = configuration.file.read_text().replace("[catalogs.own]", '[catalogs.own]\ntags = ["new"]')
+    text = configuration.file.read_text().replace(
+        "[catalogs.own]", '[catalogs.own]\ntags = ["new"]'
+    )
     configuration.file.write_text(text)
     configuration = workshop.configure(catalogs=text.partition("\n\n")[2])
 
@@ -65,7 +75,9 @@ def test_a_source_with_another_option_is_read(source, workshop):
 
 def test_another_file_that_a_pattern_matches_is_read(workshop):
     workshop.write("a.json", [{"name": "add", "parameters": {}}])
-    configuration = workshop.configure(catalogs='[catalogs.own]\ntype = "functions"\npath = "*.json"\n')
+    configuration = workshop.configure(
+        catalogs='[catalogs.own]\ntype = "functions"\npath = "*.json"\n'
+    )
     take_snapshot(configuration, "own")
     workshop.write("b.json", [{"name": "subtract", "parameters": {}}])
 
@@ -75,7 +87,10 @@ def test_another_file_that_a_pattern_matches_is_read(workshop):
 def test_example_queries_belong_to_the_source(workshop):
     workshop.write("rows.json", [{"name": "book"}])
     workshop.write("queries.jsonl", '{"query": "a room", "tool": "book"}')
-    catalogs = '[catalogs.own]\ntype = "records"\npath = "rows.json"\nexamples = { path = "queries.jsonl" }\n'
+    catalogs = (
+        '[catalogs.own]\ntype = "records"\npath = "rows.json"\nexamples = { path = '
+        '"queries.jsonl" }\n'
+    )
     configuration = workshop.configure(catalogs=catalogs)
     first = take_snapshot(configuration, "own")
     workshop.write("queries.jsonl", '{"query": "a hall", "tool": "book"}')
@@ -87,11 +102,15 @@ def test_example_queries_belong_to_the_source(workshop):
 def test_a_document_that_refers_to_other_files_is_read_in_every_run(workshop, there):
     document = json.loads(json.dumps(OPENAPI))
     schema = {"$ref": "parts.json#/Query"}
-    document["paths"]["/orders"]["get"]["parameters"] = [{"name": "q", "in": "query", "schema": schema}]
+    document["paths"]["/orders"]["get"]["parameters"] = [
+        {"name": "q", "in": "query", "schema": schema}
+    ]
     workshop.write("api.json", document)
     if there:
         workshop.write("parts.json", {"Query": {"type": "string"}})
-    configuration = workshop.configure(catalogs='[catalogs.own]\ntype = "openapi"\npath = "api.json"\n')
+    configuration = workshop.configure(
+        catalogs='[catalogs.own]\ntype = "openapi"\npath = "api.json"\n'
+    )
     first = take_snapshot(configuration, "own")
     workshop.write("parts.json", {"Query": {"type": "integer"}})
 
@@ -147,4 +166,8 @@ def test_a_watch_does_not_read_what_did_not_change(source):
 
     change = compare_with_source(configuration, "own")
 
-    assert (change.changed, change.tools, change.rejected) == (True, first.tools, len(first.rejected))
+    assert (change.changed, change.tools, change.rejected) == (
+        True,
+        first.tools,
+        len(first.rejected),
+    )

@@ -1,4 +1,6 @@
-"""Vectors of the lake: found in whichever files they are, while other runs add files and merge them."""
+"""Vectors of the lake: found in whichever files they are, while other runs add files and merge
+them.
+"""
 
 from pathlib import Path
 
@@ -29,7 +31,9 @@ def known(lake, encoder):
 def found(lake, encoder, *texts):
     """The vectors by the digest of the text."""
     wanted = pl.Series([digest(text) for text in texts], dtype=pl.String)
-    rows = [row for piece in vector_pieces(lake, encoder.fingerprint, wanted) for row in piece.rows()]
+    rows = [
+        row for piece in vector_pieces(lake, encoder.fingerprint, wanted) for row in piece.rows()
+    ]
     assert len({one for one, _ in rows}) == len(rows)
     return {one: np.float32(vector).tolist() for one, vector in rows}
 
@@ -47,7 +51,9 @@ def test_vectors_are_found_in_any_file_and_what_is_not_there_is_absent(tmp_path,
     put(lake, encoder, "one", "two")
     put(lake, encoder, "two", "three")
 
-    assert found(lake, encoder, "three", "two", "one", "four") == expected(encoder, "one", "two", "three")
+    assert found(lake, encoder, "three", "two", "one", "four") == expected(
+        encoder, "one", "two", "three"
+    )
     assert set(known(lake, encoder)) == {digest(text) for text in ("one", "two", "three")}
 
 
@@ -78,7 +84,11 @@ def test_many_small_files_become_one_and_nothing_is_lost(tmp_path, encoder):
     merge_small_files(lake, encoder.fingerprint)
 
     assert len(paths(lake, encoder)) == 1
-    assert found(lake, encoder, *texts, "a text of all") == before == expected(encoder, *texts, "a text of all")
+    assert (
+        found(lake, encoder, *texts, "a text of all")
+        == before
+        == expected(encoder, *texts, "a text of all")
+    )
     assert len(known(lake, encoder)) == len(texts) + 1
 
 

@@ -1,4 +1,6 @@
-"""A board with two releases: one that passed its gate, and one that lost queries to tools with unfriendly names and is held."""
+"""A board with two releases: one that passed its gate, and one that lost queries to tools with
+unfriendly names and is held.
+"""
 
 import json
 from dataclasses import dataclass
@@ -66,9 +68,13 @@ def _servers(tool: Any, *, spoilt: bool) -> dict[str, list[Any]]:
 def _build(workshop: Any, configuration: Any, encoder: Encoder) -> Release:
     done = workshop.run(configuration, until="stage")
     calibrations = calibrate_release(configuration, done.wanted, done.pins, encoder).indexes
-    staged = staged_release(configuration, done.plan, done.snapshots, done.wanted, done.pins, calibrations)
+    staged = staged_release(
+        configuration, done.plan, done.snapshots, done.wanted, done.pins, calibrations
+    )
     gated = decide(configuration, done.strategy, staged)
-    return publish_release(configuration, done.strategy, done.snapshots, done.wanted, done.pins, calibrations, gated)
+    return publish_release(
+        configuration, done.strategy, done.snapshots, done.wanted, done.pins, calibrations, gated
+    )
 
 
 @pytest.fixture(scope="session")
@@ -76,7 +82,9 @@ def board(tmp_path_factory: pytest.TempPathFactory, workshop_type: Any, encoder:
     """Do not change it."""
     workshop = workshop_type(tmp_path_factory.mktemp("reported"))
     workshop.write("golden.jsonl", "\n".join(map(json.dumps, QUERIES)))
-    workshop.write("canaries.jsonl", json.dumps({"query": "sell my bicycle", "tools": ["sell_bicycle"]}))
+    workshop.write(
+        "canaries.jsonl", json.dumps({"query": "sell my bicycle", "tools": ["sell_bicycle"]})
+    )
     workshop.servers(_servers(workshop.tool, spoilt=False))
     configuration = workshop.configure(INDEXES + GATE)
     passed = _build(workshop, configuration, encoder)
@@ -87,22 +95,47 @@ def board(tmp_path_factory: pytest.TempPathFactory, workshop_type: Any, encoder:
 
 def _run(release: str) -> dict[str, Any]:
     """As the flow's summary tells it of a run that asked an LLM."""
-    product = {"orders": 22, "accepted": 12, "rejected": 1, "to_buy": 9, "calls": 9, "prompt_tokens": 900}
-    estimate = {"model": "openai/gpt-4o-mini", "products": {"questions": product}, "to_buy": 9, "calls": 9}
+    product = {
+        "orders": 22,
+        "accepted": 12,
+        "rejected": 1,
+        "to_buy": 9,
+        "calls": 9,
+        "prompt_tokens": 900,
+    }
+    estimate = {
+        "model": "openai/gpt-4o-mini",
+        "products": {"questions": product},
+        "to_buy": 9,
+        "calls": 9,
+    }
     return {
         "outcome": "held",
         "release": release,
         "encoded": 14,
         "truncated": 1,
         "catalogs": {
-            "kit": {"tools": 22, "agents": 5, "rejected": 1, "kept": [], "problems": [f"kit/{HOSTILE}: gone"]}
+            "kit": {
+                "tools": 22,
+                "agents": 5,
+                "rejected": 1,
+                "kept": [],
+                "problems": [f"kit/{HOSTILE}: gone"],
+            }
         },
-        "rejected": [{"catalog": "kit", "where": "servers.json: fence[7]", "why": f"no name {HOSTILE}"}],
+        "rejected": [
+            {"catalog": "kit", "where": "servers.json: fence[7]", "why": f"no name {HOSTILE}"}
+        ],
         "overridden": ["kit/door/open_door"],
         "problems": ["questions of kit/roof/open_roof was not written: refused"],
         "golden": {"queries": 20, "seen": 0, "unknown": [], "indexes": {}},
         "enrichment": {
-            "estimate": {**estimate, "prompt_tokens": 900, "completion_tokens": 700, "cost_usd": 0.0042},
+            "estimate": {
+                **estimate,
+                "prompt_tokens": 900,
+                "completion_tokens": 700,
+                "cost_usd": 0.0042,
+            },
             "actual": {
                 "bought": {"questions": 8},
                 "accepted": {"questions": 20},

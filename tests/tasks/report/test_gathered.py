@@ -33,7 +33,9 @@ def test_lost_queries_are_told_with_the_tools_that_changed(held_data):
 def test_every_configuration_has_its_measures_and_the_live_release_stands_beside_them(held_data):
     systems = {(row["strategy"], row["index"]) for row in held_data["measures"]["rows"]}
 
-    assert systems == {(strategy, index) for strategy in ("search", "clauses") for index in ("full", "fine")}
+    assert systems == {
+        (strategy, index) for strategy in ("search", "clauses") for index in ("full", "fine")
+    }
     assert held_data["measures"]["systems"] == 4
     assert {row["measure"] for row in held_data["measures"]["live"]} == {
         row["measure"] for row in held_data["measures"]["rows"]
@@ -45,7 +47,9 @@ def test_every_configuration_has_its_measures_and_the_live_release_stands_beside
 
 
 def test_the_history_has_the_gate_of_every_release(board, held_data):
-    assert [(one["release"], one["passed"], one["this"]) for one in held_data["history"]["shown"]] == [
+    assert [
+        (one["release"], one["passed"], one["this"]) for one in held_data["history"]["shown"]
+    ] == [
         (board.held.id, False, True),
         (board.passed.id, True, False),
     ]
@@ -61,17 +65,26 @@ def test_what_changed_is_named_with_its_fields(board, held_data):
     assert changes["fields"] == [{"field": "description", "tools": 8}]
     assert changes["changed"]["shown"][0] == {
         "id": "kit/door/clean_door",
-        "fields": [{"field": "description", "before": "Cleans the door of a customer.", "after": "Endpoint 7."}],
+        "fields": [
+            {
+                "field": "description",
+                "before": "Cleans the door of a customer.",
+                "after": "Endpoint 7.",
+            }
+        ],
     }
 
 
 def test_a_first_release_is_all_new(passed_data):
     assert passed_data["changes"]["against"] is None
-    assert passed_data["changes"]["counts"]["added"] == passed_data["changes"]["added"]["total"] == 21
+    assert (
+        passed_data["changes"]["counts"]["added"] == passed_data["changes"]["added"]["total"] == 21
+    )
     assert passed_data["verdict"] == {
         "state": "passed",
         "title": "Passed the gate",
-        "says": f"1 rule held, 1 rule not judged, 1 canary found. {_main(passed_data)} 21 new tools.",
+        "says": f"1 rule held, 1 rule not judged, 1 canary found. {_main(passed_data)} 21 new "
+        f"tools.",
     }
 
 
@@ -80,7 +93,10 @@ def test_tools_whose_texts_are_alike_collide(held_data):
 
     assert held_data["collisions"]["total"] >= len(pairs) > 0
     assert pairs == sorted(pairs, key=lambda one: -one["cosine"])
-    assert {pairs[0][side]["id"] for side in ("first", "second")} == {"kit/fence/sell_fence", "kit/fence/sell_fences"}
+    assert {pairs[0][side]["id"] for side in ("first", "second")} == {
+        "kit/fence/sell_fence",
+        "kit/fence/sell_fences",
+    }
     assert pairs[0]["first"]["description"] == "Sells the fence of a customer."
 
 
@@ -138,7 +154,9 @@ def test_a_release_without_a_gate_says_how_to_have_one(board_uri):
 
 def test_a_predecessor_that_was_pruned_leaves_its_numbers(workshop, hashing):
     workshop.publish({"git": [workshop.tool("one")]}, encoder=hashing(8))
-    last = workshop.publish({"git": [workshop.tool("one"), workshop.tool("two")]}, encoder=hashing(8)).release
+    last = workshop.publish(
+        {"git": [workshop.tool("one"), workshop.tool("two")]}, encoder=hashing(8)
+    ).release
     _forget(workshop, last.manifest["changes"]["against"])
 
     changes = report_data(workshop.uri, last.id)["changes"]
@@ -167,7 +185,14 @@ def test_a_gate_whose_details_are_gone_keeps_its_verdict(workshop, hashing):
 def test_the_sums_of_the_ledger_are_there_without_a_run(workshop, hashing):
     release = workshop.publish({"git": [workshop.tool("one")]}, encoder=hashing(8)).release
     ledger = Ledger(workshop.lake)
-    bought = {"step": "reply", "product": "topics", "subject": "s", "prompt": "p", "model": "m", "answered_by": "m"}
+    bought = {
+        "step": "reply",
+        "product": "topics",
+        "subject": "s",
+        "prompt": "p",
+        "model": "m",
+        "answered_by": "m",
+    }
     ledger.add_all(
         [
             Entry(
@@ -180,7 +205,15 @@ def test_the_sums_of_the_ledger_are_there_without_a_run(workshop, hashing):
                 at="1",
                 **bought,
             ),
-            Entry(key="b", final=True, reason="refusal", prompt_tokens=50, completion_tokens=5, at="2", **bought),
+            Entry(
+                key="b",
+                final=True,
+                reason="refusal",
+                prompt_tokens=50,
+                completion_tokens=5,
+                at="2",
+                **bought,
+            ),
         ]
     )
     ledger.close()

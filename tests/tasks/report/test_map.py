@@ -30,8 +30,13 @@ def test_what_is_alike_lies_together_and_equal_vectors_give_equal_maps():
     assert (project(vectors) == places).all()
     groups = places.reshape(3, 20, 2)
     centres = groups.mean(axis=1)
-    within = max(np.linalg.norm(group - centre, axis=1).max() for group, centre in zip(groups, centres, strict=True))
-    between = min(np.linalg.norm(centres[one] - centres[other]) for one, other in ((0, 1), (0, 2), (1, 2)))
+    within = max(
+        np.linalg.norm(group - centre, axis=1).max()
+        for group, centre in zip(groups, centres, strict=True)
+    )
+    between = min(
+        np.linalg.norm(centres[one] - centres[other]) for one, other in ((0, 1), (0, 2), (1, 2))
+    )
     assert between > 2 * within
 
 
@@ -70,7 +75,9 @@ def test_every_tool_has_the_mean_of_its_vectors(board_uri):
     rows = release.index("fine").rows_of([several])[several]
     assert len(rows) > 1
     mean = rows.mean(axis=0)
-    np.testing.assert_allclose(vectors[ids.index(several)], mean / np.linalg.norm(mean), rtol=1e-3, atol=1e-5)
+    np.testing.assert_allclose(
+        vectors[ids.index(several)], mean / np.linalg.norm(mean), rtol=1e-3, atol=1e-5
+    )
 
 
 def test_an_agent_lies_at_its_most_typical_tool(held_data):
@@ -80,29 +87,48 @@ def test_an_agent_lies_at_its_most_typical_tool(held_data):
         own = [(one["x"], one["y"]) for one in drawn["tools"] if one["agent"] == number]
         assert (agent["x"], agent["y"]) in own
         assert agent["tools"] == len(own)
-    assert {one["name"] for one in drawn["agents"]} == {"door", "window", "roof", "fence", "bicycle"}
+    assert {one["name"] for one in drawn["agents"]} == {
+        "door",
+        "window",
+        "roof",
+        "fence",
+        "bicycle",
+    }
     assert all(0 <= one[axis] <= 1 for one in drawn["tools"] for axis in "xy")
 
 
 def test_of_many_tools_landmarks_are_laid_out_and_the_others_lie_beside_them(workshop, hashing):
     words = ("door", "boat", "tree")
-    tools = {word: [workshop.tool(f"{word}_{n}", f"{word} {word} {word} {n}") for n in range(30)] for word in words}
+    tools = {
+        word: [workshop.tool(f"{word}_{n}", f"{word} {word} {word} {n}") for n in range(30)]
+        for word in words
+    }
     workshop.publish(tools, encoder=hashing(64))
 
     drawn = map_data(loaded(workshop.uri), landmarks=30)
 
     assert (drawn["of"], drawn["shown"], drawn["landmarks"]) == (90, 90, 30)
-    places = np.array([[(one["x"], one["y"]) for one in drawn["tools"] if one["agent"] == at] for at in range(3)])
-    spread = max(np.linalg.norm(group - np.median(group, axis=0), axis=1).mean() for group in places)
+    places = np.array(
+        [[(one["x"], one["y"]) for one in drawn["tools"] if one["agent"] == at] for at in range(3)]
+    )
+    spread = max(
+        np.linalg.norm(group - np.median(group, axis=0), axis=1).mean() for group in places
+    )
     assert (
-        min(np.linalg.norm(np.median(places[a], 0) - np.median(places[b], 0)) for a, b in ((0, 1), (0, 2), (1, 2)))
+        min(
+            np.linalg.norm(np.median(places[a], 0) - np.median(places[b], 0))
+            for a, b in ((0, 1), (0, 2), (1, 2))
+        )
         > spread
     )
     assert drawn == map_data(loaded(workshop.uri), landmarks=30)
 
 
 def test_of_too_many_tools_some_of_every_agent_are_shown(workshop, hashing):
-    tools = {agent: [workshop.tool(f"{agent}_{n}", f"{agent} {n}") for n in range(12)] for agent in ("one", "two")}
+    tools = {
+        agent: [workshop.tool(f"{agent}_{n}", f"{agent} {n}") for n in range(12)]
+        for agent in ("one", "two")
+    }
     workshop.publish(tools, encoder=hashing(16))
 
     drawn = map_data(loaded(workshop.uri), shown=6)
@@ -113,7 +139,10 @@ def test_of_too_many_tools_some_of_every_agent_are_shown(workshop, hashing):
 
 
 def test_a_board_that_is_searched_in_the_store_has_the_same_map(workshop, hashing):
-    tools = {agent: [workshop.tool(f"{agent}_{n}", f"{agent} {n}") for n in range(8)] for agent in ("one", "two")}
+    tools = {
+        agent: [workshop.tool(f"{agent}_{n}", f"{agent} {n}") for n in range(8)]
+        for agent in ("one", "two")
+    }
     workshop.publish(tools, encoder=hashing(16))
 
     assert map_data(loaded(workshop.uri, in_memory_rows=1)) == map_data(loaded(workshop.uri))

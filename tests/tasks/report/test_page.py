@@ -1,4 +1,6 @@
-"""The page as text: nothing in it but what the values say, and nothing in it that a catalog could make run."""
+"""The page as text: nothing in it but what the values say, and nothing in it that a catalog could
+make run.
+"""
 
 import json
 import re
@@ -57,7 +59,11 @@ def test_every_number_is_the_one_of_its_place_in_the_json(held_data, text):
     for place, style, shown in found:
         value = resolved(held_data, place)
         assert shown == ("–" if value is None else STYLES[style](value)), place
-    numbers = [float(shown.replace(",", "")) for _, style, shown in found if style == "share" and shown != "–"]
+    numbers = [
+        float(shown.replace(",", ""))
+        for _, style, shown in found
+        if style == "share" and shown != "–"
+    ]
     assert max(numbers) <= 1
 
 
@@ -78,14 +84,18 @@ def test_catalog_text_is_text(held_data, text):
 
 
 def test_the_values_within_the_page_cannot_end_a_script(held_data, text):
-    inside = re.search(r'<script type="application/json" id="values">(.*?)</script>', text, re.DOTALL)[1]
+    inside = re.search(
+        r'<script type="application/json" id="values">(.*?)</script>', text, re.DOTALL
+    )[1]
 
     assert not re.search("[<>&\u2028\u2029]", inside)
     assert json.loads(inside)["map"] == held_data["map"]
 
 
 def test_only_the_two_scripts_and_the_style_of_the_page_may_run_and_nothing_may_be_loaded(text):
-    policy = re.search(r'http-equiv="Content-Security-Policy" content="([^"]*)"', text)[1].replace("&#39;", "'")
+    policy = re.search(r'http-equiv="Content-Security-Policy" content="([^"]*)"', text)[1].replace(
+        "&#39;", "'"
+    )
     scripts = re.findall(r"<script>(.*?)</script>", text, re.DOTALL)
     style = re.search(r"<style>(.*?)</style>", text, re.DOTALL)[1]
     digests = [f"'sha256-{b64encode(sha256(one.encode()).digest()).decode()}'" for one in scripts]
@@ -101,7 +111,12 @@ def test_only_the_two_scripts_and_the_style_of_the_page_may_run_and_nothing_may_
 
 def test_nothing_is_referred_to_but_the_json_beside_the_page(board, text):
     tags = Numbers(text).tags
-    targets = [attributes[name] for _, attributes in tags for name in ("src", "href", "action") if name in attributes]
+    targets = [
+        attributes[name]
+        for _, attributes in tags
+        for name in ("src", "href", "action")
+        if name in attributes
+    ]
 
     assert [one for one in targets if not one.startswith("#")] == [f"{board.held.id}.json"]
     places = {attributes["id"] for _, attributes in tags if "id" in attributes}
@@ -109,9 +124,19 @@ def test_nothing_is_referred_to_but_the_json_beside_the_page(board, text):
 
 
 def test_charts_are_there_where_there_is_something_to_show(held_data, passed_data):
-    assert sorted(charts(held_data)) == ["chart-curve", "chart-history", "chart-map", "chart-measures"]
+    assert sorted(charts(held_data)) == [
+        "chart-curve",
+        "chart-history",
+        "chart-map",
+        "chart-measures",
+    ]
     assert "chart-measures" in charts(passed_data)
-    bare = {**held_data, "measures": {**held_data["measures"], "rows": []}, "curve": [], "map": {"missing": "x"}}
+    bare = {
+        **held_data,
+        "measures": {**held_data["measures"], "rows": []},
+        "curve": [],
+        "map": {"missing": "x"},
+    }
     assert sorted(charts({**bare, "history": {"total": 0, "shown": []}})) == []
 
 
@@ -120,11 +145,15 @@ def test_a_list_that_is_cut_says_so(held_data):
     collisions = {**held_data["collisions"], "total": 12_345}
     shown = {**held_data["map"], "of": 50_000}
 
-    cut = page({**held_data, "changes": changes, "collisions": collisions, "map": shown}, library="")
+    cut = page(
+        {**held_data, "changes": changes, "collisions": collisions, "map": shown}, library=""
+    )
 
     assert "The first 2 of 31,000." in cut
     assert re.search(r"The closest 1 of <span[^>]*>12,345</span>\.", cut)
-    assert re.search(r">22</span> of <span[^>]*>50,000</span> tools, chosen evenly over the agents\.", cut)
+    assert re.search(
+        r">22</span> of <span[^>]*>50,000</span> tools, chosen evenly over the agents\.", cut
+    )
 
 
 def test_a_part_that_is_missing_says_why(held_data):

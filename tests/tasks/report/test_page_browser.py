@@ -39,12 +39,16 @@ class Opened:
 
 @pytest.fixture(scope="module")
 def chromium() -> Iterator[Any]:
-    path = os.environ.get("PEGBOARD_CHROMIUM") or next((found for name in NAMES if (found := shutil.which(name))), None)
+    path = os.environ.get("PEGBOARD_CHROMIUM") or next(
+        (found for name in NAMES if (found := shutil.which(name))), None
+    )
     if path is None:
         pytest.skip("there is no Chromium: put one on the path, or name it in PEGBOARD_CHROMIUM")
     sync_api = pytest.importorskip("playwright.sync_api")
     with sync_api.sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=path, args=["--no-sandbox", "--disable-gpu"])
+        browser = playwright.chromium.launch(
+            executable_path=path, args=["--no-sandbox", "--disable-gpu"]
+        )
         yield browser
         browser.close()
 
@@ -58,9 +62,13 @@ def file(held_data: dict[str, Any], tmp_path_factory: pytest.TempPathFactory) ->
 
 
 @contextmanager
-def opened(chromium: Any, file: Path, width: str = "wide", scheme: str = "light") -> Iterator[Opened]:
+def opened(
+    chromium: Any, file: Path, width: str = "wide", scheme: str = "light"
+) -> Iterator[Opened]:
     size = dict(zip(("width", "height"), WIDTHS[width], strict=True))
-    context = chromium.new_context(viewport=size, color_scheme=scheme, has_touch=width == "phone", offline=True)
+    context = chromium.new_context(
+        viewport=size, color_scheme=scheme, has_touch=width == "phone", offline=True
+    )
     found = Opened(context.new_page())
     found.page.on("console", lambda message: found.said.append(message.text))
     found.page.on("pageerror", lambda error: found.said.append(str(error)))
@@ -75,7 +83,9 @@ def opened(chromium: Any, file: Path, width: str = "wide", scheme: str = "light"
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("width", WIDTHS)
-def test_it_opens_from_the_disk_with_its_charts_and_without_complaint(chromium, file, tmp_path, width, scheme):
+def test_it_opens_from_the_disk_with_its_charts_and_without_complaint(
+    chromium, file, tmp_path, width, scheme
+):
     with opened(chromium, file, width, scheme) as found:
         found.page.screenshot(path=tmp_path / f"{width}-{scheme}.png", full_page=True)
 
@@ -83,7 +93,12 @@ def test_it_opens_from_the_disk_with_its_charts_and_without_complaint(chromium, 
         assert found.asked == [file.as_uri()]
         assert found.page.title().endswith("Held back by the gate")
         assert found.page.evaluate("document.documentElement.scrollWidth") <= WIDTHS[width][0]
-        for chart in ("#chart-measures svg", "#chart-curve svg", "#chart-history svg", "#chart-map canvas"):
+        for chart in (
+            "#chart-measures svg",
+            "#chart-curve svg",
+            "#chart-history svg",
+            "#chart-map canvas",
+        ):
             box = found.page.locator(chart).bounding_box()
             assert min(box["width"], box["height"]) > 100, chart
             assert box["x"] + box["width"] <= WIDTHS[width][0], chart
@@ -103,7 +118,8 @@ def test_its_colours_follow_the_scheme(chromium, file):
 def test_every_number_that_is_seen_is_the_one_of_the_json(chromium, file, held_data):
     with opened(chromium, file) as found:
         seen = found.page.evaluate(
-            "[...document.querySelectorAll('[data-json]')].map(one => [one.dataset.json, one.dataset.style, one.textContent])"
+            "[...document.querySelectorAll('[data-json]')].map(one => [one.dataset.json, "
+            "one.dataset.style, one.textContent])"
         )
 
     digits = {"count": 0, "share": 3, "percent": 3, "seconds": 1, "usd": 4}
@@ -114,13 +130,19 @@ def test_every_number_that_is_seen_is_the_one_of_the_json(chromium, file, held_d
             assert text == "–"
             continue
         wanted = 100 * value if style == "percent" else value
-        assert float(text.replace(",", "")) == pytest.approx(wanted, abs=0.5001 * 10 ** -digits[style]), place
+        assert float(text.replace(",", "")) == pytest.approx(
+            wanted, abs=0.5001 * 10 ** -digits[style]
+        ), place
 
 
-def test_the_chart_of_measures_shows_the_values_of_the_measure_that_is_chosen(chromium, file, held_data):
+def test_the_chart_of_measures_shows_the_values_of_the_measure_that_is_chosen(
+    chromium, file, held_data
+):
     with opened(chromium, file) as found:
         found.page.select_option("#measure", "nDCG@10")
-        found.page.wait_for_function("document.querySelector('#chart-measures svg').textContent.length > 0")
+        found.page.wait_for_function(
+            "document.querySelector('#chart-measures svg').textContent.length > 0"
+        )
         marks = found.page.locator("#chart-measures svg [aria-roledescription=circle]")
         drawn = [marks.nth(at).get_attribute("aria-label") for at in range(marks.count())]
 
@@ -131,7 +153,9 @@ def test_the_chart_of_measures_shows_the_values_of_the_measure_that_is_chosen(ch
 
 
 @pytest.mark.parametrize("width", WIDTHS)
-def test_pointing_at_the_map_shows_a_tool_with_its_agent_and_description(chromium, file, held_data, width):
+def test_pointing_at_the_map_shows_a_tool_with_its_agent_and_description(
+    chromium, file, held_data, width
+):
     tool = next(one for one in held_data["map"]["tools"] if one["name"] == "sell_bicycle")
     with opened(chromium, file, width) as found:
         _point(found.page, tool, touch=width == "phone")
@@ -185,7 +209,10 @@ def test_unfriendly_names_are_shown_as_they_are_and_do_nothing(chromium, file, h
 
 def test_a_script_that_got_into_the_page_after_all_would_not_run(chromium, file, tmp_path):
     spoilt = tmp_path / "spoilt.html"
-    injected = "<script>document.title='gotcha'</script><img src=x onerror=\"document.title='gotcha'\"></footer>"
+    injected = (
+        "<script>document.title='gotcha'</script><img src=x "
+        "onerror=\"document.title='gotcha'\"></footer>"
+    )
     spoilt.write_text(file.read_text("utf-8").replace("</footer>", injected), "utf-8")
 
     with opened(chromium, spoilt) as found:
@@ -210,17 +237,21 @@ def _point(page: Any, place: dict[str, Any], *, touch: bool = False) -> None:
 
 
 def _settle(page: Any) -> None:
-    """Wait until scripts and failed images of the page have had their turn: two frames, and a task after them."""
+    """Wait until scripts and failed images of the page have had their turn: two frames, and a task
+    after them.
+    """
     page.wait_for_load_state("load")
     page.evaluate(
-        "() => new Promise(done => requestAnimationFrame(() => requestAnimationFrame(() => setTimeout(done))))"
+        "() => new Promise(done => requestAnimationFrame(() => requestAnimationFrame(() => "
+        "setTimeout(done))))"
     )
 
 
 def _colours(page: Any) -> list[str]:
     """The background, and the colour of a chart's text."""
     return page.evaluate(
-        "[getComputedStyle(document.body).backgroundColor, document.querySelector('#chart-curve svg text').getAttribute('fill')]"
+        "[getComputedStyle(document.body).backgroundColor, document.querySelector('#chart-curve "
+        "svg text').getAttribute('fill')]"
     )
 
 

@@ -57,15 +57,23 @@ def test_a_folder_counts_from_that_of_the_file_wherever_one_stands(load, tmp_pat
     (tmp_path / "elsewhere").mkdir()
     monkeypatch.chdir(tmp_path / "elsewhere")
 
-    assert load(MINIMAL.replace('"board"', '"../boards/one"')).uri == str(tmp_path.parent / "boards" / "one")
+    assert load(MINIMAL.replace('"board"', '"../boards/one"')).uri == str(
+        tmp_path.parent / "boards" / "one"
+    )
     assert load_configuration("../pegboard.toml").base == tmp_path
 
 
 def test_indexes_are_read_with_their_options(load):
     configuration = load(
         MINIMAL
-        + '[[indexes]]\nname = "one"\nencoder = "openai/x"\noptions = { dimensions = 256, api_key_env = "KEY" }\n'
-        + f'[[indexes]]\nname = "two"\nembedder = "local/y"\nshape = "multi"\nparts = {list(PARTS)}\nquestions = 0\n'
+        + (
+            '[[indexes]]\nname = "one"\nencoder = "openai/x"\noptions = { dimensions = 256, '
+            'api_key_env = "KEY" }\n'
+        )
+        + (
+            f'[[indexes]]\nname = "two"\nembedder = "local/y"\nshape = "multi"\nparts = '
+            f"{list(PARTS)}\nquestions = 0\n"
+        )
     )
 
     one, two = configuration.indexes
@@ -76,7 +84,11 @@ def test_indexes_are_read_with_their_options(load):
 
 
 def test_the_default_index_may_be_named(load):
-    text = 'default_index = "two"\n' + MINIMAL + '[[indexes]]\nname = "one"\n[[indexes]]\nname = "two"\n'
+    text = (
+        'default_index = "two"\n'
+        + MINIMAL
+        + '[[indexes]]\nname = "one"\n[[indexes]]\nname = "two"\n'
+    )
 
     assert load(text).default == "two"
 
@@ -128,7 +140,10 @@ def test_all_problems_are_in_one_message_each_with_its_place(load):
 def test_a_catalog_with_an_impossible_name_is_refused(load, name):
     message = problems(load, MINIMAL.replace("[catalogs.tools]", f'[catalogs."{name}"]'))
 
-    assert f"catalogs.{name}: expected a name of letters, digits, '.', '_' and '-', at most 64" in message
+    assert (
+        f"catalogs.{name}: expected a name of letters, digits, '.', '_' and '-', at most 64"
+        in message
+    )
 
 
 @pytest.mark.parametrize("name", ["Full", "1st", "a-b", "a b", "a" * 41, "天気", "a.b", ""])
@@ -136,9 +151,13 @@ def test_an_index_with_an_impossible_name_is_refused(load, name):
     assert "An index cannot be named" in problems(load, MINIMAL + f'[[indexes]]\nname = "{name}"\n')
 
 
-@pytest.mark.parametrize("option", ["api_key", "API_KEY", "token", "aws_secret_access_key", "client_secret"])
+@pytest.mark.parametrize(
+    "option", ["api_key", "API_KEY", "token", "aws_secret_access_key", "client_secret"]
+)
 def test_a_secret_in_the_options_of_an_index_is_refused_without_being_shown(load, option):
-    message = problems(load, MINIMAL + f'[[indexes]]\nname = "a"\noptions = {{ {option} = "hunter2" }}\n')
+    message = problems(
+        load, MINIMAL + f'[[indexes]]\nname = "a"\noptions = {{ {option} = "hunter2" }}\n'
+    )
 
     assert f"indexes.0.options: {option}: secrets are read from the environment" in message
     assert "hunter2" not in message
@@ -146,7 +165,9 @@ def test_a_secret_in_the_options_of_an_index_is_refused_without_being_shown(load
 
 @pytest.mark.parametrize("option", ["max_tokens", "api_key_env"])
 def test_an_option_that_only_sounds_like_a_secret_is_taken(load, option):
-    assert load(MINIMAL + f'[[indexes]]\nname = "a"\noptions = {{ {option} = 5 }}\n').index("a").options == {option: 5}
+    assert load(MINIMAL + f'[[indexes]]\nname = "a"\noptions = {{ {option} = 5 }}\n').index(
+        "a"
+    ).options == {option: 5}
 
 
 @pytest.mark.parametrize(
@@ -156,10 +177,19 @@ def test_an_option_that_only_sounds_like_a_secret_is_taken(load, option):
         ('[board]\nuri = "b"\n', "catalogs: expected at least one source"),
         ('catalogs = 5\n[board]\nuri = "b"\n', "catalogs: expected at least one source"),
         ("indexes = []\n" + MINIMAL, "indexes: expected at least one, or leave it out"),
-        (MINIMAL + '[[indexes]]\nname = "a"\n[[indexes]]\nname = "a"\n', "indexes: two are named 'a'"),
-        ('default_index = "b"\n' + MINIMAL, "default_index: there is no index 'b'; expected one of ['full']"),
+        (
+            MINIMAL + '[[indexes]]\nname = "a"\n[[indexes]]\nname = "a"\n',
+            "indexes: two are named 'a'",
+        ),
+        (
+            'default_index = "b"\n' + MINIMAL,
+            "default_index: there is no index 'b'; expected one of ['full']",
+        ),
         ('file = "x"\n' + MINIMAL, "file: there is no such setting"),
-        (MINIMAL + "[[indexes]]\nparts = []\n", "indexes.0.parts: Tuple should have at least 1 item"),
+        (
+            MINIMAL + "[[indexes]]\nparts = []\n",
+            "indexes.0.parts: Tuple should have at least 1 item",
+        ),
     ],
 )
 def test_a_mistake_is_said(load, text, expected):
@@ -172,7 +202,10 @@ def test_what_is_no_toml_is_said_with_its_place(load, text):
 
 
 def test_a_file_that_is_not_there_is_said(tmp_path):
-    with pytest.raises(ConfigurationError, match=r"no configuration at .*pegboard.toml. Give one with -c, or .*init"):
+    with pytest.raises(
+        ConfigurationError,
+        match=r"no configuration at .*pegboard.toml. Give one with -c, or .*init",
+    ):
         load_configuration(tmp_path / "pegboard.toml")
 
 
@@ -187,7 +220,10 @@ def test_what_a_store_wants_to_know_is_used_for_the_board_from_then_on(load, mon
     monkeypatch.setenv("THE_KEY", "abcd1234")
     text = MINIMAL.replace('"board"', '"s3://kept/board"')
     configuration = load(
-        text.replace("[catalogs", '[board.storage]\naws_access_key_id = "${THE_KEY}"\nallow_http = true\n\n[catalogs')
+        text.replace(
+            "[catalogs",
+            '[board.storage]\naws_access_key_id = "${THE_KEY}"\nallow_http = true\n\n[catalogs',
+        )
     )
 
     assert configuration.board.storage == {"aws_access_key_id": "${THE_KEY}", "allow_http": "true"}
@@ -199,7 +235,14 @@ def test_what_a_store_wants_to_know_is_used_for_the_board_from_then_on(load, mon
 
 
 @pytest.mark.parametrize(
-    "option", ["aws_secret_access_key", "aws_access_key_id", "AZURE_STORAGE_SAS_TOKEN", "connection_string", "password"]
+    "option",
+    [
+        "aws_secret_access_key",
+        "aws_access_key_id",
+        "AZURE_STORAGE_SAS_TOKEN",
+        "connection_string",
+        "password",
+    ],
 )
 @pytest.mark.parametrize("value", ['"hunter2"', '"${A}hunter2"', "[1]"])
 def test_a_secret_of_the_store_in_plain_text_is_refused_without_being_shown(load, option, value):
@@ -230,19 +273,34 @@ def test_what_a_release_says_of_dependencies_plans_and_scores_has_defaults(load)
         + '[golden]\nqueries = "golden.jsonl"\nunanswerable = "chat.jsonl"\n'
     )
 
-    assert (plain.graph.infer, plain.graph.min_confidence, plain.find.strategy, plain.golden) == (True, 0.5, None, None)
-    assert (full.graph.infer, full.graph.min_confidence, full.find.strategy) == (False, 0.7, "search")
+    assert (plain.graph.infer, plain.graph.min_confidence, plain.find.strategy, plain.golden) == (
+        True,
+        0.5,
+        None,
+        None,
+    )
+    assert (full.graph.infer, full.graph.min_confidence, full.find.strategy) == (
+        False,
+        0.7,
+        "search",
+    )
     assert (full.golden.queries, full.golden.unanswerable) == ("golden.jsonl", "chat.jsonl")
 
 
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
-        ("[graph]\nmin_confidence = 2\n", "graph.min_confidence: Input should be less than or equal to 1 (got 2)"),
+        (
+            "[graph]\nmin_confidence = 2\n",
+            "graph.min_confidence: Input should be less than or equal to 1 (got 2)",
+        ),
         ("[graph]\ninfer = 3\n", "graph.infer: Input should be a valid boolean"),
         ("[graph]\nlimit = 3\n", "graph.limit: there is no such setting"),
         ('[find]\nplan = "magic"\n', "find.strategy: There is no strategy 'magic'"),
-        ('[find.strategy]\nname = "mine"\ndepth = 0\n', "find.strategy: The strategy cannot be used: 'depth' is 0"),
+        (
+            '[find.strategy]\nname = "mine"\ndepth = 0\n',
+            "find.strategy: The strategy cannot be used: 'depth' is 0",
+        ),
         (
             '[find.strategy]\nname = "mine"\nindexes = ["fine"]\n',
             "find.strategy: there is no index 'fine'; expected one of ['full']",

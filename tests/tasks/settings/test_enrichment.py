@@ -23,12 +23,16 @@ def test_a_model_is_all_that_has_to_be_said(workshop):
 
 
 def test_products_are_made_in_their_order_however_they_are_written(workshop):
-    settings = configure(workshop, '[enrich]\nmodel = "m"\nproducts = ["topics", "questions", "topics"]').enrich
+    settings = configure(
+        workshop, '[enrich]\nmodel = "m"\nproducts = ["topics", "questions", "topics"]'
+    ).enrich
     assert settings.products == ("questions", "topics")
 
 
 def test_dependencies_are_judged_where_that_is_asked_for(workshop):
-    settings = configure(workshop, '[enrich]\nmodel = "m"\nproducts = ["agents", "dependencies", "topics"]').enrich
+    settings = configure(
+        workshop, '[enrich]\nmodel = "m"\nproducts = ["agents", "dependencies", "topics"]'
+    ).enrich
     assert settings.products == ("topics", "dependencies", "agents")
 
 
@@ -36,7 +40,8 @@ def test_all_problems_are_told_at_once(workshop):
     with pytest.raises(ConfigurationError) as caught:
         configure(
             workshop,
-            '[enrich]\nmodle = "m"\nproducts = ["summary"]\nbudget_usd = -1\napi_key_env = "sk-123"\nlanguage = "English"\n'
+            '[enrich]\nmodle = "m"\nproducts = ["summary"]\nbudget_usd = -1\napi_key_env = '
+            '"sk-123"\nlanguage = "English"\n'
             '[untrusted]\nflagged = "drop"\n[overrides."kit/git/a"]\n',
         )
     said = str(caught.value)

@@ -25,7 +25,10 @@ def add(config, text):
 
 
 def test_parameters_stand_above_the_table_and_the_table_above_defaults(config):
-    add(config, '[sweep]\ngolden = "golden.jsonl"\nk = "1..4, 9"\ntools = [10, "all"]\nsamples = 3\n')
+    add(
+        config,
+        '[sweep]\ngolden = "golden.jsonl"\nk = "1..4, 9"\ntools = [10, "all"]\nsamples = 3\n',
+    )
 
     wanted = read_sweep(config, {"k": ["2"], "seed": None})
 
@@ -35,7 +38,9 @@ def test_parameters_stand_above_the_table_and_the_table_above_defaults(config):
     assert [strategy.name for strategy in wanted.strategies] == ["search", "clauses"]
     assert [query.tools for query in wanted.queries] == [("convert_currency",)]
     assert wanted.out == config.parent / "sweep"
-    assert wanted.uri == str(config.parent / "sweep" / "board")  # nothing of the configured board is touched
+    assert wanted.uri == str(
+        config.parent / "sweep" / "board"
+    )  # nothing of the configured board is touched
     assert wanted.configuration is not None
     assert wanted.configuration.file == config
     assert [one.name for one in config.parent.iterdir() if "sweep" in one.name] == []
@@ -68,7 +73,9 @@ def test_plans_are_names_files_or_tables(config):
     file.write_text(json.dumps({"transforms": ["clauses"]}), "utf-8")
     strategies = ["search", str(file), {"name": "words", "modes": ["text"]}]
 
-    wanted = read_sweep(config, {"golden": str(config.parent / "golden.jsonl"), "strategies": strategies})
+    wanted = read_sweep(
+        config, {"golden": str(config.parent / "golden.jsonl"), "strategies": strategies}
+    )
 
     assert [strategy.name for strategy in wanted.strategies] == ["search", "mine", "words"]
 
@@ -77,7 +84,13 @@ def test_all_problems_are_told_at_once(config):
     add(config, "[sweep]\nspeed = 3\n")
     given = {
         "golden": str(config.parent / "none.jsonl"),
-        "strategies": ["nosuch", "search", "search", {"name": "own", "indexes": ["full"]}, "confident"],
+        "strategies": [
+            "nosuch",
+            "search",
+            "search",
+            {"name": "own", "indexes": ["full"]},
+            "confident",
+        ],
         "k": ["0"],
         "tools": ["few"],
         "measures": ["Recall@5"],
@@ -119,7 +132,8 @@ def test_problems_of_the_configuration_name_its_own_file(config):
 def test_the_board_of_a_sweep_has_a_channel_of_its_own_and_no_gate_report_or_golden_queries(config):
     add(
         config,
-        '[sweep]\ngolden = "golden.jsonl"\n[find]\nplan = "search"\n[golden]\nqueries = "golden.jsonl"\n'
+        '[sweep]\ngolden = "golden.jsonl"\n[find]\nplan = "search"\n[golden]\nqueries = '
+        '"golden.jsonl"\n'
         '[gate]\nqueries = "golden.jsonl"\nrules = ["Recall@5 >= 0.9"]\n',
     )
     configuration = read_sweep(config, {}).configuration
@@ -133,7 +147,9 @@ def test_the_board_of_a_sweep_has_a_channel_of_its_own_and_no_gate_report_or_gol
     assert own.base == config.parent  # relative paths of catalogs count from there
 
 
-def test_the_board_of_a_sweep_keeps_every_index_and_for_plans_with_probabilities_the_golden_queries(config):
+def test_the_board_of_a_sweep_keeps_every_index_and_for_plans_with_probabilities_the_golden_queries(
+    config,
+):
     add(config, '[sweep]\ngolden = "golden.jsonl"\n[golden]\nqueries = "golden.jsonl"\n')
     configuration = read_sweep(config, {}).configuration
 

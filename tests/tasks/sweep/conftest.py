@@ -14,7 +14,13 @@ from tasks.sweep.cells import Cell, is_done, measure_cell
 from tasks.sweep.design import Design, design
 
 THINGS = ("invoice", "room", "taxi", "ticket", "parcel", "lamp", "garden", "recipe")
-DEEDS = {"book": "Reserves", "cancel": "Calls off", "list": "Shows every", "paint": "Colours", "send": "Posts"}
+DEEDS = {
+    "book": "Reserves",
+    "cancel": "Calls off",
+    "list": "Shows every",
+    "paint": "Colours",
+    "send": "Posts",
+}
 INDEXES = """
 [[indexes]]
 name = "whole"  # every part
@@ -29,14 +35,19 @@ shape = "single"
 
 
 def golden() -> list[dict[str, Any]]:
-    """A query for each tool, in other words than the tool's own, and one for every two deeds with a thing."""
+    """A query for each tool, in other words than the tool's own, and one for every two deeds with a
+    thing.
+    """
     single = [
         {"query": f"{said.lower()} my {thing}", "tools": [f"{deed}_{thing}"]}
         for thing in THINGS
         for deed, said in DEEDS.items()
     ]
     pairs = [
-        {"query": f"book the {thing}, then send the {thing}", "tools": [f"book_{thing}", f"send_{thing}"]}
+        {
+            "query": f"book the {thing}, then send the {thing}",
+            "tools": [f"book_{thing}", f"send_{thing}"],
+        }
         for thing in THINGS
     ]
     return single + pairs
@@ -81,7 +92,9 @@ def shared_bench(tmp_path_factory, workshop_type, hashing) -> Bench:
     workshop = workshop_type(tmp_path_factory.mktemp("bench"))
     servers = {
         "office": [
-            workshop.tool(f"{deed}_{thing}", f"{said} a {thing}.") for thing in THINGS for deed, said in DEEDS.items()
+            workshop.tool(f"{deed}_{thing}", f"{said} a {thing}.")
+            for thing in THINGS
+            for deed, said in DEEDS.items()
         ]
     }
     workshop.servers(servers)

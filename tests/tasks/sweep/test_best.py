@@ -16,16 +16,29 @@ def results(*cells):
     """Results of cells: index, strategy, tools, k, the values, tokens and milliseconds."""
     rows, values = [], []
     for index, strategy, tools, k, found, tokens, ms in cells:
-        named = {"index": index, "strategy": strategy, "tools": tools, "seed": 0, "k": k, "measure": "Recall"}
+        named = {
+            "index": index,
+            "strategy": strategy,
+            "tools": tools,
+            "seed": 0,
+            "k": k,
+            "measure": "Recall",
+        }
         rows.append(
-            named | interval(found).to_dict() | {"tokens": float(tokens), "ms_p50": ms / 2, "ms_p95": float(ms)}
+            named
+            | interval(found).to_dict()
+            | {"tokens": float(tokens), "ms_p50": ms / 2, "ms_p95": float(ms)}
         )
-        values += [named | {"place": place, "value": float(value)} for place, value in enumerate(found)]
+        values += [
+            named | {"place": place, "value": float(value)} for place, value in enumerate(found)
+        ]
     return Results(pl.DataFrame(rows), pl.DataFrame(values))
 
 
 def hits(share, differing=0):
-    """1 for so many of the queries; `differing` of them moved elsewhere, so that the mean is the same."""
+    """1 for so many of the queries; `differing` of them moved elsewhere, so that the mean is the
+    same.
+    """
     found = np.zeros(QUERIES)
     found[: int(share * QUERIES)] = 1
     return np.roll(found, differing)
@@ -74,7 +87,9 @@ def test_under_limits_that_nothing_keeps_within_there_is_no_best():
 
 
 def test_of_equals_the_cheapest_is_the_best():
-    equal = results(("b", "search", 10, 5, hits(0.7), 500, 5), ("a", "search", 10, 5, hits(0.7), 400, 5))
+    equal = results(
+        ("b", "search", 10, 5, hits(0.7), 500, 5), ("a", "search", 10, 5, hits(0.7), 400, 5)
+    )
 
     best = choose(equal, SweepSettings())
 
@@ -84,7 +99,9 @@ def test_of_equals_the_cheapest_is_the_best():
 
 def test_a_plain_difference_is_one_however_many_candidates_there_are():
     worse = np.repeat([1.0, 0.0], [12, 48])
-    many = [(f"i{number}", "search", 10, 1, worse, 10, 5) for number in range(300)]  # 300 * 2 / 10,000 is not below .05
+    many = [
+        (f"i{number}", "search", 10, 1, worse, 10, 5) for number in range(300)
+    ]  # 300 * 2 / 10,000 is not below .05
 
     best = choose(results(("best", "search", 10, 5, np.ones(60), 500, 5), *many), SweepSettings())
 
@@ -94,7 +111,9 @@ def test_a_plain_difference_is_one_however_many_candidates_there_are():
 
 
 def test_one_query_more_tells_two_candidates_not_apart():
-    pair = results(("a", "search", 10, 5, hits(0.7025), 500, 5), ("a", "clauses", 10, 5, hits(0.7), 400, 5))
+    pair = results(
+        ("a", "search", 10, 5, hits(0.7025), 500, 5), ("a", "clauses", 10, 5, hits(0.7), 400, 5)
+    )
 
     best = choose(pair, SweepSettings())
 
@@ -104,7 +123,9 @@ def test_one_query_more_tells_two_candidates_not_apart():
 
 def test_what_size_does_is_measured_over_the_same_queries():
     few = results(("a", "search", 100, 5, np.ones(40), 500, 5))
-    found = Results(pl.concat([FOUND.rows, few.rows]), pl.concat([FOUND.values.filter(tools=1000), few.values]))
+    found = Results(
+        pl.concat([FOUND.rows, few.rows]), pl.concat([FOUND.values.filter(tools=1000), few.values])
+    )
 
     fall = next(one for one in falls(found, SweepSettings(), 5) if one.strategy == "search")
 
@@ -121,7 +142,16 @@ def test_samples_of_several_seeds_count_each_query_once(bench):
 
     together = found.rows.filter(pl.col("seed").is_null() & (pl.col("k") == 1))
     assert together.get_column("tools").to_list() == [10]
-    values = found.values.filter(tools=10, k=1).group_by("place").agg(pl.col("value").mean()).get_column("value")
-    assert together["n"][0] == len(values) > max(len(one.queries) for one in laid.samples if one.size == 10)
+    values = (
+        found.values.filter(tools=10, k=1)
+        .group_by("place")
+        .agg(pl.col("value").mean())
+        .get_column("value")
+    )
+    assert (
+        together["n"][0]
+        == len(values)
+        > max(len(one.queries) for one in laid.samples if one.size == 10)
+    )
     assert together["value"][0] == pytest.approx(values.mean())
     assert of_all_seeds(found).height == 2 * 3

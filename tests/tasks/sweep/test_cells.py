@@ -11,21 +11,28 @@ from tasks.sweep.files import read_frame, read_json
 
 
 def test_a_cell_holds_what_evaluate_says_of_the_sample(bench):
-    laid = bench.design(tools="10,all", strategies=["clauses"], indexes=["names"], measures=["Recall", "nDCG"])
+    laid = bench.design(
+        tools="10,all", strategies=["clauses"], indexes=["names"], measures=["Recall", "nDCG"]
+    )
     bench.measure(laid)
     judged = JudgedRelease.open(str(bench.folder / "board"), encoder=bench.encoder)
 
     for cell, sample in zip(laid.cells, laid.samples, strict=True):
         restricted = judged.restricted(read_json(cell.sample))
         queries = [laid.sweep.queries[place] for place in sample.queries]
-        direct = evaluate(restricted, queries, strategy="clauses", index="names", measures=["Recall@2", "nDCG@2"])
+        direct = evaluate(
+            restricted, queries, strategy="clauses", index="names", measures=["Recall@2", "nDCG@2"]
+        )
 
         rows = read_frame(cell.rows).filter(k=2).sort("measure")  # capitals first
         assert rows.select("value", "low", "high", "n").to_dicts() == [
             direct.interval(measure).to_dict() for measure in direct.values
         ]
         values = read_frame(cell.values).filter(k=2, measure="Recall").sort("place")
-        assert values.get_column("value").to_list() == direct.values[next(iter(direct.values))].tolist()
+        assert (
+            values.get_column("value").to_list()
+            == direct.values[next(iter(direct.values))].tolist()
+        )
         assert values.get_column("query").to_list() == [query.id for query in queries]
 
 
@@ -68,7 +75,12 @@ def test_a_cell_without_its_last_file_is_not_done(bench):
 
 @pytest.mark.parametrize(
     "changed",
-    [{"k": "1..2"}, {"measures": ["MRR"]}, {"timed": 1}, {"strategies": [{"name": "search", "modes": ["text"]}]}],
+    [
+        {"k": "1..2"},
+        {"measures": ["MRR"]},
+        {"timed": 1},
+        {"strategies": [{"name": "search", "modes": ["text"]}]},
+    ],
     ids=["k", "measure", "timed", "strategy"],
 )
 def test_whatever_decides_a_result_makes_another_cell(bench, changed):
@@ -82,7 +94,9 @@ def test_whatever_decides_a_result_makes_another_cell(bench, changed):
 def test_another_order_of_other_queries_makes_other_cells_and_another_seed_other_samples(bench):
     usual = {"strategies": ["search"], "indexes": ["whole"], "tools": "10,all"}
     bench.measure(bench.design(**usual))
-    assert bench.design(**usual, seed=5).finished == 1  # the whole catalog is the same whatever the seed
+    assert (
+        bench.design(**usual, seed=5).finished == 1
+    )  # the whole catalog is the same whatever the seed
 
     golden = bench.folder / "golden.jsonl"
     golden.write_text("\n".join(golden.read_text("utf-8").splitlines()[:-1]), "utf-8")
@@ -95,7 +109,9 @@ def test_another_order_of_other_queries_makes_other_cells_and_another_seed_other
 def test_an_index_that_comes_later_leaves_the_others_done(bench, workshop_type, workshop):
     laid = bench.design(strategies=["search"])
     bench.measure(laid)
-    text = bench.config.read_text("utf-8") + '\n[[indexes]]\nname = "third"\nparts = ["description"]\n'
+    text = (
+        bench.config.read_text("utf-8") + '\n[[indexes]]\nname = "third"\nparts = ["description"]\n'
+    )
     bench.config.write_text(text, "utf-8")
     from tasks.settings.configuration import load_configuration
 
@@ -110,7 +126,9 @@ def test_an_index_that_comes_later_leaves_the_others_done(bench, workshop_type, 
 
 def test_golden_queries_that_change_meanwhile_are_noticed(bench):
     laid = bench.design(strategies=["search"], indexes=["whole"])
-    (bench.folder / "golden.jsonl").write_text('{"query": "book a room", "tools": ["book_room"]}\n', "utf-8")
+    (bench.folder / "golden.jsonl").write_text(
+        '{"query": "book a room", "tools": ["book_room"]}\n', "utf-8"
+    )
     from tasks.sweep.opened import golden_queries
 
     golden_queries.cache_clear()
@@ -133,7 +151,10 @@ def test_the_vectors_of_queries_are_kept_and_no_encoder_is_loaded_for_them(tmp_p
     assert (again.encode(["two", "one"]) == vectors[[1, 0]]).all()
     files = list(tmp_path.rglob("*.parquet"))
     assert len(files) == 1
-    assert pl.read_parquet(files[0]).columns == ["text_digest", "vector"]  # what people asked is not kept
+    assert pl.read_parquet(files[0]).columns == [
+        "text_digest",
+        "vector",
+    ]  # what people asked is not kept
 
 
 def test_vectors_of_another_encoder_are_refused(tmp_path, hashing):

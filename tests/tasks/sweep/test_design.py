@@ -21,7 +21,9 @@ def test_there_is_a_cell_for_every_index_plan_and_sample_and_the_whole_once(benc
 
 def test_what_the_release_does_not_have_is_told_at_once(bench):
     golden = bench.folder / "golden.jsonl"
-    golden.write_text(golden.read_text("utf-8") + json.dumps({"query": "fly", "tools": ["fly_kite"]}), "utf-8")
+    golden.write_text(
+        golden.read_text("utf-8") + json.dumps({"query": "fly", "tools": ["fly_kite"]}), "utf-8"
+    )
 
     with pytest.raises(ConfigurationError) as raised:
         bench.design(tools="2,50", strategies=["confident"], indexes=["whole", "other"], k="5")
@@ -45,9 +47,13 @@ def test_a_sample_without_a_query_is_refused_and_one_with_few_warned_of(bench):
     lines = [one for one in golden.read_text("utf-8").splitlines() if "then send" in one]
     golden.write_text("\n".join(lines), "utf-8")
 
-    with pytest.raises(ConfigurationError, match="No golden query has all its tools in a sample of 1 tools"):
+    with pytest.raises(
+        ConfigurationError, match="No golden query has all its tools in a sample of 1 tools"
+    ):
         bench.design(tools="1,all", k="1")
 
     laid = bench.design(tools="8,all")
     assert len(laid.warnings) == 2
-    assert laid.warnings[0].startswith("3 golden queries have all their tools in the sample of 8 tools")
+    assert laid.warnings[0].startswith(
+        "3 golden queries have all their tools in the sample of 8 tools"
+    )

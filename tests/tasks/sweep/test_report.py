@@ -49,7 +49,9 @@ def test_a_sweep_leaves_rows_values_pictures_and_a_page(bench):
 
 def test_a_choice_is_written_and_the_rest_of_the_file_stays(bench):
     text = bench.config.read_text("utf-8")
-    bench.config.write_text(f"# Ours.\n\n{text}\n[graph]  # between tools\ninfer = false\n", "utf-8")
+    bench.config.write_text(
+        f"# Ours.\n\n{text}\n[graph]  # between tools\ninfer = false\n", "utf-8"
+    )
     laid = bench.design(strategies=["search"], indexes=["names"])
     bench.measure(laid)
 
@@ -66,11 +68,16 @@ def test_a_choice_is_written_and_the_rest_of_the_file_stays(bench):
     configuration = load_configuration(bench.config)
     assert (configuration.default, configuration.find.strategy) == ("names", "search")
     assert configuration.catalogs
-    assert report_sweep(bench.design(strategies=["search"], indexes=["names"]), write=True)["written"] == {}
+    assert (
+        report_sweep(bench.design(strategies=["search"], indexes=["names"]), write=True)["written"]
+        == {}
+    )
 
 
 def test_a_plan_of_ones_own_is_written_with_its_parts(bench):
-    bench.config.write_text(bench.config.read_text("utf-8") + '\n[find]\nplan = "search"  # for now\n', "utf-8")
+    bench.config.write_text(
+        bench.config.read_text("utf-8") + '\n[find]\nplan = "search"  # for now\n', "utf-8"
+    )
     own = Strategy.from_dict({"name": "mine", "transforms": [{"part": "clauses"}], "depth": 20})
     choice = Choice("whole", "mine", 3, 0.9, 0.8, 1.0, 48, 90.0, None, None)
 
@@ -85,7 +92,9 @@ def test_an_index_that_the_configuration_lacks_is_not_written(bench):
     before = bench.config.read_bytes()
     choice = Choice("gone", "search", 3, 0.9, 0.8, 1.0, 48, 90.0, None, None)
 
-    with pytest.raises(ConfigurationError, match="has no index 'gone', which the sweep chose; it has whole, names"):
+    with pytest.raises(
+        ConfigurationError, match="has no index 'gone', which the sweep chose; it has whole, names"
+    ):
         write_choice(load_configuration(bench.config), choice, named_strategy("search"))
 
     assert bench.config.read_bytes() == before
@@ -109,5 +118,6 @@ def test_a_plan_that_would_ask_an_llm_is_said_to_have_done_without(bench):
     bench.measure(laid)
 
     assert report_sweep(laid)["warnings"] == [
-        "Strategy step-back was measured without what an LLM would do in step-back-prompting: none was named, or it did not answer. Name one with --llm."
+        "Strategy step-back was measured without what an LLM would do in step-back-prompting: "
+        "none was named, or it did not answer. Name one with --llm."
     ]

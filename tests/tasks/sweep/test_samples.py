@@ -44,7 +44,9 @@ def test_a_small_sample_holds_whole_queries_and_other_tools_at_the_given_share(n
 
 
 def test_a_seed_decides_the_order_whatever_the_order_of_the_catalog(needed):
-    assert catalog_order(CATALOG, needed, 1, 0.5) == catalog_order(CATALOG[::-1], needed[::-1], 1, 0.5)
+    assert catalog_order(CATALOG, needed, 1, 0.5) == catalog_order(
+        CATALOG[::-1], needed[::-1], 1, 0.5
+    )
     assert catalog_order(CATALOG, needed, 1, 0.5) != catalog_order(CATALOG, needed, 2, 0.5)
 
 
@@ -69,7 +71,8 @@ def test_a_query_with_an_unknown_tool_is_in_no_sample():
 
 
 @pytest.mark.parametrize(
-    ("tools", "sizes"), [(60, [60]), (130, [100, 130]), (120, [120]), (4076, [100, 500, 1000, 4076])]
+    ("tools", "sizes"),
+    [(60, [60]), (130, [100, 130]), (120, [120]), (4076, [100, 500, 1000, 4076])],
 )
 def test_the_usual_sizes_are_plainly_smaller_than_the_catalog(tools, sizes):
     assert default_sizes(tools) == sizes

@@ -1,4 +1,5 @@
-"""Asking an LLM while a person waits: all at once, in bounded time, from threads and event loops alike, and never with an exception.
+"""Asking an LLM while a person waits: all at once, in bounded time, from threads and event loops
+alike, and never with an exception.
 
 caller = LlmCaller(completer_of("openai/gpt-4o-mini"), timeout=10)
 answers = caller.ask_blocking([ChatRequest(...)])        # or: await caller.ask([...])
@@ -19,17 +20,22 @@ from pegboard.llm import ChatReply, ChatRequest, Completer
 from pegboard.llm.failures import scrubbed
 from pegboard.retrieval.llm.loop_thread import LoopThread
 
-__all__ = ["TIMEOUT", "Answer", "LlmCaller", "completer_of"]
-
 TIMEOUT = 10.0
-"""Seconds for one question by default: a search that takes longer is better answered without an LLM."""
+"""Seconds for one question by default: a search that takes longer is better answered without an
+LLM.
+"""
 CONCURRENCY = 8
 """Questions on their way at once by default: a request of six steps, and another one beside it."""
 
 _RETRY_SECONDS = 0.2
 _WHY_CHARACTERS = 300
 _CLOSED = "the caller was closed meanwhile"
-_SHORT = {"key": "no key", "content": "refused", "rate": "too many requests", "quota": "no quota left"}
+_SHORT = {
+    "key": "no key",
+    "content": "refused",
+    "rate": "too many requests",
+    "quota": "no quota left",
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,33 +63,45 @@ class Answer:
 class LlmCaller:
     """Asks a completer from anywhere. Threads and event loops may share one.
 
-    A completer is for one event loop; so there is one of its own, in a daemon thread that starts with the first question and again
-    with the first one after `close` or in a forked process. Close it to close its connections; one that is forgotten closes itself.
+    A completer is for one event loop; so there is one of its own, in a daemon thread that starts
+    with the first question and again with the first one after `close` or in a forked process. Close
+    it to close its connections; one that is forgotten closes itself.
 
     Args:
-        completer: is asked in that loop; one that blocks it instead of awaiting makes every question wait, and no timeout is kept.
-        timeout: seconds for each question in all, a second attempt included. There is one if the error may pass and time is left.
+        completer: is asked in that loop; one that blocks it instead of awaiting makes every
+            question wait, and no timeout is kept.
+        timeout: seconds for each question in all, a second attempt included. There is one if the
+            error may pass and time is left.
         concurrency: the most questions on their way at once.
 
     Raises:
         ConfigurationError: an option has no such value.
     """
 
-    def __init__(self, completer: Completer, *, timeout: float = TIMEOUT, concurrency: int = CONCURRENCY) -> None:
+    def __init__(
+        self, completer: Completer, *, timeout: float = TIMEOUT, concurrency: int = CONCURRENCY
+    ) -> None:
         if type(timeout) not in (int, float) or not 0 < timeout < float("inf"):
-            raise ConfigurationError(f"LLM {completer.name!r}: timeout = {timeout!r}. Give seconds, more than 0.")
+            raise ConfigurationError(
+                f"LLM {completer.name!r}: timeout = {timeout!r}. Give seconds, more than 0."
+            )
         if type(concurrency) is not int or concurrency < 1:
-            raise ConfigurationError(f"LLM {completer.name!r}: concurrency = {concurrency!r}. Give at least 1.")
+            raise ConfigurationError(
+                f"LLM {completer.name!r}: concurrency = {concurrency!r}. Give at least 1."
+            )
         self.name = completer.name
         self.timeout = timeout
         self._completer, self._concurrency = completer, concurrency
         self._slots = asyncio.Semaphore(concurrency)
         self._starting = threading.Lock()
-        # All threads that were ever started: LiteLLM tells loops apart by their id, so that of a lost one must not be given again.
+        # All threads that were ever started: LiteLLM tells loops apart by their id, so that of a
+        # lost one must not be given again.
         self._threads: list[LoopThread] = []
 
     def ask_blocking(self, requests: Sequence[ChatRequest]) -> list[Answer]:
-        """The answers to the requests, asked all at once, in their order; never raises for a failing LLM."""
+        """The answers to the requests, asked all at once, in their order; never raises for a
+        failing LLM.
+        """
         future = self._start(requests)
         try:
             return future.result()
@@ -113,8 +131,12 @@ class LlmCaller:
     def _start(self, requests: Sequence[ChatRequest]) -> "Future[list[Answer]]":
         with self._starting:
             if not self._threads or not self._threads[-1].alive:
-                self._slots = asyncio.Semaphore(self._concurrency)  # belongs to the loop that first waits for it
-                thread = LoopThread("pegboard-llm", cast("_Close | None", getattr(self._completer, "aclose", None)))
+                self._slots = asyncio.Semaphore(
+                    self._concurrency
+                )  # belongs to the loop that first waits for it
+                thread = LoopThread(
+                    "pegboard-llm", cast("_Close | None", getattr(self._completer, "aclose", None))
+                )
                 weakref.finalize(self, thread.stop)
                 self._threads.append(thread)
             return self._threads[-1].run(self._all(tuple(requests)))
@@ -128,14 +150,20 @@ class LlmCaller:
             async with asyncio.timeout(self.timeout), self._slots:
                 reply = await self._attempts(request, began + self.timeout)
             if not isinstance(reply, ChatReply):  # pyright: ignore[reportUnnecessaryIsInstance]
-                return _failed(f"no answer: {self.name} returned {type(reply).__name__}, expected a ChatReply", began)
+                return _failed(
+                    f"no answer: {self.name} returned {type(reply).__name__}, expected a ChatReply",
+                    began,
+                )
         except TimeoutError:
             return _timed_out(self.timeout, began)
         except CompletionError as error:
             if error.kind == "timeout" and error.status is None:
                 return _timed_out(self.timeout, began)
-            return _failed(f"{_SHORT.get(error.kind, 'no answer')}: {error}", began, status=error.status)
-        except Exception as error:  # a completer of someone's own may raise anything; the search goes on without it
+            return _failed(
+                f"{_SHORT.get(error.kind, 'no answer')}: {error}", began, status=error.status
+            )
+        # a completer of someone's own may raise anything; the search goes on without it
+        except Exception as error:
             return _failed(f"no answer: {type(error).__name__}: {error}", began)
         return _read(reply, request, time.monotonic() - began)
 
@@ -160,7 +188,8 @@ def completer_of(
 ) -> Completer | None:
     """The completer that is meant: a model as LiteLLM names it, a completer as it is, or none.
 
-    The options are those of `HostedCompleter` and concern a name only. Loads LiteLLM, which takes seconds.
+    The options are those of `HostedCompleter` and concern a name only. Loads LiteLLM, which takes
+    seconds.
 
     Raises:
         ConfigurationError: it is neither a name nor a completer, or LiteLLM knows no such provider.
@@ -171,11 +200,14 @@ def completer_of(
     if isinstance(llm, str):
         from pegboard.llm.hosted import HostedCompleter
 
-        return HostedCompleter(llm, api_base=api_base, api_key_env=api_key_env, timeout=timeout, price=price)
+        return HostedCompleter(
+            llm, api_base=api_base, api_key_env=api_key_env, timeout=timeout, price=price
+        )
     if callable(getattr(llm, "complete", None)) and isinstance(getattr(llm, "name", None), str):
         return llm
     raise ConfigurationError(
-        f"llm = {llm!r:.80} is no LLM. Give a model's name such as 'openai/gpt-4o-mini', or an object with `name` and `complete`."
+        f"llm = {llm!r:.80} is no LLM. Give a model's name such as 'openai/gpt-4o-mini', or an "
+        f"object with `name` and `complete`."
     )
 
 
@@ -203,7 +235,12 @@ def _read(reply: Any, request: ChatRequest, seconds: float) -> Answer:
 def _failed(why: str, began: float, status: int | None = None) -> Answer:
     # Providers bill no call that they answer with an error; of one that was given up nobody knows.
     cost = 0.0 if status is not None else None
-    return Answer(text=None, cost_usd=cost, seconds=time.monotonic() - began, why=scrubbed(why, _WHY_CHARACTERS))
+    return Answer(
+        text=None,
+        cost_usd=cost,
+        seconds=time.monotonic() - began,
+        why=scrubbed(why, _WHY_CHARACTERS),
+    )
 
 
 def _timed_out(timeout: float, began: float) -> Answer:

@@ -1,4 +1,6 @@
-"""What the parts that ask an LLM have in common: what they show it, how they take its replies, and what they do without it."""
+"""What the parts that ask an LLM have in common: what they show it, how they take its replies, and
+what they do without it.
+"""
 
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -13,21 +15,6 @@ from pegboard.retrieval.llm.prompting import fenced
 from pegboard.retrieval.llm.structured import Unusable
 from pegboard.retrieval.parts import Candidates, Context, Query, Ranking, Scored
 from pegboard.retrieval.trace import NO_LLM
-
-__all__ = [
-    "Question",
-    "at_least_one",
-    "by_rank",
-    "consult",
-    "labelled",
-    "own_steps",
-    "show_history",
-    "show_request",
-    "show_steps",
-    "show_tools",
-    "shown_tools",
-    "whole_request",
-]
 
 Value = TypeVar("Value")
 
@@ -52,10 +39,11 @@ class Question(Generic[Value]):
 
 
 async def consult(context: Context, questions: Sequence[Question[Value]]) -> list[Value | None]:
-    """What the LLM says to each question, all asked at once; None where it did not answer, or not as it should.
+    """What the LLM says to each question, all asked at once; None where it did not answer, or not
+    as it should.
 
-    Why not is written into the trace, with the number of questions that it concerns if others were answered.
-    """
+    Why not is written into the trace, with the number of questions that it concerns if others were
+    answered."""
     if not context.has_llm:
         context.trace.instead_because = NO_LLM
         return [None for _ in questions]
@@ -83,12 +71,20 @@ async def consult(context: Context, questions: Sequence[Question[Value]]) -> lis
 
 def at_least_one(part: str, **options: object) -> None:
     """Raises QueryError naming every option of a part that is not a whole number of at least 1."""
-    if wrong := [f"{name} = {value!r}" for name, value in options.items() if type(value) is not int or value < 1]:
-        raise QueryError(f"The part '{part}': {', '.join(wrong)}. Give a whole number of at least 1.")
+    if wrong := [
+        f"{name} = {value!r}"
+        for name, value in options.items()
+        if type(value) is not int or value < 1
+    ]:
+        raise QueryError(
+            f"The part '{part}': {', '.join(wrong)}. Give a whole number of at least 1."
+        )
 
 
 def whole_request(queries: Sequence[Query], context: Context) -> Query:
-    """The query that stands for the request as a whole: as it was rewritten last, else as it was asked."""
+    """The query that stands for the request as a whole: as it was rewritten last, else as it was
+    asked.
+    """
     whole = [query for query in queries if query.step == 0 and query.role in ("request", "rewrite")]
     return whole[-1] if whole else Query(context.request.text)
 
@@ -99,7 +95,9 @@ def by_rank(tools: Sequence[str]) -> list[Scored]:
 
 
 def labelled(tools: Mapping[str, Tool], agents: Mapping[str, Any]) -> dict[str, Tool]:
-    """Tools by the name under which an LLM is shown them: the true name, made plain, and told apart where two are the same."""
+    """Tools by the name under which an LLM is shown them: the true name, made plain, and told apart
+    where two are the same.
+    """
     labels: dict[str, Tool] = {}
     taken: set[str] = set()  # without regard to case, as replies are read
     for tool in tools.values():
@@ -123,7 +121,11 @@ async def shown_tools(context: Context, ranking: Ranking, depth: int) -> dict[st
 
 def own_steps(candidates: Candidates) -> dict[int, str]:
     """The texts of the steps, without the request as a whole where that is searched beside them."""
-    texts = {step: candidates.texts[step] for step in sorted(candidates.steps) if step in candidates.texts}
+    texts = {
+        step: candidates.texts[step]
+        for step in sorted(candidates.steps)
+        if step in candidates.texts
+    }
     return {step: text for step, text in texts.items() if step} or texts
 
 
@@ -142,10 +144,15 @@ def show_history(context: Context) -> str:
 
 
 def show_steps(texts: Mapping[int, str], tools: Mapping[int, Sequence[str]] | None = None) -> str:
-    """The steps of a request for a prompt, each with the names of its tools if they are given; nothing if there is one step."""
+    """The steps of a request for a prompt, each with the names of its tools if they are given;
+    nothing if there is one step.
+    """
     if len(texts) < 2:
         return ""
-    shown = [{"step": text} | ({"tools": list(tools.get(step, ()))} if tools else {}) for step, text in texts.items()]
+    shown = [
+        {"step": text} | ({"tools": list(tools.get(step, ()))} if tools else {})
+        for step, text in texts.items()
+    ]
     return fenced("steps", shown)
 
 
@@ -159,7 +166,9 @@ def show_tools(labels: Mapping[str, Tool], agents: Mapping[str, Any]) -> str:
 
 
 def _no_copy(value: Value, request: ChatRequest) -> Value:
-    """The value; raises Unusable if it repeats an example of the prompt, as small models do, which would then be searched for."""
+    """The value; raises Unusable if it repeats an example of the prompt, as small models do, which
+    would then be searched for.
+    """
     texts: list[Any] = value if isinstance(value, list) else [value]
     instructions = " ".join(request.messages[0].content.split()).casefold()
     asked = request.messages[-1].content.casefold()
@@ -170,12 +179,18 @@ def _no_copy(value: Value, request: ChatRequest) -> Value:
 
 
 def _described(tool: Tool) -> str:
-    """What a tool does and when not to take it, cut; what an LLM wrote was checked when the release was made."""
+    """What a tool does and when not to take it, cut; what an LLM wrote was checked when the release
+    was made.
+    """
     written = tool.enrichment
     if written is not None and written.description:
         text = " ".join((written.description, written.avoid))
     elif not set(tool.flags) - {"credential"}:
-        text = scrubbed(tool.description, 2 * DESCRIPTION_CHARACTERS) if tool.flags else tool.description
+        text = (
+            scrubbed(tool.description, 2 * DESCRIPTION_CHARACTERS)
+            if tool.flags
+            else tool.description
+        )
     else:
         text = _WITHHELD
     return text if len(text) <= DESCRIPTION_CHARACTERS else f"{text[:DESCRIPTION_CHARACTERS]}..."

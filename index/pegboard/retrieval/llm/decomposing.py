@@ -1,4 +1,6 @@
-"""Taking a request apart into the steps that need a tool each, by an LLM that knows no tools (Toolshed, section 3.4.2 and appendix H)."""
+"""Taking a request apart into the steps that need a tool each, by an LLM that knows no tools
+(Toolshed, section 3.4.2 and appendix H).
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -18,19 +20,19 @@ from pegboard.retrieval.llm.structured import Unusable, read_texts, texts_schema
 from pegboard.retrieval.parts import Context, Query
 from pegboard.retrieval.rules.clauses import Clauses
 
-__all__ = ["Decompose", "steps_asked_of"]
-
 
 @dataclass(frozen=True, slots=True)
 class Decompose:
-    """A transform: an LLM writes the independent steps of the request; each becomes a step with one query.
+    """A transform: an LLM writes the independent steps of the request; each becomes a step with one
+    query.
 
-    A request of one step, and queries that are steps already, stay as they are. Without an LLM, `clauses` takes the request apart
-    by its grammar.
+    A request of one step, and queries that are steps already, stay as they are. Without an LLM,
+    `clauses` takes the request apart by its grammar.
 
     Attributes:
         limit: the most steps.
-        whole: whether the request as a whole is searched beside them, as step 0; the paper searches the steps alone.
+        whole: whether the request as a whole is searched beside them, as step 0; the paper searches
+            the steps alone.
         prompts: a folder with a `decompose.md` of one's own.
     """
 
@@ -60,7 +62,9 @@ class Decompose:
 async def steps_asked_of(
     context: Context, asked: ChatRequest, queries: Sequence[Query], limit: int, whole: bool
 ) -> list[Query]:
-    """The steps that an LLM writes, as queries; those that `clauses` finds if it writes none that can be used."""
+    """The steps that an LLM writes, as queries; those that `clauses` finds if it writes none that
+    can be used.
+    """
     [steps] = await consult(context, [Question(asked, lambda reply: _read_steps(reply, limit))])
     if steps is None:
         return await Clauses(limit).transform(queries, context)

@@ -1,4 +1,6 @@
-"""Several wordings of each step, so that a tool is found that says the same in other words (Toolshed, section 3.4.2 and appendix H)."""
+"""Several wordings of each step, so that a tool is found that says the same in other words
+(Toolshed, section 3.4.2 and appendix H).
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -10,14 +12,14 @@ from pegboard.retrieval.llm.structured import Unusable, read_texts, texts_schema
 from pegboard.retrieval.parts import Context, Query
 from pegboard.retrieval.rules.variations import Variations
 
-__all__ = ["Expand", "by_step"]
-
 
 @dataclass(frozen=True, slots=True)
 class Expand:
-    """A transform: an LLM writes variations of each step, which are searched beside it and fused with it.
+    """A transform: an LLM writes variations of each step, which are searched beside it and fused
+    with it.
 
-    All steps are asked for at once. Where an LLM does not answer, `variations` varies the words of that step by rules.
+    All steps are asked for at once. Where an LLM does not answer, `variations` varies the words of
+    that step by rules.
 
     Attributes:
         variations: how many for each step; the paper's 3.
@@ -39,7 +41,9 @@ class Expand:
         file = prompt("expand", self.prompts)
         asked = [
             file.request(
-                texts_schema("queries"), request=show_request(own[0].text, "query"), count=str(self.variations)
+                texts_schema("queries"),
+                request=show_request(own[0].text, "query"),
+                count=str(self.variations),
             )
             for own in steps
         ]
@@ -49,7 +53,10 @@ class Expand:
             if texts is None:
                 made += await Variations(self.variations).transform(own, context)
             else:
-                made += [*own, *(Query(text, own[0].step, "variation", self.weight) for text in texts)]
+                made += [
+                    *own,
+                    *(Query(text, own[0].step, "variation", self.weight) for text in texts),
+                ]
         return made
 
     def _read(self, reply: str) -> list[str]:
@@ -59,7 +66,9 @@ class Expand:
 
 
 def by_step(queries: Sequence[Query]) -> list[list[Query]]:
-    """The queries of each step, in the order of the steps; the first of a step is what the others vary."""
+    """The queries of each step, in the order of the steps; the first of a step is what the others
+    vary.
+    """
     steps: dict[int, list[Query]] = {}
     for query in queries:
         steps.setdefault(query.step, []).append(query)

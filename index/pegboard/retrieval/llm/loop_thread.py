@@ -1,4 +1,6 @@
-"""An event loop in a thread of its own, for work that is bound to one loop while its callers have many, or none."""
+"""An event loop in a thread of its own, for work that is bound to one loop while its callers have
+many, or none.
+"""
 
 import asyncio
 import threading
@@ -6,12 +8,12 @@ from collections.abc import Awaitable, Callable, Coroutine
 from concurrent.futures import Future
 from typing import Any, TypeVar
 
-__all__ = ["LoopThread"]
-
 Result = TypeVar("Result")
 
 _LEAVING_SECONDS = 5
-"""How long whoever ends the loop waits for it: connections may be slow to close, and nobody needs them any more."""
+"""How long whoever ends the loop waits for it: connections may be slow to close, and nobody needs
+them any more.
+"""
 
 
 class LoopThread:
@@ -35,7 +37,9 @@ class LoopThread:
 
     @property
     def alive(self) -> bool:
-        """Whether it takes work: it was not stopped, and this is the process that started it (Python sees to that)."""
+        """Whether it takes work: it was not stopped, and this is the process that started it
+        (Python sees to that).
+        """
         return self._thread.is_alive()
 
     def run(self, work: Coroutine[Any, Any, Result]) -> "Future[Result]":

@@ -1,4 +1,6 @@
-"""Taking a request apart with the tools in view that a first search found: the planner of Retrieval-Plan-Select (RPS, algorithm 1)."""
+"""Taking a request apart with the tools in view that a first search found: the planner of
+Retrieval-Plan-Select (RPS, algorithm 1).
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -19,16 +21,16 @@ from pegboard.retrieval.parts import Context, Query
 from pegboard.retrieval.rules.clauses import Clauses
 from pegboard.retrieval.trace import NO_LLM
 
-__all__ = ["ContextDecompose"]
-
 
 @dataclass(frozen=True, slots=True)
 class ContextDecompose:
-    """A transform: the best tools for the whole request are searched, and an LLM that sees them writes the steps.
+    """A transform: the best tools for the whole request are searched, and an LLM that sees them
+    writes the steps.
 
-    It learns from them how the catalog is cut: what is one call and what are two, and in which words tools are described. The union of
-    what is found for the steps is the candidate set, recall first (RPS, section 3). Without an LLM, `clauses` does the work, and
-    nothing is searched beforehand.
+    It learns from them how the catalog is cut: what is one call and what are two, and in which
+    words tools are described. The union of what is found for the steps is the candidate set, recall
+    first (RPS, section 3). Without an LLM, `clauses` does the work, and nothing is searched
+    beforehand.
 
     Attributes:
         m: the planning context, the tools that the planner sees; the paper's M, 10.

@@ -1,6 +1,8 @@
-"""The prompts of the parts that ask an LLM: Markdown files, which a folder of one's own may replace one by one.
+"""The prompts of the parts that ask an LLM: Markdown files, which a folder of one's own may replace
+one by one.
 
-A prompt file has a front matter between lines of `+++` and two sections, `# system` and `# user`; `{{ name }}` stands for a value:
+A prompt file has a front matter between lines of `+++` and two sections, `# system` and `# user`;
+`{{ name }}` stands for a value:
 
     +++
     version = "1"
@@ -18,8 +20,8 @@ Values, of which each part fills in its own; those that it does not have are emp
     tools     tools: name, agent, description                as JSON inside <data>
     count     how many are asked for
 
-Requests, conversations and catalogs are data: they are shown inside a fence that they cannot close, and values are never read as templates.
-"""
+Requests, conversations and catalogs are data: they are shown inside a fence that they cannot close,
+and values are never read as templates."""
 
 import json
 import re
@@ -33,13 +35,13 @@ from typing import Any
 from pegboard.errors import ConfigurationError
 from pegboard.llm import ChatRequest, Message
 
-__all__ = ["OWN_PROMPTS", "VALUES", "Prompt", "fenced", "prompt"]
-
 OWN_PROMPTS = Path(__file__).parent / "prompts"
 """The library's own prompt files."""
 VALUES = ("request", "history", "steps", "tools", "count")
 REPLY_TOKENS = 600
-"""The most tokens of a reply: twenty names or six steps take a third of that; models that think aloud first need the rest."""
+"""The most tokens of a reply: twenty names or six steps take a third of that; models that think
+aloud first need the rest.
+"""
 
 _SECTIONS = ("system", "user")
 _VALUE = re.compile(r"\{\{ *(\w+) *\}\}")
@@ -55,11 +57,19 @@ class Prompt:
     user: str
 
     def request(self, schema: Mapping[str, Any], **values: str) -> ChatRequest:
-        """The question with its values filled in, at temperature 0: the same request is to find the same tools."""
+        """The question with its values filled in, at temperature 0: the same request is to find the
+        same tools.
+        """
         if unknown := values.keys() - set(VALUES):
-            raise TypeError(f"The prompt {self.name!r} is given {sorted(unknown)}; there are: {', '.join(VALUES)}.")
+            raise TypeError(
+                f"The prompt {self.name!r} is given {sorted(unknown)}; there are: "
+                f"{', '.join(VALUES)}."
+            )
         return ChatRequest(
-            messages=(Message("system", _filled(self.system, values)), Message("user", _filled(self.user, values))),
+            messages=(
+                Message("system", _filled(self.system, values)),
+                Message("user", _filled(self.user, values)),
+            ),
             max_tokens=REPLY_TOKENS,
             temperature=0.0,
             schema=schema,
@@ -68,10 +78,12 @@ class Prompt:
 
 
 def prompt(name: str, folder: str | None = None) -> Prompt:
-    """The prompt of that name: the file `NAME.md` of the folder if it has one, else the library's own. Read once.
+    """The prompt of that name: the file `NAME.md` of the folder if it has one, else the library's
+    own. Read once.
 
     Raises:
-        ConfigurationError: there is no such folder, or the file has problems; all of them are listed.
+        ConfigurationError: there is no such folder, or the file has problems; all of them are
+            listed.
     """
     return _read(name, folder)
 
@@ -80,13 +92,17 @@ def prompt(name: str, folder: str | None = None) -> Prompt:
 def _read(name: str, folder: str | None) -> Prompt:
     own = Path(folder).expanduser() if folder is not None else OWN_PROMPTS
     if not own.is_dir():
-        raise ConfigurationError(f"There is no folder of prompts {own}. Give one with {name}.md in it, or none.")
+        raise ConfigurationError(
+            f"There is no folder of prompts {own}. Give one with {name}.md in it, or none."
+        )
     file = own / f"{name}.md"
     return _parsed(file if file.is_file() else OWN_PROMPTS / f"{name}.md")
 
 
 def fenced(label: str, value: Any) -> str:
-    """A JSON value as a prompt shows it: data that cannot close its own fence, without characters that do not print."""
+    """A JSON value as a prompt shows it: data that cannot close its own fence, without characters
+    that do not print.
+    """
     text = json.dumps(_visible(value), ensure_ascii=False).replace("<", "\\u003c")
     return f'<data label="{label}">\n{text}\n</data>'
 
@@ -112,14 +128,25 @@ def _parsed(file: Path) -> Prompt:
         raise ConfigurationError(f"The prompt {file} cannot be read: {error}.") from error
     _, *parts = re.split(r"^\+\+\+[ \t]*$", f"\n{text}", maxsplit=2, flags=re.MULTILINE)
     if len(parts) != 2 or text.lstrip()[:3] != "+++":
-        problems.append('it does not begin with a front matter: a line `+++`, `version = "1"`, a line `+++`')
+        problems.append(
+            'it does not begin with a front matter: a line `+++`, `version = "1"`, a line `+++`'
+        )
     front, body = parts if len(parts) == 2 else ("", text)
     sections = _sections(body)
-    problems += [f"it has no section `# {name}`, or nothing in it" for name in _SECTIONS if not sections.get(name)]
+    problems += [
+        f"it has no section `# {name}`, or nothing in it"
+        for name in _SECTIONS
+        if not sections.get(name)
+    ]
     used = set(_VALUE.findall(body))
-    problems += [f"there is no value `{name}`; there are: {', '.join(VALUES)}" for name in sorted(used - set(VALUES))]
+    problems += [
+        f"there is no value `{name}`; there are: {', '.join(VALUES)}"
+        for name in sorted(used - set(VALUES))
+    ]
     if not used & {"request", "steps"}:
-        problems.append("it never shows `{{ request }}` or `{{ steps }}`, so nothing can be asked with it")
+        problems.append(
+            "it never shows `{{ request }}` or `{{ steps }}`, so nothing can be asked with it"
+        )
     version = _version(front, problems)
     if problems:
         raise ConfigurationError(f"The prompt {file} cannot be used: {'; '.join(problems)}.")

@@ -1,4 +1,6 @@
-"""Looking for what is missing: an LLM checks what was found, and names what no tool in it can do (Toolshed, section 3.4.3, self-RAG)."""
+"""Looking for what is missing: an LLM checks what was found, and names what no tool in it can do
+(Toolshed, section 3.4.3, self-RAG).
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -18,16 +20,16 @@ from pegboard.retrieval.llm.prompting import prompt
 from pegboard.retrieval.llm.structured import read_texts, texts_schema
 from pegboard.retrieval.parts import Candidates, Context, Query, Scored
 
-__all__ = ["Reflect"]
-
 
 @dataclass(frozen=True, slots=True)
 class Reflect:
-    """A refinement: an LLM says which capabilities are missing; they are searched, and the best tools for them come in.
+    """A refinement: an LLM says which capabilities are missing; they are searched, and the best
+    tools for them come in.
 
-    Those take the last places of the `k` that the caller wants, at most half of them, and what stood there moves behind; where fewer than
-    k were found, they are appended. Without an LLM the ranking stays as it is: what a request needs and no tool found can do is not
-    to be seen by rules. Scores are 1 / rank if something came in.
+    Those take the last places of the `k` that the caller wants, at most half of them, and what
+    stood there moves behind; where fewer than
+    k were found, they are appended. Without an LLM the ranking stays as it is: what a request needs
+    and no tool found can do is not to be seen by rules. Scores are 1 / rank if something came in.
 
     Attributes:
         rounds: how often it is asked; it ends sooner when nothing is missing.
@@ -76,8 +78,12 @@ class Reflect:
         [wanted] = await consult(context, [read])
         return wanted or []
 
-    async def _brought(self, wanted: Sequence[str], ranking: Sequence[Scored], context: Context) -> list[str]:
-        """The tools for what is missing, the best of each first, as far as they do not stand among the first k already."""
+    async def _brought(
+        self, wanted: Sequence[str], ranking: Sequence[Scored], context: Context
+    ) -> list[str]:
+        """The tools for what is missing, the best of each first, as far as they do not stand among
+        the first k already.
+        """
         queries = [Query(text, step, "missing") for step, text in enumerate(wanted, start=1)]
         found = await context.search(queries, self.add)
         there = {one.tool for one in ranking[: context.request.k]}

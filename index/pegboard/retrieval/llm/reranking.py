@@ -1,4 +1,6 @@
-"""Ordering tools by an LLM that sees them all at once: a listwise reranker (Toolshed, section 3.4.3 and appendix H)."""
+"""Ordering tools by an LLM that sees them all at once: a listwise reranker (Toolshed, section 3.4.3
+and appendix H).
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -21,8 +23,6 @@ from pegboard.retrieval.llm.prompting import prompt
 from pegboard.retrieval.llm.structured import Unusable, names_schema, read_names
 from pegboard.retrieval.parts import Candidates, Context, Scored
 
-__all__ = ["ListwiseRerank"]
-
 STEP_TOOLS = 5
 """The tools of a step whose names an LLM is told in their order; the paper shows five, too."""
 
@@ -31,10 +31,11 @@ STEP_TOOLS = 5
 class ListwiseRerank:
     """A refinement: an LLM orders the first tools of the ranking.
 
-    Stands in both places of the paper. For one step it orders the tools of that step. Over several it is told the rule "the first of each
-    step, then the second of each, none twice", and may correct what does not fit; the fusion `round-robin` has done the same without
-    an LLM, so then the ranking stays as it is. Names that are missing in the reply keep their order behind the others; invented ones do
-    not count. Scores are 1 / rank afterwards.
+    Stands in both places of the paper. For one step it orders the tools of that step. Over several
+    it is told the rule "the first of each step, then the second of each, none twice", and may
+    correct what does not fit; the fusion `round-robin` has done the same without an LLM, so then
+    the ranking stays as it is. Names that are missing in the reply keep their order behind the
+    others; invented ones do not count. Scores are 1 / rank afterwards.
 
     Attributes:
         depth: the tools that the LLM sees; those behind stay where they are.
@@ -60,19 +61,28 @@ class ListwiseRerank:
             return list(ranking)
         return by_rank([*(labels[name].id for name in names), *(one.tool for one in ranking)])
 
-    def _asked(self, candidates: Candidates, context: Context, labels: Mapping[str, Tool]) -> ChatRequest:
+    def _asked(
+        self, candidates: Candidates, context: Context, labels: Mapping[str, Tool]
+    ) -> ChatRequest:
         schema, tools = names_schema("ranking", labels), show_tools(labels, context.agents)
         steps = own_steps(candidates)
         if len(steps) < 2:
             text = next(iter(steps.values()), context.request.text)
-            return prompt("rerank", self.prompts).request(schema, request=show_request(text), tools=tools)
+            return prompt("rerank", self.prompts).request(
+                schema, request=show_request(text), tools=tools
+            )
         names = {tool.id: label for label, tool in labels.items()}
         found = {
-            step: [names[one.tool] for one in candidates.steps[step] if one.tool in names][:STEP_TOOLS]
+            step: [names[one.tool] for one in candidates.steps[step] if one.tool in names][
+                :STEP_TOOLS
+            ]
             for step in steps
         }
         return prompt("rerank-steps", self.prompts).request(
-            schema, request=show_request(context.request.text), steps=show_steps(steps, found), tools=tools
+            schema,
+            request=show_request(context.request.text),
+            steps=show_steps(steps, found),
+            tools=tools,
         )
 
 

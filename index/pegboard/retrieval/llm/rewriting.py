@@ -1,27 +1,34 @@
-"""Rewriting a request before it is searched: typos, shorthand, pronouns and small talk (Toolshed, section 3.4.2)."""
+"""Rewriting a request before it is searched: typos, shorthand, pronouns and small talk (Toolshed,
+section 3.4.2).
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from pegboard.retrieval.llm.condensing import Condense
-from pegboard.retrieval.llm.consulting import Question, consult, show_history, show_request, whole_request
+from pegboard.retrieval.llm.consulting import (
+    Question,
+    consult,
+    show_history,
+    show_request,
+    whole_request,
+)
 from pegboard.retrieval.llm.prompting import prompt
 from pegboard.retrieval.llm.structured import read_text, text_schema
 from pegboard.retrieval.parts import Context, Query
 
-__all__ = ["Rewrite"]
-
 
 @dataclass(frozen=True, slots=True)
 class Rewrite:
-    """A transform: an LLM writes the request as one plain statement, with the conversation before it in view.
+    """A transform: an LLM writes the request as one plain statement, with the conversation before
+    it in view.
 
     It stands before a decomposition. Without an LLM, `condense` does what can be done by rules.
 
     Attributes:
-        keep: whether the request is searched as it was asked, too, in the same step. Worth it where an LLM may lose something; not
-            where the request says little without the conversation.
+        keep: whether the request is searched as it was asked, too, in the same step. Worth it where
+            an LLM may lose something; not where the request says little without the conversation.
         prompts: a folder with a `rewrite.md` of one's own.
     """
 

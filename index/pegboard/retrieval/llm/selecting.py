@@ -1,4 +1,6 @@
-"""The final choice of tools out of the union of what the steps brought (post-selection of RPS, section 4.6)."""
+"""The final choice of tools out of the union of what the steps brought (post-selection of RPS,
+section 4.6).
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -19,15 +21,14 @@ from pegboard.retrieval.llm.prompting import prompt
 from pegboard.retrieval.llm.structured import Unusable, names_schema, read_names
 from pegboard.retrieval.parts import Candidates, Context, Scored
 
-__all__ = ["PostSelection"]
-
 
 @dataclass(frozen=True, slots=True)
 class PostSelection:
-    """A refinement: an LLM chooses the tools that the request needs; only they are left, in the order of the ranking.
+    """A refinement: an LLM chooses the tools that the request needs; only they are left, in the
+    order of the ranking.
 
-    It buys precision with recall: in the paper recall falls from .557 to .424 while F1 rises from .325 to .396. If nothing is chosen, or
-    there is no LLM, the ranking stays as it is.
+    It buys precision with recall: in the paper recall falls from .557 to .424 while F1 rises from
+    .325 to .396. If nothing is chosen, or there is no LLM, the ranking stays as it is.
 
     Attributes:
         depth: the tools that the LLM sees; those behind are left out.

@@ -1,6 +1,8 @@
-"""Choosing tools step by step, and looking further where none fits: the worker loop of Retrieval-Plan-Select (RPS, sections 3.3, 4.6).
+"""Choosing tools step by step, and looking further where none fits: the worker loop of
+Retrieval-Plan-Select (RPS, sections 3.3, 4.6).
 
-The paper's best configuration by recall: K grows by 5 in each loop, variations of the step are searched, and after three loops the step's
+The paper's best configuration by recall: K grows by 5 in each loop, variations of the step are
+searched, and after three loops the step's
 best candidates are taken: a tool that is missing makes a task fail, one too many does not.
 """
 
@@ -25,22 +27,23 @@ from pegboard.retrieval.llm.structured import names_schema, read_names
 from pegboard.retrieval.parts import Candidates, Context, Query, Ranking, Scored
 from pegboard.retrieval.trace import NO_LLM
 
-__all__ = ["StepLoop"]
-
 
 @dataclass(frozen=True, slots=True)
 class StepLoop:
-    """A refinement: for each step an LLM chooses the suitable tools among its first k; where it chooses none, the step is searched anew.
+    """A refinement: for each step an LLM chooses the suitable tools among its first k; where it
+    chooses none, the step is searched anew.
 
-    The result is the union over the steps: the first choice of each, then the second of each, and so on; scores are 1 / rank. A step
-    whose question fails gets its first k at once. Without an LLM, the result is the first k of each step.
+    The result is the union over the steps: the first choice of each, then the second of each, and
+    so on; scores are 1 / rank. A step whose question fails gets its first k at once. Without an
+    LLM, the result is the first k of each step.
 
     Attributes:
         k: the candidates of a step in the first round; the paper's K, 5 to 10.
         more: by how much they grow in each round; the paper's +5.
         rounds: the most rounds; the paper's 3.
         variations: how many wordings of the step are searched from the second round on.
-        rest: whether what was not chosen stays behind the union; otherwise it is left out, as in the paper.
+        rest: whether what was not chosen stays behind the union; otherwise it is left out, as in
+            the paper.
         prompts: a folder with a `select.md` or an `expand.md` of one's own.
     """
 
@@ -53,7 +56,9 @@ class StepLoop:
     prompts: str | None = None
 
     def __post_init__(self) -> None:
-        at_least_one(self.part, k=self.k, more=self.more, rounds=self.rounds, variations=self.variations)
+        at_least_one(
+            self.part, k=self.k, more=self.more, rounds=self.rounds, variations=self.variations
+        )
 
     async def refine(self, candidates: Candidates, context: Context) -> list[Scored]:
         """The union of what each step chose, or fell back to."""
@@ -67,24 +72,38 @@ class StepLoop:
             if not waiting:
                 break
             if number > 1:
-                found |= await self._further(waiting, self.k + self.more * (number - 1), candidates.texts, context)
+                found |= await self._further(
+                    waiting, self.k + self.more * (number - 1), candidates.texts, context
+                )
             answers = await self._choices(waiting, found, candidates.texts, context)
             chosen |= {step: names for step, names in zip(waiting, answers, strict=True) if names}
-            # What failed will fail again, and every round costs a wait; only a step for which nothing fits is looked into further.
+            # What failed will fail again, and every round costs a wait; only a step for which
+            # nothing fits is looked into further.
             waiting = [step for step, names in zip(waiting, answers, strict=True) if names == []]
-            notes += [f"{len(waiting)} of {len(found)} steps without a suitable tool in round {number}"] * bool(waiting)
+            notes += [
+                f"{len(waiting)} of {len(found)} steps without a suitable tool in round {number}"
+            ] * bool(waiting)
         context.trace.note = "; ".join(notes)
         return self._union(candidates, found, chosen)
 
     async def _choices(
-        self, steps: Sequence[int], found: Mapping[int, Ranking], texts: Mapping[int, str], context: Context
+        self,
+        steps: Sequence[int],
+        found: Mapping[int, Ranking],
+        texts: Mapping[int, str],
+        context: Context,
     ) -> list[list[str] | None]:
-        """The ids of the suitable tools of each step, best first; None where the question failed."""
+        """The ids of the suitable tools of each step, best first; None where the question
+        failed.
+        """
         tools = await context.tools([one.tool for step in steps for one in found[step]])
         file = prompt("select", self.prompts)
         questions: dict[int, Question[list[str]]] = {}
         for step in steps:
-            labels = labelled({one.tool: tools[one.tool] for one in found[step] if one.tool in tools}, context.agents)
+            labels = labelled(
+                {one.tool: tools[one.tool] for one in found[step] if one.tool in tools},
+                context.agents,
+            )
             if not labels:
                 continue
             asked = file.request(
@@ -93,7 +112,9 @@ class StepLoop:
                 tools=show_tools(labels, context.agents),
             )
             questions[step] = Question(asked, _reader(labels))
-        answers = dict(zip(questions, await consult(context, list(questions.values())), strict=True))
+        answers = dict(
+            zip(questions, await consult(context, list(questions.values())), strict=True)
+        )
         return [answers.get(step) for step in steps]
 
     async def _further(
@@ -105,20 +126,32 @@ class StepLoop:
         rankings = await context.search(varied, depth)
         found: dict[int, list[Scored]] = {}
         for step in steps:
-            own = [(one, query) for one, query in zip(rankings, varied, strict=True) if query.step == step]
-            fused = ReciprocalRank().fuse([one for one, _ in own], [query.weight for _, query in own])
+            own = [
+                (one, query)
+                for one, query in zip(rankings, varied, strict=True)
+                if query.step == step
+            ]
+            fused = ReciprocalRank().fuse(
+                [one for one, _ in own], [query.weight for _, query in own]
+            )
             found[step] = fused[:depth]
         return found
 
     def _union(
-        self, candidates: Candidates, found: Mapping[int, Ranking], chosen: Mapping[int, Sequence[str]]
+        self,
+        candidates: Candidates,
+        found: Mapping[int, Ranking],
+        chosen: Mapping[int, Sequence[str]],
     ) -> list[Scored]:
         rankings: list[Ranking] = [
-            by_rank(chosen[step]) if step in chosen else candidates.steps[step][: self.k] for step in sorted(found)
+            by_rank(chosen[step]) if step in chosen else candidates.steps[step][: self.k]
+            for step in sorted(found)
         ]
         union = RoundRobin().fuse(rankings, [1.0] * len(rankings))
         return (
-            by_rank([*(one.tool for one in union), *(one.tool for one in candidates.ranking)]) if self.rest else union
+            by_rank([*(one.tool for one in union), *(one.tool for one in candidates.ranking)])
+            if self.rest
+            else union
         )
 
 

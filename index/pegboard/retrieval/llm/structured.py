@@ -1,39 +1,50 @@
-"""Reading a reply that should follow a JSON schema. Not every server enforces one, so nothing is taken on trust.
+"""Reading a reply that should follow a JSON schema. Not every server enforces one, so nothing is
+taken on trust.
 
-The JSON may stand in a code fence or amid prose; it is never mended. Texts become single lines of bounded length. Names count only if they
-were offered, so whatever a tool's description asks for, nothing can come out that did not go in.
-"""
+The JSON may stand in a code fence or amid prose; it is never mended. Texts become single lines of
+bounded length. Names count only if they were offered, so whatever a tool's description asks for,
+nothing can come out that did not go in."""
 
 import json
 import re
 from collections.abc import Iterable, Mapping
 from typing import Any, cast
 
-__all__ = ["Unusable", "names_schema", "read_names", "read_text", "read_texts", "text_schema", "texts_schema"]
-
 MAX_CHARACTERS = 300
-"""Of one text: a step or a variation is a sentence. What is longer is cut; an encoder would not read on much further either."""
+"""Of one text: a step or a variation is a sentence. What is longer is cut; an encoder would not
+read on much further either.
+"""
 
 _OBJECTS = 20
 """Places at which the JSON object may begin that are tried, when prose stands around it."""
 # A person may well be unable to log in, and sorry to ask; a refusal is about answering.
-_CANNOT = r"(?:can ?not|can['’]?t|won['’]?t|(?:am|['’]m) (?:not able|unable|not allowed) to|must decline to)"
+_CANNOT = (
+    r"(?:can ?not|can['’]?t|won['’]?t|(?:am|['’]m) (?:not able|unable|not allowed) to|must "
+    r"decline to)"
+)
 _ANSWER = r"(?:assist|help|comply|provide|fulfil+|answer|respond|continue|process|engage|generate|create|decompose|rewrite|rank)"
 _REFUSAL = re.compile(
-    rf"\W*(?:(?:(?:i['’]?m|i am) (?:\w+ )?(?:sorry|afraid)|sorry|(?:my )?apologies|i apologi[sz]e|unfortunately)\b[^.\n]{{0,40}}?\b(?:i|we) ?{_CANNOT} {_ANSWER}\b"
+    rf"\W*(?:(?:(?:i['’]?m|i am) (?:\w+ )?(?:sorry|afraid)|sorry|(?:my )?apologies|i "
+    rf"apologi[sz]e|unfortunately)\b[^.\n]{{0,40}}?\b(?:i|we) ?{_CANNOT} {_ANSWER}\b"
     rf"|i ?{_CANNOT} {_ANSWER} (?:you|with|that|this|the|your|to)\b"
     r"|as an? (?:ai|(?:large )?language model)\b[^.\n]{0,30}\bi\b"
-    r"|(?:es tut mir leid|leider)\b[^.\n]{0,60}\bnicht (?:helfen|beantworten)|(?:je suis )?désolée?\b[^.\n]{0,40}\bje ne peux pas"
-    r"|lo siento\b[^.\n]{0,40}\bno puedo|很?抱歉[^。\n]{0,12}(?:无法|不能)|对不起[^。\n]{0,12}(?:无法|不能)|申し訳[^。\n]{0,40}できません)"
+    r"|(?:es tut mir leid|leider)\b[^.\n]{0,60}\bnicht (?:helfen|beantworten)|(?:je suis "
+    r")?désolée?\b[^.\n]{0,40}\bje ne peux pas"
+    r"|lo siento\b[^.\n]{0,40}\bno "
+    r"puedo|很?抱歉[^。\n]{0,12}(?:无法|不能)|对不起[^。\n]{0,12}(?:无法|不能)|申し訳[^。\n]{0,40}できません)"
 )
 
 
 class Unusable(Exception):
-    """A reply that cannot be used; the message says why, as the end of a sentence that begins with "the reply"."""
+    """A reply that cannot be used; the message says why, as the end of a sentence that begins with
+    "the reply".
+    """
 
 
 def text_schema(field: str) -> dict[str, Any]:
-    """The schema of an object with one text. Like the others it keeps to what every provider's strict mode takes: no bounds."""
+    """The schema of an object with one text. Like the others it keeps to what every provider's
+    strict mode takes: no bounds.
+    """
     return _object(field, {"type": "string"})
 
 
@@ -58,13 +69,16 @@ def read_text(reply: str, field: str) -> str:
 
 
 def read_texts(reply: str, field: str, most: int) -> list[str]:
-    """The first `most` texts of a reply, none blank and none twice; may be none at all. Raises Unusable."""
+    """The first `most` texts of a reply, none blank and none twice; may be none at all. Raises
+    Unusable.
+    """
     lines = [line for item in _items(reply, field) if (line := _line(item))]
     return list({line.casefold(): line for line in reversed(lines)}.values())[::-1][:most]
 
 
 def read_names(reply: str, field: str, names: Iterable[str]) -> list[str]:
-    """The names of a reply that were offered, each once and as it was offered; may be none. Raises Unusable.
+    """The names of a reply that were offered, each once and as it was offered; may be none. Raises
+    Unusable.
 
     Invented names are passed over; a reply of invented names alone is unusable.
     """
@@ -77,11 +91,18 @@ def read_names(reply: str, field: str, names: Iterable[str]) -> list[str]:
 
 
 def _object(field: str, schema: Mapping[str, Any]) -> dict[str, Any]:
-    return {"type": "object", "properties": {field: schema}, "required": [field], "additionalProperties": False}
+    return {
+        "type": "object",
+        "properties": {field: schema},
+        "required": [field],
+        "additionalProperties": False,
+    }
 
 
 def _value(reply: str, field: str) -> Any:
-    text = reply.rpartition("</think>")[2].strip()  # the thoughts of models that write them into the reply
+    text = reply.rpartition("</think>")[
+        2
+    ].strip()  # the thoughts of models that write them into the reply
     decoder, start = json.JSONDecoder(), text.find("{")
     for _ in range(_OBJECTS):
         if start < 0:
@@ -107,7 +128,9 @@ def _items(reply: str, field: str) -> list[str]:
 
 def _line(text: str) -> str:
     """The text on one line without what does not print; empty if it holds no word."""
-    line = " ".join("".join(char if char.isprintable() else " " for char in text[: 2 * MAX_CHARACTERS]).split())
+    line = " ".join(
+        "".join(char if char.isprintable() else " " for char in text[: 2 * MAX_CHARACTERS]).split()
+    )
     if _REFUSAL.match(line.lower()):
         raise Unusable("is a refusal")
     if len(line) > MAX_CHARACTERS:

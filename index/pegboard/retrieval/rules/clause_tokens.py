@@ -1,7 +1,8 @@
-"""A request as words, punctuation, quotations and line ends, each with its place: what `clauses` looks for clause boundaries in.
+"""A request as words, punctuation, quotations and line ends, each with its place: what `clauses`
+looks for clause boundaries in.
 
-Every step is linear in the length of the text: no pattern can match one character in two ways, and where a quotation mark is not closed,
-the text behind it is not searched a second time.
+Every step is linear in the length of the text: no pattern can match one character in two ways, and
+where a quotation mark is not closed, the text behind it is not searched a second time.
 """
 
 import re
@@ -9,16 +10,17 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
-__all__ = ["MAX_QUOTED", "Token", "tokens_of"]
-
 Kind = Literal["word", "quoted", "mark", "line"]
 MAX_QUOTED = 4_000
-"""Characters; a quotation that is longer, or goes on behind an empty line, is taken for a stray mark."""
+"""Characters; a quotation that is longer, or goes on behind an empty line, is taken for a stray
+mark.
+"""
 
 _TOKEN = re.compile(
     r"(?P<line>\n\s*)"
     r"|(?P<link>(?:https?|ftp|file)://\S+|www\.\S+)"
-    # Words with what may stand inside them: don't, 1,000, 9:30, config.yaml, ana@example.org, a/b, C:\x, snake_case, AT&T.
+    # Words with what may stand inside them: don't, 1,000, 9:30, config.yaml, ana@example.org, a/b,
+    # C:\x, snake_case, AT&T.
     r"|(?P<word>[\w$€£#@/\\~%](?:[\w'’%$€£#@/\\~+&-]|[.:](?=[\w/\\])|,(?=\d{3}(?!\d)))*)"
     r"|(?P<mark>\S)"
     r"|[^\S\n]+"
@@ -45,7 +47,9 @@ _TRAILING = ".,;:!?)]}，。；！？、）"
 
 @dataclass(frozen=True, slots=True)
 class Token:
-    """A word, a quotation with its marks, a punctuation mark, or a line end; `low` is its text in lower case."""
+    """A word, a quotation with its marks, a punctuation mark, or a line end; `low` is its text in
+    lower case.
+    """
 
     kind: Kind
     text: str
@@ -104,7 +108,9 @@ def _quotations(text: str) -> Iterator[tuple[int, int]]:
 
 
 def _opens(text: str, place: int, mark: str) -> bool:
-    """Whether a mark that looks the same at both ends begins something: not an apostrophe, not the inches of 5"."""
+    """Whether a mark that looks the same at both ends begins something: not an apostrophe, not the
+    inches of 5".
+    """
     if mark not in ('"', "'", "‘"):
         return True
     before = text[place - 1] if place else " "

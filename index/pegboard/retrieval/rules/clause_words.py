@@ -1,34 +1,9 @@
-"""Closed lists of words by which `clauses` sees where a clause begins and which words in it say nothing about the need.
+"""Closed lists of words by which `clauses` sees where a clause begins and which words in it say
+nothing about the need.
 
-English unless a name says otherwise: how requests are joined in German, French, Spanish, Chinese and Japanese is listed for "then", "also"
-and "finally" only.
+English unless a name says otherwise: how requests are joined in German, French, Spanish, Chinese
+and Japanese is listed for "then", "also" and "finally" only.
 """
-
-__all__ = [
-    "ABBREVIATIONS",
-    "ADDITIVE",
-    "ALSO_ADJECTIVES",
-    "AND",
-    "ASKING",
-    "AUXILIARIES",
-    "BUT",
-    "COPULAS",
-    "DETERMINERS",
-    "EMPTY",
-    "FILLERS",
-    "NAMING_VERBS",
-    "PRONOUNS",
-    "QUESTIONS",
-    "RELATIVES",
-    "SEQUENTIAL",
-    "STATING",
-    "SUBJECTS",
-    "SUBORDINATORS",
-    "UNSPACED_CONNECTIVES",
-    "UNSPACED_FILLERS",
-    "VERBS",
-    "WISHES",
-]
 
 
 def _words(text: str) -> frozenset[str]:
@@ -100,7 +75,9 @@ por último
 finalmente
 primero"""
 )
-"""Words that lead to another clause wherever they follow a comma or an "and": English, German, French, Spanish."""
+"""Words that lead to another clause wherever they follow a comma or an "and": English, German,
+French, Spanish.
+"""
 
 ADDITIVE = _phrases(
     """also
@@ -114,7 +91,9 @@ ferner
 aussi
 también"""
 )
-"""Words that may as well lead to one more thing of the same kind ("and also Paris"); a clause has to follow."""
+"""Words that may as well lead to one more thing of the same kind ("and also Paris"); a clause has
+to follow.
+"""
 
 ALSO_ADJECTIVES = _words("next first second third fourth fifth last also second")
 
@@ -318,13 +297,17 @@ report request research reserve return review run scan schedule search set share
 switch tag test text track transfer trigger turn update upgrade use view visit walk watch zip clean clear close complete correct present
 secure separate open copy crop export import insert pause pick purchase reset shorten upload download exchange book contact present"""
 ) | {"book", "exchange"}
-"""Imperatives that are often something else, too: "the name and address list". They begin a clause only where an object follows."""
+"""Imperatives that are often something else, too: "the name and address list". They begin a clause
+only where an object follows.
+"""
 
 DETERMINERS = _words(
     """the a an my your our their its his her this that these those it them me us him all any every each some both another one two three
 what how whether which where who when why if"""
 )
-"""What an object begins with; "and" + a word + one of these is taken for an imperative that no list knows."""
+"""What an object begins with; "and" + a word + one of these is taken for an imperative that no list
+knows.
+"""
 
 QUESTIONS = _words("how what what's whats why whether how's")
 RELATIVES = _words("where when which who whose where's who's")
@@ -332,12 +315,23 @@ RELATIVES = _words("where when which who whose where's who's")
 
 AUXILIARIES = _words("can could would will should do does did is are was were have has may")
 SUBJECTS = _words("i you we they he she it there the a my any this that these those your our")
-WISHES = _words("want need require request seek would like also have will plan wish hope must should wonder prefer 'd")
+WISHES = _words(
+    "want need require request seek would like also have will plan wish hope must should wonder "
+    "prefer 'd"
+)
 
-ASKING = _words("i'd we'd let's please tell bitte kannst könnten peux-tu pouvez-vous pourriez-vous puedes podrías")
-STATING = _words("i'm we're the my our it this these those they he she his her their its a an all i we i've there here")
+ASKING = _words(
+    "i'd we'd let's please tell bitte kannst könnten peux-tu pouvez-vous pourriez-vous puedes "
+    "podrías"
+)
+STATING = _words(
+    "i'm we're the my our it this these those they he she his her their its a an all i we i've "
+    "there here"
+)
 """What a statement begins with."""
-COPULAS = _words("is are was were has have had will should isn't aren't doesn't won't can't cannot must")
+COPULAS = _words(
+    "is are was were has have had will should isn't aren't doesn't won't can't cannot must"
+)
 
 SUBORDINATORS = _words(
     """if when once after before while since because although though as for in on with given based using to by unless until during from

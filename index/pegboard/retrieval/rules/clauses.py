@@ -1,11 +1,14 @@
-"""The clauses of a request, found without an LLM: each is searched for by itself, beside the request as a whole.
+"""The clauses of a request, found without an LLM: each is searched for by itself, beside the
+request as a whole.
 
     split_clauses("Book a table for two, invite Ana and send her the map.")
     # ["Book a table for two", "invite Ana", "send her the map"]
 
-A tool's score for a clause is the mean of its scores for the clause and for the whole, and its score for the request is the best of those
-and of its score for the whole: `within` is `Weighted("none")`, `across` is `BestScore`. Measured with the embedded encoder, hybrid search and
-the default index; recall at 5 / 10 for the whole alone, this, and first-of-each instead (the whole and the clauses by `RoundRobin`):
+A tool's score for a clause is the mean of its scores for the clause and for the whole, and its
+score for the request is the best of those
+and of its score for the whole: `within` is `Weighted("none")`, `across` is `BestScore`. Measured
+with the embedded encoder, hybrid search and the default index; recall at 5 / 10 for the whole
+alone, this, and first-of-each instead (the whole and the clauses by `RoundRobin`):
 
     Seal-Tools, 700 requests for 1 to 6 tools     .847/.926    .946/.977    .909/.971
     Seal-Tools, the 200 of them for one tool      .980/.985    .980/.985    .980/.985
@@ -15,10 +18,11 @@ the default index; recall at 5 / 10 for the whole alone, this, and first-of-each
     LiveMCPBench, 24 for tools of 527             .339/.453    .371/.416    .371/.447
     ToolLinkOS, 467 for the main one of 573       .981/.991    .981/.987    .972/.987
 
-This was chosen among some 25 combinations on these same requests, so its figures are a little better than it is; the better ones differ little, and
-the large step is from no clauses to any. Recall at 1 does not suffer, since nothing takes turns. Where requests always want several things, `background=0.5` gives some more (Seal-Tools
-.957/.978), and where they want one thing with many details, searching for the whole is as good.
-"""
+This was chosen among some 25 combinations on these same requests, so its figures are a little
+better than it is; the better ones differ little, and the large step is from no clauses to any.
+Recall at 1 does not suffer, since nothing takes turns. Where requests always want several things,
+`background=0.5` gives some more (Seal-Tools .957/.978), and where they want one thing with many
+details, searching for the whole is as good."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -30,8 +34,6 @@ from pegboard.retrieval.rules import clause_words as words
 from pegboard.retrieval.rules.clause_heads import Reading
 from pegboard.retrieval.rules.clause_tokens import Token
 
-__all__ = ["MAX_TEXT", "Clauses", "split_clauses", "without_fillers"]
-
 MAX_TEXT = 20_000
 """Characters of a request that are looked at. A longer one is a document with a request in it."""
 _SENTENCE_ENDS = frozenset("。！？；｡!?;")
@@ -42,17 +44,21 @@ _BULLETS = frozenset("-*•‣–·+")
 
 
 def split_clauses(text: str, limit: int = 8) -> list[str]:
-    """The clauses of a request that are worth searching for one by one, in their order; none where it is a single one.
+    """The clauses of a request that are worth searching for one by one, in their order; none where
+    it is a single one.
 
-    Clauses end with sentences, items of a list, and where an imperative, a question or a wish follows a comma, "and", "then" or the like.
-    Statements ("My account ID is 12"), politeness and what names no need ("I need some information") are left out. Every clause is a
-    piece of the text, word for word. Nothing is cut inside quotations, code, addresses, file names and numbers.
+    Clauses end with sentences, items of a list, and where an imperative, a question or a wish
+    follows a comma, "and", "then" or the like. Statements ("My account ID is 12"), politeness and
+    what names no need ("I need some information") are left out. Every clause is a piece of the
+    text, word for word. Nothing is cut inside quotations, code, addresses, file names and numbers.
 
-    Sentence ends and list items are those of any language, quotation marks too; "then", "also" and "finally" are known in English, German,
-    French, Spanish, Chinese and Japanese; imperatives, statements and most of the politeness in English only.
+    Sentence ends and list items are those of any language, quotation marks too; "then", "also" and
+    "finally" are known in English, German, French, Spanish, Chinese and Japanese; imperatives,
+    statements and most of the politeness in English only.
 
     Args:
-        text: the request; of a very long one the first 20,000 characters are looked at. Takes time in proportion to the length.
+        text: the request; of a very long one the first 20,000 characters are looked at. Takes time
+            in proportion to the length.
         limit: the most clauses; those that come later are left out.
     """
     reading = Reading(text[:MAX_TEXT])
@@ -67,7 +73,9 @@ def split_clauses(text: str, limit: int = 8) -> list[str]:
 
 
 def without_fillers(text: str) -> str:
-    """A request without the politeness and connectives that it begins with, and the punctuation at its ends; as it is if that is all of it."""
+    """A request without the politeness and connectives that it begins with, and the punctuation at
+    its ends; as it is if that is all of it.
+    """
     reading = Reading(text[:MAX_TEXT])
     return _cleaned(reading, 0, len(reading.tokens)) or text.strip()
 
@@ -95,7 +103,9 @@ def _segments(reading: Reading) -> Iterator[tuple[int, int]]:
 
 
 def _items(reading: Reading) -> dict[int, int]:
-    """Where the items of lists begin, and the token behind their markers: bullets at line starts, and numbers that count from 1."""
+    """Where the items of lists begin, and the token behind their markers: bullets at line starts,
+    and numbers that count from 1.
+    """
     bullets: dict[int, int] = {}
     counted: dict[int, int] = {}
     for place, token in enumerate(reading.tokens):
@@ -108,7 +118,13 @@ def _items(reading: Reading) -> dict[int, int]:
         elif token.text in (str(len(counted) + 1), "abcdefghi"[len(counted) : len(counted) + 1]):
             inside = before is not None and before.text in "(（" and before.kind == "mark"
             marked = after.start == token.end and after.text in (".", ")", "）", "、")
-            fresh = line_start or inside or bool(counted) or after.text != "." or (before and before.text in ":.,;：")
+            fresh = (
+                line_start
+                or inside
+                or bool(counted)
+                or after.text != "."
+                or (before and before.text in ":.,;：")
+            )
             if marked and fresh and reading.at(place + 2):
                 counted[place - 1 if inside else place] = place + 2
     return bullets | (counted if len(counted) > 1 else {})
@@ -122,7 +138,11 @@ def _ends_sentence(reading: Reading, place: int) -> bool:
         return True
     if token.kind == "quoted":
         # He said "Stop." Then ...
-        return token.text[-2:-1] in (".", "!", "?", "。") and after.kind == "word" and after.text[0].isupper()
+        return (
+            token.text[-2:-1] in (".", "!", "?", "。")
+            and after.kind == "word"
+            and after.text[0].isupper()
+        )
     if token.kind != "mark":
         return False
     if token.text in _SENTENCE_ENDS:
@@ -148,7 +168,9 @@ def _stops(reading: Reading, place: int, before: Token | None, after: Token) -> 
 
 
 def _cleaned(reading: Reading, first: int, last: int) -> str:
-    """The text of a clause without politeness, connectives, and punctuation at its ends; empty if it names no need."""
+    """The text of a clause without politeness, connectives, and punctuation at its ends; empty if
+    it names no need.
+    """
     tokens = reading.tokens
     first = min(reading.content[first], last)
     while last > first and (tokens[last - 1].low in words.AND or _ends_only(tokens[last - 1])):
@@ -157,7 +179,9 @@ def _cleaned(reading: Reading, first: int, last: int) -> str:
     if not any(_names(token) for token in kept):
         return ""
     clause = " ".join(reading.text[kept[0].start : kept[-1].end].split())
-    while (filler := next((one for one in words.UNSPACED_FILLERS if clause.startswith(one)), "")) and clause != filler:
+    while (
+        filler := next((one for one in words.UNSPACED_FILLERS if clause.startswith(one)), "")
+    ) and clause != filler:
         clause = clause.removeprefix(filler)
     return clause
 
@@ -179,13 +203,14 @@ def _names(token: Token) -> bool:
 class Clauses:
     """Searches for each clause of a request by itself, without an LLM.
 
-    What a clause leaves unsaid ("send it to Ana") is taken from the request: in every step the whole of it is searched for beside the
-    clause.
+    What a clause leaves unsaid ("send it to Ana") is taken from the request: in every step the
+    whole of it is searched for beside the clause.
 
     Attributes:
         limit: the most clauses.
         whole: whether the request as a whole is searched for, too, as step 0.
-        background: 0 to 1, the weight of the request beside each clause, which has 1; 0 leaves it out.
+        background: 0 to 1, the weight of the request beside each clause, which has 1; 0 leaves it
+            out.
     """
 
     limit: int = 8
@@ -196,12 +221,15 @@ class Clauses:
     def __post_init__(self) -> None:
         if self.limit < 1 or not 0 <= self.background <= 1:
             raise QueryError(
-                f"clauses has limit = {self.limit} and background = {self.background}; expected a limit of 1 or more and a weight "
+                f"clauses has limit = {self.limit} and background = {self.background}; expected a "
+                f"limit of 1 or more and a weight "
                 "of 0 to 1."
             )
 
     async def transform(self, queries: Sequence[Query], context: Context) -> list[Query]:
-        """Steps 1, 2, ... of the request, which is the last query of step 0; the queries as they are where it is a single clause."""
+        """Steps 1, 2, ... of the request, which is the last query of step 0; the queries as they
+        are where it is a single clause.
+        """
         request = next((one for one in reversed(queries) if one.step == 0), None)
         clauses = split_clauses(request.text, self.limit) if request else []
         if request is None or not clauses:

@@ -1,9 +1,11 @@
-"""Ordering tools by a cross-encoder, which reads the request and a tool together: the reranker that needs no LLM (Toolshed, section 3.4.3).
+"""Ordering tools by a cross-encoder, which reads the request and a tool together: the reranker that
+needs no LLM (Toolshed, section 3.4.3).
 
-    fastembed/Xenova/ms-marco-MiniLM-L-6-v2    runs here, weights from a hub at first use, 80 MB    pegboard[fastembed]
+    fastembed/Xenova/ms-marco-MiniLM-L-6-v2    runs here, weights from a hub at first use, 80 MB
+    pegboard[fastembed]
 
-A scorer is anything with the one method of `PairScorer`; a part of one's own hands it to `reranked_by`.
-"""
+A scorer is anything with the one method of `PairScorer`; a part of one's own hands it to
+`reranked_by`."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -16,8 +18,6 @@ from pegboard.records import Tool
 from pegboard.retrieval.llm.consulting import at_least_one, own_steps
 from pegboard.retrieval.parts import Candidates, Context, Scored
 from pegboard.search.text import identifier_words
-
-__all__ = ["CrossEncoderRerank", "PairScorer", "load_scorer", "reranked_by"]
 
 DOCUMENT_CHARACTERS = 1_000
 """About 250 tokens; with the request beside it, a model of 512 reads it whole."""
@@ -34,9 +34,11 @@ class PairScorer(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class CrossEncoderRerank:
-    """A refinement: a cross-encoder orders the first tools of the ranking, of one step or of the whole request.
+    """A refinement: a cross-encoder orders the first tools of the ranking, of one step or of the
+    whole request.
 
-    The ranking's first `depth` tools have the scores of the cross-encoder afterwards; those behind keep their order, below them.
+    The ranking's first `depth` tools have the scores of the cross-encoder afterwards; those behind
+    keep their order, below them.
 
     Attributes:
         model: `fastembed/` and a model as fastembed lists it.
@@ -49,9 +51,12 @@ class CrossEncoderRerank:
 
     def __post_init__(self) -> None:
         at_least_one(self.part, depth=self.depth)
-        if not self.model.removeprefix(f"{_KIND}/").strip() or not self.model.startswith(f"{_KIND}/"):
+        if not self.model.removeprefix(f"{_KIND}/").strip() or not self.model.startswith(
+            f"{_KIND}/"
+        ):
             raise QueryError(
-                f"The part '{self.part}': model = {self.model!r} names no cross-encoder. Expected 'fastembed/' and a model of its list."
+                f"The part '{self.part}': model = {self.model!r} names no cross-encoder. Expected "
+                f"'fastembed/' and a model of its list."
             )
 
     async def refine(self, candidates: Candidates, context: Context) -> list[Scored]:
@@ -65,8 +70,12 @@ class CrossEncoderRerank:
         return await reranked_by(load_scorer(self.model), candidates, context, self.depth)
 
 
-async def reranked_by(scorer: PairScorer, candidates: Candidates, context: Context, depth: int) -> list[Scored]:
-    """The ranking, with its first `depth` tools in the order of a scorer's scores; equal ones keep their order."""
+async def reranked_by(
+    scorer: PairScorer, candidates: Candidates, context: Context, depth: int
+) -> list[Scored]:
+    """The ranking, with its first `depth` tools in the order of a scorer's scores; equal ones keep
+    their order.
+    """
     tools = await context.tools([one.tool for one in candidates.ranking[:depth]])
     known = [one.tool for one in candidates.ranking[:depth] if one.tool in tools]
     rest = [one.tool for one in candidates.ranking if one.tool not in tools]
@@ -75,10 +84,12 @@ async def reranked_by(scorer: PairScorer, candidates: Candidates, context: Conte
     scores = scorer.scores(query, [_document(tools[tool]) for tool in known])
     if len(scores) != len(known):
         raise EncoderError(
-            f"The cross-encoder gave {len(scores)} scores for {len(known)} tools; expected one for each."
+            f"The cross-encoder gave {len(scores)} scores for {len(known)} tools; expected one "
+            f"for each."
         )
     first = sorted(
-        (Scored(tool, float(score)) for tool, score in zip(known, scores, strict=True)), key=lambda one: -one.score
+        (Scored(tool, float(score)) for tool, score in zip(known, scores, strict=True)),
+        key=lambda one: -one.score,
     )
     lowest = first[-1].score if first else 0.0
     return [*first, *(Scored(tool, lowest - place) for place, tool in enumerate(rest, start=1))]
@@ -100,12 +111,15 @@ def load_scorer(model: str) -> PairScorer:
     name = model.removeprefix(f"{_KIND}/")
     known = [str(one["model"]) for one in encoder.list_supported_models()]
     if name not in known:
-        raise EncoderError(f"fastembed knows no cross-encoder {name!r}. It knows: {', '.join(known)}.")
+        raise EncoderError(
+            f"fastembed knows no cross-encoder {name!r}. It knows: {', '.join(known)}."
+        )
     try:
         return _FastembedScorer(encoder(model_name=name, threads=2))
     except Exception as error:  # what it raises depends on the hub's client
         raise EncoderError(
-            f"fastembed could not load {name!r}: {error}. It is fetched from a hub at first use: check the network, or bring its cache."
+            f"fastembed could not load {name!r}: {error}. It is fetched from a hub at first use: "
+            f"check the network, or bring its cache."
         ) from error
 
 

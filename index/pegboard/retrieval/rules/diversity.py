@@ -1,4 +1,6 @@
-"""Leaving room in a ranking for tools that differ: near-duplicates from many catalogs otherwise fill its first places."""
+"""Leaving room in a ranking for tools that differ: near-duplicates from many catalogs otherwise
+fill its first places.
+"""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -12,15 +14,14 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-__all__ = ["MaximalMarginalRelevance", "WithoutDuplicates"]
-
 
 @dataclass(frozen=True, slots=True)
 class MaximalMarginalRelevance:
-    """Each next tool is the one with the best of share * relevance - (1 - share) * highest cosine to a tool that is in already.
+    """Each next tool is the one with the best of share * relevance - (1 - share) * highest cosine
+    to a tool that is in already.
 
-    Relevance is the score in the ranking, moved to 0..1. Carbonell and Goldstein, "The Use of MMR, Diversity-Based Reranking for
-    Reordering Documents and Producing Summaries", 1998.
+    Relevance is the score in the ranking, moved to 0..1. Carbonell and Goldstein, "The Use of MMR,
+    Diversity-Based Reranking for Reordering Documents and Producing Summaries", 1998.
 
     Attributes:
         share: 1 leaves the order as it is; 0 asks for difference alone.
@@ -34,23 +35,29 @@ class MaximalMarginalRelevance:
     def __post_init__(self) -> None:
         if not 0 <= self.share <= 1 or self.depth < 1:
             raise QueryError(
-                f"mmr has share = {self.share} and depth = {self.depth}; expected a share of 0 to 1 and a depth of 1 or more."
+                f"mmr has share = {self.share} and depth = {self.depth}; expected a share of 0 to "
+                f"1 and a depth of 1 or more."
             )
 
     async def refine(self, candidates: Candidates, context: Context) -> list[Scored]:
-        """The tools in their new order, at the places' old scores, so that scores still fall; those without a vector keep their places."""
+        """The tools in their new order, at the places' old scores, so that scores still fall; those
+        without a vector keep their places.
+        """
         ranking = list(candidates.ranking)
         head = ranking[: self.depth]
         vectors = await context.vectors([one.tool for one in head])
         movable = [one for one in head if one.tool in vectors]
         chosen = iter(_diverse(movable, vectors, self.share))
         order = [next(chosen) if one.tool in vectors else one.tool for one in head]
-        return [Scored(tool, one.score) for tool, one in zip(order, head, strict=True)] + ranking[self.depth :]
+        return [Scored(tool, one.score) for tool, one in zip(order, head, strict=True)] + ranking[
+            self.depth :
+        ]
 
 
 @dataclass(frozen=True, slots=True)
 class WithoutDuplicates:
-    """Leaves out every tool that is as good as one before it: the same server in two catalogs, a tool with two names.
+    """Leaves out every tool that is as good as one before it: the same server in two catalogs, a
+    tool with two names.
 
     Attributes:
         cosine: of the vectors of two tools, from which on they are taken for the same.
@@ -64,7 +71,8 @@ class WithoutDuplicates:
     def __post_init__(self) -> None:
         if not 0 < self.cosine <= 1 or self.depth < 1:
             raise QueryError(
-                f"without-duplicates has cosine = {self.cosine} and depth = {self.depth}; expected a cosine above 0, at most 1, "
+                f"without-duplicates has cosine = {self.cosine} and depth = {self.depth}; "
+                f"expected a cosine above 0, at most 1, "
                 "and a depth of 1 or more."
             )
 
@@ -77,7 +85,9 @@ class WithoutDuplicates:
         for one in ranking[: self.depth]:
             vector = vectors.get(one.tool)
             same = vector is not None and any(
-                float(vectors[other.tool] @ vector) >= self.cosine for other in kept if other.tool in vectors
+                float(vectors[other.tool] @ vector) >= self.cosine
+                for other in kept
+                if other.tool in vectors
             )
             if same:
                 dropped.append(one.tool)
@@ -88,8 +98,12 @@ class WithoutDuplicates:
         return kept + ranking[self.depth :]
 
 
-def _diverse(tools: Sequence[Scored], vectors: "Mapping[str, NDArray[np.float32]]", share: float) -> list[str]:
-    """The tools in the order of their marginal relevance; of equal ones the one that stood before comes first."""
+def _diverse(
+    tools: Sequence[Scored], vectors: "Mapping[str, NDArray[np.float32]]", share: float
+) -> list[str]:
+    """The tools in the order of their marginal relevance; of equal ones the one that stood before
+    comes first.
+    """
     import numpy as np
 
     if not tools:
@@ -106,5 +120,9 @@ def _diverse(tools: Sequence[Scored], vectors: "Mapping[str, NDArray[np.float32]
         best = int(np.argmax(np.round(gains, 9)))
         order.append(tools[best].tool)
         waiting[best] = False
-        nearest = np.maximum(nearest, cosines[best]) if len(order) > 1 else cosines[best].astype(np.float64)
+        nearest = (
+            np.maximum(nearest, cosines[best])
+            if len(order) > 1
+            else cosines[best].astype(np.float64)
+        )
     return order

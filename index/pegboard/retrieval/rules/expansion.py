@@ -1,8 +1,9 @@
-"""What the best tools need stands beside them: the expansion of a ranking by the dependencies between tools.
+"""What the best tools need stands beside them: the expansion of a ranking by the dependencies
+between tools.
 
-Lumer et al., "Graph RAG-Tool Fusion", 2025, algorithm 1, lines 11 to 21: the first tool of the ranking, then its dependencies depth
-first, then the second tool and its dependencies, and so on, no tool twice; cut at last to the number of tools that is wanted.
-"""
+Lumer et al., "Graph RAG-Tool Fusion", 2025, algorithm 1, lines 11 to 21: the first tool of the
+ranking, then its dependencies depth first, then the second tool and its dependencies, and so on, no
+tool twice; cut at last to the number of tools that is wanted."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -13,29 +14,35 @@ from pegboard.graph.tool_graph import DEPENDENCY_LIMIT, ORIGINS, TYPES, Order, T
 from pegboard.records import DependencyType, Edge, EdgeOrigin
 from pegboard.retrieval.parts import Candidates, Context, Ranking, Scored
 
-__all__ = ["Dependencies", "explain_expansion"]
-
 LAST_STEP = 0.01
-"""The share of its score by which the dependencies of the last tool stay below it, where nothing follows them."""
+"""The share of its score by which the dependencies of the last tool stay below it, where nothing
+follows them.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class Dependencies:
-    """A refinement: the first tools of a ranking, each followed by what it needs, then the rest of the ranking.
+    """A refinement: the first tools of a ranking, each followed by what it needs, then the rest of
+    the ranking.
 
-    A dependency that the search found as well stands where it is needed, if that is further up. Scores still fall: those of the
-    dependencies lie between that of the tool that brought them and that of the next, in even steps, and are equal where those are.
-    Only what passes the caller's filter is added; what only a tool needs that does not pass is not needed. Why a tool was added
+    A dependency that the search found as well stands where it is needed, if that is further up.
+    Scores still fall: those of the dependencies lie between that of the tool that brought them and
+    that of the next, in even steps, and are equal where those are. Only what passes the caller's
+    filter is added; what only a tool needs that does not pass is not needed. Why a tool was added
     is in `context.added`, as `explain_expansion` gives it.
 
     Attributes:
-        initial: the tools that are expanded, from the first. On ToolLinkOS 1, 2, 3 and 5 have mAP@10 .899, .904, .905 and .905.
-        limit: the most dependencies of one tool, d_limit. There 3, 5, 7 and 10 have .686, .856, .901 and .905; more change nothing.
-        final: the most tools that are left at the end; as many as the request wants if None. A part that chooses among them
-            afterwards wants more.
-        budget: the most tools that are placed as dependencies, of all expanded tools together; no such limit if None.
-        order: how the dependencies of a tool follow one another. `direct-first` is what the paper's section 9 proposes; there it has
-            .893 instead of .905, so it is for graphs so large that limits cut off direct ones.
+        initial: the tools that are expanded, from the first. On ToolLinkOS 1, 2, 3 and 5 have
+            mAP@10 .899, .904, .905 and .905.
+        limit: the most dependencies of one tool, d_limit. There 3, 5, 7 and 10 have .686, .856,
+            .901 and .905; more change nothing.
+        final: the most tools that are left at the end; as many as the request wants if None. A part
+            that chooses among them afterwards wants more.
+        budget: the most tools that are placed as dependencies, of all expanded tools together; no
+            such limit if None.
+        order: how the dependencies of a tool follow one another. `direct-first` is what the paper's
+            section 9 proposes; there it has .893 instead of .905, so it is for graphs so large that
+            limits cut off direct ones.
         types, origins, min_confidence: which edges count.
         depth: the most edges between a tool and what is added for it; any number if None.
     """
@@ -61,14 +68,17 @@ class Dependencies:
         initial = [one.tool for one in ranking[: self.initial]]
         walks, refused = await self._walks(initial, {one.tool for one in ranking}, context)
         placed = self._placed(walks)
-        expanded = _scored(ranking, walks, placed)[: context.request.k if self.final is None else self.final]
+        expanded = _scored(ranking, walks, placed)[
+            : context.request.k if self.final is None else self.final
+        ]
         found = {one.tool for one in ranking}
         kept = [one.tool for one in expanded if one.tool in placed]
         for tool in kept:
             context.added.setdefault(tool, _why(placed[tool]))
         new = sum(tool not in found for tool in kept)
         context.trace.note = (
-            f"{new} of {len(expanded)} tools added as dependencies, {len(kept) - new} moved up, for the first {len(initial)}"
+            f"{new} of {len(expanded)} tools added as dependencies, {len(kept) - new} moved up, "
+            f"for the first {len(initial)}"
             + (f"; {refused} do not pass the filter or are not in the release" if refused else "")
         )
         return expanded
@@ -76,15 +86,18 @@ class Dependencies:
     async def _walks(
         self, initial: Sequence[str], passing: set[str], context: Context
     ) -> tuple[dict[str, list[Edge]], int]:
-        """What each of the first tools needs, as far as it passes; and how many were seen on the way that do not.
+        """What each of the first tools needs, as far as it passes; and how many were seen on the
+        way that do not.
 
-        Which tools those are shows as the traversal goes on, and asking about them may be a query to a store. So all that one
-        traversal reaches are asked about together, and after a refusal the next one reaches twice as far.
-        """
+        Which tools those are shows as the traversal goes on, and asking about them may be a query
+        to a store. So all that one traversal reaches are asked about together, and after a refusal
+        the next one reaches twice as far."""
         known, refused, reach = set(passing), set[str](), self.limit
         while True:
             walks = {tool: self._walk(context.graph, tool, reach, refused) for tool in initial}
-            if known.issuperset(edge.target for walk in walks.values() for edge in walk[: self.limit]):
+            if known.issuperset(
+                edge.target for walk in walks.values() for edge in walk[: self.limit]
+            ):
                 return {tool: walk[: self.limit] for tool, walk in walks.items()}, len(refused)
             asked = {edge.target for walk in walks.values() for edge in walk} - known
             passed = await context.passing(sorted(asked))
@@ -93,7 +106,9 @@ class Dependencies:
                 refused |= failed
                 reach *= 2
 
-    def _walk(self, graph: ToolGraph, tool: str, reach: int, refused: Collection[str]) -> list[Edge]:
+    def _walk(
+        self, graph: ToolGraph, tool: str, reach: int, refused: Collection[str]
+    ) -> list[Edge]:
         return graph.dependencies(
             tool,
             reach,
@@ -108,8 +123,8 @@ class Dependencies:
     def _placed(self, walks: Mapping[str, Sequence[Edge]]) -> dict[str, Edge]:
         """The tools that stand somewhere because they are needed there, by the edge that says so.
 
-        A first tool that an earlier one needs is among them; it would be there anyway, so it does not count for the budget.
-        """
+        A first tool that an earlier one needs is among them; it would be there anyway, so it does
+        not count for the budget."""
         placed: dict[str, Edge] = {}
         before: set[str] = set()
         spent = 0
@@ -126,7 +141,13 @@ class Dependencies:
         return placed
 
     def _problems(self) -> Iterable[str]:
-        for name, least in (("initial", 0), ("limit", 0), ("final", 1), ("budget", 0), ("depth", 1)):
+        for name, least in (
+            ("initial", 0),
+            ("limit", 0),
+            ("final", 1),
+            ("budget", 0),
+            ("depth", 1),
+        ):
             value = getattr(self, name)
             if value is not None and value < least:
                 yield f"{name} is {value}, expected {least} or more"
@@ -147,8 +168,9 @@ def explain_expansion(
         added_ids: the tools to explain.
 
     Returns:
-        For each of them that a tool in the result needs: `{"of": id of that tool, "type": ..., "parameter": ..., "reason": ...,
-        "origin": ..., "confidence": ...}`. That tool is one of `initial_ids`, or another of `added_ids` that is explained likewise.
+        For each of them that a tool in the result needs: `{"of": id of that tool, "type": ...,
+        "parameter": ..., "reason": ..., "origin": ..., "confidence": ...}`. That tool is one of
+        `initial_ids`, or another of `added_ids` that is explained likewise.
     """
     added = dict.fromkeys(added_ids)
     there = {*initial_ids, *added}
@@ -171,8 +193,12 @@ def _why(edge: Edge) -> dict[str, Any]:
     }
 
 
-def _scored(ranking: Ranking, walks: Mapping[str, Sequence[Edge]], placed: Mapping[str, Edge]) -> list[Scored]:
-    """The expanded ranking: tools that stand for themselves keep their scores, those in between get scores in between."""
+def _scored(
+    ranking: Ranking, walks: Mapping[str, Sequence[Edge]], placed: Mapping[str, Edge]
+) -> list[Scored]:
+    """The expanded ranking: tools that stand for themselves keep their scores, those in between get
+    scores in between.
+    """
     own = {one.tool: one.score for one in ranking}
     order: dict[str, None] = {}
     for tool, walk in walks.items():

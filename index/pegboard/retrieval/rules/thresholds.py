@@ -7,21 +7,22 @@ from typing import ClassVar
 from pegboard.errors import QueryError
 from pegboard.retrieval.parts import Candidates, Context, Scored
 
-__all__ = ["AtLeast"]
-
 SIMILARITY = 0.5
-"""The least cosine of Armory's Tool RAG (`similarity_threshold`), where nothing else is asked for."""
+"""The least cosine of Armory's Tool RAG (`similarity_threshold`), where nothing else is asked for.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class AtLeast:
     """Every tool of the ranking that reaches a threshold, in the order of the ranking.
 
-    A tool that no search found has neither a probability nor a cosine and is left out, so this part stands before an expansion.
-    A cosine that is good for one encoder and catalog is not for another; a probability means the same on every calibrated index.
+    A tool that no search found has neither a probability nor a cosine and is left out, so this part
+    stands before an expansion. A cosine that is good for one encoder and catalog is not for
+    another; a probability means the same on every calibrated index.
 
     Attributes:
-        probability: the least probability: a number, or the name of a threshold of the index's calibration, such as `accept_95`.
+        probability: the least probability: a number, or the name of a threshold of the index's
+            calibration, such as `accept_95`.
         score: the least cosine, if `probability` is None; .5 if both are (Armory, "Tool RAG").
     """
 
@@ -35,17 +36,22 @@ class AtLeast:
         if self.probability is not None and self.score is not None:
             problems.append("probability and score are both given; expected one of them")
         if isinstance(self.probability, int | float) and not 0 <= self.probability <= 1:
-            problems.append(f"probability is {self.probability}; expected 0 to 1, or a threshold's name")
+            problems.append(
+                f"probability is {self.probability}; expected 0 to 1, or a threshold's name"
+            )
         if self.score is not None and not -1 <= self.score <= 1:
             problems.append(f"score is {self.score}; expected a cosine, -1 to 1")
         if problems:
-            raise QueryError(f"The part '{self.part}' cannot work: {'; '.join(problems)}. Change the strategy.")
+            raise QueryError(
+                f"The part '{self.part}' cannot work: {'; '.join(problems)}. Change the strategy."
+            )
 
     async def refine(self, candidates: Candidates, context: Context) -> list[Scored]:
         """The tools that reach the threshold.
 
         Raises:
-            QueryError: the index is not calibrated, or has no such threshold; or vectors were not searched.
+            QueryError: the index is not calibrated, or has no such threshold; or vectors were not
+                searched.
         """
         ranking = candidates.ranking
         if not ranking:
@@ -62,7 +68,8 @@ class AtLeast:
         cosines = context.cosines
         if cosines is None:
             raise QueryError(
-                f"The part '{self.part}' compares cosines, but vectors were not searched. Search in mode 'hybrid' or 'vector', "
+                f"The part '{self.part}' compares cosines, but vectors were not searched. Search "
+                f"in mode 'hybrid' or 'vector', "
                 "or ask for a probability."
             )
         return cosines
@@ -71,7 +78,8 @@ class AtLeast:
         probabilities = context.probabilities
         if probabilities is None:
             raise QueryError(
-                f"The part '{self.part}' asks for a probability, but the index is not calibrated. Build the release with "
+                f"The part '{self.part}' asks for a probability, but the index is not calibrated. "
+                f"Build the release with "
                 "golden queries, or give `score`, a least cosine."
             )
         return probabilities
@@ -83,7 +91,8 @@ class AtLeast:
         if wanted not in thresholds:
             known = ", ".join(sorted(thresholds)) or "none"
             raise QueryError(
-                f"The part '{self.part}' asks for the threshold '{wanted}', but the index's calibration has: {known}. "
+                f"The part '{self.part}' asks for the threshold '{wanted}', but the index's "
+                f"calibration has: {known}. "
                 "Name one of those, or give a probability, 0 to 1."
             )
         return thresholds[wanted]

@@ -1,12 +1,14 @@
 """More wordings of a query without an LLM: shorter ones, and one that asks for less.
 
-Toolshed (section 3.4.2) has an LLM write three variations of every query, and a step-back question. Without one, no new words can be
-found, but words that draw a search away from the need can be left out.
+Toolshed (section 3.4.2) has an LLM write three variations of every query, and a step-back question.
+Without one, no new words can be found, but words that draw a search away from the need can be left
+out.
 
-Measured with the embedded encoder, hybrid search and `Weighted("none")` at weight .5, recall at 5 of the request alone / with variations / with the
-step back: MetaTool's requests for two tools .730 / .730 / .727, UltraTool .722 / .718 / .730, LiveMCPBench .339 / .381 / .336, ToolLinkOS .981 / .983 /
-.951, whose tools are told apart by the names that a step back drops. So neither is part of the default strategy.
-"""
+Measured with the embedded encoder, hybrid search and `Weighted("none")` at weight .5, recall at 5
+of the request alone / with variations / with the
+step back: MetaTool's requests for two tools .730 / .730 / .727, UltraTool .722 / .718 / .730,
+LiveMCPBench .339 / .381 / .336, ToolLinkOS .981 / .983 / .951, whose tools are told apart by the
+names that a step back drops. So neither is part of the default strategy."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -22,22 +24,22 @@ from pegboard.retrieval.rules.clause_tokens import Token
 from pegboard.retrieval.rules.clauses import MAX_TEXT, without_fillers
 from pegboard.search.text import identifier_words
 
-__all__ = ["DummySteps", "StepBack", "Variations", "equal_parts", "stepped_back", "variations"]
-
 
 def variations(text: str, limit: int = 3) -> list[str]:
-    """Up to three other wordings of a request, none of them the request itself: without its politeness; its words that name something;
-    these with identifiers taken apart (`getRecord_v2` -> get Record v2)."""
+    """Up to three other wordings of a request, none of them the request itself: without its
+    politeness; its words that name something; these with identifiers taken apart (`getRecord_v2` ->
+    get Record v2)."""
     named = " ".join(salient_words(text))
     other = (without_fillers(text), named, identifier_words(named))
     return list(dict.fromkeys(one for one in other if one and one != text.strip()))[:limit]
 
 
 def stepped_back(text: str) -> str:
-    """A request without its specifics: quotations, numbers, addresses, file names, identifiers and names; empty if nothing is left.
+    """A request without its specifics: quotations, numbers, addresses, file names, identifiers and
+    names; empty if nothing is left.
 
-    "Send 'Hello' to ana@example.org from Paris at 9:30" becomes "Send". Words with a capital letter are names, except at the beginning of
-    a sentence, so in German nouns are lost, too.
+    "Send 'Hello' to ana@example.org from Paris at 9:30" becomes "Send". Words with a capital letter
+    are names, except at the beginning of a sentence, so in German nouns are lost, too.
     """
     reading = Reading(text[:MAX_TEXT])
     kept: list[str] = []
@@ -53,7 +55,9 @@ def stepped_back(text: str) -> str:
 
 
 def equal_parts(text: str, count: int) -> list[str]:
-    """The words of a text in so many parts of equal length, as far as they go; fewer where there are fewer words."""
+    """The words of a text in so many parts of equal length, as far as they go; fewer where there
+    are fewer words.
+    """
     split = text.split()
     count = min(count, len(split))
     bounds = [round(place * len(split) / count) for place in range(count + 1)] if count else []
@@ -61,7 +65,10 @@ def equal_parts(text: str, count: int) -> list[str]:
 
 
 def _is_specific(token: Token, begins: bool) -> bool:
-    if any(letter.isdigit() or letter in "@/\\_#~%$€£" for letter in token.text) or "." in token.text:
+    if (
+        any(letter.isdigit() or letter in "@/\\_#~%$€£" for letter in token.text)
+        or "." in token.text
+    ):
         return True
     return (
         not begins
@@ -87,17 +94,21 @@ class Variations:
     def __post_init__(self) -> None:
         if not 1 <= self.limit <= 3 or self.weight < 0:
             raise QueryError(
-                f"variations has limit = {self.limit} and weight = {self.weight}; expected a limit of 1 to 3 and a weight of 0 or more."
+                f"variations has limit = {self.limit} and weight = {self.weight}; expected a "
+                f"limit of 1 to 3 and a weight of 0 or more."
             )
 
     async def transform(self, queries: Sequence[Query], context: Context) -> list[Query]:
         """Every query, followed by its variations."""
-        return _extended(queries, lambda text: variations(text, self.limit), "variation", self.weight)
+        return _extended(
+            queries, lambda text: variations(text, self.limit), "variation", self.weight
+        )
 
 
 @dataclass(frozen=True, slots=True)
 class StepBack:
-    """Searches for every query without its specifics, too, in its step (Zheng and others, "Take a Step Back", 2023, have an LLM do it).
+    """Searches for every query without its specifics, too, in its step (Zheng and others, "Take a
+    Step Back", 2023, have an LLM do it).
 
     Attributes:
         weight: of its ranking beside that of the query.
@@ -117,9 +128,11 @@ class StepBack:
 
 @dataclass(frozen=True, slots=True)
 class DummySteps:
-    """Cuts the request into parts of equal length: the "dummy" decomposition, RPS's baseline for one that understands the request.
+    """Cuts the request into parts of equal length: the "dummy" decomposition, RPS's baseline for
+    one that understands the request.
 
-    The paper (algorithm 1, line 3) says only that it makes m subtasks without regard to the context; here they have the same number of words.
+    The paper (algorithm 1, line 3) says only that it makes m subtasks without regard to the
+    context; here they have the same number of words.
 
     Attributes:
         steps: how many parts.
@@ -135,7 +148,9 @@ class DummySteps:
             raise QueryError(f"dummy-steps has steps = {self.steps}; expected 1 or more.")
 
     async def transform(self, queries: Sequence[Query], context: Context) -> list[Query]:
-        """The parts as steps 1, 2, ...; the queries as they are where the request is a single word."""
+        """The parts as steps 1, 2, ...; the queries as they are where the request is a single
+        word.
+        """
         request = next((one for one in reversed(queries) if one.step == 0), None)
         parts = equal_parts(request.text, self.steps) if request else []
         if len(parts) < 2:
@@ -145,14 +160,22 @@ class DummySteps:
         return kept + [Query(part, step, "step") for step, part in enumerate(parts, start=first)]
 
 
-def _extended(queries: Sequence[Query], others: Callable[[str], list[str]], role: Role, weight: float) -> list[Query]:
-    """Every query with others behind it; not for the request where it only stands beside a step as its background."""
+def _extended(
+    queries: Sequence[Query], others: Callable[[str], list[str]], role: Role, weight: float
+) -> list[Query]:
+    """Every query with others behind it; not for the request where it only stands beside a step as
+    its background.
+    """
     extended: list[Query] = []
     for one in queries:
         extended.append(one)
-        if one.role in ("variation", "step-back") or (one.step and one.role in ("request", "rewrite")):
+        if one.role in ("variation", "step-back") or (
+            one.step and one.role in ("request", "rewrite")
+        ):
             continue
         extended += [
-            Query(text, one.step, role, one.weight * weight) for text in others(one.text) if text and text != one.text
+            Query(text, one.step, role, one.weight * weight)
+            for text in others(one.text)
+            if text and text != one.text
         ]
     return extended
