@@ -35,7 +35,7 @@ def test_a_sabotaged_catalog_is_held_with_exit_code_8_and_live_stays(command, wo
     live = workshop.store.channel().release
     assert code == 0
     assert (
-        "Golden queries: Recall@5 1.000 [1.000, 1.000] over 20 by plan clauses in index full; 1 "
+        "Golden queries: Recall@5 1.000 [1.000, 1.000] over 20 by strategy clauses in index full; 1 "
         "of 2 rules hold." in out
     )
 

@@ -94,11 +94,11 @@ class Shop:
         staged = staged_release(
             configuration, run.plan, run.snapshots, run.wanted, run.pins, calibrations
         )
-        gated = decide(configuration, run.strategy, staged)
+        gated = decide(configuration, run.plan, staged)
         if not publish:
             return Built(gated, None, {})
         release = publish_release(
-            configuration, run.strategy, run.snapshots, run.wanted, run.pins, calibrations, gated
+            configuration, run.plan, run.snapshots, run.wanted, run.pins, calibrations, gated
         )
         return Built(gated, release, read_details(self.workshop.uri, release) or {})
 

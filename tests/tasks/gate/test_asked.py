@@ -52,9 +52,11 @@ def test_a_gate_asks_its_own_queries_or_else_those_of_golden(many):
 
 
 def test_the_plans_of_a_gate_are_named_or_written_and_else_the_configured_one(shop):
-    shop.configure(rest='[find]\nplan = "search"\n')
+    shop.configure(rest='[find]\nstrategy = "search"\n')
     configured = read_gate(shop.configuration)
-    shop.configure('queries = "golden.jsonl"\nplans = ["clauses", {name = "mine", depth = 20}]\n')
+    shop.configure(
+        'queries = "golden.jsonl"\nstrategies = ["clauses", {name = "mine", depth = 20}]\n'
+    )
     named = read_gate(shop.configuration)
 
     assert [strategy.name for strategy in configured.strategies] == ["search"]
@@ -81,7 +83,7 @@ def test_what_rules_and_the_choice_need_is_measured_whatever_is_reported(shop):
 def test_all_problems_of_a_gate_are_told_at_once_with_the_forms_of_a_rule(shop):
     shop.lines("golden.jsonl", [{"query": "q", "tools": ["a"]}, {"query": "r"}])
     shop.configure(
-        'queries = "golden.jsonl"\ncanaries = "none.jsonl"\nplans = ["search", "search", '
+        'queries = "golden.jsonl"\ncanaries = "none.jsonl"\nstrategies = ["search", "search", '
         '"nosuch", "confident"]\n'
         'choose = "Recal@5"\nmeasures = ["nDGC"]\n'
         'rules = ["Recall@5 > 0.9", "Recall@5 of catalog kat >= 0.8", "Recall@5 of kind parallel '

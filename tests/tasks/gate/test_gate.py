@@ -242,7 +242,9 @@ def test_the_best_plan_and_index_become_the_default_and_the_reader_uses_them(sho
 
 
 def test_of_equal_configurations_the_one_that_is_live_stays(shop, tools):
-    shop.configure(f'{QUERIES}strategies = ["clauses", "search"]\n', '[find]\nplan = "search"\n')
+    shop.configure(
+        f'{QUERIES}strategies = ["clauses", "search"]\n', '[find]\nstrategy = "search"\n'
+    )
     first = shop.build().release
     shop.configure(f'{QUERIES}strategies = ["clauses", "search"]\n')
     second = shop.build().release

@@ -71,9 +71,9 @@ def _build(workshop: Any, configuration: Any, encoder: Encoder) -> Release:
     staged = staged_release(
         configuration, done.plan, done.snapshots, done.wanted, done.pins, calibrations
     )
-    gated = decide(configuration, done.strategy, staged)
+    gated = decide(configuration, done.plan, staged)
     return publish_release(
-        configuration, done.strategy, done.snapshots, done.wanted, done.pins, calibrations, gated
+        configuration, done.plan, done.snapshots, done.wanted, done.pins, calibrations, gated
     )
 
 

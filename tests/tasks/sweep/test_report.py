@@ -76,7 +76,7 @@ def test_a_choice_is_written_and_the_rest_of_the_file_stays(bench):
 
 def test_a_plan_of_ones_own_is_written_with_its_parts(bench):
     bench.config.write_text(
-        bench.config.read_text("utf-8") + '\n[find]\nplan = "search"  # for now\n', "utf-8"
+        bench.config.read_text("utf-8") + '\n[find]\nstrategy = "search"  # for now\n', "utf-8"
     )
     own = Strategy.from_dict({"name": "mine", "transforms": [{"part": "clauses"}], "depth": 20})
     choice = Choice("whole", "mine", 3, 0.9, 0.8, 1.0, 48, 90.0, None, None)
