@@ -19,8 +19,11 @@ PegboardError
 A message says what, where, what was expected, and the next step. `exit_code` is what the command
 line ends with."""
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, Self
+
+MAX_PROBLEMS = 30
+"""Problems that a message lists; it counts them all."""
 
 
 class PegboardError(Exception):
@@ -33,6 +36,21 @@ class ConfigurationError(PegboardError):
     """pegboard.toml or an option is wrong; the message lists every problem found."""
 
     exit_code = 2
+
+    @classmethod
+    def from_problems(cls, subject: str, problems: Sequence[str], next_step: str = "") -> Self:
+        """Return one error for several problems.
+
+        Args:
+            subject: what has the problems, such as the file.
+            problems: each as `place: what is wrong, and what is expected`.
+            next_step: what to do about them, as a sentence.
+        """
+        count = f"{len(problems)} problem{'' if len(problems) == 1 else 's'}"
+        lines = [f"{subject} has {count}:", *(f"  - {line}" for line in problems[:MAX_PROBLEMS])]
+        if len(problems) > MAX_PROBLEMS:
+            lines.append(f"  ... and {len(problems) - MAX_PROBLEMS} more")
+        return cls("\n".join([*lines, next_step]).rstrip())
 
 
 class SourceError(PegboardError):

@@ -1,12 +1,13 @@
-"""pegboard.toml: what may stand in it, its defaults, and every problem of it in one message."""
+"""pegboard.toml as a whole: `[board]`, `[catalogs]` and `[[indexes]]`, the defaults of every table,
+and all problems in one message.
+"""
 
 import re
-import tomllib
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any, Literal, cast
+from typing import Annotated, Any, Literal, cast, get_args
 
-from pydantic import AliasChoices, BaseModel, ConfigDict, Field, ValidationError, field_validator
+from pydantic import Field, ValidationError, field_validator
 
 from catalogs.shared.kinds import source_kind
 from catalogs.shared.listing import SourceOptions
@@ -14,6 +15,7 @@ from pegboard.errors import ConfigurationError
 from pegboard.retrieval.strategy import Strategy
 from pegboard.store.contract import embedding_table
 from pegboard.store.storage import is_secret, remember_options
+from tasks.settings.base import Settings, duplicates, problems_of, read_toml
 from tasks.settings.enrichment import EnrichSettings, OverrideSettings, UntrustedSettings
 from tasks.settings.release import (
     FindSettings,
@@ -26,20 +28,17 @@ from tasks.settings.release import (
 DEFAULT_ENCODER = "local/all-MiniLM-L6-v2"
 
 Part = Literal["name", "description", "arguments", "questions", "topics", "agent"]
-PARTS: tuple[Part, ...] = ("name", "description", "arguments", "questions", "topics", "agent")
+PARTS: tuple[Part, ...] = get_args(Part)
+DEFAULT_PARTS: tuple[Part, ...] = tuple(part for part in PARTS if part != "agent")
 
 
-class _Settings(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-
-class KeepSettings(_Settings):
-    """`[board.keep]`: which releases stay when a board is pruned: so many, and those so young.
+class KeepSettings(Settings):
+    """`[board.keep]`: which releases stay when a board is pruned.
 
     Attributes:
         releases: how many of the newest stay.
         days: a release that was published within so many days stays, whatever their number.
-        grace_hours: what nothing refers to is deleted only when it is so old. It has to be longer
+        grace_hours: what nothing refers to is deleted only when it is this old. It has to be longer
             than the slowest reader goes without looking at its channel, and than a run takes from
             staging to publishing.
     """
@@ -49,16 +48,19 @@ class KeepSettings(_Settings):
     grace_hours: Annotated[float, Field(gt=0)] = 24
 
 
-class BoardSettings(_Settings):
-    """`[board]`: where the board is, what its store wants to know, the channel that a run moves,
-    what is kept.
+class BoardSettings(Settings):
+    """`[board]`: where the board is, and what runs do with it.
 
-    `report` is whether each release gets its page, `<board>/reports/<release>.html`.
+    Attributes:
+        channel: the channel that a run moves to its release.
+        storage: options of the store; secrets only as `${VARIABLE}`.
+        keep: what `pegboard build` prunes after a release; nothing if None.
+        report: write `<board>/reports/<release>.html` for each release.
     """
 
     uri: str
     channel: str = "live"
-    storage: dict[str, str] = {}
+    storage: dict[str, str] = Field(default_factory=dict[str, str])
     keep: KeepSettings | None = None
     report: bool = True
 
@@ -67,40 +69,30 @@ class BoardSettings(_Settings):
     def _refers_to_secrets(cls, storage: Any) -> Any:
         if not isinstance(storage, Mapping):
             return storage
-        options = {
-            str(name): _as_text(value) for name, value in cast("Mapping[Any, Any]", storage).items()
-        }
+        table = cast("Mapping[Any, Any]", storage)
+        options = {str(name): _as_text(value) for name, value in table.items()}
         plain = [
             name for name, value in options.items() if is_secret(name) and not _is_reference(value)
         ]
         if plain:
             raise ValueError(
-                f"{', '.join(plain)}: a secret does not stand in a file. Put it into an "
-                f"environment variable, and write "
-                f'{plain[0]} = "${{NAME_OF_THE_VARIABLE}}"'
+                f"{', '.join(plain)}: secrets are not allowed in the file. Set an environment "
+                f'variable, and write {plain[0]} = "${{NAME_OF_THE_VARIABLE}}"'
             )
         return options
 
 
-class IndexSettings(_Settings):
-    """`[[indexes]]`: one way of turning tools into vectors. See `tasks/compose.py` for what the
-    parts and shapes mean.
+class IndexSettings(Settings):
+    """`[[indexes]]`: one way of turning tools into vectors; `tasks/compose.py` defines the parts
+    and shapes.
     """
 
     name: str = "full"
-    encoder: Annotated[str, Field(validation_alias=AliasChoices("encoder", "embedder"))] = (
-        DEFAULT_ENCODER
-    )
-    parts: Annotated[tuple[Part, ...], Field(min_length=1)] = (
-        "name",
-        "description",
-        "arguments",
-        "questions",
-        "topics",
-    )
+    encoder: str = DEFAULT_ENCODER
+    parts: Annotated[tuple[Part, ...], Field(min_length=1)] = DEFAULT_PARTS
     shape: Literal["centroid", "single", "multi"] = "centroid"
     questions: Annotated[int, Field(ge=0, le=1000)] = 10
-    options: dict[str, Any] = {}
+    options: dict[str, Any] = Field(default_factory=dict[str, Any])
 
     @field_validator("name")
     @classmethod
@@ -126,10 +118,8 @@ class IndexSettings(_Settings):
         return embedding_table(self.name)
 
 
-class Configuration(_Settings):
-    """A whole pegboard.toml. `file` is where it was read from; relative paths count from its
-    folder.
-    """
+class Configuration(Settings):
+    """A whole pegboard.toml, read from `file`; relative paths count from its folder."""
 
     file: Path
     board: BoardSettings
@@ -138,7 +128,7 @@ class Configuration(_Settings):
     default_index: str | None = None
     enrich: EnrichSettings | None = None
     untrusted: UntrustedSettings = UntrustedSettings()
-    overrides: dict[str, OverrideSettings] = {}
+    overrides: dict[str, OverrideSettings] = Field(default_factory=dict[str, OverrideSettings])
     graph: GraphSettings = GraphSettings()
     find: FindSettings = FindSettings()
     golden: GoldenSettings | None = None
@@ -161,70 +151,64 @@ class Configuration(_Settings):
         return self.default_index or self.indexes[0].name
 
     def index(self, name: str) -> IndexSettings:
-        """The settings of an index."""
+        """Return the settings of an index."""
         return next(index for index in self.indexes if index.name == name)
 
     def catalogs_named(self, name: str) -> list[str]:
-        """The catalog of that name, or all for `all`. Raises ConfigurationError that names those
-        there are.
+        """Return the catalog of that name, or all catalogs for `all`.
+
+        Raises:
+            ConfigurationError: there is no such catalog; the message lists those there are.
         """
         if name == "all":
             return list(self.catalogs)
         if name not in self.catalogs:
             raise ConfigurationError(
-                f"{self.file} has no catalog '{name}'. It has: {', '.join(self.catalogs)}."
+                f"No catalog '{name}' in {self.file}; expected one of {', '.join(self.catalogs)}."
             )
         return [name]
 
     def options(self, catalog: str) -> SourceOptions:
-        """The validated options of a catalog's source."""
+        """Return the validated options of a catalog's source."""
         return self.catalogs[catalog]
 
 
 def load_configuration(file: str | Path) -> Configuration:
-    """Read and check a pegboard.toml. Raises ConfigurationError that lists every problem with its
-    place.
+    """Read and check a pegboard.toml.
 
     From then on, this process opens the board with the options in `[board.storage]`.
+
+    Raises:
+        ConfigurationError: the file cannot be read, or has problems; all are listed.
     """
     path = Path(file).expanduser().resolve()
-    try:
-        data = tomllib.loads(path.read_text("utf-8"))
-    except FileNotFoundError as error:
-        raise ConfigurationError(
-            f"There is no configuration at {file}. Give one with -c, or write one with `pegboard "
-            f"init`."
-        ) from error
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise ConfigurationError(
-            f"{file} cannot be read as TOML: {error}. Correct that place."
-        ) from error
+    return check_configuration(path, read_toml(path, "write one with `pegboard init`"))
+
+
+def check_configuration(file: Path, tables: Mapping[str, Any]) -> Configuration:
+    """Check the tables of a pegboard.toml that was read; see `load_configuration`."""
+    tables = {**tables}
+    tables.pop("sweep", None)  # checked by tasks/settings/sweep.py
     problems: list[str] = []
-    catalogs = _catalogs(data.pop("catalogs", None), problems)
-    if "file" in data:
-        problems.append("file: there is no such setting")
-        del data["file"]
+    catalogs = _catalogs(tables.pop("catalogs", None), problems)
+    if tables.pop("file", None) is not None:
+        problems.append("file: no such setting")
     try:
-        data.pop("sweep", None)  # read by tasks/settings/sweep.py
-        configuration = Configuration(**data, catalogs=catalogs, file=path)
+        configuration = Configuration(**tables, catalogs=catalogs, file=file)
     except ValidationError as error:
-        problems += _lines(error)
+        problems += problems_of(error)
     else:
         problems += _index_problems(configuration)
         if not problems:
             remember_options(configuration.uri, configuration.board.storage)
             return configuration
-    raise ConfigurationError(
-        f"{file} has {len(problems)} problem{'s' if len(problems) > 1 else ''}:\n"
-        + "\n".join(f"  - {problem}" for problem in problems)
-        + "\n`pegboard init --stdout` prints a commented example."
+    raise ConfigurationError.from_problems(
+        str(file), problems, "`pegboard init --stdout` prints a commented example."
     )
 
 
 def _as_text(value: Any) -> Any:
-    """A TOML value as the stores take it: `true` for true, `5` for 5; what is none of these is left
-    for the check of types.
-    """
+    """Return a TOML value as stores take it: `true`, `5`; what is neither is left to the types."""
     if isinstance(value, bool):
         return str(value).lower()
     return str(value) if isinstance(value, int | float) else value
@@ -239,8 +223,7 @@ def _is_reference(value: Any) -> bool:
 def _catalogs(tables: Any, problems: list[str]) -> dict[str, SourceOptions]:
     if not isinstance(tables, Mapping) or not tables:
         problems.append(
-            "catalogs: expected at least one source, such as [catalogs.shared.files] with type "
-            "and path"
+            "catalogs: expected at least one source, such as [catalogs.tools] with type and path"
         )
         return {}
     catalogs: dict[str, SourceOptions] = {}
@@ -249,58 +232,37 @@ def _catalogs(tables: Any, problems: list[str]) -> dict[str, SourceOptions]:
             problems.append(
                 f"catalogs.{name}: expected a name of letters, digits, '.', '_' and '-', at most 64"
             )
-            continue
-        if not isinstance(table, Mapping) or not isinstance(table.get("type"), str):
+        elif not isinstance(table, Mapping) or not isinstance(table.get("type"), str):
             problems.append(
                 f"catalogs.{name}.type: expected the kind of source, such as 'mcp' or 'openapi'"
             )
-            continue
-        try:
-            catalogs[name] = source_kind(table["type"]).options(**table)
-        except ConfigurationError as error:
-            problems.append(f"catalogs.{name}.type: {error}")
-        except ValidationError as error:
-            problems += _lines(error, f"catalogs.{name}.")
+        else:
+            try:
+                catalogs[name] = source_kind(table["type"]).options(**table)
+            except ConfigurationError as error:
+                problems.append(f"catalogs.{name}.type: {error}")
+            except ValidationError as error:
+                problems += problems_of(error, f"catalogs.{name}.")
     return catalogs
 
 
 def _index_problems(configuration: Configuration) -> list[str]:
     names = [index.name for index in configuration.indexes]
-    problems = [
-        f"indexes: two are named '{name}'"
-        for name in sorted({n for n in names if names.count(n) > 1})
-    ]
+    problems = [f"indexes: two are named '{name}'" for name in duplicates(names)]
     if not names:
         problems.append("indexes: expected at least one, or leave it out for the default")
-    if configuration.default_index is not None and configuration.default_index not in names:
-        problems.append(
-            f"default_index: there is no index '{configuration.default_index}'; expected one of "
-            f"{names}"
-        )
     strategy = default_strategy(configuration.find.strategy) or {}
-    if Strategy.from_dict(strategy).needs_calibration() and configuration.golden is None:
-        problems.append(
-            f"find.strategy: '{strategy['name']}' asks for probabilities, which need [golden] "
-            f"queries; add them, or choose another strategy"
-        )
+    references = [("find.strategy", name) for name in strategy.get("indexes", ())]
+    if configuration.default_index is not None:
+        references.insert(0, ("default_index", configuration.default_index))
     problems += [
-        f"find.strategy: there is no index '{name}'; expected one of {names}"
-        for name in strategy.get("indexes", ())
+        f"{place}: no index '{name}'; expected one of {', '.join(names)}"
+        for place, name in references
         if name not in names
     ]
-    return problems
-
-
-def _lines(error: ValidationError, prefix: str = "") -> list[str]:
-    lines: list[str] = []
-    for problem in error.errors(include_url=False):
-        place = prefix + ".".join(str(part) for part in problem["loc"])
-        said = {"extra_forbidden": "there is no such setting", "missing": "it is missing"}
-        message = said.get(problem["type"], problem["msg"].removeprefix("Value error, "))
-        got = (
-            ""
-            if problem["type"] in ("missing", "extra_forbidden", "value_error")
-            else f" (got {problem['input']!r:.80})"
+    if Strategy.from_dict(strategy).needs_calibration() and configuration.golden is None:
+        problems.append(
+            f"find.strategy: '{strategy['name']}' returns probabilities, which need [golden] "
+            f"queries; add them, or choose another strategy"
         )
-        lines.append(f"{place}: {message}{got}")
-    return lines
+    return problems

@@ -1,51 +1,38 @@
-"""`[enrich]`, `[untrusted]` and `[overrides]` of a pegboard.toml: what is bought of which LLM, and
-what people decided.
-"""
+"""`[enrich]`, `[untrusted]` and `[overrides]` of a pegboard.toml: what an LLM or people write."""
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, get_args
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+from pydantic import Field, field_validator, model_validator
+
+from tasks.settings.base import Settings
 
 Product = Literal["description", "arguments", "questions", "topics", "dependencies", "agents"]
-PRODUCTS: tuple[Product, ...] = (
-    "description",
-    "arguments",
-    "questions",
-    "topics",
-    "dependencies",
-    "agents",
-)
-USUAL_PRODUCTS: tuple[Product, ...] = tuple(
+PRODUCTS: tuple[Product, ...] = get_args(Product)
+DEFAULT_PRODUCTS: tuple[Product, ...] = tuple(
     product for product in PRODUCTS if product != "dependencies"
 )
-"""What is bought unless `products` says otherwise: who does not use the graph of dependencies need
-not pay for it.
-"""
+"""Without `dependencies`, which only the dependency graph uses."""
 
 Positive = Annotated[float, Field(gt=0)]
 Count = Annotated[int, Field(gt=0)]
 
 
-class _Settings(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-
-class PriceSettings(_Settings):
-    """What a million tokens cost, in USD, where LiteLLM does not know it."""
+class PriceSettings(Settings):
+    """USD for a million tokens, where LiteLLM does not know the price."""
 
     input: Annotated[float, Field(ge=0)]
     output: Annotated[float, Field(ge=0)]
 
 
-class EnrichSettings(_Settings):
-    """`[enrich]`: without this table, no LLM is ever called."""
+class EnrichSettings(Settings):
+    """`[enrich]`: without this table no LLM is called."""
 
     model: str
     fallbacks: tuple[str, ...] = ()
     api_base: str | None = None
     api_key_env: str | None = None
     price: PriceSettings | None = None
-    products: Annotated[tuple[Product, ...], Field(min_length=1)] = USUAL_PRODUCTS
+    products: Annotated[tuple[Product, ...], Field(min_length=1)] = DEFAULT_PRODUCTS
 
     questions: Annotated[int, Field(gt=0, le=100)] = 10
     topics: Annotated[int, Field(gt=0, le=50)] = 5
@@ -76,9 +63,7 @@ class EnrichSettings(_Settings):
     @field_validator("products")
     @classmethod
     def _once_each(cls, products: tuple[Product, ...]) -> tuple[Product, ...]:
-        """In the order in which they are made: topics are made from questions, questions from
-        descriptions.
-        """
+        """Sort them: topics are made from questions, questions from descriptions."""
         return tuple(product for product in PRODUCTS if product in products)
 
     @field_validator("api_key_env")
@@ -94,25 +79,26 @@ class EnrichSettings(_Settings):
     def _goes_to_one_provider(self) -> "EnrichSettings":
         if self.mode == "batch" and self.fallbacks:
             raise ValueError(
-                "fallbacks: a batch goes to one provider; leave them out, or set mode = 'live'"
+                "fallbacks: with mode = 'batch' one provider gets all requests; "
+                "leave them out, or set mode = 'live'"
             )
         return self
 
 
-class UntrustedSettings(_Settings):
-    """`[untrusted]`: what becomes of catalog text that tries to instruct whoever reads it."""
+class UntrustedSettings(Settings):
+    """`[untrusted]`: whether tools with suspected prompt injection are published."""
 
     flagged: Literal["publish", "quarantine"] = "publish"
 
 
-class OverrideSettings(_Settings):
-    """`[overrides."catalog/agent/tool"]`: what people say of a tool or an agent; it stands above
-    the catalog and any LLM.
+class OverrideSettings(Settings):
+    """`[overrides."catalog/agent/tool"]`: replaces what the catalog and the LLM say of a tool or
+    an agent.
     """
 
     description: str | None = None
     examples: tuple[str, ...] | None = None
-    arguments: dict[str, str] = {}
+    arguments: dict[str, str] = Field(default_factory=dict[str, str])
     tags: tuple[str, ...] | None = None
     skip: bool = False
 

@@ -1,34 +1,31 @@
-"""`[graph]`, `[find]`, `[golden]` and `[gate]` of a pegboard.toml: what a release says of its
-tools' dependencies and of how to search it, and what it has to find before it is published."""
+"""`[graph]`, `[find]`, `[golden]` and `[gate]` of a pegboard.toml: the dependencies and the default
+strategy of a release, and what it has to find before it is published.
+"""
 
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator
+from pydantic import Field, field_validator
 
 from pegboard.errors import QueryError
+from tasks.settings.base import Settings
 
 
-class _Settings(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-
-class GraphSettings(_Settings):
+class GraphSettings(Settings):
     """`[graph]`: the dependencies between tools that a release has.
 
     Attributes:
-        infer: also those that no catalog declares.
-        min_confidence: inferred ones that are right less often than that, as far as it is known,
-            are left out.
+        infer: also infer dependencies that no catalog declares.
+        min_confidence: leave out inferred ones with a lower measured precision.
     """
 
     infer: bool = True
     min_confidence: Annotated[float, Field(ge=0, le=1)] = 0.5
 
 
-class FindSettings(_Settings):
-    """`[find]`: the retrieval strategy that readers of the release use by default: a strategy's
-    name, or a table of parts.
+class FindSettings(Settings):
+    """`[find]`: the retrieval strategy that readers of the release use by default, by name or as a
+    table of parts.
     """
 
     strategy: str | dict[str, Any] | None = None
@@ -43,9 +40,8 @@ class FindSettings(_Settings):
         return strategy
 
 
-class GoldenSettings(_Settings):
-    """`[golden]`: files of requests whose right tools are known, by which scores are calibrated;
-    see `tasks/golden/reading.py`.
+class GoldenSettings(Settings):
+    """`[golden]`: the golden queries by which scores are calibrated; see `tasks/golden/reading.py`.
 
     Attributes:
         queries: JSON lines with `query` and `tools`, the true names or ids of the right ones.
@@ -56,20 +52,19 @@ class GoldenSettings(_Settings):
     unanswerable: str | None = None
 
 
-class GateSettings(_Settings):
+class GateSettings(Settings):
     """`[gate]`: what a staged release has to find before a channel moves to it; see `tasks/gate/`.
 
     Attributes:
         queries: a file of golden queries; those of `[golden]` if None.
         canaries: a file of golden queries each of which has to find all its tools among the first
             `canary_k`.
-        rules: texts such as `Recall@5 >= 0.9`; `tasks/gate/rules.py` has their forms.
-        strategies: by name or as tables of parts: the retrieval strategies that are measured in
-            every index; the release's own if there are none.
+        rules: such as `Recall@5 >= 0.9`; `tasks/gate/rules.py` has their forms.
+        strategies: the retrieval strategies that are measured in every index, by name or as tables
+            of parts; the release's own if there are none.
         choose: the measure by which the best of them becomes the release's default; false leaves
             the default as it is configured.
-        measures: what is reported; those of `pegboard.evaluation.measures.STANDARD` if there are
-            none.
+        measures: what is reported; `pegboard.evaluation.measures.STANDARD` if there are none.
     """
 
     queries: str | None = None
@@ -82,14 +77,16 @@ class GateSettings(_Settings):
 
 
 def default_strategy(strategy: str | Mapping[str, Any] | None) -> dict[str, Any] | None:
-    """The strategy as a manifest has it, None for none. Raises QueryError with every problem of
-    it.
+    """Return the strategy as a manifest has it, None for None.
+
+    Raises:
+        QueryError: the strategy is unknown or invalid; all problems are listed.
     """
     if strategy is None:
         return None
     from pegboard.retrieval.strategies import named_strategy
     from pegboard.retrieval.strategy import Strategy
 
-    return (
-        named_strategy(strategy) if isinstance(strategy, str) else Strategy.from_dict(strategy)
-    ).to_dict()
+    if isinstance(strategy, str):
+        return named_strategy(strategy).to_dict()
+    return Strategy.from_dict(strategy).to_dict()

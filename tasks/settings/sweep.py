@@ -1,16 +1,15 @@
-"""What a sweep is asked for: its parameters, over the `[sweep]` table of the configuration, over
-defaults; every problem in one message.
+"""`[sweep]` of a pegboard.toml and the parameters of `pegboard sweep`: parameters override the
+table, the table overrides the defaults, and all problems are in one message.
 """
 
 import json
 import re
-import tomllib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any, Literal, cast
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+from pydantic import Field, ValidationError, field_validator
 
 from pegboard.canonical import digest
 from pegboard.errors import ConfigurationError, QueryError
@@ -18,39 +17,35 @@ from pegboard.evaluation.golden import GoldenQuery, read_problems
 from pegboard.evaluation.measures import KINDS
 from pegboard.retrieval.strategies import named_strategy
 from pegboard.retrieval.strategy import Strategy
-from tasks.settings.configuration import Configuration, load_configuration
+from tasks.settings.base import Settings, duplicates, problems_of, read_toml
+from tasks.settings.configuration import Configuration, check_configuration
 
-MOST_K = 128
-"""The most tools that providers of models take with one request."""
-PROBLEMS = 20
-"""Problems that a message lists; it counts them all."""
+MAX_K = 128
+"""The most tools that LLM providers accept in one request."""
 
 
-class SweepSettings(BaseModel):
+class SweepSettings(Settings):
     """`[sweep]` of a pegboard.toml, and the parameters of the flow. Paths in the table count from
     the file's folder.
 
     Attributes:
         golden: JSON lines of golden queries; `[golden] queries` if None.
         strategies: names, JSON files, or tables of parts.
-        k: how many of the first tools are looked at: numbers, or `1..20`.
+        k: the cut-offs to measure: numbers, or `1..20`.
         tools: sizes of samples of the catalog; `all` is the whole. By default 100, 500, 1000, 5000
             and 10000, as far as they are smaller.
         measures: kinds of measures; the first decides.
-        indexes: those that are asked; all if empty.
+        indexes: the indexes to search; all if empty.
         seed, samples: the first seed of the samples, and how many samples of each size are drawn.
-        share: of a sample, how much of it are tools that golden queries need, as long as there are
-            any.
-        max_tokens, max_ms: what a choice may cost: mean prompt tokens of its k tools, and
-            milliseconds of 95 of 100 requests.
-        timed: requests of each cell that are asked one at a time to measure how long they take.
+        share: the share of a sample that are tools which golden queries need, while there are any.
+        max_tokens, max_ms: limits on a choice: mean prompt tokens of its k tools, and the 95th
+            percentile of its milliseconds per request.
+        timed: requests of each cell that are sent one at a time to measure latency.
         out: the folder for results; `sweep` beside the configuration if None.
         board: where the sweep's own board is built, or that of `release`.
-        release: a published release, or a channel, that is measured instead of building one.
-        llm, llm_api_base: the model that parts of strategies may ask.
+        release: a published release, or a channel, to measure instead of building one.
+        llm, llm_api_base: the model for parts of strategies that call an LLM.
     """
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     golden: str | None = None
     strategies: Annotated[tuple[str | dict[str, Any], ...], Field(min_length=1)] = (
@@ -75,54 +70,50 @@ class SweepSettings(BaseModel):
 
     @field_validator("k", mode="before")
     @classmethod
-    def _numbers(cls, value: Any) -> Any:
-        numbers: set[int] = set()
-        for one in _listed(value):
-            span = re.fullmatch(r"\s*(\d{1,4})\s*(?:(?:\.\.|-)\s*(\d{1,4})\s*)?", str(one))
+    def _cut_offs(cls, value: Any) -> Any:
+        cut_offs: set[int] = set()
+        for item in _items(value):
+            span = re.fullmatch(r"\s*(\d{1,4})\s*(?:(?:\.\.|-)\s*(\d{1,4})\s*)?", str(item))
             first, last = (int(span[1]), int(span[2] or span[1])) if span else (0, 0)
-            if not 1 <= first <= last <= MOST_K or isinstance(one, bool):
-                raise ValueError(
-                    f"{one!r} is no number of tools; expected such as 5, or 1..20, from 1 to "
-                    f"{MOST_K}"
-                )
-            numbers.update(range(first, last + 1))
-        return tuple(sorted(numbers))
+            if not 1 <= first <= last <= MAX_K or isinstance(item, bool):
+                raise ValueError(f"expected numbers from 1 to {MAX_K}, or 1..20 (got {item!r})")
+            cut_offs.update(range(first, last + 1))
+        return tuple(sorted(cut_offs))
 
     @field_validator("tools", mode="before")
     @classmethod
     def _sizes(cls, value: Any) -> Any:
-        sizes = [int(one) if str(one).isdecimal() else one for one in _listed(value)]
-        if wrong := [one for one in sizes if one != "all" and (type(one) is not int or one < 1)]:
-            raise ValueError(
-                f"{wrong[0]!r} is no size of a catalog; expected numbers such as 100,500,1000, or "
-                f"all"
-            )
+        sizes = [int(item) if str(item).isdecimal() else item for item in _items(value)]
+        for size in sizes:
+            if size != "all" and (type(size) is not int or size < 1):
+                raise ValueError(f"expected numbers such as 100,500,1000, or all (got {size!r})")
         return tuple(dict.fromkeys(sizes))
 
     @field_validator("measures", mode="before")
     @classmethod
     def _kinds(cls, value: Any) -> Any:
-        known = {kind.lower(): kind for kind in KINDS}
-        named = [str(one).strip() for one in _listed(value)]
-        if unknown := [one for one in named if one.lower() not in known]:
-            raise ValueError(
-                f"there is no measure {', '.join(unknown)}; expected one of {', '.join(KINDS)}, "
-                f"without @k: k is swept"
-            )
-        return tuple(dict.fromkeys(known[one.lower()] for one in named))
+        kinds = {kind.lower(): kind for kind in KINDS}
+        names = [str(item).strip() for item in _items(value)]
+        for name in names:
+            if name.lower() not in kinds:
+                raise ValueError(
+                    f"expected measures of {', '.join(KINDS)}, without @k: k is swept (got {name})"
+                )
+        return tuple(dict.fromkeys(kinds[name.lower()] for name in names))
 
 
 @dataclass(frozen=True, slots=True)
 class Sweep:
-    """A sweep that is ready to run: what was asked for, with everything found that it names.
+    """A sweep that is ready to run: its settings, and what they name.
 
     Attributes:
-        settings: what was asked for; `release` is set as soon as the board is built.
+        settings: `release` is set as soon as the board is built.
         configuration: the pegboard.toml, None where a published release is measured without one.
         strategies: in the order in which they were given.
         queries: the golden queries.
-        golden: where they stand.
-        out, uri: absolute; the board may be an address.
+        golden: their file.
+        out: the folder for results, absolute.
+        uri: the board, an absolute folder or an address.
     """
 
     settings: SweepSettings
@@ -134,158 +125,130 @@ class Sweep:
     uri: str
 
     def of(self, release: str) -> "Sweep":
-        """The same sweep of the release that was built for it."""
+        """Return the same sweep of the release that was built for it."""
         return replace(self, settings=self.settings.model_copy(update={"release": release}))
 
     @property
     def golden_digest(self) -> str:
         """Equal for equal queries in the same order."""
-        return digest([one.to_dict() for one in self.queries])
+        return digest([query.to_dict() for query in self.queries])
 
 
-def read_sweep(config: str | Path, given: Mapping[str, Any], *, write: bool = False) -> Sweep:
-    """Read and check what a sweep needs, before anything is built or asked.
+def read_sweep(config: str | Path, parameters: Mapping[str, Any], *, write: bool = False) -> Sweep:
+    """Read and check what a sweep needs, before anything is built or searched.
 
     Args:
-        config: the pegboard.toml; need not be there where `given` names a board and a release.
-        given: the parameters of the flow; those that are None count as not given. Their paths count
-            from the working directory.
-        write: whether the choice is to be written into the configuration, which then has to be
-            there.
+        config: the pegboard.toml; optional where `parameters` name a board and a release.
+        parameters: the parameters of the flow; None counts as not given. Their paths count from the
+            working directory.
+        write: whether the choice will be written into the configuration, which then has to exist.
 
-    Raises ConfigurationError that lists every problem.
+    Raises:
+        ConfigurationError: lists every problem.
     """
     file = Path(config).expanduser().resolve()
-    stated = {name: value for name, value in given.items() if value is not None}
+    given = {name: value for name, value in parameters.items() if value is not None}
     problems: list[str] = []
-    configuration: Configuration | None = None
-    table: dict[str, Any] = {}
-    if file.exists() or not {"board", "release"} <= stated.keys():
-        table = _sweep_table(file)
-        try:
-            configuration = load_configuration(file)
-        except ConfigurationError as error:
-            problems.append(str(error))
-    settings = _settings({**table, **stated}, problems)
-    base = {
-        name: file.parent if name in table and name not in stated else Path.cwd()
+    configuration, table = None, dict[str, Any]()
+    if file.exists() or not {"board", "release"} <= given.keys():
+        configuration, table = _configuration(file, problems)
+    settings = _settings({**table, **given}, problems)
+    folders = {
+        name: file.parent if name in table and name not in given else Path.cwd()
         for name in ("golden", "strategies", "out")
     }
-    strategies = _strategies(settings.strategies, base["strategies"], problems)
-    golden = _golden_path(settings, configuration, base["golden"], problems)
+    strategies = _strategies(settings.strategies, folders["strategies"], problems)
+    golden = _golden_file(settings, configuration, folders["golden"], problems)
     queries = _queries(golden, problems) if golden else []
     _check(settings, configuration, strategies, problems)
     if write and configuration is None:
-        problems.append(
-            f"write: there is no configuration at {config} to write into; give one with -c"
-        )
+        problems.append(f"write: no configuration at {config} to write into; give one with -c")
     if problems or golden is None:
-        raise _refused(problems)
-    folder = configuration.base if configuration else Path.cwd()
-    out = (
-        base["out"] / Path(settings.out).expanduser() if settings.out else folder / "sweep"
-    ).resolve()
-    return Sweep(
-        settings,
-        configuration,
-        strategies,
-        tuple(queries),
-        golden,
-        out,
-        _uri(settings, configuration, out),
-    )
+        raise ConfigurationError.from_problems(
+            "The sweep", problems, "`pegboard sweep --help` has examples."
+        )
+    if settings.out:
+        out = (folders["out"] / Path(settings.out).expanduser()).resolve()
+    else:
+        out = ((configuration.base if configuration else Path.cwd()) / "sweep").resolve()
+    uri = _uri(settings, configuration, out)
+    return Sweep(settings, configuration, strategies, tuple(queries), golden, out, uri)
 
 
-def _sweep_table(file: Path) -> dict[str, Any]:
-    """The `[sweep]` table of a pegboard.toml, empty if it has none."""
-    try:
-        table = tomllib.loads(file.read_text("utf-8")).get("sweep", {})
-    except FileNotFoundError as error:
-        raise ConfigurationError(
-            f"There is no configuration at {file}. Give one with -c, or measure a published "
-            f"release with --board and --release."
-        ) from error
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise ConfigurationError(
-            f"{file} cannot be read as TOML: {error}. Correct that place."
-        ) from error
+def _configuration(file: Path, problems: list[str]) -> tuple[Configuration | None, dict[str, Any]]:
+    """The configuration and its `[sweep]` table, empty if there is none."""
+    tables = read_toml(file, "measure a published release with --board and --release")
+    table = tables.get("sweep", {})
     if not isinstance(table, Mapping):
-        raise ConfigurationError(f"{file}: sweep is {table!r:.80}; expected a table [sweep].")
-    return dict(cast("Mapping[str, Any]", table))
+        problems.append(f"{file}: sweep: expected a table [sweep] (got {table!r:.80})")
+        table = {}
+    try:
+        configuration = check_configuration(file, tables)
+    except ConfigurationError as error:
+        problems.append(str(error))
+        configuration = None
+    return configuration, dict(cast("Mapping[str, Any]", table))
 
 
 def _settings(values: Mapping[str, Any], problems: list[str]) -> SweepSettings:
-    """The settings; with defaults in the place of those that are wrong, so that what else is wrong
-    is found, too.
-    """
+    """The settings, with defaults for those that are wrong, so that later checks still run."""
     try:
         return SweepSettings(**values)
     except ValidationError as error:
-        wrong: set[str] = set()
-        for one in error.errors(include_url=False):
-            name = str(one["loc"][0])
-            unknown = one["type"] == "extra_forbidden"
-            said = (
-                "there is no such setting" if unknown else one["msg"].removeprefix("Value error, ")
-            )
-            problems.append(f"{name}: {said[0].lower()}{said[1:]}")
-            wrong.add(name)
+        problems += problems_of(error)
+        wrong = {str(problem["loc"][0]) for problem in error.errors()}
         return SweepSettings(**{name: value for name, value in values.items() if name not in wrong})
 
 
 def _strategies(
-    named: Iterable[str | Mapping[str, Any]], base: Path, problems: list[str]
+    references: Iterable[str | Mapping[str, Any]], folder: Path, problems: list[str]
 ) -> tuple[Strategy, ...]:
     strategies: list[Strategy] = []
-    for one in named:
+    for reference in references:
         try:
-            strategies.append(_strategy(one, base))
+            strategies.append(_strategy(reference, folder))
         except (QueryError, OSError, ValueError) as error:
             problems.append(f"strategies: {error}")
-    names = [strategy.name for strategy in strategies]
     problems += [
         f"strategies: two are named '{name}'"
-        for name in dict.fromkeys(names)
-        if names.count(name) > 1
+        for name in duplicates([strategy.name for strategy in strategies])
     ]
     problems += [
-        f"strategies: '{strategy.name}' names indexes of its own; leave `indexes` out of it, "
-        f"since a sweep asks every index"
+        f"strategies: '{strategy.name}' names its indexes; leave `indexes` out of it, since a "
+        f"sweep searches every index"
         for strategy in strategies
         if strategy.indexes
     ]
     return tuple(strategies)
 
 
-def _strategy(one: str | Mapping[str, Any], base: Path) -> Strategy:
-    if isinstance(one, str) and not one.endswith(".json"):
-        return named_strategy(one)
-    read: Any = json.loads((base / one).read_text("utf-8")) if isinstance(one, str) else one
-    if not isinstance(read, Mapping):
-        raise QueryError(f"{one} holds {type(read).__name__}; expected a JSON object")
-    named = cast("Mapping[str, Any]", read)
-    return Strategy.from_dict(
-        named if "name" in named or not isinstance(one, str) else {"name": Path(one).stem, **named}
-    )
+def _strategy(reference: str | Mapping[str, Any], folder: Path) -> Strategy:
+    if not isinstance(reference, str):
+        return Strategy.from_dict(reference)
+    if not reference.endswith(".json"):
+        return named_strategy(reference)
+    value: Any = json.loads((folder / reference).read_text("utf-8"))
+    if not isinstance(value, Mapping):
+        raise QueryError(f"{reference}: expected a JSON object (got {type(value).__name__})")
+    return Strategy.from_dict({"name": Path(reference).stem, **cast("Mapping[str, Any]", value)})
 
 
-def _golden_path(
-    settings: SweepSettings, configuration: Configuration | None, base: Path, problems: list[str]
+def _golden_file(
+    settings: SweepSettings, configuration: Configuration | None, folder: Path, problems: list[str]
 ) -> Path | None:
     if settings.golden is not None:
-        return (base / Path(settings.golden).expanduser()).resolve()
+        return (folder / Path(settings.golden).expanduser()).resolve()
     if configuration is not None and configuration.golden is not None:
         return (configuration.base / configuration.golden.queries).resolve()
     problems.append(
-        "golden: no golden queries are named; give --golden FILE, or [golden] queries in the "
-        "configuration"
+        "golden: missing; give --golden FILE, or set [golden] queries in the configuration"
     )
     return None
 
 
 def _queries(golden: Path, problems: list[str]) -> list[GoldenQuery]:
     queries, wrong = read_problems(golden)
-    problems += [f"golden: {one}" for one in wrong]
+    problems += [f"golden: {problem}" for problem in wrong]
     if not queries and not wrong:
         problems.append(f"golden: {golden} has no queries")
     return queries
@@ -298,21 +261,19 @@ def _check(
     problems: list[str],
 ) -> None:
     if settings.max_ms is not None and not settings.timed:
-        problems.append(
-            "max_ms: with timed = 0 nothing is known of milliseconds; time some requests"
-        )
+        problems.append("max_ms: latency is not measured with timed = 0; time some requests")
     if settings.llm_api_base and not settings.llm:
-        problems.append("llm_api_base: it is about a model; name one with llm")
+        problems.append("llm_api_base: no model is named; name one with llm")
     if configuration is None or settings.release is not None:
         return
     names = [index.name for index in configuration.indexes]
     problems += [
-        f"indexes: there is no index '{one}'; expected one of {', '.join(names)}"
-        for one in settings.indexes
-        if one not in names
+        f"indexes: no index '{name}'; expected one of {', '.join(names)}"
+        for name in settings.indexes
+        if name not in names
     ]
     problems += [
-        f"strategies: '{strategy.name}' asks for probabilities, which need [golden] queries in "
+        f"strategies: '{strategy.name}' returns probabilities, which need [golden] queries in "
         f"{configuration.file}"
         for strategy in strategies
         if strategy.needs_calibration() and configuration.golden is None
@@ -320,15 +281,12 @@ def _check(
 
 
 def _uri(settings: SweepSettings, configuration: Configuration | None, out: Path) -> str:
-    """The board: the one named; that of the configuration, if a release of it is measured or an
-    LLM's replies are kept there.
+    """The board that is named; that of the configuration if a release of it is measured or if it
+    holds LLM replies; else one in `out`.
     """
     if settings.board is not None:
-        return (
-            settings.board
-            if "://" in settings.board
-            else str(Path(settings.board).expanduser().resolve())
-        )
+        local = "://" not in settings.board
+        return str(Path(settings.board).expanduser().resolve()) if local else settings.board
     if configuration is not None and (
         settings.release is not None or configuration.enrich is not None
     ):
@@ -336,26 +294,12 @@ def _uri(settings: SweepSettings, configuration: Configuration | None, out: Path
     return str(out / "board")
 
 
-def _listed(value: Any) -> list[Any]:
-    """The pieces of a list, of one value, or of a text with commas between them."""
-    several = cast("list[Any]", list(value)) if isinstance(value, list | tuple) else [value]
-    return [
-        piece
-        for one in several
-        for piece in (
-            [part.strip() for part in one.split(",") if part.strip()]
-            if isinstance(one, str)
-            else [one]
-        )
-    ]
-
-
-def _refused(problems: list[str]) -> ConfigurationError:
-    if len(problems) == 1:
-        return ConfigurationError(problems[0])
-    more = f"\n  ... and {len(problems) - PROBLEMS} more" if len(problems) > PROBLEMS else ""
-    listed = "\n".join(f"  - {one}" for one in problems[:PROBLEMS])
-    return ConfigurationError(
-        f"The sweep cannot run, for {len(problems)} reasons:\n{listed}{more}\n`pegboard sweep "
-        f"--help` has examples."
-    )
+def _items(value: Any) -> list[Any]:
+    """Return the items of a list, of one value, or of a text with commas between them."""
+    items: list[Any] = []
+    for item in cast("list[Any]", list(value)) if isinstance(value, list | tuple) else [value]:
+        if isinstance(item, str):
+            items += [part.strip() for part in item.split(",") if part.strip()]
+        else:
+            items.append(item)
+    return items

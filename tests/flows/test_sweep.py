@@ -93,5 +93,5 @@ def test_errors_are_reported_before_anything_is_built(command, folder):
     code, out, err = command("sweep", "--strategy", "nosuch", "-k", "x", "--golden", "none.jsonl")
 
     assert (code, out) == (2, "")
-    assert err.startswith("pegboard sweep: The sweep cannot run, for 3 reasons:\n")
+    assert err.startswith("pegboard sweep: The sweep has 3 problems:\n")
     assert not (folder / "sweep").exists()

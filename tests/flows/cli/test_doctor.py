@@ -55,7 +55,7 @@ def test_a_mistake_in_the_configuration_and_a_server_that_is_away_are_both_repor
     code, checks = doctor(capsys, config)
 
     assert code == 1
-    assert "board.url: there is no such setting" in checks["configuration"][1]
+    assert "board.url: no such setting" in checks["configuration"][1]
     assert checks["prefect"][0] == "wrong"
     assert checks["prefect"][1].startswith(
         "The Prefect server at http://127.0.0.1:1/api does not answer: "

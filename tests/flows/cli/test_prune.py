@@ -114,4 +114,4 @@ def test_without_a_board_or_a_configuration_it_says_what_is_missing(capsys, tmp_
     code, said = ran(capsys)
 
     assert code == 2
-    assert "There is no configuration at pegboard.toml" in said
+    assert "No configuration at " in said

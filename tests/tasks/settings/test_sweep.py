@@ -1,4 +1,4 @@
-"""What a sweep is asked for: parameters over the table over defaults, and every problem at once."""
+"""The settings of a sweep: parameters over the table over defaults, and all problems at once."""
 
 import json
 
@@ -30,19 +30,19 @@ def test_parameters_stand_above_the_table_and_the_table_above_defaults(config):
         '[sweep]\ngolden = "golden.jsonl"\nk = "1..4, 9"\ntools = [10, "all"]\nsamples = 3\n',
     )
 
-    wanted = read_sweep(config, {"k": ["2"], "seed": None})
+    sweep = read_sweep(config, {"k": ["2"], "seed": None})
 
-    assert wanted.settings.k == (2,)
-    assert wanted.settings.tools == (10, "all")
-    assert (wanted.settings.samples, wanted.settings.seed) == (3, 0)
-    assert [strategy.name for strategy in wanted.strategies] == ["search", "clauses"]
-    assert [query.tools for query in wanted.queries] == [("convert_currency",)]
-    assert wanted.out == config.parent / "sweep"
-    assert wanted.uri == str(
+    assert sweep.settings.k == (2,)
+    assert sweep.settings.tools == (10, "all")
+    assert (sweep.settings.samples, sweep.settings.seed) == (3, 0)
+    assert [strategy.name for strategy in sweep.strategies] == ["search", "clauses"]
+    assert [query.tools for query in sweep.queries] == [("convert_currency",)]
+    assert sweep.out == config.parent / "sweep"
+    assert sweep.uri == str(
         config.parent / "sweep" / "board"
     )  # nothing of the configured board is touched
-    assert wanted.configuration is not None
-    assert wanted.configuration.file == config
+    assert sweep.configuration is not None
+    assert sweep.configuration.file == config
     assert [one.name for one in config.parent.iterdir() if "sweep" in one.name] == []
 
 
@@ -59,28 +59,28 @@ def test_the_board_is_the_configured_one_where_an_llm_has_written_or_a_release_i
 def test_a_published_release_needs_no_configuration(config, tmp_path):
     given = {"golden": str(config.parent / "golden.jsonl"), "board": "b", "release": "live"}
 
-    wanted = read_sweep(tmp_path / "none.toml", given)
+    sweep = read_sweep(tmp_path / "none.toml", given)
 
-    assert wanted.configuration is None
-    with pytest.raises(ConfigurationError, match=r"There is no configuration at .*none\.toml"):
+    assert sweep.configuration is None
+    with pytest.raises(ConfigurationError, match=r"No configuration at .*none\.toml"):
         read_sweep(tmp_path / "none.toml", {**given, "release": None})
-    with pytest.raises(ConfigurationError, match="write: there is no configuration"):
+    with pytest.raises(ConfigurationError, match="write: no configuration"):
         read_sweep(tmp_path / "none.toml", given, write=True)
 
 
-def test_plans_are_names_files_or_tables(config):
+def test_strategies_are_names_files_or_tables(config):
     file = config.parent / "mine.json"
     file.write_text(json.dumps({"transforms": ["clauses"]}), "utf-8")
     strategies = ["search", str(file), {"name": "words", "modes": ["text"]}]
 
-    wanted = read_sweep(
+    sweep = read_sweep(
         config, {"golden": str(config.parent / "golden.jsonl"), "strategies": strategies}
     )
 
-    assert [strategy.name for strategy in wanted.strategies] == ["search", "mine", "words"]
+    assert [strategy.name for strategy in sweep.strategies] == ["search", "mine", "words"]
 
 
-def test_all_problems_are_told_at_once(config):
+def test_all_problems_are_reported_together(config):
     add(config, "[sweep]\nspeed = 3\n")
     given = {
         "golden": str(config.parent / "none.jsonl"),
@@ -99,40 +99,40 @@ def test_all_problems_are_told_at_once(config):
         "timed": 0,
     }
 
-    with pytest.raises(ConfigurationError) as raised:
+    with pytest.raises(ConfigurationError) as error:
         read_sweep(config, given)
 
-    said = str(raised.value)
-    assert said.startswith("The sweep cannot run, for 11 reasons:\n")
+    message = str(error.value)
+    assert message.startswith("The sweep has 11 problems:\n")
     for part in (
-        "speed: there is no such setting",
-        "k: '0' is no number of tools",
-        "tools: 'few' is no size of a catalog",
-        "there is no measure Recall@5",
-        "There is no strategy 'nosuch'",
+        "speed: no such setting",
+        "(got '0')",
+        "(got 'few')",
+        "(got Recall@5)",
+        "nosuch",
         "two are named 'search'",
-        "'own' names indexes of its own",
-        "'confident' asks for probabilities",
+        "'own' names its indexes",
+        "'confident' returns probabilities",
         "none.jsonl cannot be read",
-        "there is no index 'other'; expected one of full, fine",
-        "max_ms: with timed = 0",
+        "no index 'other'; expected one of full, fine",
+        "max_ms: latency is not measured with timed = 0",
     ):
-        assert part in said
+        assert part in message
 
 
 def test_problems_of_the_configuration_name_its_own_file(config):
-    add(config, '[sweep]\ngolden = "golden.jsonl"\n[find]\nplan = "nosuch"\n')
+    add(config, '[sweep]\ngolden = "golden.jsonl"\n[find]\nstrategy = "nosuch"\n')
 
-    with pytest.raises(ConfigurationError, match=r"pegboard\.toml has 1 problem") as raised:
+    with pytest.raises(ConfigurationError, match=r"pegboard\.toml has 1 problem") as error:
         read_sweep(config, {})
 
-    assert "sweep-check" not in str(raised.value)
+    assert "sweep-check" not in str(error.value)
 
 
 def test_the_board_of_a_sweep_has_a_channel_of_its_own_and_no_gate_report_or_golden_queries(config):
     add(
         config,
-        '[sweep]\ngolden = "golden.jsonl"\n[find]\nplan = "search"\n[golden]\nqueries = '
+        '[sweep]\ngolden = "golden.jsonl"\n[find]\nstrategy = "search"\n[golden]\nqueries = '
         '"golden.jsonl"\n'
         '[gate]\nqueries = "golden.jsonl"\nrules = ["Recall@5 >= 0.9"]\n',
     )
