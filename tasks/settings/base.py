@@ -29,7 +29,7 @@ def read_toml(file: str | Path, alternative: str) -> dict[str, Any]:
         ConfigurationError: the file is missing or is not TOML.
     """
     try:
-        return tomllib.loads(Path(file).read_text("utf-8"))
+        return tomllib.loads(Path(file).expanduser().read_text("utf-8"))
     except FileNotFoundError as error:
         raise ConfigurationError(
             f"No configuration at {file}. Give one with -c, or {alternative}."

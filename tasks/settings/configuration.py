@@ -181,11 +181,10 @@ def load_configuration(file: str | Path) -> Configuration:
     Raises:
         ConfigurationError: the file cannot be read, or has problems; all are listed.
     """
-    path = Path(file).expanduser().resolve()
-    return check_configuration(path, read_toml(path, "write one with `pegboard init`"))
+    return check_configuration(file, read_toml(file, "write one with `pegboard init`"))
 
 
-def check_configuration(file: Path, tables: Mapping[str, Any]) -> Configuration:
+def check_configuration(file: str | Path, tables: Mapping[str, Any]) -> Configuration:
     """Check the tables of a pegboard.toml that was read; see `load_configuration`."""
     tables = {**tables}
     tables.pop("sweep", None)  # checked by tasks/settings/sweep.py
@@ -194,7 +193,8 @@ def check_configuration(file: Path, tables: Mapping[str, Any]) -> Configuration:
     if tables.pop("file", None) is not None:
         problems.append("file: no such setting")
     try:
-        configuration = Configuration(**tables, catalogs=catalogs, file=file)
+        path = Path(file).expanduser().resolve()
+        configuration = Configuration(**tables, catalogs=catalogs, file=path)
     except ValidationError as error:
         problems += problems_of(error)
     else:

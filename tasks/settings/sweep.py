@@ -151,7 +151,7 @@ def read_sweep(config: str | Path, parameters: Mapping[str, Any], *, write: bool
     problems: list[str] = []
     configuration, table = None, dict[str, Any]()
     if file.exists() or not {"board", "release"} <= given.keys():
-        configuration, table = _configuration(file, problems)
+        configuration, table = _configuration(config, problems)
     settings = _settings({**table, **given}, problems)
     folders = {
         name: file.parent if name in table and name not in given else Path.cwd()
@@ -175,7 +175,9 @@ def read_sweep(config: str | Path, parameters: Mapping[str, Any], *, write: bool
     return Sweep(settings, configuration, strategies, tuple(queries), golden, out, uri)
 
 
-def _configuration(file: Path, problems: list[str]) -> tuple[Configuration | None, dict[str, Any]]:
+def _configuration(
+    file: str | Path, problems: list[str]
+) -> tuple[Configuration | None, dict[str, Any]]:
     """The configuration and its `[sweep]` table, empty if there is none."""
     tables = read_toml(file, "measure a published release with --board and --release")
     table = tables.get("sweep", {})

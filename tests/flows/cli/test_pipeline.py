@@ -63,7 +63,7 @@ def test_a_configuration_or_catalog_that_is_not_there_is_said(command, workshop)
     code, out, _ = command("build", "--catalog", "other", "--json")
     error = json.loads(out)["error"]
     assert (code, error["type"]) == (2, "ConfigurationError")
-    assert "no catalog 'other'. It has: kit" in error["message"]
+    assert "No catalog 'other' in" in error["message"]
 
 
 def test_the_story_of_a_board(command, workshop, encoder):
