@@ -13,6 +13,7 @@ from typing import Any
 from pegboard.errors import CompletionError
 from pegboard.llm import ChatReply, ChatRequest, Completer
 from pegboard.llm.retry import asynchronous
+from pegboard.tokens import token_bound
 from tasks.enrichment.budget import Budget, Reserve
 from tasks.enrichment.limits import AdaptiveWidth, TokenBucket
 from tasks.settings.enrichment import EnrichSettings
@@ -26,8 +27,6 @@ PATIENCE_SECONDS = 180.0
 """
 SILENT_CALLS = 20
 """So many calls in a row that were given up, and the model is taken to be away."""
-CHARACTERS_PER_TOKEN = 3
-"""Fewer than any tokenizer makes of English text or JSON, so that what is set aside is enough."""
 
 Price = tuple[float, float]
 
@@ -36,10 +35,8 @@ def reserve_for(request: ChatRequest, price: Price | None) -> Reserve:
     """What a call may cost at most: its prompt, and a reply as long as it may be. `price` is USD
     for a token in and out.
     """
-    characters = sum(len(message.content) for message in request.messages) + len(
-        str(request.schema or "")
-    )
-    prompt = characters // CHARACTERS_PER_TOKEN + 16
+    contents = [message.content for message in request.messages]
+    prompt = token_bound(*contents, str(request.schema or "")) + 16
     usd = prompt * price[0] + request.max_tokens * price[1] if price else 0.0
     return Reserve(usd, prompt + request.max_tokens)
 

@@ -4,7 +4,6 @@ people who look closer.
 lake/gates/<release>-<digest>.json   named in the manifest of the release, under `gate.details`
 """
 
-import json
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, Literal
@@ -14,9 +13,9 @@ from pegboard.errors import StoreError
 from pegboard.evaluation.evaluate import Answer, Evaluation
 from pegboard.evaluation.intervals import interval
 from pegboard.evaluation.measures import Measure, per_query
-from pegboard.hits import Hit, as_openai_tools
 from pegboard.search.loaded import LoadedRelease
 from pegboard.store.releases import Release
+from pegboard.tokens import prompt_tokens
 from tasks.gate.lost import Lost
 from tasks.gate.verdict import places_by
 from tasks.lake.files import Lake
@@ -27,8 +26,6 @@ CURVE = 20
 WORST = 20
 """Queries that are told as the worst ones."""
 SHOWN = 10
-CHARACTERS_PER_TOKEN = 4
-"""Of English text and JSON, about: no tokenizer of a model is at hand."""
 
 
 def read_details(uri: str, release: Release) -> dict[str, Any] | None:
@@ -124,11 +121,7 @@ def _depth(answer: Answer) -> int:
 def _tokens(answers: Sequence[Answer], loaded: LoadedRelease) -> list[float]:
     import numpy as np
 
-    ids = sorted({one.id for answer in answers for one in answer.found[:CURVE]})
-    sizes: dict[str, int] = {}
-    for tool in loaded.tools(ids).values():
-        shown = as_openai_tools([Hit(tool, loaded.agents[tool.agent], 0.0, {})])[0]
-        sizes[tool.id] = len(json.dumps(shown, ensure_ascii=False)) // CHARACTERS_PER_TOKEN
+    sizes = prompt_tokens(loaded, {one.id for answer in answers for one in answer.found[:CURVE]})
     table = np.zeros((len(answers), CURVE))
     for row, answer in enumerate(answers):
         for place, one in enumerate(answer.found[:CURVE]):

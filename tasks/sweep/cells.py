@@ -25,8 +25,8 @@ from tasks.sweep.opened import (
     caller_of,
     encoder_of,
     golden_queries,
-    prompt_tokens,
     sample_of,
+    tokens_of,
     vectors_of,
 )
 
@@ -157,7 +157,7 @@ def _tokens(cell: Cell, evaluation: Evaluation) -> "NDArray[np.float64]":
     import numpy as np
 
     found = {one.id for answer in evaluation.answers for one in answer.found}
-    known = prompt_tokens(cell.uri, cell.release, found)
+    known = tokens_of(cell.uri, cell.release, found)
     summed = np.zeros((len(evaluation.answers), max(cell.ks) + 1))
     for row, answer in enumerate(evaluation.answers):
         taken = [known[one.id] for one in answer.found[: max(cell.ks)]]

@@ -15,11 +15,11 @@ from pegboard.encoders import Encoder
 from pegboard.errors import ConfigurationError
 from pegboard.evaluation.golden import GoldenQuery, read_queries
 from pegboard.evaluation.judged import JudgedRelease
-from pegboard.hits import Hit, as_openai_tools
 from pegboard.search.loaded import LoadedRelease
 from pegboard.search.query_vectors import QueryVectors
 from pegboard.store.contract import VECTOR_OPTIONS
 from pegboard.store.releases import ReleaseStore
+from pegboard.tokens import prompt_tokens
 from tasks.encoders import encoder_for
 from tasks.settings.configuration import IndexSettings
 from tasks.sweep.files import read_json
@@ -28,10 +28,6 @@ from tasks.sweep.query_store import StoredQueries
 if TYPE_CHECKING:
     from pegboard.retrieval.llm.asking import LlmCaller
 
-CHARACTERS = 4.7
-"""Characters of compact JSON in a token of OpenAI's cl100k: 4.2 to 5.0 on the tools of five public
-catalogs.
-"""
 _stored: dict[tuple[str, str, str], StoredQueries] = {}
 
 
@@ -107,16 +103,11 @@ def golden_queries(file: Path, expected: str) -> list[GoldenQuery]:
     return queries
 
 
-def prompt_tokens(uri: str, release: str, tools: Collection[str]) -> Mapping[str, float]:
-    """About how many tokens each of the tools takes in a prompt, as a tool of OpenAI's API: an
-    estimate by its characters.
-    """
-    known, loaded = _tokens(uri, release), release_of(uri, release).loaded
-    for tool in loaded.tools([one for one in tools if one not in known]).values():
-        written = as_openai_tools([Hit(tool, loaded.agents[tool.agent], 0.0, {})])[0]
-        known[tool.id] = (
-            len(json.dumps(written, ensure_ascii=False, separators=(",", ":"))) / CHARACTERS
-        )
+def tokens_of(uri: str, release: str, tools: Collection[str]) -> Mapping[str, float]:
+    """About how many tokens each of the tools takes in a prompt; see `pegboard.tokens`."""
+    known = _tokens(uri, release)
+    missing = [tool for tool in tools if tool not in known]
+    known.update(prompt_tokens(release_of(uri, release).loaded, missing))
     return known
 
 

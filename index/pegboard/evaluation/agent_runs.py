@@ -16,6 +16,7 @@ from pegboard.evaluation.tool_calls import CallScore, made_call, score_calls
 from pegboard.llm import ChatRequest, Completer
 from pegboard.llm.failures import scrubbed
 from pegboard.llm.retry import asynchronous
+from pegboard.tokens import token_bound
 
 HOPELESS = frozenset({"key", "model", "quota"})
 """Failures that every later call would meet too."""
@@ -25,8 +26,6 @@ LOST_CALLS = 20
 """The same once it has answered."""
 PATIENCE_SECONDS = 180.0
 """How long one call is tried again in all. A server that asks for more is asked by the next run."""
-CHARACTERS_PER_TOKEN = 3
-"""Fewer than any tokenizer makes of English text or JSON, so that what is set aside is enough."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,9 +182,7 @@ class AgentRun:
     def estimate(self, trials: Sequence[Trial]) -> Bill:
         """What asking would cost at most: whole replies, prompts by the completer's own count."""
         open_ones, known = self._open(trials)
-        count: Callable[[str], int] = getattr(
-            self._completer, "count_tokens", lambda text: len(text) // 4
-        )
+        count: Callable[[str], int] = getattr(self._completer, "count_tokens", token_bound)
         prompt = sum(sum(count(text) for text in _texts(self._request(one))) for one in open_ones)
         completion = len(open_ones) * self._manner.max_tokens
         cost = self._price and prompt * self._price[0] + completion * self._price[1]
@@ -277,7 +274,7 @@ class AgentRun:
     def _reserve(self, request: ChatRequest) -> float:
         if self._price is None:
             return 0.0
-        prompt = sum(len(text) for text in _texts(request)) // CHARACTERS_PER_TOKEN + 16
+        prompt = token_bound(*_texts(request)) + 16
         return prompt * self._price[0] + request.max_tokens * self._price[1]
 
     def _scored(self, trial: Trial) -> Scored:
