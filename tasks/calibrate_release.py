@@ -13,7 +13,7 @@ from pegboard.errors import PublishError
 from pegboard.evaluation.golden import ToolNames
 from pegboard.retrieval.strategy import Strategy
 from pegboard.search.loaded import LoadedRelease
-from pegboard.store.contract import CURRENT, embedding_table
+from pegboard.store.contract import CONTRACT, embedding_table
 from pegboard.store.database import open_table, store_errors
 from pegboard.store.releases import Pin, Release, ReleaseStore
 from tasks.calibrate import LEAST, calibrate_index, unseen
@@ -70,9 +70,7 @@ def calibrate_release(
         return Calibrated()
     indexes = {index.name: {} for index in configuration.indexes}
     manifest = {"default_index": configuration.default, "indexes": indexes}
-    staged = Release(
-        wanted.release, wanted.digest, CURRENT.version, datetime.now(UTC), pins, manifest
-    )
+    staged = Release(wanted.release, wanted.digest, CONTRACT, datetime.now(UTC), pins, manifest)
     loaded = LoadedRelease(ReleaseStore(configuration.uri), staged, IN_MEMORY_ROWS)
     meant, unknown = golden.meant(ToolNames(loaded.tool_names()))
     calibrations: dict[str, Mapping[str, Any]] = {}

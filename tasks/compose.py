@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from pegboard.canonical import digest
 from pegboard.records import Agent, Enrichment, Tool
 from pegboard.search.text import identifier_words, tokenize
-from pegboard.store.contract import CHECKSUM, CURRENT, embedding_table, row_key
+from pegboard.store.contract import CHECKSUM, column_names, embedding_table, row_key
 from tasks.enrichment.bought import read_written
 from tasks.lake.derived import derive, sources_of
 from tasks.lake.files import Lake
@@ -98,7 +98,7 @@ def _composed(
     rows: list[dict[str, Any]] = []
     for tool in tools_of(lake, snapshots, ids):
         rows += _rows(tool, agents[tool.agent], settings, written.get(tool.id, NOTHING))
-    columns = [name for name in CURRENT.embeddings(1).names if name not in ("vector", CHECKSUM)]
+    columns = [name for name in column_names("emb_full") if name not in ("vector", CHECKSUM)]
     schema: dict[str, Any] = dict.fromkeys((*columns, "texts", "text_digests"), pl.String)
     schema |= dict.fromkeys(("tags", "texts", "text_digests"), pl.List(pl.String))
     return pl.DataFrame(rows, schema=schema)

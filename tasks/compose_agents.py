@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from pegboard.canonical import digest
 from pegboard.records import Agent
 from pegboard.search.text import identifier_words, tokenize
-from pegboard.store.contract import CHECKSUM, CURRENT, agent_embedding_table, row_key
+from pegboard.store.contract import CHECKSUM, agent_embedding_table, column_names, row_key
 from tasks.compose import Documents
 from tasks.enrichment.bought import read_described
 from tasks.lake.files import Lake
@@ -57,9 +57,7 @@ def _composed(lake: Lake, snapshots: Mapping[str, str], writings: str | None) ->
 
     described = read_described(lake, writings) if writings else {}
     rows = [_row(agent, described.get(agent.id, "")) for agent in agents_of(lake, snapshots)]
-    columns = [
-        name for name in CURRENT.agent_embeddings(1).names if name not in ("vector", CHECKSUM)
-    ]
+    columns = [name for name in column_names("agents_full") if name not in ("vector", CHECKSUM)]
     schema: dict[str, Any] = dict.fromkeys((*columns, "texts", "text_digests"), pl.String)
     schema |= dict.fromkeys(("texts", "text_digests"), pl.List(pl.String))
     return pl.DataFrame(rows, schema=schema)

@@ -16,7 +16,7 @@ from pegboard.graph.declared import declared_edges
 from pegboard.graph.tool_graph import DIRECT
 from pegboard.records import Edge
 from pegboard.store.checksums import edge_digest
-from pegboard.store.contract import CHECKSUM, CURRENT, edge_key
+from pegboard.store.contract import CHECKSUM, column_names, edge_key
 from tasks.dependencies.edges import EDGES_VERSION, edges_of
 from tasks.enrichment.bought import read_written
 from tasks.lake.files import Lake
@@ -151,7 +151,7 @@ def _origins(rows: "pl.DataFrame") -> dict[str, int]:
 def _frame(rows: Iterable[Mapping[str, Any]]) -> "pl.DataFrame":
     import polars as pl
 
-    columns = [name for name in CURRENT.edges().names if name != CHECKSUM]
+    columns = [name for name in column_names("edges") if name != CHECKSUM]
     return pl.DataFrame(
         list(rows),
         schema=dict.fromkeys(columns, pl.String) | {"confidence": pl.Float64, "place": pl.Int32},

@@ -8,7 +8,7 @@ from importlib.metadata import version
 from types import MappingProxyType
 from typing import Any
 
-from pegboard.store.contract import CURRENT, VECTOR_OPTIONS
+from pegboard.store.contract import CONTRACT, VECTOR_OPTIONS
 from pegboard.store.releases import Pin, Release
 from tasks.encoders import encoder_for
 from tasks.plan import Plan
@@ -32,9 +32,7 @@ def staged_release(
         calibrations: what the scores of each index mean, as far as it is known.
     """
     manifest = _manifest(configuration, plan, snapshots, wanted, pins, calibrations)
-    return Release(
-        wanted.release, wanted.digest, CURRENT.version, datetime.now(UTC), pins, manifest
-    )
+    return Release(wanted.release, wanted.digest, CONTRACT, datetime.now(UTC), pins, manifest)
 
 
 def _manifest(

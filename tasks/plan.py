@@ -8,7 +8,6 @@ from typing import Any
 
 from pegboard.encoders import Encoder
 from pegboard.errors import BoardNotFound, SourceError
-from pegboard.store.contract import layout
 from pegboard.store.database import open_table
 from pegboard.store.releases import Channel, Release, ReleaseStore
 from tasks.compose import compose_index
@@ -142,10 +141,11 @@ def _published_digests(uri: str, release: Release | None) -> dict[str, str]:
     """The digests of what catalogs said of a release's tools, by id."""
     if release is None:
         return {}
-    pin, column = release.tables["tools"], layout(release.contract).tool_digest
+    pin = release.tables["tools"]
     table = open_table(ReleaseStore(uri).database, pin.table, uri, pin.version)
-    rows = table.search().select(["id", column]).to_arrow()
-    return dict(zip(rows.column("id").to_pylist(), rows.column(column).to_pylist(), strict=True))
+    rows = table.search().select(["id", "tool_digest"]).to_arrow()
+    columns = (rows.column(name).to_pylist() for name in ("id", "tool_digest"))
+    return dict(zip(*columns, strict=True))
 
 
 def _digests(uri: str, snapshots: Mapping[str, str]) -> dict[str, str]:

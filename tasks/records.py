@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from pegboard.canonical import canonical_json, digest
 from pegboard.records import Enrichment
-from pegboard.store.contract import CURRENT
+from pegboard.store.contract import CHECKSUM, CONTRACT, column_names
 from tasks.enrichment.bought import read_described, read_written
 from tasks.lake.derived import derive, sources_of
 from tasks.lake.files import Lake
@@ -44,7 +44,7 @@ def compose_records(uri: str, snapshots: Mapping[str, str], writings: str | None
             nothing was.
     """
     lake = Lake(uri)
-    recipe = [RECORDS_VERSION, CURRENT.version]
+    recipe = [RECORDS_VERSION, CONTRACT]
     folder = f"records/{digest(*recipe, dict(snapshots), writings)}"
     tools_path, agents_path = f"{folder}/tools", f"{folder}/agents"
     if not find_rows(lake, tools_path):
@@ -86,7 +86,7 @@ def _tool_rows(
     rows = said.with_columns(pl.Series("flags", flags, pl.List(pl.String)))
     rows = rows.join(_enrichments(written), on="id", how="left")
     return _with_digests(rows, ["tool_digest", "flags", "enrichment"]).select(
-        column.name for column in CURRENT.tool_columns
+        name for name in column_names("tools") if name != CHECKSUM
     )
 
 
@@ -96,7 +96,7 @@ def _agent_rows(
     written = {identity: Enrichment(description=text) for identity, text in described.items()}
     rows = snapshot_rows(lake, snapshots, "agents").join(_enrichments(written), on="id", how="left")
     return _with_digests(rows, ["digest", "enrichment"]).select(
-        column.name for column in CURRENT.agent_columns
+        name for name in column_names("agents") if name != CHECKSUM
     )
 
 

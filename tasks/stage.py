@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from pegboard.errors import PublishError, StoreError
 from pegboard.store.checksums import row_checksums, table_checksum
-from pegboard.store.contract import CHECKSUM, CURRENT, LAYOUTS
+from pegboard.store.contract import CHECKSUM, table_schema
 from pegboard.store.database import open_table, public_uri, sql_literals, store_errors, table_names
 from pegboard.store.releases import Pin, ReleaseStore
 from tasks import progress
@@ -127,18 +127,15 @@ def _stage(
 
 
 def _schema(wanted: WantedTable) -> "pa.Schema":
-    return CURRENT.schema(wanted.name, wanted.dimensions or 0)
+    return table_schema(wanted.name, wanted.dimensions or 0)
 
 
 def _open_or_create(
     uri: str, database: "DBConnection", wanted: WantedTable, schema: "pa.Schema"
 ) -> "Table":
-    """The table for those rows. One with other columns, or vectors of another length, is in use:
-    the rows go beside it.
-    """
+    """The table for those rows: beside one of that name with vectors of another length."""
     name = wanted.name
     names = [name] if wanted.dimensions is None else [name, f"{name}_{wanted.dimensions}"]
-    names.append(f"{names[-1]}_v{_since(wanted.name)}")
     there = set(table_names(database))
     for one in names:
         if one in there and (table := open_table(database, one, uri)).schema.equals(schema):
@@ -149,17 +146,9 @@ def _open_or_create(
         if one not in there:
             return database.create_table(one, schema=schema, exist_ok=True)
     raise PublishError(
-        f"Table '{name}' of the board at {public_uri(uri)} has columns of no known table "
+        f"Table '{name}' of the board at {public_uri(uri)} has other columns than the table "
         f"contract. Nothing was published. "
         "Was the table changed by hand? Publish to another folder or address."
-    )
-
-
-def _since(name: str) -> int:
-    """The version of the contract that gave a table the columns that it has now."""
-    now = CURRENT.schema(name, 1)
-    return min(
-        one.version for one in LAYOUTS if one.holds(name) and one.schema(name, 1).equals(now)
     )
 
 

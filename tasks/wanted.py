@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from pegboard.canonical import digest
 from pegboard.encoders import Encoder
 from pegboard.retrieval.calibration import CALIBRATION_VERSION
-from pegboard.store.contract import CURRENT, EDGES
+from pegboard.store.contract import CONTRACT, EDGES
 from tasks.compose import Documents
 from tasks.edges import Edges
 from tasks.encoders import encoder_for
@@ -97,7 +97,7 @@ def make_wanted(
     found_by = [default_strategy(configuration.find.strategy), calibrated]
     if (gate := gate_digest(configuration)) is not None:
         found_by.append(gate)
-    whole = digest(CURRENT.version, recipes, configuration.default, contents, found_by)
+    whole = digest(CONTRACT, recipes, configuration.default, contents, found_by)
     counts = {"enriched": records.enriched, "flagged": records.flagged, "edges": edges.rows}
     return Wanted(whole[:RELEASE_ID_DIGITS], whole, tuple(tables), counts)
 

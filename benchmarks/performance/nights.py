@@ -20,7 +20,7 @@ import lancedb
 import numpy as np
 import pyarrow as pa
 
-from pegboard.store.contract import CURRENT
+from pegboard.store.contract import table_schema
 from tasks.indices import FILTERS, search_of
 from tasks.maintain import maintain, open_dataset, unindexed_rows
 
@@ -67,7 +67,7 @@ class Nights:
             "digest": digests,
             "checksum": digests,
         }
-        return pa.table(columns, schema=CURRENT.embeddings(self.dimensions))
+        return pa.table(columns, schema=table_schema("emb_full", self.dimensions))
 
     def night(self, share: float) -> None:
         ids = self.dice.choice(self.rows, max(1, int(self.rows * share)), replace=False)

@@ -55,7 +55,7 @@ def make_board(
     import numpy as np
     import pyarrow as pa
 
-    from pegboard.store.contract import CURRENT
+    from pegboard.store.contract import CONTRACT, table_schema
     from pegboard.store.releases import Pin, Release, ReleaseStore
     from tasks.indices import IndexSizes, VectorIndex, fit_indices
 
@@ -99,9 +99,9 @@ def make_board(
         "kind": ["library"] * len(people),
     }
     tables = {
-        "tools": table(CURRENT.tools(), rows, own),
-        "agents": table(CURRENT.agents(), len(people), owners),
-        "emb_full": table(CURRENT.embeddings(DIMENSIONS), rows, own),
+        "tools": table(table_schema("tools"), rows, own),
+        "agents": table(table_schema("agents"), len(people), owners),
+        "emb_full": table(table_schema("emb_full", DIMENSIONS), rows, own),
     }
     if edges:
         pairs = [
@@ -115,7 +115,7 @@ def make_board(
             "type": ["tool-directly-depends-on"] * len(pairs), "origin": ["declared"] * len(pairs),
             "confidence": [1.0] * len(pairs), "place": [step for _ in range(rows) for step in range(edges)],
         }  # fmt: skip
-        tables["edges"] = table(CURRENT.edges(), len(pairs), graph)
+        tables["edges"] = table(table_schema("edges"), len(pairs), graph)
         said = {
             **own,
             "key": people,
@@ -124,7 +124,7 @@ def make_board(
             "tokens": own["tokens"][: len(people)],
         }
         said |= {name: own[name][: len(people)] for name in ("part", "catalog", "kind")}
-        tables["agents_full"] = table(CURRENT.agent_embeddings(DIMENSIONS), len(people), said)
+        tables["agents_full"] = table(table_schema("agents_full", DIMENSIONS), len(people), said)
     opened = {name: database.create_table(name, data) for name, data in tables.items()}
     fit_indices(opened["emb_full"], rows, changed=True)
     wanted = VectorIndex.fitting(rows, IndexSizes())
@@ -144,11 +144,10 @@ def make_board(
         "fingerprint": encoder[1],
         "dimensions": DIMENSIONS,
         "shape": "single",
+        "options": {},
     }
     manifest = {"default_index": "full", "indexes": {"full": index}}
-    store.add(
-        Release(f"{rows:012x}", f"{rows:064x}", CURRENT.version, datetime.now(UTC), pins, manifest)
-    )
+    store.add(Release(f"{rows:012x}", f"{rows:064x}", CONTRACT, datetime.now(UTC), pins, manifest))
     store.promote(f"{rows:012x}")
     return uri
 

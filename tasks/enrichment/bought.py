@@ -102,7 +102,7 @@ def read_written(
             topics=tuple(row["topics"]),
             dependencies=verdicts.get(row["id"], ()),
         )
-        for row in read_rows(lake, f"{path}/tools", keys=ids, key="id").iter_rows(named=True)
+        for row in read_rows(lake, f"{path}/tools", keys=ids).iter_rows(named=True)
     }
 
 
@@ -111,13 +111,13 @@ def _verdicts(
 ) -> dict[str, tuple[dict[str, Any], ...]]:
     if find_rows(lake, path) is None:
         return {}
-    rows = read_rows(lake, path, ["id", "dependencies"], ids, key="id").rows()
+    rows = read_rows(lake, path, ["id", "dependencies"], ids).rows()
     return {key: tuple(json.loads(text)) for key, text in rows}
 
 
 def read_described(lake: Lake, path: str) -> dict[str, str]:
     """The descriptions by agent id, ordered by id."""
-    return dict(read_rows(lake, f"{path}/agents", ["id", "description"], key="id").rows())
+    return dict(read_rows(lake, f"{path}/agents", ["id", "description"]).rows())
 
 
 def written_digests(lake: Lake, path: str | None) -> "pl.DataFrame":

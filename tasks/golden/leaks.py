@@ -68,7 +68,7 @@ def indexed_texts(judged: JudgedRelease, uri: str) -> Indexed:
         documents |= dict.fromkeys(
             zip(*(rows.column(name).to_pylist() for name in ("tool", "text")), strict=True)
         )
-    most = max(int(index.get("questions", 0)) for index in release.manifest["indexes"].values())
+    most = max(int(index["questions"]) for index in release.manifest["indexes"].values())
     requests: list[tuple[str, str]] = []
     ids = sorted(judged.names.catalogs)
     for start in range(0, len(ids), AT_A_TIME):

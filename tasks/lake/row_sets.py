@@ -54,14 +54,9 @@ class RowSet:
     layers: tuple[Layer, ...]
 
 
-def find_rows(lake: Lake, path: str, key: str = "") -> RowSet | None:
-    """The set of that name if it is there with all its layers, else None.
-
-    Args:
-        key: the key column of a set that an earlier version of Pegboard stored as one file,
-            `<path>.parquet`.
-    """
-    found = _opened(lake, path, key)
+def find_rows(lake: Lake, path: str) -> RowSet | None:
+    """The set of that name if it is there with all its layers, else None."""
+    found = _opened(lake, path)
     return found if found and all(lake.exists(layer.path) for layer in found.layers) else None
 
 
@@ -86,8 +81,6 @@ def read_rows(
     path: str,
     columns: Sequence[str] | None = None,
     keys: Collection[str] | None = None,
-    *,
-    key: str = "",
 ) -> "pl.DataFrame":
     """The rows of a set in the order of their keys.
 
@@ -95,11 +88,10 @@ def read_rows(
         columns: only these are read, besides the key.
         keys: only the rows with these keys; layers that have none of them are not read further than
             their keys.
-        key: see `find_rows`.
 
     Raises StoreError if the set or a layer of it is missing or damaged.
     """
-    found = _opened(lake, path, key)
+    found = _opened(lake, path)
     if found is None:
         raise StoreError(
             f"{lake.uri}/{path}.json is missing or damaged. What is published is untouched. "
@@ -190,22 +182,15 @@ def readable(lake: Lake, rows: RowSet, columns: Sequence[str]) -> "pl.DataFrame 
         return None
 
 
-def _opened(lake: Lake, path: str, key: str = "") -> RowSet | None:
+def _opened(lake: Lake, path: str) -> RowSet | None:
     try:
         found = lake.read_json(f"{path}.json")
-        if found is not None:
-            return RowSet(
-                path,
-                found["key"],
-                found["rows"],
-                tuple(Layer(**layer) for layer in found["layers"]),
-            )
+        if found is None:
+            return None
+        layers = tuple(Layer(**layer) for layer in found["layers"])
+        return RowSet(path, found["key"], found["rows"], layers)
     except (ValueError, TypeError, KeyError):
         return None
-    if not key or not lake.exists(f"{path}.parquet"):
-        return None
-    rows = lake.read(f"{path}.parquet", [key]).height
-    return RowSet(path, key, rows, (Layer(f"{path}.parquet", rows),))
 
 
 def _pointed(lake: Lake, pointer: str) -> str | None:

@@ -41,9 +41,9 @@ def store_snapshot(
     """
     for kind, frame in (("agents", agents), ("tools", tools)):
         path = _path(catalog, identity, kind)
-        if find_rows(lake, path, "id"):
+        if find_rows(lake, path):
             continue
-        base = find_rows(lake, _path(catalog, before, kind), "id") if before else None
+        base = find_rows(lake, _path(catalog, before, kind)) if before else None
         # Where an agent was listed is not in its digest, but in its row.
         by = ["digest", "source"] if kind == "agents" else ["digest"]
         write_frame(lake, path, "id", frame, base, by)
@@ -51,9 +51,7 @@ def store_snapshot(
 
 def has_snapshot(lake: Lake, catalog: str, identity: str) -> bool:
     """Whether a snapshot is there, with all its files."""
-    return all(
-        find_rows(lake, _path(catalog, identity, kind), "id") for kind in ("agents", "tools")
-    )
+    return all(find_rows(lake, _path(catalog, identity, kind)) for kind in ("agents", "tools"))
 
 
 def snapshot_rows(
@@ -72,7 +70,7 @@ def snapshot_rows(
     import polars as pl
 
     return pl.concat(
-        read_rows(lake, _path(catalog, identity, kind), columns, ids, key="id")
+        read_rows(lake, _path(catalog, identity, kind), columns, ids)
         for catalog, identity in sorted(snapshots.items())
     )
 
@@ -109,7 +107,7 @@ def tool_frame(listing: Listing) -> "pl.DataFrame":
     import polars as pl
 
     schema = {
-        column.name: pl.List(pl.String) if column.several else pl.String()
+        column.name: pl.List(pl.String) if column.kind == "texts" else pl.String()
         for column in CATALOG_TOOL
     }
     schema["digest"] = pl.String()

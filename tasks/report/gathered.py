@@ -14,7 +14,7 @@ from pegboard.board import IN_MEMORY_ROWS
 from pegboard.errors import PegboardError
 from pegboard.evaluation.collisions import collisions
 from pegboard.search.loaded import LoadedRelease
-from pegboard.store.contract import embedding_table, layout
+from pegboard.store.contract import embedding_table
 from pegboard.store.database import public_uri, store_errors
 from pegboard.store.releases import Channel, Release, ReleaseStore
 from pegboard.store.tables import open_table
@@ -134,11 +134,6 @@ def collisions_data(loaded: LoadedRelease, most_rows: int = MOST_ROWS) -> dict[s
 
 def flagged_data(store: ReleaseStore, release: Release, loaded: LoadedRelease) -> dict[str, Any]:
     """The tools whose text looks suspicious, with the codes of what it was."""
-    if "flags" not in [column.name for column in layout(release.contract).tool_columns]:
-        return {
-            "missing": f"Releases of table contract {release.contract} do not say which texts "
-            f"look suspicious."
-        }
     if release.manifest.get("counts", {}).get("flagged") == 0:
         return listed([], LISTED)
     pin = release.tables["tools"]

@@ -119,7 +119,7 @@ def _indexes(sweep: Sweep, judged: JudgedRelease) -> list[str]:
 def _shape(judged: JudgedRelease, index: str) -> IndexShape:
     said = judged.loaded.index_manifest(index)
     return IndexShape(
-        index, said["encoder"], tuple(said["parts"]), said["shape"], said.get("questions", 0)
+        index, said["encoder"], tuple(said["parts"]), said["shape"], said["questions"]
     )
 
 
@@ -199,11 +199,7 @@ def _cell(
         (one.options for one in named if (one.name, one.encoder) == (index, manifest["encoder"])),
         {},
     )
-    tables = [
-        release.tables[name]
-        for name in ("tools", EDGES, embedding_table(index))
-        if name in release.tables
-    ]
+    tables = [release.tables[name] for name in ("tools", EDGES, embedding_table(index))]
     asked = [sweep.queries[place].to_dict() for place in sample.queries]
     decides = (
         VERSION, [[pin.table, pin.digest] for pin in tables], manifest, strategy.to_dict(), sample.digest, asked, settings.measures,

@@ -79,7 +79,7 @@ def encoder_of(manifest: Mapping[str, Any], options: Mapping[str, Any]) -> Encod
     loaded.
     """
     published = {
-        name: value for name, value in manifest.get("options", {}).items() if name in VECTOR_OPTIONS
+        name: value for name, value in manifest["options"].items() if name in VECTOR_OPTIONS
     }
     return encoder_for(IndexSettings(encoder=manifest["encoder"], options={**published, **options}))
 

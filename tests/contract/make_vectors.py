@@ -7,8 +7,6 @@ tests.contract.make_vectors`.
     that have to be found; what tools
                       depend on
 
-`board_3` is the same board as it was published under contract 3. Nothing makes it again.
-
 What has to be found is worked out here, in plain Python from the formulas of
 docs/table-contract.md, and not by asking `pegboard`. The vectors are of the hashing encoder with 16
 dimensions, so that there are many ties; requests are given as vectors and words, so that no reader
@@ -26,7 +24,7 @@ from typing import Any
 
 from pegboard.encoders import load_encoder
 from pegboard.search.text import tokenize
-from pegboard.store.contract import CURRENT
+from pegboard.store.contract import CONTRACT
 from pegboard.store.database import open_table
 from pegboard.store.releases import Release
 from tests.conftest import Workshop, tool
@@ -209,9 +207,7 @@ def publish(folder: Path) -> tuple[Workshop, dict[str, Release]]:
         releases[name] = run.release
     store = workshop.store
     future = "f" * 64
-    store.add(
-        replace(releases["third"], id=future[:12], digest=future, contract=CURRENT.version + 96)
-    )
+    store.add(replace(releases["third"], id=future[:12], digest=future, contract=CONTRACT + 96))
     store.promote(releases["second"].id)
     store.promote(releases["third"].id, "canary")
     store.promote(releases["first"].id, "old")
@@ -426,13 +422,13 @@ def main() -> None:
             "live has to be an older version"
         )
         vectors = {
-            "contract": CURRENT.version,
+            "contract": CONTRACT,
             "tolerance": TOLERANCE,
             "channels": {
                 one: {
                     "release": channel.release,
                     "generation": channel.generation,
-                    "readable": by_channel[one].contract <= CURRENT.version,
+                    "readable": by_channel[one].contract <= CONTRACT,
                     "tables": {
                         table: {"table": pin.table, "version": pin.version, "rows": pin.rows}
                         for table, pin in by_channel[one].tables.items()

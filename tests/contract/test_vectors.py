@@ -10,7 +10,6 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 
@@ -21,12 +20,9 @@ from pegboard.store.database import open_table
 from pegboard.store.export import export_release
 from pegboard.store.releases import ReleaseStore
 from pegboard.store.tables import PUBLIC
-from pegboard.store.verify import verify_release
 
 HERE = Path(__file__).parent
 VECTORS = json.loads((HERE / "vectors.json").read_text("utf-8"))
-OLD = HERE / "board_3"
-"""The same tools, published by the code that made contract 3."""
 LANCEDB_OF_NODE = "0.39.0"
 """The version of @lancedb/lancedb that `read.mjs` was tried with."""
 
@@ -48,16 +44,6 @@ def boards(request, board_path, hashing):
             for name, channel in VECTORS["channels"].items()
             if channel["readable"]
         }
-
-
-@pytest.fixture(scope="module")
-def old_boards(hashing):
-    encoder = SimpleNamespace(
-        name="stub/hashing", fingerprint="hashing-16", dimensions=16, encode=hashing().encode
-    )
-    return {
-        name: pegboard.open(str(OLD), name, encoder=encoder) for name in ("live", "canary", "old")
-    }
 
 
 def search(board, request):
@@ -112,22 +98,6 @@ def test_the_words_of_the_requests_are_those_of_the_vectors():
     words = {request["request"]: request["words"] for request in VECTORS["requests"]}
 
     assert {text: tokenize(text) for text in words} == words
-
-
-def test_the_same_board_of_contract_3_gives_the_same_answers(old_boards):
-    hybrid = [request for request in VECTORS["requests"] if request["mode"] == "hybrid"]
-
-    assert mismatches(old_boards, search, hybrid) == []
-
-
-def test_a_board_of_contract_3_is_sound_and_finds_agents_by_their_tools(old_boards):
-    store = ReleaseStore(str(OLD))
-    verified = verify_release(store, old_boards["live"].release)
-
-    assert (verified.contract, verified.problems, verified.unproven) == (3, (), ())
-    assert list(verified.rows) == ["agents", "tools", "emb_fine", "emb_full"]
-    found = old_boards["live"].agents("open an issue in the repository", 2)
-    assert [one.agent.id for one in found] == ["kit/git", "kit/mirror"]
 
 
 def test_channels_lead_to_the_versions_that_the_vectors_name(board_path):

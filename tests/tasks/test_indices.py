@@ -5,7 +5,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from pegboard.store.contract import CURRENT
+from pegboard.store.contract import column_names, table_schema
 from tasks.indices import FILTERS, IndexSizes, VectorIndex, drop_indices, fit_indices, search_of
 from tasks.maintain import open_dataset
 
@@ -53,9 +53,9 @@ def make(tmp_path):
                 "tags": [["x"]] * rows,
                 "vector": pa.FixedSizeListArray.from_arrays(pa.array(vectors.ravel()), DIMENSIONS),
             }
-        ).select(CURRENT.embeddings(DIMENSIONS).names)
+        ).select(column_names("emb_full"))
         made = lancedb.connect(tmp_path / "tables").create_table(
-            "emb_full", table.cast(CURRENT.embeddings(DIMENSIONS))
+            "emb_full", table.cast(table_schema("emb_full", DIMENSIONS))
         )
         return made, vectors, clustered(100, 1.5, rng, centres)
 
@@ -100,7 +100,7 @@ def test_an_index_has_had_its_day_when_its_table_grew_or_shrank_by_more_than_a_f
 
 @pytest.mark.parametrize("partitions", [1, 50, 1_000])
 def test_a_query_visits_some_partitions_of_a_flat_index_and_all_of_a_graph(partitions):
-    columns = CURRENT.embeddings(DIMENSIONS).names
+    columns = column_names("emb_full")
     flat, graph = (
         VectorIndex(kind, partitions).search(columns) for kind in ("ivf_flat", "ivf_hnsw_sq")
     )

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from pegboard.search.memory import MemoryIndex
-from pegboard.store.contract import CURRENT
+from pegboard.store.contract import table_schema
 from tasks.indices import IndexSizes, drop_indices, search_of
 from tasks.maintain import Upkeep, maintain, open_dataset, unindexed_rows
 
@@ -38,7 +38,7 @@ def rows_of(ids, state):
         "digest": [f"{one}-{state}" for one in ids],
         "checksum": [f"{one}-{state}" for one in ids],
     }
-    return pa.table(columns, schema=CURRENT.embeddings(DIMENSIONS))
+    return pa.table(columns, schema=table_schema("emb_full", DIMENSIONS))
 
 
 class Board:

@@ -226,7 +226,7 @@ def test_a_table_that_no_release_has_any_more_goes_with_the_last_one_that_had_it
 
 def test_a_table_of_which_a_run_has_just_pinned_a_version_stays(workshop, four):
     table = workshop.store.database.create_table(
-        "emb_new", schema=pegboard.store.contract.CURRENT.embeddings(8)
+        "emb_new", schema=pegboard.store.contract.table_schema("emb_full", 8)
     )
     table.tags.create(f"{'a' * 12}-v1", 1)
     created = written_at(open_dataset(workshop.uri, "emb_new"))

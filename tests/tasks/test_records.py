@@ -9,7 +9,7 @@ import pytest
 
 import pegboard
 from pegboard.records import Enrichment
-from pegboard.store.contract import CHECKSUM, CURRENT
+from pegboard.store.contract import CHECKSUM, column_names
 from tasks.enrichment.bought import write_writings
 from tasks.lake.row_sets import read_rows
 from tasks.records import compose_records
@@ -67,8 +67,8 @@ def test_a_row_has_the_columns_of_the_contract_and_what_the_catalog_says(board):
     tools, agents = rows(board)
     tool = tools["kit/git/create_issue"]
 
-    assert [*tool, CHECKSUM] == [*CURRENT.tools().names[:-1], "written", CHECKSUM]
-    assert [*agents["kit/git"], CHECKSUM] == CURRENT.agents().names
+    assert [*tool, CHECKSUM] == [*column_names("tools")[:-1], "written", CHECKSUM]
+    assert [*agents["kit/git"], CHECKSUM] == column_names("agents")
     assert (tool["description"], tool["kind"], tool["enrichment"]) == (
         "Opens an issue.",
         "mcp-server",

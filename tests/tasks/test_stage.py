@@ -8,7 +8,7 @@ import pytest
 
 import pegboard
 from pegboard.errors import PublishError, StoreError
-from pegboard.store.contract import CURRENT
+from pegboard.store.contract import column_names, table_schema
 from pegboard.store.database import open_table
 from tasks.compose import compose_index
 from tasks.compose_agents import compose_agents_of
@@ -252,8 +252,8 @@ def test_whatever_another_writer_does_meanwhile_no_mixture_is_pinned(workshop):
         agents = workshop.store.database.open_table("agents")
         while not stop.is_set() and len(written) < 300:
             identity = f"kit/intruder-{len(written)}"
-            row = dict.fromkeys(CURRENT.agents().names, "x") | {"id": identity}
-            agents.add(pa.Table.from_pylist([row], schema=CURRENT.agents()))
+            row = dict.fromkeys(column_names("agents"), "x") | {"id": identity}
+            agents.add(pa.Table.from_pylist([row], schema=table_schema("agents")))
             written.append(identity)
 
     intruder = threading.Thread(target=intrude)

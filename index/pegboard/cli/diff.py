@@ -144,7 +144,7 @@ def _index(index: IndexDiff) -> str:
 
 def _print_tool(found: ReleaseDiff, tool: str, *, as_json: bool) -> int:
     change = next((one for one in found.changed if one.id == tool), None)
-    edges = (found.edges or {}).get(tool)
+    edges = found.edges.get(tool)
     different = change is not None or edges is not None
     state = (
         "added"
@@ -162,7 +162,7 @@ def _print_tool(found: ReleaseDiff, tool: str, *, as_json: bool) -> int:
         said = {
             "fields": fields,
             "neighbours": whole["neighbours"].get(tool),
-            "edges": (whole["edges"] or {}).get(tool),
+            "edges": whole["edges"].get(tool),
         }
         print_json({"tool": tool, "state": state, **said})
         return 0

@@ -62,10 +62,11 @@ def _search(
     where: Filter | None,
     vectors: QueryVectors,
 ) -> list[Found]:
-    tools, agents = loaded.index(index), loaded.agent_index(index)
+    tools = loaded.index(index)
     # What an agent says of itself has no tags, so a search by tags finds agents by their tools
     # alone.
-    agents = None if where is not None and "tags" in where.allowed else agents
+    by_tags = where is not None and "tags" in where.allowed
+    agents = None if by_tags else loaded.agent_index(index)
     by_tools: dict[str, list[list[Ranked]]] = {}
     by_agents: dict[str, list[list[Ranked]]] = {}
     if mode != "text":

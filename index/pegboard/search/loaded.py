@@ -11,7 +11,12 @@ from pegboard.records import Agent, Dependency, Edge, Enrichment, Tool
 from pegboard.search.filters import Filter
 from pegboard.search.lance_index import LanceIndex
 from pegboard.search.memory import MemoryIndex
-from pegboard.store.contract import EDGES, agent_embedding_table, embedding_table, layout
+from pegboard.store.contract import (
+    EDGES,
+    agent_embedding_table,
+    check_contract,
+    embedding_table,
+)
 from pegboard.store.database import public_uri, sql_literals, store_errors
 from pegboard.store.releases import Release, ReleaseStore
 from pegboard.store.tables import BoardTable, open_table
@@ -32,7 +37,7 @@ class LoadedRelease:
     """
 
     def __init__(self, store: ReleaseStore, release: Release, in_memory_rows: int) -> None:
-        layout(release.contract)
+        check_contract(release.contract)
         self.release = release
         self._store = store
         self._in_memory_rows = in_memory_rows
@@ -119,20 +124,15 @@ class LoadedRelease:
 
     @cached_property
     def graph(self) -> "ToolGraph":
-        """The dependencies between the tools: those that the release holds or, before table
-        contract 4, the declared ones.
-        """
+        """The dependencies between the tools."""
         from pegboard.graph.tool_graph import CORE_TAG, ToolGraph
 
-        if not layout(self.release.contract).graph:
-            rows = self._tool_rows if self._tool_rows is not None else self._read("tools")
-            return ToolGraph.from_declared(tool_from_row(row) for row in rows.to_pylist())
         tagged = (
             self._tool_rows if self._tool_rows is not None else self._read("tools", ("id", "tags"))
         )
         pairs = zip(tagged.column("id").to_pylist(), tagged.column("tags").to_pylist(), strict=True)
         core = [tool for tool, tags in pairs if CORE_TAG in tags]
-        edges = self._read(EDGES).to_pylist() if EDGES in self.release.tables else []
+        edges = self._read(EDGES).to_pylist()
         edges.sort(key=lambda row: (row["source"], row["place"]))
         return ToolGraph((edge_from_row(row) for row in edges), core)
 
@@ -147,16 +147,12 @@ class LoadedRelease:
             self._calibrations[index] = Calibration.from_dict(said) if said else None
         return self._calibrations[index]
 
-    def agent_index(self, name: str) -> MemoryIndex | None:
-        """The agents' own descriptions in an index, searched as its tools are, with ids of agents;
-        None before table contract 4.
-        """
-        table = agent_embedding_table(name)
-        if table not in self.release.tables:
-            return None
+    def agent_index(self, name: str) -> MemoryIndex:
+        """The agents' own descriptions in an index, searched as its tools are, with agents' ids."""
         with self._lock:
             if name not in self._agent_indexes:
-                rows = self._read(table, ("agent", "part", "catalog", "kind", "tokens", "vector"))
+                columns = ("agent", "part", "catalog", "kind", "tokens", "vector")
+                rows = self._read(agent_embedding_table(name), columns)
                 self._agent_indexes[name] = MemoryIndex(
                     rows.append_column("tool", rows.column("agent"))
                 )
@@ -214,13 +210,13 @@ class LoadedRelease:
 
 
 def agent_from_row(row: Mapping[str, Any]) -> Agent:
-    """The agent of a row of the `agents` table, of any layout."""
+    """The agent of a row of the `agents` table."""
     said = {name: row[name] for name in ("id", "catalog", "name", "description", "kind", "source")}
     return Agent(**said, enrichment=_enrichment(row))
 
 
 def tool_from_row(row: Mapping[str, Any]) -> Tool:
-    """The tool of a row of the `tools` table, of any layout."""
+    """The tool of a row of the `tools` table."""
     return Tool(
         id=row["id"],
         catalog=row["catalog"],
@@ -234,7 +230,7 @@ def tool_from_row(row: Mapping[str, Any]) -> Tool:
         dependencies=tuple(Dependency(**one) for one in json.loads(row["dependencies"])),
         tags=tuple(row["tags"]),
         enrichment=_enrichment(row),
-        flags=tuple(row.get("flags") or ()),
+        flags=tuple(row["flags"]),
     )
 
 
@@ -245,5 +241,5 @@ def edge_from_row(row: Mapping[str, Any]) -> Edge:
 
 
 def _enrichment(row: Mapping[str, Any]) -> Enrichment | None:
-    written = row.get("enrichment")
+    written = row["enrichment"]
     return Enrichment.from_dict(json.loads(written)) if written else None

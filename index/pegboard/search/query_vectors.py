@@ -111,7 +111,7 @@ class QueryVectors:
         manifest = loaded.index_manifest(index)
         encoder = self._given
         if encoder is None:
-            published = manifest.get("options", {})
+            published = manifest["options"]
             options = {
                 name: published[name] for name in VECTOR_OPTIONS if name in published
             } | self._options

@@ -1,290 +1,183 @@
 """The table contract: which tables a board has, their columns, and what each means.
-`docs/table-contract.md` is its prose.
 
-Everything that writes or reads a board takes names and schemas from here. A new version of the
-contract is one more `Layout` in `LAYOUTS`, so that a reader can open boards of every version that
-it lists."""
+`docs/table-contract.md` describes it in prose. Everything that writes or reads a board takes names
+and schemas from here.
+"""
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
 
 from pegboard.errors import ConfigurationError, ContractMismatch
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
+CONTRACT = 1
+"""The version of the contract, recorded with every release."""
+
 CHECKSUM = "checksum"
-"""The column with which a row proves itself: it is computed when a row is written, over all that
-was written.
-"""
+"""The last column of every table of a release: a checksum over all other columns of the row."""
 
 EDGES = "edges"
-"""The table of the dependencies between tools, since contract 4."""
+"""The table of the dependencies between tools."""
 
 TABLES_FOLDER = "tables"
 """The LanceDB database below the root of a board."""
 
 PRIMARY_KEY = {"lance-schema:unenforced-primary-key": "true"}
-"""Field metadata by which Lance notices that two concurrent merges insert the same key. Without it
-both rows stay: tried with three processes, 33 rows for 31 keys."""
+"""Field metadata by which Lance detects two concurrent merges that insert the same key.
 
+Without it both rows stay: with three processes, 33 rows for 31 keys."""
 
 VECTOR_OPTIONS = ("dimensions", "max_tokens", "query_prefix", "document_prefix")
-"""The encoder options that a manifest carries: those that decide a vector. Addresses and the names
-of keys are each reader's own: a manifest that could set them could send a reader's key anywhere."""
+"""The encoder options that a manifest carries: those that determine a vector.
+
+Addresses and names of keys are each reader's own: a manifest that could set them could send a
+reader's key anywhere."""
+
+Kind = Literal["text", "texts", "int32", "int64", "float64", "time", "vector"]
 
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A column of the `tools` or `agents` table: one text, or several."""
+    """A column of a table."""
 
     name: str
-    several: bool = False
+    kind: Kind = "text"
     nullable: bool = False
-
-    def field(self) -> "pa.Field":
-        """The column as Lance stores it; `id` is the key."""
-        import pyarrow as pa
-
-        kind = pa.list_(pa.string()) if self.several else pa.string()
-        return pa.field(
-            self.name,
-            kind,
-            nullable=self.nullable,
-            metadata=PRIMARY_KEY if self.name == "id" else None,
-        )
 
 
 CATALOG_TOOL = (
     *map(Column, ("id", "catalog", "agent", "kind", "name", "description", "input_schema")),
     Column("output_schema", nullable=True),
     Column("annotations"),
-    Column("examples", several=True),
+    Column("examples", "texts"),
     Column("dependencies"),
-    Column("tags", several=True),
+    Column("tags", "texts"),
 )
-"""What a catalog says of a tool. Schemas, annotations and dependencies are JSON text."""
+"""What a catalog says about a tool. Schemas, annotations and dependencies are JSON text."""
 CATALOG_AGENT = tuple(map(Column, ("id", "catalog", "name", "description", "kind", "source")))
+"""What a catalog says about an agent."""
 
-
-@dataclass(frozen=True, slots=True)
-class Layout:
-    """One version of the table contract.
-
-    Attributes:
-        tool_columns: of the `tools` table; `digest` covers the whole row.
-        agent_columns: of the `agents` table.
-        tool_digest: the column that changes when and only when the catalog says something else of a
-            tool.
-        checksums: whether every row carries a `checksum` over all of its other columns (see
-            `checksums.py`).
-        graph: whether a release has the table `edges`, and for every index a table of its agents'
-            documents.
-    """
-
-    version: int
-    tool_columns: tuple[Column, ...]
-    agent_columns: tuple[Column, ...]
-    tool_digest: str
-    checksums: bool = True
-    graph: bool = True
-
-    def tables(self, indexes: Iterable[str]) -> tuple[str, ...]:
-        """The names of a release's tables: those that others refer to come first."""
-        found = ["agents", "tools", *([EDGES] if self.graph else ())]
-        for index in indexes:
-            found += [
-                embedding_table(index),
-                *([agent_embedding_table(index)] if self.graph else ()),
-            ]
-        return tuple(found)
-
-    def holds(self, table: str) -> bool:
-        """Whether a release of this contract can have a table of that name."""
-        return self.graph or table in ("tools", "agents") or table.startswith("emb_")
-
-    def schema(self, table: str, dimensions: int = 0) -> "pa.Schema":
-        """The schema of a table by its name in a release; `dimensions` are those of the vectors, if
-        it has any.
-        """
-        if table in ("tools", "agents", EDGES):
-            return {"tools": self.tools, "agents": self.agents, EDGES: self.edges}[table]()
-        return (self.embeddings if table.startswith("emb_") else self.agent_embeddings)(dimensions)
-
-    def tools(self) -> "pa.Schema":
-        """One row per tool."""
-        import pyarrow as pa
-
-        return pa.schema([*(column.field() for column in self.tool_columns), *self._proof()])
-
-    def agents(self) -> "pa.Schema":
-        """One row per agent, the owner of tools."""
-        import pyarrow as pa
-
-        return pa.schema([*(column.field() for column in self.agent_columns), *self._proof()])
-
-    def embeddings(self, dimensions: int) -> "pa.Schema":
-        """One row per document of an index: what was embedded, its words for text search, and its
-        unit vector.
-
-        The columns by which a search is filtered are repeated here, so that one table answers a
-        filtered search."""
-        import pyarrow as pa
-
-        text = pa.string()
-        return pa.schema(
-            [
-                pa.field("key", text, nullable=False, metadata=PRIMARY_KEY),
-                pa.field("tool", text, nullable=False),
-                pa.field("part", text, nullable=False),
-                pa.field("catalog", text, nullable=False),
-                pa.field("agent", text, nullable=False),
-                pa.field("kind", text, nullable=False),
-                pa.field("tags", pa.list_(text), nullable=False),
-                pa.field("text", text, nullable=False),
-                pa.field("tokens", text, nullable=False),
-                pa.field("vector", pa.list_(pa.float32(), dimensions), nullable=False),
-                pa.field("digest", text, nullable=False),
-                *self._proof(),
-            ]
-        )
-
-    def agent_embeddings(self, dimensions: int) -> "pa.Schema":
-        """One row per agent and index: its text, its words for text search, and its unit vector in
-        the space of the tools'.
-        """
-        import pyarrow as pa
-
-        fields = self.embeddings(dimensions)
-        return pa.schema([field for field in fields if field.name not in ("tool", "tags")])
-
-    def edges(self) -> "pa.Schema":
-        """One row per dependency: the tool `source` depends on the tool `target`; both are ids of
-        `tools`.
-
-        `place` is its place, from 0, among those of its source: what a catalog declares in the
-        catalog's order, then the others, most probable first.
-        """
-        import pyarrow as pa
-
-        text = pa.string()
-        return pa.schema(
-            [
-                pa.field("key", text, nullable=False, metadata=PRIMARY_KEY),
-                pa.field("source", text, nullable=False),
-                pa.field("target", text, nullable=False),
-                pa.field("type", text, nullable=False),
-                pa.field("parameter", text, nullable=True),
-                pa.field("reason", text, nullable=False),
-                pa.field("origin", text, nullable=False),
-                pa.field("confidence", pa.float64(), nullable=False),
-                pa.field("evidence", text, nullable=False),
-                pa.field("place", pa.int32(), nullable=False),
-                pa.field("digest", text, nullable=False),
-                *self._proof(),
-            ]
-        )
-
-    def _proof(self) -> "list[pa.Field]":
-        import pyarrow as pa
-
-        return [pa.field(CHECKSUM, pa.string(), nullable=False)] if self.checksums else []
-
-    def releases(self) -> "pa.Schema":
-        """One row per release, never changed: `tables` pins a version of every table, `manifest`
-        says what went in.
-        """
-        import pyarrow as pa
-
-        text = pa.string()
-        return pa.schema(
-            [
-                pa.field("release", text, nullable=False, metadata=PRIMARY_KEY),
-                pa.field("digest", text, nullable=False),
-                pa.field("contract", pa.int32(), nullable=False),
-                pa.field("created_at", pa.timestamp("us", tz="UTC"), nullable=False),
-                pa.field("tables", text, nullable=False),
-                pa.field("manifest", text, nullable=False),
-            ]
-        )
-
-    def channels(self) -> "pa.Schema":
-        """One row per channel: the release it names now, and the ones before, newest first. Moved
-        by compare-and-set.
-        """
-        import pyarrow as pa
-
-        text = pa.string()
-        return pa.schema(
-            [
-                pa.field("channel", text, nullable=False, metadata=PRIMARY_KEY),
-                pa.field("release", text, nullable=False),
-                pa.field("generation", pa.int64(), nullable=False),
-                pa.field("updated_at", pa.timestamp("us", tz="UTC"), nullable=False),
-                pa.field("history", pa.list_(text), nullable=False),
-            ]
-        )
-
-
-_LAYOUT_1 = Layout(
-    version=1,
-    tool_columns=(*CATALOG_TOOL, Column("digest")),
-    agent_columns=(*CATALOG_AGENT, Column("digest")),
-    tool_digest="digest",
-    checksums=False,
-    graph=False,
-)
-_LAYOUT_2 = Layout(
-    version=2,
-    tool_columns=(
+_DIGESTS = (Column("digest"), Column(CHECKSUM))
+_AGENT_DOCUMENT = ("key", "part", "catalog", "agent", "kind", "text", "tokens")
+_COLUMNS = {
+    # One row per tool. `tool_digest` covers what its catalog says, `digest` the whole row.
+    "tools": (
         *CATALOG_TOOL,
         Column("tool_digest"),
-        Column("flags", several=True),
+        Column("flags", "texts"),
         Column("enrichment", nullable=True),
-        Column("digest"),
+        *_DIGESTS,
     ),
-    agent_columns=(*CATALOG_AGENT, Column("enrichment", nullable=True), Column("digest")),
-    tool_digest="tool_digest",
-    checksums=False,
-    graph=False,
-)
-_LAYOUT_3 = replace(_LAYOUT_2, version=3, checksums=True)
-LAYOUTS: tuple[Layout, ...] = (
-    _LAYOUT_1,
-    _LAYOUT_2,
-    _LAYOUT_3,
-    replace(_LAYOUT_3, version=4, graph=True),
-)
-CURRENT = LAYOUTS[-1]
+    # One row per agent, the owner of tools.
+    "agents": (*CATALOG_AGENT, Column("enrichment", nullable=True), *_DIGESTS),
+    # One row per dependency: the tool `source` depends on the tool `target`; both are ids of
+    # `tools`. `place` is its place, from 0, among those of its source: what a catalog declares in
+    # the catalog's order, then the others, most probable first.
+    EDGES: (
+        *map(Column, ("key", "source", "target", "type")),
+        Column("parameter", nullable=True),
+        *map(Column, ("reason", "origin")),
+        Column("confidence", "float64"),
+        Column("evidence"),
+        Column("place", "int32"),
+        *_DIGESTS,
+    ),
+    # One row per document of an index: its text, the words for text search, and the unit vector.
+    # The columns that filter a search are repeated here, so that one table answers it.
+    "emb_": (
+        *map(Column, ("key", "tool", "part", "catalog", "agent", "kind")),
+        Column("tags", "texts"),
+        *map(Column, ("text", "tokens")),
+        Column("vector", "vector"),
+        *_DIGESTS,
+    ),
+    # One row per agent and index, with a vector in the space of the tools'.
+    "agents_": (*map(Column, _AGENT_DOCUMENT), Column("vector", "vector"), *_DIGESTS),
+    # One row per release, never changed: `tables` pins a version of every table, `manifest` says
+    # what went in.
+    "releases": (
+        *map(Column, ("release", "digest")),
+        Column("contract", "int32"),
+        Column("created_at", "time"),
+        *map(Column, ("tables", "manifest")),
+    ),
+    # One row per channel: the release it names now, and the ones before, newest first. Moved by
+    # compare-and-set.
+    "channels": (
+        *map(Column, ("channel", "release")),
+        Column("generation", "int64"),
+        Column("updated_at", "time"),
+        Column("history", "texts"),
+    ),
+}
 
 
-def layout(version: int) -> Layout:
-    """The layout of that version. Raises ContractMismatch that names the versions this library
-    reads.
+def check_contract(version: int) -> None:
+    """Raise ContractMismatch unless this library reads releases of that version."""
+    if version != CONTRACT:
+        raise ContractMismatch(
+            f"The release follows table contract {version}; this version of pegboard reads "
+            f"{CONTRACT}. Upgrade pegboard."
+        )
+
+
+def release_tables(indexes: Iterable[str]) -> tuple[str, ...]:
+    """Return the names of a release's tables; a table comes after those that it refers to."""
+    names = ["agents", "tools", EDGES]
+    for index in indexes:
+        names += [embedding_table(index), agent_embedding_table(index)]
+    return tuple(names)
+
+
+def column_names(table: str) -> list[str]:
+    """Return the names of a table's columns, in their order."""
+    return [column.name for column in _columns(table)]
+
+
+def table_schema(table: str, dimensions: int = 0) -> "pa.Schema":
+    """Return the schema of a table by its name in a release; the first column is its key.
+
+    Args:
+        dimensions: the length of the vectors, if the table has any.
     """
-    for known in LAYOUTS:
-        if known.version == version:
-            return known
-    readable = ", ".join(str(known.version) for known in LAYOUTS)
-    raise ContractMismatch(
-        f"The release follows table contract {version}; this version of pegboard reads "
-        f"{readable}. Upgrade pegboard."
-    )
+    import pyarrow as pa
+
+    types: dict[Kind, pa.DataType] = {
+        "text": pa.string(),
+        "texts": pa.list_(pa.string()),
+        "int32": pa.int32(),
+        "int64": pa.int64(),
+        "float64": pa.float64(),
+        "time": pa.timestamp("us", tz="UTC"),
+        "vector": pa.list_(pa.float32(), dimensions),
+    }
+    fields = [
+        pa.field(column.name, types[column.kind], nullable=column.nullable)
+        for column in _columns(table)
+    ]
+    return pa.schema([fields[0].with_metadata(PRIMARY_KEY), *fields[1:]])
+
+
+def _columns(table: str) -> tuple[Column, ...]:
+    if table in _COLUMNS:
+        return _COLUMNS[table]
+    return _COLUMNS["emb_" if table.startswith("emb_") else "agents_"]
 
 
 def embedding_table(index: str) -> str:
-    """The table of an index configuration, `emb_<index>`. Raises ConfigurationError for a name that
-    no table can have.
+    """Return the table of an index, `emb_<index>`.
+
+    Raises ConfigurationError for a name that no table can have.
     """
     return f"emb_{_index_name(index)}"
 
 
 def agent_embedding_table(index: str) -> str:
-    """The table of an index configuration's agents, `agents_<index>`. Raises ConfigurationError as
-    `embedding_table`.
-    """
+    """Return the table of an index's agents, `agents_<index>`; raises as `embedding_table`."""
     return f"agents_{_index_name(index)}"
 
 
@@ -298,21 +191,18 @@ def _index_name(index: str) -> str:
 
 
 def key_column(table: str) -> str:
-    """The key of a table, by its name in a release: `id` where a row is a tool or an agent, else
-    `key`.
-    """
+    """Return the key of a release's table: `id` where a row is a tool or an agent, else `key`."""
     return "id" if table in ("tools", "agents") else "key"
 
 
 def row_key(tool: str, part: str, number: int = 0) -> str:
-    """The key of a document: its tool's id, the part that it shows, and its number within that
-    part.
-    """
+    """Return the key of a document: its tool's id, its part, and its number within that part."""
     return f"{tool}#{part}#{number}"
 
 
 def edge_key(source: str, target: str, type: str, parameter: str | None) -> str:
-    """The key of a dependency; two tools may have several of other types or for other
-    parameters.
+    """Return the key of a dependency.
+
+    Two tools may have several, of other types or for other parameters.
     """
     return f"{source}#{target}#{type}#{parameter or ''}"

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from pegboard.records import Tool
 from pegboard.search.loaded import LoadedRelease, tool_from_row
-from pegboard.store.contract import EDGES, embedding_table, key_column, layout
+from pegboard.store.contract import EDGES, check_contract, embedding_table, key_column
 from pegboard.store.database import sql_literals, store_errors
 from pegboard.store.releases import Pin, Release, ReleaseStore
 from pegboard.store.tables import open_table
@@ -87,8 +87,7 @@ class ReleaseDiff:
 
     Attributes:
         neighbours: of changed and added tools, by id; only those whose neighbours differ.
-        edges: of tools whose dependencies differ, by id, whether or not the tool itself does; None
-            if a release is of a contract that has none.
+        edges: of tools whose dependencies differ, by id, whether or not the tool itself does.
         neighbours_by: the index by which they were found, or None if the releases have none that
             can be compared.
         counts: tools added, removed, changed, unchanged.
@@ -103,7 +102,7 @@ class ReleaseDiff:
     neighbours_by: str | None
     indexes: Mapping[str, IndexDiff]
     counts: Mapping[str, int]
-    edges: Mapping[str, EdgeChanges] | None = None
+    edges: Mapping[str, EdgeChanges]
 
     def to_dict(self) -> dict[str, Any]:
         """All of it as JSON values."""
@@ -120,7 +119,9 @@ def diff_releases(
 
     Raises ContractMismatch for a release of an unknown contract, BoardNotFound if a table or
     version of one is gone."""
-    before, after = _tool_digests(store, old, new), _tool_digests(store, new, old)
+    for release in (old, new):
+        check_contract(release.contract)
+    before, after = (_column(store, one.tables["tools"], "id", "digest") for one in (old, new))
     added, removed = sorted(after.keys() - before.keys()), sorted(before.keys() - after.keys())
     differing = sorted(one for one in before.keys() & after.keys() if before[one] != after[one])
     changed = _changes(store, old, new, differing)
@@ -144,16 +145,6 @@ def diff_releases(
         },
         edges=_edges(store, old, new),
     )
-
-
-def _tool_digests(store: ReleaseStore, release: Release, other: Release) -> dict[str, str]:
-    """The digests of a release's tools by id, over what the contracts of both releases have."""
-    known, as_in = layout(release.contract), layout(other.contract)
-    same = known.tool_columns == as_in.tool_columns
-    if same and release.tables["tools"].digest == other.tables["tools"].digest:
-        # Equal tables have equal rows: those of either one do.
-        release = min(release, other, key=lambda one: one.id)
-    return _column(store, release.tables["tools"], "id", "digest" if same else known.tool_digest)
 
 
 def _changes(
@@ -226,10 +217,8 @@ def _tools(
     return found
 
 
-def _edges(store: ReleaseStore, old: Release, new: Release) -> dict[str, EdgeChanges] | None:
+def _edges(store: ReleaseStore, old: Release, new: Release) -> dict[str, EdgeChanges]:
     """What differs of the dependencies of each tool."""
-    if EDGES not in old.tables or EDGES not in new.tables:
-        return None
     pins = old.tables[EDGES], new.tables[EDGES]
     if pins[0].digest == pins[1].digest:
         return {}

@@ -14,7 +14,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from pegboard.errors import BoardNotFound, ConfigurationError, PromotionConflict
-from pegboard.store.contract import CURRENT, TABLES_FOLDER
+from pegboard.store.contract import TABLES_FOLDER, table_schema
 from pegboard.store.database import connect, public_uri, sql_literals, store_errors, table_names
 from pegboard.store.tables import BoardDatabase, BoardTable, open_database, open_table
 
@@ -35,7 +35,7 @@ class Pin:
         version: the version of it that the release has.
         rows: their number.
         digest: over the digests of its rows: what they were made from.
-        checksum: over the checksums of its rows: what they hold. None before contract 3.
+        checksum: over the checksums of its rows: what they hold.
         search: of an embedding table, the indices that this version has and how to ask them (see
             `tasks/indices.py`); None if it is searched without any.
     """
@@ -44,7 +44,7 @@ class Pin:
     version: int
     rows: int
     digest: str
-    checksum: str | None = None
+    checksum: str
     search: Mapping[str, Any] | None = None
 
 
@@ -125,8 +125,8 @@ class ReleaseStore:
         with store_errors(self.uri):
             there = table_names(self._database)
             for name, schema in (
-                ("releases", CURRENT.releases()),
-                ("channels", CURRENT.channels()),
+                ("releases", table_schema("releases")),
+                ("channels", table_schema("channels")),
             ):
                 if name not in there:
                     self._database.create_table(name, schema=schema, exist_ok=True)
@@ -279,7 +279,7 @@ class ReleaseStore:
                     "updated_at": [moved.updated_at],
                     "history": [[*moved.history, *(f"-{release}" for release in moved.withdrawn)]],
                 },
-                schema=CURRENT.channels(),
+                schema=table_schema("channels"),
             )
             channels = self._table("channels")
             if expected == 0:
@@ -335,7 +335,7 @@ def _release_row(release: Release) -> "pa.Table":
         "tables": [_json({name: _pin_record(pin) for name, pin in release.tables.items()})],
         "manifest": [_json(release.manifest)],
     }
-    return pa.table(row, schema=CURRENT.releases())
+    return pa.table(row, schema=table_schema("releases"))
 
 
 def _release(row: Mapping[str, Any]) -> Release:

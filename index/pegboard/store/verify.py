@@ -1,9 +1,8 @@
 """Proving a release: everything it pins is read again and compared with what was recorded when it
 was published.
 
-Since contract 3 every row carries a checksum over all that was written, so a release proves itself,
-vectors and all. Releases of contracts 1 and 2 have digests of what rows were made from; what those
-cannot prove is said."""
+Every row carries a checksum over all that was written, so a release proves itself, vectors and
+all."""
 
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
@@ -18,12 +17,13 @@ from pegboard.store.checksums import edge_digest, row_checksums, table_checksum
 from pegboard.store.contract import (
     CHECKSUM,
     EDGES,
-    Layout,
     agent_embedding_table,
+    check_contract,
     edge_key,
     embedding_table,
     key_column,
-    layout,
+    release_tables,
+    table_schema,
 )
 from pegboard.store.database import open_table, store_errors
 from pegboard.store.releases import Pin, Release, ReleaseStore
@@ -45,15 +45,12 @@ Progress = Callable[[str, int, int], None]
 
 @dataclass(frozen=True, slots=True)
 class Verified:
-    """What a verification read (table -> rows), every problem that it found, and what this contract
-    cannot prove.
-    """
+    """What a verification read (table -> rows), and every problem that it found."""
 
     release: str
     contract: int
     rows: Mapping[str, int]
     problems: tuple[str, ...]
-    unproven: tuple[str, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
         """All of it as JSON values."""
@@ -71,18 +68,17 @@ def verify_release(
 
     Raises ContractMismatch for a release of an unknown contract. Anything else that is wrong is a
     problem in the result."""
-    check = _Check(store, release, layout(release.contract), progress or _silent)
+    check_contract(release.contract)
+    check = _Check(store, release, progress or _silent)
     check.run()
-    return Verified(release.id, release.contract, check.rows, check.problems, check.unproven())
+    return Verified(release.id, release.contract, check.rows, check.problems)
 
 
 class _Check:
     """One verification at work."""
 
-    def __init__(
-        self, store: ReleaseStore, release: Release, known: Layout, progress: Progress
-    ) -> None:
-        self._store, self._release, self._layout, self._progress = store, release, known, progress
+    def __init__(self, store: ReleaseStore, release: Release, progress: Progress) -> None:
+        self._store, self._release, self._progress = store, release, progress
         self.rows: dict[str, int] = {}
         self._found: dict[tuple[str, str], list[str]] = {}
         """What is wrong, by table and kind: what a message names, a row's key or a column; the
@@ -99,7 +95,7 @@ class _Check:
         """
         manifest = self._release.manifest
         indexes: Mapping[str, Any] = manifest["indexes"]
-        wanted = self._layout.tables(indexes)
+        wanted = release_tables(indexes)
         self._record(manifest, wanted)
         dimensions = {
             table(name): int(index["dimensions"])
@@ -115,17 +111,6 @@ class _Check:
             except BoardError as error:
                 self._note(name, str(error))
 
-    def unproven(self) -> tuple[str, ...]:
-        """What a release of this contract does not say enough about."""
-        if self._layout.checksums:
-            return ()
-        return (
-            f"Releases of contract {self._release.contract} have no checksums: that texts, "
-            f"schemas and vectors are as they were "
-            "written follows from nothing. Row counts, digests, lengths and references were "
-            "checked.",
-        )
-
     def _record(self, manifest: Mapping[str, Any], wanted: Collection[str]) -> None:
         release = self._release
         if not release.digest.startswith(release.id):
@@ -140,13 +125,13 @@ class _Check:
             )
         for name in sorted(set(wanted) - set(release.tables)):
             self._note(name, "the release pins no such table")
-        for name in ("tools", "agents", *([EDGES] if self._layout.graph else ())):
+        for name in ("tools", "agents", EDGES):
             counted, pin = manifest["counts"].get(name), release.tables.get(name)
             if pin is not None and pin.rows != counted:
                 self._note(name, f"the manifest counts {counted}, the release pins {pin.rows} rows")
 
     def _table(self, name: str, pin: Pin, dimensions: int) -> None:
-        key, schema = key_column(name), self._layout.schema(name, dimensions)
+        key, schema = key_column(name), table_schema(name, dimensions)
         table: Any = open_table(self._store.database, pin.table, self._store.uri, pin.version)
         with store_errors(self._store.uri):
             if table.schema.names != schema.names or table.schema.types != schema.types:
@@ -162,16 +147,15 @@ class _Check:
             for rows in self._pieces(table, name, pin.rows):
                 keys: list[str] = rows.column(key).to_pylist()
                 digests += zip(keys, rows.column("digest").to_pylist(), strict=True)
-                if self._layout.checksums:
-                    stored: list[str] = rows.column(CHECKSUM).to_pylist()
-                    self._unequal(
-                        name,
-                        "without the checksum that follows from their columns",
-                        keys,
-                        stored,
-                        row_checksums(rows),
-                    )
-                    checksums += zip(keys, stored, strict=True)
+                stored: list[str] = rows.column(CHECKSUM).to_pylist()
+                self._unequal(
+                    name,
+                    "without the checksum that follows from their columns",
+                    keys,
+                    stored,
+                    row_checksums(rows),
+                )
+                checksums += zip(keys, stored, strict=True)
                 if dimensions:
                     owners |= self._embeddings(name, rows, keys, dimensions)
                 elif name == EDGES:
@@ -214,10 +198,10 @@ class _Check:
                 [key for key, one in agents if one not in self._agents],
             )
         said = [_tool_digest(row) for row in rows.to_pylist()]
-        stored = rows.column(self._layout.tool_digest).to_pylist()
+        stored = rows.column("tool_digest").to_pylist()
         self._unequal(
             name,
-            f"without the {self._layout.tool_digest} that follows from their columns",
+            "without the tool_digest that follows from their columns",
             keys,
             stored,
             said,
@@ -317,7 +301,7 @@ class _Check:
         self._say(name, "there several times", twice)
         if table_checksum(digests) != pin.digest:
             self._note(name, "the digest over its rows is not the one that the release pins")
-        if self._layout.checksums and table_checksum(checksums) != pin.checksum:
+        if table_checksum(checksums) != pin.checksum:
             self._note(name, "the checksum over its rows is not the one that the release pins")
 
     def _unequal(

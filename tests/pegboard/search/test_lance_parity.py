@@ -14,7 +14,7 @@ import pegboard
 from pegboard.search.filters import Filter
 from pegboard.search.lance_index import LanceIndex
 from pegboard.search.memory import BM25_DIGITS, COSINE_DIGITS, MemoryIndex
-from pegboard.store.contract import CURRENT
+from pegboard.store.contract import table_schema
 from pegboard.store.tables import PUBLIC, open_database, open_table
 from tasks.indices import fit_indices
 
@@ -128,7 +128,7 @@ def written(tmp_path_factory):
             "digest": tools,
             "checksum": tools,
         },
-        schema=CURRENT.embeddings(DIMENSIONS),
+        schema=table_schema("emb_full", DIMENSIONS),
     )
     uri = str(tmp_path_factory.mktemp("large"))
     table = lancedb.connect(f"{uri}/tables").create_table("emb_full", rows)

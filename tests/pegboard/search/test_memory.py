@@ -10,7 +10,7 @@ import pytest
 
 from pegboard.search.filters import Filter
 from pegboard.search.memory import MemoryIndex
-from pegboard.store.contract import CURRENT
+from pegboard.store.contract import table_schema
 
 DIMENSIONS = 8
 
@@ -42,7 +42,7 @@ def documents(tools, parts=1, seed=0, words=40):
 
 
 def index_of(rows):
-    return MemoryIndex(pa.Table.from_pylist(rows, schema=CURRENT.embeddings(DIMENSIONS)))
+    return MemoryIndex(pa.Table.from_pylist(rows, schema=table_schema("emb_full", DIMENSIONS)))
 
 
 def cosines(rows, query):

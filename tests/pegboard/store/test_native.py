@@ -15,7 +15,7 @@ import pytest
 
 import pegboard
 from pegboard.errors import BoardNotFound, StoreError
-from pegboard.store.contract import CURRENT
+from pegboard.store.contract import column_names, table_schema
 from pegboard.store.database import store_errors
 from pegboard.store.native import core
 from pegboard.store.native_tables import NativeDatabase
@@ -68,7 +68,7 @@ def test_tables_are_listed_and_described(database, full):
         database.table_names()
     )
     assert full.count_rows() == 14
-    assert full.schema().names == CURRENT.embeddings(256).names
+    assert full.schema().names == column_names("emb_full")
     assert full.indexed_columns() == set()
 
 
@@ -107,7 +107,7 @@ def test_rows_match_words(full):
 
 
 def test_inserting_and_replacing_are_compare_and_set(way, tmp_path):
-    schema = CURRENT.channels()
+    schema = table_schema("channels")
     lancedb.connect(tmp_path / "tables").create_table("channels", schema=schema)
     table = open_table(open_database(str(tmp_path)), "channels", str(tmp_path))
     moved = ReleaseStore(str(tmp_path))

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 
 from pegboard.errors import BoardNotFound, ConfigurationError, PromotionConflict, StoreError
-from pegboard.store.contract import CURRENT
+from pegboard.store.contract import table_schema
 from pegboard.store.releases import HISTORY_KEPT, Channel, Pin, Release, ReleaseStore
 from tests.children import start_child
 
@@ -21,7 +21,7 @@ START = datetime(2026, 1, 1, tzinfo=UTC)
 
 def release(number):
     digest = f"{number:012x}" + "0" * 52
-    pins = {"tools": Pin("tools", number + 1, 5, "d" * 64)}
+    pins = {"tools": Pin("tools", number + 1, 5, "d" * 64, "c" * 64)}
     return Release(
         digest[:12],
         digest,
@@ -208,7 +208,7 @@ def _put(store, channel):
     row = {"channel": channel.name, "release": channel.release, "generation": channel.generation}
     row |= {"updated_at": channel.updated_at, "history": list(channel.history)}
     store.database.open_table("channels").add(
-        pa.Table.from_pylist([row], schema=CURRENT.channels())
+        pa.Table.from_pylist([row], schema=table_schema("channels"))
     )
 
 

@@ -180,17 +180,6 @@ def test_the_same_steps_give_the_same_files(lake, tmp_path):
     assert mine == {name: path.read_bytes() for name, path in files(other).items()}
 
 
-def test_a_table_that_an_earlier_version_stored_as_one_file_is_a_set(lake):
-    lake.write("things/old.parquet", frame({"a": 1, "b": 2}))
-
-    old = find_rows(lake, "things/old", "id")
-    new = write_frame(lake, "things/new", "id", frame({"a": 1, "b": 3}), old, ["digest"])
-
-    assert old.rows == 2
-    assert read_rows(lake, "things/old", key="id").equals(frame({"a": 1, "b": 2}))
-    assert read_rows(lake, new.path).equals(frame({"a": 1, "b": 3}))
-
-
 def test_a_set_that_is_not_there_is_said_with_what_to_do(lake):
     with pytest.raises(StoreError, match=r"things/none.json is missing or damaged.* run again"):
         read_rows(lake, "things/none")
