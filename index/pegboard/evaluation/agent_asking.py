@@ -7,6 +7,7 @@ what the second measures is the model, not its API."""
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, Literal, cast
 
@@ -14,7 +15,7 @@ from pegboard.canonical import digest
 from pegboard.evaluation.agent_tools import Offered
 from pegboard.evaluation.golden import GoldenQuery
 from pegboard.llm import ChatRequest, Message, ToolCall
-from pegboard.retrieval.llm.prompting import Prompt, fenced, prompt
+from pegboard.llm.prompts import Prompt, PromptFormat, fenced, json_objects, load_prompts
 
 Calling = Literal["native", "prompt"]
 CALLINGS: tuple[Calling, ...] = ("native", "prompt")
@@ -22,8 +23,8 @@ PROMPTS = Path(__file__).parent / "prompts"
 MAX_TOKENS = 1024
 """Of a reply: six calls take a third of that; models that think aloud first need more."""
 
-_OBJECTS = 20
-"""Places at which the JSON object may begin that are tried, when prose stands around it."""
+_FORMAT = PromptFormat(values=("request", "history", "tools"), required=("request",))
+_FORMATS = {"native-calls": _FORMAT, "written-calls": _FORMAT}
 _CALLS_SCHEMA = "calls"
 
 
@@ -75,7 +76,7 @@ def agent_request(query: GoldenQuery, offered: Offered, manner: Manner) -> ChatR
         history = [Message(cast("Any", one["role"]), one["content"]) for one in query.history]
         return ChatRequest(
             messages=(
-                Message("system", _prompt("native").system),
+                _prompt("native").messages()[0],
                 *history,
                 Message("user", query.query),
             ),
@@ -128,8 +129,10 @@ def calls_of(text: str, calls: Sequence[ToolCall], calling: Calling) -> tuple[To
     return None if written is None else tuple(_call(one) for one in written)
 
 
+@lru_cache(maxsize=2)
 def _prompt(calling: Calling) -> Prompt:
-    return prompt("native-calls" if calling == "native" else "written-calls", str(PROMPTS))
+    name = "native-calls" if calling == "native" else "written-calls"
+    return load_prompts(PROMPTS, _FORMATS, names=[name])[name]
 
 
 def _schema(names: Sequence[str]) -> dict[str, Any]:
@@ -152,22 +155,11 @@ def _object(properties: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _written(text: str) -> list[Any] | None:
-    """The list `calls` of the first JSON object that has one; the JSON may stand amid prose, and is
-    never mended.
-    """
-    text = text.rpartition("</think>")[2]
-    decoder, start = json.JSONDecoder(), text.find("{")
-    for _ in range(_OBJECTS):
-        if start < 0:
-            break
-        try:
-            found = cast("dict[str, Any]", decoder.raw_decode(text, start)[0])
-        except (ValueError, RecursionError):
-            found = {}
-        if isinstance(found.get("calls"), list):
-            return cast("list[Any]", found["calls"])
-        start = text.find("{", start + 1)
-    return None
+    """Return the list `calls` of the first JSON object that has one."""
+    return next(
+        (found["calls"] for found in json_objects(text) if isinstance(found.get("calls"), list)),
+        None,
+    )
 
 
 def _call(written: Any) -> ToolCall:

@@ -270,7 +270,7 @@ def test_a_prompt_of_ones_own_is_asked_with(desk, part, counterpart, good, tmp_p
     desk.transform(type(part)(prompts=str(tmp_path)), ASKED, context)
 
     assert context.completer.asked[0].messages[0].content == "Ahoy."
-    with pytest.raises(ConfigurationError, match="no folder of prompts"):
+    with pytest.raises(ConfigurationError, match="folder of prompts"):
         desk.transform(type(part)(prompts=str(tmp_path / "no")), ASKED, desk.context(REQUEST, good))
 
 

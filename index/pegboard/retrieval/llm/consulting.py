@@ -10,8 +10,8 @@ from typing import Any, Generic, TypeVar
 from pegboard.errors import QueryError
 from pegboard.llm import ChatRequest
 from pegboard.llm.failures import scrubbed
+from pegboard.llm.prompts import fenced
 from pegboard.records import Tool
-from pegboard.retrieval.llm.prompting import fenced
 from pegboard.retrieval.llm.structured import Unusable
 from pegboard.retrieval.parts import Candidates, Context, Query, Ranking, Scored
 from pegboard.retrieval.trace import NO_LLM

@@ -5,18 +5,17 @@ The JSON may stand in a code fence or amid prose; it is never mended. Texts beco
 bounded length. Names count only if they were offered, so whatever a tool's description asks for,
 nothing can come out that did not go in."""
 
-import json
 import re
 from collections.abc import Iterable, Mapping
 from typing import Any, cast
+
+from pegboard.llm.prompts import answer_text, json_objects
 
 MAX_CHARACTERS = 300
 """Of one text: a step or a variation is a sentence. What is longer is cut; an encoder would not
 read on much further either.
 """
 
-_OBJECTS = 20
-"""Places at which the JSON object may begin that are tried, when prose stands around it."""
 # A person may well be unable to log in, and sorry to ask; a refusal is about answering.
 _CANNOT = (
     r"(?:can ?not|can['’]?t|won['’]?t|(?:am|['’]m) (?:not able|unable|not allowed) to|must "
@@ -100,21 +99,11 @@ def _object(field: str, schema: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _value(reply: str, field: str) -> Any:
-    text = reply.rpartition("</think>")[
-        2
-    ].strip()  # the thoughts of models that write them into the reply
-    decoder, start = json.JSONDecoder(), text.find("{")
-    for _ in range(_OBJECTS):
-        if start < 0:
-            break
-        try:
-            found = cast("dict[str, Any]", decoder.raw_decode(text, start)[0])
-        except (ValueError, RecursionError):
-            start = text.find("{", start + 1)
-            continue
+    for found in json_objects(reply):
         if field not in found:
             raise Unusable(f"has no '{field}'")
         return found[field]
+    text = answer_text(reply)
     raise Unusable("is a refusal" if _REFUSAL.match(text.lower()) else "holds no JSON object")
 
 

@@ -1,0 +1,453 @@
+"""Prompt files, the fence around untrusted data in them, and the JSON in a model's reply.
+
+A prompt file is Markdown with a TOML front matter between lines of `+++` and named sections, one
+message each:
+
+    +++
+    version = "1"                     change it with the wording
+    context = "Tools of a bank."      optional: the domain, joined to the value `context`
+    [[examples]]                      optional, repeated: few-shot examples, the value `examples`
+    input = "..."
+    output = "..."
+    +++
+    # system
+    ...
+    # user
+    {{ request }}
+
+Sections are Jinja2 templates, rendered in a sandbox. A section that uses nothing but `{{ name }}`
+is rendered without Jinja2, which the reader does not depend on. Requests and catalogs reach a
+template as values only; values are never read as templates.
+"""
+
+import difflib
+import hashlib
+import json
+import re
+import tomllib
+import traceback
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
+
+from pegboard.errors import ConfigurationError
+from pegboard.llm import ChatRequest, Message
+
+if TYPE_CHECKING:
+    from jinja2.sandbox import SandboxedEnvironment
+
+COMMON_VALUES = ("context", "examples")
+"""Values that every prompt has: what its front matter says of the domain, and its examples."""
+REPLY_TOKENS = 600
+"""Tokens of a reply: twenty names or six steps take a third; reasoning models need the rest."""
+MAX_JSON_STARTS = 20
+"""Places in a reply at which a JSON object is tried, when prose stands around it."""
+
+_FRONT_MATTER = ("version", "context", "examples")
+_PLAIN_VALUE = re.compile(r"\{\{ *(\w+) *\}\}")
+_TRIAL_VALUES: Mapping[str, Any] = {"count": 3, "examples": [{"input": "x", "output": "x"}]}
+_EMPTY_VALUES: Mapping[str, Any] = {"count": 0, "examples": []}
+
+Problems = list[tuple[int | None, str]]
+"""Problems of one file: the line number where it is known, and the problem."""
+
+
+@dataclass(frozen=True, slots=True)
+class PromptFormat:
+    """What a prompt file of one kind holds.
+
+    Attributes:
+        values: the names that its templates may use, besides `COMMON_VALUES`.
+        sections: the names of its sections, in the order of its messages. `system` becomes a
+            system message, any other name a user message.
+        required: values of which the templates must use at least one; empty requires none.
+    """
+
+    values: tuple[str, ...]
+    sections: tuple[str, ...] = ("system", "user")
+    required: tuple[str, ...] = ()
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """All values that a template may use."""
+        return tuple(dict.fromkeys((*self.values, *COMMON_VALUES)))
+
+
+@dataclass(frozen=True, slots=True)
+class Prompt:
+    """One prompt file, validated.
+
+    Attributes:
+        version: as the file states it.
+        digest: the sha256 of the file.
+        sections: the templates by section name, in the order of the format.
+        context: the domain, as the file states it.
+        examples: the few-shot examples, as (input, output).
+        instructions: the constant text of templates and examples, to detect replies that copy it.
+    """
+
+    name: str
+    path: Path
+    format: PromptFormat
+    version: str
+    digest: str
+    sections: tuple[tuple[str, str], ...]
+    context: str = ""
+    examples: tuple[tuple[str, str], ...] = ()
+    instructions: str = ""
+
+    def messages(self, **values: Any) -> tuple[Message, ...]:
+        """Render every section as one message; values that are not given are empty.
+
+        Raises:
+            TypeError: a value that the format does not have.
+        """
+        if unknown := values.keys() - set(self.format.names):
+            raise TypeError(
+                f"Prompt {self.name!r} got the values {sorted(unknown)}; expected some of "
+                f"{', '.join(self.format.names)}."
+            )
+        complete = dict.fromkeys(self.format.names, "") | _EMPTY_VALUES | values
+        contexts = (str(complete["context"]).strip(), self.context)
+        complete["context"] = " ".join(text for text in contexts if text)
+        complete["examples"] = [{"input": given, "output": out} for given, out in self.examples]
+        return tuple(
+            Message("system" if name == "system" else "user", _render(source, complete))
+            for name, source in self.sections
+        )
+
+    def request(
+        self,
+        schema: Mapping[str, Any],
+        *,
+        max_tokens: int = REPLY_TOKENS,
+        temperature: float | None = 0.0,
+        **values: Any,
+    ) -> ChatRequest:
+        """Return the request for one reply that follows a JSON schema."""
+        return ChatRequest(
+            messages=self.messages(**values),
+            max_tokens=max_tokens,
+            temperature=temperature,
+            schema=schema,
+            schema_name=self.name.replace("-", "_"),
+        )
+
+
+def load_prompts(
+    own: Path,
+    formats: Mapping[str, PromptFormat],
+    folder: Path | None = None,
+    names: Iterable[str] | None = None,
+) -> dict[str, Prompt]:
+    """Read prompt files by name; a file of the user's folder replaces the own file of that name.
+
+    Args:
+        own: the folder with a file `NAME.md` for every format.
+        formats: the format of every prompt, by name.
+        folder: the user's folder; it need not exist. Files of unknown names in it are problems.
+        names: the prompts to read; all by default.
+
+    Raises:
+        ConfigurationError: lists every problem with its file and, where known, its line.
+    """
+    problems: list[str] = []
+    replaced = _user_files(folder, formats, problems) if folder is not None else {}
+    prompts: dict[str, Prompt] = {}
+    for name in formats if names is None else names:
+        path = replaced.get(name, own / f"{name}.md")
+        if prompt := _read_file(path, formats[name], problems):
+            prompts[name] = prompt
+    if problems:
+        expected = ", ".join(f"{name}.md" for name in formats)
+        hint = f"\nPrompt files are named {expected}; a missing file means the built-in prompt."
+        raise _invalid(problems, hint if folder is not None else "")
+    return prompts
+
+
+def read_prompt(path: Path, expected: PromptFormat) -> Prompt:
+    """Read one prompt file.
+
+    Raises:
+        ConfigurationError: lists every problem with its line where known.
+    """
+    problems: list[str] = []
+    prompt = _read_file(path, expected, problems)
+    if prompt is None:
+        raise _invalid(problems)
+    return prompt
+
+
+def fenced(label: str, value: Any, clean: Callable[[str], str] | None = None) -> str:
+    """Return a JSON value as a prompt shows it: data that cannot close its own fence.
+
+    Args:
+        clean: applied to every string, keys included; by default strings become one printable line.
+    """
+    text = json.dumps(_cleaned(value, clean or one_line), ensure_ascii=False, default=str)
+    escaped = text.replace("<", "\\u003c")
+    return f'<data label="{label}">\n{escaped}\n</data>'
+
+
+def one_line(text: str) -> str:
+    """Return a text on one line, without characters that do not print."""
+    return " ".join("".join(char if char.isprintable() else " " for char in text).split())
+
+
+def answer_text(reply: str) -> str:
+    """Return a reply without the thoughts that some models write before it."""
+    return reply.rpartition("</think>")[2].strip()
+
+
+def json_objects(reply: str) -> Iterator[dict[str, Any]]:
+    """Yield the JSON objects in a reply, in order, nested ones after the one that holds them.
+
+    They may stand in a code fence or amid prose. Broken JSON is never repaired; control characters
+    inside strings are accepted.
+    """
+    text = answer_text(reply)
+    decoder, start = json.JSONDecoder(strict=False), text.find("{")
+    for _ in range(MAX_JSON_STARTS):
+        if start < 0:
+            return
+        with suppress(ValueError, RecursionError):
+            yield cast("dict[str, Any]", decoder.raw_decode(text, start)[0])
+        start = text.find("{", start + 1)
+
+
+def did_you_mean(name: str, names: Iterable[str]) -> str:
+    """Return ` (did you mean NAME?)` for the closest of the names, or nothing."""
+    close = difflib.get_close_matches(name, list(names), n=1)
+    return f" (did you mean {close[0]}?)" if close else ""
+
+
+def _invalid(problems: Sequence[str], hint: str = "") -> ConfigurationError:
+    count = f"{len(problems)} problem{'s' if len(problems) > 1 else ''}"
+    lines = "\n".join(f"  - {problem}" for problem in problems)
+    return ConfigurationError(f"The prompt files have {count}:\n{lines}{hint}")
+
+
+def _user_files(
+    folder: Path, formats: Mapping[str, PromptFormat], problems: list[str]
+) -> dict[str, Path]:
+    files: dict[str, Path] = {}
+    expected = [f"{name}.md" for name in formats]
+    for file in sorted(folder.iterdir()) if folder.is_dir() else ():
+        if file.name in expected:
+            files[file.stem] = file
+        elif not file.name.startswith(".") and not file.name.endswith("~"):
+            suggestion = did_you_mean(file.name, expected)
+            problems.append(f"{file}: no prompt has that name{suggestion}")
+    return files
+
+
+def _read_file(path: Path, expected: PromptFormat, problems: list[str]) -> Prompt | None:
+    """The prompt of a file; None if it has problems, which are added to the list."""
+    try:
+        content = path.read_bytes()
+        lines = content.decode("utf-8-sig").replace("\r\n", "\n").split("\n")
+    except (OSError, UnicodeDecodeError) as error:
+        problems.append(f"{path}: cannot be read: {error}")
+        return None
+    own: Problems = []
+    front, body = _front_matter(lines, own)
+    sections = _sections(expected.sections, lines, body, own) if body is not None else {}
+    constant = [
+        text for line, source in sections.values() for text in _check(expected, source, line, own)
+    ]
+    if not own:
+        _check_required(expected, sections, own)
+    if own:
+        problems += [f"{path}{f':{line}' if line else ''}: {problem}" for line, problem in own]
+        return None
+    examples = tuple((shot["input"], shot["output"]) for shot in front.get("examples", ()))
+    return Prompt(
+        name=path.stem,
+        path=path,
+        format=expected,
+        version=front["version"],
+        digest=hashlib.sha256(content).hexdigest(),
+        sections=tuple((name, sections[name][1]) for name in expected.sections),
+        context=" ".join(front.get("context", "").split()),
+        examples=examples,
+        instructions="\n".join([*constant, *(text for shot in examples for text in shot)]),
+    )
+
+
+def _front_matter(lines: list[str], problems: Problems) -> tuple[dict[str, Any], int | None]:
+    """The front matter, and the index of the line behind it; None if there is none."""
+    end = next((n for n, line in enumerate(lines[1:], 1) if line.rstrip() == "+++"), None)
+    if lines[0].rstrip() != "+++" or end is None:
+        problem = 'expected a front matter first: a line `+++`, `version = "1"`, a line `+++`'
+        problems.append((1, problem))
+        return {}, None
+    try:
+        front = tomllib.loads("\n".join(lines[1:end]))
+    except tomllib.TOMLDecodeError as error:
+        at = re.search(r"line (\d+)", str(error))
+        reason = re.sub(r" .at .*$", "", str(error))
+        problems.append((int(at[1]) + 1 if at else 1, f"the front matter is not TOML: {reason}"))
+        return {}, end + 1
+    _check_front_matter(front, problems)
+    return front, end + 1
+
+
+def _check_front_matter(front: Mapping[str, Any], problems: Problems) -> None:
+    problems += [
+        (1, f"unknown setting '{key}'{did_you_mean(key, _FRONT_MATTER)}")
+        for key in front
+        if key not in _FRONT_MATTER
+    ]
+    version, context = front.get("version"), front.get("context", "")
+    if not isinstance(version, str) or not version.strip():
+        got = "" if version is None else f" (got {version!r:.40})"
+        expected = 'expected a text such as "1", to be changed with the wording'
+        problems.append((1, f"version: {expected}{got}"))
+    if not isinstance(context, str):
+        problems.append((1, f"context: expected a text (got {context!r:.40})"))
+    if not _are_examples(front.get("examples", [])):
+        expected = "tables [[examples]], each with the texts `input` and `output`"
+        problems.append((1, f"examples: expected {expected}"))
+
+
+def _are_examples(value: Any) -> bool:
+    return isinstance(value, list) and all(
+        isinstance(shot, dict)
+        and set(cast("dict[str, Any]", shot)) == {"input", "output"}
+        and all(isinstance(text, str) for text in cast("dict[str, Any]", shot).values())
+        for shot in cast("list[Any]", value)
+    )
+
+
+def _sections(
+    expected: Sequence[str], lines: list[str], start: int, problems: Problems
+) -> dict[str, tuple[int, str]]:
+    """The template of every section, with the number of its first line."""
+    heads = [
+        (number, head[1].lower())
+        for number, line in enumerate(lines[start:], start)
+        if (head := re.fullmatch(r"#\s+(\w+)\s*", line)) and head[1].lower() in expected
+    ]
+    headings = " and ".join(f"`# {section}`" for section in expected)
+    if any(line.strip() for line in lines[start : heads[0][0] if heads else len(lines)]):
+        problems.append((start + 1, f"text before the first section; expected {headings}"))
+    sections: dict[str, tuple[int, str]] = {}
+    ends = [*(number for number, _ in heads[1:]), len(lines)]
+    for (number, section), end in zip(heads, ends, strict=True):
+        if section in sections:
+            problems.append((number + 1, f"the section `# {section}` is repeated"))
+        sections[section] = (number + 2, "\n".join(lines[number + 1 : end]))
+    problems += [
+        (None, f"the section `# {section}` is missing or empty; expected {headings}")
+        for section in expected
+        if not sections.get(section, (0, ""))[1].strip()
+    ]
+    return sections
+
+
+def _check(expected: PromptFormat, source: str, line: int, problems: Problems) -> list[str]:
+    """The constant texts of a template; its problems are added to the list."""
+    try:
+        names, constant = _names_and_text(source)
+    except Exception as error:  # Jinja2 is missing, or its TemplateSyntaxError
+        at = getattr(error, "lineno", None) or 1
+        problems.append((line + at - 1, f"invalid template: {error}"))
+        return []
+    unknown = names.keys() - set(expected.names)
+    for name in sorted(unknown):
+        suggestion = did_you_mean(name, expected.names)
+        known = ", ".join(expected.names)
+        problem = f"unknown value `{name}`{suggestion}; expected one of {known}"
+        problems.append((line + names[name] - 1, problem))
+    if not unknown:
+        _try(expected, source, line, problems)
+    return constant
+
+
+def _try(expected: PromptFormat, source: str, line: int, problems: Problems) -> None:
+    """Render a template with every value and with none: some mistakes show only then."""
+    full = dict.fromkeys(expected.names, "x") | _TRIAL_VALUES
+    empty = dict.fromkeys(expected.names, "") | _EMPTY_VALUES
+    for values in (full, empty):
+        try:
+            _render(source, values)
+        except Exception as error:  # a template is a program of the user's, and may fail in any way
+            frames = reversed(traceback.extract_tb(error.__traceback__))
+            at = next((frame.lineno for frame in frames if frame.filename == "<template>"), None)
+            problems.append((line + (at or 1) - 1, f"the template cannot be rendered: {error}"))
+            return
+
+
+def _check_required(
+    expected: PromptFormat, sections: Mapping[str, tuple[int, str]], problems: Problems
+) -> None:
+    used = {name for _, source in sections.values() for name in _names_and_text(source)[0]}
+    if expected.required and not used & set(expected.required):
+        shown = " or ".join(f"`{{{{ {name} }}}}`" for name in expected.required)
+        problems.append((None, f"expected the template to show {shown}"))
+
+
+def _names_and_text(source: str) -> tuple[dict[str, int], list[str]]:
+    """The names that a template uses, each with its first line, and its constant texts."""
+    if _is_plain(source):
+        names: dict[str, int] = {}
+        for match in _PLAIN_VALUE.finditer(source):
+            names.setdefault(match[1], source.count("\n", 0, match.start()) + 1)
+        return names, _PLAIN_VALUE.split(source)[::2]
+    environment = _environment()
+    from jinja2 import meta, nodes
+
+    tree = environment.parse(source)
+    environment.from_string(source)
+    lines = {node.name: node.lineno for node in reversed(list(tree.find_all(nodes.Name)))}
+    undeclared = meta.find_undeclared_variables(tree)
+    constant = [data.data for data in tree.find_all(nodes.TemplateData)]
+    return {name: lines.get(name, 1) for name in undeclared}, constant
+
+
+def _render(source: str, values: Mapping[str, Any]) -> str:
+    if _is_plain(source):
+        text = _PLAIN_VALUE.sub(lambda match: str(values[match[1]]), source)
+    else:
+        text = _compiled(source).render(values)
+    # Blocks and values that are empty leave blank lines. Data has none: it is one line of JSON.
+    return re.sub(r"\n\s*\n", "\n\n", text).strip()
+
+
+def _is_plain(source: str) -> bool:
+    rest = _PLAIN_VALUE.sub("", source)
+    return not any(mark in rest for mark in ("{{", "{%", "{#"))
+
+
+@lru_cache(maxsize=64)
+def _compiled(source: str) -> Any:
+    return _environment().from_string(source)
+
+
+@lru_cache(maxsize=1)
+def _environment() -> "SandboxedEnvironment":
+    try:
+        from jinja2 import StrictUndefined
+        from jinja2.sandbox import ImmutableSandboxedEnvironment
+    except ImportError as error:
+        raise ConfigurationError(
+            "more than `{{ name }}` needs Jinja2. Install it: pip install jinja2"
+        ) from error
+    # No escaping as HTML: catalog text is fenced as JSON, and escaping would only garble it.
+    return ImmutableSandboxedEnvironment(
+        undefined=StrictUndefined, autoescape=False, trim_blocks=True, lstrip_blocks=True
+    )
+
+
+def _cleaned(value: Any, clean: Callable[[str], str]) -> Any:
+    if isinstance(value, str):
+        return clean(value)
+    if isinstance(value, Mapping):
+        items = cast("Mapping[Any, Any]", value).items()
+        return {clean(str(key)): _cleaned(item, clean) for key, item in items}
+    if isinstance(value, Sequence) and not isinstance(value, bytes):
+        return [_cleaned(item, clean) for item in cast("Sequence[Any]", value)]
+    return value
