@@ -15,7 +15,8 @@ from pegboard.canonical import digest
 from pegboard.evaluation.agent_tools import Offered
 from pegboard.evaluation.golden import GoldenQuery
 from pegboard.llm import ChatRequest, Message, ToolCall
-from pegboard.llm.prompts import Prompt, PromptFormat, fenced, json_objects, load_prompts
+from pegboard.llm.prompts import Prompt, PromptFormat, fenced, load_prompts
+from pegboard.llm.replies import json_objects
 
 Calling = Literal["native", "prompt"]
 CALLINGS: tuple[Calling, ...] = ("native", "prompt")

@@ -1,4 +1,4 @@
-"""Prompt files, the fence around untrusted data in them, and the JSON in a model's reply.
+"""Prompt files, and the fence around untrusted data in a prompt.
 
 A prompt file is Markdown with a TOML front matter between lines of `+++` and named sections, one
 message each:
@@ -26,30 +26,23 @@ import json
 import re
 import tomllib
 import traceback
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 from pegboard.errors import ConfigurationError
 from pegboard.llm import ChatRequest, Message
-
-if TYPE_CHECKING:
-    from jinja2.sandbox import SandboxedEnvironment
+from pegboard.llm.templates import names_and_text, render
 
 COMMON_VALUES = ("context", "examples")
 """Values that every prompt has: what its front matter says of the domain, and its examples."""
 REPLY_TOKENS = 600
 """Tokens of a reply: twenty names or six steps take a third; reasoning models need the rest."""
-MAX_JSON_STARTS = 20
-"""Places in a reply at which a JSON object is tried, when prose stands around it."""
 
 _FRONT_MATTER = ("version", "context", "examples")
-_PLAIN_VALUE = re.compile(r"\{\{ *(\w+) *\}\}")
-_TRIAL_VALUES: Mapping[str, Any] = {"count": 3, "examples": [{"input": "x", "output": "x"}]}
-_EMPTY_VALUES: Mapping[str, Any] = {"count": 0, "examples": []}
+_TRIAL_VALUES: dict[str, Any] = {"count": 3, "examples": [{"input": "x", "output": "x"}]}
+_EMPTY_VALUES: dict[str, Any] = {"count": 0, "examples": []}
 
 Problems = list[tuple[int | None, str]]
 """Problems of one file: the line number where it is known, and the problem."""
@@ -110,12 +103,12 @@ class Prompt:
                 f"Prompt {self.name!r} got the values {sorted(unknown)}; expected some of "
                 f"{', '.join(self.format.names)}."
             )
-        complete = dict.fromkeys(self.format.names, "") | _EMPTY_VALUES | values
+        complete = _empty_values(self.format) | values
         contexts = (str(complete["context"]).strip(), self.context)
         complete["context"] = " ".join(text for text in contexts if text)
         complete["examples"] = [{"input": given, "output": out} for given, out in self.examples]
         return tuple(
-            Message("system" if name == "system" else "user", _render(source, complete))
+            Message("system" if name == "system" else "user", render(source, complete))
             for name, source in self.sections
         )
 
@@ -197,31 +190,14 @@ def one_line(text: str) -> str:
     return " ".join("".join(char if char.isprintable() else " " for char in text).split())
 
 
-def answer_text(reply: str) -> str:
-    """Return a reply without the thoughts that some models write before it."""
-    return reply.rpartition("</think>")[2].strip()
-
-
-def json_objects(reply: str) -> Iterator[dict[str, Any]]:
-    """Yield the JSON objects in a reply, in order, nested ones after the one that holds them.
-
-    They may stand in a code fence or amid prose. Broken JSON is never repaired; control characters
-    inside strings are accepted.
-    """
-    text = answer_text(reply)
-    decoder, start = json.JSONDecoder(strict=False), text.find("{")
-    for _ in range(MAX_JSON_STARTS):
-        if start < 0:
-            return
-        with suppress(ValueError, RecursionError):
-            yield cast("dict[str, Any]", decoder.raw_decode(text, start)[0])
-        start = text.find("{", start + 1)
-
-
 def did_you_mean(name: str, names: Iterable[str]) -> str:
     """Return ` (did you mean NAME?)` for the closest of the names, or nothing."""
     close = difflib.get_close_matches(name, list(names), n=1)
     return f" (did you mean {close[0]}?)" if close else ""
+
+
+def _empty_values(expected: PromptFormat) -> dict[str, Any]:
+    return dict.fromkeys(expected.names, "") | _EMPTY_VALUES
 
 
 def _invalid(problems: Sequence[str], hint: str = "") -> ConfigurationError:
@@ -351,7 +327,7 @@ def _sections(
 def _check(expected: PromptFormat, source: str, line: int, problems: Problems) -> list[str]:
     """The constant texts of a template; its problems are added to the list."""
     try:
-        names, constant = _names_and_text(source)
+        names, constant = names_and_text(source)
     except Exception as error:  # Jinja2 is missing, or its TemplateSyntaxError
         at = getattr(error, "lineno", None) or 1
         problems.append((line + at - 1, f"invalid template: {error}"))
@@ -369,11 +345,10 @@ def _check(expected: PromptFormat, source: str, line: int, problems: Problems) -
 
 def _try(expected: PromptFormat, source: str, line: int, problems: Problems) -> None:
     """Render a template with every value and with none: some mistakes show only then."""
-    full = dict.fromkeys(expected.names, "x") | _TRIAL_VALUES
-    empty = dict.fromkeys(expected.names, "") | _EMPTY_VALUES
-    for values in (full, empty):
+    full: dict[str, Any] = dict.fromkeys(expected.names, "x") | _TRIAL_VALUES
+    for values in (full, _empty_values(expected)):
         try:
-            _render(source, values)
+            render(source, values)
         except Exception as error:  # a template is a program of the user's, and may fail in any way
             frames = reversed(traceback.extract_tb(error.__traceback__))
             at = next((frame.lineno for frame in frames if frame.filename == "<template>"), None)
@@ -384,62 +359,10 @@ def _try(expected: PromptFormat, source: str, line: int, problems: Problems) -> 
 def _check_required(
     expected: PromptFormat, sections: Mapping[str, tuple[int, str]], problems: Problems
 ) -> None:
-    used = {name for _, source in sections.values() for name in _names_and_text(source)[0]}
+    used = {name for _, source in sections.values() for name in names_and_text(source)[0]}
     if expected.required and not used & set(expected.required):
         shown = " or ".join(f"`{{{{ {name} }}}}`" for name in expected.required)
         problems.append((None, f"expected the template to show {shown}"))
-
-
-def _names_and_text(source: str) -> tuple[dict[str, int], list[str]]:
-    """The names that a template uses, each with its first line, and its constant texts."""
-    if _is_plain(source):
-        names: dict[str, int] = {}
-        for match in _PLAIN_VALUE.finditer(source):
-            names.setdefault(match[1], source.count("\n", 0, match.start()) + 1)
-        return names, _PLAIN_VALUE.split(source)[::2]
-    environment = _environment()
-    from jinja2 import meta, nodes
-
-    tree = environment.parse(source)
-    environment.from_string(source)
-    lines = {node.name: node.lineno for node in reversed(list(tree.find_all(nodes.Name)))}
-    undeclared = meta.find_undeclared_variables(tree)
-    constant = [data.data for data in tree.find_all(nodes.TemplateData)]
-    return {name: lines.get(name, 1) for name in undeclared}, constant
-
-
-def _render(source: str, values: Mapping[str, Any]) -> str:
-    if _is_plain(source):
-        text = _PLAIN_VALUE.sub(lambda match: str(values[match[1]]), source)
-    else:
-        text = _compiled(source).render(values)
-    # Blocks and values that are empty leave blank lines. Data has none: it is one line of JSON.
-    return re.sub(r"\n\s*\n", "\n\n", text).strip()
-
-
-def _is_plain(source: str) -> bool:
-    rest = _PLAIN_VALUE.sub("", source)
-    return not any(mark in rest for mark in ("{{", "{%", "{#"))
-
-
-@lru_cache(maxsize=64)
-def _compiled(source: str) -> Any:
-    return _environment().from_string(source)
-
-
-@lru_cache(maxsize=1)
-def _environment() -> "SandboxedEnvironment":
-    try:
-        from jinja2 import StrictUndefined
-        from jinja2.sandbox import ImmutableSandboxedEnvironment
-    except ImportError as error:
-        raise ConfigurationError(
-            "more than `{{ name }}` needs Jinja2. Install it: pip install jinja2"
-        ) from error
-    # No escaping as HTML: catalog text is fenced as JSON, and escaping would only garble it.
-    return ImmutableSandboxedEnvironment(
-        undefined=StrictUndefined, autoescape=False, trim_blocks=True, lstrip_blocks=True
-    )
 
 
 def _cleaned(value: Any, clean: Callable[[str], str]) -> Any:

@@ -7,7 +7,8 @@ import sys
 import pytest
 
 from pegboard.errors import ConfigurationError
-from pegboard.llm.prompts import PromptFormat, fenced, json_objects, load_prompts, read_prompt
+from pegboard.llm.prompts import PromptFormat, fenced, load_prompts, read_prompt
+from pegboard.llm.replies import json_objects
 
 CHAT = PromptFormat(values=("request", "tools", "count"), required=("request",))
 REPAIR = PromptFormat(values=("problem",), sections=("first", "second"))
@@ -115,10 +116,11 @@ def test_a_file_that_cannot_work_is_refused(tmp_path, text, problem):
 
 
 def test_a_template_that_only_names_values_needs_no_jinja(tmp_path, monkeypatch):
-    from pegboard.llm import prompts
+    from pegboard.llm import templates
 
     monkeypatch.setitem(sys.modules, "jinja2", None)
-    prompts._environment.cache_clear()
+    templates._environment.cache_clear()
+    templates._compiled.cache_clear()
 
     assert prompt(tmp_path, GOOD).messages(request="R")[1].content == "R"
     with pytest.raises(ConfigurationError, match="Install it: pip install jinja2"):

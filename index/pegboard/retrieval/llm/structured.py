@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any, cast
 
-from pegboard.llm.prompts import answer_text, json_objects
+from pegboard.llm.replies import answer_text, json_objects
 
 MAX_CHARACTERS = 300
 """Of one text: a step or a variation is a sentence. What is longer is cut; an encoder would not
