@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from pegboard.canonical import digest
 from pegboard.records import Agent, Enrichment, Tool
+from pegboard.redaction import redact_credentials
 from pegboard.search.text import identifier_words, tokenize
 from pegboard.store.contract import CHECKSUM, column_names, embedding_table, row_key
 from tasks.enrichment.bought import read_written
@@ -22,7 +23,6 @@ from tasks.lake.derived import derive, sources_of
 from tasks.lake.files import Lake
 from tasks.lake.row_sets import find_rows
 from tasks.lake.snapshot_rows import agents_of, tools_of
-from tasks.safety.untrusted import without_credentials
 from tasks.settings.configuration import IndexSettings
 
 if TYPE_CHECKING:
@@ -80,7 +80,7 @@ def documents_of(
     Nothing of `written.avoid` is in them, and no value that looks like a credential.
     """
     for part, number, texts in _documents(tool, agent, settings, written):
-        yield part, number, tuple(without_credentials(text) for text in texts)
+        yield part, number, tuple(redact_credentials(text) for text in texts)
 
 
 def _composed(

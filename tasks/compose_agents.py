@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from pegboard.canonical import digest
 from pegboard.records import Agent
+from pegboard.redaction import redact_credentials
 from pegboard.search.text import identifier_words, tokenize
 from pegboard.store.contract import CHECKSUM, agent_embedding_table, column_names, row_key
 from tasks.compose import Documents
@@ -17,7 +18,6 @@ from tasks.enrichment.bought import read_described
 from tasks.lake.files import Lake
 from tasks.lake.row_sets import RowSet, find_rows, latest_rows, point_to, write_frame
 from tasks.lake.snapshot_rows import agents_of
-from tasks.safety.untrusted import without_credentials
 from tasks.settings.configuration import IndexSettings
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ def agent_text(agent: Agent, described: str = "") -> str:
     """
     said = " ".join((described or agent.description).split())
     name = identifier_words(agent.name) or agent.name
-    return without_credentials(". ".join(text for text in (name, said) if text))
+    return redact_credentials(". ".join(text for text in (name, said) if text))
 
 
 def _composed(lake: Lake, snapshots: Mapping[str, str], writings: str | None) -> "pl.DataFrame":

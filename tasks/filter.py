@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING
 from pegboard.canonical import digest
 from pegboard.encoders import Encoder
 from pegboard.records import Agent, Enrichment, Tool
+from pegboard.redaction import redact_credentials
 from tasks.encoders import encoder_for
 from tasks.enrichment.bought import Writings, read_writings, write_writings
 from tasks.enrichment.consistency import Places, cosines, leave_one_out, place
@@ -28,7 +29,6 @@ from tasks.enrichment.neighbours import head_text
 from tasks.enrichment.vectors import vectors_of
 from tasks.lake.files import Lake
 from tasks.lake.snapshot_rows import load_snapshot
-from tasks.safety.untrusted import without_credentials
 from tasks.settings.configuration import Configuration
 
 if TYPE_CHECKING:
@@ -110,7 +110,7 @@ class _Shelf:
         start = len(self.texts)
         rows = {head_text(tool, agent): start}
         rows_of = [
-            [rows.setdefault(without_credentials(text), start + len(rows)) for text in texts]
+            [rows.setdefault(redact_credentials(text), start + len(rows)) for text in texts]
             for texts in (tool.examples[:requests], written.questions)
         ]
         self.tools.append(tool)

@@ -16,7 +16,7 @@ from catalogs.mcp.config import Server, ServerProblem
 from catalogs.mcp.failures import Talk, evidence, explain
 from catalogs.mcp.process import Stderr, leaving_nothing_behind, passed_environment
 from catalogs.mcp.records import agent_description
-from catalogs.mcp.secrets import redact
+from pegboard.redaction import redact
 
 MAX_PAGES = 1_000
 MAX_EVENT = 64 * 1024 * 1024

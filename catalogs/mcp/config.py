@@ -22,8 +22,8 @@ from catalogs.mcp.secrets import (
     argument_secrets,
     public_command,
     public_text,
-    to_hide,
     url_secrets,
+    values_to_hide,
 )
 from catalogs.shared.files import parse_json, read_text
 from pegboard.errors import SourceError
@@ -131,7 +131,7 @@ def resolve_server(entry: Any, base: Path) -> Server:
         *url_secrets(server.url),
         *argument_secrets(server.args),
     )
-    return replace(server, secrets=to_hide((*values.secrets, *secrets)))
+    return replace(server, secrets=values_to_hide((*values.secrets, *secrets)))
 
 
 class _Resolver:

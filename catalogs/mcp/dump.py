@@ -25,7 +25,7 @@ from catalogs.mcp.records import add_tool, agent_description, is_tool_list
 from catalogs.shared.files import matching_files, read_json
 from catalogs.shared.listing import ListingBuilder, SourceKind, SourceOptions
 from pegboard.errors import SourceError
-from pegboard.store.database import public_url
+from pegboard.redaction import public_url
 
 
 class McpDumpOptions(SourceOptions):

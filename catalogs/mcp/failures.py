@@ -9,7 +9,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from catalogs.mcp.config import Server, ServerProblem
-from catalogs.mcp.secrets import redact
+from pegboard.redaction import redact, redact_line
 
 STDERR_LINES, STDERR_SHOWN = 5, 800
 CHATTER = re.compile(r"\b(INFO|DEBUG)\b|Processing request of type|npm (notice|warn)")
@@ -46,8 +46,7 @@ class Talk:
         """One line of at most `limit` characters, without secrets: these go first, since half a
         secret is not found.
         """
-        text = " ".join(redact(str(value), self.secrets).split())
-        return text if len(text) <= limit else f"{text[:limit]}..."
+        return redact_line(str(value), limit, self.secrets)
 
 
 def explain(error: BaseException | None, server: Server, talk: Talk) -> str:

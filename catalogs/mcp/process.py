@@ -13,7 +13,7 @@ from pathlib import Path
 from threading import Thread
 from typing import TextIO
 
-from catalogs.mcp.secrets import secret_like
+from pegboard.redaction import is_secret_name
 
 PASSED = re.compile(
     r"(?i)(SSL_CERT_FILE|SSL_CERT_DIR|REQUESTS_CA_BUNDLE|CURL_CA_BUNDLE|NODE_EXTRA_CA_CERTS"
@@ -39,7 +39,7 @@ def passed_environment(environment: Mapping[str, str]) -> dict[str, str]:
     return {
         name: value
         for name, value in environment.items()
-        if PASSED.fullmatch(name) and not secret_like(name)
+        if PASSED.fullmatch(name) and not is_secret_name(name)
     }
 
 

@@ -17,7 +17,7 @@ from urllib.request import url2pathname
 from catalogs.shared.files import parse_json, read_text
 from catalogs.shared.yaml_json import parse_yaml
 from pegboard.errors import SourceError
-from pegboard.store.database import public_url
+from pegboard.redaction import public_url
 
 MAX_DOCUMENT = 64_000_000
 """Bytes. The largest public document in wide use, Microsoft Graph's, has about half of it."""

@@ -23,7 +23,7 @@ from catalogs.openapi.schema import SchemaGraph
 from catalogs.shared.files import matching_files
 from catalogs.shared.listing import ListingBuilder, SourceKind, SourceOptions
 from pegboard.errors import SourceError
-from pegboard.store.database import public_url
+from pegboard.redaction import public_url
 
 METHODS = ("get", "put", "post", "delete", "options", "head", "patch", "trace", "query")
 MAX_ERRORS = 20

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from pegboard.records import Agent, Tool
+from pegboard.redaction import redact_credentials
 from pegboard.search.text import identifier_words
-from tasks.safety.untrusted import without_credentials
 
 if TYPE_CHECKING:
     import numpy as np
@@ -43,7 +43,7 @@ def head_text(tool: Tool, agent: Agent) -> str:
     name = identifier_words(tool.name) or tool.name
     description = " ".join(tool.description.split())
     words = [name, description] if description else [identifier_words(agent.name), name]
-    return without_credentials(". ".join(word for word in words if word))
+    return redact_credentials(". ".join(word for word in words if word))
 
 
 def nearest(

@@ -13,11 +13,11 @@ from typing import Any
 
 from pegboard.canonical import canonical_json
 from pegboard.llm import ChatReply, ChatRequest, Message
+from pegboard.redaction import redact_credentials
 from tasks.enrichment.ledger import Entry, Ledger, Step
 from tasks.enrichment.products import schema_of
 from tasks.enrichment.prompts import Prompt
 from tasks.enrichment.replies import Subject, judge
-from tasks.safety.untrusted import without_credentials
 from tasks.settings.enrichment import EnrichSettings, Product
 
 Made = Mapping[Product, Any]
@@ -121,7 +121,7 @@ class Order:
             model=self.stationery.settings.model,
             answered_by=reply.model,
             shown=self.shown,
-            raw=without_credentials(reply.text),
+            raw=redact_credentials(reply.text),
             finish_reason=reply.finish_reason,
             prompt_tokens=reply.prompt_tokens,
             completion_tokens=reply.completion_tokens,

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
+from pegboard.redaction import redact_credentials
 from pegboard.search.text import identifier_words
 from tasks.enrichment.products import ArgumentNote, CandidateVerdict
 from tasks.enrichment.reply_checks import (
@@ -34,7 +35,6 @@ from tasks.enrichment.reply_verdict import (
     Rejection,
     Subject,
 )
-from tasks.safety.untrusted import without_credentials
 
 QUESTION_CHARACTERS = (6, 400)
 """Shorter ones are single words; longer ones are stories, which an encoder of 256 tokens would cut.
@@ -147,7 +147,7 @@ def trouble_in(text: str, subject: Subject, allowed: Sequence[str] = ()) -> str 
         return REFUSAL
     if is_echo(text) or copies_prompt(text, subject.instructions, subject.description):
         return PROMPT_COPY
-    if without_credentials(text) != text:
+    if redact_credentials(text) != text:
         return CREDENTIAL
     if subject.other_names is not None:
         own = (subject.name, *subject.arguments, *allowed)
@@ -195,4 +195,4 @@ def _nothing_left(dropped: Sequence[tuple[str, str]]) -> Rejection:
 
 
 def _shown(text: str, reason: str) -> tuple[str, str]:
-    return without_credentials(text)[:SHOWN], reason
+    return redact_credentials(text)[:SHOWN], reason

@@ -18,6 +18,7 @@ from pegboard.errors import BudgetExhausted, CompletionError, PegboardError
 from pegboard.evaluation.golden import GoldenQuery
 from pegboard.llm import ChatRequest
 from pegboard.records import Tool
+from pegboard.redaction import redact_credentials
 from pegboard.search.loaded import LoadedRelease
 from tasks.enrichment.budget import Budget
 from tasks.enrichment.calls import Caller
@@ -31,7 +32,6 @@ from tasks.golden.request_prompt import RequestPrompt
 from tasks.golden.samples import Sample, draw_samples
 from tasks.safety.text import fenced
 from tasks.safety.tool import tool_data
-from tasks.safety.untrusted import without_credentials
 from tasks.settings.enrichment import EnrichSettings
 
 VERSION = 1
@@ -238,7 +238,7 @@ class _Writer:
             final=True,
             value=request,
             reason=reason,
-            raw=without_credentials(reply.text),
+            raw=redact_credentials(reply.text),
             finish_reason=reply.finish_reason,
             prompt_tokens=reply.prompt_tokens,
             completion_tokens=reply.completion_tokens,

@@ -11,7 +11,7 @@ import unicodedata
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from tasks.safety.credentials import without_credentials
+from pegboard.redaction import redact_credentials
 
 _CONTROL = "\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f"
 _UNSEEN = (
@@ -71,7 +71,7 @@ def visible(text: str) -> str:
 def clean(value: Any) -> Any:
     """A JSON value whose strings, keys included, are visible and without credentials."""
     if isinstance(value, str):
-        return without_credentials(visible(value))
+        return redact_credentials(visible(value))
     if isinstance(value, Mapping):
         return {clean(str(key)): clean(item) for key, item in value.items()}
     if isinstance(value, Sequence):

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from pegboard.records import Tool
-from tasks.safety.credentials import CREDENTIAL, secret_name
+from pegboard.redaction import HIDDEN_CREDENTIAL, takes_credential
 from tasks.safety.text import clean
 
 CUT = " [cut]"
@@ -110,7 +110,7 @@ def _argument(name: str, spec: Any, schema: Mapping[str, Any], size: _Size) -> d
     for key in ("default", "example", "examples"):
         value = spec.get(key)
         if value not in (None, "", [], {}):
-            said[key] = CREDENTIAL if secret_name(name) else _value(value)
+            said[key] = HIDDEN_CREDENTIAL if takes_credential(name) else _value(value)
     return said
 
 

@@ -20,7 +20,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from pegboard.records import Tool
-from tasks.safety.credentials import secret_name, without_credentials
+from pegboard.redaction import redact_credentials, takes_credential
 from tasks.safety.patterns import EXFILTRATION, INSTRUCTIONS
 from tasks.safety.text import has_invisible, visible
 
@@ -81,7 +81,7 @@ def flags_of_text(text: str) -> set[str]:
         flags.add(INSTRUCTS)
     if any(pattern.found(low) for pattern in EXFILTRATION):
         flags.add(EXFILTRATES)
-    if without_credentials(text) != text:
+    if redact_credentials(text) != text:
         flags.add(CREDENTIAL)
     return flags
 
@@ -97,7 +97,7 @@ def _strings(value: Any, name: str) -> Iterator[str]:
             if key not in _KEYWORDS:
                 yield str(key)
             owner = name if key in _VALUES else str(key)
-            if secret_name(owner):
+            if takes_credential(owner):
                 yield from (f"{owner}: {text}" for text in _strings(item, ""))
             elif not (key == "type" and isinstance(item, str) and item in _TYPES):
                 yield from _strings(item, owner)

@@ -12,9 +12,10 @@ from pydantic import Field, ValidationError, field_validator
 from catalogs.shared.kinds import source_kind
 from catalogs.shared.listing import SourceOptions
 from pegboard.errors import ConfigurationError
+from pegboard.redaction import is_secret_name
 from pegboard.retrieval.strategy import Strategy
 from pegboard.store.contract import embedding_table
-from pegboard.store.storage import is_secret, remember_options
+from pegboard.store.storage import remember_options
 from tasks.settings.base import Settings, duplicates, problems_of, read_toml
 from tasks.settings.enrichment import EnrichSettings, OverrideSettings, UntrustedSettings
 from tasks.settings.release import (
@@ -72,7 +73,9 @@ class BoardSettings(Settings):
         table = cast("Mapping[Any, Any]", storage)
         options = {str(name): _as_text(value) for name, value in table.items()}
         plain = [
-            name for name, value in options.items() if is_secret(name) and not _is_reference(value)
+            name
+            for name, value in options.items()
+            if is_secret_name(name) and not _is_reference(value)
         ]
         if plain:
             raise ValueError(

@@ -18,8 +18,9 @@ from numpy.typing import NDArray
 from pegboard.encoders import check_positive, checked_texts, import_extra, prefix_notation
 from pegboard.errors import ConfigurationError, EncoderError
 from pegboard.llm.endpoint import import_litellm, key_variable
-from pegboard.llm.failures import ENCODER_STEPS, failure_kind, retry_after, scrubbed
+from pegboard.llm.failures import ENCODER_STEPS, failure_kind, retry_after
 from pegboard.llm.retry import synchronous
+from pegboard.redaction import redact_line
 
 logger = logging.getLogger(__name__)
 
@@ -275,8 +276,8 @@ class HostedEncoder:
             if asked is not None and kind == "rate"
             else ""
         )
-        where = f" at {scrubbed(self._api_base)}" if self._api_base else ""
-        message = scrubbed(str(error), variables=(self._api_key_env,)).rstrip(".")
+        where = f" at {redact_line(self._api_base)}" if self._api_base else ""
+        message = redact_line(str(error), variables=(self._api_key_env,)).rstrip(".")
         return EncoderError(f"{self.name}{where} did not encode: {message}{wait}. {step}")
 
     def _key_variable(self) -> str:
@@ -285,7 +286,7 @@ class HostedEncoder:
         return key_variable(self._litellm, self.name, self._provider)
 
     def _invalid(self, problem: str) -> EncoderError:
-        where = f" at {scrubbed(self._api_base)}" if self._api_base else ""
+        where = f" at {redact_line(self._api_base)}" if self._api_base else ""
         return EncoderError(
             f"{self.name}{where} answered, but {problem}. Nothing of it is used. Check the model "
             f"and the server."

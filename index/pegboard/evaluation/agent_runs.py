@@ -14,8 +14,8 @@ from pegboard.evaluation.agent_replies import AgentReplies, AgentReply, agent_re
 from pegboard.evaluation.agent_tools import Case, Shelf
 from pegboard.evaluation.tool_calls import CallScore, made_call, score_calls
 from pegboard.llm import ChatRequest, Completer
-from pegboard.llm.failures import scrubbed
 from pegboard.llm.retry import asynchronous
+from pegboard.redaction import redact_line
 from pegboard.tokens import token_bound
 
 HOPELESS = frozenset({"key", "model", "quota"})
@@ -263,7 +263,7 @@ class AgentRun:
 
     def _note(self, key: str, error: CompletionError) -> None:
         self._why[key] = error.kind
-        self.failures.setdefault(error.kind, scrubbed(str(error)))
+        self.failures.setdefault(error.kind, redact_line(str(error)))
         self._errors.append(error)
         self._given_up += error.may_pass
         if error.kind in HOPELESS or self._given_up >= (

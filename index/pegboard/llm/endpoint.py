@@ -13,7 +13,8 @@ from typing import Any, TypeVar, cast
 
 from pegboard.encoders import import_extra, install_command
 from pegboard.errors import CompletionError, ConfigurationError, EncoderError
-from pegboard.llm.failures import NEXT_STEPS, failure_kind, may_pass, retry_after, scrubbed
+from pegboard.llm.failures import NEXT_STEPS, failure_kind, may_pass, retry_after
+from pegboard.redaction import redact_line
 
 _Result = TypeVar("_Result")
 
@@ -154,7 +155,7 @@ class Endpoint:
 
     def scrubbed(self, text: str) -> str:
         """The text on one line, without keys."""
-        return scrubbed(text, variables=(self._api_key_env,))
+        return redact_line(text, variables=(self._api_key_env,))
 
     def _key_advice(self) -> str:
         if self._api_key_env is not None:

@@ -2,13 +2,10 @@
 what to tell the reader.
 
 Errors are told apart by status and class name, so nothing here imports LiteLLM. Providers quote
-keys in their messages; `scrubbed` takes out everything that looks like one before a message leaves.
-"""
+keys in their messages: see `pegboard.redaction`."""
 
 import math
-import os
 import re
-from collections.abc import Collection
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from typing import Any
@@ -60,40 +57,6 @@ _COME_BACK = re.compile(
     r"\b(?:re)?try (?:again )?in (\d+(?:\.\d+)?) ?s(?:econds?)?\b", re.IGNORECASE
 )
 _FILTERED = re.compile(r"content.?(filter|policy|management)", re.IGNORECASE)
-_SECRET_NAME = re.compile(r"KEY|TOKEN|SECRET|PASSW|PASSPHRASE|CREDENTIAL", re.IGNORECASE)
-_FIELD = (
-    r"(?:api|access|secret|subscription)[-_ "
-    r"]?(?:key|token)|authorization|password|passwd|secret|token"
-)
-_SECRET_SHAPES = [
-    (
-        re.compile(
-            r"\b(sk|pk|pa|hf|gsk|xai|key|pplx|nvapi|r8|fw|glpat|xox[abprs]|gh[oprsu])[-_][\w*.-]{8,}"
-        ),
-        "[key]",
-    ),
-    (
-        re.compile(
-            r"\b(AIza[\w-]{20,}|A[KS]IA[0-9A-Z]{12,}|ya29\.[\w.-]+|eyJ[\w-]{8,}(\.[\w-]+){1,2})"
-        ),
-        "[key]",
-    ),
-    (re.compile(r"\b(Bearer|Basic)\s+[^\s'\",}]+", re.IGNORECASE), r"\1 [key]"),
-    (re.compile(r"://[^/@\s]+@"), "://[key]@"),
-    (
-        re.compile(
-            r"([?&](?:[\w-]*(?:key|token|secret|signature|credential)|sig)=)[^&\s'\"]+",
-            re.IGNORECASE,
-        ),
-        r"\1[key]",
-    ),
-    # A header, a field of JSON or `Incorrect API key provided: ...`: the value alone, and only one
-    # that is as long as a key.
-    (
-        re.compile(rf"(?i)\b((?:{_FIELD})(?: provided)?['\"]?\s*[:=]\s*['\"]?)[\w*.+/=~-]{{8,}}"),
-        r"\1[key]",
-    ),
-]
 
 
 def failure_kind(error: BaseException) -> str:
@@ -158,24 +121,3 @@ def retry_after(error: BaseException | None) -> float | None:
             return None
         seconds = (moment - datetime.now(moment.tzinfo or UTC)).total_seconds()
     return max(seconds, 0.0) if math.isfinite(seconds) else None
-
-
-def scrubbed(text: str, limit: int = 400, *, variables: Collection[str | None] = ()) -> str:
-    """The text on one line of at most `limit` characters, without keys: those of the environment,
-    and whatever has the shape of one.
-
-    Args:
-        variables: environment variables that hold keys though their names do not say so.
-    """
-    secrets = {
-        value: name
-        for name, value in os.environ.items()
-        if len(value) >= (4 if name in variables else 8)
-        and (name in variables or _SECRET_NAME.search(name))
-    }
-    for value in sorted(secrets, key=len, reverse=True):  # a key may begin with another
-        text = text.replace(value, f"[{secrets[value]}]")
-    for shape, replacement in _SECRET_SHAPES:
-        text = shape.sub(replacement, text)
-    line = " ".join("".join(one if one.isprintable() else " " for one in text).split())
-    return line if len(line) <= limit else f"{line[:limit]}..."

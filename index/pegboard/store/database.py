@@ -7,9 +7,9 @@ from collections.abc import Callable, Generator, Iterable, Mapping
 from contextlib import contextmanager
 from datetime import timedelta
 from typing import TYPE_CHECKING, TypeVar
-from urllib.parse import urlsplit, urlunsplit
 
 from pegboard.errors import BoardNotFound, ConfigurationError, PegboardError
+from pegboard.redaction import public_url
 from pegboard.store.contract import TABLES_FOLDER
 from pegboard.store.failures import cleaned, store_error
 from pegboard.store.storage import OPEN_TIMEOUT, storage_options
@@ -26,12 +26,6 @@ def public_uri(uri: str) -> str:
     it.
     """
     return public_url(uri) if "://" in uri else uri
-
-
-def public_url(url: str) -> str:
-    """A URL without user, password, query and fragment, which may hold secrets."""
-    parts = urlsplit(url)
-    return urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], parts.path, "", ""))
 
 
 def sql_literals(values: Iterable[str]) -> str:

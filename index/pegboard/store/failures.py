@@ -6,7 +6,7 @@ import errno
 import re
 
 from pegboard.errors import StoreError
-from pegboard.store.storage import without_secrets
+from pegboard.redaction import redact
 
 _ERRNOS = {
     errno.ENOSPC: "full",
@@ -102,7 +102,7 @@ def cleaned(error: Exception) -> Exception:
     names.
     """
     text = str(error)
-    clean = without_secrets(text)
+    clean = redact(text)
     if clean == text:
         return error
     return FileNotFoundError(clean) if isinstance(error, FileNotFoundError) else RuntimeError(clean)
@@ -120,18 +120,18 @@ def _said(error: BaseException, kind: str | None) -> str:
     without source locations.
     """
     if isinstance(error, OSError) and error.strerror:
-        return without_secrets(error.strerror)
+        return redact(error.strerror)
     text = str(error)
     code = re.search(r"<Code>(\w+)</Code>\s*(?:<Message>([^<]{1,200}))?", text)
     if code:
-        return without_secrets(f"{code[1]}: {code[2]}" if code[2] else code[1])
+        return redact(f"{code[1]}: {code[2]}" if code[2] else code[1])
     for signs in (
         ()
         if kind == "no credentials"
         else (r'body: Some\(\\?"([^"\\<]{3,200})', r'message: \\?"([^"\\]{3,200})')
     ):
         if found := re.search(signs, text):
-            return without_secrets(found[1])
+            return redact(found[1])
     short = kind in _ERRNOS.values()
     if short and (found := re.search(r"([A-Z][\w ,'-]{3,100}) \(os error \d+\)", text)):
         return found[1]
@@ -142,4 +142,4 @@ def _said(error: BaseException, kind: str | None) -> str:
     line = next(iter(text.strip().splitlines()), "") or type(error).__name__
     line = line.removeprefix("lance error: ")
     line = re.sub(r",? ?(?:location: .*|/\S+\.rs:\d+(?::\d+)?)", "", line)
-    return without_secrets(line)[:300].rstrip(". ")
+    return redact(line)[:300].rstrip(". ")

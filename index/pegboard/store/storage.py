@@ -10,9 +10,10 @@ that no secret stands in a file."""
 import os
 import re
 from collections.abc import Mapping
-from urllib.parse import quote, urlsplit
+from urllib.parse import urlsplit
 
 from pegboard.errors import ConfigurationError
+from pegboard.redaction import is_secret_name, redact, remember_secrets
 
 OPEN_TIMEOUT = "open_timeout"
 """The one option of our own: seconds within which a store has to answer for the first time."""
@@ -77,18 +78,8 @@ _ENDPOINTS = (
     "AZURE_ENDPOINT",
 )
 _REFERENCE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
-_IN_TEXT = (
-    (re.compile(r"(?<=://)[^/\s@\"'<>]+@"), "***@"),
-    (re.compile(r"(?i)((?:x-amz-(?:signature|credential|security-token)|x-goog-(?:signature|credential)|sig)=)[^&\s\"'<>)]+"), r"\1***"),
-    (re.compile(r"(?i)((?:accountkey|sharedaccesssignature)=)[^;\s\"']+"), r"\1***"),
-    (re.compile(r"(?i)(authorization\"?: *\"?(?:bearer|sharedkey|aws4-hmac-sha256) "
-    r")[^\"\n]+"), r"\1***"),
-    (re.compile(r"-----BEGIN [A-Z ]*PRIVATE KEY-----.*?(?:-----END [A-Z ]*PRIVATE "
-    r"KEY-----|\Z)", re.DOTALL), "***"),
-)  # fmt: skip
 
 _remembered: dict[str, Mapping[str, str]] = {}
-_secrets: set[str] = set()
 
 
 def remember_options(uri: str, options: Mapping[str, str]) -> None:
@@ -116,39 +107,8 @@ def storage_options(uri: str, given: Mapping[str, str] | None = None) -> dict[st
         ]  # or else the variable would win over the option
     if kind == "aws":
         _refuse_foreign_token(uri, options)
-    _secrets.update(value for name, value in options.items() if is_secret(name) and len(value) >= 4)
+    remember_secrets(value for name, value in options.items() if is_secret_name(name))
     return {**DEFAULTS, **_plain_http(kind, options), **options}
-
-
-def is_secret(name: str) -> bool:
-    """Whether an option or variable of that name holds a secret. Names of files and of keys in a
-    key store are none.
-    """
-    name = name.lower()
-    if name.endswith(("_file", "_url", "_enabled", "kms_key_id", "_uri")):
-        return False
-    return any(
-        word in name for word in ("key", "secret", "token", "password", "sas", "connection_string")
-    )
-
-
-def without_secrets(text: str) -> str:
-    """The text without anything that was given as a secret, without signatures, and without users
-    and passwords in URLs.
-    """
-    held = {
-        value
-        for name, value in os.environ.items()
-        if name.startswith(("AWS_", "AZURE_", "GOOGLE_")) and is_secret(name)
-    }
-    for secret in sorted(
-        (secret for secret in _secrets | held if len(secret) >= 4), key=len, reverse=True
-    ):
-        for form in (secret, quote(secret, safe="")):
-            text = text.replace(form, "***")
-    for pattern, instead in _IN_TEXT:
-        text = pattern.sub(instead, text)
-    return text
 
 
 def _of_board(uri: str) -> Mapping[str, str]:
@@ -172,7 +132,7 @@ def _resolved(uri: str, name: str, value: str) -> str:
     def variable(match: re.Match[str]) -> str:
         if match[1] not in os.environ:
             raise ConfigurationError(
-                f"The storage option {name} of {without_secrets(uri)} refers to the environment "
+                f"The storage option {name} of {redact(uri)} refers to the environment "
                 f"variable {match[1]}, "
                 f"which is not set. Set {match[1]}, or correct [board.storage]."
             )
@@ -189,7 +149,7 @@ def _refuse_foreign_token(uri: str, options: Mapping[str, str]) -> None:
     foreign = key is not None and key != os.environ.get("AWS_ACCESS_KEY_ID")
     if foreign and "aws_session_token" not in options and os.environ.get("AWS_SESSION_TOKEN"):
         raise ConfigurationError(
-            f"{without_secrets(uri)} has keys of its own, but AWS_SESSION_TOKEN in the "
+            f"{redact(uri)} has keys of its own, but AWS_SESSION_TOKEN in the "
             f"environment belongs to others, and would "
             "be sent with them. Unset AWS_SESSION_TOKEN, or give aws_session_token beside the keys."
         )

@@ -17,7 +17,6 @@ import pytest
 
 from pegboard.encoders import encode_queries, load_encoder
 from pegboard.errors import ConfigurationError, EncoderError
-from pegboard.llm.failures import scrubbed
 
 pytestmark = [
     # pydantic says so while LiteLLM defines its types; it concerns chat replies.
@@ -460,25 +459,3 @@ def test_a_missing_package_answers_with_its_install_command(monkeypatch, module)
         EncoderError, match=rf"{module}, which is not installed.*pip install 'pegboard\[litellm\]'"
     ):
         load_encoder(NAME)
-
-
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        (f"Incorrect key {KEY}.", "Incorrect key [OPENAI_API_KEY]."),
-        ("Incorrect key sk-proj-AAAA1111BBBB.", "Incorrect key [key]"),
-        ("Authorization: Bearer abc.def", "Authorization: Bearer [key]"),
-        ("https://me:secret@host/v1", "https://[key]@host/v1"),
-        ("https://host/v1?key=secret&x=1", "https://host/v1?key=[key]&x=1"),
-        ("on\n  one   line", "on one line"),
-    ],
-)
-def test_messages_are_scrubbed_of_keys(text, expected):
-    assert scrubbed(text) == expected
-
-
-def test_a_long_message_is_cut_after_it_was_scrubbed():
-    message = scrubbed("x" * 395 + KEY + "y" * 100)
-
-    assert "sk-" not in message
-    assert len(message) == 403

@@ -14,10 +14,7 @@ from pegboard.llm.failures import (
     failure_kind,
     may_pass,
     retry_after,
-    scrubbed,
 )
-
-KEY = "sk-abcdefgh12345678"
 
 
 class VendorError(Exception):
@@ -36,11 +33,6 @@ class APITimeoutError(VendorError):
 
 class APIConnectionError(VendorError):
     pass
-
-
-@pytest.fixture(autouse=True)
-def key(monkeypatch):
-    monkeypatch.setenv("OPENAI_API_KEY", KEY)
 
 
 @pytest.mark.parametrize(
@@ -137,62 +129,3 @@ def test_headers_are_found_where_the_openai_client_keeps_them():
     error.response = type("Response", (), {"headers": {"retry-after": "4"}})()
 
     assert retry_after(error) == 4
-
-
-@pytest.mark.parametrize(
-    "secret",
-    [
-        "sk-proj-AAAA1111BBBB",
-        "sk-ant-api03-AAAA_1111",
-        "gsk_AAAA1111BBBB",
-        "hf_AAAA1111BBBB",
-        "pplx-AAAA1111BBBB",
-        "nvapi-AAAA1111BBBB",
-        "ghp_AAAA1111BBBB",
-        "xoxb-1111-AAAA2222",
-        "AIzaSyA1234567890abcdefghij",
-        "AKIAIOSFODNN7EXAMPLE",
-        "ya29.a0AfH6SMBx",
-        "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxIn0.abc-DEF_1",
-    ],
-)
-def test_what_has_the_shape_of_a_key_does_not_leave(secret):
-    assert secret not in scrubbed(f"Incorrect key '{secret}', sorry")
-    assert scrubbed(f"Incorrect key '{secret}', sorry").endswith("', sorry")
-
-
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        ("x-api-key: 0123456789abcdef", "x-api-key: [key]"),
-        ("{'api-key': '0123456789abcdef', 'model': 'm'}", "{'api-key': '[key]', 'model': 'm'}"),
-        ("Incorrect API key provided: 0123456789abcdef.", "Incorrect API key provided: [key]"),
-        ("Authorization: 0123456789abcdef", "Authorization: [key]"),
-        ("Authorization: Bearer 0123456789abcdef", "Authorization: Bearer [key]"),
-        ('"password": "correct-horse"', '"password": "[key]"'),
-        (
-            "https://host/?X-Amz-Signature=abc&X-Amz-Credential=def&x=1",
-            "https://host/?X-Amz-Signature=[key]&X-Amz-Credential=[key]&x=1",
-        ),
-        ("https://host/?access_token=abc", "https://host/?access_token=[key]"),
-        ("max_tokens: 16384000 is too large", "max_tokens: 16384000 is too large"),
-        ("an api key: see the docs", "an api key: see the docs"),
-        ("\x1b[31mred\x1b[0m\ttext", "[31mred [0m text"),
-    ],
-)
-def test_a_secret_is_known_by_its_name_and_the_rest_stays(text, expected):
-    assert scrubbed(text) == expected
-
-
-def test_a_variable_that_holds_a_key_can_be_named(monkeypatch):
-    monkeypatch.setenv("GATEWAY", "a-quiet-one")
-
-    assert scrubbed("sent a-quiet-one") == "sent a-quiet-one"
-    assert scrubbed("sent a-quiet-one", variables=["GATEWAY", None]) == "sent [GATEWAY]"
-
-
-def test_a_key_that_begins_with_another_is_taken_out_whole(monkeypatch):
-    monkeypatch.setenv("A_TOKEN", "abcdefgh")
-    monkeypatch.setenv("B_TOKEN", "abcdefgh-and-more")
-
-    assert scrubbed("sent abcdefgh-and-more") == "sent [B_TOKEN]"

@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 
 from pegboard.errors import ConfigurationError
 from pegboard.records import Tool
+from pegboard.redaction import redact_credentials
 from tasks.enrichment.prompts import OWN_PROMPTS, PROMPT_FILES, Prompts, load_prompts
 from tasks.safety.text import fenced
 from tasks.safety.tool import tool_data
-from tasks.safety.untrusted import without_credentials
 from tasks.settings.enrichment import PRODUCTS
 
 OWN = load_prompts(None, PRODUCTS)
@@ -221,4 +221,4 @@ def test_no_text_of_a_catalog_breaks_out_of_a_prompt(description: str, note: str
         assert text.count("<data label=") == text.count("</data>") == fences
         for body in re.findall(r"<data label=[^>]*>\n(.*)\n</data>", text):
             json.loads(body)
-            assert without_credentials(body) == body
+            assert redact_credentials(body) == body

@@ -21,7 +21,6 @@ from tasks.safety.untrusted import (
     flags_of,
     flags_of_text,
     visible,
-    without_credentials,
 )
 
 KEY = "sk-proj-" + "abc123DEF456ghi789JKL"
@@ -109,65 +108,6 @@ HARMLESS = [
     "Tell the user if the upload failed.",
     "The API key of your account, required.",
     "id, for example 123e4567-e89b-12d3-a456-426614174000",
-]
-VALUES = [
-    (KEY, "[credential]"),
-    ("ghp_" + "16C7e42F292c6912E7710c838347Ae178B4a", "[credential]"),
-    ("github_pat_" + "11ABCDEFG0aBcDeFgHiJkL_x", "[credential]"),
-    ("glpat-" + "abcdefghij1234567890", "[credential]"),
-    ("xoxb-" + "123456789012-abcdefGHIJ", "[credential]"),
-    ("AKIA" + "IOSFODNN7EXAMPLE", "[credential]"),
-    ("AIza" + "SyA1234567890abcdefghijklmnopqrstuv", "[credential]"),
-    ("hf_" + "abcdefghijklmnopqrstuvwx12", "[credential]"),
-    ("gsk_" + "abcdefghijklmnop1234567890", "[credential]"),
-    (
-        "eyJhbGciOiJIUzI1NiJ9." + "eyJzdWIiOiIxMjM0NTY3ODkwIn0.dozjgNryP4J3jVmNHl0w5N",
-        "[credential]",
-    ),
-    (
-        "-----BEGIN RSA PRIVATE "
-        "KEY-----\nMIIEpAIBAAKCAQEA1234567890abcdefghijklmnopqrstuvwxyzABC\n-----END RSA PRIVATE "
-        "KEY-----",
-        "[credential]",
-    ),
-    ("Authorization: Bearer abc123def456ghi789", "Authorization: Bearer [credential]"),
-    ("Authorization: Basic dXNlcjpwYXNzd29yZA==", "Authorization: Basic [credential]"),
-    ("postgres://admin:S3cr3t!@db.example.com/x", "postgres://[credential]@db.example.com/x"),
-    (
-        "https://x.example/v1?token=a8f5f167f44f4964&x=1",
-        "https://x.example/v1?token=[credential]&x=1",
-    ),
-    (
-        "https://x.example/b?sv=2020&sig=abcdEFGH1234%3D",
-        "https://x.example/b?sv=2020&sig=[credential]",
-    ),
-    ("password: hunter2", "password: [credential]"),
-    ('{"password": "hunter2"}', '{"password": "[credential]"}'),
-    ("api_key = 'abcd1234efgh5678'", "api_key = '[credential]'"),
-]
-NO_VALUES = [
-    "123e4567-e89b-12d3-a456-426614174000",
-    "commit 9fceb02d0ae598e95dc970b74767f19372d61af8",
-    "postgresql://<user>:<password>@host/db",
-    "postgres://user:password@localhost/db",
-    "password: string",
-    "password: 8-20 characters, with 1 digit",
-    "The password: it must be changed",
-    '"password": {"type": "string"}',
-    "Bearer token for authorization",
-    "Bearer <token>",
-    "Basic authentication",
-    "token: OAuth2 access token",
-    "token: base64-encoded cursor",
-    "token: 0xdAC17F958D2ee523a2206206994597C13D831ec7",
-    "max_tokens: 4096",
-    "api key: sk-...",
-    "api_key=YOUR_API_KEY_1",
-    "https://x.example/?key=name&token={token}",
-    "sk-learn-model-selection",
-    "task-management-platform-2024-edition",
-    "secret: SHA-256 hash",
-    "password: $DB_PASSWORD1",
 ]
 
 
@@ -284,29 +224,6 @@ def test_what_is_visible_is_composed_and_stays_the_same(text: str) -> None:
     shown = visible(text)
     assert visible(shown) == shown
     shown.encode()
-
-
-@pytest.mark.parametrize(("text", "cleaned"), VALUES)
-def test_values_that_look_like_credentials_are_replaced(text: str, cleaned: str) -> None:
-    assert without_credentials(f"Use {text}, and") == f"Use {cleaned}, and"
-    assert flags_of_text(text) == {CREDENTIAL}
-
-
-@pytest.mark.parametrize("text", NO_VALUES)
-def test_identifiers_placeholders_and_words_about_credentials_stay(text: str) -> None:
-    assert without_credentials(text) == text
-
-
-@given(
-    st.lists(
-        st.sampled_from(
-            [*(text for text, _ in VALUES), " ", "a", ":", "password", "=", "&", "?", "'"]
-        )
-    )
-)
-def test_a_text_without_credentials_stays_the_same(parts: list[str]) -> None:
-    cleaned = without_credentials("".join(parts))
-    assert without_credentials(cleaned) == cleaned
 
 
 @given(

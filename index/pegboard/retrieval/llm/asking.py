@@ -17,7 +17,7 @@ from typing import Any, cast
 
 from pegboard.errors import CompletionError, ConfigurationError
 from pegboard.llm import ChatReply, ChatRequest, Completer
-from pegboard.llm.failures import scrubbed
+from pegboard.redaction import redact_line
 from pegboard.retrieval.llm.loop_thread import LoopThread
 
 TIMEOUT = 10.0
@@ -239,7 +239,7 @@ def _failed(why: str, began: float, status: int | None = None) -> Answer:
         text=None,
         cost_usd=cost,
         seconds=time.monotonic() - began,
-        why=scrubbed(why, _WHY_CHARACTERS),
+        why=redact_line(why, _WHY_CHARACTERS),
     )
 
 

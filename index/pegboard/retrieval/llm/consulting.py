@@ -9,9 +9,9 @@ from typing import Any, Generic, TypeVar
 
 from pegboard.errors import QueryError
 from pegboard.llm import ChatRequest
-from pegboard.llm.failures import scrubbed
 from pegboard.llm.prompts import fenced
 from pegboard.records import Tool
+from pegboard.redaction import redact_credentials
 from pegboard.retrieval.llm.structured import Unusable
 from pegboard.retrieval.parts import Candidates, Context, Query, Ranking, Scored
 from pegboard.retrieval.trace import NO_LLM
@@ -187,7 +187,7 @@ def _described(tool: Tool) -> str:
         text = " ".join((written.description, written.avoid))
     elif not set(tool.flags) - {"credential"}:
         text = (
-            scrubbed(tool.description, 2 * DESCRIPTION_CHARACTERS)
+            " ".join(redact_credentials(tool.description).split())
             if tool.flags
             else tool.description
         )

@@ -1,0 +1,234 @@
+"""One list of what is secret, for every message that leaves and for catalog text."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from catalogs.mcp.failures import Talk
+from pegboard.llm import endpoint
+from pegboard.redaction import (
+    is_secret_name,
+    redact,
+    redact_credentials,
+    redact_line,
+    redact_opaque,
+    remember_secrets,
+    takes_credential,
+)
+from pegboard.store.failures import store_error
+from tasks.safety.untrusted import CREDENTIAL, flags_of_text
+
+KEY = "sk-proj-" + "abc123DEF456ghi789JKL"
+UUID = "123e4567-e89b-12d3-a456-426614174000"
+PEM = (
+    "-----BEGIN RSA PRIVATE KEY-----\nMIIEpAIBAAKCAQEA1234567890abcdefghijklmnopqrstuvwxyzABC\n"
+    "-----END RSA PRIVATE KEY-----"
+)
+
+CERTAIN = [
+    (KEY, "SECRET"),
+    ("ghp_" + "16C7e42F292c6912E7710c838347Ae178B4a", "SECRET"),
+    ("github_pat_" + "11ABCDEFG0aBcDeFgHiJkL_x", "SECRET"),
+    ("glpat-" + "abcdefghij1234567890", "SECRET"),
+    ("xoxb-" + "123456789012-abcdefGHIJ", "SECRET"),
+    ("AKIA" + "IOSFODNN7EXAMPLE", "SECRET"),
+    ("AIza" + "SyA1234567890abcdefghijklmnopqrstuv", "SECRET"),
+    ("hf_" + "abcdefghijklmnopqrstuvwx12", "SECRET"),
+    ("gsk_" + "abcdefghijklmnop1234567890", "SECRET"),
+    ("SG." + "abcdefghijklmnop12345.abcdefghijklmnopqrstuvwxyz12", "SECRET"),
+    ("key-" + "0123456789abcdef0123456789abcdef", "SECRET"),
+    ("eyJhbGciOiJIUzI1NiJ9." + "eyJzdWIiOiIxMjM0NTY3ODkwIn0.dozjgNryP4J3jVmNHl0w5N", "SECRET"),
+    (PEM, "SECRET"),
+    ("Authorization: Bearer abc123def456ghi789", "Authorization: Bearer SECRET"),
+    ("Authorization: Basic dXNlcjpwYXNzd29yZA==", "Authorization: Basic SECRET"),
+    ("postgres://admin:S3cr3t!@db.example.com/x", "postgres://SECRET@db.example.com/x"),
+    ("https://x.example/v1?token=a8f5f167f44f4964&x=1", "https://x.example/v1?token=SECRET&x=1"),
+    ("https://x.example/b?a=2020&sig=abcdEFGH1234%3D", "https://x.example/b?a=2020&sig=SECRET"),
+    ("password: hunter2", "password: SECRET"),
+    ('{"password": "hunter2"}', '{"password": "SECRET"}'),
+    ("api_key = 'abcd1234efgh5678'", "api_key = 'SECRET'"),
+]
+"""Secret wherever they stand: with them, every message and catalog text is rewritten."""
+
+ONLY_IN_MESSAGES = [
+    ("sk-ant-api03-AAAA_1111", "SECRET"),
+    ("gsk_AAAA1111BBBB", "SECRET"),
+    ("pplx-AAAA1111BBBB", "SECRET"),
+    ("sk-proj-********abcd", "SECRET"),
+    ("ya29.a0AfH6SMBx", "SECRET"),
+    ("eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxIn0", "SECRET"),
+    ("x-api-key: 0123456789abcdef", "x-api-key: SECRET"),
+    ("{'api-key': '0123456789abcdef', 'm': 1}", "{'api-key': 'SECRET', 'm': 1}"),
+    ("Incorrect API key provided: 0123456789abcdef.", "Incorrect API key provided: SECRET."),
+    ("Authorization: 0123456789abcdef", "Authorization: SECRET"),
+    ("Authorization: Bearer abc.def", "Authorization: Bearer SECRET"),
+    ("Authorization: SharedKey acct:c2ln", "Authorization: SharedKey SECRET"),
+    ("Authorization: AWS4-HMAC-SHA256 Credential=A, Signature=x", "Authorization: AWS4-HMAC-SHA256 SECRET"),
+    ('"password": "correct-horse"', '"password": "SECRET"'),
+    ("AccountName=a;AccountKey=abcd/1234+efg==;x", "AccountName=a;AccountKey=SECRET;x"),
+    ("https://me@host/v1", "https://SECRET@host/v1"),
+    ("https://host/?X-Amz-Signature=abc&x=1", "https://host/?X-Amz-Signature=SECRET&x=1"),
+    ("http://host/?a=1&amp;sig=abc", "http://host/?a=1&amp;sig=SECRET"),
+    (f"token: {UUID}", "token: SECRET"),
+]  # fmt: skip
+
+NO_SECRETS = [
+    UUID,
+    "commit 9fceb02d0ae598e95dc970b74767f19372d61af8",
+    "Basic authentication",
+    "max_tokens: 16384000 is too large",
+    "an api key: see the docs",
+    "task-management-platform-2024-edition",
+]
+
+NO_CREDENTIALS = [
+    "sk-learn-model-selection",
+    "postgresql://<user>:<password>@host/db",
+    "postgres://user:password@localhost/db",
+    "password: string",
+    "password: 8-20 characters, with 1 digit",
+    "The password: it must be changed",
+    '"password": {"type": "string"}',
+    "Bearer token for authorization",
+    "Bearer <token>",
+    "token: OAuth2 access token",
+    "token: base64-encoded cursor",
+    "token: 0xdAC17F958D2ee523a2206206994597C13D831ec7",
+    f"token: {UUID}",
+    "api key: sk-...",
+    "api_key=YOUR_API_KEY_1",
+    "https://x.example/?key=name&token={token}",
+    "secret: SHA-256 hash",
+    "password: $DB_PASSWORD1",
+]
+"""What catalogs say of credentials, and what only looks like one."""
+
+
+def llm_message(text: str) -> str:
+    model = endpoint.Endpoint.__new__(endpoint.Endpoint)
+    model._api_key_env = None
+    return model.scrubbed(text)
+
+
+def store_message(text: str) -> str:
+    return str(store_error("The store", RuntimeError(text)))
+
+
+def mcp_message(text: str) -> str:
+    return Talk(()).short(text)
+
+
+MESSAGES = [redact, redact_line, llm_message, store_message, mcp_message]
+
+
+@pytest.mark.parametrize("message", MESSAGES)
+@pytest.mark.parametrize(("text", "expected"), CERTAIN + ONLY_IN_MESSAGES)
+def test_every_message_loses_the_same_secrets(message, text, expected):
+    shown = message(f"Use {text}")
+
+    assert expected.replace("SECRET", "***") in shown.replace("\\n", "\n")
+
+
+@pytest.mark.parametrize("message", MESSAGES)
+@pytest.mark.parametrize("text", NO_SECRETS)
+def test_messages_keep_what_is_no_secret(message, text):
+    assert text in message(f"Use {text}")
+
+
+@pytest.mark.parametrize(("text", "expected"), CERTAIN)
+def test_catalog_text_loses_certain_credentials_and_is_flagged(text, expected):
+    expected = expected.replace("SECRET", "[credential]")
+
+    assert redact_credentials(f"Use {text}, and") == f"Use {expected}, and"
+    assert flags_of_text(text) == {CREDENTIAL}
+
+
+@pytest.mark.parametrize("text", NO_SECRETS + NO_CREDENTIALS)
+def test_catalog_text_keeps_identifiers_placeholders_and_words_about_credentials(text):
+    assert redact_credentials(text) == text
+
+
+PIECES = [*(text for text, _ in CERTAIN), " ", "a", ":", "password", "=", "&", "?", "'"]
+
+
+@given(st.lists(st.sampled_from(PIECES)))
+def test_redacting_catalog_text_twice_changes_nothing_more(pieces):
+    once = redact_credentials("".join(pieces))
+
+    assert redact_credentials(once) == once
+
+
+def test_values_of_the_environment_are_replaced_by_the_name_of_their_variable(monkeypatch):
+    monkeypatch.setenv("A_TOKEN", "abcdefgh")
+    monkeypatch.setenv("B_TOKEN", "abcdefgh-and/more")
+    monkeypatch.setenv("GATEWAY", "a-quiet-one")
+
+    assert redact("sent abcdefgh-and/more") == "sent [B_TOKEN]"
+    assert redact("sent abcdefgh-and%2Fmore") == "sent [B_TOKEN]"
+    assert redact("sent a-quiet-one") == "sent a-quiet-one"
+    assert redact("sent a-quiet-one", variables=["GATEWAY", None]) == "sent [GATEWAY]"
+
+
+def test_given_and_remembered_values_are_hidden_unless_short():
+    remember_secrets(["remembered-by-the-test", "on"])
+
+    assert redact("on: remembered-by-the-test given", ["given", "a"]) == "on: *** ***"
+
+
+def test_a_message_is_cut_after_it_was_redacted_and_holds_no_control_character(monkeypatch):
+    monkeypatch.setenv("OPENAI_API_KEY", KEY)
+    message = redact_line("x" * 395 + KEY + "y" * 100)
+
+    assert len(message) == 403
+    assert "sk-" not in message
+    assert redact_line("\x1b[31mon\n  one \x1b[0m line") == "[31mon one [0m line"
+
+
+def test_addresses_and_arguments_also_lose_uuids_and_random_words():
+    assert redact_opaque(f"https://host/{UUID}/mcp") == "https://host/***/mcp"
+    assert redact_opaque("run 9fceb02d0ae598e95dc970b7 --port 80") == "run *** --port 80"
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "api_key",
+        "API_KEY",
+        "token",
+        "client_secret",
+        "aws_access_key_id",
+        "AZURE_STORAGE_SAS_TOKEN",
+        "X-Api-Key",
+        "connection_string",
+        "password",
+        "dbPassword",
+        "Authorization",
+        "X-Auth-Token",
+        "--api-key",
+    ],
+)
+def test_names_of_secrets(name):
+    assert is_secret_name(name)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "max_tokens",
+        "api_key_env",
+        "aws_sse_kms_key_id",
+        "google_application_credentials",
+        "account_name",
+        "author",
+        "aws_web_identity_token_file",
+        "allow_http",
+        "monkey",
+        "SSH_AUTH_SOCK",
+    ],
+)
+def test_names_of_no_secrets(name):
+    assert not is_secret_name(name)
+
+
+def test_an_argument_named_key_takes_a_record_and_one_named_api_key_a_credential():
+    assert [takes_credential(name) for name in ("key", "apiKey", "db_password")] == [0, 1, 1]
