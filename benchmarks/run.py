@@ -24,7 +24,7 @@ from pegboard.evaluation.measures import Measure
 from tasks import progress
 
 if TYPE_CHECKING:
-    from pegboard.evaluation.judged import JudgedRelease
+    from pegboard.evaluation.searcher import Searcher
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,20 +122,20 @@ def _built(benchmark: Benchmark, folder: Path, *, prefect: bool) -> dict[str, di
 
 def _opened(
     outcomes: Mapping[str, Mapping[str, Any]], settings: BenchSettings
-) -> "dict[str, JudgedRelease]":
+) -> "dict[str, Searcher]":
     """The releases that were built; a query that several are asked is encoded once."""
-    from pegboard.evaluation.judged import JudgedRelease
+    from pegboard.evaluation.searcher import Searcher
 
-    boards: dict[str, JudgedRelease] = {}
+    boards: dict[str, Searcher] = {}
     for name, outcome in outcomes.items():
-        opened = JudgedRelease.open(
+        opened = Searcher.open(
             outcome["board"],
             release=outcome["release"],
             llm=settings.llm,
             llm_options=settings.llm_options,
         )
         first = next(iter(boards.values()), opened)
-        boards[name] = JudgedRelease(opened.loaded, first.vectors, first.caller)
+        boards[name] = Searcher(opened.loaded, first.vectors, first.caller)
     return boards
 
 
@@ -167,7 +167,7 @@ def _place(where: str) -> str:
     return Path(where).name if Path(where).is_absolute() else where
 
 
-def _without_llm(work: Work, boards: "Mapping[str, JudgedRelease]") -> list[str]:
+def _without_llm(work: Work, boards: "Mapping[str, Searcher]") -> list[str]:
     named = {
         variant.name
         for asked, variant in work.tools

@@ -9,10 +9,11 @@ from collections.abc import Sequence
 
 from benchmarks.papers.benchmark import AgentRequest
 from benchmarks.papers.strategies import AgentStrategy
-from pegboard.evaluation.evaluate import WHOLE_DEPTH, Answer, Evaluation, FoundTool, judge
+from pegboard.evaluation.experiment import UNBOUNDED_DEPTH
 from pegboard.evaluation.golden import GoldenQuery, Needed
-from pegboard.evaluation.judged import JudgedRelease
-from pegboard.evaluation.measures import Measure
+from pegboard.evaluation.measures import Measure, per_query
+from pegboard.evaluation.results import Evaluation, QueryResult, ScoredTool
+from pegboard.evaluation.searcher import Searcher
 from pegboard.retrieval.agent_ranking import ENTITIES, Found, rank_agents
 from pegboard.retrieval.rules.clauses import split_clauses
 from pegboard.search.ranking import Ranked
@@ -23,7 +24,7 @@ Rankings = dict[str, Sequence[Ranked]]
 
 
 def evaluate_agents(
-    judged: JudgedRelease,
+    searcher: Searcher,
     requests: Sequence[AgentRequest],
     strategy: AgentStrategy,
     measures: Sequence[Measure],
@@ -31,36 +32,33 @@ def evaluate_agents(
     """What is found for the requests, and the measures of it. Raises ConfigurationError for no
     requests.
     """
-    index = judged.loaded.index_name(None)
-    k = max([LEAST_DEPTH, *(one.k or WHOLE_DEPTH for one in measures)])
+    index = searcher.loaded.index_name(None)
+    k = max([LEAST_DEPTH, *(one.k or UNBOUNDED_DEPTH for one in measures)])
     texts = [_texts(one, strategy) for one in requests]
     found = _search(
-        judged,
+        searcher,
         index,
         list(dict.fromkeys(text for one in texts for text in one)),
         strategy,
         max(ENTITIES, 10 * k),
     )
     names: dict[str, set[str]] = {}
-    for tool, name, _ in judged.loaded.tool_names():
+    for tool, name, _ in searcher.loaded.tool_names():
         names.setdefault(name, set()).add(_owner(tool))
-    answers: list[Answer] = []
+    answers: list[QueryResult] = []
     for request, asked in zip(requests, texts, strict=True):
         ranked = rank_agents([found[text] for text in asked], _owner, k)
-        hits = tuple(FoundTool(one.agent, one.score) for one in ranked)
+        hits = tuple(ScoredTool(one.agent, one.score) for one in ranked)
         answers.append(
-            Answer(
+            QueryResult(
                 GoldenQuery(request.text, request.tools), needed_agents(request.tools, names), hits
             )
         )
-    return judge(
-        answers,
-        measures,
-        release=judged.release.id,
-        strategy=strategy.name,
-        index=index,
-        encoder=judged.encoder_of(index),
+    values = per_query(
+        measures, [one.needed.labels for one in answers], [one.ranking() for one in answers]
     )
+    encoder = str(searcher.loaded.index_manifest(index)["encoder"])
+    return Evaluation(searcher.release.id, strategy.name, index, encoder, tuple(answers), values)
 
 
 def needed_agents(tools: Sequence[str], owners: "dict[str, set[str]]") -> Needed:
@@ -85,15 +83,15 @@ def _texts(request: AgentRequest, strategy: AgentStrategy) -> list[str]:
 
 
 def _search(
-    judged: JudgedRelease, index: str, texts: Sequence[str], strategy: AgentStrategy, n: int
+    searcher: Searcher, index: str, texts: Sequence[str], strategy: AgentStrategy, n: int
 ) -> dict[str, Found]:
     """What each text finds among tools, agents or both, as `finding_agents` searches them."""
-    loaded = judged.loaded
+    loaded = searcher.loaded
     tools = loaded.index(index) if strategy.searched != "agents" else None
     agents = loaded.agent_index(index) if strategy.searched != "tools" else None
     by_tools: list[Rankings] = [{} for _ in texts]
     by_agents: list[Rankings] = [{} for _ in texts]
-    units = judged.vectors.units(loaded, index, texts) if strategy.mode != "text" else None
+    units = searcher.vectors.units(loaded, index, texts) if strategy.mode != "text" else None
     tokens = [tokenize(text) for text in texts]
     for searched, found in ((tools, by_tools), (agents, by_agents)):
         if searched is None:

@@ -2,14 +2,15 @@
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from benchmarks.papers.agents import evaluate_agents
 from benchmarks.papers.benchmark import AgentsAsked, Asked, Benchmark, Variant
 from benchmarks.papers.strategies import AGENT_STRATEGIES, AgentStrategy, Chosen, variants_of
-from pegboard.evaluation.evaluate import Evaluation, evaluate
-from pegboard.evaluation.judged import JudgedRelease
+from pegboard.evaluation.experiment import ReleaseSystem, evaluate
 from pegboard.evaluation.measures import Measure
+from pegboard.evaluation.results import Evaluation
+from pegboard.evaluation.searcher import Searcher
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,9 +36,7 @@ class Work:
         )
 
 
-def work_of(
-    benchmark: Benchmark, boards: Mapping[str, JudgedRelease], chosen: Chosen | None
-) -> Work:
+def work_of(benchmark: Benchmark, boards: Mapping[str, Searcher], chosen: Chosen | None) -> Work:
     """Everything that the benchmark asks by default, or the strategies of it that were chosen."""
     tools = [
         (asked, variant)
@@ -55,7 +54,7 @@ def work_of(
 
 def measure(
     work: Work,
-    boards: Mapping[str, JudgedRelease],
+    boards: Mapping[str, Searcher],
     measures: Sequence[Measure],
     advance: Callable[[int, str], None] = lambda _count, _strategy: None,
     seconds: dict[str, float] | None = None,
@@ -70,15 +69,14 @@ def measure(
     for asked, variant in work.tools:
         began = time.monotonic()
         found = evaluate(
-            boards[variant.board or asked.board],
+            ReleaseSystem.resolve(
+                boards[variant.board or asked.board], variant.strategy, variant.index, variant.name
+            ),
             asked.queries,
-            strategy=variant.strategy,
-            index=variant.index,
-            measures=measures,
-            name=variant.name,
+            measures,
             advance=lambda count, name=variant.name: advance(count, name),
         )
-        measured += [Measured(task, _part(found, places)) for task, places in asked.tasks.items()]
+        measured += [Measured(task, found.subset(places)) for task, places in asked.tasks.items()]
         _took(seconds, variant.name, began)
     for asked, strategy in work.agents:
         began = time.monotonic()
@@ -95,15 +93,6 @@ def measure(
 def _fits(strategy: AgentStrategy, asked: AgentsAsked) -> bool:
     """Steps and clauses are of whole questions only."""
     return not strategy.texts or any(one.steps for one in asked.requests)
-
-
-def _part(evaluation: Evaluation, places: Sequence[int]) -> Evaluation:
-    chosen = list(places)
-    return replace(
-        evaluation,
-        answers=tuple(evaluation.answers[at] for at in chosen),
-        values={measure: values[chosen] for measure, values in evaluation.values.items()},
-    )
 
 
 def _took(seconds: dict[str, float] | None, name: str, began: float) -> None:

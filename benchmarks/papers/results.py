@@ -12,9 +12,8 @@ from benchmarks.papers.measuring import Measured
 from benchmarks.papers.published import DECIDED_BY, PUBLISHED, SETUPS, SHOWN
 from benchmarks.papers.reading import counted
 from benchmarks.papers.strategies import BASELINE
-from pegboard.evaluation.evaluate import Evaluation
-from pegboard.evaluation.intervals import holm
 from pegboard.evaluation.measures import STANDARD, Measure, measures_of
+from pegboard.evaluation.results import difference_rows
 
 AGENT_BASELINE = "agents-hybrid"
 """For tasks that ask for agents: their own descriptions, by one hybrid search."""
@@ -94,24 +93,7 @@ def _differences(measured: Sequence[Measured], measure: Measure) -> list[dict[st
         own = [one.evaluation for one in measured if one.task == task]
         baseline = next((one for one in own if one.strategy == baseline_of(task)), None)
         if baseline is not None:
-            rows += _against(task, baseline, [one for one in own if one is not baseline], measure)
+            labels = {"task": task, "against": baseline.strategy}
+            others = [(one, baseline, labels) for one in own if one is not baseline]
+            rows += difference_rows(others, measure)
     return rows
-
-
-def _against(
-    task: str, baseline: Evaluation, others: Sequence[Evaluation], measure: Measure
-) -> list[dict[str, Any]]:
-    found = [one.against(baseline, measure) for one in others]
-    corrected = holm({str(at): one.p for at, one in enumerate(found)})
-    return [
-        {
-            "task": task,
-            "strategy": other.strategy,
-            "index": other.index,
-            "against": baseline.strategy,
-            "measure": str(measure),
-            **one.to_dict(),
-            "p_holm": corrected[str(at)],
-        }
-        for at, (other, one) in enumerate(zip(others, found, strict=True))
-    ]

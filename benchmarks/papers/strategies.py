@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 from benchmarks.papers.benchmark import Asked, Variant
 from pegboard.errors import ConfigurationError, QueryError
 from pegboard.evaluation.golden import GoldenQuery
-from pegboard.evaluation.judged import JudgedRelease
+from pegboard.evaluation.searcher import Searcher
 from pegboard.retrieval.parts import Query
 from pegboard.retrieval.strategies import CLAUSES, STRATEGIES, named_strategy
 from pegboard.retrieval.strategy import Strategy
@@ -139,13 +139,13 @@ def chosen_of(given: Sequence[str]) -> Chosen | None:
     return Chosen(tuple(dict.fromkeys(names)), tuple(own)) if given else None
 
 
-def variants_of(asked: Asked, judged: JudgedRelease, chosen: Chosen | None) -> list[Variant]:
+def variants_of(asked: Asked, searcher: Searcher, chosen: Chosen | None) -> list[Variant]:
     """What these queries are asked by: everything that needs nothing that is not there, or what was
     chosen of it.
     """
     default = [
         *BASELINES,
-        *_library(judged),
+        *_library(searcher),
         CLAUSES_BY_VECTOR,
         *asked.variants,
         *_steps(asked.queries),
@@ -166,17 +166,17 @@ def asks_llm(strategy: Strategy) -> bool:
     return any(hasattr(part, "prompts") for part in strategy.parts())
 
 
-def _library(judged: JudgedRelease) -> list[Variant]:
+def _library(searcher: Searcher) -> list[Variant]:
     """The library's strategies beside one search: those that ask an LLM if there is one, those by
     dependencies if there are some.
     """
-    edges = judged.release.tables.get("edges")
+    edges = searcher.release.tables.get("edges")
     strategies = {name: named_strategy(name) for name in STRATEGIES if name != "search"}
     return [
         Variant(name, name)
         for name, strategy in strategies.items()
         if not strategy.needs_calibration()
-        and (judged.caller is not None or not asks_llm(strategy))
+        and (searcher.caller is not None or not asks_llm(strategy))
         and (name != "dependencies" or (edges is not None and edges.rows > 0))
     ]
 

@@ -158,18 +158,18 @@ def _check(options: argparse.Namespace) -> int:
 
 
 def _on_board(uri: str, options: argparse.Namespace) -> "OnBoard":
-    from pegboard.evaluation.judged import JudgedRelease
+    from pegboard.evaluation.searcher import Searcher
     from tasks.golden.checking import OnBoard
     from tasks.golden.leaks import indexed_texts
 
-    judged = JudgedRelease.open(uri, options.channel, options.release)
-    index = judged.loaded.index_name(None)
+    searcher = Searcher.open(uri, options.channel, options.release)
+    index = searcher.loaded.index_name(None)
     units = (
         None
         if options.words_only
-        else lambda texts: judged.vectors.units(judged.loaded, index, texts)
+        else lambda texts: searcher.vectors.units(searcher.loaded, index, texts)
     )
-    return OnBoard(judged.release.id, judged.names, indexed_texts(judged, uri), units)
+    return OnBoard(searcher.release.id, searcher.names, indexed_texts(searcher, uri), units)
 
 
 def _is_configured(configuration: "Configuration", file: Path) -> bool:

@@ -114,7 +114,7 @@ def register_generate(commands: Subparsers) -> None:
 
 def _generate(options: argparse.Namespace) -> int:
     from pegboard.evaluation.golden import write_queries
-    from pegboard.evaluation.judged import JudgedRelease
+    from pegboard.evaluation.searcher import Searcher
     from tasks.golden.asked_model import ledger_beside, model_settings, models_for
     from tasks.golden.files import queries_to_add_to
     from tasks.golden.generating import generate_queries
@@ -142,9 +142,9 @@ def _generate(options: argparse.Namespace) -> int:
     settings = model_settings(
         options.model, **given, structured=options.structured, price=_price(options.price)
     )
-    judged = JudgedRelease.open(options.board, options.channel, options.release)
+    searcher = Searcher.open(options.board, options.channel, options.release)
     made = generate_queries(
-        judged.loaded,
+        searcher.loaded,
         settings,
         models_for(settings),
         ledger_beside(out),

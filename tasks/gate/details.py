@@ -10,9 +10,9 @@ from typing import Any, Literal
 
 from pegboard.canonical import digest
 from pegboard.errors import StoreError
-from pegboard.evaluation.evaluate import Answer, Evaluation
 from pegboard.evaluation.intervals import interval
 from pegboard.evaluation.measures import Measure, per_query
+from pegboard.evaluation.results import Evaluation, QueryResult
 from pegboard.search.loaded import LoadedRelease
 from pegboard.store.releases import Release
 from pegboard.tokens import prompt_tokens
@@ -59,7 +59,7 @@ def group_rows(
     """The measures of each kind of query, or of each catalog, with its name under `kind` or
     `catalog`.
     """
-    groups = places_by(by, ours.answers, theirs.answers if theirs is not None else ())
+    groups = places_by(by, ours.results, theirs.results if theirs is not None else ())
     named = {"strategy": ours.strategy, "index": ours.index, "encoder": ours.encoder}
     return [
         {by: name, **named, "measure": str(measure), **interval(values[places]).to_dict()}
@@ -73,9 +73,9 @@ def curve_of(ours: Evaluation, loaded: LoadedRelease) -> list[dict[str, Any]]:
     first k tools are in a prompt, about.
     """
     measures = [Measure("Recall", k) for k in range(1, CURVE + 1)]
-    needed = [one.needed.labels for one in ours.answers]
-    recall = per_query(measures, needed, [one.ranking() for one in ours.answers])
-    tokens = _tokens(ours.answers, loaded)
+    needed = [one.needed.labels for one in ours.results]
+    recall = per_query(measures, needed, [one.ranking() for one in ours.results])
+    tokens = _tokens(ours.results, loaded)
     return [
         {
             "strategy": ours.strategy,
@@ -92,19 +92,19 @@ def curve_of(ours: Evaluation, loaded: LoadedRelease) -> list[dict[str, Any]]:
 def worst_of(ours: Evaluation, by: Measure) -> list[dict[str, Any]]:
     """The queries with the least value of a measure, worst first; none that have the greatest."""
     values = [float(value) for value in ours.values[by]]
-    order = sorted(range(len(values)), key=lambda at: (values[at], -_depth(ours.answers[at]), at))
+    order = sorted(range(len(values)), key=lambda at: (values[at], -_depth(ours.results[at]), at))
     return [
         {
             "query": one.query.query,
             "id": one.query.id,
             "needed": list(one.query.tools),
             "ranks": one.ranks(),
-            "found": [tool.id for tool in one.found[: by.k or 5]],
+            "found": [tool.id for tool in one.retrieved[: by.k or 5]],
             "value": values[at],
         }
         for at in order[:WORST]
         if values[at] < 1
-        for one in [ours.answers[at]]
+        for one in [ours.results[at]]
     ]
 
 
@@ -113,17 +113,18 @@ def won_values(won: Sequence[Lost]) -> dict[str, Any]:
     return {"count": len(won), "first": [one.to_dict() for one in won[:SHOWN]]}
 
 
-def _depth(answer: Answer) -> int:
+def _depth(answer: QueryResult) -> int:
     """The rank of the last tool that was found; a tool that was not counts as behind all others."""
     return max((10**6 if rank is None else rank for rank in answer.ranks().values()), default=0)
 
 
-def _tokens(answers: Sequence[Answer], loaded: LoadedRelease) -> list[float]:
+def _tokens(answers: Sequence[QueryResult], loaded: LoadedRelease) -> list[float]:
     import numpy as np
 
-    sizes = prompt_tokens(loaded, {one.id for answer in answers for one in answer.found[:CURVE]})
+    ids = {tool.id for result in answers for tool in result.retrieved[:CURVE]}
+    sizes = prompt_tokens(loaded, ids)
     table = np.zeros((len(answers), CURVE))
     for row, answer in enumerate(answers):
-        for place, one in enumerate(answer.found[:CURVE]):
+        for place, one in enumerate(answer.retrieved[:CURVE]):
             table[row, place] = sizes.get(one.id, 0)
     return [round(float(mean), 1) for mean in table.cumsum(axis=1).mean(axis=0)]

@@ -7,7 +7,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
-from pegboard.evaluation.evaluate import Answer, Evaluation
+from pegboard.evaluation.results import Evaluation, QueryResult
 from pegboard.records import Tool
 from pegboard.search.loaded import LoadedRelease
 from pegboard.store.diff import ReleaseDiff, diff_releases
@@ -72,7 +72,7 @@ class Changes:
         return {name: value for name, value in asdict(self).items() if name != "fields"}
 
 
-def is_complete(answer: Answer, k: int) -> bool:
+def is_complete(answer: QueryResult, k: int) -> bool:
     """Whether all tools that the query needs are among the first k."""
     return all(rank is not None and rank <= k for rank in answer.ranks().values())
 
@@ -85,7 +85,7 @@ def lost_and_won(ours: Evaluation, live: Live, k: int) -> tuple[list[Lost], list
         return [], []
     lost: list[Lost] = []
     won: list[Lost] = []
-    for now, before in zip(ours.answers, live.evaluation.answers, strict=True):
+    for now, before in zip(ours.results, live.evaluation.results, strict=True):
         is_now, was = is_complete(now, k), is_complete(before, k)
         if was and not is_now:
             lost.append(_lost(now, before, k))
@@ -100,10 +100,10 @@ def broken(canaries: Evaluation | None, before: Evaluation | None, k: int) -> li
     """
     if canaries is None:
         return []
-    others = before.answers if before is not None else [None] * len(canaries.answers)
+    others = before.results if before is not None else [None] * len(canaries.results)
     return [
         _lost(now, was, k)
-        for now, was in zip(canaries.answers, others, strict=True)
+        for now, was in zip(canaries.results, others, strict=True)
         if not is_complete(now, k)
     ]
 
@@ -168,12 +168,12 @@ def with_changes(
     return marked, said
 
 
-def _lost(now: Answer, before: Answer | None, k: int) -> Lost:
+def _lost(now: QueryResult, before: QueryResult | None, k: int) -> Lost:
     ids = set[str]().union(
         *now.needed.tools.values(), *(before.needed.tools.values() if before else ())
     )
-    front = [one.id for one in now.found[:k] if one.id not in ids]
-    was = {one.id for one in before.found[:k]} if before else set[str]()
+    front = [one.id for one in now.retrieved[:k] if one.id not in ids]
+    was = {one.id for one in before.retrieved[:k]} if before else set[str]()
     instead = tuple(one for one in front if one not in was) or tuple(front)
     ranks = before.ranks() if before else {}
     return Lost(

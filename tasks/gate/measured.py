@@ -19,10 +19,11 @@ from typing import Any
 from pegboard.board import IN_MEMORY_ROWS
 from pegboard.canonical import digest
 from pegboard.errors import PegboardError, StoreError
-from pegboard.evaluation.evaluate import Answer, Evaluation, FoundTool, judge
+from pegboard.evaluation.experiment import ReleaseSystem
 from pegboard.evaluation.golden import GoldenQuery, Needed
-from pegboard.evaluation.judged import JudgedRelease
-from pegboard.evaluation.measures import Measure
+from pegboard.evaluation.measures import Measure, per_query
+from pegboard.evaluation.results import Evaluation, QueryResult, ScoredTool
+from pegboard.evaluation.searcher import Searcher
 from pegboard.retrieval.strategy import Strategy
 from pegboard.search.loaded import LoadedRelease
 from pegboard.store.releases import Release, ReleaseStore
@@ -72,13 +73,13 @@ class Measurer:
         self._store, self._lake = ReleaseStore(configuration.uri), Lake(configuration.uri)
         self._vectors = GoldenVectors(configuration)
         self._depth, self._advance = depth, advance
-        self._judged: dict[str, JudgedRelease] = {}
+        self._judged: dict[str, Searcher] = {}
 
-    def judged(self, release: Release) -> JudgedRelease:
+    def judged(self, release: Release) -> Searcher:
         """The release, loaded when it is first needed."""
         if release.id not in self._judged:
             loaded = LoadedRelease(self._store, release, IN_MEMORY_ROWS)
-            self._judged[release.id] = JudgedRelease(loaded, self._vectors)
+            self._judged[release.id] = Searcher(loaded, self._vectors)
         return self._judged[release.id]
 
     def measure(
@@ -93,19 +94,24 @@ class Measurer:
         """
         index = system.searched[0]
         path = f"{FOLDER}/{_key(release, system, queries)}"
-        evaluation = judge(
-            self._answers(path, release, system, queries),
-            measures,
-            release=release.id,
-            strategy=system.strategy.name,
-            index=index,
-            encoder=str(release.manifest["indexes"][index]["encoder"]),
+        results = self._answers(path, release, system, queries)
+        evaluation = Evaluation(
+            release.id,
+            system.strategy.name,
+            index,
+            str(release.manifest["indexes"][index]["encoder"]),
+            results,
+            per_query(
+                measures,
+                [result.needed.labels for result in results],
+                [result.ranking() for result in results],
+            ),
         )
         return Measured(system, evaluation, f"{path}.json")
 
     def _answers(
         self, path: str, release: Release, system: System, queries: Sequence[GoldenQuery]
-    ) -> tuple[Answer, ...]:
+    ) -> tuple[QueryResult, ...]:
         said = _pointer(self._lake, path)
         current = said.get("by") == version("pegboard") and said.get("depth") == self._depth
         if current and (known := _read(self._lake, said["answers"], queries)):
@@ -124,22 +130,11 @@ class Measurer:
 
     def _ask(
         self, release: Release, system: System, queries: Sequence[GoldenQuery]
-    ) -> tuple[Answer, ...]:
-        judged = self.judged(release)
-        found = judged.ask(
-            queries,
-            self._depth,
-            strategy=system.strategy,
-            index=system.index,
-            advance=self._advance,
-        )
+    ) -> tuple[QueryResult, ...]:
         return tuple(
-            Answer(
-                query,
-                judged.names.meant(query.tools),
-                tuple(FoundTool(hit.tool.id, hit.score, hit.probability) for hit in one),
+            ReleaseSystem(self.judged(release), system.strategy, system.index).search(
+                queries, self._depth, self._advance
             )
-            for query, one in zip(queries, found, strict=True)
         )
 
 
@@ -157,14 +152,14 @@ def _pointer(lake: Lake, path: str) -> Mapping[str, Any]:
     return said if isinstance(said, dict) and {"by", "depth", "answers"} <= said.keys() else {}  # pyright: ignore[reportUnknownVariableType]
 
 
-def _write(lake: Lake, path: str, answers: Sequence[Answer], depth: int) -> None:
+def _write(lake: Lake, path: str, answers: Sequence[QueryResult], depth: int) -> None:
     import polars as pl
 
     frame = pl.DataFrame(
         {
-            "found": [[one.id for one in answer.found] for answer in answers],
-            "scores": [[one.score for one in answer.found] for answer in answers],
-            "probabilities": [[one.probability for one in answer.found] for answer in answers],
+            "found": [[one.id for one in answer.retrieved] for answer in answers],
+            "scores": [[one.score for one in answer.retrieved] for answer in answers],
+            "probabilities": [[one.probability for one in answer.retrieved] for answer in answers],
             "needed": [
                 json.dumps(_needed_values(answer.needed), ensure_ascii=False) for answer in answers
             ],
@@ -181,7 +176,7 @@ def _write(lake: Lake, path: str, answers: Sequence[Answer], depth: int) -> None
     lake.write_json(f"{path}.json", {"by": version("pegboard"), "depth": depth, "answers": held})
 
 
-def _read(lake: Lake, path: str, queries: Sequence[GoldenQuery]) -> tuple[Answer, ...] | None:
+def _read(lake: Lake, path: str, queries: Sequence[GoldenQuery]) -> tuple[QueryResult, ...] | None:
     """The answers to the queries; None if they are damaged or gone: then they are asked again."""
     try:
         rows = lake.read(path).rows(named=True)
@@ -190,10 +185,10 @@ def _read(lake: Lake, path: str, queries: Sequence[GoldenQuery]) -> tuple[Answer
     if len(rows) != len(queries):
         return None
     return tuple(
-        Answer(
+        QueryResult(
             query,
             _needed(json.loads(row["needed"])),
-            tuple(map(FoundTool, row["found"], row["scores"], row["probabilities"])),
+            tuple(map(ScoredTool, row["found"], row["scores"], row["probabilities"])),
         )
         for query, row in zip(queries, rows, strict=True)
     )

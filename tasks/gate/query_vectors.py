@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from pegboard.canonical import digest
 from pegboard.encoders import Encoder, encode_queries
-from pegboard.evaluation.judged import REMEMBERED
+from pegboard.evaluation.searcher import CACHED_QUERY_VECTORS
 from pegboard.search.loaded import LoadedRelease
 from pegboard.search.query_vectors import QueryVectors
 from tasks.encoders import encoder_for
@@ -81,7 +81,7 @@ class GoldenVectors(QueryVectors):
     """
 
     def __init__(self, configuration: Configuration) -> None:
-        super().__init__(None, None, REMEMBERED)
+        super().__init__(None, None, CACHED_QUERY_VECTORS)
         self._settings = configuration.indexes
         self._lake = Lake(configuration.uri)
         self._remembering: dict[str, RememberingEncoder] = {}

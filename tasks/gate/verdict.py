@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
-from pegboard.evaluation.evaluate import Answer, Evaluation
 from pegboard.evaluation.intervals import interval
+from pegboard.evaluation.results import Evaluation, QueryResult
 from tasks.gate.rules import Group, Rule
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ class Verdict:
 
 
 def places_by(
-    by: Group, ours: Sequence[Answer], theirs: Sequence[Answer] = ()
+    by: Group, ours: Sequence[QueryResult], theirs: Sequence[QueryResult] = ()
 ) -> dict[str, list[int]]:
     """The places of the queries of each kind, or of each catalog that has a tool they need.
 
@@ -71,10 +71,10 @@ def verdict_on(rule: Rule, ours: Evaluation, live: Live) -> Verdict:
     """Whether a rule holds for what a staged release found, as against what the live one found to
     the same queries.
     """
-    places = list(range(len(ours.answers)))
+    places = list(range(len(ours.results)))
     if rule.by is not None:
-        theirs = live.evaluation.answers if live.evaluation is not None else ()
-        places = places_by(rule.by, ours.answers, theirs).get(rule.name, [])
+        theirs = live.evaluation.results if live.evaluation is not None else ()
+        places = places_by(rule.by, ours.results, theirs).get(rule.name, [])
     if not places:
         none = "needs a tool" if rule.by == "catalog" else "is"
         return Verdict(

@@ -158,7 +158,7 @@ def check_golden(
         )
     coverage = None
     if board is not None:
-        needed = [board.names.meant(one.tools) for one in queries]
+        needed = [board.names.resolve(one.tools) for one in queries]
         check.tools(needed, board.names)
         check.leaks(needed, find_leaks([one.query for one in queries], board.indexed, board.units))
         coverage = Coverage.of(board.names, needed)

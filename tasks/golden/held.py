@@ -54,7 +54,7 @@ def held_out(configuration: Configuration, lake: Lake, snapshots: Mapping[str, s
     names = names_in(lake, snapshots)
     held: dict[str, dict[str, set[str]]] = {}
     for query in queries:
-        for ids in names.meant(query.tools).tools.values():
+        for ids in names.resolve(query.tools).tools.values():
             for tool in ids:
                 held.setdefault(names.catalogs[tool], {}).setdefault(tool, set()).add(
                     as_words(query.query)

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
-from pegboard.evaluation.judged import JudgedRelease
+from pegboard.evaluation.searcher import Searcher
 from pegboard.search.text import tokenize
 from pegboard.store.contract import embedding_table
 from pegboard.store.database import store_errors
@@ -57,9 +57,9 @@ class Indexed:
     requests: tuple[tuple[str, str], ...]
 
 
-def indexed_texts(judged: JudgedRelease, uri: str) -> Indexed:
+def indexed_texts(searcher: Searcher, uri: str) -> Indexed:
     """The texts of all indexes of a release of the board at `uri`."""
-    release, store = judged.release, ReleaseStore(uri)
+    release, store = searcher.release, ReleaseStore(uri)
     documents: dict[tuple[str, str], None] = {}
     for index in release.manifest["indexes"]:
         pin = release.tables[embedding_table(index)]
@@ -70,9 +70,9 @@ def indexed_texts(judged: JudgedRelease, uri: str) -> Indexed:
         )
     most = max(int(index["questions"]) for index in release.manifest["indexes"].values())
     requests: list[tuple[str, str]] = []
-    ids = sorted(judged.names.catalogs)
+    ids = sorted(searcher.names.catalogs)
     for start in range(0, len(ids), AT_A_TIME):
-        for tool in judged.loaded.tools(ids[start : start + AT_A_TIME]).values():
+        for tool in searcher.loaded.tools(ids[start : start + AT_A_TIME]).values():
             written = tool.enrichment.questions if tool.enrichment else ()
             requests += [
                 (tool.id, text)

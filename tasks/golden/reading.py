@@ -32,7 +32,7 @@ class Golden:
         found: list[tuple[str, frozenset[str]]] = []
         unknown: set[str] = set()
         for golden in self.queries:
-            needed = names.meant(golden.tools)
+            needed = names.resolve(golden.tools)
             unknown |= set(needed.unknown)
             if right := frozenset[str]().union(*needed.tools.values()):
                 found.append((golden.query, right))

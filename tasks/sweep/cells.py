@@ -13,10 +13,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pegboard.encoders import Encoder
-from pegboard.evaluation.evaluate import Evaluation, evaluate
+from pegboard.evaluation.experiment import ReleaseSystem, evaluate
 from pegboard.evaluation.golden import GoldenQuery
 from pegboard.evaluation.intervals import interval
-from pegboard.evaluation.judged import JudgedRelease
+from pegboard.evaluation.results import Evaluation
+from pegboard.evaluation.searcher import Searcher
 from pegboard.retrieval.strategy import Strategy
 from pegboard.search.query_vectors import QueryVectors
 from tasks import progress
@@ -111,11 +112,9 @@ def measure_cell(cell: Cell, encoder: Encoder | None = None) -> None:
         else vectors_of(cell.folder / "queries", manifest, cell.options)
     )
     evaluation = evaluate(
-        JudgedRelease(loaded, vectors, caller),
+        ReleaseSystem(Searcher(loaded, vectors, caller), strategy, cell.index),
         queries,
-        strategy=strategy,
-        index=cell.index,
-        measures=[f"{kind}@{k}" for kind in cell.measures for k in cell.ks],
+        [f"{kind}@{k}" for kind in cell.measures for k in cell.ks],
         advance=lambda done: progress.advance("queries", done, cell.name),
     )
     one_by_one = (
@@ -123,13 +122,13 @@ def measure_cell(cell: Cell, encoder: Encoder | None = None) -> None:
         if cell.timed
         else vectors
     )
-    timed = _timed(JudgedRelease(loaded, one_by_one, caller), queries, strategy, cell)
+    timed = _timed(Searcher(loaded, one_by_one, caller), queries, strategy, cell)
     tokens = _tokens(cell, evaluation)
     _write(cell, evaluation, tokens, timed)
 
 
 def _timed(
-    judged: JudgedRelease, queries: Sequence[GoldenQuery], strategy: Strategy, cell: Cell
+    searcher: Searcher, queries: Sequence[GoldenQuery], strategy: Strategy, cell: Cell
 ) -> dict[str, Any]:
     """How long single requests take, their encoding included, and what an LLM would have done if
     there had been one.
@@ -145,7 +144,7 @@ def _timed(
         *chosen,
     ]:  # the first one once more, since what it loads is loaded once
         began = time.perf_counter()
-        found = judged.ask([query], max(cell.ks), strategy=strategy, index=cell.index)[0]
+        found = searcher.search([query], max(cell.ks), strategy=strategy, index=cell.index)[0]
         spent.append((time.perf_counter() - began) * 1000)
         instead += [part.part for part in found.trace.parts if part.instead_because]
     p50, p95 = np.percentile(spent[1:], [50, 95]).tolist() if chosen else (None, None)
@@ -156,11 +155,11 @@ def _tokens(cell: Cell, evaluation: Evaluation) -> "NDArray[np.float64]":
     """About how many prompt tokens the first k tools take, of shape (queries, ks)."""
     import numpy as np
 
-    found = {one.id for answer in evaluation.answers for one in answer.found}
+    found = {one.id for answer in evaluation.results for one in answer.retrieved}
     known = tokens_of(cell.uri, cell.release, found)
-    summed = np.zeros((len(evaluation.answers), max(cell.ks) + 1))
-    for row, answer in enumerate(evaluation.answers):
-        taken = [known[one.id] for one in answer.found[: max(cell.ks)]]
+    summed = np.zeros((len(evaluation.results), max(cell.ks) + 1))
+    for row, answer in enumerate(evaluation.results):
+        taken = [known[one.id] for one in answer.retrieved[: max(cell.ks)]]
         summed[row, 1 : len(taken) + 1] = taken
     return np.cumsum(summed, axis=1)[:, list(cell.ks)]
 
@@ -174,8 +173,8 @@ def _write(
         pl.DataFrame(
             {
                 "place": cell.queries,
-                "query": [answer.query.id for answer in evaluation.answers],
-                "kind": [answer.query.kind for answer in evaluation.answers],
+                "query": [answer.query.id for answer in evaluation.results],
+                "kind": [answer.query.kind for answer in evaluation.results],
                 "measure": one.kind,
                 "k": one.k,
                 "value": found,

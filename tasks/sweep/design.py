@@ -10,7 +10,7 @@ from typing import Any
 from pegboard.canonical import digest
 from pegboard.errors import ConfigurationError
 from pegboard.evaluation.golden import Needed
-from pegboard.evaluation.judged import JudgedRelease
+from pegboard.evaluation.searcher import Searcher
 from pegboard.retrieval.strategy import Strategy
 from pegboard.store.contract import EDGES, embedding_table
 from tasks.settings.sweep import Sweep
@@ -72,14 +72,14 @@ def design(sweep: Sweep) -> Design:
         BoardNotFound: there is no such release.
     """
     settings = sweep.settings
-    judged = release_of(sweep.uri, release_named(sweep.uri, settings.release or "live"))
-    catalog = len(judged.names.catalogs)
-    needed = [judged.names.meant(query.tools) for query in sweep.queries]
-    indexes = _indexes(sweep, judged)
-    problems = _problems(sweep, judged, catalog, needed)
+    searcher = release_of(sweep.uri, release_named(sweep.uri, settings.release or "live"))
+    catalog = len(searcher.names.catalogs)
+    needed = [searcher.names.resolve(query.tools) for query in sweep.queries]
+    indexes = _indexes(sweep, searcher)
+    problems = _problems(sweep, searcher, catalog, needed)
     if problems:
-        raise ConfigurationError(_message(sweep, judged, problems))
-    samples = _samples(sweep, judged, needed, catalog)
+        raise ConfigurationError(_message(sweep, searcher, problems))
+    samples = _samples(sweep, searcher, needed, catalog)
     if empty := [str(one.size) for one in samples if not one.queries]:
         raise ConfigurationError(
             f"No golden query has all its tools in a sample of {', '.join(empty)} tools. Take "
@@ -88,16 +88,16 @@ def design(sweep: Sweep) -> Design:
         )
     files = {one.digest: _written(sweep.out, one) for one in samples}
     cells = tuple(
-        _cell(sweep, judged, index, strategy, sample, files[sample.digest])
+        _cell(sweep, searcher, index, strategy, sample, files[sample.digest])
         for sample in samples
         for index in indexes
         for strategy in sweep.strategies
     )
     return Design(
         sweep,
-        judged.release.id,
+        searcher.release.id,
         catalog,
-        tuple(_shape(judged, index) for index in indexes),
+        tuple(_shape(searcher, index) for index in indexes),
         tuple(samples),
         cells,
         sum(map(is_done, cells)),
@@ -105,28 +105,28 @@ def design(sweep: Sweep) -> Design:
     )
 
 
-def _indexes(sweep: Sweep, judged: JudgedRelease) -> list[str]:
+def _indexes(sweep: Sweep, searcher: Searcher) -> list[str]:
     """The names of the indexes that are asked, in the order of the configuration, where there is
     one.
     """
-    there: Iterable[str] = judged.release.manifest["indexes"]
+    there: Iterable[str] = searcher.release.manifest["indexes"]
     order = [index.name for index in sweep.configuration.indexes] if sweep.configuration else []
     named = sweep.settings.indexes
     known = [one for one in [*order, *there] if one in there and (not named or one in named)]
     return list(dict.fromkeys(known))
 
 
-def _shape(judged: JudgedRelease, index: str) -> IndexShape:
-    said = judged.loaded.index_manifest(index)
+def _shape(searcher: Searcher, index: str) -> IndexShape:
+    said = searcher.loaded.index_manifest(index)
     return IndexShape(
         index, said["encoder"], tuple(said["parts"]), said["shape"], said["questions"]
     )
 
 
 def _problems(
-    sweep: Sweep, judged: JudgedRelease, catalog: int, needed: Sequence[Needed]
+    sweep: Sweep, searcher: Searcher, catalog: int, needed: Sequence[Needed]
 ) -> list[str]:
-    settings, indexes = sweep.settings, judged.release.manifest["indexes"]
+    settings, indexes = sweep.settings, searcher.release.manifest["indexes"]
     sizes = [one for one in settings.tools if one != "all"]
     problems = [
         f"tools: {size} are more than the {catalog} of the catalog"
@@ -146,8 +146,8 @@ def _problems(
         f"strategies: '{strategy.name}' asks for probabilities, and index '{index}' is not "
         f"calibrated; add [golden] queries and build"
         for strategy in sweep.strategies
-        for index in _indexes(sweep, judged)
-        if strategy.needs_calibration() and not judged.loaded.calibration(index)
+        for index in _indexes(sweep, searcher)
+        if strategy.needs_calibration() and not searcher.loaded.calibration(index)
     ]
     if unknown := sorted({name for one in needed for name in one.unknown}):
         count = sum(1 for one in needed if one.unknown)
@@ -160,13 +160,13 @@ def _problems(
     return problems
 
 
-def _message(sweep: Sweep, judged: JudgedRelease, problems: Sequence[str]) -> str:
+def _message(sweep: Sweep, searcher: Searcher, problems: Sequence[str]) -> str:
     listed = "\n".join(f"  - {one}" for one in problems)
-    return f"Release {judged.release.id} cannot be swept so:\n{listed}"
+    return f"Release {searcher.release.id} cannot be swept so:\n{listed}"
 
 
 def _samples(
-    sweep: Sweep, judged: JudgedRelease, needed: Sequence[Needed], catalog: int
+    sweep: Sweep, searcher: Searcher, needed: Sequence[Needed], catalog: int
 ) -> list[Sample]:
     settings = sweep.settings
     sizes = [catalog if one == "all" else int(one) for one in settings.tools] or default_sizes(
@@ -176,7 +176,7 @@ def _samples(
     drawn = [
         sample
         for seed in seeds
-        for sample in nested_samples(judged.names.catalogs, needed, sizes, seed, settings.share)
+        for sample in nested_samples(searcher.names.catalogs, needed, sizes, seed, settings.share)
     ]
     # The whole catalog is the same whatever the seed.
     return [one for one in drawn if one.size < catalog or one.seed == settings.seed]
@@ -190,11 +190,11 @@ def _written(folder: Path, sample: Sample) -> Path:
 
 
 def _cell(
-    sweep: Sweep, judged: JudgedRelease, index: str, strategy: Strategy, sample: Sample, file: Path
+    sweep: Sweep, searcher: Searcher, index: str, strategy: Strategy, sample: Sample, file: Path
 ) -> Cell:
-    settings, release = sweep.settings, judged.release
+    settings, release = sweep.settings, searcher.release
     named = sweep.configuration.indexes if sweep.configuration else ()
-    manifest: Mapping[str, Any] = judged.loaded.index_manifest(index)
+    manifest: Mapping[str, Any] = searcher.loaded.index_manifest(index)
     options = next(
         (one.options for one in named if (one.name, one.encoder) == (index, manifest["encoder"])),
         {},

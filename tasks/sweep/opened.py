@@ -14,7 +14,7 @@ from pegboard.cli.release_names import named_release
 from pegboard.encoders import Encoder
 from pegboard.errors import ConfigurationError
 from pegboard.evaluation.golden import GoldenQuery, read_queries
-from pegboard.evaluation.judged import JudgedRelease
+from pegboard.evaluation.searcher import Searcher
 from pegboard.search.loaded import LoadedRelease
 from pegboard.search.query_vectors import QueryVectors
 from pegboard.store.contract import VECTOR_OPTIONS
@@ -37,9 +37,9 @@ def release_named(uri: str, name: str) -> str:
 
 
 @lru_cache(maxsize=2)
-def release_of(uri: str, release: str) -> JudgedRelease:
+def release_of(uri: str, release: str) -> Searcher:
     """A release by its id. Raises BoardNotFound."""
-    return JudgedRelease.open(uri, release=release)
+    return Searcher.open(uri, release=release)
 
 
 @lru_cache(maxsize=1)

@@ -23,8 +23,8 @@ from benchmarks.papers.tables import (
 )
 from pegboard.board import llm_caller
 from pegboard.errors import CompletionError, ConfigurationError
-from pegboard.evaluation.judged import JudgedRelease
 from pegboard.evaluation.measures import measures_of
+from pegboard.evaluation.searcher import Searcher
 
 ROW = ("task", "strategy", "index", "encoder", "measure", "value", "low", "high", "n")
 
@@ -43,7 +43,7 @@ def opened(specimen, workshop_type, hashing, tmp_path):
                 (own / file).write_text(text, "utf-8")
             workshop = workshop_type(own)
             workshop.run(workshop.configure(board.indexes, board.catalog), encoder=hashing(64))
-            boards[board.name] = JudgedRelease.open(workshop.uri, encoder=hashing(64))
+            boards[board.name] = Searcher.open(workshop.uri, encoder=hashing(64))
         return benchmark, boards
 
     return build
@@ -217,7 +217,7 @@ def test_plans_that_ask_an_llm_are_measured_too_where_there_is_one(opened):
 
     benchmark, boards = opened("ultratool")
     asking = {
-        name: JudgedRelease(one.loaded, one.vectors, llm_caller(Failing(), {}))
+        name: Searcher(one.loaded, one.vectors, llm_caller(Failing(), {}))
         for name, one in boards.items()
     }
 

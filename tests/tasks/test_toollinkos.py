@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from benchmarks.papers.loading import load_benchmark
-from pegboard.evaluation.evaluate import evaluate
-from pegboard.evaluation.judged import JudgedRelease
+from pegboard.evaluation.experiment import ReleaseSystem, evaluate
+from pegboard.evaluation.searcher import Searcher
 
 TOOLLINKOS = Path(__file__).parents[3] / "shared" / "benchmarks" / "toollinkos"
 INDEXES = '[[indexes]]\nencoder = "local/all-MiniLM-L6-v2"\n'
@@ -36,14 +36,15 @@ def test_what_a_tool_depends_on_comes_with_it(workshop, real_encoder, declared, 
         workshop.configure(INDEXES, CATALOG.replace("DECLARED", declared))
     ).release
     queries = load_benchmark("toollinkos", TOOLLINKOS).asked[0].queries
-    judged = JudgedRelease.open(workshop.uri, encoder=real_encoder)
+    searcher = Searcher.open(workshop.uri, encoder=real_encoder)
 
-    def precision(plan):
-        return evaluate(judged, queries, plan=plan, measures=["mAP@10"]).interval("mAP@10").value
+    def precision(strategy):
+        system = ReleaseSystem.resolve(searcher, strategy)
+        return evaluate(system, queries, ["mAP@10"]).interval("mAP@10").value
 
     assert release.tables["edges"].rows > 500
     assert precision("search") < 0.25
     assert precision("dependencies") >= least
-    assert {edge.origin for edge in judged.loaded.graph.edges} <= (
+    assert {edge.origin for edge in searcher.loaded.graph.edges} <= (
         {"declared", "inferred"} if declared else {"inferred"}
     )

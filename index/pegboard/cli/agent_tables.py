@@ -15,7 +15,7 @@ WAYS = {
 
 def print_evaluation(found: AgentEvaluation) -> None:
     """Print what was measured, what is expected, and which k to take."""
-    queries = len(found.retrieval.answers)
+    queries = len(found.retrieval.results)
     print(
         f"{plain(found.model)}, asked by {WAYS[found.manner.calling]}\n"
         f"release {found.retrieval.release}, {queries} {'query' if queries == 1 else 'queries'}, "

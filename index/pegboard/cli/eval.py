@@ -1,35 +1,48 @@
-"""`pegboard eval`: what a release finds for golden queries, by any strategies in any of its
-indexes.
-"""
+"""`pegboard eval`: what a release finds for golden queries, by any strategies in any indexes."""
 
 import argparse
 import sys
-from collections.abc import Callable, Sequence
-from itertools import product
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from pegboard.cli.find import strategy_option
-from pegboard.cli.output import Subparsers, add_board_option, plain, print_json
-from pegboard.errors import QueryError
+from pegboard.cli.output import Subparsers, plain, print_json
+from pegboard.cli.systems import (
+    add_golden_options,
+    add_system_options,
+    chosen_systems,
+    open_searcher,
+)
+from pegboard.cli.tables import (
+    difference_text,
+    interval_text,
+    list_text,
+    print_table,
+    progress_lines,
+)
 
 if TYPE_CHECKING:
-    from pegboard.evaluation.evaluate import Evaluation
-    from pegboard.evaluation.judged import JudgedRelease
+    from pegboard.evaluation.experiment import ReleaseSystem
+    from pegboard.evaluation.results import Evaluation
+    from pegboard.evaluation.searcher import Searcher
 
 SHOWN = ("Recall@1", "Recall@5", "Recall@10", "Complete@5", "nDCG@5", "mAP@10")
+MISSING_SHOWN = 10
+"""Missing tools that the warning names; it counts them all."""
 EPILOG = """\
-A golden file has one query in each line, with the true names, agent/name or ids of all tools that are right for it:
+A golden file has one query in each line, with the true names, agent/name or ids of the right tools:
   {"query": "what are 30 dollars in yen?", "tools": ["convert_currency"]}
   {"query": "book a table and invite Ana", "tools": ["book_table", "invite"], "kind": "parallel"}
-Thirty queries are the least that says anything, and they should be as people ask; `pegboard golden check` looks them over.
+Use at least thirty queries, worded as users word them; `pegboard golden check` checks the file.
 
-Every strategy is asked in every index; the first of them is the baseline of the differences, or that of --against. A query for
-which nothing is found counts as 0, and so does a tool that the release does not have.
+Every strategy is evaluated in every index. The first system is the baseline of the differences, or
+the release of --against. A query without a result counts as 0, and so does a tool that the release
+does not have.
 
 examples:
   pegboard eval golden.jsonl --board ./board
-  pegboard eval golden.jsonl --board ./board --strategy search --strategy clauses --index full --index fine --by kind
-  pegboard eval golden.jsonl --board ./board --release 83b384 --against live --measure Recall@5 --measure "F1>=0.5" --json"""
+  pegboard eval golden.jsonl --board ./board --strategy search --strategy clauses --by kind
+  pegboard eval golden.jsonl --board ./board --release 83b384 --against live --measure "F1>=0.5"
+"""
 
 
 def register_eval(subparsers: Subparsers) -> None:
@@ -42,26 +55,8 @@ def register_eval(subparsers: Subparsers) -> None:
         epilog=EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument(
-        "golden", help="JSON lines of queries with the tools that are right for them"
-    )
-    add_board_option(parser)
-    parser.add_argument("--channel", default="live", help="the channel to ask (default: live)")
-    parser.add_argument(
-        "--release", help="a release to ask instead of a channel, by id or its beginning"
-    )
-    parser.add_argument(
-        "--index",
-        action="append",
-        metavar="NAME",
-        help="an index; may be repeated (default: the strategy's)",
-    )
-    parser.add_argument(
-        "--strategy",
-        action="append",
-        metavar="PLAN",
-        help="a strategy's name or JSON file; may be repeated (default: the release's)",
-    )
+    add_golden_options(parser)
+    add_system_options(parser)
     parser.add_argument(
         "--measure",
         action="append",
@@ -72,29 +67,21 @@ def register_eval(subparsers: Subparsers) -> None:
     parser.add_argument(
         "--against",
         metavar="RELEASE",
-        help="compare with this release or channel, asked by its own strategy and index",
+        help="compare with this release or channel, by its own strategy and index",
     )
     parser.add_argument(
         "--by",
         choices=("kind", "catalog"),
         action="append",
-        help="measure each kind or catalog, too",
+        help="also measure each kind of query, or each catalog",
     )
     parser.add_argument(
         "--worst",
         type=int,
         default=0,
         metavar="N",
-        help="show the N queries that were answered worst",
+        help="show the N queries with the worst results",
     )
-    parser.add_argument("--limit", type=int, metavar="N", help="ask the first N queries only")
-    parser.add_argument(
-        "--llm", metavar="MODEL", help="a LiteLLM model that parts of a strategy may ask"
-    )
-    parser.add_argument(
-        "--llm-api-base", metavar="URL", help="where that model is served, if not by its provider"
-    )
-    parser.add_argument("--quiet", action="store_true", help="show no progress")
     parser.add_argument(
         "--json",
         action="store_true",
@@ -104,130 +91,105 @@ def register_eval(subparsers: Subparsers) -> None:
 
 
 def _eval(options: argparse.Namespace) -> int:
-    from pegboard.evaluation.evaluate import evaluate
+    from pegboard.evaluation.experiment import evaluate
     from pegboard.evaluation.golden import read_queries
-    from pegboard.evaluation.judged import JudgedRelease
     from pegboard.evaluation.measures import measures_of
-    from pegboard.evaluation.results import results
+    from pegboard.evaluation.results import comparison
 
     measures = measures_of(options.measure or SHOWN)
     queries = read_queries(options.golden)[: options.limit]
-    if options.llm_api_base and not options.llm:
-        raise QueryError("--llm-api-base is about a model. Expected --llm MODEL beside it.")
-    where = {"api_base": options.llm_api_base} if options.llm_api_base else {}
-    judged = JudgedRelease.open(
-        options.board, options.channel, options.release, llm=options.llm, llm_options=where
-    )
-    strategies = [strategy_option(name) for name in options.strategy or [None]]
-    indexes = [judged.loaded.index_name(name) if name else None for name in options.index or [None]]
-    for strategy in strategies:
-        judged.strategy(strategy)
-    systems = [(judged, strategy, index) for strategy, index in product(strategies, indexes)]
+    searcher = open_searcher(options)
+    systems = chosen_systems(options, searcher)
     if options.against:
-        systems.insert(0, (_other(options, judged), None, None))
-    advance = _progress(len(systems) * len(queries), options.quiet)
-    found: list[Evaluation] = [
-        evaluate(one, queries, strategy=strategy, index=index, measures=measures, advance=advance)
-        for one, strategy, index in systems
-    ]
+        systems.insert(0, _baseline(options, searcher))
+    advance = progress_lines("asked", len(systems) * len(queries), quiet=options.quiet)
+    evaluations = [evaluate(system, queries, measures, advance=advance) for system in systems]
     if options.json:
-        print_json(results(found, options.by or (), options.worst))
+        print_json(comparison(evaluations, options.by or (), options.worst))
     else:
-        _print(found, options.by or (), options.worst)
-    for one in {evaluation.release: evaluation for evaluation in found}.values():
-        if one.unknown:
-            print(
-                f"pegboard eval: release {one.release} lacks {len(one.unknown)} tools that "
-                f"queries need, which count as not found: "
-                f"{plain(', '.join(one.unknown[:10]))}{', ...' if len(one.unknown) > 10 else ''}. "
-                f"`pegboard golden check` says more.",
-                file=sys.stderr,
-            )
+        _print(evaluations, options.by or (), options.worst)
+    for evaluation in {one.release: one for one in evaluations}.values():
+        _warn_of_missing_tools(evaluation)
     return 0
 
 
-def _other(options: argparse.Namespace, judged: "JudgedRelease") -> "JudgedRelease":
-    """The release of --against: a channel of that name, or a release."""
-    from pegboard.evaluation.judged import JudgedRelease
+def _baseline(options: argparse.Namespace, searcher: "Searcher") -> "ReleaseSystem":
+    """The release of --against, a channel or an id, by its own strategy and index."""
+    from pegboard.evaluation.experiment import ReleaseSystem
+    from pegboard.evaluation.searcher import Searcher
     from pegboard.store.releases import ReleaseStore
 
-    named = ReleaseStore(options.board).channel(options.against)
-    found = JudgedRelease.open(options.board, release=named.release if named else options.against)
-    return JudgedRelease(found.loaded, judged.vectors, judged.caller)
+    channel = ReleaseStore(options.board).channel(options.against)
+    release = channel.release if channel else options.against
+    other = Searcher.open(options.board, release=release)
+    return ReleaseSystem.resolve(Searcher(other.loaded, searcher.vectors, searcher.caller))
 
 
-def _print(found: "Sequence[Evaluation]", by: Sequence[Any], worst: int) -> None:
-    from pegboard.evaluation.results import differences, system_name, worst_of
+def _warn_of_missing_tools(evaluation: "Evaluation") -> None:
+    if evaluation.unknown:
+        names = list_text(map(plain, evaluation.unknown), MISSING_SHOWN)
+        print(
+            f"pegboard eval: release {evaluation.release} lacks {len(evaluation.unknown)} tools "
+            f"that queries need, which count as not found: {names}. Check the file: "
+            f"pegboard golden check",
+            file=sys.stderr,
+        )
 
+
+def _print(evaluations: "Sequence[Evaluation]", by: Sequence[Any], worst: int) -> None:
+    from pegboard.evaluation.results import system_name
+
+    first = evaluations[0]
     print(
-        f"{len(found[0].answers)} queries, release {found[-1].release}; the mean and its 95 % "
+        f"{len(first.results)} queries, release {evaluations[-1].release}; the mean and its 95 % "
         f"interval"
     )
-    measures = list(found[0].values)
     rows = [
-        [system_name(one, found), *(str(one.interval(measure)) for measure in measures)]
-        for one in found
+        [system_name(one, evaluations), *(str(one.interval(measure)) for measure in first.values)]
+        for one in evaluations
     ]
-    _print_table(["", *map(str, measures)], rows)
-    if gaps := differences(found):
-        print(
-            f"\nagainst {gaps[0]['against']}: the difference, its interval, and how often chance "
-            f"alone would do as much (p, Holm)"
-        )
-        rows = [
-            [
-                f"{row['strategy']} in {row['index']}",
-                row["measure"],
-                f"{row['value']:+.3f} [{row['low']:+.3f}, {row['high']:+.3f}]",
-                f"{row['p_holm']:.4f}",
-            ]
-            for row in gaps
-        ]
-        _print_table(["", "measure", "difference", "p"], rows)
+    print_table(["", *map(str, first.values)], rows)
+    if len(evaluations) > 1:
+        _print_differences(evaluations)
     for name in by:
         print(f"\nby {name}")
-        groups = [row for one in found for row in one.group_rows(name)]
         rows = [
-            [
-                plain(row[name]),
-                f"{row['strategy']} in {row['index']}",
-                row["measure"],
-                f"{row['value']:.3f} [{row['low']:.3f}, {row['high']:.3f}]",
-                str(row["n"]),
-            ]
-            for row in groups
+            [row[name], one.system, row["measure"], interval_text(row), str(row["n"])]
+            for one in evaluations
+            for row in one.group_rows(name)
         ]
-        _print_table([name, "", "measure", "mean", "queries"], rows)
-    for one in found if worst else ():
-        print(f"\nworst of {system_name(one, found)}")
-        for query in worst_of(one, worst)["queries"]:
-            ranks = ", ".join(
-                f"{plain(name)} {f'at {rank}' if rank else 'not found'}"
-                for name, rank in query["ranks"].items()
-            )
-            print(
-                f"  {plain(query['query'])}\n      needs {ranks}; found "
-                f"{plain(', '.join(query['found'])) or 'nothing'}"
-            )
+        print_table([name, "", "measure", "mean", "queries"], rows)
+    for one in evaluations if worst else ():
+        print(f"\nworst of {system_name(one, evaluations)}")
+        _print_worst(one.worst(worst))
 
 
-def _print_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    widths = [max(len(row[at]) for row in [head, *rows]) for at in range(len(head))]
-    for row in [head, *rows]:
-        print(
-            "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
+def _print_differences(evaluations: "Sequence[Evaluation]") -> None:
+    from pegboard.evaluation.results import differences
+
+    gaps = differences(evaluations)
+    print(
+        f"\nagainst {gaps[0]['against']}: the difference with its interval, and p (paired "
+        f"randomisation test, Holm)"
+    )
+    rows = [
+        [
+            f"{row['strategy']} in {row['index']}",
+            row["measure"],
+            difference_text(row),
+            f"{row['p_holm']:.4f}",
+        ]
+        for row in gaps
+    ]
+    print_table(["", "measure", "difference", "p"], rows)
+
+
+def _print_worst(queries: Sequence[dict[str, Any]]) -> None:
+    for query in queries:
+        ranks = ", ".join(
+            f"{name} {f'at {rank}' if rank else 'not found'}"
+            for name, rank in query["ranks"].items()
         )
-
-
-def _progress(total: int, quiet: bool) -> Callable[[int], None]:
-    """Says how many queries were answered, at most a line for every twentieth of them."""
-    done = said = 0
-
-    def advance(more: int) -> None:
-        nonlocal done, said
-        done += more
-        if not quiet and (done == total or (done - said) * 20 >= total):
-            said = done
-            print(f"asked: {done} of {total}", file=sys.stderr)
-
-    return advance
+        found = ", ".join(query["found"]) or "nothing"
+        print(plain(f"  {query['query']}"))
+        print(plain(f"      needs {ranks}; found {found}"))

@@ -244,7 +244,7 @@ def _eval_agent(options: argparse.Namespace) -> int:
 def _prepared(options: argparse.Namespace) -> "Prepared":
     from pegboard.evaluation.agent_evaluation import AgentQuestions, prepare
     from pegboard.evaluation.golden import read_queries
-    from pegboard.evaluation.judged import JudgedRelease
+    from pegboard.evaluation.searcher import Searcher
 
     queries = read_queries(options.golden)
     told = (
@@ -252,7 +252,7 @@ def _prepared(options: argparse.Namespace) -> "Prepared":
         if options.strategy_llm and options.strategy_llm_api_base
         else {}
     )
-    judged = JudgedRelease.open(
+    searcher = Searcher.open(
         options.board, options.channel, options.release, llm=options.strategy_llm, llm_options=told
     )
     wanted = AgentQuestions(
@@ -269,7 +269,7 @@ def _prepared(options: argparse.Namespace) -> "Prepared":
         max_tokens=options.max_tokens,
         descriptions=options.descriptions,
     )
-    prepared = prepare(judged, queries, wanted, _progress("searched for the queries"))
+    prepared = prepare(searcher, queries, wanted, _progress("searched for the queries"))
     left = prepared.left_out
     for count, why in (
         (left.without_calls, "say no right calls"),

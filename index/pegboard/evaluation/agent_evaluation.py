@@ -14,11 +14,12 @@ from pegboard.evaluation.agent_asking import Manner
 from pegboard.evaluation.agent_results import AgentEvaluation, by_size, curve_of
 from pegboard.evaluation.agent_runs import AgentRun, Trial, trials_of
 from pegboard.evaluation.agent_tools import Case, LeftOut, Shelf, cases_of, given_tools
-from pegboard.evaluation.evaluate import Evaluation, evaluate
 from pegboard.evaluation.expected import ExpectedAccuracy
+from pegboard.evaluation.experiment import ReleaseSystem, evaluate
 from pegboard.evaluation.golden import GoldenQuery
-from pegboard.evaluation.judged import JudgedRelease
 from pegboard.evaluation.measures import Measure
+from pegboard.evaluation.results import Evaluation
+from pegboard.evaluation.searcher import Searcher
 from pegboard.hits import Descriptions
 
 if TYPE_CHECKING:
@@ -77,7 +78,7 @@ class Prepared:
     """
 
     wanted: AgentQuestions
-    judged: JudgedRelease
+    searcher: Searcher
     shelf: Shelf
     cases: tuple[Case, ...]
     left_out: LeftOut
@@ -88,7 +89,7 @@ class Prepared:
 
     def given(self) -> list[dict[int, tuple[str, ...]]]:
         """For each query the tools of each size of set."""
-        tools = sorted(self.judged.names.catalogs)
+        tools = sorted(self.searcher.names.catalogs)
         return [given_tools(case, self.sizes, tools, self.wanted.seed) for case in self.cases]
 
     def found(self) -> list[dict[int, tuple[str, ...]]]:
@@ -97,8 +98,8 @@ class Prepared:
         """
         tried = sorted(set(self.sizes) & set(self.wanted.ks)) if self.wanted.retrieved else []
         return [
-            {k: tuple(one.id for one in answer.found[:k]) for k in tried}
-            for answer in self.retrieval.answers
+            {k: tuple(one.id for one in answer.retrieved[:k]) for k in tried}
+            for answer in self.retrieval.results
         ]
 
     def trials(self, manner: Manner, model: str) -> tuple[list[Trial], list[Trial]]:
@@ -112,7 +113,7 @@ class Prepared:
 
 
 def prepare(
-    judged: JudgedRelease,
+    searcher: Searcher,
     queries: Sequence[GoldenQuery],
     wanted: AgentQuestions,
     advance: Callable[[int], None] = lambda _: None,
@@ -124,13 +125,13 @@ def prepare(
 
     Raises ConfigurationError if no query has right calls with tools of the release, or no number of
     tools can be tried."""
-    cases, left_out = cases_of(judged, queries)
+    cases, left_out = cases_of(searcher, queries)
     if not cases:
         raise ConfigurationError(_no_cases(len(queries), left_out))
     if wanted.limit is not None and wanted.limit < len(cases):
         dice = random.Random(wanted.seed)  # noqa: S311  a sample, no secret
         cases = [cases[at] for at in sorted(dice.sample(range(len(cases)), wanted.limit))]
-    tools = sorted(judged.names.catalogs)
+    tools = sorted(searcher.names.catalogs)
     not_tried = {
         size: why
         for size in sorted(set(wanted.sizes))
@@ -145,15 +146,9 @@ def prepare(
     measures = [Measure(wanted.kind, k) for k in wanted.ks]
     asked = [case.query for case in cases]
 
-    def search(among: JudgedRelease) -> Evaluation:
-        return evaluate(
-            among,
-            asked,
-            strategy=wanted.strategy,
-            index=wanted.index,
-            measures=measures,
-            advance=advance,
-        )
+    def search(among: Searcher) -> Evaluation:
+        system = ReleaseSystem.resolve(among, wanted.strategy, wanted.index)
+        return evaluate(system, asked, measures, advance=advance)
 
     restricted: dict[int, Evaluation] = {}
     for size in wanted.among:
@@ -164,11 +159,11 @@ def prepare(
                 f"({len(tools)})"
             )
         else:
-            restricted[size] = search(judged.restricted(sample))
-    shelf = Shelf(judged, wanted.descriptions)
-    found = search(judged)
+            restricted[size] = search(searcher.restricted(sample))
+    shelf = Shelf(searcher, wanted.descriptions)
+    found = search(searcher)
     return Prepared(
-        wanted, judged, shelf, tuple(cases), left_out, sizes, tuple(dropped), found, restricted
+        wanted, searcher, shelf, tuple(cases), left_out, sizes, tuple(dropped), found, restricted
     )
 
 
@@ -191,7 +186,7 @@ def evaluate_agent(
     scored, found = run.score(with_sets), run.score(with_found)
     curve = curve_of(scored)
     expected = ExpectedAccuracy(
-        curve, _by_k(prepared.retrieval), len(prepared.judged.names.catalogs)
+        curve, _by_k(prepared.retrieval), len(prepared.searcher.names.catalogs)
     )
     rows = expected.with_measured(by_size(found))
     for size, evaluation in sorted(prepared.restricted.items()):

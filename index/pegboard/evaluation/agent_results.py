@@ -11,9 +11,9 @@ from pegboard.errors import ConfigurationError
 from pegboard.evaluation.agent_asking import Manner
 from pegboard.evaluation.agent_runs import Scored
 from pegboard.evaluation.agent_tools import LeftOut
-from pegboard.evaluation.evaluate import Evaluation
 from pegboard.evaluation.expected import AgentCurve, Chosen, ExpectedRow
 from pegboard.evaluation.intervals import interval
+from pegboard.evaluation.results import Evaluation
 
 if TYPE_CHECKING:
     import numpy as np
@@ -94,7 +94,7 @@ class AgentEvaluation:
             "encoder": self.retrieval.encoder,
             "retrieval": self.kind,
             "seed": self.seed,
-            "queries": len(self.retrieval.answers),
+            "queries": len(self.retrieval.results),
             "left_out": asdict(self.left_out),
             "dropped": list(self.dropped),
             "agent": self.measure_rows(),

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from pegboard.evaluation.golden import GoldenQuery
-from pegboard.evaluation.judged import JudgedRelease
+from pegboard.evaluation.searcher import Searcher
 from pegboard.evaluation.tool_calls import RightCall
 from pegboard.hits import Descriptions, Hit, as_openai_tools, call_names
 
@@ -57,12 +57,12 @@ class Shelf:
     """The tools of a release as a model is given them, each read once.
 
     Args:
-        judged: the release.
+        searcher: the release.
         descriptions: the catalog's own, or those that an LLM wrote.
     """
 
-    def __init__(self, judged: JudgedRelease, descriptions: Descriptions = "catalog") -> None:
-        self._loaded = judged.loaded
+    def __init__(self, searcher: Searcher, descriptions: Descriptions = "catalog") -> None:
+        self._loaded = searcher.loaded
         self._descriptions: Descriptions = descriptions
         self._hits: dict[str, Hit] = {}
 
@@ -80,15 +80,15 @@ class Shelf:
         return Offered(tuple(as_openai_tools(hits, self._descriptions)), named)
 
 
-def cases_of(judged: JudgedRelease, queries: Sequence[GoldenQuery]) -> tuple[list[Case], LeftOut]:
+def cases_of(searcher: Searcher, queries: Sequence[GoldenQuery]) -> tuple[list[Case], LeftOut]:
     """The queries that an agent can be asked, and how many it cannot."""
     cases: list[Case] = []
     bare, short = 0, 0
     missing: dict[str, None] = {}
     for query in queries:
-        called = [judged.names.meant([call["tool"]]) for call in query.calls]
+        called = [searcher.names.resolve([call["tool"]]) for call in query.calls]
         names = tuple(dict.fromkeys((*query.tools, *(call["tool"] for call in query.calls))))
-        needed = judged.names.meant(names)
+        needed = searcher.names.resolve(names)
         bare += not query.calls
         short += bool(query.calls and needed.unknown)
         missing |= dict.fromkeys(needed.unknown if query.calls else ())

@@ -119,7 +119,7 @@ class ToolNames:
                 self._ids.setdefault(called, set()).add(identity)
             self.catalogs[identity] = identity.partition("/")[0]
 
-    def meant(self, names: Iterable[str]) -> Needed:
+    def resolve(self, names: Iterable[str]) -> Needed:
         """The tools that names mean. An id means its tool only, even where another tool is so
         called.
         """

@@ -1,74 +1,258 @@
-"""Evaluations of several systems beside each other: their measures, how far each is above the
-first, and what was answered worst.
-"""
+"""Results of an evaluation: per query, per system as rows with intervals, and between systems."""
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Literal
 
-from pegboard.evaluation.evaluate import Evaluation
-from pegboard.evaluation.intervals import holm
+from pegboard.errors import ConfigurationError
+from pegboard.evaluation.golden import GoldenQuery, Needed
+from pegboard.evaluation.intervals import Difference, Interval, compare, holm, interval
+from pegboard.evaluation.measures import Measure, parse_measure, per_query
 
-
-def results(found: Sequence[Evaluation], by: Sequence[Any] = (), worst: int = 0) -> dict[str, Any]:
-    """The evaluations as JSON values; the first is the baseline of the differences."""
-    return {
-        "release": found[-1].release,
-        "queries": len(found[-1].answers),
-        "rows": [row for one in found for row in one.rows(release=one.release)],
-        "differences": differences(found),
-        "groups": {name: [row for one in found for row in one.group_rows(name)] for name in by},
-        "worst": [worst_of(one, worst) for one in found if worst],
-        "unknown": list(found[-1].unknown),
-    }
-
-
-def differences(found: Sequence[Evaluation]) -> list[dict[str, Any]]:
-    """How far each system is above the first, for every measure; `p_holm` is corrected for the
-    number of systems.
-    """
-    base, *others = found
-    rows: list[dict[str, Any]] = []
-    for measure in base.values:
-        gaps = {str(at): one.against(base, measure) for at, one in enumerate(others)}
-        corrected = holm({at: gap.p for at, gap in gaps.items()})
-        rows += [
-            {
-                "strategy": one.strategy,
-                "index": one.index,
-                "against": system_name(base, found),
-                "measure": str(measure),
-            }
-            | {**gaps[str(at)].to_dict(), "p_holm": corrected[str(at)]}
-            for at, one in enumerate(others)
-        ]
-    return rows
-
-
-def worst_of(one: Evaluation, count: int) -> dict[str, Any]:
-    """The queries with the lowest mean of all measures, and where the tools stood that they
-    need.
-    """
+if TYPE_CHECKING:
     import numpy as np
+    from numpy.typing import NDArray
 
-    means: list[float] = np.mean(list(one.values.values()), axis=0).tolist()
-    places = sorted(range(len(one.answers)), key=lambda at: (means[at], at))[:count]
-    return {
-        "strategy": one.strategy,
-        "index": one.index,
-        "queries": [
+    from pegboard.evaluation.experiment import System
+
+GroupBy = Literal["kind", "catalog"]
+NOT_RETRIEVED = 10**6
+"""Stands for the rank of a tool that was not retrieved."""
+
+
+@dataclass(frozen=True, slots=True)
+class ScoredTool:
+    """A retrieved tool: its id, its score and, where calibrated, its probability to fit."""
+
+    id: str
+    score: float
+    probability: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class QueryResult:
+    """A golden query, the tools it needs in the release, and the tools retrieved, best first."""
+
+    query: GoldenQuery
+    needed: Needed
+    retrieved: tuple[ScoredTool, ...]
+
+    def ranks(self) -> dict[str, int | None]:
+        """The rank of each tool that the query names, from 1; None if it was not retrieved."""
+        places = {label: rank for rank, (label, _) in enumerate(self.ranking(), start=1)}
+        return {label: places.get(label) for label in (*self.needed.tools, *self.needed.unknown)}
+
+    def ranking(self) -> list[tuple[str, float]]:
+        """The retrieved labels (see `Needed`) with probabilities if calibrated, else scores."""
+        scored = [
+            (tool.id, tool.score if tool.probability is None else tool.probability)
+            for tool in self.retrieved
+        ]
+        return self.needed.labelled(scored)
+
+    def catalogs(self) -> set[str]:
+        """The catalogs of the needed tools, also of ids that no tool of the release has."""
+        ids = {tool for tools in self.needed.tools.values() for tool in tools}
+        ids |= {name for name in self.needed.unknown if name.count("/") >= 2}
+        return {tool.partition("/")[0] for tool in ids}
+
+    def last_rank(self) -> int:
+        """The rank at which the last needed tool was retrieved; `NOT_RETRIEVED` if one is missing."""
+        ranks = (NOT_RETRIEVED if rank is None else rank for rank in self.ranks().values())
+        return max(ranks, default=0)
+
+
+@dataclass(frozen=True, slots=True)
+class Evaluation:
+    """What one system retrieved for golden queries, and the measures of it.
+
+    Attributes:
+        release: the id of the release.
+        values: each measure's value for each query, of shape (queries,), in the order of `results`.
+    """
+
+    release: str
+    strategy: str
+    index: str
+    encoder: str
+    results: tuple[QueryResult, ...]
+    values: "Mapping[Measure, NDArray[np.float64]]"
+
+    @classmethod
+    def of(
+        cls, system: "System", results: Sequence[QueryResult], measures: Sequence[Measure]
+    ) -> "Evaluation":
+        """Measure what a system retrieved."""
+        needed = [result.needed.labels for result in results]
+        values = per_query(measures, needed, [result.ranking() for result in results])
+        return cls(
+            release=system.release_id,
+            strategy=system.strategy_name,
+            index=system.index_name,
+            encoder=system.encoder_name,
+            results=tuple(results),
+            values=values,
+        )
+
+    @property
+    def system(self) -> str:
+        """What the system is called in tables: `STRATEGY in INDEX`."""
+        return f"{self.strategy} in {self.index}"
+
+    @property
+    def unknown(self) -> tuple[str, ...]:
+        """Tool names of queries that no tool of the release has; they count as not found."""
+        names = (name for result in self.results for name in result.needed.unknown)
+        return tuple(dict.fromkeys(names))
+
+    def interval(self, measure: str | Measure) -> Interval:
+        """The mean of a measure over all queries, with its interval."""
+        return interval(self.values[parse_measure(measure)])
+
+    def difference(self, baseline: "Evaluation", measure: str | Measure) -> Difference:
+        """How far this system is above a baseline that answered the same queries.
+
+        Raises ConfigurationError if the queries differ.
+        """
+        ours, theirs = ([result.query.id for result in one.results] for one in (self, baseline))
+        if ours != theirs:
+            raise ConfigurationError(
+                "Two systems can only be compared over the same queries in the same order; got "
+                f"{len(ours)} and {len(theirs)} queries that differ."
+            )
+        measure = parse_measure(measure)
+        return compare(self.values[measure], baseline.values[measure])
+
+    def subset(self, places: Sequence[int]) -> "Evaluation":
+        """The evaluation of some of the queries, by their places in `results`."""
+        chosen = list(places)
+        return replace(
+            self,
+            results=tuple(self.results[place] for place in chosen),
+            values={measure: values[chosen] for measure, values in self.values.items()},
+        )
+
+    def groups(self, by: GroupBy, baseline: "Evaluation | None" = None) -> dict[str, list[int]]:
+        """The places of the queries of each kind, or of each catalog with a tool that they need.
+
+        Args:
+            baseline: another release's evaluation of the same queries. A tool that only it has
+                counts for its catalog too: a catalog that lost its tools does not look better.
+        """
+        groups: dict[str, list[int]] = {}
+        for place, result in enumerate(self.results):
+            names = {result.query.kind}
+            if by == "catalog":
+                other = baseline.results[place].catalogs() if baseline else set[str]()
+                names = result.catalogs() | other
+            for name in sorted(names):
+                groups.setdefault(name, []).append(place)
+        return dict(sorted(groups.items()))
+
+    def rows(self, **labels: Any) -> list[dict[str, Any]]:
+        """One row for each measure: labels, strategy, index, encoder, measure, value, low, high, n."""
+        system = {"strategy": self.strategy, "index": self.index, "encoder": self.encoder}
+        return [
+            labels | system | {"measure": str(measure), **interval(values).to_dict()}
+            for measure, values in self.values.items()
+        ]
+
+    def group_rows(self, by: GroupBy, baseline: "Evaluation | None" = None) -> list[dict[str, Any]]:
+        """The same rows for each group of queries, with its name under `kind` or `catalog`."""
+        groups = self.groups(by, baseline)
+        return [
+            row for name, places in groups.items() for row in self.subset(places).rows(**{by: name})
+        ]
+
+    def worst(self, count: int, measure: Measure | None = None) -> list[dict[str, Any]]:
+        """The queries with the lowest value of a measure, or of the mean of all; ties by last rank.
+
+        Returns: for each query its text, id, needed names, their ranks, the first retrieved tools
+        and the value; worst first.
+        """
+        import numpy as np
+
+        columns = [self.values[measure]] if measure else list(self.values.values())
+        values: list[float] = np.mean(columns, axis=0).tolist()
+        order = sorted(
+            range(len(values)),
+            key=lambda place: (values[place], -self.results[place].last_rank(), place),
+        )
+        shown = (measure.k if measure else None) or 5
+        return [
             {
-                "query": one.answers[at].query.query,
-                "ranks": one.answers[at].ranks(),
-                "found": [tool.id for tool in one.answers[at].found[:5]],
+                "query": self.results[place].query.query,
+                "id": self.results[place].query.id,
+                "needed": list(self.results[place].query.tools),
+                "ranks": self.results[place].ranks(),
+                "found": [tool.id for tool in self.results[place].retrieved[:shown]],
+                "value": values[place],
             }
-            for at in places
+            for place in order[:count]
+        ]
+
+
+def comparison(
+    evaluations: Sequence[Evaluation], by: Sequence[GroupBy] = (), worst: int = 0
+) -> dict[str, Any]:
+    """Evaluations of the same queries beside each other, as JSON values; the first is the baseline.
+
+    Args:
+        by: group the rows by these, too.
+        worst: how many of the worst queries of each system to list.
+    """
+    last = evaluations[-1]
+    return {
+        "release": last.release,
+        "queries": len(last.results),
+        "rows": [row for one in evaluations for row in one.rows(release=one.release)],
+        "differences": differences(evaluations),
+        "groups": {
+            name: [row for one in evaluations for row in one.group_rows(name)] for name in by
+        },
+        "worst": [
+            {"strategy": one.strategy, "index": one.index, "queries": one.worst(worst)}
+            for one in evaluations
+            if worst
         ],
+        "unknown": list(last.unknown),
     }
 
 
-def system_name(one: Evaluation, among: Sequence[Evaluation]) -> str:
-    """What a system is called beside others: its strategy and index, and its release where they
-    differ.
+def differences(evaluations: Sequence[Evaluation]) -> list[dict[str, Any]]:
+    """How far each system is above the first, for every measure; see `difference_rows`."""
+    baseline, *others = evaluations
+    against = {"against": system_name(baseline, evaluations)}
+    return [
+        row
+        for measure in baseline.values
+        for row in difference_rows([(one, baseline, against) for one in others], measure)
+    ]
+
+
+def difference_rows(
+    pairs: Iterable[tuple[Evaluation, Evaluation, Mapping[str, Any]]], measure: Measure
+) -> list[dict[str, Any]]:
+    """One row for each pair of a system and its baseline, tested together.
+
+    Args:
+        pairs: system, baseline, and labels of the row.
+
+    Returns: rows {strategy, index, labels, measure, value, low, high, p, n, p_holm}; `p_holm` is
+    corrected for the number of pairs (Holm 1979).
     """
+    pairs = list(pairs)
+    gaps = [system.difference(baseline, measure) for system, baseline, _ in pairs]
+    corrected = holm({str(place): gap.p for place, gap in enumerate(gaps)})
+    return [
+        {"strategy": system.strategy, "index": system.index, **labels, "measure": str(measure)}
+        | gap.to_dict()
+        | {"p_holm": corrected[str(place)]}
+        for place, ((system, _, labels), gap) in enumerate(zip(pairs, gaps, strict=True))
+    ]
+
+
+def system_name(evaluation: Evaluation, among: Sequence[Evaluation]) -> str:
+    """The system's name beside others: with its release where several releases are evaluated."""
     several = len({other.release for other in among}) > 1
-    return f"{one.strategy} in {one.index}" + (f" of {one.release}" if several else "")
+    return f"{evaluation.system} of {evaluation.release}" if several else evaluation.system

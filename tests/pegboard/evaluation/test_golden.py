@@ -191,14 +191,14 @@ def test_a_folder_that_is_not_there_cannot_be_written_to(tmp_path):
     ],
 )
 def test_tools_are_called_by_name_by_agent_and_name_or_by_id(names, tools, unknown):
-    needed = NAMES.meant(names)
+    needed = NAMES.resolve(names)
 
     assert needed == Needed({name: frozenset(ids) for name, ids in tools.items()}, unknown)
     assert needed.labels == {*tools, *unknown}
 
 
 def test_the_first_tool_that_is_meant_takes_the_label_and_further_ones_do_not_count():
-    needed = NAMES.meant(["find", "open", "gone"])
+    needed = NAMES.resolve(["find", "open", "gone"])
 
     ranking = needed.labelled(
         [("b/x/y", 5.0), ("a/files/find", 4.0), ("a/maps/find", 3.0), ("b/files/open", 2.0)]

@@ -11,10 +11,10 @@ import pytest
 from pegboard.cli.main import main
 from pegboard.errors import ConfigurationError
 from pegboard.evaluation.distractors import ALL, NONE, Distractors, Noise, noises
-from pegboard.evaluation.evaluate import evaluate
+from pegboard.evaluation.experiment import ReleaseSystem, evaluate
 from pegboard.evaluation.golden import GoldenQuery, write_queries
-from pegboard.evaluation.judged import JudgedRelease
-from pegboard.evaluation.stress import System, stress
+from pegboard.evaluation.searcher import Searcher
+from pegboard.evaluation.stress import stress
 from pegboard.search.loaded import LoadedRelease
 from pegboard.store.releases import ReleaseStore
 
@@ -23,6 +23,10 @@ THINGS = ("invoice", "ticket", "branch", "room", "taxi", "letter")
 VECTOR = {"name": "vector", "modes": ["vector"]}
 TEXT = {"name": "BM25", "modes": ["text"]}
 RECALL = ["Recall@1", "Recall@5", "F1"]
+
+
+def systems(searcher, *strategies):
+    return [ReleaseSystem.resolve(searcher, strategy) for strategy in strategies]
 
 
 @pytest.fixture(scope="module")
@@ -40,8 +44,8 @@ def office(tmp_path_factory, workshop_type, hashing):
 
 
 @pytest.fixture(scope="module")
-def judged(office, hashing):
-    return JudgedRelease.open(office, encoder=hashing(16))
+def searcher(office, hashing):
+    return Searcher.open(office, encoder=hashing(16))
 
 
 @pytest.fixture(scope="module")
@@ -68,9 +72,9 @@ def test_there_is_each_noise_of_each_kind_once_and_none_is_of_both():
             noises(counts, ["random"] if kinds else [])
 
 
-def test_the_smaller_noise_is_part_of_the_larger_and_never_a_right_tool(judged):
+def test_the_smaller_noise_is_part_of_the_larger_and_never_a_right_tool(searcher):
     right = ["kit/office/open_room", "kit/office/close_taxi"]
-    distractors = Distractors(judged.loaded, "full", 10)
+    distractors = Distractors(searcher.loaded, "full", 10)
     for kind in ("random", "nearest"):
         few, more = (distractors.candidates(Noise(kind, count), "q1", right) for count in (3, 10))
         assert set(right) < few < more
@@ -81,35 +85,35 @@ def test_the_smaller_noise_is_part_of_the_larger_and_never_a_right_tool(judged):
     assert len(distractors.candidates(ALL, "q1", right)) == 36
 
 
-def test_near_distractors_are_the_nearest_to_each_right_tool(judged):
-    ids = sorted(judged.names.catalogs)
-    rows = judged.loaded.index("full").rows_of(ids)
+def test_near_distractors_are_the_nearest_to_each_right_tool(searcher):
+    ids = sorted(searcher.names.catalogs)
+    rows = searcher.loaded.index("full").rows_of(ids)
     right = "kit/office/rename_branch"
     cosines = {one: round(float(rows[right][0] @ rows[one][0]), 5) for one in ids if one != right}
     nearest = sorted(cosines, key=lambda one: (-cosines[one], one))
 
-    found = Distractors(judged.loaded, "full", 9).candidates(Noise("nearest", 9), "q", [right])
+    found = Distractors(searcher.loaded, "full", 9).candidates(Noise("nearest", 9), "q", [right])
 
     assert found == {right, *nearest[:9]}
 
 
 def test_of_several_vectors_of_a_tool_the_closest_counts(board_uri, encoder):
-    judged = JudgedRelease.open(board_uri, encoder=encoder)
-    ids = sorted(judged.names.catalogs)
-    rows = judged.loaded.index("fine").rows_of(ids)
+    searcher = Searcher.open(board_uri, encoder=encoder)
+    ids = sorted(searcher.names.catalogs)
+    rows = searcher.loaded.index("fine").rows_of(ids)
     right = "kit/git/create_issue"
     cosines = {
         one: round(float((rows[right] @ rows[one].T).max()), 5) for one in ids if one != right
     }
 
-    found = Distractors(judged.loaded, "fine", 4).candidates(Noise("nearest", 4), "q", [right])
+    found = Distractors(searcher.loaded, "fine", 4).candidates(Noise("nearest", 4), "q", [right])
 
     assert found == {right, *sorted(cosines, key=lambda one: (-cosines[one], one))[:4]}
 
 
-def test_chance_is_the_same_for_the_same_seed_and_query_only(judged):
+def test_chance_is_the_same_for_the_same_seed_and_query_only(searcher):
     def drawn(seed, query):
-        return Distractors(judged.loaded, "full", 8, seed).candidates(
+        return Distractors(searcher.loaded, "full", 8, seed).candidates(
             Noise("random", 8), query, ["kit/office/open_room"]
         )
 
@@ -117,18 +121,20 @@ def test_chance_is_the_same_for_the_same_seed_and_query_only(judged):
     assert len({drawn(1, "a"), drawn(2, "a"), drawn(1, "b")}) == 3
 
 
-def test_without_noise_everything_is_found_and_the_whole_is_an_ordinary_evaluation(judged, queries):
+def test_without_noise_everything_is_found_and_the_whole_is_an_ordinary_evaluation(
+    searcher, queries
+):
     found = stress(
-        judged, queries, [System(VECTOR)], counts=[0, 3], kinds=["nearest"], measures=RECALL
+        systems(searcher, VECTOR), queries, counts=[0, 3], kinds=["nearest"], measures=RECALL
     )
 
-    assert list(found.found) == [NONE, Noise("nearest", 3), ALL]
-    bare, near, whole = (one[0] for one in found.found.values())
+    assert list(found.evaluations) == [NONE, Noise("nearest", 3), ALL]
+    bare, near, whole = (one[0] for one in found.evaluations.values())
     assert {str(measure): values.mean() for measure, values in bare.values.items()} == {
         "Recall@1": pytest.approx(22.5 / 25), "Recall@5": 1.0, "F1": 1.0,
     }  # fmt: skip
     assert whole.interval("Recall@5") == evaluate(
-        judged, queries, strategy=VECTOR, measures=["Recall@5"]
+        ReleaseSystem.resolve(searcher, VECTOR), queries, ["Recall@5"]
     ).interval("Recall@5")
     assert (
         bare.interval("Recall@1").value
@@ -140,29 +146,36 @@ def test_without_noise_everything_is_found_and_the_whole_is_an_ordinary_evaluati
     assert found.candidates[ALL] == 36
 
 
-def test_every_answer_is_that_of_a_release_with_the_candidates_only(judged, queries):
+def test_every_answer_is_that_of_a_release_with_the_candidates_only(searcher, queries):
     noise = Noise("random", 4)
     found = stress(
-        judged, queries, [System("search"), System(TEXT)], counts=[4], kinds=["random"], whole=False
+        systems(searcher, "search", TEXT), queries, counts=[4], kinds=["random"], whole=False
     )
-    distractors = Distractors(judged.loaded, "full", 4)
+    distractors = Distractors(searcher.loaded, "full", 4)
 
-    for evaluation, strategy in zip(found.found[noise], ("search", TEXT), strict=True):
-        for answer in evaluation.answers[::6]:
+    for evaluation, strategy in zip(found.evaluations[noise], ("search", TEXT), strict=True):
+        for answer in evaluation.results[::6]:
             right = sorted(one for ids in answer.needed.tools.values() for one in ids)
-            few = judged.restricted(distractors.candidates(noise, answer.query.id, right))
-            (hits,) = few.ask([answer.query], 10, strategy=strategy)
-            assert [one.id for one in answer.found] == [hit.tool.id for hit in hits]
+            few = searcher.restricted(distractors.candidates(noise, answer.query.id, right))
+            (hits,) = few.search([answer.query], 10, strategy=strategy)
+            assert [one.id for one in answer.retrieved] == [hit.tool.id for hit in hits]
 
 
-def test_a_release_that_is_too_large_for_memory_is_stressed_alike(office, judged, queries, hashing):
+def test_a_release_that_is_too_large_for_memory_is_stressed_alike(
+    office, searcher, queries, hashing
+):
     store = ReleaseStore(office)
-    large = JudgedRelease(LoadedRelease(store, store.get(judged.release.id), 0), judged.vectors)
-    how = {"counts": [0, 5], "kinds": ["random", "nearest"], "measures": RECALL, "leasts": [0.9]}
+    large = Searcher(LoadedRelease(store, store.get(searcher.release.id), 0), searcher.vectors)
+    how = {
+        "counts": [0, 5],
+        "kinds": ["random", "nearest"],
+        "measures": RECALL,
+        "min_cosines": [0.9],
+    }
 
     few, all_of_them = (
-        stress(large, queries[:6], [System(VECTOR)], **how),
-        stress(judged, queries[:6], [System(VECTOR)], **how),
+        stress(systems(large, VECTOR), queries[:6], **how),
+        stress(systems(searcher, VECTOR), queries[:6], **how),
     )
 
     assert few.rows() == all_of_them.rows()
@@ -174,26 +187,24 @@ def test_every_tool_of_a_shared_name_is_right_and_has_distractors(workshop, hash
     others = [workshop.tool(f"{verb}_door", f"{verb}s a door.") for verb in VERBS]
     workshop.servers({"one": [hello], "two": [hello], "three": others})
     workshop.run(workshop.configure(), encoder=hashing(32))
-    judged = JudgedRelease.open(workshop.uri, encoder=hashing(32))
+    searcher = Searcher.open(workshop.uri, encoder=hashing(32))
 
     found = stress(
-        judged,
+        systems(searcher, TEXT),
         [GoldenQuery("hello", ("say_hello",))],
-        [System(TEXT)],
         counts=[0, 2],
         kinds=["random"],
         whole=False,
     )
 
     assert dict(found.candidates) == {NONE: 2, Noise("random", 2): 6}
-    assert [one[0].interval("Recall@5").value for one in found.found.values()] == [1.0, 1.0]
+    assert [one[0].interval("Recall@5").value for one in found.evaluations.values()] == [1.0, 1.0]
 
 
-def test_systems_are_compared_with_themselves_without_noise_and_with_the_first(judged, queries):
+def test_systems_are_compared_with_themselves_without_noise_and_with_the_first(searcher, queries):
     found = stress(
-        judged,
+        systems(searcher, VECTOR, TEXT),
         queries,
-        [System(VECTOR), System(TEXT)],
         counts=[0, 6],
         kinds=["nearest"],
         measures=["Recall@5", "F1"],
@@ -222,15 +233,14 @@ def test_systems_are_compared_with_themselves_without_noise_and_with_the_first(j
     assert json.loads(json.dumps(found.to_dict()))["against_first"] == gaps
 
 
-def test_what_is_found_is_told_apart_by_whether_tools_collide(judged, queries):
+def test_what_is_found_is_told_apart_by_whether_tools_collide(searcher, queries):
     found = stress(
-        judged,
+        systems(searcher, VECTOR),
         queries,
-        [System(VECTOR)],
         counts=[0],
         kinds=["nearest"],
         measures=RECALL,
-        leasts=[0.5, 0.97],
+        min_cosines=[0.5, 0.97],
     )
     rows = found.collision_rows()
 
@@ -243,7 +253,10 @@ def test_what_is_found_is_told_apart_by_whether_tools_collide(judged, queries):
     assert {row["measure"] for row in rows} == {"Recall@1", "Recall@5"}
     assert sum(row["n"] for row in near) == 25
     colliding = found.collisions[1].colliding
-    answers, values = found.found[ALL][0].answers, next(iter(found.found[ALL][0].values.values()))
+    answers, values = (
+        found.evaluations[ALL][0].results,
+        next(iter(found.evaluations[ALL][0].values.values())),
+    )
     inside = [
         any(tool in colliding for ids in one.needed.tools.values() for tool in ids)
         for one in answers
@@ -255,18 +268,18 @@ def test_what_is_found_is_told_apart_by_whether_tools_collide(judged, queries):
     ]
 
 
-def test_queries_of_unknown_tools_are_left_out_and_told(judged):
+def test_queries_of_unknown_tools_are_left_out_and_told(searcher):
     known, gone = GoldenQuery("open the room", ("open_room",)), GoldenQuery("fly", ("fly_away",))
     half = GoldenQuery("close the taxi and fly", ("close_taxi", "fly_away"))
     found = stress(
-        judged, [known, gone, half], [System(TEXT)], counts=[0], whole=False, measures=["Recall@5"]
+        systems(searcher, TEXT), [known, gone, half], counts=[0], whole=False, measures=["Recall@5"]
     )
 
     assert found.left_out == 1
     assert found.to_dict()["unknown"] == ["fly_away"]
     assert found.rows()[0]["value"] == 0.75
     with pytest.raises(ConfigurationError, match="None of the 1 golden queries"):
-        stress(judged, [gone])
+        stress(systems(searcher, TEXT), [gone])
 
 
 @pytest.fixture

@@ -15,9 +15,9 @@ import pytest
 from pegboard.board import IN_MEMORY_ROWS
 from pegboard.cli.main import main
 from pegboard.errors import BudgetExhausted, CompletionError, ConfigurationError
-from pegboard.evaluation.evaluate import evaluate
+from pegboard.evaluation.experiment import ReleaseSystem, evaluate
 from pegboard.evaluation.golden import GoldenQuery, read_queries, write_queries
-from pegboard.evaluation.judged import JudgedRelease
+from pegboard.evaluation.searcher import Searcher
 from pegboard.llm import ChatReply
 from pegboard.records import Enrichment, Tool
 from pegboard.search.loaded import LoadedRelease
@@ -198,10 +198,10 @@ def test_queries_that_are_held_out_find_their_tools_less_well_than_those_that_le
         ]
         board.write("requests.json", rows)
         board.run(board.configure("", CATALOG), encoder=hashing(64))
-        judged = JudgedRelease.open(board.uri, encoder=hashing(64))
+        searcher = Searcher.open(board.uri, encoder=hashing(64))
         strategy = {"name": "vector", "modes": ["vector"]}
         values[name] = (
-            evaluate(judged, queries, strategy=strategy, measures=["Recall@1"])
+            evaluate(ReleaseSystem.resolve(searcher, strategy), queries, ["Recall@1"])
             .interval("Recall@1")
             .value
         )

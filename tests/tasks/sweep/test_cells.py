@@ -4,8 +4,8 @@ import polars as pl
 import pytest
 
 from pegboard.errors import ConfigurationError
-from pegboard.evaluation.evaluate import evaluate
-from pegboard.evaluation.judged import JudgedRelease
+from pegboard.evaluation.experiment import ReleaseSystem, evaluate
+from pegboard.evaluation.searcher import Searcher
 from tasks.sweep.cells import is_done, measure_cell
 from tasks.sweep.files import read_frame, read_json
 
@@ -15,13 +15,13 @@ def test_a_cell_holds_what_evaluate_says_of_the_sample(bench):
         tools="10,all", strategies=["clauses"], indexes=["names"], measures=["Recall", "nDCG"]
     )
     bench.measure(laid)
-    judged = JudgedRelease.open(str(bench.folder / "board"), encoder=bench.encoder)
+    searcher = Searcher.open(str(bench.folder / "board"), encoder=bench.encoder)
 
     for cell, sample in zip(laid.cells, laid.samples, strict=True):
-        restricted = judged.restricted(read_json(cell.sample))
+        restricted = searcher.restricted(read_json(cell.sample))
         queries = [laid.sweep.queries[place] for place in sample.queries]
         direct = evaluate(
-            restricted, queries, strategy="clauses", index="names", measures=["Recall@2", "nDCG@2"]
+            ReleaseSystem.resolve(restricted, "clauses", "names"), queries, ["Recall@2", "nDCG@2"]
         )
 
         rows = read_frame(cell.rows).filter(k=2).sort("measure")  # capitals first

@@ -1,0 +1,137 @@
+"""A release, published or staged, that answers golden queries."""
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from pegboard.board import IN_MEMORY_ROWS
+from pegboard.encoders import Encoder
+from pegboard.errors import BoardNotFound
+from pegboard.evaluation.golden import GoldenQuery, ToolNames
+from pegboard.retrieval.finding import Asked, find, strategy_of
+from pegboard.search.loaded import LoadedRelease
+from pegboard.search.query_vectors import QueryVectors
+from pegboard.store.database import public_uri
+from pegboard.store.releases import Release, ReleaseStore
+
+if TYPE_CHECKING:
+    from pegboard.retrieval.found import Found
+    from pegboard.retrieval.llm.asking import LlmCaller
+    from pegboard.retrieval.strategy import Strategy
+
+    StrategyLike = Strategy | str | Mapping[str, Any] | None
+
+BATCH = 128
+"""Queries searched at a time: progress moves, and memory stays flat."""
+CACHED_QUERY_VECTORS = 100_000
+"""Query vectors kept in memory, 150 MB at 384 dimensions: several strategies search the same texts.
+"""
+
+
+class Searcher:
+    """A release with the encoders and the LLM that strategies may use.
+
+    Args:
+        loaded: the release.
+        vectors: the encoders of queries; releases that share it encode a query once.
+        caller: asks an LLM, for strategies that use one.
+    """
+
+    def __init__(
+        self,
+        loaded: LoadedRelease,
+        vectors: QueryVectors | None = None,
+        caller: "LlmCaller | None" = None,
+    ) -> None:
+        self.loaded = loaded
+        self.vectors = vectors or QueryVectors(None, None, CACHED_QUERY_VECTORS)
+        self.caller = caller
+
+    @classmethod
+    def open(
+        cls,
+        uri: str,
+        channel: str = "live",
+        release: str | None = None,
+        *,
+        encoder: Encoder | None = None,
+        encoder_options: Mapping[str, Any] | None = None,
+        storage_options: Mapping[str, str] | None = None,
+        llm: Any = None,
+        llm_options: Mapping[str, Any] | None = None,
+    ) -> "Searcher":
+        """Open a release by channel, or by id; options as in `pegboard.open`.
+
+        Raises BoardNotFound if there is no such board, channel or release.
+        """
+        from pegboard.board import llm_caller
+
+        store = ReleaseStore(uri, storage_options)
+        if release is None:
+            target = store.channel(channel)
+            if target is None:
+                raise BoardNotFound(
+                    f"The board at {public_uri(uri)} has no channel '{channel}'. List its channels: "
+                    f"pegboard releases list"
+                )
+            release = target.release
+        caller = llm_caller(llm, llm_options)
+        vectors = QueryVectors(encoder, encoder_options, CACHED_QUERY_VECTORS)
+        return cls(LoadedRelease(store, store.get(release), IN_MEMORY_ROWS), vectors, caller)
+
+    @property
+    def release(self) -> Release:
+        """The release that is searched."""
+        return self.loaded.release
+
+    @cached_property
+    def names(self) -> ToolNames:
+        """The tools of the release by the names that golden queries use."""
+        return ToolNames(self.loaded.tool_names())
+
+    def strategy(self, strategy: "StrategyLike" = None) -> "Strategy":
+        """Resolve a strategy; None is the release's own. Raises QueryError for an invalid one."""
+        return strategy_of(strategy, self.loaded)
+
+    def restricted(self, tools: Collection[str]) -> "Searcher":
+        """The same release as if it had only the tools of those ids."""
+        from pegboard.search.restricted import RestrictedRelease
+
+        return Searcher(RestrictedRelease(self.loaded, tools), self.vectors, self.caller)
+
+    def search(
+        self,
+        queries: Sequence[GoldenQuery],
+        k: int,
+        *,
+        strategy: "StrategyLike" = None,
+        index: str | None = None,
+        advance: Callable[[int], None] = lambda _: None,
+    ) -> "list[Found]":
+        """Search for each query, in batches of queries with the same history.
+
+        Args:
+            k: the most tools to return for a query.
+            advance: called with the number of queries answered since the last call.
+
+        Returns: for each query its hits, best first, in the order of `queries`.
+        """
+        hits: dict[int, Found] = {}
+        for places in _same_history(queries):
+            for start in range(0, len(places), BATCH):
+                batch = places[start : start + BATCH]
+                texts = [queries[place].query for place in batch]
+                request = Asked(texts, k, strategy, index, history=queries[batch[0]].history)
+                answers = find(self.loaded, request, self.vectors, self.caller)
+                hits.update(zip(batch, answers, strict=True))
+                advance(len(batch))
+        return [hits[place] for place in range(len(queries))]
+
+
+def _same_history(queries: Sequence[GoldenQuery]) -> list[list[int]]:
+    """The places of the queries, grouped by the conversation before them."""
+    groups: dict[tuple[tuple[tuple[str, str], ...], ...], list[int]] = {}
+    for place, query in enumerate(queries):
+        key = tuple(tuple(sorted(message.items())) for message in query.history)
+        groups.setdefault(key, []).append(place)
+    return list(groups.values())
