@@ -135,7 +135,7 @@ FILES = {
         "instances.jsonl": [
             {
                 "question": "Bake a loaf.\n",
-                "strategy": [
+                "plan": [
                     {"step": "1. Prepare", "tool": "null"},
                     {"step": "1.1 Knead the dough", "tool": "dough_knead()"},
                     {"step": "1.2 Wait", "tool": "No tool required"},
@@ -146,9 +146,9 @@ FILES = {
             },
             {
                 "question": "Only thinking.",
-                "strategy": [{"step": "1. Think", "tool": "No tool required"}],
+                "plan": [{"step": "1. Think", "tool": "No tool required"}],
             },
-            {"question": "A strategy in words.", "strategy": "knead, then bake"},
+            {"question": "A plan in words.", "plan": "knead, then bake"},
         ],
     },
     "livemcpbench": {

@@ -136,7 +136,7 @@ def test_ultratool_counts_the_steps_whose_tool_is_not_known(specimen):
     assert query.steps == ("Knead the dough", "Heat the oven to 220")
     left, unknown = found.problems
     assert left.startswith(
-        "instances.jsonl: 2 of 3 rows left out: line 2: no step of its strategy needs a known tool"
+        "instances.jsonl: 2 of 3 rows left out: line 2: no step of its plan needs a known tool"
     )
     assert unknown == "not counted: 1 step whose tool is not in tools.json: rack_place"
 
@@ -318,7 +318,7 @@ def test_no_row_however_odd_ends_in_a_crash(specimen, name):
         [],
         7,
         None,
-        {"query": 5, "calling": [None], "tool": {}, "labels": [None], "strategy": [3], "id": []},
+        {"query": 5, "calling": [None], "tool": {}, "labels": [None], "plan": [3], "id": []},
     ]
     keys = {
         key
