@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from pegboard.errors import ConfigurationError, StoreError
+from pegboard.llm.client import Client
 from pegboard.records import Agent, Enrichment, Tool
 from tasks import progress
 from tasks.encoders import encoder_for
@@ -24,12 +25,10 @@ from tasks.enrichment.account import (
 )
 from tasks.enrichment.batch_mode import BatchPurchase, batches_for, batches_out, refuse_batches_out
 from tasks.enrichment.bought import Writings, write_writings
-from tasks.enrichment.budget import Budget
-from tasks.enrichment.calls import Caller
 from tasks.enrichment.estimate import Estimate, estimate
-from tasks.enrichment.ledger import Ledger
+from tasks.enrichment.ledger import LakeLedger
 from tasks.enrichment.live import LivePurchase
-from tasks.enrichment.models import NO_MODELS, Models, hosted_models
+from tasks.enrichment.models import NO_MODELS, Models, client_for, hosted_models
 from tasks.enrichment.neighbours import Neighbour, head_text, nearest
 from tasks.enrichment.order_book import OrderBook
 from tasks.enrichment.prompts import load_prompts
@@ -72,7 +71,7 @@ def estimate_tools(
     settings = _settings(configuration)
     book, ledger = _open(configuration, snapshots, wishes)
     models = hosted_models(configuration) if book.missing(ledger) else NO_MODELS
-    return estimate(book, ledger, settings, models.count, next(iter(models.prices), None))
+    return estimate(book, ledger, settings, models.count, models.price)
 
 
 def enrich_tools(
@@ -95,23 +94,20 @@ def enrich_tools(
     book, ledger = _open(configuration, snapshots, wishes)
     needed = book.missing(ledger) or batches_out(lake)
     models = NO_MODELS if not needed else models or hosted_models(configuration)
-    expected = estimate(
-        book, ledger, settings, models.count, next(iter(models.prices), None)
-    ).to_dict()
+    expected = estimate(book, ledger, settings, models.count, models.price).to_dict()
     progress.start("enrich", expected["to_buy"])
     started = time.monotonic()
-    budget = Budget(settings.budget_usd, settings.max_tokens)
-    caller = Caller(models.completers, settings, budget, models.prices)
+    client = client_for(settings, models)
     purchase: Purchase
     if settings.mode == "batch" and needed:
         purchase = BatchPurchase(
-            book, ledger, batches_for(settings), lake, budget, settings, models.prices[0]
+            book, ledger, batches_for(settings), lake, client.budget, settings, models.price
         )
     else:
         refuse_batches_out(lake)
-        purchase = LivePurchase(book, ledger, caller, settings.concurrency)
+        purchase = LivePurchase(book, ledger, client)
     try:
-        asyncio.run(_buy(purchase, models))
+        asyncio.run(_buy(purchase, client))
     finally:
         ledger.close()
     if isinstance(purchase.stopped, StoreError):
@@ -119,7 +115,7 @@ def enrich_tools(
     result = Enriched(
         writings=_gather(configuration, book, ledger),
         estimate=expected,
-        actual=actual_figures(book, ledger, purchase, caller, budget, time.monotonic() - started),
+        actual=actual_figures(book, ledger, purchase, client, time.monotonic() - started),
         problems=(*stale_prompts(book, ledger), *problems_of(purchase)),
         stopped=stopped_early(purchase.stopped, book, ledger),
         waiting=tuple(purchase.waiting),
@@ -134,11 +130,9 @@ def enrich_tools(
     return result
 
 
-async def _buy(purchase: Purchase, models: Models) -> None:
-    try:
+async def _buy(purchase: Purchase, client: Client) -> None:
+    async with client:
         await purchase.run()
-    finally:
-        await models.aclose()
 
 
 def _settings(configuration: Configuration) -> EnrichSettings:
@@ -151,7 +145,7 @@ def _settings(configuration: Configuration) -> EnrichSettings:
 
 def _open(
     configuration: Configuration, snapshots: Mapping[str, str], wishes: Wishes
-) -> tuple[OrderBook, Ledger]:
+) -> tuple[OrderBook, LakeLedger]:
     settings = _settings(configuration)
     prompts = load_prompts(configuration.base / "prompts", settings.products)
     lake = Lake(configuration.uri)
@@ -174,7 +168,7 @@ def _open(
         refresh_neighbours=wishes.refresh_neighbours,
         retry_rejected=wishes.retry_rejected,
     )
-    return book, Ledger(lake).load()
+    return book, LakeLedger(lake).load()
 
 
 def _neighbours(
@@ -189,7 +183,7 @@ def _neighbours(
     return nearest([tool.id for tool in tools], vectors, settings.neighbours)
 
 
-def _gather(configuration: Configuration, book: OrderBook, ledger: Ledger) -> Writings:
+def _gather(configuration: Configuration, book: OrderBook, ledger: LakeLedger) -> Writings:
     tools: dict[str, Enrichment] = {}
     agents: dict[str, str] = {}
     for chain in book.chains:

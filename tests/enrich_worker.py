@@ -61,14 +61,14 @@ def work(config: str, snapshots: dict[str, str], deadly: int) -> None:
     from pegboard.llm.batches import HostedBatches
     from tasks.enrich import enrich_tools
     from tasks.enrichment.batch_mode import BatchPurchase
-    from tasks.enrichment.ledger import Ledger
+    from tasks.enrichment.ledger import LakeLedger
     from tasks.lake.files import Lake
     from tasks.settings.configuration import load_configuration
 
     BatchPurchase.__init__.__defaults__ = (POLL_SECONDS,)
     boundaries = Boundaries(deadly)
     for owner, names in (
-        (Ledger, ("add", "add_all")),
+        (LakeLedger, ("add", "add_all")),
         (Lake, ("write_json", "delete")),
         (HostedBatches, ("submit", "results")),
     ):

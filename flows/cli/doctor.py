@@ -74,10 +74,11 @@ def _llm(configuration: "Configuration") -> Iterable[Check]:
     from tasks.enrichment.prompts import load_prompts
     from tasks.settings.enrichment import PRODUCTS
 
+    assert configuration.enrich is not None
     try:
         hosted_models(configuration)
         load_prompts(configuration.base / "prompts", PRODUCTS)
-        completers = hosted_completers(configuration)
+        completers = hosted_completers(configuration.enrich)
     except PegboardError as error:
         yield Check("LLM", "wrong", str(error))
         return

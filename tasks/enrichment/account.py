@@ -7,9 +7,8 @@ from collections import Counter
 from typing import Any, Protocol
 
 from pegboard.errors import CompletionError, PegboardError
-from tasks.enrichment.budget import Budget
-from tasks.enrichment.calls import Caller
-from tasks.enrichment.ledger import Entry, Ledger
+from pegboard.llm.client import Client
+from tasks.enrichment.ledger import LakeLedger, StoredReply
 from tasks.enrichment.order_book import OrderBook
 from tasks.enrichment.orders import Order
 from tasks.settings.enrichment import Product
@@ -33,18 +32,17 @@ class Purchase(Protocol):
 
 def actual_figures(
     book: OrderBook,
-    ledger: Ledger,
+    ledger: LakeLedger,
     purchase: Purchase,
-    caller: Caller,
-    budget: Budget,
+    client: Client,
     seconds: float,
 ) -> dict[str, Any]:
     """Counts, tokens, cost and time of a run as JSON values, in the same places as the
     estimate's.
     """
-    answers = _answers(book, ledger)
+    answers, budget = _answers(book, ledger), client.budget
     calls: dict[str, dict[str, int]] = {}
-    for (model, outcome), count in sorted(caller.outcomes.items()):
+    for (model, outcome), count in sorted(client.outcomes.items()):
         calls.setdefault(model, {})[outcome] = count
     dropped = Counter(
         (product, reason)
@@ -69,11 +67,11 @@ def actual_figures(
         "completion_tokens": budget.completion_tokens,
         "cost_usd": None if budget.unpriced else round(budget.spent_usd, 6),
         "seconds": round(seconds, 3),
-        "narrowest_width": caller.narrowest,
+        "narrowest_width": client.lowest_concurrency,
     }
 
 
-def stale_prompts(book: OrderBook, ledger: Ledger) -> tuple[str, ...]:
+def stale_prompts(book: OrderBook, ledger: LakeLedger) -> tuple[str, ...]:
     """Prompts whose wording is another than the one that earlier replies were bought with, under
     the same version.
     """
@@ -90,7 +88,7 @@ def stale_prompts(book: OrderBook, ledger: Ledger) -> tuple[str, ...]:
     )
 
 
-def _answers(book: OrderBook, ledger: Ledger) -> list[tuple[str, Entry]]:
+def _answers(book: OrderBook, ledger: LakeLedger) -> list[tuple[str, StoredReply]]:
     pairs = [(order.product, order.answer(ledger)) for order in book.orders()]
     return [(product, answer) for product, answer in pairs if answer is not None]
 
@@ -117,7 +115,7 @@ def problems_of(purchase: Purchase) -> tuple[str, ...]:
     return tuple(lines)
 
 
-def stopped_early(error: PegboardError | None, book: OrderBook, ledger: Ledger) -> str:
+def stopped_early(error: PegboardError | None, book: OrderBook, ledger: LakeLedger) -> str:
     """Why buying ended early and how far it got; empty if it did not."""
     if error is None:
         return ""

@@ -19,10 +19,9 @@ from typing import Any, cast
 from pegboard.errors import BudgetExhausted, CompletionError, ConfigurationError, PegboardError
 from pegboard.llm import ChatReply
 from pegboard.llm.batches import HostedBatches
+from pegboard.llm.budget import Budget, Price, Reservation, reservation_for
 from tasks import progress
-from tasks.enrichment.budget import Budget, Reserve
-from tasks.enrichment.calls import Price, reserve_for
-from tasks.enrichment.ledger import Entry, Ledger, Step
+from tasks.enrichment.ledger import LakeLedger, Step, StoredReply
 from tasks.enrichment.order_book import Chain, OrderBook
 from tasks.enrichment.orders import Ask, Order
 from tasks.lake.files import Lake
@@ -97,7 +96,7 @@ class BatchPurchase:
     def __init__(
         self,
         book: OrderBook,
-        ledger: Ledger,
+        ledger: LakeLedger,
         batches: HostedBatches,
         lake: Lake,
         budget: Budget,
@@ -118,7 +117,7 @@ class BatchPurchase:
         )
         self._orders = {order.key: order for order in book.orders()}
         self._unanswered: Counter[str] = Counter()
-        self._aside: dict[str, list[Reserve]] = {}
+        self._aside: dict[str, list[Reservation]] = {}
 
     async def run(self) -> None:
         """Go on until nothing is left to buy, or until what is out takes longer than
@@ -180,7 +179,7 @@ class BatchPurchase:
             self._budget.release(reserve)
         replies = dict(results)
         run = f"{self._ledger.run}:{sent.token}"
-        entries: list[Entry] = []
+        entries: list[StoredReply] = []
         for custom_id, key, step in sent.orders:
             order = self._orders.get(key)
             if order is None:
@@ -235,7 +234,7 @@ class BatchPurchase:
         return [pair for chain in self._book.chains for pair in self._due_of(chain, under_way)]
 
     def _due_of(self, chain: Chain, under_way: set[str]) -> list[tuple[Order, Ask]]:
-        answers: dict[Product, Entry | None] = {
+        answers: dict[Product, StoredReply | None] = {
             order.product: order.answer(self._ledger) for order in chain
         }
         made: dict[Product, Any] = {
@@ -258,16 +257,16 @@ class BatchPurchase:
 
     def _affordable(
         self, part: Sequence[tuple[Order, Ask]]
-    ) -> tuple[list[tuple[Order, Ask]], list[Reserve]]:
+    ) -> tuple[list[tuple[Order, Ask]], list[Reservation]]:
         """As many as fit into the budget beside what this run has sent already, and what is set
         aside for them.
         """
         fits: list[tuple[Order, Ask]] = []
-        aside: list[Reserve] = []
+        aside: list[Reservation] = []
         for order, ask in part:
-            reserve = reserve_for(ask.request, self._price)
+            reserve = reservation_for(ask.request, self._price)
             try:
-                self._budget.set_aside_now(reserve)
+                self._budget.reserve_now(reserve)
             except BudgetExhausted as error:
                 self.stopped = error
                 break

@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from tasks.enrichment.ledger import Ledger
+from tasks.enrichment.ledger import LakeLedger
 from tasks.enrichment.order_book import OrderBook
 from tasks.enrichment.orders import Order
 from tasks.enrichment.products import typical_output_tokens
@@ -66,7 +66,7 @@ class Estimate:
 
 def estimate(
     book: OrderBook,
-    ledger: Ledger,
+    ledger: LakeLedger,
     settings: EnrichSettings,
     count: Callable[[str], int],
     price: Price | None,
@@ -92,7 +92,7 @@ def estimate(
 
 def _product(
     orders: Sequence[Order],
-    ledger: Ledger,
+    ledger: LakeLedger,
     settings: EnrichSettings,
     count: Callable[[str], int],
     price: Price | None,
@@ -122,7 +122,9 @@ def _product(
     )
 
 
-def _mean_prompt(missing: Sequence[Order], ledger: Ledger, count: Callable[[str], int]) -> float:
+def _mean_prompt(
+    missing: Sequence[Order], ledger: LakeLedger, count: Callable[[str], int]
+) -> float:
     """Tokens of a prompt: counted in a sample, spread evenly over the orders."""
     sample = missing[:: max(1, len(missing) // SAMPLE)][:SAMPLE]
     if not sample:
@@ -135,7 +137,7 @@ def _mean_prompt(missing: Sequence[Order], ledger: Ledger, count: Callable[[str]
     return sum(count(text) for text in texts) / len(texts)
 
 
-def _lengths(ledger: Ledger, model: str) -> dict[str, float]:
+def _lengths(ledger: LakeLedger, model: str) -> dict[str, float]:
     """Mean tokens of a reply by product, where enough of them are known."""
     seen: dict[str, list[int]] = {}
     for entry in ledger.all():

@@ -7,10 +7,10 @@ import json
 from collections import Counter
 from typing import Any
 
-from pegboard.errors import BudgetExhausted, CompletionError, PegboardError
+from pegboard.errors import CompletionError, PegboardError
+from pegboard.llm.client import Client
 from tasks import progress
-from tasks.enrichment.calls import Caller
-from tasks.enrichment.ledger import Entry, Ledger
+from tasks.enrichment.ledger import LakeLedger, StoredReply
 from tasks.enrichment.order_book import Chain, OrderBook
 from tasks.enrichment.orders import Order
 from tasks.settings.enrichment import Product
@@ -21,12 +21,12 @@ class LivePurchase:
     time.
     """
 
-    def __init__(self, book: OrderBook, ledger: Ledger, caller: Caller, width: int) -> None:
+    def __init__(self, book: OrderBook, ledger: LakeLedger, client: Client) -> None:
         self.bought: Counter[Product] = Counter()
         self.failures: list[tuple[Order, CompletionError]] = []
         self.stopped: PegboardError | None = None
         self.waiting: list[str] = []
-        self._book, self._ledger, self._caller, self._width = book, ledger, caller, width
+        self._book, self._ledger, self._client = book, ledger, client
         self._locks = {key: asyncio.Lock() for key in book.shared}
 
     async def run(self) -> None:
@@ -38,21 +38,15 @@ class LivePurchase:
             for chain in self._book.chains
             if any(order.answer(self._ledger) is None for order in chain)
         ]
-        chains = iter(wanting)
         try:
-            async with asyncio.TaskGroup() as group:
-                for _ in range(min(2 * self._width, len(wanting))):
-                    group.create_task(self._work(chains))
+            width = min(2 * self._client.pacing.concurrency, len(wanting))
+            if wanting:
+                await self._client.for_each(wanting, self._buy_chain, width)
+            self.stopped = self._client.stopped
         except* PegboardError as errors:
             self.stopped = _first(errors)
         finally:
             await self._ledger.flush()
-
-    async def _work(self, chains: Any) -> None:
-        for chain in chains:
-            if self.stopped is not None:
-                return
-            await self._buy_chain(chain)
 
     async def _buy_chain(self, chain: Chain) -> None:
         made: dict[Product, Any] = {}
@@ -61,19 +55,15 @@ class LivePurchase:
             if entry is None:
                 try:
                     entry = await self._buy_once(order, made)
-                except BudgetExhausted as error:
-                    self.stopped = self.stopped or error
                 except CompletionError as error:
-                    if self._caller.lost is not None:
-                        self.stopped = self.stopped or self._caller.lost
-                    else:
+                    if self._client.stopped is None:
                         self.failures.append((order, error))
             if entry is None:
                 return  # what comes after would be made without it, and be kept
             if entry.value is not None:
                 made[order.product] = json.loads(entry.value)
 
-    async def _buy_once(self, order: Order, made: dict[Product, Any]) -> Entry | None:
+    async def _buy_once(self, order: Order, made: dict[Product, Any]) -> StoredReply | None:
         """Buy an order, unless a tool with the same content has it bought just now."""
         lock = self._locks.get(order.key)
         if lock is None:
@@ -81,10 +71,10 @@ class LivePurchase:
         async with lock:
             return order.answer(self._ledger) or await self._buy(order, made)
 
-    async def _buy(self, order: Order, made: dict[Product, Any]) -> Entry | None:
-        while self.stopped is None:
+    async def _buy(self, order: Order, made: dict[Product, Any]) -> StoredReply | None:
+        while self._client.stopped is None:
             ask = order.next(self._ledger, made)
-            reply = await self._caller.ask(ask.request)
+            reply = await self._client.ask(ask.request)
             entry = order.receive(ask.step, reply, self._ledger.run)
             await self._ledger.add(entry)
             if entry.final:
@@ -94,10 +84,8 @@ class LivePurchase:
         return None
 
     def _spent(self) -> str:
-        budget = self._caller.budget
-        return (
-            f"{budget.spent_usd:.4f} USD, {budget.prompt_tokens + budget.completion_tokens} tokens"
-        )
+        budget = self._client.budget
+        return f"{budget.spent_usd:.4f} USD, {budget.spent_tokens} tokens"
 
 
 def _first(errors: BaseExceptionGroup[PegboardError]) -> PegboardError:

@@ -1,60 +1,63 @@
-"""The models that a configuration names: how they are asked, and what they cost. LiteLLM is loaded
-when they are made, not before.
-"""
+"""The models that a configuration names: how they are called, and what they cost.
 
-import os
+LiteLLM is loaded when they are made, not before."""
+
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from math import ceil
 
 from pegboard.errors import ConfigurationError
 from pegboard.llm import Completer
+from pegboard.llm.budget import Budget, Price
+from pegboard.llm.client import Client
 from pegboard.llm.hosted import HostedCompleter
-from pegboard.llm.workers import WorkersCompleter
-from tasks.enrichment.calls import Price
+from pegboard.llm.pacing import Pacing
 from tasks.settings.configuration import Configuration
 from tasks.settings.enrichment import EnrichSettings
-
-CALLS_PER_PROCESS = 64
-"""More at once than this in one process wait for the processor, not for the model: see
-benchmarks/performance/llm.py.
-"""
 
 
 @dataclass(frozen=True, slots=True)
 class Models:
-    """The model and its fallbacks, in the order in which they are asked.
+    """The model and its fallbacks, in the order in which they are called.
 
-    `prices` are USD for a token of prompt and of reply, None where nobody knows; `count` says how
-    many tokens a text has."""
+    Attributes:
+        prices: USD for a token of prompt and of reply; None if unknown.
+        count: counts the tokens of a text.
+    """
 
     completers: Sequence[Completer]
     prices: Sequence[Price | None]
     count: Callable[[str], int]
 
-    async def aclose(self) -> None:
-        """Close the connections of the running event loop."""
-        for completer in self.completers:
-            if isinstance(completer, (HostedCompleter, WorkersCompleter)):
-                await completer.aclose()
+    @property
+    def price(self) -> Price | None:
+        """The first model's price."""
+        return next(iter(self.prices), None)
 
 
 NO_MODELS = Models((), (), len)
-"""For a run in which there is nothing to buy: loading LiteLLM would take longer than all of the
-rest.
-"""
+"""For a run without LLM calls: loading LiteLLM would take longer than everything else."""
 
 
-def hosted_completers(configuration: Configuration) -> list[HostedCompleter]:
-    """The model of `[enrich]` and its fallbacks, each asked from this process."""
-    settings = configuration.enrich
-    assert settings is not None
+def client_for(settings: EnrichSettings, models: Models) -> Client:
+    """Return a client of these models, with the budget and pacing of the settings."""
+    pacing = Pacing(
+        concurrency=settings.concurrency,
+        attempts=settings.attempts,
+        requests_per_minute=settings.requests_per_minute,
+        tokens_per_minute=settings.tokens_per_minute,
+    )
+    budget = Budget(settings.budget_usd, settings.max_tokens)
+    return Client(models.completers, budget=budget, pacing=pacing, prices=models.prices)
+
+
+def hosted_completers(settings: EnrichSettings) -> list[HostedCompleter]:
+    """Return the model of `[enrich]` and its fallbacks."""
     first = HostedCompleter(
         settings.model,
         api_base=settings.api_base,
         api_key_env=settings.api_key_env,
         timeout=settings.timeout,
-        price=_price(settings),
+        price=(settings.price.input, settings.price.output) if settings.price else None,
     )
     return [
         first,
@@ -62,34 +65,36 @@ def hosted_completers(configuration: Configuration) -> list[HostedCompleter]:
     ]
 
 
-def hosted_models(configuration: Configuration) -> Models:
-    """The models of `[enrich]`. Raises ConfigurationError if a budget in USD is set and nobody
-    knows a price.
+def models_of(settings: EnrichSettings, *, place: str, price_option: str) -> Models:
+    """Return the models of the settings with their prices.
+
+    Args:
+        place: what an error names as the place of the budget, such as `--budget-usd`.
+        price_option: how an error says that a price is given.
+
+    Raises:
+        ConfigurationError: a budget in USD is set, and a price is unknown.
     """
-    settings, completers = configuration.enrich, hosted_completers(configuration)
-    assert settings is not None
+    completers = hosted_completers(settings)
     batch = settings.mode == "batch"
     prices = [one.batch_price_per_token() if batch else one.price_per_token() for one in completers]
-    unknown = [one.name for one, known in zip(completers, prices, strict=True) if known is None]
+    unknown = [
+        completer.name for completer, price in zip(completers, prices, strict=True) if price is None
+    ]
     if settings.budget_usd is not None and unknown:
         raise ConfigurationError(
-            f"{configuration.file}: enrich.budget_usd is set, but nobody knows the price of "
-            f"{' and '.join(unknown)}. Give it "
-            "as [enrich.price] with input and output in USD for a million tokens, or use "
-            "max_tokens as the limit."
+            f"{place} is set, but the price of {' and '.join(unknown)} is unknown. Give it "
+            f"{price_option}, in USD for a million tokens, or limit tokens instead (max_tokens)."
         )
-    processes = min(ceil(settings.concurrency / CALLS_PER_PROCESS), os.cpu_count() or 1)
-    if batch or processes == 1:
-        return Models(completers, prices, completers[0].count_tokens)
-    options = {
-        "api_base": settings.api_base,
-        "api_key_env": settings.api_key_env,
-        "timeout": settings.timeout,
-        "price": _price(settings),
-    }
-    workers = WorkersCompleter(settings.model, processes=processes, **options)
-    return Models([workers, *completers[1:]], prices, completers[0].count_tokens)
+    return Models(completers, prices, completers[0].count_tokens)
 
 
-def _price(settings: EnrichSettings) -> Price | None:
-    return (settings.price.input, settings.price.output) if settings.price else None
+def hosted_models(configuration: Configuration) -> Models:
+    """Return the models of `[enrich]`; raises as `models_of`."""
+    settings = configuration.enrich
+    assert settings is not None
+    return models_of(
+        settings,
+        place=f"{configuration.file}: enrich.budget_usd",
+        price_option="as [enrich.price] with input and output",
+    )

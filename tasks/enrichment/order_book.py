@@ -10,7 +10,7 @@ from typing import Any
 from pegboard.canonical import digest
 from pegboard.records import Agent, Edge, Tool
 from tasks.dependencies.candidates import candidates_of
-from tasks.enrichment.ledger import Ledger
+from tasks.enrichment.ledger import LakeLedger
 from tasks.enrichment.neighbours import Neighbour
 from tasks.enrichment.orders import Made, Order, Stationery
 from tasks.enrichment.prompts import Prompts
@@ -47,7 +47,7 @@ class OrderBook:
         """Every order."""
         return (order for chain in self.chains for order in chain)
 
-    def missing(self, ledger: Ledger) -> bool:
+    def missing(self, ledger: LakeLedger) -> bool:
         """Whether there is anything to buy."""
         return any(order.answer(ledger) is None for order in self.orders())
 

@@ -14,7 +14,7 @@ from typing import Any
 from pegboard.canonical import canonical_json
 from pegboard.llm import ChatReply, ChatRequest, Message
 from pegboard.redaction import redact_credentials
-from tasks.enrichment.ledger import Entry, Ledger, Step
+from tasks.enrichment.ledger import LakeLedger, Step, StoredReply
 from tasks.enrichment.products import schema_of
 from tasks.enrichment.prompts import Prompt
 from tasks.enrichment.replies import Subject, judge
@@ -79,7 +79,7 @@ class Order:
         """
         return f"{self.stationery.prompt.version}:{self.stationery.prompt.digest[:16]}"
 
-    def answer(self, ledger: Ledger) -> Entry | None:
+    def answer(self, ledger: LakeLedger) -> StoredReply | None:
         """The reply that stands for this order: the last that was accepted, else the last that was
         rejected for good.
         """
@@ -92,7 +92,7 @@ class Order:
         rejected = [entry for entry in finals if not self.fresh or entry.run == ledger.run]
         return next(reversed(accepted or rejected), None)
 
-    def next(self, ledger: Ledger, made: Made) -> Ask:
+    def next(self, ledger: LakeLedger, made: Made) -> Ask:
         """What to ask now, after the replies that are there already."""
         steps = {entry.step: entry for entry in self._under_way(ledger)}
         schema = self._schema_text() if self.stationery.settings.structured == "text" else ""
@@ -110,9 +110,9 @@ class Order:
         said = Message("assistant", steps["reply"].raw[:REPAIR_CHARACTERS])
         return Ask("repair", self._request((*messages, said, problem)))
 
-    def receive(self, step: Step, reply: ChatReply, run: str) -> Entry:
+    def receive(self, step: Step, reply: ChatReply, run: str) -> StoredReply:
         """The ledger's entry for a reply: judged, and final if there is nothing more to ask."""
-        entry = Entry(
+        entry = StoredReply(
             key=self.key,
             step=step,
             product=self.product,
@@ -142,11 +142,11 @@ class Order:
             dropped=json.dumps([list(one) for one in verdict.dropped], ensure_ascii=False),
         )
 
-    def _under_way(self, ledger: Ledger) -> list[Entry]:
+    def _under_way(self, ledger: LakeLedger) -> list[StoredReply]:
         """The replies of a question that was begun and not ended, if it was put in the same
         words.
         """
-        begun: list[Entry] = []
+        begun: list[StoredReply] = []
         for entry in ledger.entries(self.key):
             begun = [] if entry.final else [*begun, entry]
         return [entry for entry in begun if entry.shown == self.shown]

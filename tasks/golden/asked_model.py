@@ -6,9 +6,8 @@ from typing import Any
 from pydantic import ValidationError
 
 from pegboard.errors import ConfigurationError
-from pegboard.llm.hosted import HostedCompleter
-from tasks.enrichment.ledger import Ledger
-from tasks.enrichment.models import Models
+from tasks.enrichment.ledger import LakeLedger
+from tasks.enrichment.models import Models, models_of
 from tasks.lake.files import Lake
 from tasks.settings.enrichment import EnrichSettings
 
@@ -36,25 +35,11 @@ def model_settings(model: str, **given: Any) -> EnrichSettings:
 
 def models_for(settings: EnrichSettings) -> Models:
     """The model. Raises ConfigurationError if a budget in USD is set and nobody knows its price."""
-    completer = HostedCompleter(
-        settings.model,
-        api_base=settings.api_base,
-        api_key_env=settings.api_key_env,
-        timeout=settings.timeout,
-        price=(settings.price.input, settings.price.output) if settings.price else None,
-    )
-    price = completer.price_per_token()
-    if settings.budget_usd is not None and price is None:
-        raise ConfigurationError(
-            f"--budget-usd is set, but nobody knows the price of {settings.model}. Give it as "
-            f"--price INPUT,OUTPUT, in USD for a million "
-            "tokens, or use --max-tokens as the limit."
-        )
-    return Models([completer], [price], completer.count_tokens)
+    return models_of(settings, place="--budget-usd", price_option="as --price INPUT,OUTPUT")
 
 
-def ledger_beside(file: Path) -> Ledger:
+def ledger_beside(file: Path) -> LakeLedger:
     """The replies that were had for a file of golden queries: in the folder `.<name>.ledger` beside
     it.
     """
-    return Ledger(Lake(str(file.resolve().with_name(f".{file.name}.ledger")))).load()
+    return LakeLedger(Lake(str(file.resolve().with_name(f".{file.name}.ledger")))).load()

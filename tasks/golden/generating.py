@@ -17,13 +17,12 @@ from pegboard.canonical import digest
 from pegboard.errors import BudgetExhausted, CompletionError, PegboardError
 from pegboard.evaluation.golden import GoldenQuery
 from pegboard.llm import ChatRequest
+from pegboard.llm.client import Client
 from pegboard.records import Tool
 from pegboard.redaction import redact_credentials
 from pegboard.search.loaded import LoadedRelease
-from tasks.enrichment.budget import Budget
-from tasks.enrichment.calls import Caller
-from tasks.enrichment.ledger import Entry, Ledger
-from tasks.enrichment.models import Models
+from tasks.enrichment.ledger import LakeLedger, StoredReply
+from tasks.enrichment.models import Models, client_for
 from tasks.enrichment.order_book import LANGUAGES
 from tasks.enrichment.products import schema_of
 from tasks.enrichment.reply_names import OtherNames
@@ -41,8 +40,6 @@ TRIES = 3
 more would be, too.
 """
 PRODUCT = "golden"
-SILENT = 20
-"""Calls that failed without any reply, after which no more are made."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +67,7 @@ def generate_queries(
     loaded: LoadedRelease,
     settings: EnrichSettings,
     models: Models,
-    ledger: Ledger,
+    ledger: LakeLedger,
     *,
     count: int,
     sizes: Sequence[int] = (1, 2),
@@ -92,22 +89,22 @@ def generate_queries(
     Raises ConfigurationError for sizes that cannot be.
     """
     samples = draw_samples(loaded, sizes, seed)
-    budget = Budget(settings.budget_usd, settings.max_tokens)
     writer = _Writer(
         loaded=loaded,
         settings=settings,
         prompt=prompt or RequestPrompt.read(),
         ledger=ledger,
-        caller=Caller(models.completers, settings, budget, models.prices),
+        client=client_for(settings, models),
         names=OtherNames(name for _, name, _ in loaded.tool_names()),
     )
     made = _Made([], Counter(), [])
     for one in known:
         new_among(one.query, made.seen)
     try:
-        asyncio.run(_fill(made, writer, islice(samples, TRIES * count), count, models, advance))
+        asyncio.run(_fill(made, writer, islice(samples, TRIES * count), count, advance))
     finally:
         ledger.close()
+    budget = writer.client.budget
     return Generated(
         queries=tuple(made.queries),
         rejected=dict(made.rejected.most_common()),
@@ -116,7 +113,7 @@ def generate_queries(
         failed=writer.failed,
         cost_usd=budget.spent_usd,
         unpriced=budget.unpriced,
-        stopped=writer.stopped,
+        stopped=writer.client.stopped,
     )
 
 
@@ -125,21 +122,18 @@ async def _fill(
     writer: "_Writer",
     samples: Iterable[Sample],
     count: int,
-    models: Models,
     advance: Callable[[int], None],
 ) -> None:
     """Ask for as many requests as queries are missing, until none is, or there are no samples
     left.
     """
     samples = iter(samples)
-    try:
-        while writer.stopped is None and (wave := list(islice(samples, count - len(made.queries)))):
+    async with writer.client as client:
+        while client.stopped is None and (wave := list(islice(samples, count - len(made.queries)))):
             before = len(made.queries)
             for sample, entry in zip(wave, await writer.replies(wave), strict=True):
                 made.take(sample, entry, writer.settings.model)
             advance(len(made.queries) - before)
-    finally:
-        await models.aclose()
 
 
 @dataclass(slots=True)
@@ -152,7 +146,7 @@ class _Made:
     rejected: Counter[str]
     seen: list[frozenset[str]]
 
-    def take(self, sample: Sample, entry: Entry | None, model: str) -> None:
+    def take(self, sample: Sample, entry: StoredReply | None, model: str) -> None:
         if entry is None:
             return
         reason = entry.reason if entry.value is None else new_among(entry.value, self.seen)
@@ -175,49 +169,40 @@ class _Writer:
     loaded: LoadedRelease
     settings: EnrichSettings
     prompt: RequestPrompt
-    ledger: Ledger
-    caller: Caller
+    ledger: LakeLedger
+    client: Client
     names: OtherNames
     known: int = 0
     failed: int = 0
-    stopped: PegboardError | None = None
     tools: dict[str, Tool] = field(default_factory=dict[str, Tool])
 
-    async def replies(self, samples: Sequence[Sample]) -> list[Entry | None]:
+    async def replies(self, samples: Sequence[Sample]) -> list[StoredReply | None]:
         """For each sample its reply; None where none could be had this time."""
         missing = {tool for sample in samples for tool in sample.tools} - self.tools.keys()
         self.tools |= self.loaded.tools(sorted(missing))
-        found: list[Entry | None] = [None] * len(samples)
-        places = iter(range(len(samples)))
+        found: list[StoredReply | None] = [None] * len(samples)
 
-        async def work() -> None:
-            for at in places:
-                if self.stopped is None:
-                    found[at] = await self._reply(samples[at])
+        async def ask(at: int) -> None:
+            found[at] = await self._reply(samples[at])
 
         try:
-            async with asyncio.TaskGroup() as group:
-                for _ in range(min(self.settings.concurrency, len(samples))):
-                    group.create_task(work())
+            await self.client.for_each(range(len(samples)), ask)
         finally:
             await self.ledger.flush()
         return found
 
-    async def _reply(self, sample: Sample) -> Entry | None:
+    async def _reply(self, sample: Sample) -> StoredReply | None:
         tools = [self.tools[one] for one in sample.tools]
         key = self._key(sample, tools)
         if entries := self.ledger.entries(key):
             self.known += 1
             return entries[-1]
         try:
-            reply = await self.caller.ask(self._request(sample, tools))
-        except BudgetExhausted as error:
-            self.stopped = self.stopped or error
+            reply = await self.client.ask(self._request(sample, tools))
+        except BudgetExhausted:
             return None
-        except CompletionError as error:
+        except CompletionError:
             self.failed += 1
-            silent = self.failed >= SILENT and not self.caller.budget.replies
-            self.stopped = self.stopped or self.caller.lost or (error if silent else None)
             return None
         request, reason = checked_request(
             reply.text,
@@ -227,7 +212,7 @@ class _Writer:
             self.prompt.text,
             self.settings.language,
         )
-        entry = Entry(
+        entry = StoredReply(
             key=key,
             step="reply",
             product=PRODUCT,

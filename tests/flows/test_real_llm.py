@@ -12,7 +12,7 @@ import polars as pl
 import pytest
 
 import pegboard
-from tasks.enrichment.ledger import Ledger
+from tasks.enrichment.ledger import LakeLedger
 
 SERVER = Path(__file__).parents[1] / "local_llm.py"
 TOOLS = {
@@ -101,7 +101,7 @@ def test_a_real_model_writes_about_twenty_tools_and_the_filter_drops_its_nonsens
         f"kit/office/{name}" for name in TOOLS
     }
 
-    entries = list(Ledger(workshop.lake).load().all())
+    entries = list(LakeLedger(workshop.lake).load().all())
     assert len(entries) == used["replies"]
     assert all(entry.seconds > 0 and entry.completion_tokens > 0 for entry in entries)
 

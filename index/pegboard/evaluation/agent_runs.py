@@ -296,7 +296,7 @@ def _key(
 
 
 def _texts(request: ChatRequest) -> list[str]:
-    from pegboard.llm.answers import prompt_text
+    from pegboard.llm.chat_format import prompt_text
 
     return [prompt_text(request), str(request.schema or "")]
 

@@ -27,9 +27,8 @@ from typing import Any, Literal
 
 from pegboard.errors import CompletionError, ConfigurationError
 from pegboard.llm import ChatReply, ChatRequest
-from pegboard.llm.answers import chat_arguments, read_answer
+from pegboard.llm.chat_format import chat_arguments, read_answer
 from pegboard.llm.endpoint import Endpoint
-from pegboard.llm.prices import batch_price
 
 logger = logging.getLogger(__name__)
 
@@ -245,7 +244,7 @@ class HostedBatches:
             )
         prompt = answer.prompt_tokens or 0
         completion = answer.completion_tokens or self._endpoint.count_tokens(answer.text)
-        price = batch_price(self._endpoint)
+        price = self._endpoint.batch_price_per_token()
         return ChatReply(
             text=answer.text,
             finish_reason=answer.finish_reason,

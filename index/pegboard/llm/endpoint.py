@@ -64,6 +64,19 @@ class Endpoint:
         self.api_base, self._api_key_env = api_base, api_key_env
         self.model, self.provider = self._resolve()
 
+    def price_per_token(self) -> tuple[float, float] | None:
+        """Return USD for a token of prompt and of reply; None if the price is unknown."""
+        if self.price is not None:
+            return self.price[0] / 1_000_000, self.price[1] / 1_000_000
+        return self._listed_price()
+
+    def batch_price_per_token(self) -> tuple[float, float] | None:
+        """Return the same in a batch: as listed, else half of the live price."""
+        listed = None if self.price is not None else self._listed_price("_batches")
+        if listed is not None or (live := self.price_per_token()) is None:
+            return listed
+        return live[0] / 2, live[1] / 2
+
     async def guarded(self, work: Callable[[], Awaitable[_Result]]) -> _Result:
         """What a call returns, made once and ended in time.
 
@@ -173,6 +186,23 @@ class Endpoint:
             f"{key_variable(self.litellm, self.name, self.provider)} to a key that may use this "
             f"model."
         )
+
+    def _listed_price(self, suffix: str = "") -> tuple[float, float] | None:
+        # Read from the list itself: LiteLLM's own functions answer 0 for a model that they only
+        # recognise by family (`openai/gpt-5-unheard-of`), and ask a local server for others.
+        entry = self._price_entry()
+        sides = (entry.get(f"{side}_cost_per_token{suffix}") for side in ("input", "output"))
+        prompt, reply = sides
+        return None if prompt is None or reply is None else (float(prompt), float(reply))
+
+    def _price_entry(self) -> dict[str, Any]:
+        prices = self.litellm.model_cost
+        for key in (self.name, f"{self.provider}/{self.model}"):
+            if key in prices:
+                return prices[key]
+        entry = prices.get(self.model) or {}
+        # A bare name may be another provider's: openai/claude-... may be anyone's server.
+        return entry if str(entry.get("litellm_provider", "")).startswith(self.provider) else {}
 
     def _resolve(self) -> tuple[str, str]:
         try:

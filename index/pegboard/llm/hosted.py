@@ -9,9 +9,8 @@ from collections.abc import Awaitable
 from typing import Any
 
 from pegboard.llm import ChatReply, ChatRequest
-from pegboard.llm.answers import chat_arguments, prompt_text, read_answer
+from pegboard.llm.chat_format import chat_arguments, prompt_text, read_answer
 from pegboard.llm.endpoint import Endpoint
-from pegboard.llm.prices import batch_price, live_price
 
 
 class HostedCompleter:
@@ -59,13 +58,13 @@ class HostedCompleter:
 
     def price_per_token(self) -> tuple[float, float] | None:
         """USD for a token of prompt and of reply; None if nobody knows."""
-        return live_price(self._endpoint)
+        return self._endpoint.price_per_token()
 
     def batch_price_per_token(self) -> tuple[float, float] | None:
         """The same in a batch: as LiteLLM knows it, else half of the price, as is usual; None if
         nobody knows.
         """
-        return batch_price(self._endpoint)
+        return self._endpoint.batch_price_per_token()
 
     def count_tokens(self, text: str) -> int:
         """How many tokens a text has, by OpenAI's cl100k: an estimate for other models, made

@@ -9,7 +9,7 @@ from pegboard.llm import ChatReply
 from pegboard.records import Dependency, Edge, Enrichment, Tool
 from tasks.dependencies.candidates import candidates_of
 from tasks.dependencies.edges import edges_of
-from tasks.enrichment.ledger import Ledger
+from tasks.enrichment.ledger import LakeLedger
 from tasks.enrichment.order_book import OrderBook
 from tasks.enrichment.orders import Order
 from tasks.enrichment.prompts import load_prompts
@@ -77,7 +77,7 @@ def by_target(edges: list[Edge]) -> dict[str, Edge]:
 
 def test_only_tools_with_candidates_are_asked_about_and_all_of_it_is_data(workshop):
     order = the_order(workshop, TOOLS)
-    messages = order.next(Ledger(workshop.lake).load(), {}).request.messages
+    messages = order.next(LakeLedger(workshop.lake).load(), {}).request.messages
     data = messages[-1].content
 
     assert order.subject == CANCEL.id

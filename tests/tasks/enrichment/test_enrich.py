@@ -304,7 +304,7 @@ def test_a_budget_in_dollars_needs_a_price(workshop):
     configuration = garden(workshop, extra="budget_usd = 1\n")
     run = workshop.run(configuration, until="snapshot")
     with pytest.raises(
-        ConfigurationError, match=r"nobody knows the price of openai/stub.*\[enrich.price\]"
+        ConfigurationError, match=r"price of openai/stub is unknown.*\[enrich.price\]"
     ):
         enrich_tools(configuration, {one.catalog: one.digest for one in run.snapshots})
 

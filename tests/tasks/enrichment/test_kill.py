@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from tasks.enrichment.ledger import Ledger
+from tasks.enrichment.ledger import LakeLedger
 from tests.children import end_child, start_child
 
 WORKER = Path(__file__).parents[2] / "enrich_worker.py"
@@ -82,7 +82,7 @@ def durable(workshop):
     """The tools of which the ledger holds a final reply."""
     return {
         entry.subject.rpartition("/")[2]
-        for entry in Ledger(workshop.lake).load().all()
+        for entry in LakeLedger(workshop.lake).load().all()
         if entry.final
     }
 

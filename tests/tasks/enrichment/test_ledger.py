@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from tasks.enrichment.ledger import ABANDONED_SECONDS, Entry, Ledger
+from tasks.enrichment.ledger import ABANDONED_SECONDS, LakeLedger, StoredReply
 from tasks.lake.files import Lake
 
-ENTRY = Entry(
+ENTRY = StoredReply(
     key="k1",
     step="reply",
     product="questions",
@@ -35,7 +35,7 @@ ENTRY = Entry(
 )
 
 
-def add(ledger: Ledger, *entries: Entry) -> None:
+def add(ledger: LakeLedger, *entries: StoredReply) -> None:
     async def work() -> None:
         await asyncio.gather(*(ledger.add(entry) for entry in entries))
 
@@ -43,28 +43,28 @@ def add(ledger: Ledger, *entries: Entry) -> None:
 
 
 def test_a_reply_is_on_the_disk_when_add_returns(tmp_path: Path) -> None:
-    add(Ledger(Lake(str(tmp_path))), ENTRY)
-    assert Ledger(Lake(str(tmp_path))).load().entries("k1") == [ENTRY]
+    add(LakeLedger(Lake(str(tmp_path))), ENTRY)
+    assert LakeLedger(Lake(str(tmp_path))).load().entries("k1") == [ENTRY]
 
 
 def test_a_closed_ledger_is_one_parquet_file_and_says_the_same(tmp_path: Path) -> None:
-    ledger = Ledger(Lake(str(tmp_path)))
+    ledger = LakeLedger(Lake(str(tmp_path)))
     add(ledger, *(replace(ENTRY, key=f"k{i}", final=False) for i in range(50)))
     ledger.close()
     lake = Lake(str(tmp_path))
     assert len(lake.files("ledger")) == 1
     assert lake.files("ledger/open", "jsonl") == []
-    assert Ledger(lake).load().entries("k7") == [replace(ENTRY, key="k7", final=False)]
+    assert LakeLedger(lake).load().entries("k7") == [replace(ENTRY, key="k7", final=False)]
 
 
 def test_a_reply_that_was_cut_in_two_by_a_kill_is_left_out_and_the_others_stay(
     tmp_path: Path,
 ) -> None:
-    ledger = Ledger(Lake(str(tmp_path)), run="killed")
+    ledger = LakeLedger(Lake(str(tmp_path)), run="killed")
     add(ledger, ENTRY, replace(ENTRY, key="k2"))
     journal = tmp_path / "lake/ledger/open/killed.jsonl"
     journal.write_bytes(journal.read_bytes()[:-40])
-    again = Ledger(Lake(str(tmp_path))).load()
+    again = LakeLedger(Lake(str(tmp_path))).load()
     assert len(again.entries("k1")) == 1
     assert again.entries("k2") == []
 
@@ -73,23 +73,23 @@ def test_closing_leaves_the_journal_of_another_run_alone_unless_it_was_abandoned
     tmp_path: Path,
 ) -> None:
     lake = Lake(str(tmp_path))
-    add(Ledger(lake, run="other"), ENTRY)
-    Ledger(lake).close()
+    add(LakeLedger(lake, run="other"), ENTRY)
+    LakeLedger(lake).close()
     assert lake.files("ledger/open", "jsonl") == ["ledger/open/other.jsonl"]
 
     long_ago = time.time() - ABANDONED_SECONDS - 60
     os.utime(tmp_path / "lake/ledger/open/other.jsonl", (long_ago, long_ago))
-    Ledger(lake).close()
+    LakeLedger(lake).close()
     assert lake.files("ledger/open", "jsonl") == []
-    assert Ledger(lake).load().entries("k1") == [replace(ENTRY, raw="")]
+    assert LakeLedger(lake).load().entries("k1") == [replace(ENTRY, raw="")]
 
 
 def test_the_raw_text_of_a_final_reply_stays_in_the_file_and_out_of_memory(tmp_path: Path) -> None:
     lake = Lake(str(tmp_path))
-    ledger = Ledger(lake)
+    ledger = LakeLedger(lake)
     add(ledger, ENTRY, replace(ENTRY, key="k2", final=False))
     ledger.close()
-    again = Ledger(lake).load()
+    again = LakeLedger(lake).load()
     assert again.entries("k1")[0].raw == ""
     assert again.entries("k2")[0].raw == ENTRY.raw
     assert ENTRY.raw in lake.read(lake.files("ledger")[0], ["raw"]).get_column("raw").to_list()
@@ -98,17 +98,21 @@ def test_the_raw_text_of_a_final_reply_stays_in_the_file_and_out_of_memory(tmp_p
 def test_replies_to_one_question_stand_in_the_order_in_which_they_came(tmp_path: Path) -> None:
     lake = Lake(str(tmp_path))
     for run, at in (("late", "2026-03"), ("early", "2026-01"), ("middle", "2026-02")):
-        ledger = Ledger(lake, run=run)
+        ledger = LakeLedger(lake, run=run)
         add(ledger, replace(ENTRY, run=run, at=at))
         ledger.close()
-    assert [entry.run for entry in Ledger(lake).load().entries("k1")] == ["early", "middle", "late"]
+    assert [entry.run for entry in LakeLedger(lake).load().entries("k1")] == [
+        "early",
+        "middle",
+        "late",
+    ]
 
 
 def test_a_disk_that_refuses_is_an_error_and_not_a_reply(tmp_path: Path) -> None:
     (tmp_path / "lake").mkdir()
     (tmp_path / "lake/ledger").write_text("in the way")
     with pytest.raises(Exception, match="cannot be written"):
-        add(Ledger(Lake(str(tmp_path))), ENTRY)
+        add(LakeLedger(Lake(str(tmp_path))), ENTRY)
 
 
 def test_a_journal_that_another_run_closes_while_the_ledger_is_read_is_neither_lost_nor_counted_twice(
@@ -123,13 +127,13 @@ def test_a_journal_that_another_run_closes_while_the_ledger_is_read_is_neither_l
                 other.close()
             return found
 
-    other = Ledger(Lake(str(tmp_path)), run="other")
+    other = LakeLedger(Lake(str(tmp_path)), run="other")
     add(other, replace(ENTRY, final=False))
-    assert Ledger(Closing(str(tmp_path))).load().entries("k1") == [replace(ENTRY, final=False)]
+    assert LakeLedger(Closing(str(tmp_path))).load().entries("k1") == [replace(ENTRY, final=False)]
 
-    again = Ledger(Lake(str(tmp_path)), run="again")
+    again = LakeLedger(Lake(str(tmp_path)), run="again")
     add(again, replace(ENTRY, final=False, run="again", at="2027"))
     shutil.copytree(tmp_path / "lake/ledger/open", tmp_path / "kept")
     again.close()
     shutil.copytree(tmp_path / "kept", tmp_path / "lake/ledger/open", dirs_exist_ok=True)
-    assert len(Ledger(Lake(str(tmp_path))).load().entries("k1")) == 2
+    assert len(LakeLedger(Lake(str(tmp_path))).load().entries("k1")) == 2

@@ -573,7 +573,7 @@ def test_the_command_has_queries_written_and_pays_once(
         (["--tools-per-query", "7"], "expected numbers from 1 to 5"),
         (["--price", "cheap"], "--price is 'cheap'"),
         (["--language", "English"], "--language: "),
-        (["--budget-usd", "1"], "nobody knows the price"),
+        (["--budget-usd", "1"], "the price of hosted_vllm/stub is unknown"),
         (["--prompt", "none.md"], "none.md cannot be read"),
     ],
 )

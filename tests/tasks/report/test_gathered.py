@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from pegboard.search.loaded import LoadedRelease
 from pegboard.store.releases import ReleaseStore
-from tasks.enrichment.ledger import Entry, Ledger
+from tasks.enrichment.ledger import LakeLedger, StoredReply
 from tasks.report.gathered import collisions_data, report_data
 from tasks.report.kept import Reports
 
@@ -184,7 +184,7 @@ def test_a_gate_whose_details_are_gone_keeps_its_verdict(workshop, hashing):
 
 def test_the_sums_of_the_ledger_are_there_without_a_run(workshop, hashing):
     release = workshop.publish({"git": [workshop.tool("one")]}, encoder=hashing(8)).release
-    ledger = Ledger(workshop.lake)
+    ledger = LakeLedger(workshop.lake)
     bought = {
         "step": "reply",
         "product": "topics",
@@ -195,7 +195,7 @@ def test_the_sums_of_the_ledger_are_there_without_a_run(workshop, hashing):
     }
     ledger.add_all(
         [
-            Entry(
+            StoredReply(
                 key="a",
                 value="[]",
                 final=True,
@@ -205,7 +205,7 @@ def test_the_sums_of_the_ledger_are_there_without_a_run(workshop, hashing):
                 at="1",
                 **bought,
             ),
-            Entry(
+            StoredReply(
                 key="b",
                 final=True,
                 reason="refusal",

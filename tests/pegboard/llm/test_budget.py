@@ -6,7 +6,7 @@ import pytest
 
 from pegboard.errors import BudgetExhausted
 from pegboard.llm import ChatReply
-from tasks.enrichment.budget import Budget, Reserve
+from pegboard.llm.budget import Budget, Reservation
 
 
 def reply(cost: float | None = 0.01, tokens: int = 10) -> ChatReply:
@@ -26,8 +26,8 @@ def test_a_budget_of_exactly_what_is_needed_is_enough() -> None:
 
     async def spend() -> None:
         for _ in range(3):
-            await budget.set_aside(Reserve(0.1, 10))
-            await budget.settle(Reserve(0.1, 10), reply(0.1))
+            await budget.reserve(Reservation(0.1, 10))
+            await budget.settle(Reservation(0.1, 10), reply(0.1))
 
     asyncio.run(spend())
     assert budget.spent_usd == pytest.approx(0.3)
@@ -37,12 +37,12 @@ def test_a_call_that_does_not_fit_is_refused_and_the_message_says_what_was_used(
     budget = Budget(usd=0.1)
 
     async def spend() -> None:
-        await budget.set_aside(Reserve(0.08, 10))
-        await budget.settle(Reserve(0.08, 10), reply(0.05))
-        await budget.set_aside(Reserve(0.08, 10))
+        await budget.reserve(Reservation(0.08, 10))
+        await budget.settle(Reservation(0.08, 10), reply(0.05))
+        await budget.reserve(Reservation(0.08, 10))
 
     with pytest.raises(
-        BudgetExhausted, match=r"budget_usd = 0.1: 0.0500 USD and 10 tokens were used by 1 replies"
+        BudgetExhausted, match=r"budget_usd = 0.1: 1 replies used 0.0500 USD and 10 tokens"
     ):
         asyncio.run(spend())
 
@@ -52,15 +52,15 @@ def test_a_call_waits_for_those_under_way_before_it_is_refused() -> None:
     order: list[str] = []
 
     async def first() -> None:
-        await budget.set_aside(Reserve(0, 90))
+        await budget.reserve(Reservation(0, 90))
         await asyncio.sleep(0)  # the second one comes to wait
         order.append("first")
-        await budget.settle(Reserve(0, 90), reply(tokens=20))
+        await budget.settle(Reservation(0, 90), reply(tokens=20))
 
     async def second() -> None:
-        await budget.set_aside(Reserve(0, 70))
+        await budget.reserve(Reservation(0, 70))
         order.append("second")
-        await budget.settle(Reserve(0, 70), reply(tokens=20))
+        await budget.settle(Reservation(0, 70), reply(tokens=20))
 
     async def both() -> None:
         await asyncio.gather(first(), second())
@@ -74,8 +74,8 @@ def test_a_call_without_a_reply_costs_nothing() -> None:
 
     async def spend() -> None:
         for _ in range(5):
-            await budget.set_aside(Reserve(0.1, 10))
-            await budget.settle(Reserve(0.1, 10), None)
+            await budget.reserve(Reservation(0.1, 10))
+            await budget.settle(Reservation(0.1, 10), None)
 
     asyncio.run(spend())
     assert budget.spent_usd == 0

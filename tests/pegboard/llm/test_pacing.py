@@ -1,10 +1,10 @@
-"""The token bucket and the adaptive width, with a clock that only moves when somebody sleeps."""
+"""The token bucket and the adaptive concurrency, with a clock that only moves when somebody sleeps."""
 
 import asyncio
 
 import pytest
 
-from tasks.enrichment.limits import BURST_SECONDS, AdaptiveWidth, TokenBucket
+from pegboard.llm.pacing import BURST_SECONDS, AdaptiveConcurrency, TokenBucket
 
 
 class Clock:
@@ -59,89 +59,89 @@ def test_a_bucket_without_a_limit_never_waits() -> None:
 
 
 def test_the_width_begins_at_its_maximum_and_stays_there_while_all_is_well() -> None:
-    width = AdaptiveWidth(64)
+    concurrency = AdaptiveConcurrency(64)
     for _ in range(500):
-        width.succeeded()
-    assert width.width == width.narrowest == 64
+        concurrency.succeeded()
+    assert concurrency.limit == concurrency.lowest == 64
 
 
 def test_a_window_of_refusals_halves_the_width_once() -> None:
-    width = AdaptiveWidth(32)
+    concurrency = AdaptiveConcurrency(32)
     for place in range(50):
-        width.succeeded() if place == 0 else width.refused()
-    assert width.width == width.narrowest == 16
+        concurrency.succeeded() if place == 0 else concurrency.refused()
+    assert concurrency.limit == concurrency.lowest == 16
 
 
 def test_a_few_refusals_among_many_answers_change_nothing() -> None:
-    width = AdaptiveWidth(64)
+    concurrency = AdaptiveConcurrency(64)
     for number in range(400):
-        width.refused() if number % 20 == 0 else width.succeeded()
-    assert width.width == 64
+        concurrency.refused() if number % 20 == 0 else concurrency.succeeded()
+    assert concurrency.limit == 64
 
 
 def test_after_a_refusal_the_width_grows_slowly() -> None:
-    width = AdaptiveWidth(32)
+    concurrency = AdaptiveConcurrency(32)
     for place in range(50):
-        width.succeeded() if place == 0 else width.refused()
+        concurrency.succeeded() if place == 0 else concurrency.refused()
     for _ in range(50):
-        width.succeeded()
-    assert width.width == 17
+        concurrency.succeeded()
+    assert concurrency.limit == 17
 
 
 def test_the_width_finds_what_a_provider_bears_and_stays_near_it() -> None:
-    width, bears = AdaptiveWidth(128), 10
+    concurrency, bears = AdaptiveConcurrency(128), 10
     seen: list[float] = []
     for _ in range(400):
-        running = int(width.width)
+        running = int(concurrency.limit)
         for place in range(running):
-            width.succeeded() if place < bears else width.refused()
-        seen.append(width.width)
+            concurrency.succeeded() if place < bears else concurrency.refused()
+        seen.append(concurrency.limit)
     assert min(seen[100:]) >= 5
     assert max(seen[100:]) <= 16
 
 
 def test_failures_that_do_not_come_from_the_width_do_not_narrow_it_to_nothing() -> None:
-    width = AdaptiveWidth(64)
+    concurrency = AdaptiveConcurrency(64)
     for number in range(4_000):
-        width.refused() if number % 4 == 0 else width.succeeded()
-    assert width.narrowest == 32
-    assert width.width > 32
+        concurrency.refused() if number % 4 == 0 else concurrency.succeeded()
+    assert concurrency.lowest == 32
+    assert concurrency.limit > 32
 
 
 def test_the_width_never_falls_below_one() -> None:
-    width = AdaptiveWidth(4)
+    concurrency = AdaptiveConcurrency(4)
     for place in range(400):
-        width.succeeded() if place % 20 == 0 else width.refused()
-    assert width.width >= 1
+        concurrency.succeeded() if place % 20 == 0 else concurrency.refused()
+    assert concurrency.limit >= 1
 
 
 def test_a_provider_that_is_down_says_nothing_of_the_width() -> None:
-    width = AdaptiveWidth(64)
+    concurrency = AdaptiveConcurrency(64)
     for _ in range(400):
-        width.refused()
-    assert width.width == 64
+        concurrency.refused()
+    assert concurrency.limit == 64
 
 
 def test_no_call_starts_while_the_provider_asks_to_wait() -> None:
     clock = Clock()
-    width = AdaptiveWidth(8, clock=clock, sleep=clock.sleep)
-    width.refused(retry_after=30)
+    concurrency = AdaptiveConcurrency(8, clock=clock, sleep=clock.sleep)
+    concurrency.refused(retry_after=30)
 
     async def call() -> float:
-        async with width.slot():
+        async with concurrency.slot():
             return clock.now
 
     assert asyncio.run(call()) >= 30
 
 
 def test_no_more_calls_run_at_once_than_the_width() -> None:
-    width = AdaptiveWidth(3)
+    concurrency = AdaptiveConcurrency(3)
     most = 0
 
     async def call() -> None:
         nonlocal most
-        async with width.slot():
-            most = max(most, width.running)
+        async with concurrency.slot():
+            most = max(most, concurrency.running)
             await asyncio.sleep(0)
 
     async def all_calls() -> None:
@@ -149,16 +149,16 @@ def test_no_more_calls_run_at_once_than_the_width() -> None:
 
     asyncio.run(all_calls())
     assert most == 3
-    assert width.running == 0
+    assert concurrency.running == 0
 
 
 def test_a_call_that_fails_gives_its_place_back() -> None:
-    width = AdaptiveWidth(2)
+    concurrency = AdaptiveConcurrency(2)
 
     async def call() -> None:
-        async with width.slot():
+        async with concurrency.slot():
             raise ValueError
 
     with pytest.raises(ValueError):  # noqa: PT011  raised by this test
         asyncio.run(call())
-    assert width.running == 0
+    assert concurrency.running == 0

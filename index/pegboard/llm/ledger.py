@@ -1,0 +1,198 @@
+"""Replies that were paid for, append-only: each is durable before anything else happens with it.
+
+A run looks here before it asks, so that one that was killed pays for nothing twice:
+
+    ledger = Ledger(JsonlFile("replies.jsonl", decode)).load()
+    if ledger.last(key) is None:
+        await ledger.add(entry)
+
+An entry is a dataclass with a `key`, which says what was asked. Where entries are stored is the
+matter of a `Storage`: `JsonlFile` is a local file; a pipeline keeps them in its object store."""
+
+import asyncio
+import json
+import logging
+import os
+import uuid
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any, ClassVar, Generic, Protocol, Self, TypeVar
+
+from pegboard.errors import ConfigurationError
+
+logger = logging.getLogger(__name__)
+
+
+class LedgerEntry(Protocol):
+    """A dataclass whose `key` says what was asked."""
+
+    __dataclass_fields__: ClassVar[dict[str, Any]]
+
+    @property
+    def key(self) -> str:
+        """What was asked."""
+        ...
+
+
+E = TypeVar("E", bound=LedgerEntry)
+
+
+class Storage(Protocol[E]):
+    """Where a ledger keeps its entries."""
+
+    def load(self) -> Iterable[E]:
+        """Return every stored entry, in the order in which they were made."""
+        ...
+
+    def append(self, entries: Sequence[E]) -> None:
+        """Store entries; they are durable when this returns."""
+        ...
+
+    def close(self) -> None:
+        """Tidy up when a run ends."""
+        ...
+
+
+class Ledger(Generic[E]):
+    """The replies to each question, as one run sees them.
+
+    Args:
+        run: the id of this run; by default a random one.
+    """
+
+    def __init__(self, storage: Storage[E], run: str | None = None) -> None:
+        self.run = run or uuid.uuid4().hex
+        self._storage = storage
+        self._entries: dict[str, list[E]] = {}
+        self._pending: list[tuple[E, asyncio.Future[None]]] = []
+        self._writer: asyncio.Task[None] | None = None
+
+    def load(self) -> Self:
+        """Read what every run has stored so far."""
+        self._remember(self._storage.load())
+        return self
+
+    def __len__(self) -> int:
+        """Return the number of questions that have a reply."""
+        return len(self._entries)
+
+    def entries(self, key: str) -> list[E]:
+        """Return the replies to one question, oldest first."""
+        return self._entries.get(key, [])
+
+    def last(self, key: str) -> E | None:
+        """Return the last reply to a question; None if there is none."""
+        return next(reversed(self.entries(key)), None)
+
+    def all(self) -> Iterable[E]:
+        """Return every reply."""
+        return (entry for entries in self._entries.values() for entry in entries)
+
+    async def add(self, entry: E) -> None:
+        """Store a reply, durable when this returns; replies that arrive together go together."""
+        done = asyncio.get_running_loop().create_future()
+        self._pending.append((entry, done))
+        if self._writer is None or self._writer.done():
+            self._writer = asyncio.create_task(self._write_pending())
+        await asyncio.shield(done)
+
+    def add_all(self, entries: Iterable[E]) -> None:
+        """Store replies outside of an event loop; they are durable when this returns."""
+        entries = list(entries)
+        if entries:
+            self._storage.append(entries)
+            self._remember(entries)
+
+    async def flush(self) -> None:
+        """Wait until everything that was added is durable."""
+        if self._writer is not None:
+            await asyncio.shield(self._writer)
+
+    def close(self) -> None:
+        """End the run; entries stay readable."""
+        self._storage.close()
+
+    async def _write_pending(self) -> None:
+        while self._pending:
+            batch, self._pending = self._pending, []
+            entries = [entry for entry, _ in batch]
+            try:
+                await asyncio.to_thread(self._storage.append, entries)
+            except Exception as error:
+                for _, done in batch:
+                    if not done.done():
+                        done.set_exception(error)
+                continue
+            self._remember(entries)
+            for _, done in batch:
+                if not done.done():
+                    done.set_result(None)
+
+    def _remember(self, entries: Iterable[E]) -> None:
+        for entry in entries:
+            self._entries.setdefault(entry.key, []).append(entry)
+
+
+class JsonlFile(Generic[E]):
+    """A storage in one local file of JSON lines; several runs may write to it one after the other.
+
+    Args:
+        path: is made with its folder when the first entry is stored.
+        decode: turns the fields of a line into an entry.
+
+    Raises:
+        ConfigurationError: the file cannot be read or written.
+    """
+
+    def __init__(self, path: str | Path, decode: Callable[[dict[str, Any]], E]) -> None:
+        self.path = Path(path)
+        self._decode = decode
+        self._ends_with_newline = True
+
+    def load(self) -> list[E]:
+        """Return the entries of the file; a line that a killed run cut off is skipped."""
+        try:
+            text = self.path.read_text("utf-8", errors="replace") if self.path.exists() else ""
+        except OSError as error:
+            raise ConfigurationError(
+                f"{self.path} cannot be read: {error.strerror}. Choose another folder."
+            ) from error
+        self._ends_with_newline = not text or text.endswith("\n")
+        return decode_lines(text, self._decode, str(self.path))
+
+    def append(self, entries: Sequence[E]) -> None:
+        """Store entries; they are on the disk when this returns."""
+        text = encode_lines(entries)
+        try:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            with self.path.open("a", encoding="utf-8", errors="backslashreplace") as file:
+                file.write(text if self._ends_with_newline else f"\n{text}")
+                file.flush()
+                os.fsync(file.fileno())
+        except OSError as error:
+            raise ConfigurationError(
+                f"{self.path} cannot be written: {error.strerror}. Choose a folder that can be."
+            ) from error
+        self._ends_with_newline = True
+
+    def close(self) -> None:
+        """Do nothing: the file is closed after each write."""
+
+
+def encode_lines(entries: Iterable[LedgerEntry]) -> str:
+    """Return entries as JSON lines."""
+    return "".join(json.dumps(asdict(entry), ensure_ascii=False) + "\n" for entry in entries)
+
+
+def decode_lines(text: str, decode: Callable[[dict[str, Any]], E], source: str) -> list[E]:
+    """Return the entries of JSON lines, leaving out lines that a killed run cut off."""
+    entries: list[E] = []
+    for line in filter(str.strip, text.split("\n")):
+        try:
+            entries.append(decode(json.loads(line)))
+        except (ValueError, TypeError, KeyError):
+            logger.warning(
+                "%s: skipped a reply that a killed run cut off (%d characters)", source, len(line)
+            )
+    return entries
