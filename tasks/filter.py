@@ -21,9 +21,10 @@ from pegboard.canonical import digest
 from pegboard.encoders import Encoder
 from pegboard.records import Agent, Enrichment, Tool
 from pegboard.redaction import redact_credentials
+from pegboard.search.cosine import OwnerRanks, paired_cosines, rank_owners
 from tasks.encoders import encoder_for
 from tasks.enrichment.bought import Writings, read_writings, write_writings
-from tasks.enrichment.consistency import Places, cosines, leave_one_out, place
+from tasks.enrichment.consistency import leave_one_out, rank_progress
 from tasks.enrichment.filtered import Filtered, TakenBack, Unfound
 from tasks.enrichment.neighbours import head_text
 from tasks.enrichment.vectors import vectors_of
@@ -173,7 +174,7 @@ def _judge(shelf: _Shelf, vectors: "NDArray[np.float32]", k: int) -> list[_Judge
 
 
 def _verdicts(
-    shelf: _Shelf, places: Sequence[tuple[int, int]], found: Places, k: int
+    shelf: _Shelf, places: Sequence[tuple[int, int]], found: OwnerRanks, k: int
 ) -> Iterator[_Judged]:
     ranks, winners = found.ranks.tolist(), found.winners.tolist()
     for (at, number), rank, winner in zip(places, ranks, winners, strict=True):
@@ -203,7 +204,9 @@ def _taken_back(shelf: _Shelf, vectors: "NDArray[np.float32]") -> tuple[TakenBac
     new_heads = vectors[[shelf.new_heads[at] for at in owners.tolist()]]
     means: list[list[float]] = []
     for own in (heads[owners], new_heads):
-        ranks = place(vectors, rows, owners, cosines(vectors[rows], own), heads).ranks
+        cosines = paired_cosines(vectors[rows], own)
+        found = rank_owners(vectors, rows, owners, cosines, heads, progress=rank_progress())
+        ranks = found.ranks
         means.append((np.add.reduceat(1 / ranks, counts.cumsum() - counts) / counts).tolist())
     return tuple(
         TakenBack(shelf.tools[at].id, len(requests), round(original, 5), round(regenerated, 5))

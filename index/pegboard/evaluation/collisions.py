@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from pegboard.errors import ConfigurationError
+from pegboard.search.cosine import BLOCK_SCORES, group_cosines
 from pegboard.search.loaded import LoadedRelease
 from pegboard.search.memory import COSINE_DIGITS, MemoryIndex
 
@@ -16,8 +17,6 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from numpy.typing import NDArray
 
-CELLS = 16_000_000
-"""Cosines that are held at a time: 64 MB."""
 NO_PAIR = -2.0
 """Below every cosine."""
 
@@ -72,7 +71,12 @@ class Collisions:
 
 
 def collisions(
-    loaded: LoadedRelease, index: str | None = None, *, least: float = 0.9, shown: int = 200
+    loaded: LoadedRelease,
+    index: str | None = None,
+    *,
+    least: float = 0.9,
+    shown: int = 200,
+    block_scores: int = BLOCK_SCORES,
 ) -> Collisions:
     """The pairs of tools of an index whose vectors lie `least` or closer.
 
@@ -81,6 +85,7 @@ def collisions(
         least: a cosine above 0, at most 1; cosines are rounded to five digits, as those of a
             search.
         shown: pairs that are listed; all are counted.
+        block_scores: how many cosines are held at once, 4 bytes each.
 
     Every pair is looked at, block by block: 20,000 tools with one vector each take seconds, and
     with six vectors each minutes.
@@ -97,15 +102,8 @@ def collisions(
         )
     ids, starts, matrix = tool_vectors(loaded, loaded.index_name(index))
     pairs = _Pairs(len(ids), shown)
-    several = len(ids) < len(matrix)
-    at = 0
-    while at < len(ids):
-        end = _block(starts, at, len(matrix))
-        cosines = matrix[starts[at] : _row(starts, end, len(matrix))] @ matrix[starts[at] :].T
-        if several:
-            cosines = _best_rows(cosines, starts[at:end] - starts[at], starts[at:] - starts[at])
+    for at, cosines in group_cosines(matrix, starts, block_scores=block_scores):
         pairs.add(cosines, at, least)
-        at = end
     return pairs.found(ids, least)
 
 
@@ -183,28 +181,3 @@ class _Pairs:
         )
         colliding = frozenset(ids[one] for one in np.flatnonzero(self._colliding).tolist())
         return Collisions(least, len(ids), pairs, self._total, colliding)
-
-
-def _row(starts: "NDArray[np.int64]", tool: int, rows: int) -> int:
-    return int(starts[tool]) if tool < len(starts) else rows
-
-
-def _block(starts: "NDArray[np.int64]", at: int, rows: int) -> int:
-    """The tool before which a block that begins with tool number `at` ends: at least one tool, and
-    about `CELLS` cosines.
-    """
-    import numpy as np
-
-    wanted = int(starts[at]) + max(1, CELLS // max(1, rows - int(starts[at])))
-    return max(at + 1, int(np.searchsorted(starts, wanted)))
-
-
-def _best_rows(
-    cosines: "NDArray[np.float32]", rows: "NDArray[np.int64]", columns: "NDArray[np.int64]"
-) -> "NDArray[np.float32]":
-    """The best cosine between any rows of two tools; `rows` and `columns` say where each tool
-    begins.
-    """
-    import numpy as np
-
-    return np.maximum.reduceat(np.maximum.reduceat(cosines, rows, axis=0), columns, axis=1)

@@ -10,6 +10,7 @@ from zlib import crc32
 
 from pegboard.errors import ConfigurationError
 from pegboard.evaluation.collisions import tool_vectors
+from pegboard.search.cosine import cosines_with_group
 from pegboard.search.loaded import LoadedRelease
 from pegboard.search.memory import COSINE_DIGITS
 
@@ -121,8 +122,7 @@ class Distractors:
             at = self._places.get(tool)
             if at is None:
                 return []
-            own = matrix[starts[at] : starts[at + 1] if at + 1 < len(starts) else len(matrix)]
-            best = np.maximum.reduceat((matrix @ own.T).max(axis=1), starts)
+            best = cosines_with_group(matrix, starts, at)
             order = np.argsort(
                 -np.round(best.astype(np.float64), COSINE_DIGITS), kind="stable"
             )  # equals by their ids

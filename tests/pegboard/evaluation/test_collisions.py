@@ -9,7 +9,6 @@ import pytest
 
 from pegboard.board import IN_MEMORY_ROWS
 from pegboard.errors import BoardNotFound, ConfigurationError
-from pegboard.evaluation import collisions as module
 from pegboard.evaluation.collisions import Collisions, collisions
 from pegboard.search.loaded import LoadedRelease
 from pegboard.store.releases import ReleaseStore
@@ -61,13 +60,10 @@ def test_only_so_many_are_listed_but_all_are_counted(board_uri: str) -> None:
 
 @pytest.mark.parametrize("index", ["full", "fine"])
 @pytest.mark.parametrize("cells", [1, 40, 200])
-def test_blocks_of_any_size_find_the_same(
-    board_uri: str, index: str, cells: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_blocks_of_any_size_find_the_same(board_uri: str, index: str, cells: int) -> None:
     release = loaded(board_uri)
     whole = collisions(release, index, least=0.2)
-    monkeypatch.setattr(module, "CELLS", cells)
-    found = collisions(release, index, least=0.2)
+    found = collisions(release, index, least=0.2, block_scores=cells)
     # Multiplied in other blocks, a cosine may differ in its last bit, and so in the digit to which
     # it is rounded.
     assert by_pair(found) == pytest.approx(by_pair(whole), abs=2e-5)
@@ -137,9 +133,8 @@ def test_many_tools_are_compared_block_by_block(
         },
         encoder=hashing(64),
     )
-    monkeypatch.setattr(module, "CELLS", 300)
     release = loaded(workshop.uri)
     expected = by_hand(release, release.index_name(None), 0.5)
-    found = collisions(release, least=0.5, shown=1000)
+    found = collisions(release, least=0.5, shown=1000, block_scores=300)
     assert by_pair(found) == pytest.approx(expected, abs=2e-5)
     assert 0 < found.total == len(expected) < 30 * 29 // 2

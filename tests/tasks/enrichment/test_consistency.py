@@ -5,7 +5,8 @@ defeats.
 import numpy as np
 import pytest
 
-from tasks.enrichment.consistency import TIE, cosines, leave_one_out, place
+from pegboard.search.cosine import TIE
+from tasks.enrichment.consistency import leave_one_out
 
 
 def unit_vectors(count, dimensions=12, seed=5):
@@ -67,23 +68,3 @@ def test_a_tool_that_has_nothing_but_the_question_is_nowhere_near_it():
     found = leave_one_out(vectors, np.array([0, 1]), np.array([0]), np.array([0]))
 
     assert found.ranks.tolist() == [2]
-
-
-def test_requests_are_placed_by_the_cosine_that_is_given():
-    tools = np.eye(3, dtype=np.float32)
-    request = np.array([[0.6, 0.8, 0.0]], np.float32)
-    rows, owners = np.array([0]), np.array([0])
-
-    ranks = [
-        place(request, rows, owners, np.array([own]), tools).ranks.tolist()
-        for own in (0.9, 0.8, 0.5, -0.5)
-    ]
-
-    assert ranks == [[1], [1], [2], [3]]
-
-
-def test_cosines_are_of_pairs_and_nothing_has_no_direction():
-    left = np.array([[3, 0], [0, 2], [1, 1]], np.float32)
-    right = np.array([[1, 1], [0, 5], [0, 0]], np.float32)
-
-    np.testing.assert_allclose(cosines(left, right), [np.sqrt(0.5), 1, 0])
