@@ -16,7 +16,7 @@ from flows.artifacts import plan_artifact, release_artifact, report_artifact
 from flows.runner import Direct, Runner
 from flows.summary import RunSummary
 from tasks import progress
-from tasks.calibrate_release import calibrate_release
+from tasks.calibrate import calibrate_release
 from tasks.compose import Documents, compose_index
 from tasks.compose_agents import compose_agents_of
 from tasks.edges import compose_edges

@@ -11,7 +11,7 @@ from typing import Any
 from prefect import Task, task
 from prefect.cache_policies import NO_CACHE
 
-from tasks.calibrate_release import calibrate_release
+from tasks.calibrate import calibrate_release
 from tasks.changes import compare_with_source
 from tasks.compose import compose_index
 from tasks.compose_agents import compose_agents_of

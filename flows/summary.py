@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from functools import cached_property
 from typing import Any, Literal
 
-from tasks.calibrate_release import Calibrated
+from tasks.calibrate import CalibrationResult
 from tasks.edges import Edges
 from tasks.embed import Encoded
 from tasks.enrich import Enriched
@@ -39,7 +39,7 @@ class RunSummary:
         self.filtered: Filtered | None = None
         self.edges: Edges | None = None
         self.encoded = Encoded()
-        self.calibrated = Calibrated()
+        self.calibrated = CalibrationResult()
         self.gated: Gated | None = None
         self.pruned: Pruned | None = None
         self.report: Written | None = None

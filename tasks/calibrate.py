@@ -1,46 +1,163 @@
-"""What the scores of an index mean: curves through requests that the board answers and requests
+"""Calibrate the scores of each index: curves through requests that the board answers and requests
 that it does not.
 
-Where nobody knows requests without an answer, they are made by leaving out: the right tools of a
+Where no requests without an answer are known, they are made by leaving out: the right tools of a
 request are taken away, and what is best then is an example of a best tool that does not fit. Such
 examples are harder than unrelated requests. `benchmarks/performance/abstention.py` measures how
-well a calibration so made tells unrelated ones.
+well a calibration so made recognises unrelated ones.
 
 Golden requests should be written as people ask. Those that stand in the index themselves, as
 questions of their tools, find themselves: on MetaTool, a hybrid threshold made from such to let 95
 % through refused 58 % of new requests. `unseen` leaves them out."""
 
 from collections.abc import Collection, Mapping, Sequence
-from typing import TYPE_CHECKING, Protocol
+from dataclasses import asdict, dataclass, field
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any, Protocol
 
+from pegboard.board import IN_MEMORY_ROWS
 from pegboard.encoders import Encoder, encode_queries
-from pegboard.errors import ConfigurationError
-from pegboard.retrieval.calibration import Calibration, Curve, Threshold
+from pegboard.errors import ConfigurationError, PublishError
+from pegboard.evaluation.golden import ToolNames
+from pegboard.retrieval.calibration import MIN_REQUESTS, Calibration, Curve, Threshold
 from pegboard.retrieval.evidence import Measures, SearchEvidence
+from pegboard.retrieval.strategy import Strategy
+from pegboard.search.loaded import LoadedRelease
 from pegboard.search.ranking import Ranked
 from pegboard.search.text import tokenize
-from tasks.logistic import fit_logistic
+from pegboard.store.contract import CONTRACT, embedding_table
+from pegboard.store.database import open_table, store_errors
+from pegboard.store.releases import Pin, Release, ReleaseStore
+from tasks.encoders import encoder_for
+from tasks.gate.query_vectors import RememberingEncoder
+from tasks.golden.reading import read_golden
+from tasks.lake.files import Lake
+from tasks.settings.configuration import Configuration
+from tasks.settings.release import default_strategy
+from tasks.wanted import Wanted
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-LEAST = 30
-"""Requests of either kind below which a calibration is chance: of 30, the worst two decide which
-threshold lets 95 % through.
-"""
 DEPTH = 100
-"""Tools of each ranking, as many as a hybrid search has at least; the right ones of those are left
-out.
-"""
+"""Tools of each ranking, as many as a hybrid search has at least; the right ones are left out."""
 BATCH = 256
 ACCEPT = (90, 95, 99)
 """Percent of the requests with an answer that the thresholds let through."""
 ROUNDS = 10
 SHOWN = 5
+RIDGE = 1e-3
+"""Of the mean loss, on standardised measures: keeps the weights finite where a measure separates
+the classes completely."""
+FLAT = 1e-9
+"""Standard deviation below which a measure is constant."""
 
 
-class Searched(Protocol):
+@dataclass(frozen=True, slots=True)
+class CalibrationResult:
+    """What came of the golden requests.
+
+    Attributes:
+        queries: how many have a right tool in the release.
+        unknown: the names and ids that no tool of the release has.
+        indexes: the calibration of every index, as a manifest holds it; without those for which too
+            few requests are left.
+        seen: how many stand word for word in the index and were left out: they find themselves, and
+            say nothing of other requests.
+    """
+
+    queries: int = 0
+    unknown: tuple[str, ...] = ()
+    indexes: Mapping[str, Mapping[str, Any]] = field(default_factory=dict[str, Mapping[str, Any]])
+    seen: int = 0
+
+    def to_dict(self) -> dict[str, Any]:
+        """All of it as JSON values."""
+        return asdict(self)
+
+
+def calibrate_release(
+    configuration: Configuration,
+    wanted: Wanted,
+    pins: Mapping[str, Pin],
+    encoder: Encoder | None = None,
+) -> CalibrationResult:
+    """Search the staged tables for the golden requests; nothing without any.
+
+    Requests whose right tools are all unknown are left out, since a source may have lost a tool
+    over night; an index for which fewer than `MIN_REQUESTS` are left has no calibration. Raises
+    PublishError if the default strategy needs one and no gate chooses another.
+
+    Args:
+        pins: what was staged.
+        encoder: stands in for those that are configured.
+    """
+    golden = read_golden(configuration)
+    if golden is None:
+        return CalibrationResult()
+    indexes = {index.name: {} for index in configuration.indexes}
+    manifest = {"default_index": configuration.default, "indexes": indexes}
+    staged = Release(wanted.release, wanted.digest, CONTRACT, datetime.now(UTC), pins, manifest)
+    loaded = LoadedRelease(ReleaseStore(configuration.uri), staged, IN_MEMORY_ROWS)
+    meant, unknown = golden.meant(ToolNames(loaded.tool_names()))
+    calibrations: dict[str, Mapping[str, Any]] = {}
+    left = len(meant)
+    for index in configuration.indexes:
+        fresh = unseen(meant, _texts(configuration.uri, pins[embedding_table(index.name)], meant))
+        left = min(left, len(fresh))
+        if len(fresh) >= MIN_REQUESTS:
+            searched = loaded.index(index.name)
+            made_by = RememberingEncoder(encoder or encoder_for(index), Lake(configuration.uri))
+            found = calibrate_index(searched, made_by, fresh, golden.unanswerable, name=index.name)
+            calibrations[index.name] = found.to_dict()
+    calibrated = CalibrationResult(len(meant), tuple(unknown), calibrations, len(meant) - left)
+    if (
+        configuration.gate is None
+    ):  # a gate asks by the strategy that it chooses, and says what cannot be asked
+        _check_strategy(configuration, calibrated)
+    return calibrated
+
+
+def _check_strategy(configuration: Configuration, calibrated: CalibrationResult) -> None:
+    """Raises PublishError if the default strategy asks for probabilities that the release would not
+    have: every reader would fail.
+    """
+    strategy = default_strategy(configuration.find.strategy)
+    if strategy is None or not Strategy.from_dict(strategy).needs_calibration():
+        return
+    asked = strategy.get("indexes") or [configuration.default]
+    if missing := sorted(set(asked) - set(calibrated.indexes)):
+        usable = calibrated.queries - calibrated.seen
+        raise PublishError(
+            f"Nothing was published: the default strategy '{strategy['name']}' asks for "
+            f"probabilities, and index {', '.join(missing)} cannot "
+            f"be calibrated: {usable} golden requests can be used, {MIN_REQUESTS} are needed. "
+            f"{len(calibrated.unknown)} tools that they "
+            f"name are not in the release, and {calibrated.seen} requests stand in the index word "
+            f"for word. Add requests to "
+            "[golden], or choose another [find] strategy."
+        )
+
+
+def _texts(
+    uri: str, pin: Pin, meant: Sequence[tuple[str, Collection[str]]]
+) -> dict[str, list[str]]:
+    """The texts of an index by the id of the tool, of the right tools."""
+    right = {tool for _, tools in meant for tool in tools}
+    table = open_table(ReleaseStore(uri).database, pin.table, uri, pin.version)
+    with store_errors(uri):
+        rows = table.search().select(["tool", "text"]).to_arrow()
+    texts: dict[str, list[str]] = {}
+    for tool, text in zip(
+        rows.column("tool").to_pylist(), rows.column("text").to_pylist(), strict=True
+    ):
+        if tool in right:
+            texts.setdefault(tool, []).append(text)
+    return texts
+
+
+class SearchableIndex(Protocol):
     """A searchable index, `MemoryIndex` or `LanceIndex`."""
 
     def both(
@@ -49,7 +166,7 @@ class Searched(Protocol):
 
 
 def calibrate_index(
-    searched: Searched,
+    searched: SearchableIndex,
     encoder: Encoder,
     golden: Sequence[tuple[str, Collection[str]]],
     unanswerable: Sequence[str] = (),
@@ -102,7 +219,7 @@ def unseen(
 
 
 def search_evidence(
-    searched: Searched, encoder: Encoder, queries: Sequence[str]
+    searched: SearchableIndex, encoder: Encoder, queries: Sequence[str]
 ) -> list[SearchEvidence]:
     """What each query finds by its vector and by its words."""
     import numpy as np
@@ -176,6 +293,43 @@ def _curve(
     )
 
 
+def fit_logistic(
+    measures: "NDArray[np.float64]", labels: "NDArray[np.bool_]", share: float = 0.5
+) -> tuple[float, "NDArray[np.float64]"]:
+    """Fit a logistic curve that rises with every measure.
+
+    A weight that comes out negative is set to 0, and the others are fitted again.
+
+    Args:
+        measures: shape (examples, measures).
+        labels: shape (examples,), both values present.
+        share: the share of requests to come that is taken to be True; the examples are weighted so,
+            however many of each there are.
+
+    Returns:
+        The bias and the weights, none negative, shape (measures,).
+    """
+    import numpy as np
+    from sklearn.linear_model import LogisticRegression
+    from threadpoolctl import threadpool_limits
+
+    means, spread = measures.mean(axis=0), measures.std(axis=0)
+    balance = np.where(labels, share / labels.mean(), (1 - share) / (1 - labels.mean()))
+    weights = np.zeros(measures.shape[1])
+    columns = np.flatnonzero(spread > FLAT)
+    model = LogisticRegression(C=1 / RIDGE, solver="newton-cholesky", tol=1e-9, max_iter=1000)
+    while len(columns):
+        scaled = (measures[:, columns] - means[columns]) / spread[columns]
+        with threadpool_limits(1):
+            model.fit(scaled, labels, sample_weight=balance / len(labels))
+        fitted = model.coef_[0]
+        if (fitted >= 0).all():
+            weights[columns] = fitted / spread[columns]
+            return float(model.intercept_[0] - weights @ means), weights
+        columns = np.delete(columns, fitted.argmin())
+    return float(np.log(share / (1 - share))), weights
+
+
 def _rows(measures: Mapping[str, Measures]) -> "NDArray[np.float64]":
     """The measures of each tool, shape (tools, 2); those of an unrelated tool, where nothing was
     found.
@@ -205,11 +359,11 @@ def _check(
     name: str,
 ) -> None:
     problems: list[str] = []
-    if len(golden) < LEAST:
-        problems.append(f"{len(golden)} golden requests; expected {LEAST} or more")
-    if 0 < len(unanswerable) < LEAST:
+    if len(golden) < MIN_REQUESTS:
+        problems.append(f"{len(golden)} golden requests; expected {MIN_REQUESTS} or more")
+    if 0 < len(unanswerable) < MIN_REQUESTS:
         problems.append(
-            f"{len(unanswerable)} unanswerable requests; expected {LEAST} or more, or none: then "
+            f"{len(unanswerable)} unanswerable requests; expected {MIN_REQUESTS} or more, or none: then "
             f"they are made from the golden ones"
         )
     if blank := [at for at, (query, _) in enumerate(golden) if not query.strip()]:

@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from pegboard.evaluation.golden import GoldenQuery, Needed, ToolNames, read_problems
-from tasks.calibrate import LEAST
+from pegboard.retrieval.calibration import MIN_REQUESTS
 from tasks.golden.alike import AlikeTexts
 from tasks.golden.held import as_words
 from tasks.golden.leaks import Indexed, Leak, Units, find_leaks
@@ -163,10 +163,10 @@ def check_golden(
         check.leaks(needed, find_leaks([one.query for one in queries], board.indexed, board.units))
         coverage = Coverage.of(board.names, needed)
     usable = len({one.id for one in queries} - check.unusable)
-    if usable < LEAST:
+    if usable < MIN_REQUESTS:
         check.error(
             "few",
-            f"{usable} queries can be used; expected {LEAST} or more, since a mean of fewer is "
+            f"{usable} queries can be used; expected {MIN_REQUESTS} or more, since a mean of fewer is "
             f"chance",
         )
     order = {"error": 0, "warning": 1}

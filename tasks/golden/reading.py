@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pegboard.canonical import digest
 from pegboard.errors import ConfigurationError
 from pegboard.evaluation.golden import GoldenQuery, ToolNames, golden_problems, read_problems
-from tasks.calibrate import LEAST
+from pegboard.retrieval.calibration import MIN_REQUESTS
 from tasks.settings.configuration import Configuration
 
 
@@ -54,13 +54,13 @@ def read_golden(configuration: Configuration) -> Golden | None:
         problems += more
     if not problems:
         problems += [
-            f"{configuration.base / name} has {count} requests; expected {LEAST} or more: the "
+            f"{configuration.base / name} has {count} requests; expected {MIN_REQUESTS} or more: the "
             f"meaning of a score by fewer is chance"
             for name, count in (
                 (settings.queries, len(queries)),
                 (settings.unanswerable, len(asked)),
             )
-            if name is not None and count < LEAST
+            if name is not None and count < MIN_REQUESTS
         ]
     if problems:
         raise ConfigurationError(golden_problems(f"[golden] of {configuration.file}", problems))

@@ -8,8 +8,7 @@ from pegboard.retrieval.evidence import SearchEvidence
 from pegboard.search.memory import MemoryIndex
 from pegboard.search.ranking import Ranked
 from pegboard.search.text import tokenize
-from tasks.calibrate import calibrate_evidence, calibrate_index, unseen
-from tasks.logistic import fit_logistic
+from tasks.calibrate import calibrate_evidence, calibrate_index, fit_logistic, unseen
 
 RANDOM = np.random.default_rng
 

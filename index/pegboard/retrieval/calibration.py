@@ -24,6 +24,9 @@ from pegboard.search.ranking import Ranked
 
 CALIBRATION_VERSION = 1
 """Changes when the measures do: a curve over other measures means something else."""
+MIN_REQUESTS = 30
+"""Requests of either kind below which a calibration is chance: of 30, the worst two decide which
+threshold lets 95 % through."""
 DIGITS = 5
 
 

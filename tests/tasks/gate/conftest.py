@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from pegboard.store.releases import Release
-from tasks.calibrate_release import calibrate_release
+from tasks.calibrate import calibrate_release
 from tasks.gate.decide import decide
 from tasks.gate.details import read_details
 from tasks.gate.gated import Gated

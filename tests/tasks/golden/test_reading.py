@@ -8,7 +8,7 @@ import pytest
 from pegboard.errors import ConfigurationError
 from pegboard.evaluation.golden import GoldenQuery, ToolNames
 from pegboard.retrieval.calibration import Calibration
-from tasks.calibrate_release import calibrate_release
+from tasks.calibrate import calibrate_release
 from tasks.golden.reading import Golden, read_golden
 
 GOLDEN = '[golden]\nqueries = "golden.jsonl"\n'

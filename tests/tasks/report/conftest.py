@@ -10,7 +10,7 @@ import pytest
 
 from pegboard.encoders import Encoder
 from pegboard.store.releases import Release
-from tasks.calibrate_release import calibrate_release
+from tasks.calibrate import calibrate_release
 from tasks.gate.decide import decide
 from tasks.manifest import staged_release
 from tasks.publish import publish_release
