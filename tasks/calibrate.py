@@ -325,7 +325,7 @@ def fit_logistic(
         fitted = model.coef_[0]
         if (fitted >= 0).all():
             weights[columns] = fitted / spread[columns]
-            return float(model.intercept_[0] - weights @ means), weights
+            return float(np.ravel(model.intercept_)[0] - weights @ means), weights
         columns = np.delete(columns, fitted.argmin())
     return float(np.log(share / (1 - share))), weights
 
