@@ -1,0 +1,95 @@
+"""The documents: links lead somewhere, and the references are complete."""
+
+import re
+from pathlib import Path
+
+import pytest
+from pydantic import BaseModel
+
+from catalogs.shared.kinds import source_kind
+from pegboard.cli.main import main
+from pegboard.retrieval.strategies import STRATEGIES
+from pegboard.retrieval.strategy import PARTS
+from tasks.settings.configuration import Configuration
+from tasks.settings.sweep import SweepSettings
+
+ROOT = Path(__file__).parents[1]
+PAGES = [
+    *ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), ROOT / "examples/README.md",
+    ROOT / "index/README.md",
+]  # fmt: skip
+REFERENCE = ROOT / "docs" / "reference"
+
+
+def without_code(text):
+    return re.sub(r"^```.*?^```", "", text, flags=re.DOTALL | re.MULTILINE)
+
+
+def anchors(page):
+    headings = re.findall(r"^#+ (.+)$", without_code(page.read_text("utf-8")), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_every_link_leads_to_a_file_and_a_heading(page):
+    links = re.findall(r"\]\(([^)\s]+)\)", without_code(page.read_text("utf-8")))
+    broken = []
+    for link in links:
+        if "://" in link:
+            continue
+        path, _, anchor = link.partition("#")
+        target = (page.parent / path).resolve() if path else page
+        if not target.exists() or (anchor and anchor not in anchors(target)):
+            broken.append(link)
+
+    assert broken == []
+
+
+def keys_of(model):
+    for name, field in model.model_fields.items():
+        yield name
+        for nested in re.findall(r"tasks\.settings\.\w+\.(\w+)", str(field.annotation)):
+            yield from keys_of(next(m for m in subclasses(BaseModel) if m.__name__ == nested))
+
+
+def subclasses(model):
+    for derived in model.__subclasses__():
+        yield derived
+        yield from subclasses(derived)
+
+
+@pytest.mark.parametrize("model", [Configuration, SweepSettings], ids=lambda model: model.__name__)
+def test_the_configuration_reference_has_every_setting(model):
+    text = (REFERENCE / "configuration.md").read_text("utf-8")
+    tables = set(re.findall(r"^## \[+([\w.]+)", text, re.MULTILINE))
+
+    documented = {*re.findall(r"`(\w+)`", text), *(part for t in tables for part in t.split("."))}
+
+    assert set(keys_of(model)) - documented - {"file"} == set()
+
+
+@pytest.mark.parametrize("kind", ["mcp", "mcp-dump", "openapi", "functions", "python", "records"])
+def test_the_configuration_reference_has_every_option_of_a_source(kind):
+    text = (REFERENCE / "configuration.md").read_text("utf-8")
+    section = text.partition(f'### type = "{kind}"')[2].partition("\n##")[0]
+
+    documented = {*re.findall(r"`(\w+)`", section), "type", "tags"}
+
+    assert set(source_kind(kind).options.model_fields) - documented == set()
+
+
+def test_the_strategies_reference_has_every_strategy_and_part():
+    text = (REFERENCE / "strategies.md").read_text("utf-8")
+    names = {*STRATEGIES, *(part for parts in PARTS.values() for part in parts)}
+
+    assert names - set(re.findall(r"`([\w-]+)`", text)) == set()
+
+
+def test_the_command_line_reference_has_every_command(capsys):
+    text = (REFERENCE / "command-line.md").read_text("utf-8")
+    with pytest.raises(SystemExit):
+        main(["--help"])
+    commands = re.findall(r"^    ([a-z][a-z-]*)\b", capsys.readouterr().out, re.MULTILINE)
+
+    assert {command for command in commands if f"`pegboard {command}" not in text} == set()
+    assert "build" in commands
