@@ -41,7 +41,7 @@ tasks (in the rows of --json)
 
 strategies
 {strategies}
-  and any strategy of your own: a JSON file, or JSON (`pegboard find --strategies`, docs/retrieval.md). By default: everything above that needs no
+  and any strategy of your own: a JSON file, or JSON (`pegboard find --strategies`, docs/reference/strategies.md). By default: everything above that needs no
   LLM and fits the benchmark; with --llm the others as well. The library's strategy `search` is called hybrid here.
 
 Rows: {{task, strategy, index, encoder, measure, value, low, high, n}}, with 95 % bootstrap intervals over queries. `differences` compare every strategy

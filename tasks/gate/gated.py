@@ -12,7 +12,7 @@ class Gated:
     """Whether a staged release may go live, and what its manifest says of that.
 
     Attributes:
-        gate: what stands in the manifest under `gate`: see `docs/table-contract.md`.
+        gate: what stands in the manifest under `gate`: see `docs/reference/table-contract.md`.
         default: what of the manifest's defaults was chosen: `default_index` and `strategy`; nothing
             where they stay as configured.
     """

@@ -1,4 +1,4 @@
-// A reader of a board in Node that knows only docs/table-contract.md: `node read.mjs BOARD vectors.json`.
+// A reader of a board in Node that knows only docs/reference/table-contract.md: `node read.mjs BOARD vectors.json`.
 //
 // Every request is answered from the release that its channel names, at the versions that the release pins, and compared with what
 // has to be found. Ends with 1 if anything differs. PEGBOARD_NODE_MODULES names the folder with @lancedb/lancedb.

@@ -1,4 +1,4 @@
-"""A reader of a Parquet export that knows only docs/table-contract.md: `python read_parquet.py
+"""A reader of a Parquet export that knows only docs/reference/table-contract.md: `python read_parquet.py
 EXPORT vectors.json`.
 
 Every request is answered twice, by DuckDB in SQL and by polars in expressions, and compared with

@@ -2,7 +2,7 @@
 never heard of `pegboard`.
 
 `make_vectors.py` made them. The programs `read.mjs` and `read_parquet.py` know nothing but
-docs/table-contract.md."""
+docs/reference/table-contract.md."""
 
 import json
 import os

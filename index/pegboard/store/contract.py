@@ -1,6 +1,6 @@
 """The table contract: which tables a board has, their columns, and what each means.
 
-`docs/table-contract.md` describes it in prose. Everything that writes or reads a board takes names
+`docs/reference/table-contract.md` describes it in prose. Everything that writes or reads a board takes names
 and schemas from here.
 """
 

@@ -321,7 +321,7 @@ def mean_precision(linkos, part):
 
 def test_on_toollinkos_the_dependencies_are_most_of_what_is_needed(linkos):
     # By words alone, so that no model is needed; with the embedded encoder it is .22 and .91
-    # (docs/graph.md).
+    # (docs/explanation/dependencies.md).
     assert mean_precision(linkos, Dependencies(initial=0)) < 0.2
     assert mean_precision(linkos, Dependencies()) > 0.77
 
