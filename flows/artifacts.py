@@ -9,8 +9,8 @@ from flows.runner import Artifact
 from flows.summary import RunSummary
 from pegboard.store.releases import Release
 from tasks.changes import Change
-from tasks.gate.words import held_lines, measured_line
-from tasks.report.written import Written
+from tasks.gate.messages import held_lines, measured_line
+from tasks.report.storage import Report
 
 EXAMPLES = 20
 """Tools that are named for each kind of change; the rest are counted."""
@@ -90,9 +90,9 @@ def _mark(passed: bool | None) -> str:
     return "not judged" if passed is None else "holds" if passed else "**failed**"
 
 
-def report_artifact(written: Written) -> Artifact:
+def report_artifact(report: Report) -> Artifact:
     """The verdict, the measures and where the page is."""
-    return Artifact("report", written.title or "No report", written.markdown())
+    return Artifact("report", report.title or "No report", report.markdown())
 
 
 def sources_artifact(config: str, changes: Sequence[Change]) -> Artifact:

@@ -23,13 +23,13 @@ from tasks.edges import compose_edges
 from tasks.embed import Encoded, at_once, embed_shard, shards_of
 from tasks.enrich import Wishes, enrich_tools, estimate_tools
 from tasks.filter import filter_writings
-from tasks.gate.asked import has_gate, read_gate
-from tasks.gate.decide import gate_release
+from tasks.gate.decision import gate_release
+from tasks.gate.spec import has_gate, read_gate
 from tasks.plan import make_plan
 from tasks.prune import prune_board
 from tasks.publish import publish_release
 from tasks.records import compose_records
-from tasks.report.written import report_release
+from tasks.report.storage import report_release
 from tasks.revise import revise_snapshots
 from tasks.settings.configuration import Configuration
 from tasks.snapshot import Snapshot, take_snapshot

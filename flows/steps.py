@@ -19,12 +19,12 @@ from tasks.edges import compose_edges
 from tasks.embed import embed_shard
 from tasks.enrich import enrich_tools, estimate_tools
 from tasks.filter import filter_writings
-from tasks.gate.decide import gate_release
+from tasks.gate.decision import gate_release
 from tasks.plan import make_plan
 from tasks.prune import prune_board
 from tasks.publish import publish_release
 from tasks.records import compose_records
-from tasks.report.written import report_release
+from tasks.report.storage import report_release
 from tasks.revise import revise_snapshots
 from tasks.snapshot import take_snapshot
 from tasks.stage import stage_tables

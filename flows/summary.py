@@ -14,11 +14,11 @@ from tasks.embed import Encoded
 from tasks.enrich import Enriched
 from tasks.enrichment.estimate import Estimate
 from tasks.filter import Filtered
-from tasks.gate.gated import Gated
+from tasks.gate.decision import GateDecision
 from tasks.lake.files import Lake
 from tasks.plan import Plan
 from tasks.prune import Pruned
-from tasks.report.written import Written
+from tasks.report.storage import Report
 from tasks.revise import Revised
 from tasks.settings.configuration import Configuration
 from tasks.snapshot import Snapshot
@@ -40,9 +40,9 @@ class RunSummary:
         self.edges: Edges | None = None
         self.encoded = Encoded()
         self.calibrated = CalibrationResult()
-        self.gated: Gated | None = None
+        self.gated: GateDecision | None = None
         self.pruned: Pruned | None = None
-        self.report: Written | None = None
+        self.report: Report | None = None
         self.seconds: dict[str, float] = {}
 
     @contextmanager

@@ -29,9 +29,9 @@ from pegboard.store.contract import CONTRACT, embedding_table
 from pegboard.store.database import open_table, store_errors
 from pegboard.store.releases import Pin, Release, ReleaseStore
 from tasks.encoders import encoder_for
-from tasks.gate.query_vectors import RememberingEncoder
 from tasks.golden.reading import read_golden
 from tasks.lake.files import Lake
+from tasks.lake.query_vectors import CachedQueryEncoder
 from tasks.settings.configuration import Configuration
 from tasks.settings.release import default_strategy
 from tasks.wanted import Wanted
@@ -108,7 +108,7 @@ def calibrate_release(
         left = min(left, len(fresh))
         if len(fresh) >= MIN_REQUESTS:
             searched = loaded.index(index.name)
-            made_by = RememberingEncoder(encoder or encoder_for(index), Lake(configuration.uri))
+            made_by = CachedQueryEncoder.of(encoder or encoder_for(index), Lake(configuration.uri))
             found = calibrate_index(searched, made_by, fresh, golden.unanswerable, name=index.name)
             calibrations[index.name] = found.to_dict()
     calibrated = CalibrationResult(len(meant), tuple(unknown), calibrations, len(meant) - left)

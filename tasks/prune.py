@@ -31,7 +31,7 @@ from tasks.lake.orphans import (
 )
 from tasks.maintain import maintain, open_dataset
 from tasks.publish import protect
-from tasks.report.kept import remove_reports
+from tasks.report.storage import remove_reports
 from tasks.settings.configuration import KeepSettings
 
 logger = logging.getLogger(__name__)

@@ -14,7 +14,7 @@ from pegboard.errors import BoardError, PromotionConflict, PublishError
 from pegboard.store.contract import key_column
 from pegboard.store.database import open_table, public_uri, sql_literals, store_errors
 from pegboard.store.releases import Pin, Release, ReleaseStore
-from tasks.gate.gated import Gated
+from tasks.gate.decision import GateDecision
 from tasks.indices import search_of
 from tasks.maintain import open_dataset
 from tasks.manifest import staged_release
@@ -32,7 +32,7 @@ def publish_release(
     wanted: Wanted,
     pins: Mapping[str, Pin],
     calibrations: Mapping[str, Any] = MappingProxyType({}),
-    gated: Gated | None = None,
+    gated: GateDecision | None = None,
 ) -> Release:
     """Record the release, and move the channel to it if no gate holds it.
 

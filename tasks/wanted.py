@@ -15,7 +15,7 @@ from pegboard.store.contract import CONTRACT, EDGES
 from tasks.compose import Documents
 from tasks.edges import Edges
 from tasks.encoders import encoder_for
-from tasks.gate.asked import gate_digest
+from tasks.gate.spec import gate_digest
 from tasks.golden.reading import read_golden
 from tasks.lake.files import Lake
 from tasks.lake.row_sets import read_rows

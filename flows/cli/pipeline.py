@@ -133,7 +133,7 @@ def _init(options: argparse.Namespace) -> int:
 
 def _build(options: argparse.Namespace) -> int:
     gc.set_threshold(100_000, 50, 50)  # imports make objects, not garbage
-    from tasks.gate.asked import read_gate
+    from tasks.gate.spec import read_gate
     from tasks.settings.configuration import load_configuration
 
     configuration = load_configuration(options.config)

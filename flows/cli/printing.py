@@ -3,7 +3,7 @@
 from typing import Any
 
 from pegboard.cli.output import plain
-from tasks.gate.words import held_lines, measured_line
+from tasks.gate.messages import held_lines, measured_line
 
 NAMED = 10
 """Rows that are printed of a long list; --json has all."""

@@ -64,7 +64,7 @@ def _report(options: argparse.Namespace) -> int:
         else named_release(store, options.channel or channel)
     )
     print(f"report: release {release.id}, which takes some seconds", file=sys.stderr)
-    from tasks.report.written import make_report
+    from tasks.report.storage import make_report
 
     written, data, page = make_report(uri, release.id, store=not (options.out or options.json))
     if options.out:

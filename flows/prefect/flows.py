@@ -22,7 +22,7 @@ from flows.watch import watch as run_watch
 from pegboard.errors import GateFailed
 from tasks.encoders import usable_cores
 from tasks.enrich import Wishes
-from tasks.gate.words import held_headline
+from tasks.gate.messages import held_headline
 from tasks.settings.configuration import load_configuration
 from tasks.settings.sweep import read_sweep
 

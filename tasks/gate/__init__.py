@@ -1,3 +1,1 @@
-"""The gate: golden queries are asked of what is staged, in every configuration, and the result
-decides what goes live.
-"""
+"""The gate: golden queries are run on a staged release, and the results decide what goes live."""

@@ -1,83 +1,142 @@
-"""Which configurations of a staged release are measured, and which of them becomes its default."""
+"""Which strategies and indexes of a staged release are measured, and which become its default."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
-from pegboard.errors import PublishError
+from pegboard.errors import PegboardError, PublishError
 from pegboard.evaluation.measures import Measure
+from pegboard.evaluation.results import Evaluation
 from pegboard.retrieval.calibration import Calibration
 from pegboard.retrieval.evidence import searched_as
 from pegboard.retrieval.strategies import DEFAULT_PLAN, named_strategy
 from pegboard.retrieval.strategy import Strategy
 from pegboard.store.releases import Release
-from tasks.gate.asked import Gate, own_strategy
-from tasks.gate.measured import Measured, System
+from tasks.gate.spec import GateSpec, configured_strategy
 from tasks.settings.configuration import Configuration
 
 THRESHOLD = "accept_95"
-"""The threshold of a calibration that a gate hands on: it lets 95 % of the requests with an answer
-through.
-"""
-ALIKE = 1e-9
+"""The threshold of a calibration in a manifest: it accepts 95 % of the answerable requests."""
+TOLERANCE = 1e-9
 """Means that differ by less are equal: sums in another order."""
 
 
-def system_of(release: Release) -> System:
-    """The strategy and the index by which a release is asked unless someone says otherwise. Raises
-    QueryError for an unknown strategy.
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A strategy in an index; `index` is None for a strategy that names its indexes."""
+
+    strategy: Strategy
+    index: str | None
+
+    @classmethod
+    def of(cls, strategy: Strategy, index: str) -> "Candidate":
+        """Return the candidate in an index, unless the strategy names its indexes."""
+        return cls(strategy, None if strategy.indexes else index)
+
+    @property
+    def indexes(self) -> tuple[str, ...]:
+        """The indexes that are searched."""
+        return (self.index,) if self.index else self.strategy.indexes
+
+    def uncalibrated(self, release: Release) -> list[str]:
+        """Return the indexes without the calibration that the strategy needs."""
+        if not self.strategy.needs_calibration():
+            return []
+        indexes = release.manifest["indexes"]
+        return [name for name in self.indexes if "calibration" not in indexes[name]]
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """A candidate, its evaluation, and where in the lake its results are kept."""
+
+    candidate: Candidate
+    evaluation: Evaluation
+    path: str
+
+
+def default_candidate(release: Release) -> Candidate:
+    """Return the default strategy and index of a release. Raises QueryError if it is unknown."""
+    strategy: Mapping[str, Any] | None = release.manifest.get("strategy")
+    resolved = named_strategy(DEFAULT_PLAN) if strategy is None else Strategy.from_dict(strategy)
+    return Candidate.of(resolved, str(release.manifest["default_index"]))
+
+
+def default_if_known(release: Release | None) -> list[Candidate]:
+    """Return the default candidate of a release as a list; empty if this version lacks it."""
+    try:
+        return [default_candidate(release)] if release else []
+    except PegboardError:
+        return []
+
+
+def list_candidates(
+    configuration: Configuration, gate: GateSpec, staged: Release
+) -> tuple[list[Candidate], list[str]]:
+    """Return every strategy in every index, the configured default first.
+
+    Returns:
+        The candidates that can be measured; for the others, why not.
+
+    Raises:
+        PublishError: none can be measured, so no reader could search the release either.
     """
-    written: Mapping[str, Any] | None = release.manifest.get("strategy")
-    strategy = named_strategy(DEFAULT_PLAN) if written is None else Strategy.from_dict(written)
-    return System(strategy, None if strategy.indexes else str(release.manifest["default_index"]))
-
-
-def candidates(
-    configuration: Configuration, gate: Gate, staged: Release
-) -> tuple[list[System], list[str]]:
-    """What is measured: every strategy in every index, the configured default first; and what
-    cannot be, with the reason.
-
-    Raises PublishError if nothing can be measured: then no reader could ask the release either.
-    """
-    own = own_strategy(configuration)
-    first = System(own, None if own.indexes else configuration.default)
-    wanted = [
-        System(strategy, name)
-        for name in (index.name for index in configuration.indexes)
-        for strategy in gate.strategies
-        if not strategy.indexes
+    configured = Candidate.of(configured_strategy(configuration), configuration.default)
+    everywhere = [strategy for strategy in gate.strategies if not strategy.indexes]
+    candidates = [
+        Candidate(strategy, index.name)
+        for index in configuration.indexes
+        for strategy in everywhere
     ]
-    wanted += [System(strategy, None) for strategy in gate.strategies if strategy.indexes]
-    if gate.choose is None or first in wanted:
-        wanted = [first, *(one for one in wanted if one != first)]
-    if gate.choose is None and (missing := _uncalibrated(first, staged)):
-        raise PublishError(_unmeasurable([_why(first, missing)]))
-    able = [one for one in wanted if not _uncalibrated(one, staged)]
-    unable = [_why(one, missing) for one in wanted if (missing := _uncalibrated(one, staged))]
-    if not able:
-        raise PublishError(_unmeasurable(unable))
-    return able, unable
+    candidates += [Candidate(strategy, None) for strategy in gate.strategies if strategy.indexes]
+    if gate.choose is None or configured in candidates:
+        others = [candidate for candidate in candidates if candidate != configured]
+        candidates = [configured, *others]
+    usable = [candidate for candidate in candidates if not candidate.uncalibrated(staged)]
+    unusable = [
+        _uncalibrated_message(candidate, missing)
+        for candidate in candidates
+        if (missing := candidate.uncalibrated(staged))
+    ]
+    if not usable or (gate.choose is None and usable[0] != configured):
+        reasons = unusable if gate.choose else unusable[:1]
+        raise PublishError(
+            f"Nothing was published: no reader could search this release: {'; '.join(reasons)}. "
+            f"Add requests to [golden] until there are enough for a calibration, or other "
+            f"strategies to [gate] or [find]."
+        )
+    return usable, unusable
 
 
-def best_of(
-    measured: Sequence[Measured], by: Measure | None, preferred: Sequence[System]
+def _uncalibrated_message(candidate: Candidate, missing: Sequence[str]) -> str:
+    return (
+        f"strategy '{candidate.strategy.name}' returns probabilities, and index "
+        f"{', '.join(missing)} is not calibrated"
+    )
+
+
+def choose_best(
+    measured: Sequence[Measured], measure: Measure | None, preferred: Sequence[Candidate]
 ) -> Measured:
-    """The best by a measure; of equal ones the first that is preferred, or else the first. The
-    first of all where nothing is chosen.
+    """Return the best by a measure; of equal ones the first that is preferred, or else the first.
+
+    Without a measure, the first of all.
     """
-    if by is None:
+    if measure is None:
         return measured[0]
-    means = [float(one.evaluation.values[by].mean()) for one in measured]
-    best = [one for one, mean in zip(measured, means, strict=True) if mean >= max(means) - ALIKE]
-    for system in preferred:
+    means = [float(one.evaluation.values[measure].mean()) for one in measured]
+    best = [
+        one for one, mean in zip(measured, means, strict=True) if mean >= max(means) - TOLERANCE
+    ]
+    for candidate in preferred:
         for one in best:
-            if one.system == system:
+            if one.candidate == candidate:
                 return one
     return best[0]
 
 
-def default_of(chosen: System, configuration: Configuration) -> dict[str, Any]:
-    """What a manifest says of a chosen system."""
+def manifest_default(chosen: Candidate, configuration: Configuration) -> dict[str, Any]:
+    """Return `default_index` and `strategy` of a manifest for a chosen candidate."""
     index = chosen.index
     if index is None:
         names = chosen.strategy.indexes
@@ -85,40 +144,17 @@ def default_of(chosen: System, configuration: Configuration) -> dict[str, Any]:
     return {"default_index": index, "strategy": chosen.strategy.to_dict()}
 
 
-def threshold_of(system: System, staged: Release) -> dict[str, Any] | None:
-    """The probability from which on a request has an answer, as the first index that is searched is
-    calibrated; None if it is not.
+def accept_threshold(candidate: Candidate, staged: Release) -> dict[str, Any] | None:
+    """Return the probability from which on a request has an answer, in the first index searched.
+
+    None if that index is not calibrated for the strategy's modes.
     """
-    said = staged.manifest["indexes"][system.searched[0]].get("calibration")
-    mode = searched_as(system.strategy.modes)
-    if said is None or mode not in (curves := Calibration.from_dict(said).curves):
+    calibration = staged.manifest["indexes"][candidate.indexes[0]].get("calibration")
+    mode = searched_as(candidate.strategy.modes)
+    if calibration is None or mode not in (curves := Calibration.from_dict(calibration).curves):
         return None
-    found = curves[mode].thresholds.get(THRESHOLD)
-    if found is None:
+    threshold = curves[mode].thresholds.get(THRESHOLD)
+    if threshold is None:
         return None
-    shares = {"answerable": found.answerable, "unanswerable": found.unanswerable}
-    return {"name": THRESHOLD, "mode": mode, "probability": found.probability, **shares}
-
-
-def _uncalibrated(system: System, staged: Release) -> list[str]:
-    """The indexes of which the strategy wants to know probabilities that nobody knows."""
-    if not system.strategy.needs_calibration():
-        return []
-    return [
-        name for name in system.searched if "calibration" not in staged.manifest["indexes"][name]
-    ]
-
-
-def _why(system: System, missing: Sequence[str]) -> str:
-    return (
-        f"strategy '{system.strategy.name}' asks for probabilities, and index "
-        f"{', '.join(missing)} is not calibrated"
-    )
-
-
-def _unmeasurable(unable: Sequence[str]) -> str:
-    return (
-        f"Nothing was published: no reader could ask this release: {'; '.join(unable)}. Add "
-        f"requests to [golden], so that there are "
-        "enough for a calibration, or other strategies to [gate] or [find]."
-    )
+    shares = {"answerable": threshold.answerable, "unanswerable": threshold.unanswerable}
+    return {"name": THRESHOLD, "mode": mode, "probability": threshold.probability, **shares}

@@ -1,21 +1,28 @@
-"""The rules of a gate, as people write them.
+"""The rules of a gate: how they are written, and whether they hold.
 
 Recall@5 >= 0.9
 Recall@5 of catalog github >= 0.8
 Recall@5 no worse than live by more than 0.01 with 95 % confidence
 
-Any measure may stand for Recall@5. `of catalog NAME` and `of kind NAME` judge the queries that need
-a tool of that catalog, or are of that kind; a name with blanks stands in quotes. `live` is the
-release that the channel names when the build begins."""
+Any measure may stand for Recall@5. `of catalog NAME` and `of kind NAME` restrict a rule to the
+queries that need a tool of that catalog, or are of that kind; quote a name with blanks. `live` is
+the release that the channel names when the build begins."""
 
 import re
-from dataclasses import dataclass
-from typing import Literal
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any, cast
 
+from pegboard.cli.tables import count_text
 from pegboard.errors import ConfigurationError
+from pegboard.evaluation.intervals import interval
 from pegboard.evaluation.measures import Measure, parse_measure
+from pegboard.evaluation.results import Evaluation, GroupBy
 
-Group = Literal["catalog", "kind"]
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
 FORMS = (
     "Recall@5 >= 0.9",
     "Recall@5 of catalog github >= 0.8",
@@ -24,7 +31,7 @@ FORMS = (
     "Recall@5 no worse than live by more than 0.01",
     "Recall@5 of kind parallel no worse than live by more than 0.02 with 95 % confidence",
 )
-"""What an error shows to someone whose rule is none."""
+"""Examples of rules, for error messages."""
 NUMBER = r"\d+(?:\.\d+)?|\.\d+"
 RULE = re.compile(
     rf"""\s*(?P<measure>[A-Za-z][A-Za-z0-9]*\s*(?:@\s*\d+|>=\s*(?:{NUMBER}))?)
@@ -36,64 +43,145 @@ RULE = re.compile(
     )\s*""",
     re.VERBOSE | re.IGNORECASE,
 )
+TOLERANCE = 1e-9
+"""A mean of .9 may be .8999999999999999 as a sum of floating point numbers."""
 
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """A rule: a floor for a measure, or a comparison with the live release.
+    """A floor for a measure, or a comparison with the live release.
 
     Attributes:
-        text: as it was written.
-        by, name: the catalog or the kind of queries that it is about; all queries if None.
-        floor: the least value; None for a comparison with live.
-        margin: by how much the value may be below that of live.
-        confidence: between .5 and 1: how sure it has to be that it is no further below, by a paired
-            bootstrap over the queries; None compares the two values as they are.
+        text: the rule as it was written.
+        by, name: the catalog or the kind of queries; all queries if None.
+        floor: the least mean; None for a comparison with live.
+        margin: by how much the mean may be below that of live.
+        confidence: between .5 and 1: how sure it has to be that the mean is not further below, by a
+            paired bootstrap over the queries; None compares the means as they are.
     """
 
     text: str
     measure: Measure
-    by: Group | None = None
+    by: GroupBy | None = None
     name: str = ""
     floor: float | None = None
     margin: float = 0.0
     confidence: float | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class LiveResults:
+    """What the live release retrieved.
+
+    Attributes:
+        release: its id; None if no release is live.
+        evaluation: None if none is live, or if it cannot be searched.
+        trouble: why it cannot be searched.
+    """
+
+    release: str | None = None
+    evaluation: Evaluation | None = None
+    trouble: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RuleResult:
+    """Whether a rule holds, and why; `passed` is None where there is nothing to compare with."""
+
+    rule: str
+    passed: bool | None
+    says: str
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return JSON values, as they stand in a manifest."""
+        return asdict(self)
+
+
 def parse_rule(text: str) -> Rule:
-    """The rule that a text says. Raises ConfigurationError with what is wrong with it."""
-    found = RULE.fullmatch(text)
-    if found is None:
-        raise ConfigurationError(f"'{text}' is no rule")
-    measure = parse_measure(found["measure"])
+    """Parse a rule. Raises ConfigurationError with every problem of it."""
+    match = RULE.fullmatch(text)
+    if match is None:
+        raise ConfigurationError(f"Invalid rule '{text}'")
+    measure = parse_measure(match["measure"])
+    floor, margin, confidence = map(_number, (match["floor"], match["margin"], match["confidence"]))
     problems: list[str] = []
-    floor, margin, confidence = (
-        None if found[part] is None else float(found[part])
-        for part in ("floor", "margin", "confidence")
-    )
     if floor is not None and floor > 1:
-        problems.append(f"a measure is at most 1, and {found['floor']} is asked for")
+        problems.append(f"expected a floor of at most 1 (got {match['floor']})")
     if margin is not None and margin >= 1:
-        problems.append(
-            f"a measure is at most 1, so no release is worse by more than {found['margin']}"
-        )
+        problems.append(f"expected a margin below 1 (got {match['margin']})")
     if confidence is not None and not 50 < confidence < 100:
-        problems.append(
-            f"a confidence of {found['confidence']} % cannot be had; expected more than 50 and "
-            f"less than 100"
-        )
+        problems.append(f"expected a confidence between 50 and 100 % (got {match['confidence']} %)")
     if problems:
-        raise ConfigurationError(f"'{text}': {'; '.join(problems)}")
+        raise ConfigurationError(f"Invalid rule '{text}': {'; '.join(problems)}")
     return Rule(
         text=" ".join(text.split()),
         measure=measure,
-        by=_group(found["by"]),
-        name=(found["name"] or "").strip("\"'"),
+        by=cast("GroupBy", match["by"].lower()) if match["by"] else None,
+        name=(match["name"] or "").strip("\"'"),
         floor=floor,
         margin=margin or 0.0,
         confidence=confidence / 100 if confidence is not None else None,
     )
 
 
-def _group(by: str | None) -> Group | None:
-    return None if by is None else "catalog" if by.lower() == "catalog" else "kind"
+def _number(text: str | None) -> float | None:
+    return None if text is None else float(text)
+
+
+def judge_rule(rule: Rule, staged: Evaluation, live: LiveResults) -> RuleResult:
+    """Return whether a rule holds for a staged release.
+
+    Args:
+        live: of the same queries.
+    """
+    places: Sequence[int] = range(len(staged.results))
+    if rule.by is not None:
+        places = staged.groups(rule.by, live.evaluation).get(rule.name, [])
+    if not places:
+        needs = "needs a tool" if rule.by == "catalog" else "is"
+        reason = f"no golden query {needs} of {rule.by} {rule.name}, so this cannot be measured"
+        return RuleResult(rule.text, False, reason)
+    values = staged.values[rule.measure][list(places)]
+    if rule.floor is not None:
+        return _judge_floor(rule, rule.floor, values)
+    if live.release is None:
+        return RuleResult(rule.text, None, "not judged: no release is live")
+    if live.evaluation is None:
+        reason = f"the live release {live.release} cannot be searched: {live.trouble}"
+        return RuleResult(rule.text, False, reason)
+    live_values = live.evaluation.values[rule.measure][list(places)]
+    return _judge_margin(rule, values, live_values, live.release)
+
+
+def _judge_floor(rule: Rule, floor: float, values: "NDArray[np.float64]") -> RuleResult:
+    mean = interval(values)
+    missing = floor - mean.value
+    reason = f"it is {mean} over {count_text(mean.n, 'query', 'queries')}"
+    if missing <= TOLERANCE:
+        return RuleResult(rule.text, True, reason)
+    return RuleResult(rule.text, False, f"{reason}, {_gap(missing)} too low")
+
+
+def _judge_margin(
+    rule: Rule, staged: "NDArray[np.float64]", live: "NDArray[np.float64]", release: str
+) -> RuleResult:
+    gaps = staged - live
+    loss = -float(gaps.mean())
+    direction = "worse" if loss > TOLERANCE else "better" if loss < -TOLERANCE else "apart"
+    reason = (
+        f"it is {float(staged.mean()):.3f} over {count_text(len(staged), 'query', 'queries')}, and "
+        f"{float(live.mean()):.3f} in live {release}: {_gap(abs(loss))} {direction}"
+    )
+    if rule.confidence is not None:
+        # One-sided: what lies below the lower end of a two-sided interval is half of what lies
+        # outside of it.
+        loss = -interval(gaps, confidence=2 * rule.confidence - 1).low
+        bound = f"at most {_gap(loss)} worse" if loss > TOLERANCE else "no worse"
+        reason += f"; with {100 * rule.confidence:g} % confidence {bound}"
+    if loss > TOLERANCE:
+        reason += f"; {rule.margin:g} is allowed"
+    return RuleResult(rule.text, loss <= rule.margin + TOLERANCE, reason)
+
+
+def _gap(value: float) -> str:
+    return f"{value:.3f}" if value >= 0.0005 or value == 0 else f"{value:.1g}"

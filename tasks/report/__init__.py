@@ -1,3 +1,3 @@
-"""The report of a release: what is known of it as JSON values (`gathered.py`), and a page of HTML
-made from nothing else (`page.py`).
+"""The report of a release: its values as JSON (`data.py`), and an HTML page made from them alone
+(`page.py`).
 """

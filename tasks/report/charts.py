@@ -1,9 +1,8 @@
 """The charts of a report, as Vega-Lite specifications made with Altair from the report's values.
 
 A colour such as `--accent` names a property of the page's style sheet, so that charts follow its
-light and its dark scheme. The points of the
-map are no part of its specification: the page puts those in that are looked at.
-"""
+light and its dark scheme. The points of the map are not in its specification: the page adds those
+that are visible."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -12,42 +11,30 @@ if TYPE_CHECKING:
     import altair as alt
 
 MAP_COLOURS = 10
-"""Agents have one of so many colours, in turn: people tell about as many apart."""
+"""Colours of agents, used in turn: people tell about as many apart."""
 LABELLED = (1, 3, 5, 10, 20)
-"""The k that are written beside the curve."""
+"""The k whose points on the curve have a label."""
 ROW = 30
-"""Pixels of a configuration."""
+"""Pixels of a system."""
 
 
 def charts(data: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
-    """The specifications by the id of their place on the page; only those for which there is
-    something to show.
-    """
-    made: Mapping[str, Callable[[Mapping[str, Any]], Any]] = {
-        "chart-measures": _measures,
-        "chart-curve": _curve,
-        "chart-history": _history,
-        "chart-map": _map,
-    }
-    found = {name: chart(data) for name, chart in made.items()}
-    return {name: _specification(chart) for name, chart in found.items() if chart is not None}
+    """Return the specifications by the id of their element; none for a chart without data."""
+    specifications: dict[str, dict[str, Any]] = {}
+    for name, make in CHARTS.items():
+        if (chart := make(data)) is not None:
+            specifications[name] = chart.to_dict()
+            specifications[name].pop("config", None)  # the page has its own
+    return specifications
 
 
 def system_name(row: Mapping[str, Any]) -> str:
-    """What a configuration is called: its strategy and its index."""
+    """Return what a system is called: its strategy and its index."""
     return f"{row['strategy']} · {row['index']}"
 
 
-def _specification(chart: Any) -> dict[str, Any]:
-    specification: dict[str, Any] = chart.to_dict()
-    specification.pop("config", None)  # the page has its own
-    return specification
-
-
 def _measures(data: Mapping[str, Any]) -> "alt.TopLevelMixin | None":
-    """Every configuration by the measure that the page's list of measures names, with its
-    interval.
-    """
+    """Every system by the measure that is selected on the page, with its interval."""
     import altair as alt
 
     rows: Sequence[Mapping[str, Any]] = data["measures"]["rows"]
@@ -72,12 +59,20 @@ def _measures(data: Mapping[str, Any]) -> "alt.TopLevelMixin | None":
     x = alt.X(
         "low:Q", title=None, scale=alt.Scale(zero=False, nice=True), axis=alt.Axis(tickCount=5)
     )
+    tooltips = _tooltips(
+        ("system:N", "configuration", ""),
+        ("measure:N", "measure", ""),
+        ("value:Q", "mean", ".3f"),
+        ("low:Q", "95 % from", ".3f"),
+        ("high:Q", "95 % to", ".3f"),
+        ("n:Q", "queries", ""),
+    )
     bars = base.mark_rule(strokeWidth=3, opacity=0.45).encode(x=x, x2="high:Q", y=y, color=colour)
     points = base.mark_circle(size=90, opacity=1).encode(
-        x="value:Q", y=y, color=colour, tooltip=_tooltip()
+        x="value:Q", y=y, color=colour, tooltip=tooltips
     )
     wide = base.mark_rule(strokeWidth=18, opacity=0).encode(
-        x="low:Q", x2="high:Q", y=y, tooltip=_tooltip()
+        x="low:Q", x2="high:Q", y=y, tooltip=tooltips
     )
     systems = len({row["system"] for row in values})
     return (
@@ -96,25 +91,22 @@ def _role(row: Mapping[str, Any], chosen: Mapping[str, Any]) -> str:
 
 
 def _row(row: Mapping[str, Any], role: str) -> dict[str, Any]:
-    kept = {name: row[name] for name in ("measure", "value", "low", "high", "n")}
-    return {"system": system_name(row), "role": role, **kept}
+    values = {name: row[name] for name in ("measure", "value", "low", "high", "n")}
+    return {"system": system_name(row), "role": role, **values}
 
 
-def _tooltip() -> "list[alt.Tooltip]":
+def _tooltips(*fields: tuple[str, str, str]) -> "list[alt.Tooltip]":
+    """Tooltips of (field, title, format); an empty format leaves values as they are."""
     import altair as alt
 
     return [
-        alt.Tooltip("system:N", title="configuration"),
-        alt.Tooltip("measure:N", title="measure"),
-        alt.Tooltip("value:Q", title="mean", format=".3f"),
-        alt.Tooltip("low:Q", title="95 % from", format=".3f"),
-        alt.Tooltip("high:Q", title="95 % to", format=".3f"),
-        alt.Tooltip("n:Q", title="queries"),
+        alt.Tooltip(field, title=title, format=style) if style else alt.Tooltip(field, title=title)
+        for field, title, style in fields
     ]
 
 
 def _curve(data: Mapping[str, Any]) -> "alt.TopLevelMixin | None":
-    """Recall over the tokens that the first k tools take in a prompt."""
+    """Recall over the prompt tokens of the first k tools."""
     import altair as alt
 
     rows: Sequence[Mapping[str, Any]] = data["curve"]
@@ -131,12 +123,20 @@ def _curve(data: Mapping[str, Any]) -> "alt.TopLevelMixin | None":
     )
     scale = alt.Scale(zero=False, nice=True)
     detail = alt.Detail("system:N")
+    tooltips = _tooltips(
+        ("k:Q", "tools", ""),
+        ("value:Q", "Recall", ".3f"),
+        ("low:Q", "95 % from", ".3f"),
+        ("high:Q", "95 % to", ".3f"),
+        ("tokens:Q", "tokens", ",.0f"),
+        ("system:N", "configuration", ""),
+    )
     band = base.mark_area(opacity=0.15, color="--accent").encode(
         x=x, y=alt.Y("low:Q", title="Recall", scale=scale), y2="high:Q", detail=detail
     )
     line = base.mark_line(color="--accent", strokeWidth=2).encode(x=x, y="value:Q", detail=detail)
     points = base.mark_circle(size=45, color="--accent", opacity=1).encode(
-        x=x, y="value:Q", tooltip=_curve_tooltip()
+        x=x, y="value:Q", tooltip=tooltips
     )
     labels = (
         base.transform_filter(alt.FieldOneOfPredicate("k", list(LABELLED)))
@@ -147,37 +147,22 @@ def _curve(data: Mapping[str, Any]) -> "alt.TopLevelMixin | None":
     return alt.layer(band, line, points, labels).properties(width="container", height=280)
 
 
-def _curve_tooltip() -> "list[alt.Tooltip]":
-    import altair as alt
-
-    return [
-        alt.Tooltip("k:Q", title="tools"),
-        alt.Tooltip("value:Q", title="Recall", format=".3f"),
-        alt.Tooltip("low:Q", title="95 % from", format=".3f"),
-        alt.Tooltip("high:Q", title="95 % to", format=".3f"),
-        alt.Tooltip("tokens:Q", title="tokens", format=",.0f"),
-        alt.Tooltip("system:N", title="configuration"),
-    ]
-
-
 def _history(data: Mapping[str, Any]) -> "alt.TopLevelMixin | None":
-    """The measure of the gate, release by release, oldest first; None if there are not two with
-    that measure.
-    """
+    """The measure of the gate by release, oldest first; None for fewer than two releases."""
     import altair as alt
 
     measure = (data["gate"].get("chosen") or {}).get("measure")
-    past = [
-        one
-        for one in data["history"]["shown"]
-        if one["measure"] == measure and one["value"] is not None
+    rows = [
+        row
+        for row in data["history"]["shown"]
+        if row["measure"] == measure and row["value"] is not None
     ]
-    if measure is None or len(past) < 2:
+    if measure is None or len(rows) < 2:
         return None
     names = ("release", "created_at", "value", "low", "high", "strategy", "index")
     values = [
-        {name: one[name] for name in names} | {"gate": "passed" if one["passed"] else "held"}
-        for one in reversed(past)
+        {name: row[name] for name in names} | {"gate": "passed" if row["passed"] else "held"}
+        for row in reversed(rows)
     ]
     base = alt.Chart(alt.Data(values=values))
     x = alt.X(
@@ -193,24 +178,22 @@ def _history(data: Mapping[str, Any]) -> "alt.TopLevelMixin | None":
         x=x, y=alt.Y("low:Q", title=measure, scale=alt.Scale(zero=False)), y2="high:Q", color=colour
     )
     line = base.mark_line(color="--ink-faint", strokeWidth=1).encode(x=x, y="value:Q")
-    tooltip = [
-        alt.Tooltip("release:N", title="release"),
-        alt.Tooltip("created_at:N", title="made"),
-        alt.Tooltip("gate:N", title="gate"),
-        alt.Tooltip("value:Q", title=measure, format=".3f"),
-        alt.Tooltip("strategy:N", title="strategy"),
-        alt.Tooltip("index:N", title="index"),
-    ]
+    tooltips = _tooltips(
+        ("release:N", "release", ""),
+        ("created_at:N", "made", ""),
+        ("gate:N", "gate", ""),
+        ("value:Q", measure, ".3f"),
+        ("strategy:N", "strategy", ""),
+        ("index:N", "index", ""),
+    )
     points = base.mark_circle(size=80, opacity=1).encode(
-        x=x, y="value:Q", color=colour, tooltip=tooltip
+        x=x, y="value:Q", color=colour, tooltip=tooltips
     )
     return alt.layer(line, bars, points).properties(width="container", height=220)
 
 
 def _map(data: Mapping[str, Any]) -> "alt.TopLevelMixin | None":
-    """Tools as points, agents as rings. The page fills `faint`, `tools`, `agents` and `picked`, and
-    finds what is pointed at itself.
-    """
+    """Tools as points, agents as rings; the page fills `faint`, `tools`, `agents` and `picked`."""
     import altair as alt
 
     if not data["map"].get("tools"):
@@ -245,3 +228,12 @@ def _map(data: Mapping[str, Any]) -> "alt.TopLevelMixin | None":
         .encode(x=x, y=y)
     )
     return alt.layer(faint, tools, agents, picked).properties(width="container", height=460)
+
+
+CHARTS: Mapping[str, Callable[[Mapping[str, Any]], Any]] = {
+    "chart-measures": _measures,
+    "chart-curve": _curve,
+    "chart-history": _history,
+    "chart-map": _map,
+}
+"""The charts by the id of their element on the page."""

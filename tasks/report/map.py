@@ -1,41 +1,34 @@
-"""The map of a release: its tools and agents as points of a plane, near each other where the
-vectors of an index are.
+"""The map of a release: its tools and agents in the plane, by the vectors of an index.
 
 The projection is t-SNE (van der Maaten and Hinton, 2008), started from the principal components, so
-that equal vectors give equal maps. Its time
-grows faster than the number of points: a large board is laid out by landmarks, tools chosen evenly
-over the agents, and every other tool lies where the landmarks nearest to it do.
-"""
+that equal vectors give equal maps. Its time grows faster than the number of points: on a large
+board it lays out landmarks, tools chosen evenly over the agents, and every other tool is placed
+beside the landmarks nearest to it."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 from zlib import crc32
 
+from pegboard.evaluation.collisions import tool_vectors
 from pegboard.records import Tool
 from pegboard.search.loaded import LoadedRelease
-from pegboard.search.memory import MemoryIndex
-from tasks.report.texts import agent_of, cut
+from tasks.report.excerpts import excerpt
 
 if TYPE_CHECKING:
     import numpy as np
-    import pyarrow as pa
     from numpy.typing import NDArray
 
-SHOWN = 10_000
+MAX_TOOLS = 10_000
 """Tools on a map: 2 MB of names and beginnings of descriptions."""
 LANDMARKS = 1_000
 """Points that t-SNE lays out: 3.5 s on one core, and twice as many take 7 s."""
 FEW = 10
-"""Below so many points there are no neighbourhoods to keep, and the two principal components say
-all.
-"""
+"""Below so many points the two principal components are shown as they are."""
 COMPONENTS = 50
 PERPLEXITY = 30
 ROUNDS = 500
 NEAREST = 3
-"""Landmarks beside which another tool lies: midway between the two of three that are nearer to each
-other, so in the cluster that has both.
-"""
+"""Landmarks near another tool: it is placed midway between the closest two of the three."""
 SCATTER = 0.004
 """Of the width of the map: tools with the same landmarks do not hide each other."""
 DESCRIPTION = 160
@@ -43,19 +36,19 @@ DIGITS = 4
 
 
 def map_data(
-    loaded: LoadedRelease, shown: int = SHOWN, landmarks: int = LANDMARKS
+    loaded: LoadedRelease, shown: int = MAX_TOOLS, landmarks: int = LANDMARKS
 ) -> dict[str, Any]:
-    """The map by the release's default index, as JSON values; places are from 0 to 1.
+    """Return the map by the default index as JSON values; coordinates are from 0 to 1.
 
     Args:
-        shown: tools on the map, at most.
-        landmarks: of these, the ones that are laid out by t-SNE, at most; 3 or more.
+        shown: the most tools on the map.
+        landmarks: the most of these that t-SNE lays out; 3 or more.
     """
     index = loaded.index_name(None)
-    every, vectors = tool_vectors(loaded, index)
-    kept = sorted(evenly(every, [agent_of(one) for one in every], shown))
-    ids, vectors = [every[at] for at in kept], vectors[kept]
-    owners = [agent_of(one) for one in ids]
+    all_ids, vectors = mean_vectors(loaded, index)
+    sample = sorted(evenly(all_ids, [_agent_of(tool) for tool in all_ids], shown))
+    ids, vectors = [all_ids[at] for at in sample], vectors[sample]
+    owners = [_agent_of(tool) for tool in ids]
     marks = sorted(evenly(ids, owners, landmarks))
     places = _placed(vectors, marks, ids)
     tools, agents = _tools(loaded, ids), sorted(set(owners))
@@ -63,47 +56,41 @@ def map_data(
     return {
         "index": index,
         "method": "t-SNE" if len(marks) >= FEW else "PCA",
-        "of": len(every),
+        "of": len(all_ids),
         "shown": len(ids),
         "landmarks": len(marks),
         "agents": _agents(loaded, agents, owners, vectors, places),
         "tools": [
             {
                 "agent": numbers[owner],
-                "name": tools[one].name,
-                "description": cut(tools[one].description, DESCRIPTION),
+                "name": tools[tool].name,
+                "description": excerpt(tools[tool].description, DESCRIPTION),
                 "x": round(float(x), DIGITS),
                 "y": round(float(y), DIGITS),
             }
-            for one, owner, (x, y) in zip(ids, owners, places, strict=True)
+            for tool, owner, (x, y) in zip(ids, owners, places, strict=True)
         ],
     }
 
 
-def tool_vectors(loaded: LoadedRelease, index: str) -> "tuple[list[str], NDArray[np.float32]]":
-    """The ids of an index's tools, sorted, and for each the mean of its vectors, brought to length
-    1: shape (tools, dimensions).
+def mean_vectors(loaded: LoadedRelease, index: str) -> "tuple[list[str], NDArray[np.float32]]":
+    """Return the ids of an index's tools, sorted, and the mean of each one's vectors.
+
+    Returns:
+        The ids, and unit vectors of shape (tools, dimensions).
     """
     import numpy as np
 
-    searched = loaded.index(index)
-    rows: pa.Table = (
-        searched.rows
-        if isinstance(searched, MemoryIndex)
-        else searched.table.read(["tool", "vector"])
-    )
-    tools = np.array(rows.column("tool").to_pylist(), dtype=np.str_)
-    matrix = _matrix(rows)
-    if not len(tools):
+    ids, starts, matrix = tool_vectors(loaded, index)
+    if not ids:
         return [], matrix
-    order = np.argsort(tools, kind="stable")
-    ids, starts = np.unique(tools[order], return_index=True)
-    return ids.tolist(), _unit(np.add.reduceat(matrix[order], starts, axis=0))
+    return ids, _unit(np.add.reduceat(matrix, starts, axis=0))
 
 
 def evenly(ids: Sequence[str], owners: Sequence[str], count: int) -> list[int]:
-    """The places of `count` tools, as many of one agent as of another as far as they have them; of
-    each in an order that is always the same.
+    """Return the places of `count` tools, equally many of each agent as far as they go round.
+
+    Equal ids give equal places, in every run.
     """
     if len(ids) <= count:
         return list(range(len(ids)))
@@ -116,8 +103,9 @@ def evenly(ids: Sequence[str], owners: Sequence[str], count: int) -> list[int]:
 
 
 def project(vectors: "NDArray[np.float32]") -> "NDArray[np.float64]":
-    """Points of the plane for unit vectors of shape (points, dimensions); equal vectors give equal
-    points, in every run.
+    """Return points of shape (points, 2) for unit vectors of shape (points, dimensions).
+
+    Equal vectors give equal points, in every run.
     """
     import numpy as np
     from sklearn.decomposition import PCA
@@ -141,9 +129,7 @@ def project(vectors: "NDArray[np.float32]") -> "NDArray[np.float64]":
 
 
 def _start(reduced: "NDArray[np.float64]") -> "NDArray[np.float32]":
-    """The first two components at the small scale from which t-SNE starts (Kobak and Berens,
-    2019).
-    """
+    """The first two components at the small scale of Kobak and Berens (2019)."""
     import numpy as np
 
     return (reduced[:, :2] / max(float(np.std(reduced[:, 0])), 1e-12) * 1e-4).astype(np.float32)
@@ -152,9 +138,7 @@ def _start(reduced: "NDArray[np.float64]") -> "NDArray[np.float32]":
 def _placed(
     points: "NDArray[np.float32]", laid_out: list[int], names: list[str]
 ) -> "NDArray[np.float64]":
-    """The places of all points, from 0 to 1: those of the landmarks by projection, those of others
-    between the nearest landmarks.
-    """
+    """Coordinates of all points: landmarks by projection, others beside the nearest landmarks."""
     import numpy as np
 
     if not len(points):
@@ -174,7 +158,7 @@ def _placed(
 
 
 def _between(corners: "NDArray[np.float64]") -> "NDArray[np.float64]":
-    """Of triangles, shape (triangles, 3, 2), the middles of their shortest sides."""
+    """The middles of the shortest sides of triangles, of shape (triangles, 3, 2)."""
     import numpy as np
 
     middles = (corners + np.roll(corners, 1, axis=1)) / 2
@@ -189,9 +173,7 @@ def _scatter(name: str) -> tuple[float, float]:
 
 
 def _fitted(plane: "NDArray[np.float64]") -> "NDArray[np.float64]":
-    """The points moved and scaled to the square from 0 to 1; where all are at one place, that is
-    its middle.
-    """
+    """The points scaled to the unit square; its middle, where all have one place."""
     import numpy as np
 
     low, span = plane.min(axis=0), np.ptp(plane, axis=0)
@@ -199,9 +181,7 @@ def _fitted(plane: "NDArray[np.float64]") -> "NDArray[np.float64]":
 
 
 def _tools(loaded: LoadedRelease, ids: Sequence[str]) -> dict[str, Tool]:
-    """The tools of those ids, asked for by the thousand: of a large board each question names them
-    all.
-    """
+    """The tools by id, read by the thousand: each read names all its ids in one filter."""
     found: dict[str, Tool] = {}
     for start in range(0, len(ids), 1_000):
         found |= loaded.tools(ids[start : start + 1_000])
@@ -219,33 +199,29 @@ def _agents(
 
     At the vectors of their own descriptions they would lie in a heap: those are about being a
     server, and most like each other."""
-    known, of_agent = loaded.agents, dict[str, list[int]]()
+    of_agent = dict[str, list[int]]()
     for at, owner in enumerate(owners):
         of_agent.setdefault(owner, []).append(at)
-    found: list[dict[str, Any]] = []
-    for one in agents:
-        own = vectors[of_agent[one]]
-        x, y = places[of_agent[one][int((own @ own.mean(axis=0)).argmax())]]
-        found.append(
+    rows: list[dict[str, Any]] = []
+    for identity in agents:
+        agent, own = loaded.agents[identity], vectors[of_agent[identity]]
+        x, y = places[of_agent[identity][int((own @ own.mean(axis=0)).argmax())]]
+        rows.append(
             {
-                "id": one,
-                "name": known[one].name,
-                "catalog": known[one].catalog,
-                "description": cut(known[one].description, DESCRIPTION),
+                "id": identity,
+                "name": agent.name,
+                "catalog": agent.catalog,
+                "description": excerpt(agent.description, DESCRIPTION),
                 "tools": len(own),
                 "x": round(float(x), DIGITS),
                 "y": round(float(y), DIGITS),
             }
         )
-    return found
+    return rows
 
 
-def _matrix(rows: "pa.Table") -> "NDArray[np.float32]":
-    import numpy as np
-
-    column = rows.column("vector").combine_chunks()
-    flat = column.flatten().to_numpy(zero_copy_only=False)
-    return flat.reshape(rows.num_rows, column.type.list_size).astype(np.float32, copy=False)
+def _agent_of(tool: str) -> str:
+    return tool.rpartition("/")[0]
 
 
 def _unit(vectors: "NDArray[np.float32]") -> "NDArray[np.float32]":

@@ -1,6 +1,4 @@
-"""A small shop whose tools are known by what they say of themselves, golden queries for it, and a
-build with its gate as plain calls.
-"""
+"""A small shop whose descriptions name its tools, golden queries for it, and builds of it."""
 
 import json
 import shutil
@@ -13,17 +11,16 @@ import pytest
 
 from pegboard.store.releases import Release
 from tasks.calibrate import calibrate_release
-from tasks.gate.decide import decide
+from tasks.gate.decision import GateDecision, decide
 from tasks.gate.details import read_details
-from tasks.gate.gated import Gated
 from tasks.manifest import staged_release
 from tasks.publish import publish_release
 
 VERBS = {"open": "Opens", "paint": "Paints", "sell": "Sells", "clean": "Cleans"}
 THINGS = ("door", "window", "roof", "fence", "bicycle")
 TOOLS = {
-    f"tool_{verb[0]}{thing[0]}": f"{says} the {thing} of a customer."
-    for verb, says in VERBS.items()
+    f"tool_{verb[0]}{thing[0]}": f"{text} the {thing} of a customer."
+    for verb, text in VERBS.items()
     for thing in THINGS
 }
 QUERIES = [
@@ -34,25 +31,22 @@ QUERIES = [
 SWAPPED = ("tool_od", "tool_cb")
 
 
-def swapped(tools: dict[str, str]) -> dict[str, str]:
-    """The tools, two of which tell each other's description."""
-    one, other = SWAPPED
-    return {**tools, one: tools[other], other: tools[one]}
-
-
 @dataclass(frozen=True)
 class Built:
-    """What a build did; `details` is all that its gate measured."""
+    """What a build returned; `details` are those of its gate."""
 
-    gated: Gated | None
+    gated: GateDecision | None
     release: Release | None
     details: dict[str, Any]
 
+    @property
+    def rules(self) -> list[bool | None]:
+        assert self.gated
+        return [rule["passed"] for rule in self.gated.gate["rules"]]
+
 
 class Shop:
-    """A workshop with one server. `build` is the reindex flow from the sources to the channel,
-    without Prefect.
-    """
+    """A workshop with one server. `build` runs from the sources to the channel."""
 
     def __init__(self, workshop: Any) -> None:
         self.workshop = workshop
@@ -69,7 +63,7 @@ class Shop:
         )
 
     def configure(self, gate: str = 'queries = "golden.jsonl"\n', rest: str = "") -> None:
-        """What stands in the configuration under `[gate]`, if anything, and before it."""
+        """Set what the configuration has under `[gate]`, if anything, and before it."""
         self.configured = rest + (f"[gate]\n{gate}" if gate else "")
 
     @property
@@ -83,23 +77,19 @@ class Shop:
 
     @property
     def releases(self) -> list[str]:
-        return [one.id for one in self.workshop.store.all()]
+        return [release.id for release in self.workshop.store.all()]
 
-    def build(self, *, publish: bool = True, channel: str = "live") -> Built:
+    def build(self, *, publish: bool = True) -> Built:
         configuration = self.configuration
-        run = self.workshop.run(configuration, until="stage", channel=channel)
+        run = self.workshop.run(configuration, until="stage")
         if run.pins is None:
             return Built(None, None, {})
         calibrations = calibrate_release(configuration, run.wanted, run.pins).indexes
-        staged = staged_release(
-            configuration, run.plan, run.snapshots, run.wanted, run.pins, calibrations
-        )
-        gated = decide(configuration, run.plan, staged)
+        staging = (configuration, run.plan, run.snapshots, run.wanted, run.pins, calibrations)
+        gated = decide(configuration, run.plan, staged_release(*staging))
         if not publish:
             return Built(gated, None, {})
-        release = publish_release(
-            configuration, run.plan, run.snapshots, run.wanted, run.pins, calibrations, gated
-        )
+        release = publish_release(*staging, gated)
         return Built(gated, release, read_details(self.workshop.uri, release) or {})
 
 
@@ -112,9 +102,7 @@ def shop(workshop: Any) -> Shop:
 def first_builds(
     tmp_path_factory: pytest.TempPathFactory, workshop_type: Any
 ) -> Callable[[str], tuple[str, Built]]:
-    """A board with the tools, built once for each gate, and what its build did. Do not change
-    it.
-    """
+    """A board with the tools, built once for each gate. Do not change it."""
     builds: dict[str, tuple[str, Built]] = {}
 
     def first_build(gate: str) -> tuple[str, Built]:
@@ -131,7 +119,7 @@ def first_builds(
 def publish_first(
     shop: Shop, first_builds: Callable[[str], tuple[str, Built]]
 ) -> Callable[[str], Built]:
-    """Give the shop a gate and a board with a first release; returns what its build did."""
+    """Give the shop a gate and a board with a first release; returns what its build returned."""
 
     def publish_first(gate: str) -> Built:
         uri, first = first_builds(gate)
@@ -155,7 +143,8 @@ def queries() -> list[dict[str, Any]]:
 @pytest.fixture(scope="session")
 def sabotaged() -> dict[str, str]:
     """The tools of the shop, two of them with each other's description."""
-    return swapped(TOOLS)
+    one, other = SWAPPED
+    return {**TOOLS, one: TOOLS[other], other: TOOLS[one]}
 
 
 @pytest.fixture(scope="session")

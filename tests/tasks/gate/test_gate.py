@@ -1,6 +1,4 @@
-"""The gate at work: what is sabotaged is held and told, what is honest goes live, and nothing that
-was published is lost.
-"""
+"""The gate at work: sabotaged releases are held with reasons, honest ones go live."""
 
 import json
 
@@ -9,28 +7,25 @@ import pytest
 import pegboard
 from pegboard.errors import PublishError
 from pegboard.store.diff import diff_releases
-from tasks.gate.words import held_headline, held_lines, measured_line
-from tasks.settings.release import GateSettings
+from tasks.gate.messages import held_headline, held_lines, measured_line
 
 QUERIES = 'queries = "golden.jsonl"\nmeasures = ["Recall@5"]\n'
 WHOLE = (
     f'{QUERIES}rules = ["Recall@5 >= 0.99", "Recall@5 no worse than live by more than 0.01 '
     f'with 95 % confidence"]\n'
 )
+NAMES = '[[indexes]]\nname = "names"\nparts = ["name"]\n[[indexes]]\nname = "full"\n'
+"""In the first index a tool is its name alone, by which no query finds it."""
 
 
-def rules(built):
-    return [(one["rule"], one["passed"]) for one in built.gated.gate["rules"]]
-
-
-def test_a_first_release_is_judged_by_its_floors_and_not_against_what_is_not_there(shop):
+def test_a_first_release_is_judged_by_its_floors_only(shop):
     shop.configure(WHOLE)
 
     built = shop.build()
 
     assert built.gated.passed
     assert shop.live == built.release.id
-    assert [one["passed"] for one in built.gated.gate["rules"]] == [True, None]
+    assert built.rules == [True, None]
     assert built.gated.gate["rules"][1]["says"] == "not judged: no release is live"
     assert built.release.manifest["gate"] == built.gated.gate
     assert measured_line(built.details) == (
@@ -48,20 +43,19 @@ def test_a_sabotaged_release_is_held_and_the_message_names_the_queries_and_the_t
     held = shop.build()
 
     assert not held.gated.passed
-    assert [one["passed"] for one in held.gated.gate["rules"]] == [False, False]
+    assert held.rules == [False, False]
     assert (shop.live, shop.releases) == (first.id, [held.release.id, first.id])
-    lost = {one["query"]: one for one in held.details["lost"]}
-    assert lost["please open my door"]["before"] == {"tool_od": 1}
-    assert lost["please open my door"]["now"]["tool_od"] > 5
-    assert lost["please open my door"]["instead"] == ["kit/shop/tool_cb"]
-    assert set(lost["please open my door"]["changed"]) == swapped_ids
-    assert set(held.details["changes"]["changed"]) == swapped_ids
-    assert {one["tool"] for one in held.details["changed"]} == swapped_ids
+    lost = {query["query"]: query for query in held.details["lost"]}["please open my door"]
+    assert lost["before"] == {"tool_od": 1}
+    assert lost["now"]["tool_od"] > 5
+    assert lost["instead"] == ["kit/shop/tool_cb"]
+    assert set(lost["changed"]) == set(held.details["changes"]["changed"]) == swapped_ids
+    assert {row["tool"] for row in held.details["changed"]} == swapped_ids
     assert held.details["changed"][0]["fields"]["description"] == {
         "before": "Opens the door of a customer.",
         "after": "Cleans the bicycle of a customer.",
     }
-    said = "\n".join(held_lines(held.details, "live"))
+    message = "\n".join(held_lines(held.details, "live"))
     for part in (
         f"Release {held.release.id} did not pass its gate and is held; 'live' stays at release "
         f"{first.id}.",
@@ -75,19 +69,15 @@ def test_a_sabotaged_release_is_held_and_the_message_names_the_queries_and_the_t
         'customer."',
         f"pegboard promote {held.release.id}",
     ):
-        assert part in said
+        assert part in message
     assert held_headline(held.details, "live").count("\n") == 4
     # It can be opened, searched and compared, and what is live answers as before.
     board = pegboard.open(shop.workshop.uri, release=held.release.id, encoder=encoder)
     assert board.search("clean the bicycle", 1)[0].tool.name == "tool_od"
     diff = diff_releases(shop.workshop.store, first, held.release, neighbours=0)
-    assert {one.id for one in diff.changed} == swapped_ids
-    assert (
-        pegboard.open(shop.workshop.uri, encoder=encoder)
-        .search("clean the bicycle", 1)[0]
-        .tool.name
-        == "tool_cb"
-    )
+    assert {change.id for change in diff.changed} == swapped_ids
+    live = pegboard.open(shop.workshop.uri, encoder=encoder)
+    assert live.search("clean the bicycle", 1)[0].tool.name == "tool_cb"
 
 
 def test_an_honest_change_passes(shop, publish_first, tools):
@@ -98,7 +88,7 @@ def test_an_honest_change_passes(shop, publish_first, tools):
 
     built = shop.build()
 
-    assert [one["passed"] for one in built.gated.gate["rules"]] == [True, True]
+    assert built.rules == [True, True]
     assert (shop.live, built.gated.gate["live"]) == (built.release.id, first.id)
     assert "2 of 2 rules hold, 0 queries lost and 0 won" in measured_line(built.details)
 
@@ -135,7 +125,7 @@ def test_a_held_release_can_be_promoted_by_hand_and_is_live_then(shop, publish_f
     assert shop.live == held.id
 
 
-def test_after_a_held_release_a_mended_source_goes_on_from_what_is_live(
+def test_a_corrected_source_after_a_held_release_goes_on_from_what_is_live(
     shop, publish_first, tools, sabotaged
 ):
     first = publish_first(WHOLE).release
@@ -143,14 +133,14 @@ def test_after_a_held_release_a_mended_source_goes_on_from_what_is_live(
     held = shop.build().release
     shop.sells({**tools, "tool_new": "Sends an invoice."})
 
-    mended = shop.build()
+    corrected = shop.build()
 
-    assert (mended.gated.passed, mended.gated.gate["live"]) == (True, first.id)
+    assert (corrected.gated.passed, corrected.gated.gate["live"]) == (True, first.id)
     assert shop.workshop.store.channel().history == (first.id,)
-    assert set(shop.releases) == {first.id, held.id, mended.release.id}
+    assert set(shop.releases) == {first.id, held.id, corrected.release.id}
 
 
-def test_a_canary_that_is_not_found_holds_the_release_whatever_the_rules(shop, queries, tools):
+def test_a_broken_canary_holds_the_release_whatever_the_rules(shop, queries, tools):
     shop.lines(
         "canaries.jsonl", [queries[0], {"query": "please sell my roof", "tools": ["tool_sr"]}]
     )
@@ -162,15 +152,13 @@ def test_a_canary_that_is_not_found_holds_the_release_whatever_the_rules(shop, q
 
     assert first.gated.gate["canaries"] == {"asked": 2, "lost": 0}
     assert (held.gated.passed, held.gated.gate["canaries"]) == (False, {"asked": 2, "lost": 1})
-    assert [one["query"] for one in held.details["broken"]] == ["please open my door"]
-    said = "\n".join(held_lines(held.details, "live"))
-    assert "1 of 2 canaries broke: not all their tools are among the first 1" in said
-    assert '"please open my door" needs tool_od (rank 1 -> ' in said
+    assert [query["query"] for query in held.details["broken"]] == ["please open my door"]
+    message = "\n".join(held_lines(held.details, "live"))
+    assert "1 of 2 canaries broke: not all their tools are among the first 1" in message
+    assert '"please open my door" needs tool_od (rank 1 -> ' in message
 
 
-def test_a_tool_that_went_counts_as_not_found_and_its_catalog_looks_no_better_for_it(
-    shop, tools, queries
-):
+def test_a_removed_tool_counts_as_not_found_for_its_catalog_too(shop, tools, queries):
     shop.lines("golden.jsonl", [{**queries[0], "tools": ["kit/shop/tool_od"]}, queries[1]])
     shop.configure(f'{QUERIES}rules = ["Recall@5 of catalog kit >= 0.9"]\n')
     shop.build()
@@ -179,32 +167,25 @@ def test_a_tool_that_went_counts_as_not_found_and_its_catalog_looks_no_better_fo
     held = shop.build()
 
     assert held.gated.gate["rules"][0]["says"].startswith("it is 0.500 ")
-    assert (held.details["unknown"], held.details["changes"]["removed"]) == (
-        ["kit/shop/tool_od"],
-        ["kit/shop/tool_od"],
-    )
-    assert "    kit/shop/tool_od is gone" in held_lines(held.details, "live")
+    assert held.details["unknown"] == held.details["changes"]["removed"] == ["kit/shop/tool_od"]
+    assert "    kit/shop/tool_od was removed" in held_lines(held.details, "live")
 
 
-def test_a_floor_about_a_catalog_that_no_query_needs_fails_with_a_clear_word(shop):
+def test_a_floor_for_a_catalog_that_no_query_needs_fails_with_the_reason(shop):
     shop.workshop.write(
         "functions.json", [{"name": "pay", "description": "Pays a bill.", "parameters": {}}]
     )
-    catalogs = (
+    shop.catalogs = (
         '[catalogs.kit]\ntype = "mcp-dump"\npath = "servers.json"\n[catalogs.fin]\ntype = '
         '"functions"\npath = "functions.json"\n'
     )
     shop.configure(
         f'{QUERIES}rules = ["Recall@5 of catalog fin >= 0.1", "Recall@5 of kind open >= 0.9"]\n'
     )
-    shop.catalogs = catalogs
 
     built = shop.build()
 
-    assert rules(built) == [
-        ("Recall@5 of catalog fin >= 0.1", False),
-        ("Recall@5 of kind open >= 0.9", True),
-    ]
+    assert built.rules == [False, True]
     assert built.gated.gate["rules"][0]["says"] == (
         "no golden query needs a tool of catalog fin, so this cannot be measured"
     )
@@ -212,36 +193,28 @@ def test_a_floor_about_a_catalog_that_no_query_needs_fails_with_a_clear_word(sho
     assert "'live' names no release yet" in held_headline(built.details, "live")
 
 
-def test_the_best_plan_and_index_become_the_default_and_the_reader_uses_them(shop, encoder):
-    # In the second index a tool is its name alone, by which no one finds it.
-    names = '[[indexes]]\nname = "names"\nparts = ["name"]\n[[indexes]]\nname = "full"\n'
+def test_the_best_strategy_and_index_become_the_default_and_the_reader_uses_them(shop, encoder):
     shop.configure(
-        f'{QUERIES}strategies = ["search", "clauses"]\nrules = ["Recall@5 >= 0.99"]\n', names
+        f'{QUERIES}strategies = ["search", "clauses"]\nrules = ["Recall@5 >= 0.99"]\n', NAMES
     )
 
     built = shop.build()
 
-    assert built.release.manifest["default_index"] == "full"
-    assert built.release.manifest["strategy"] == {
-        "name": "search"
-    }  # as good as clauses, and named before it
-    assert (built.gated.gate["chosen"]["index"], built.gated.gate["chosen"]["strategy"]) == (
-        "full",
-        "search",
-    )
-    systems = {
+    manifest, chosen = built.release.manifest, built.gated.gate["chosen"]
+    assert manifest["default_index"] == chosen["index"] == "full"
+    # As good as clauses, and named before it.
+    assert manifest["strategy"] == {"name": chosen["strategy"]} == {"name": "search"}
+    values = {
         (row["index"], row["strategy"]): row["value"]
         for row in built.details["measures"]
         if row["measure"] == "Recall@5"
     }
-    assert (
-        systems["full", "search"] == systems["full", "clauses"] == 1.0 > systems["names", "search"]
-    )
+    assert values["full", "search"] == values["full", "clauses"] == 1.0 > values["names", "search"]
     board = pegboard.open(shop.workshop.uri, encoder=encoder)
     assert board.find("open the door", 1)[0].tool.name == "tool_od"
 
 
-def test_of_equal_configurations_the_one_that_is_live_stays(shop, tools):
+def test_of_equal_candidates_the_one_that_is_live_stays(shop):
     shop.configure(
         f'{QUERIES}strategies = ["clauses", "search"]\n', '[find]\nstrategy = "search"\n'
     )
@@ -254,8 +227,7 @@ def test_of_equal_configurations_the_one_that_is_live_stays(shop, tools):
 
 
 def test_without_a_choice_the_configured_default_is_judged_and_stays(shop):
-    names = '[[indexes]]\nname = "names"\nparts = ["name"]\n[[indexes]]\nname = "full"\n'
-    shop.configure(f'{QUERIES}choose = false\nrules = ["Recall@5 >= 0.99"]\n', names)
+    shop.configure(f'{QUERIES}choose = false\nrules = ["Recall@5 >= 0.99"]\n', NAMES)
 
     built = shop.build()
 
@@ -267,29 +239,27 @@ def test_without_a_choice_the_configured_default_is_judged_and_stays(shop):
 def test_golden_queries_without_a_gate_are_measured_and_hold_nothing(shop, queries, sabotaged):
     shop.lines(
         "golden.jsonl",
-        [{**one, "query": f"{one['query']}{more}"} for one in queries for more in ("", " today")],
+        [{**row, "query": f"{row['query']}{more}"} for row in queries for more in ("", " today")],
     )
     shop.configure(gate="", rest='[golden]\nqueries = "golden.jsonl"\n')
     first = shop.build()
     shop.sells(sabotaged)
     second = shop.build()
 
-    assert first.gated.gate["rules"] == second.gated.gate["rules"] == []
+    assert first.rules == second.rules == []
     assert (second.gated.passed, shop.live) == (True, second.release.id)
     assert "strategy" not in second.release.manifest
-    assert second.gated.gate["chosen"]["value"] < first.gated.gate["chosen"]["value"]
-    threshold = second.release.manifest["indexes"]["full"]["calibration"]["curves"]["hybrid"][
-        "thresholds"
-    ]["accept_95"]
-    assert second.gated.gate["chosen"]["threshold"] == {
-        "name": "accept_95",
-        "mode": "hybrid",
-        **threshold,
-    }
+    chosen, calibration = (
+        second.gated.gate["chosen"],
+        second.release.manifest["indexes"]["full"]["calibration"],
+    )
+    assert chosen["value"] < first.gated.gate["chosen"]["value"]
+    threshold = calibration["curves"]["hybrid"]["thresholds"]["accept_95"]
+    assert chosen["threshold"] == {"name": "accept_95", "mode": "hybrid", **threshold}
     assert len(second.details["lost"]) == 4
 
 
-def test_without_golden_queries_nothing_is_asked(shop):
+def test_without_golden_queries_nothing_is_measured(shop):
     shop.configure(gate="")
 
     built = shop.build()
@@ -299,7 +269,7 @@ def test_without_golden_queries_nothing_is_asked(shop):
     assert not shop.workshop.lake.walk("gates")
 
 
-def test_identical_inputs_make_the_identical_release_and_rules_make_no_other(shop):
+def test_rules_make_no_other_release_and_strategies_do(shop):
     shop.configure(f"{QUERIES}rules = []\n")
     first = shop.build().release
     shop.configure(WHOLE)
@@ -313,65 +283,41 @@ def test_identical_inputs_make_the_identical_release_and_rules_make_no_other(sho
     assert other.tables == first.tables
 
 
-def test_what_a_plan_cannot_be_asked_is_left_out_and_told_and_none_that_can_is_an_error(
-    shop, queries
-):
-    shop.lines(
-        "few.jsonl", [{**one, "query": f"{one['query']} {n}"} for one in queries for n in range(2)]
-    )
+def test_a_strategy_without_its_calibration_is_not_measured_and_an_error_if_there_is_no_other(shop):
     shop.lines("gone.jsonl", [{"query": f"how is life {n}", "tools": ["gone"]} for n in range(30)])
     golden = '[golden]\nqueries = "gone.jsonl"\n'
     shop.configure(f'{QUERIES}strategies = ["confident", "search"]\n', golden)
-    able = shop.build()
+    built = shop.build()
     shop.configure(f'{QUERIES}strategies = ["confident"]\n', golden)
 
-    assert able.release.manifest["strategy"] == {"name": "search"}
-    assert able.details["not_measured"] == [
-        "strategy 'confident' asks for probabilities, and index full is not calibrated"
+    assert built.release.manifest["strategy"] == {"name": "search"}
+    assert built.details["not_measured"] == [
+        "strategy 'confident' returns probabilities, and index full is not calibrated"
     ]
     with pytest.raises(
         PublishError,
-        match="no reader could ask this release: strategy 'confident' asks for probabilities",
+        match="no reader could search this release: strategy 'confident' returns probabilities",
     ):
         shop.build()
 
 
-def test_the_details_have_what_a_report_needs(shop, queries):
+def test_the_details_have_what_a_report_needs(shop):
     shop.configure('queries = "golden.jsonl"\n')
     built = shop.build()
     details = json.loads(json.dumps(built.details))
 
-    assert {row["measure"] for row in details["measures"]} >= {
-        "Recall@1",
-        "Recall@5",
-        "nDCG@10",
-        "MRR@10",
-    }
-    assert {"strategy", "index", "encoder", "measure", "value", "low", "high", "n"} == set(
-        details["measures"][0]
-    )
-    assert {row["kind"] for row in details["groups"] if "kind" in row} == {
-        "open",
-        "paint",
-        "sell",
-        "clean",
-    }
-    assert {row["catalog"] for row in details["groups"] if "catalog" in row} == {"kit"}
-    assert [row["k"] for row in details["curve"]] == list(range(1, 21))
-    assert details["curve"][0]["value"] <= details["curve"][4]["value"] == 1.0
-    assert 10 < details["curve"][0]["tokens"] < details["curve"][1]["tokens"]
+    rows, groups, curve = details["measures"], details["groups"], details["curve"]
+    assert {row["measure"] for row in rows} >= {"Recall@1", "Recall@5", "nDCG@10", "MRR@10"}
+    assert set(rows[0]) == {
+        "strategy", "index", "encoder", "measure", "value", "low", "high", "n",
+    }  # fmt: skip
+    kinds = {row["kind"] for row in groups if "kind" in row}
+    assert kinds == {"open", "paint", "sell", "clean"}
+    assert {row["catalog"] for row in groups if "catalog" in row} == {"kit"}
+    assert [row["k"] for row in curve] == list(range(1, 21))
+    assert curve[0]["value"] <= curve[4]["value"] == 1.0
+    assert 10 < curve[0]["tokens"] < curve[1]["tokens"]
     assert details["release"] == built.release.id
-    assert details["worst"] == []  # every query finds its tool first, or among the first five
+    assert details["worst"] == []  # every query finds its tool among the first five
     assert (details["lost"], details["won"]) == ([], {"count": 0, "first": []})
     assert details["details"] == built.gated.details
-
-
-def test_the_defaults_of_a_gate():
-    settings = GateSettings()
-
-    assert (settings.choose, settings.canary_k, settings.rules, settings.queries) == (
-        "Recall@5",
-        5,
-        (),
-        None,
-    )

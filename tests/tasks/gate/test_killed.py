@@ -1,6 +1,4 @@
-"""A build that is killed around its gate leaves what is live alone, and the next one completes
-it.
-"""
+"""A build that is killed around its gate leaves live as it is, and the next build completes it."""
 
 from dataclasses import replace
 

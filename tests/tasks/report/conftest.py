@@ -11,10 +11,10 @@ import pytest
 from pegboard.encoders import Encoder
 from pegboard.store.releases import Release
 from tasks.calibrate import calibrate_release
-from tasks.gate.decide import decide
+from tasks.gate.decision import decide
 from tasks.manifest import staged_release
 from tasks.publish import publish_release
-from tasks.report.gathered import report_data
+from tasks.report.data import report_data
 
 VERBS = {"open": "Opens", "paint": "Paints", "sell": "Sells", "clean": "Cleans"}
 THINGS = ("door", "window", "roof", "fence", "bicycle")

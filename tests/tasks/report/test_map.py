@@ -6,7 +6,7 @@ import pytest
 from pegboard.board import IN_MEMORY_ROWS
 from pegboard.search.loaded import LoadedRelease
 from pegboard.store.releases import ReleaseStore
-from tasks.report.map import evenly, map_data, project, tool_vectors
+from tasks.report.map import evenly, map_data, mean_vectors, project
 
 
 def clusters(count, each, seed=0):
@@ -66,7 +66,7 @@ def test_tools_are_chosen_evenly_over_the_agents_and_always_the_same():
 def test_every_tool_has_the_mean_of_its_vectors(board_uri):
     release = loaded(board_uri)
 
-    ids, vectors = tool_vectors(release, "fine")
+    ids, vectors = mean_vectors(release, "fine")
 
     assert len(ids) == len(vectors) == 14
     assert ids == sorted(ids)

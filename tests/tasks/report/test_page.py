@@ -12,9 +12,8 @@ import pytest
 
 from pegboard.store.releases import ReleaseStore
 from tasks.report.charts import charts
-from tasks.report.figures import STYLES, figure, resolved
-from tasks.report.gathered import report_data
-from tasks.report.page import page
+from tasks.report.data import report_data
+from tasks.report.page import format_number, number, page, resolve
 
 
 @pytest.fixture(scope="module")
@@ -57,8 +56,8 @@ def test_every_number_is_the_one_of_its_place_in_the_json(held_data, text):
 
     assert len(found) > 150
     for place, style, shown in found:
-        value = resolved(held_data, place)
-        assert shown == ("–" if value is None else STYLES[style](value)), place
+        value = resolve(held_data, place)
+        assert shown == ("–" if value is None else format_number(value, style)), place
     numbers = [
         float(shown.replace(",", ""))
         for _, style, shown in found
@@ -176,8 +175,8 @@ def test_a_page_without_a_gate_or_a_run_can_be_made(board_uri):
 
 
 def test_a_number_names_its_place():
-    assert figure({"a": [{"b/c": 0.25}]}, "/a/0/b~1c", "share") == (
+    assert number({"a": [{"b/c": 0.25}]}, "/a/0/b~1c", "share") == (
         '<span class="n" data-json="/a/0/b~1c" data-style="share">0.250</span>'
     )
-    assert "–" in figure({}, "/nowhere/1/x")
-    assert resolved({"a": [1]}, "/a/7") is None
+    assert "–" in number({}, "/nowhere/1/x")
+    assert resolve({"a": [1]}, "/a/7") is None

@@ -15,10 +15,7 @@ from typing import Any
 
 import pytest
 
-from tasks.report.figures import resolved
-from tasks.report.page import page
-
-pytestmark = pytest.mark.slow
+from tasks.report.page import page, resolve
 
 pytestmark = pytest.mark.slow
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
@@ -125,7 +122,7 @@ def test_every_number_that_is_seen_is_the_one_of_the_json(chromium, file, held_d
     digits = {"count": 0, "share": 3, "percent": 3, "seconds": 1, "usd": 4}
     assert len(seen) > 150
     for place, style, text in seen:
-        value = resolved(held_data, place)
+        value = resolve(held_data, place)
         if value is None:
             assert text == "–"
             continue

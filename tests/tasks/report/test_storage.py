@@ -4,12 +4,11 @@ import json
 from datetime import UTC, datetime, timedelta
 
 from tasks.lake.orphans import Leftovers
-from tasks.report.kept import Reports, remove_reports
-from tasks.report.written import Written, make_report, report_release, write_report
+from tasks.report.storage import Report, Reports, make_report, remove_reports, report_release
 
 
 def test_a_report_lies_in_the_board_and_its_page_holds_its_values(board):
-    written = write_report(board.workshop.configure(), board.held.id, board.run)
+    written, _, _ = make_report(board.uri, board.held.id, board.run)
 
     folder = board.workshop.folder / "board" / "reports"
     assert written.html == str(folder / f"{board.held.id}.html")
@@ -20,7 +19,7 @@ def test_a_report_lies_in_the_board_and_its_page_holds_its_values(board):
 
 
 def test_a_report_that_is_made_again_remembers_the_run(board):
-    write_report(board.workshop.configure(), board.held.id, board.run)
+    make_report(board.uri, board.held.id, board.run)
 
     again, data, _ = make_report(board.uri, board.held.id[:6], store=False)
 
@@ -33,7 +32,7 @@ def test_the_headline_is_there_as_markdown(board):
 
     assert said.startswith("# Held back by the gate\n\n1 of 2 rules failed.")
     assert "| Recall@5 | 0." in said
-    assert Written(problem="no disk").markdown() == "# No report\n\nno disk"
+    assert Report(problem="no disk").markdown() == "# No report\n\nno disk"
 
 
 def test_trouble_with_a_report_fails_no_run(workshop, hashing):

@@ -6,8 +6,8 @@ from dataclasses import replace
 from pegboard.search.loaded import LoadedRelease
 from pegboard.store.releases import ReleaseStore
 from tasks.enrichment.ledger import LakeLedger, StoredReply
-from tasks.report.gathered import collisions_data, report_data
-from tasks.report.kept import Reports
+from tasks.report.data import collisions_data, report_data
+from tasks.report.storage import Reports
 
 
 def test_a_held_release_says_so_and_which_rules_failed(board, held_data):
@@ -41,9 +41,9 @@ def test_every_configuration_has_its_measures_and_the_live_release_stands_beside
         row["measure"] for row in held_data["measures"]["rows"]
     }
     assert [row["k"] for row in held_data["curve"]] == list(range(1, 21))
-    assert {(one["by"], one["name"]) for one in held_data["groups"]["shown"]} == {
-        ("catalog", "kit"), ("kind", "open"), ("kind", "paint"), ("kind", "sell"), ("kind", "clean"),
-    }  # fmt: skip
+    kinds = {("kind", verb) for verb in ("open", "paint", "sell", "clean")}
+    groups = {(group["by"], group["name"]) for group in held_data["groups"]["shown"]}
+    assert groups == {("catalog", "kit"), *kinds}
 
 
 def test_the_history_has_the_gate_of_every_release(board, held_data):
@@ -103,7 +103,7 @@ def test_tools_whose_texts_are_alike_collide(held_data):
 def test_collisions_are_not_looked_for_among_too_many_vectors(board):
     store = ReleaseStore(board.uri)
 
-    told = collisions_data(LoadedRelease(store, board.held, 50_000), most_rows=21)
+    told = collisions_data(LoadedRelease(store, board.held, 50_000), max_vectors=21)
 
     assert list(told) == ["missing"]
     assert "Index full has 22 vectors" in told["missing"]

@@ -1,0 +1,272 @@
+"""The step between staging and publishing: golden queries decide whether a release goes live."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from pegboard.board import IN_MEMORY_ROWS
+from pegboard.errors import PegboardError
+from pegboard.evaluation.experiment import ReleaseSystem, evaluate, search_depth
+from pegboard.evaluation.golden import GoldenQuery
+from pegboard.evaluation.searcher import Searcher
+from pegboard.search.loaded import LoadedRelease
+from pegboard.store.releases import Pin, Release, ReleaseStore
+from tasks import progress
+from tasks.gate.choice import (
+    Candidate,
+    Measured,
+    accept_threshold,
+    choose_best,
+    default_candidate,
+    default_if_known,
+    list_candidates,
+    manifest_default,
+)
+from tasks.gate.details import MAX_K, recall_curve, worst_queries, write_details
+from tasks.gate.regressions import (
+    QueryChange,
+    attribute_changes,
+    broken_canaries,
+    lost_and_won,
+    tool_changes,
+)
+from tasks.gate.results import LakeResults
+from tasks.gate.rules import LiveResults, RuleResult, judge_rule
+from tasks.gate.spec import GateSpec, read_gate
+from tasks.lake.files import Lake
+from tasks.lake.query_vectors import CachedQueryVectors
+from tasks.manifest import staged_release
+from tasks.plan import Plan
+from tasks.settings.configuration import Configuration
+from tasks.snapshot import Snapshot
+from tasks.wanted import Wanted
+
+MANIFEST_KEYS = ("passed", "golden", "queries", "rules", "canaries", "chosen", "live")
+MAX_WON = 10
+"""Won queries in the details; all are counted."""
+
+
+@dataclass(frozen=True, slots=True)
+class GateDecision:
+    """Whether a staged release may go live, and what its manifest says of that.
+
+    Attributes:
+        gate: the manifest's `gate`: see `docs/reference/table-contract.md`.
+        default: the manifest's `default_index` and `strategy`, where the gate chose them.
+    """
+
+    passed: bool
+    gate: Mapping[str, Any]
+    default: Mapping[str, Any]
+
+    @property
+    def details(self) -> str:
+        """The path in the lake of everything that was measured."""
+        return str(self.gate["details"])
+
+    def manifest(self) -> dict[str, Any]:
+        """Return what the gate changes in a release's manifest."""
+        return {**self.default, "gate": dict(self.gate)}
+
+
+def gate_release(
+    configuration: Configuration,
+    plan: Plan,
+    snapshots: list[Snapshot],
+    wanted: Wanted,
+    pins: dict[str, Pin],
+    calibrations: dict[str, Any],
+) -> GateDecision | None:
+    """Return the decision on what was staged; see `decide`."""
+    staged = staged_release(configuration, plan, snapshots, wanted, pins, calibrations)
+    return decide(configuration, plan, staged)
+
+
+def decide(configuration: Configuration, plan: Plan, staged: Release) -> GateDecision | None:
+    """Return the decision of a configuration's gate on a staged release; None without a gate.
+
+    Raises:
+        ConfigurationError: the gate is invalid.
+        PublishError: no strategy can search the release.
+    """
+    gate = read_gate(configuration)
+    if gate is None:
+        return None
+    measurements = _measure(configuration, gate, plan, staged)
+    values = _details(configuration, gate, plan, measurements)
+    path, at = write_details(Lake(configuration.uri), staged.id, values)
+    manifest = {**{key: values[key] for key in MANIFEST_KEYS}, "at": at, "details": path}
+    chosen = measurements.chosen.candidate
+    default = {} if gate.choose is None else manifest_default(chosen, configuration)
+    return GateDecision(measurements.passed, manifest, default)
+
+
+class _Measurer:
+    """Evaluates candidates in the releases of one board, with results and vectors kept."""
+
+    def __init__(self, configuration: Configuration, gate: GateSpec) -> None:
+        self._store = ReleaseStore(configuration.uri)
+        self._results = LakeResults(Lake(configuration.uri))
+        self._vectors = CachedQueryVectors(configuration)
+        self._measures = gate.measures
+        self._depth = max(MAX_K, gate.canary_k, search_depth(gate.measures))
+        self._searchers: dict[str, Searcher] = {}
+
+    def searcher(self, release: Release) -> Searcher:
+        """Return the release, loaded when it is first needed."""
+        if release.id not in self._searchers:
+            loaded = LoadedRelease(self._store, release, IN_MEMORY_ROWS)
+            self._searchers[release.id] = Searcher(loaded, self._vectors)
+        return self._searchers[release.id]
+
+    def measure(
+        self, release: Release, candidate: Candidate, queries: Sequence[GoldenQuery]
+    ) -> Measured:
+        """Evaluate a candidate.
+
+        Raises:
+            PegboardError: it cannot be searched, and no earlier results are kept.
+        """
+        system = ReleaseSystem(self.searcher(release), candidate.strategy, candidate.index)
+        evaluation = evaluate(
+            system,
+            queries,
+            self._measures,
+            depth=self._depth,
+            store=self._results,
+            advance=lambda count: progress.advance("gate", count),
+        )
+        return Measured(candidate, evaluation, self._results.path(system, queries))
+
+
+@dataclass(frozen=True, slots=True)
+class _Measurements:
+    """What was measured of a staged and of the live release, and judged."""
+
+    staged: Searcher
+    live: Searcher | None
+    measured: Sequence[Measured]
+    unusable: Sequence[str]
+    chosen: Measured
+    live_results: LiveResults
+    canaries: Measured | None
+    broken: Sequence[QueryChange]
+    rules: Sequence[RuleResult]
+    paths: Sequence[str]
+
+    @property
+    def passed(self) -> bool:
+        return not self.broken and all(result.passed is not False for result in self.rules)
+
+
+def _measure(
+    configuration: Configuration, gate: GateSpec, plan: Plan, staged: Release
+) -> _Measurements:
+    """Evaluate every candidate in the staged release, and the live release by its own default."""
+    store = ReleaseStore(configuration.uri)
+    live = store.get(plan.live) if plan.live else None
+    candidates, unusable = list_candidates(configuration, gate, staged)
+    recorded = next((release for release in store.all() if release.id == staged.id), None)
+    measurer, rounds = _Measurer(configuration, gate), 1 if live is None else 2
+    runs = len(gate.queries) * (len(candidates) + rounds - 1) + len(gate.canaries) * rounds
+    progress.start("gate", runs)
+    measured = [measurer.measure(staged, candidate, gate.queries) for candidate in candidates]
+    preferred = [*default_if_known(recorded), *default_if_known(live)]
+    chosen = choose_best(measured, gate.choose, preferred)
+    live_results, live_paths = _measure_live(measurer, live, gate.queries)
+    canaries = before = None
+    if gate.canaries:
+        canaries = measurer.measure(staged, chosen.candidate, gate.canaries)
+        before = _measure_live(measurer, live, gate.canaries)[0].evaluation
+    broken = broken_canaries(canaries.evaluation if canaries else None, before, gate.canary_k)
+    return _Measurements(
+        staged=measurer.searcher(staged),
+        live=measurer.searcher(live) if live else None,
+        measured=measured,
+        unusable=unusable,
+        chosen=chosen,
+        live_results=live_results,
+        canaries=canaries,
+        broken=broken,
+        rules=[judge_rule(rule, chosen.evaluation, live_results) for rule in gate.rules],
+        paths=[
+            *(one.path for one in measured),
+            *live_paths,
+            *([canaries.path] if canaries else []),
+        ],
+    )
+
+
+def _measure_live(
+    measurer: _Measurer, live: Release | None, queries: Sequence[GoldenQuery]
+) -> tuple[LiveResults, list[str]]:
+    """What live retrieves by its own default, and the path of its results; or why it cannot."""
+    if live is None:
+        return LiveResults(), []
+    try:
+        measured = measurer.measure(live, default_candidate(live), queries)
+    except PegboardError as error:
+        return LiveResults(live.id, None, str(error)), []
+    return LiveResults(live.id, measured.evaluation), [measured.path]
+
+
+def _details(
+    configuration: Configuration, gate: GateSpec, plan: Plan, found: _Measurements
+) -> dict[str, Any]:
+    """The details of a gate as JSON values, without the time and the path of their file."""
+    chosen, live = found.chosen.evaluation, found.live_results
+    lost, won = lost_and_won(chosen, live.evaluation, gate.k)
+    changes, diff = tool_changes(
+        ReleaseStore(configuration.uri),
+        found.live.release if found.live else None,
+        found.staged.release,
+        plan,
+        diff=bool(lost or found.broken or not found.passed),
+    )
+    before = found.live.loaded if found.live else None
+    regressions, fields = attribute_changes(
+        [*lost, *found.broken], changes, diff, before, found.staged.loaded
+    )
+    return {
+        "release": found.staged.release.id,
+        "passed": found.passed,
+        "golden": gate.digest,
+        "queries": len(gate.queries),
+        "rules": [result.to_dict() for result in found.rules],
+        "canaries": {"asked": len(gate.canaries), "lost": len(found.broken)},
+        "chosen": _chosen(gate, found),
+        "live": live.release,
+        "live_trouble": live.trouble,
+        "live_measures": live.evaluation.rows() if live.evaluation is not None else [],
+        "not_measured": list(found.unusable),
+        "k": gate.k,
+        "canary_k": gate.canary_k,
+        "measures": [row for one in found.measured for row in one.evaluation.rows()],
+        "groups": [
+            *chosen.group_rows("kind", live.evaluation),
+            *chosen.group_rows("catalog", live.evaluation),
+        ],
+        "curve": recall_curve(chosen, found.staged.loaded),
+        "unknown": list(chosen.unknown),
+        "lost": [query.to_dict() for query in regressions[: len(lost)]],
+        "won": {"count": len(won), "first": [query.to_dict() for query in won[:MAX_WON]]},
+        "broken": [query.to_dict() for query in regressions[len(lost) :]],
+        "worst": worst_queries(chosen, gate.main),
+        "changes": asdict(changes),
+        "changed": fields,
+        "answers": list(found.paths),
+    }
+
+
+def _chosen(gate: GateSpec, found: _Measurements) -> dict[str, Any]:
+    evaluation = found.chosen.evaluation
+    mean = evaluation.interval(gate.main)
+    return {
+        "index": evaluation.index,
+        "strategy": evaluation.strategy,
+        "measure": str(gate.main),
+        "value": mean.value,
+        "low": mean.low,
+        "high": mean.high,
+        "threshold": accept_threshold(found.chosen.candidate, found.staged.release),
+    }

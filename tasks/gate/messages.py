@@ -1,0 +1,158 @@
+"""The decision of a gate in words: lines of text for a terminal, from the gate's details."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from pegboard.cli.output import plain
+from pegboard.cli.tables import count_text, interval_text
+
+MAX_QUERIES = 10
+"""Lost queries, and broken canaries, that are listed; the details have all."""
+MAX_DESCRIBED = 20
+"""Changed tools whose changed fields are listed; the others are named."""
+MAX_TEXT = 70
+"""Characters of a query, or of a field before and after."""
+CHANGES = {"new": "is new", "removed": "was removed"}
+
+Details = Mapping[str, Any]
+
+
+def measured_line(details: Details) -> str:
+    """Return what was measured, in one line, for a release that passed."""
+    chosen, rules = details["chosen"], details["rules"]
+    judged = [rule for rule in rules if rule["passed"] is not None]
+    parts = [f"{len(judged)} of {count_text(len(rules), 'rule')} hold"] if rules else []
+    if details["canaries"]["asked"]:
+        parts.append(count_text(details["canaries"]["asked"], "canary", "canaries") + " found")
+    if details["live"] and not details["live_trouble"]:
+        lost, won = len(details["lost"]), details["won"]["count"]
+        parts.append(f"{lost} queries lost and {won} won against {details['live']}")
+    return plain(
+        f"Golden queries: {chosen['measure']} {interval_text(chosen)} over {details['queries']} by "
+        f"strategy {chosen['strategy']} in index {chosen['index']}"
+        f"{'; ' if parts else ''}{', '.join(parts)}."
+    )
+
+
+def held_headline(details: Details, channel: str) -> str:
+    """Return in a few lines that a release is held, why, and what to do next."""
+    lines = [
+        *_rule_lines(details, channel),
+        *_canary_lines(details),
+        *_lost_lines(details),
+        _next_step(details, channel),
+    ]
+    return "\n".join(map(plain, lines))
+
+
+def held_lines(details: Details, channel: str) -> list[str]:
+    """Return the headline with the lost queries, the tools in front of theirs, and what changed."""
+    lines = [
+        *_rule_lines(details, channel),
+        *_canary_lines(details),
+        *_query_lines(details["broken"], details["canary_k"]),
+        *_lost_lines(details),
+        *_query_lines(details["lost"], details["k"]),
+        *_change_lines(details),
+        *(f"  not measured: {reason}" for reason in details["not_measured"]),
+        _next_step(details, channel),
+    ]
+    return [plain(line) for line in lines]
+
+
+def _rule_lines(details: Details, channel: str) -> list[str]:
+    stays = f"stays at release {details['live']}" if details["live"] else "names no release yet"
+    failed = [rule for rule in details["rules"] if rule["passed"] is False]
+    return [
+        f"Release {details['release']} did not pass its gate and is held; '{channel}' {stays}.",
+        *(f"  rule failed: {rule['rule']}: {rule['says']}" for rule in failed),
+    ]
+
+
+def _canary_lines(details: Details) -> list[str]:
+    canaries = details["canaries"]
+    if not canaries["lost"]:
+        return []
+    return [
+        f"  {canaries['lost']} of {count_text(canaries['asked'], 'canary', 'canaries')} broke: not "
+        f"all their tools are among the first {details['canary_k']}"
+    ]
+
+
+def _lost_lines(details: Details) -> list[str]:
+    if not details["lost"]:
+        return []
+    return [
+        f"  {count_text(len(details['lost']), 'query', 'queries')} found all their tools among the "
+        f"first {details['k']} in live {details['live']} and do not now; "
+        f"{details['won']['count']} the other way round"
+    ]
+
+
+def _query_lines(queries: Sequence[Details], k: int) -> list[str]:
+    """Each query: which of its tools are missing, with their ranks, and what stands in front."""
+    lines: list[str] = []
+    for query in queries[:MAX_QUERIES]:
+        missing = [name for name, rank in query["now"].items() if rank is None or rank > k]
+        ranks = ", ".join(f"{name} ({_rank_change(query, name)})" for name in missing)
+        others = len(query["now"]) - len(missing)
+        more = f"; {count_text(others, 'other')} found" if others else ""
+        lines.append(f'    "{_short(query["query"])}" needs {ranks}{more}')
+        if query["instead"]:
+            lines.append(f"      in front now: {', '.join(query['instead'])}")
+    if len(queries) > MAX_QUERIES:
+        lines.append(f"    ... and {len(queries) - MAX_QUERIES} more; --json lists all")
+    return lines
+
+
+def _rank_change(query: Details, name: str) -> str:
+    now = _rank(query["now"][name])
+    return f"{_rank(query['before'][name])} -> {now}" if name in query["before"] else now
+
+
+def _rank(rank: int | None) -> str:
+    return "not found" if rank is None else f"rank {rank}"
+
+
+def _change_lines(details: Details) -> list[str]:
+    changes, tools = details["changes"], details["changed"]
+    if changes["against"] is None:
+        return []
+    counts = ", ".join(f"{len(changes[kind])} {kind}" for kind in ("new", "changed", "removed"))
+    lines = [f"  tools against live {changes['against']}: {counts}"]
+    for name, parts in changes["indexes"].items():
+        pairs = [f"{part} {_short(old)} -> {_short(new)}" for part, (old, new) in parts.items()]
+        lines.append(f"  index {name} has another recipe: {', '.join(pairs)}")
+    if not (details["lost"] or details["broken"]):
+        return lines
+    if not tools:
+        return [*lines, "  none of them is needed by these queries, or stands in front"]
+    lines.append(f"  {len(tools)} of them are needed by these queries, or stand in front:")
+    for tool in tools[:MAX_DESCRIBED]:
+        lines += _tool_lines(tool)
+    if rest := [tool["tool"] for tool in tools[MAX_DESCRIBED:]]:
+        lines.append(f"    also: {', '.join(rest)}")
+    return lines
+
+
+def _tool_lines(tool: Details) -> list[str]:
+    change = CHANGES.get(tool["change"], f"changed in {', '.join(tool['fields'])}")
+    lines = [f"    {tool['tool']} {change}"]
+    for name, pair in tool["fields"].items():
+        known = [when for when in ("before", "after") if pair[when] is not None]
+        texts = [f'{when} "{_short(pair[when])}"' for when in known]
+        lines.append(f"      {name}: {', '.join(texts)}")
+    return lines
+
+
+def _next_step(details: Details, channel: str) -> str:
+    option = "" if channel == "live" else f" --channel {channel}"
+    return (
+        f"Next: correct the source and build again; or change [gate] and build again; or accept "
+        f"the release as it is: pegboard promote {details['release']}{option}"
+    )
+
+
+def _short(value: object) -> str:
+    text = " ".join(str(value).split())
+    return text if len(text) <= MAX_TEXT else f"{text[: MAX_TEXT - 3]}..."

@@ -1,0 +1,101 @@
+"""What releases retrieved for golden queries, kept in the lake: nothing is searched twice.
+
+lake/gates/answers/<digest>.parquet   the tools retrieved for each query, and those it needs
+lake/gates/answers/<digest>.json      the newest of these for a release, a system and queries
+
+Results of another version of the library are replaced by a new search; they serve where that
+search fails, because an encoder is gone."""
+
+import json
+from collections.abc import Mapping, Sequence
+from importlib.metadata import version
+from typing import Any
+
+from pegboard.canonical import digest
+from pegboard.errors import StoreError
+from pegboard.evaluation.experiment import System
+from pegboard.evaluation.golden import GoldenQuery, Needed
+from pegboard.evaluation.results import QueryResult, ScoredTool
+from tasks.lake.files import Lake
+
+FOLDER = "gates/answers"
+
+
+class LakeResults:
+    """A `ResultStore` in the lake."""
+
+    def __init__(self, lake: Lake) -> None:
+        self._lake = lake
+
+    def path(self, system: System, queries: Sequence[GoldenQuery]) -> str:
+        """Return the path in the lake of the pointer to the newest results."""
+        key = digest(*system.key, [query.to_dict() for query in queries])
+        return f"{FOLDER}/{key}.json"
+
+    def load(
+        self, system: System, queries: Sequence[GoldenQuery], depth: int, *, stale: bool = False
+    ) -> Sequence[QueryResult] | None:
+        """Return the results; None if there are none, or if they are damaged.
+
+        Args:
+            stale: accept results of another version of the library, and deeper ones.
+        """
+        pointer = self._pointer(self.path(system, queries))
+        current = pointer.get("by") == version("pegboard") and pointer.get("depth") == depth
+        if not (current or (stale and int(pointer.get("depth", 0)) >= depth)):
+            return None
+        try:
+            rows = self._lake.read(pointer["answers"]).rows(named=True)
+        except StoreError:
+            return None
+        if len(rows) != len(queries):
+            return None
+        return [_result(query, row) for query, row in zip(queries, rows, strict=True)]
+
+    def save(
+        self,
+        system: System,
+        queries: Sequence[GoldenQuery],
+        depth: int,
+        results: Sequence[QueryResult],
+    ) -> None:
+        """Keep the results, as those of this version of the library."""
+        import polars as pl
+
+        schema = {
+            "found": pl.List(pl.String),
+            "scores": pl.List(pl.Float64),
+            "probabilities": pl.List(pl.Float64),
+            "needed": pl.String,
+        }
+        path = self.path(system, queries)
+        answers = f"{FOLDER}/{digest(path, version('pegboard'), depth)}.parquet"
+        self._lake.write(answers, pl.DataFrame([_row(one) for one in results], schema=schema))
+        pointer = {"by": version("pegboard"), "depth": depth, "answers": answers}
+        self._lake.write_json(path, pointer)
+
+    def _pointer(self, path: str) -> Mapping[str, Any]:
+        try:
+            value = self._lake.read_json(path)
+        except ValueError:
+            return {}
+        known = isinstance(value, dict) and {"by", "depth", "answers"} <= value.keys()
+        return value if known else {}  # pyright: ignore[reportUnknownVariableType]
+
+
+def _row(result: QueryResult) -> dict[str, Any]:
+    tools = {name: sorted(ids) for name, ids in result.needed.tools.items()}
+    needed = {"tools": tools, "unknown": list(result.needed.unknown)}
+    return {
+        "found": [tool.id for tool in result.retrieved],
+        "scores": [tool.score for tool in result.retrieved],
+        "probabilities": [tool.probability for tool in result.retrieved],
+        "needed": json.dumps(needed, ensure_ascii=False),
+    }
+
+
+def _result(query: GoldenQuery, row: Mapping[str, Any]) -> QueryResult:
+    needed = json.loads(row["needed"])
+    tools = {name: frozenset(ids) for name, ids in needed["tools"].items()}
+    retrieved = map(ScoredTool, row["found"], row["scores"], row["probabilities"])
+    return QueryResult(query, Needed(tools, tuple(needed["unknown"])), tuple(retrieved))

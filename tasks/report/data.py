@@ -1,0 +1,183 @@
+"""Everything that a report shows of a release, as JSON values: from its manifest, its tables, the
+lake and the run.
+
+The page is made from these values alone. Lists have `total`, and under `shown` as many rows as fit
+on a page. What is not known is None, with the reason beside it under `missing`."""
+
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+from pegboard.board import IN_MEMORY_ROWS
+from pegboard.errors import PegboardError
+from pegboard.evaluation.collisions import collisions
+from pegboard.search.loaded import LoadedRelease
+from pegboard.store.contract import embedding_table
+from pegboard.store.database import public_uri, store_errors
+from pegboard.store.releases import Channel, Release, ReleaseStore
+from pegboard.store.tables import open_table
+from tasks.report.changes import changes_data
+from tasks.report.excerpts import excerpt, first_rows
+from tasks.report.gate import channels_of, gate_data, history_data, verdict_data
+from tasks.report.map import map_data
+from tasks.report.run import llm_data, rejected_data, run_data, sources_data
+
+logger = logging.getLogger(__name__)
+
+FORMAT = 1
+"""Of the JSON; grows when a key gets another meaning."""
+MAX_ROWS = 200
+"""Rows of a list that are shown; all are counted."""
+MAX_PAIRS = 100
+PAIR_DESCRIPTION = 400
+"""Characters of a description that is shown beside another."""
+LEAST_COSINE = 0.9
+MAX_VECTORS = 25_000
+"""Vectors of an index among which collisions are looked for: all their pairs take about 5 s."""
+INDEX_KEYS = ("encoder", "dimensions", "shape", "questions", "fingerprint")
+
+
+def report_data(
+    uri: str,
+    release: str,
+    outcome: Mapping[str, Any] | None = None,
+    earlier: Mapping[str, Any] | None = None,
+) -> dict[str, Any]:
+    """Return what is known of a release of the board at `uri`.
+
+    Args:
+        release: its id, or the beginning of one.
+        outcome: what `RunSummary.end` returned of the run that made it.
+        earlier: the JSON of an earlier report on the release, for what only its run knew.
+
+    Raises:
+        BoardNotFound: there is no such release.
+        StoreError: the store refuses.
+    """
+    store = ReleaseStore(uri)
+    subject, releases, channels = store.get(release), store.all(), store.channels()
+    loaded = LoadedRelease(store, subject, IN_MEMORY_ROWS)
+    run = run_data(subject, outcome) or (earlier or {}).get("run")
+    gate, measurements = gate_data(uri, subject)
+    changes = _try("changes", lambda: changes_data(store, subject, releases, loaded, MAX_ROWS))
+    return {
+        "format": FORMAT,
+        "made_at": datetime.now(UTC).isoformat(timespec="seconds"),
+        "release": _release_data(uri, subject, channels),
+        "verdict": verdict_data(gate, changes, channels_of(subject, channels)),
+        "counts": dict(subject.manifest.get("counts", {})),
+        "gate": gate,
+        "history": history_data(releases, channels, subject),
+        "changes": changes,
+        **measurements,
+        "collisions": _try("collisions", lambda: collisions_data(loaded)),
+        "map": _try("map", lambda: map_data(loaded)),
+        "llm": _try("llm", lambda: llm_data(uri, run)),
+        "sources": _try("sources", lambda: sources_data(uri, subject, run)),
+        "rejected": _try("rejected", lambda: rejected_data(uri, subject, run, MAX_ROWS)),
+        "flagged": _try("flagged", lambda: _flagged_data(store, subject, loaded)),
+        "run": run,
+        "indexes": _index_data(subject),
+        "tables": _table_data(subject),
+    }
+
+
+def _try(part: str, make: Callable[[], Any]) -> Any:
+    """A part of the report; or why it is missing, where the store or the lake lacks its data."""
+    try:
+        return make()
+    except PegboardError as error:
+        logger.warning("The report is made without %s: %s", part, error)
+        return {"missing": str(error)}
+
+
+def collisions_data(loaded: LoadedRelease, max_vectors: int = MAX_VECTORS) -> dict[str, Any]:
+    """Return the pairs of tools that the default index can hardly tell apart, closest first.
+
+    Args:
+        max_vectors: for an index with more vectors, pairs are not compared.
+    """
+    index = loaded.index_name(None)
+    vectors = loaded.release.tables[embedding_table(index)].rows
+    if vectors > max_vectors:
+        return {
+            "missing": f"Index {index} has {vectors:,} vectors, and each pair would have to be "
+            f"compared; a report looks for collisions among {max_vectors:,} at most. `pegboard "
+            f"stress GOLDEN --collisions 0.9` takes the time."
+        }
+    found = collisions(loaded, index, least=LEAST_COSINE, shown=MAX_PAIRS)
+    tools = loaded.tools(
+        sorted({tool for pair in found.pairs for tool in (pair.first, pair.second)})
+    )
+
+    def tool_data(tool: str) -> dict[str, str]:
+        description = excerpt(tools[tool].description, PAIR_DESCRIPTION)
+        return {"id": tool, "name": tools[tool].name, "description": description}
+
+    pairs = [
+        {
+            "cosine": pair.cosine,
+            "first": tool_data(pair.first),
+            "second": tool_data(pair.second),
+        }
+        for pair in found.pairs
+    ]
+    return {**found.to_dict(), "index": index, "pairs": pairs}
+
+
+def _flagged_data(store: ReleaseStore, release: Release, loaded: LoadedRelease) -> dict[str, Any]:
+    """The tools whose text looks suspicious, with the codes of what was found."""
+    if release.manifest.get("counts", {}).get("flagged") == 0:
+        return first_rows([], MAX_ROWS)
+    pin = release.tables["tools"]
+    with store_errors(store.uri):
+        rows = open_table(store.tables, pin.table, store.uri, pin.version).read(["id", "flags"])
+    codes = dict(zip(rows.column("id").to_pylist(), rows.column("flags").to_pylist(), strict=True))
+    flagged = sorted(tool for tool in codes if codes[tool])
+    tools = loaded.tools(flagged[:MAX_ROWS])
+    shown = [
+        {"id": tool, "flags": list(codes[tool]), "description": excerpt(tools[tool].description)}
+        for tool in flagged[:MAX_ROWS]
+    ]
+    return {"total": len(flagged), "shown": shown}
+
+
+def _release_data(uri: str, release: Release, channels: Sequence[Channel]) -> dict[str, Any]:
+    manifest = release.manifest
+    board = public_uri(uri)
+    return {
+        "id": release.id,
+        "digest": release.digest,
+        "contract": release.contract,
+        "created_at": release.created_at.isoformat(timespec="seconds"),
+        "board": board,
+        "name": board if "://" in board else "/".join(board.rstrip("/").split("/")[-2:]),
+        "channels": channels_of(release, channels),
+        "pegboard": manifest.get("pegboard"),
+        "default_index": manifest.get("default_index"),
+        "strategy": (manifest.get("strategy") or {}).get("name"),
+    }
+
+
+def _index_data(release: Release) -> list[dict[str, Any]]:
+    return [
+        {
+            "name": name,
+            "default": name == release.manifest.get("default_index"),
+            "parts": list(index.get("parts", ())),
+            "calibrated": "calibration" in index,
+            **{key: index.get(key) for key in INDEX_KEYS},
+        }
+        for name, index in release.manifest.get("indexes", {}).items()
+    ]
+
+
+def _table_data(release: Release) -> list[dict[str, Any]]:
+    rows: list[dict[str, Any]] = []
+    for name, pin in release.tables.items():
+        search = pin.search or {}
+        indices = [str(search[kind]) for kind in ("vector", "text") if search.get(kind)]
+        pinned = {"table": pin.table, "version": pin.version, "rows": pin.rows}
+        rows.append({"name": name, **pinned, "indices": ", ".join(indices)})
+    return rows

@@ -1,0 +1,154 @@
+"""The reports of a board as files, `reports/<release>.html` and `.json`, on disk or in a bucket."""
+
+import json
+import logging
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from pegboard.errors import StoreError
+from pegboard.store.database import public_uri
+from pegboard.store.releases import ReleaseStore
+from tasks.lake.files import Lake
+from tasks.lake.orphans import Leftovers
+from tasks.report.data import report_data
+from tasks.report.page import page, vega, vega_digest
+from tasks.settings.configuration import Configuration
+
+logger = logging.getLogger(__name__)
+
+
+class Reports(Lake):
+    """The folder of a board's reports, written and read like the lake."""
+
+    def __init__(self, uri: str) -> None:
+        self.uri = f"{uri.rstrip('/')}/reports"
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """A report that was made; or the problem because of which there is none.
+
+    Attributes:
+        html, json: addresses of the page and of its values; None where they were not stored.
+        bytes: of the page.
+        title, says: the headline and its reason.
+        measures: the rows of the default system.
+    """
+
+    html: str | None = None
+    json: str | None = None
+    bytes: int = 0
+    title: str = ""
+    says: str = ""
+    measures: tuple[Mapping[str, Any], ...] = ()
+    problem: str = ""
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the addresses, the size and the problem as JSON values."""
+        return {name: getattr(self, name) for name in ("html", "json", "bytes", "problem")}
+
+    def markdown(self) -> str:
+        """Return the headline, the measures and the addresses, for the UI of an orchestrator."""
+        if self.problem:
+            return f"# No report\n\n{self.problem}"
+        rows = [
+            f"| {row['measure']} | {row['value']:.3f} | {row['low']:.3f} – {row['high']:.3f} |"
+            for row in self.measures
+        ]
+        table = ["", "| measure | mean | 95 % interval |", "|---|---|---|", *rows] if rows else []
+        where = ["", f"Page: `{self.html}`", "", f"JSON: `{self.json}`"]
+        return "\n".join([f"# {self.title}", "", self.says, *table, *where])
+
+
+def report_release(
+    configuration: Configuration, release: str, outcome: dict[str, Any] | None = None
+) -> Report:
+    """Write the report of a published release; a failure is returned in `problem`.
+
+    Args:
+        outcome: what `RunSummary.end` returned of the run that made it.
+    """
+    try:
+        return make_report(configuration.uri, release, outcome)[0]
+    except Exception as error:  # several libraries draw the page: none of them may fail a run
+        unexpected = not isinstance(error, StoreError)
+        logger.warning("No report on release %s: %s", release, error, exc_info=unexpected)
+        retry = f"`pegboard report --release {release}` tries again."
+        return Report(problem=f"{type(error).__name__}: {error} {retry}")
+
+
+def make_report(
+    uri: str, release: str, outcome: Mapping[str, Any] | None = None, *, store: bool = True
+) -> tuple[Report, dict[str, Any], str]:
+    """Return the report on a release, its values, and its page.
+
+    Args:
+        uri: the board.
+        outcome: what `RunSummary.end` returned of the run that made the release; without it, what
+            an earlier report has of that run.
+        store: write it into the board, replacing an earlier one.
+
+    Raises:
+        BoardNotFound: there is no such release.
+        StoreError: the store refuses.
+    """
+    reports, name = Reports(uri), ReleaseStore(uri).get(release).id
+    data = report_data(uri, name, outcome, None if outcome else _earlier(reports, name))
+    html = page(data, _library(Lake(uri), store=store))
+    if store:
+        reports.write_json(f"{name}.json", data)
+        reports.write_text(f"{name}.html", html)
+    address = f"{public_uri(reports.uri)}/{name}" if store else None
+    chosen = data["gate"].get("chosen") or {}
+    default = (chosen.get("strategy"), chosen.get("index"))
+    rows = [row for row in data["measures"]["rows"] if (row["strategy"], row["index"]) == default]
+    report = Report(
+        html=f"{address}.html" if address else None,
+        json=f"{address}.json" if address else None,
+        bytes=len(html.encode()),
+        title=data["verdict"]["title"],
+        says=data["verdict"]["says"],
+        measures=tuple(rows),
+    )
+    return report, data, html
+
+
+def _library(lake: Lake, *, store: bool) -> str:
+    """The plotting library, cached in the lake: bundling it takes 3 s."""
+    path = f"charts/{vega_digest()}.js"
+    if lake.exists(path):
+        return lake.read_text(path)
+    if store:
+        lake.write_text(path, vega())
+    return vega()
+
+
+def _earlier(reports: Reports, release: str) -> dict[str, Any] | None:
+    try:
+        earlier = reports.read_json(f"{release}.json")
+    except (StoreError, json.JSONDecodeError):
+        return None
+    return earlier if isinstance(earlier, dict) else None  # pyright: ignore[reportUnknownVariableType]
+
+
+def remove_reports(
+    uri: str, releases: Collection[str], *, before: datetime, dry_run: bool = False
+) -> Leftovers:
+    """Remove the reports on other releases that were written before a moment.
+
+    Args:
+        releases: the ids of the releases that stay.
+        before: the moment, with a time zone.
+    """
+    reports, now = Reports(uri), datetime.now(UTC)
+    removed = {
+        path: size
+        for path, (size, age) in reports.walk().items()
+        if path.split(".")[0] not in releases and now - timedelta(seconds=age) <= before
+    }
+    if not dry_run:
+        for path in removed:
+            reports.delete(path)
+    return Leftovers(len(removed), sum(removed.values()))
