@@ -1,11 +1,10 @@
-"""A benchmark from its files to its result: its boards built by the pipeline, asked through the
-reader, measured.
+"""A benchmark from its files to its result: build its boards, evaluate, measure.
 
-Boards in a folder that stays are found again: the next run encodes only what changed.
+Boards in a folder of one's own are kept: the next run encodes only what changed.
 """
 
 import time
-from collections.abc import Generator, Iterable, Iterator, Mapping
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -13,13 +12,14 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 from benchmarks.papers.benchmark import Benchmark
-from benchmarks.papers.measuring import Work, measure, work_of
-from benchmarks.papers.reading import counted, some
-from benchmarks.papers.results import default_measures, result_of
+from benchmarks.papers.reading import PROBLEMS_SHOWN
+from benchmarks.papers.results import Run, default_measures, measure_runs, result_of, runs_of
 from benchmarks.papers.strategies import Chosen, asks_llm
 from flows.build import build
 from flows.cli.options import quiet_encoders
+from pegboard.cli.tables import count_text, list_text
 from pegboard.errors import ConfigurationError
+from pegboard.evaluation.experiment import ReleaseSystem
 from pegboard.evaluation.measures import Measure
 from tasks import progress
 
@@ -29,10 +29,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class BenchSettings:
-    """What is measured, and who may be asked.
+    """What is measured, and by which LLM.
 
     Attributes:
-        chosen: the strategies; every strategy that can be asked if None.
+        chosen: the strategies; every strategy whose requirements are met if None.
         measures: the benchmark's own if empty.
         llm: a LiteLLM model for strategies that ask one.
         prefect: build the boards as Prefect flows.
@@ -47,9 +47,7 @@ class BenchSettings:
 
 @contextmanager
 def working_folder(folder: Path | None) -> Generator[Path]:
-    """The folder for boards: the one that is given and stays, or one that goes away at the end,
-    also when interrupted.
-    """
+    """The folder for boards: the given one, or a temporary one."""
     if folder is None:
         with TemporaryDirectory(prefix="pegboard-bench-", ignore_cleanup_errors=True) as temporary:
             yield Path(temporary)
@@ -58,53 +56,47 @@ def working_folder(folder: Path | None) -> Generator[Path]:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise ConfigurationError(
-            f"{folder} cannot be made: {error.strerror}. Give --board a folder that can be."
+            f"{folder} cannot be created: {error.strerror}. Give --board another folder."
         ) from error
     yield folder.resolve()
 
 
 def run_benchmark(benchmark: Benchmark, folder: Path, settings: BenchSettings) -> dict[str, Any]:
-    """Build, ask and measure; see `result_of` for what comes back."""
+    """Build the boards, evaluate and measure; returns the values of `result_of`."""
     began = time.monotonic()
-    outcomes = _built(benchmark, folder / benchmark.name, prefect=settings.prefect)
+    outcomes = _build(benchmark, folder / benchmark.name, prefect=settings.prefect)
     built = time.monotonic()
-    boards = _opened(outcomes, settings)
     measures = list(settings.measures) or default_measures(benchmark.name)
-    work = work_of(benchmark, boards, settings.chosen)
-    if not work.queries:
+    runs = runs_of(benchmark, _open(outcomes, settings), settings.chosen)
+    if not runs:
         raise ConfigurationError(
-            f"None of the strategies of --strategy can be asked of {benchmark.name}. `pegboard "
-            f"bench --help` lists them."
+            f"No strategy of --strategy can answer the queries of {benchmark.name}. List the "
+            f"strategies: python -m benchmarks --help"
         )
-    step, taken = f"ask {benchmark.name}", dict[str, float]()
-    progress.start(step, work.queries)
-    measured = measure(
-        work,
-        boards,
-        measures,
-        lambda count, strategy: progress.advance(step, count, strategy),
-        taken,
+    step = f"ask {benchmark.name}"
+    progress.start(step, sum(len(run.query_set.queries) for run in runs))
+    evaluations, by_strategy = measure_runs(
+        runs, measures, lambda count, strategy: progress.advance(step, count, strategy)
     )
     asked = time.monotonic()
-    seconds: dict[str, Any] = {"build": round(built - began, 2), "ask": round(asked - built, 2)}
     result = result_of(
         benchmark,
-        measured,
+        evaluations,
         measures,
-        boards={name: _said(outcome) for name, outcome in outcomes.items()},
-        seconds=seconds,
-        problems=[*_problems(outcomes.values()), *_without_llm(work, boards)],
+        boards={name: _board_values(outcome) for name, outcome in outcomes.items()},
+        seconds={"build": round(built - began, 2), "ask": round(asked - built, 2)},
+        problems=[*_problems(outcomes.values()), *_without_llm(runs)],
     )
     result["seconds"] |= {
         "measure": round(time.monotonic() - asked, 2),
         "total": round(time.monotonic() - began, 2),
-        "strategies": {name: round(value, 2) for name, value in taken.items()},
+        "strategies": {name: round(value, 2) for name, value in by_strategy.items()},
     }
     return result
 
 
-def _built(benchmark: Benchmark, folder: Path, *, prefect: bool) -> dict[str, dict[str, Any]]:
-    """What the pipeline says of each board, as `RunSummary.end` returns it."""
+def _build(benchmark: Benchmark, folder: Path, *, prefect: bool) -> dict[str, dict[str, Any]]:
+    """Build each board; returns what the pipeline reports of it."""
     configurations: dict[str, Path] = {}
     for board in benchmark.boards:
         own = folder / board.name
@@ -120,10 +112,10 @@ def _built(benchmark: Benchmark, folder: Path, *, prefect: bool) -> dict[str, di
         }
 
 
-def _opened(
+def _open(
     outcomes: Mapping[str, Mapping[str, Any]], settings: BenchSettings
 ) -> "dict[str, Searcher]":
-    """The releases that were built; a query that several are asked is encoded once."""
+    """The built releases; they share the encoders, so that a query is encoded once."""
     from pegboard.evaluation.searcher import Searcher
 
     boards: dict[str, Searcher] = {}
@@ -139,13 +131,13 @@ def _opened(
     return boards
 
 
-def _said(outcome: Mapping[str, Any]) -> dict[str, Any]:
-    edges = outcome["edges"]
+def _board_values(outcome: Mapping[str, Any]) -> dict[str, Any]:
+    catalogs, edges = outcome["catalogs"].values(), outcome["edges"]
     return {
         "release": outcome["release"],
         "outcome": outcome["outcome"],
-        "tools": sum(one["tools"] for one in outcome["catalogs"].values()),
-        "agents": sum(one["agents"] for one in outcome["catalogs"].values()),
+        "tools": sum(catalog["tools"] for catalog in catalogs),
+        "agents": sum(catalog["agents"] for catalog in catalogs),
         "encoded": outcome["encoded"],
         "edges": edges["origins"] if edges else {},
     }
@@ -155,30 +147,33 @@ def _problems(outcomes: Iterable[Mapping[str, Any]]) -> Iterator[str]:
     """What the builds left out or could not do."""
     for outcome in outcomes:
         yield from outcome["problems"]
-        yield from (problem for one in outcome["catalogs"].values() for problem in one["problems"])
-        if rejected := [f"{_place(one['where'])}: {one['why']}" for one in outcome["rejected"]]:
-            yield f"left out of the catalog: {counted(len(rejected), 'record')}: {some(rejected)}"
+        for catalog in outcome["catalogs"].values():
+            yield from catalog["problems"]
+        if rejected := [f"{_place(row['where'])}: {row['why']}" for row in outcome["rejected"]]:
+            records, first = count_text(len(rejected), "record"), _first(rejected)
+            yield f"left out of the catalog: {records}: {first}"
         if unresolved := outcome["edges"]["unresolved"] if outcome["edges"] else []:
-            yield f"declared dependencies that name no tool: {len(unresolved)}: {some(unresolved)}"
+            first = _first(unresolved)
+            yield f"declared dependencies that name no tool: {len(unresolved)}: {first}"
+
+
+def _first(reasons: Sequence[Any]) -> str:
+    return list_text((f"{reason:.200}" for reason in reasons), PROBLEMS_SHOWN, "; ")
 
 
 def _place(where: str) -> str:
-    """Where a record stands, without the folder."""
+    """The place of a record, without the folder."""
     return Path(where).name if Path(where).is_absolute() else where
 
 
-def _without_llm(work: Work, boards: "Mapping[str, Searcher]") -> list[str]:
-    named = {
-        variant.name
-        for asked, variant in work.tools
-        if boards[asked.board].caller is None
-        and asks_llm(boards[asked.board].strategy(variant.strategy))
+def _without_llm(runs: Sequence[Run]) -> list[str]:
+    names = {
+        run.system.strategy_name
+        for run in runs
+        if isinstance(run.system, ReleaseSystem)
+        and run.system.searcher.caller is None
+        and asks_llm(run.system.strategy)
     }
-    return (
-        [
-            f"{', '.join(sorted(named))}: asked without an LLM (--llm), so embedded counterparts "
-            f"did its work"
-        ]
-        if named
-        else []
-    )
+    if not names:
+        return []
+    return [f"{', '.join(sorted(names))}: without an LLM (--llm), by the embedded fallbacks"]

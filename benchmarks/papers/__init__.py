@@ -1,6 +1,4 @@
-"""The public benchmarks in their own file formats: read, made into catalogs for the pipeline,
-asked, and compared with what papers report.
-"""
+"""The public benchmarks in their own file formats: read, evaluated and compared with papers."""
 
 NAMES: dict[str, str] = {
     "seal-tools": "tool.jsonl beside dev.jsonl or test_*.jsonl",

@@ -1,69 +1,166 @@
-"""Requests for agents, by the measures of requests for tools: what Tool-to-Agent Retrieval (Lumer
-and others, 2025) evaluates.
+"""Systems that search for agents, measured as those that search for tools.
 
-A tool name that several servers have is met by any of them, so what a request needs is a set of
-owners for each tool; an agent counts for the first set that it is in.
+This is what Tool-to-Agent Retrieval (Lumer and others, 2025) evaluates. A tool name that several
+servers have is satisfied by any of them, so a request needs a set of owners for each tool; an agent
+counts for the first set that contains it.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
 
-from benchmarks.papers.benchmark import AgentRequest
-from benchmarks.papers.strategies import AgentStrategy
-from pegboard.evaluation.experiment import UNBOUNDED_DEPTH
 from pegboard.evaluation.golden import GoldenQuery, Needed
-from pegboard.evaluation.measures import Measure, per_query
-from pegboard.evaluation.results import Evaluation, QueryResult, ScoredTool
+from pegboard.evaluation.results import QueryResult, ScoredTool
 from pegboard.evaluation.searcher import Searcher
 from pegboard.retrieval.agent_ranking import ENTITIES, Found, rank_agents
 from pegboard.retrieval.rules.clauses import split_clauses
 from pegboard.search.ranking import Ranked
 from pegboard.search.text import tokenize
 
-LEAST_DEPTH = 10
 Rankings = dict[str, Sequence[Ranked]]
 
 
-def evaluate_agents(
-    searcher: Searcher,
-    requests: Sequence[AgentRequest],
-    strategy: AgentStrategy,
-    measures: Sequence[Measure],
-) -> Evaluation:
-    """What is found for the requests, and the measures of it. Raises ConfigurationError for no
-    requests.
+@dataclass(frozen=True, slots=True)
+class AgentStrategy:
+    """How agents are searched.
+
+    Attributes:
+        searched: `agents` (their own descriptions), `tools` (the owners of tools) or `both`.
+        mode: `text`, `vector` or `hybrid`.
+        texts: the request as a whole if empty; `steps`, its known steps at once; or `clauses`, the
+            request and its clauses.
     """
-    index = searcher.loaded.index_name(None)
-    k = max([LEAST_DEPTH, *(one.k or UNBOUNDED_DEPTH for one in measures)])
-    texts = [_texts(one, strategy) for one in requests]
-    found = _search(
-        searcher,
-        index,
-        list(dict.fromkeys(text for one in texts for text in one)),
-        strategy,
-        max(ENTITIES, 10 * k),
-    )
-    names: dict[str, set[str]] = {}
-    for tool, name, _ in searcher.loaded.tool_names():
-        names.setdefault(name, set()).add(_owner(tool))
-    answers: list[QueryResult] = []
-    for request, asked in zip(requests, texts, strict=True):
-        ranked = rank_agents([found[text] for text in asked], _owner, k)
-        hits = tuple(ScoredTool(one.agent, one.score) for one in ranked)
-        answers.append(
-            QueryResult(
-                GoldenQuery(request.text, request.tools), needed_agents(request.tools, names), hits
-            )
-        )
-    values = per_query(
-        measures, [one.needed.labels for one in answers], [one.ranking() for one in answers]
-    )
-    encoder = str(searcher.loaded.index_manifest(index)["encoder"])
-    return Evaluation(searcher.release.id, strategy.name, index, encoder, tuple(answers), values)
+
+    searched: str
+    mode: str
+    texts: str = ""
+
+    @property
+    def name(self) -> str:
+        """Its name in rows, such as `both-vector-steps`."""
+        mode = "BM25" if self.mode == "text" else self.mode
+        return "-".join(part for part in (self.searched, mode, self.texts) if part)
+
+    @property
+    def description(self) -> str:
+        """What it does, in words."""
+        searched = {
+            "agents": "by their own descriptions",
+            "tools": "by their tools",
+            "both": "by both in one space",
+        }
+        texts = {
+            "": "",
+            "steps": ", all steps as one request",
+            "clauses": ", the request and its clauses",
+        }
+        return f"agents: {searched[self.searched]}{texts[self.texts]}"
+
+    def fits(self, queries: Sequence[GoldenQuery]) -> bool:
+        """Whether it differs from the whole request: steps and clauses are of whole questions."""
+        return not self.texts or any(query.steps for query in queries)
 
 
-def needed_agents(tools: Sequence[str], owners: "dict[str, set[str]]") -> Needed:
-    """For each tool the agents that own one of that name. A set that contains another is left out:
-    who meets that meets this, too.
+AGENT_STRATEGIES = (
+    *(
+        AgentStrategy(searched, mode)
+        for searched in ("agents", "tools", "both")
+        for mode in ("text", "vector", "hybrid")
+    ),
+    *(
+        AgentStrategy("both", mode, texts)
+        for texts in ("steps", "clauses")
+        for mode in ("vector", "hybrid")
+    ),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class AgentSystem:
+    """An agent strategy in the default index of a release; a `System` of the experiment."""
+
+    searcher: Searcher
+    strategy: AgentStrategy
+
+    @property
+    def release_id(self) -> str:
+        """The id of the release."""
+        return self.searcher.release.id
+
+    @property
+    def strategy_name(self) -> str:
+        """The strategy's name."""
+        return self.strategy.name
+
+    @property
+    def index_name(self) -> str:
+        """The default index."""
+        return self.searcher.loaded.index_name(None)
+
+    @property
+    def encoder_name(self) -> str:
+        """The encoder of that index."""
+        return str(self.searcher.loaded.index_manifest(self.index_name)["encoder"])
+
+    @property
+    def key(self) -> tuple[Any, ...]:
+        """The release's digest and the strategy's name."""
+        return (self.searcher.release.digest, self.strategy.name)
+
+    def search(
+        self, queries: Sequence[GoldenQuery], depth: int, advance: Callable[[int], None]
+    ) -> list[QueryResult]:
+        """Rank at most `depth` agents for each query."""
+        owners: dict[str, set[str]] = {}
+        for tool, name, _ in self.searcher.loaded.tool_names():
+            owners.setdefault(name, set()).add(_owner(tool))
+        texts = [self._texts(query) for query in queries]
+        distinct = list(dict.fromkeys(text for own in texts for text in own))
+        rankings = self._rankings(distinct, max(ENTITIES, 10 * depth))
+        results: list[QueryResult] = []
+        for query, own in zip(queries, texts, strict=True):
+            ranked = rank_agents([rankings[text] for text in own], _owner, depth)
+            agents = tuple(ScoredTool(agent.agent, agent.score) for agent in ranked)
+            results.append(QueryResult(query, needed_agents(query.tools, owners), agents))
+        advance(len(queries))
+        return results
+
+    def _texts(self, query: GoldenQuery) -> list[str]:
+        if self.strategy.texts == "steps":
+            return list(query.steps) or [query.query]
+        clauses = split_clauses(query.query) if self.strategy.texts == "clauses" else ()
+        return [query.query, *clauses]
+
+    def _rankings(self, texts: Sequence[str], n: int) -> dict[str, Found]:
+        """What each text finds among tools, agents or both, as `finding_agents` searches them."""
+        loaded, index = self.searcher.loaded, self.index_name
+        tools = loaded.index(index) if self.strategy.searched != "agents" else None
+        agents = loaded.agent_index(index) if self.strategy.searched != "tools" else None
+        by_tools: list[Rankings] = [{} for _ in texts]
+        by_agents: list[Rankings] = [{} for _ in texts]
+        units = None
+        if self.strategy.mode != "text":
+            units = self.searcher.vectors.units(loaded, index, texts)
+        tokens = [tokenize(text) for text in texts]
+        for searched, rankings in ((tools, by_tools), (agents, by_agents)):
+            if searched is None:
+                continue
+            if units is not None:
+                for place, rows in enumerate(searched.vectors(units, n, None)):
+                    rankings[place]["vector"] = rows
+            if self.strategy.mode != "vector":
+                for place, rows in enumerate(searched.texts(tokens, n, None)):
+                    rankings[place]["text"] = rows
+        return {
+            text: Found(tools, agents)
+            for text, tools, agents in zip(texts, by_tools, by_agents, strict=True)
+        }
+
+
+def needed_agents(tools: Sequence[str], owners: Mapping[str, set[str]]) -> Needed:
+    """For each tool the agents that own one of that name.
+
+    A set that contains another is left out: whatever satisfies the smaller satisfies it, too.
     """
     sets = {tool: frozenset(owners[tool]) for tool in tools if tool in owners}
     smallest = {
@@ -72,39 +169,8 @@ def needed_agents(tools: Sequence[str], owners: "dict[str, set[str]]") -> Needed
     first = {own: tool for tool, own in reversed(smallest.items())}
     return Needed(
         {tool: own for tool, own in smallest.items() if first[own] == tool},
-        tuple(one for one in tools if one not in owners),
+        tuple(tool for tool in tools if tool not in owners),
     )
-
-
-def _texts(request: AgentRequest, strategy: AgentStrategy) -> list[str]:
-    if strategy.texts == "steps":
-        return list(request.steps) or [request.text]
-    return [request.text, *(split_clauses(request.text) if strategy.texts == "clauses" else ())]
-
-
-def _search(
-    searcher: Searcher, index: str, texts: Sequence[str], strategy: AgentStrategy, n: int
-) -> dict[str, Found]:
-    """What each text finds among tools, agents or both, as `finding_agents` searches them."""
-    loaded = searcher.loaded
-    tools = loaded.index(index) if strategy.searched != "agents" else None
-    agents = loaded.agent_index(index) if strategy.searched != "tools" else None
-    by_tools: list[Rankings] = [{} for _ in texts]
-    by_agents: list[Rankings] = [{} for _ in texts]
-    units = searcher.vectors.units(loaded, index, texts) if strategy.mode != "text" else None
-    tokens = [tokenize(text) for text in texts]
-    for searched, found in ((tools, by_tools), (agents, by_agents)):
-        if searched is None:
-            continue
-        if units is not None:
-            for at, rows in enumerate(searched.vectors(units, n, None)):
-                found[at]["vector"] = rows
-        if strategy.mode != "vector":
-            for at, rows in enumerate(searched.texts(tokens, n, None)):
-                found[at]["text"] = rows
-    return {
-        text: Found(own, other) for text, own, other in zip(texts, by_tools, by_agents, strict=True)
-    }
 
 
 def _owner(tool: str) -> str:

@@ -1,6 +1,4 @@
-"""What every benchmark is made into: boards for the pipeline to build, and queries to ask them,
-each belonging to some tasks.
-"""
+"""The form of every benchmark: boards for the pipeline to build, and sets of queries with tasks."""
 
 import json
 import random
@@ -12,15 +10,13 @@ from typing import Any
 from catalogs.records.files import read_rows
 from pegboard.evaluation.golden import GoldenQuery
 
-AGAIN = {"step-tool", "instructed"}
-"""Tasks that ask the steps of other tasks' queries, or these in more words."""
+REPEATED_TASKS = {"step-tool", "instructed"}
+"""Tasks whose queries are steps of other tasks' queries, or these in more words."""
 
 
 @dataclass(frozen=True, slots=True)
 class Variant:
-    """One row of a table: a strategy under a short name, in an index, perhaps of another board than
-    the queries' own.
-    """
+    """A strategy under a short name, in an index, perhaps of another board than the queries'."""
 
     name: str
     strategy: Any
@@ -35,7 +31,7 @@ class BenchmarkBoard:
     Attributes:
         catalog: its `[catalogs.NAME]`, as TOML.
         indexes: its `[[indexes]]`; the pipeline's default if empty.
-        files: what has to stand beside its pegboard.toml, by name.
+        files: the files beside its pegboard.toml, by name.
     """
 
     name: str
@@ -50,78 +46,64 @@ class BenchmarkBoard:
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
-    """Queries for the tools of one board.
+class QuerySet:
+    """Queries for one board.
 
     Attributes:
         tasks: the places of the queries of each task; a query may belong to several.
-        variants: what is asked beside the baselines and the library's strategies.
+        variants: strategies beside the baselines and the library's own.
+        agents: whether the owners of the tools are searched for, instead of the tools.
     """
 
     board: str
     queries: tuple[GoldenQuery, ...]
     tasks: Mapping[str, tuple[int, ...]]
     variants: tuple[Variant, ...] = ()
+    agents: bool = False
 
-
-@dataclass(frozen=True, slots=True)
-class AgentRequest:
-    """A request for agents: the owners of the tools of those true names.
-
-    Attributes:
-        steps: the same request step by step, where it is known.
-    """
-
-    text: str
-    tools: tuple[str, ...]
-    steps: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class AgentsAsked:
-    """Requests for the agents of one board, as one task."""
-
-    board: str
-    task: str
-    requests: tuple[AgentRequest, ...]
+    @classmethod
+    def of_task(
+        cls, board: str, task: str, queries: Sequence[GoldenQuery], *, agents: bool = False
+    ) -> "QuerySet":
+        """Queries that all belong to one task."""
+        return cls(board, tuple(queries), {task: tuple(range(len(queries)))}, agents=agents)
 
 
 @dataclass(frozen=True, slots=True)
 class Benchmark:
-    """A benchmark that was read: its boards, what is asked of them, and what was wrong with its
-    files.
+    """A benchmark read from its files.
 
     Attributes:
         tools: how many tools its catalogs list.
+        problems: what could not be used of its files.
     """
 
     name: str
     boards: tuple[BenchmarkBoard, ...]
-    asked: tuple[Asked, ...]
-    agents: tuple[AgentsAsked, ...] = ()
+    query_sets: tuple[QuerySet, ...]
     tools: int = 0
     problems: tuple[str, ...] = ()
 
     @property
     def queries(self) -> int:
-        """How many requests there are; their steps, and the same in other words, are not counted
-        again.
-        """
-        return sum(len(one.queries) for one in self.asked if not AGAIN & one.tasks.keys())
+        """How many requests for tools there are; their steps and rewordings do not count again."""
+        return sum(
+            len(one.queries)
+            for one in self.query_sets
+            if not one.agents and not REPEATED_TASKS & one.tasks.keys()
+        )
 
 
 def catalog_toml(
     name: str, kind: str, path: Path, columns: Mapping[str, str] | None = None, more: str = ""
 ) -> str:
-    """A catalog's table. Columns that no row has are left out of it, since the pipeline would take
-    them for a mistake.
-    """
+    """A catalog's table. Columns that no row has are left out: the pipeline rejects them."""
     rows = [row.value for row in read_rows(path) if not row.problem] if columns else []
-    known = {column for row in rows for column in row}
+    existing = {column for row in rows for column in row}
     used = ", ".join(
-        f"{what} = {json.dumps(column)}"
-        for what, column in (columns or {}).items()
-        if column in known
+        f"{target} = {json.dumps(column)}"
+        for target, column in (columns or {}).items()
+        if column in existing
     )
     return (
         f'[catalogs.{name}]\ntype = "{kind}"\npath = {json.dumps(str(path), ensure_ascii=False)}\n'
@@ -133,46 +115,31 @@ def catalog_toml(
 def tasks_of(
     queries: Sequence[GoldenQuery], more: Mapping[str, Sequence[int]] | None = None
 ) -> dict[str, tuple[int, ...]]:
-    """The tasks `all`, `single` and `multi`, by how many tools a query needs, and others; those
-    without a query are left out.
-    """
+    """The tasks `all`, `single` and `multi` (by the number of tools), and others; none empty."""
     kinds = {
-        kind: [at for at, one in enumerate(queries) if one.kind == kind]
+        kind: [place for place, query in enumerate(queries) if query.kind == kind]
         for kind in ("single", "multi")
     }
-    places: dict[str, Sequence[int]] = {"all": range(len(queries)), **kinds, **(more or {})}
-    return {task: tuple(own) for task, own in places.items() if own}
+    tasks: dict[str, Sequence[int]] = {"all": range(len(queries)), **kinds, **(more or {})}
+    return {task: tuple(places) for task, places in tasks.items() if places}
 
 
 def sampled(benchmark: Benchmark, limit: int, seed: int) -> Benchmark:
-    """The benchmark with at most `limit` queries of each kind of question, drawn without
-    replacement; equal seeds draw the same.
-    """
-    return replace(
-        benchmark,
-        asked=tuple(_sampled(one, limit, seed) for one in benchmark.asked),
-        agents=tuple(
-            replace(
-                one,
-                requests=tuple(one.requests[at] for at in _drawn(len(one.requests), limit, seed)),
-            )
-            for one in benchmark.agents
-        ),
-    )
+    """The benchmark with at most `limit` queries of each set, drawn without replacement."""
+    query_sets = (_sampled(one, limit, seed) for one in benchmark.query_sets)
+    return replace(benchmark, query_sets=tuple(query_sets))
 
 
-def _sampled(asked: Asked, limit: int, seed: int) -> Asked:
-    drawn = _drawn(len(asked.queries), limit, seed)
-    now = {before: at for at, before in enumerate(drawn)}
+def _sampled(query_set: QuerySet, limit: int, seed: int) -> QuerySet:
+    count = len(query_set.queries)
+    drawn = sorted(random.Random(seed).sample(range(count), min(limit, count)))  # noqa: S311  a sample, no secret
+    new_place = {place: new for new, place in enumerate(drawn)}
     tasks = {
-        task: tuple(now[at] for at in places if at in now) for task, places in asked.tasks.items()
+        task: tuple(new_place[place] for place in places if place in new_place)
+        for task, places in query_set.tasks.items()
     }
     return replace(
-        asked,
-        queries=tuple(asked.queries[at] for at in drawn),
+        query_set,
+        queries=tuple(query_set.queries[place] for place in drawn),
         tasks={task: places for task, places in tasks.items() if places},
     )
-
-
-def _drawn(count: int, limit: int, seed: int) -> list[int]:
-    return sorted(random.Random(seed).sample(range(count), min(limit, count)))  # noqa: S311  a sample, no secret

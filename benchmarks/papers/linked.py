@@ -1,25 +1,24 @@
-"""ToolLinkOS, and ToolSandbox in the same form (Lumer and others, Graph RAG-Tool Fusion, 2025): a
-tool and everything that it depends on.
+"""ToolLinkOS and ToolSandbox (Lumer and others, Graph RAG-Tool Fusion, 2025): linked tools.
 
-tools.json: [{"name", "description", "parameters", "func_type", "depends_on": [{"name",
-"dependence_type", ...}]}];
-instances.jsonl: {"user_query", "main_golden_function_name", "golden_function_names": [...]}.
+A request needs a tool and everything that it depends on. tools.json: [{"name", "description",
+"parameters", "func_type", "depends_on": [{"name", "dependence_type", ...}]}]; instances.jsonl:
+{"user_query", "main_golden_function_name", "golden_function_names": [...]}.
 
-Two boards: one with the declared dependencies, one from which they are hidden, so that only
-inferred ones are left."""
+Two boards: one with the declared dependencies, one without them, which has only inferred ones.
+"""
 
 from pathlib import Path
 from typing import Any
 
 from benchmarks.papers.benchmark import (
-    Asked,
     Benchmark,
     BenchmarkBoard,
+    QuerySet,
     Variant,
     catalog_toml,
     tasks_of,
 )
-from benchmarks.papers.reading import Folder, LeftOut, text_of, texts_of
+from benchmarks.papers.reading import Folder, text_of, texts_of
 from pegboard.evaluation.golden import GoldenQuery
 
 COLUMNS = {"parameters": "parameters", "dependencies": "depends_on", "tags": "func_type"}
@@ -47,9 +46,7 @@ VARIANTS = (
 
 
 def load(path: Path, name: str = "toollinkos") -> Benchmark:
-    """The benchmark of that folder, `toollinkos` or `toolsandbox`. Raises ConfigurationError if it
-    is none.
-    """
+    """Read `toollinkos` or `toolsandbox`. Raises ConfigurationError for another folder."""
     folder = Folder(path, name)
     files = folder.files(
         {
@@ -58,29 +55,24 @@ def load(path: Path, name: str = "toollinkos") -> Benchmark:
         }
     )
     tools = files["its tools"][0]
-    queries: list[GoldenQuery] = []
-    for file in files["instances"]:
-        queries += _queries(folder, file)
+    queries = [query for file in files["instances"] for query in folder.converted(file, _query)]
     declared = catalog_toml(name, "records", tools, COLUMNS)
-    boards = (
-        BenchmarkBoard("declared", declared, INDEXES),
-        BenchmarkBoard("hidden", catalog_toml(name, "records", tools, HIDDEN)),
+    return Benchmark(
+        name,
+        (
+            BenchmarkBoard("declared", declared, INDEXES),
+            BenchmarkBoard("hidden", catalog_toml(name, "records", tools, HIDDEN)),
+        ),
+        (QuerySet("declared", tuple(queries), tasks_of(queries), VARIANTS),),
+        tools=len(folder.listed(declared).tools),
+        problems=tuple(folder.problems()),
     )
-    asked = Asked("declared", tuple(queries), tasks_of(queries), VARIANTS)
-    count = len(folder.listed(declared).tools)
-    return Benchmark(name, boards, (asked,), tools=count, problems=tuple(folder.problems()))
 
 
-def _queries(folder: Folder, file: Path) -> list[GoldenQuery]:
-    queries: list[GoldenQuery] = []
-    for where, row in folder.rows(file):
-        try:
-            main = row.get("main_golden_function_name")
-            first: list[str] = [main] if isinstance(main, str) and main.strip() else []
-            given = row.get("golden_function_names")
-            others = texts_of(given, "golden function") if given or not first else []
-            names = dict.fromkeys([*first, *others])
-            queries.append(GoldenQuery(text_of(row.get("user_query"), "user_query"), tuple(names)))
-        except LeftOut as why:
-            folder.leave_out(where, why, file)
-    return queries
+def _query(row: dict[str, Any]) -> GoldenQuery:
+    main = row.get("main_golden_function_name")
+    first: list[str] = [main] if isinstance(main, str) and main.strip() else []
+    others = row.get("golden_function_names")
+    names = texts_of(others, "golden function") if others or not first else []
+    tools = dict.fromkeys([*first, *names])
+    return GoldenQuery(text_of(row.get("user_query"), "user_query"), tuple(tools))

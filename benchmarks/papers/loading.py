@@ -19,20 +19,16 @@ LOADERS: dict[str, Callable[[Path], Benchmark]] = {
 
 
 def load_benchmark(name: str, path: Path, limit: int | None = None, seed: int = 0) -> Benchmark:
-    """The benchmark of that name in a folder, with at most `limit` queries of each kind of
-    question.
+    """Read a benchmark, with at most `limit` queries of each set.
 
-    Raises ConfigurationError if the folder does not hold it, or no row of it can be asked;
-    SourceError if a file cannot be read."""
-    if name not in LOADERS:
-        raise ConfigurationError(
-            f"There is no benchmark '{name}'. Expected one of: {', '.join(NAMES)}; or all."
-        )
+    Raises ConfigurationError if the folder does not hold it or no row of it can be asked, and
+    SourceError if a file cannot be read.
+    """
     benchmark = LOADERS[name](path)
-    if not any(one.queries for one in benchmark.asked):
-        left = "; ".join(benchmark.problems) or "its files are empty"
+    if not any(one.queries for one in benchmark.query_sets):
+        problems = "; ".join(benchmark.problems) or "its files are empty"
         raise ConfigurationError(
-            f"{path} has no query of {name} that can be asked: {left}. Expected {NAMES[name]}."
+            f"{path} has no query of {name} that can be asked: {problems}. Expected {NAMES[name]}."
         )
     if not benchmark.tools:
         raise ConfigurationError(

@@ -1,217 +1,30 @@
-"""What papers report on the benchmarks, as data, and how what is measured here differs from what
-they measured.
+"""What papers report on the benchmarks, and how their set-ups differ from ours.
 
-Figures are of the whole benchmarks; measures under the names of `pegboard.evaluation.measures`.
+Figures are of the whole benchmarks, in `published.tsv`; measures under the names of
+`pegboard.evaluation.measures`.
 """
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+import csv
+from pathlib import Path
 from typing import Any
 
-TOOLSHED = "Lumer and others, Toolshed, 2024, table I"
-GRAPH = "Lumer and others, Graph RAG-Tool Fusion, 2025, table 3"
-AGENTS = "Lumer and others, Tool-to-Agent Retrieval, 2025, tables 1 and 2"
-STRATEGIES = "Kamiński and others, Too Many Tools, Too Much Confusion, 2026"
+
+def _published() -> list[dict[str, Any]]:
+    with Path(__file__).with_name("published.tsv").open(encoding="utf-8", newline="") as file:
+        systems = list(csv.DictReader(file, delimiter="\t"))
+    return [
+        {
+            **{name: system[name] for name in ("benchmark", "task", "system", "source")},
+            "measure": measure,
+            "value": float(value),
+        }
+        for system in systems
+        for measure, _, value in (cell.partition("=") for cell in system["measures"].split())
+    ]
 
 
-@dataclass(frozen=True, slots=True)
-class Published:
-    """The figures of one system on one task."""
-
-    benchmark: str
-    task: str
-    system: str
-    values: Mapping[str, float]
-    source: str
-
-    def rows(self) -> list[dict[str, Any]]:
-        """One row for each measure, as JSON values."""
-        named = {"task": self.task, "system": self.system, "source": self.source}
-        return [
-            {**named, "measure": measure, "value": value} for measure, value in self.values.items()
-        ]
-
-
-def _recalls(*values: float | None, at: tuple[int, ...] = (1, 5, 10)) -> dict[str, float]:
-    return {f"Recall@{k}": value for k, value in zip(at, values, strict=True) if value is not None}
-
-
-def _linked(
-    maps: tuple[float, ...], recalls: tuple[float, ...], gains: tuple[float, ...]
-) -> dict[str, float]:
-    kinds = {"mAP": maps, "Recall": recalls, "nDCG": gains}
-    return {
-        f"{kind}@{k}": value
-        for kind, own in kinds.items()
-        for k, value in zip((10, 20, 30), own, strict=True)
-    }
-
-
-def _agents(
-    system: str, recalls: tuple[float, ...], maps: tuple[float, ...], gains: tuple[float, ...]
-) -> Published:
-    kinds = {"Recall": recalls, "mAP": maps, "nDCG": gains}
-    ks = (1, 3, 5) if len(recalls) == 3 else (5,)
-    values = {
-        f"{kind}@{k}": value
-        for kind, own in kinds.items()
-        for k, value in zip(ks, own, strict=True)
-    }
-    return Published("livemcpbench", "step-agent", system, values, AGENTS)
-
-
-PUBLISHED: tuple[Published, ...] = (
-    Published("seal-tools", "all", "BM25", _recalls(None, 0.410, 0.550), TOOLSHED),
-    Published("seal-tools", "all", "Seal-Tools' DPR", _recalls(None, 0.480, 0.680), TOOLSHED),
-    Published(
-        "seal-tools",
-        "all",
-        "Toolshed (GPT-4o, text-embedding-3-large)",
-        _recalls(None, 0.876, 0.965),
-        TOOLSHED,
-    ),
-    Published("metatool", "single", "BM25", _recalls(0.272, 0.462, None), TOOLSHED),
-    Published("metatool", "single", "Re-Invoke", _recalls(0.672, 0.871, None), TOOLSHED),
-    Published(
-        "metatool",
-        "single",
-        "Toolshed (GPT-4o, text-embedding-3-large)",
-        _recalls(0.726, 0.928, None),
-        TOOLSHED,
-    ),
-    Published("metatool", "multi", "BM25", _recalls(0.093, 0.335, None), TOOLSHED),
-    Published("metatool", "multi", "Re-Invoke", _recalls(0.333, 0.801, None), TOOLSHED),
-    Published(
-        "metatool",
-        "multi",
-        "Toolshed (GPT-4o, text-embedding-3-large)",
-        _recalls(0.400, 0.894, None),
-        TOOLSHED,
-    ),
-    Published(
-        "toolsandbox",
-        "all",
-        "BM25",
-        _linked((0.215, 0.217, 0.217), (0.301, 0.307, 0.307), (0.303, 0.306, 0.306)),
-        GRAPH,
-    ),
-    Published(
-        "toolsandbox",
-        "all",
-        "naive RAG (ada-002)",
-        _linked((0.440, 0.488, 0.505), (0.663, 0.850, 0.962), (0.606, 0.682, 0.720)),
-        GRAPH,
-    ),
-    Published(
-        "toolsandbox",
-        "all",
-        "hybrid RAG (ada-002)",
-        _linked((0.431, 0.478, 0.497), (0.665, 0.854, 0.968), (0.592, 0.669, 0.708)),
-        GRAPH,
-    ),
-    Published(
-        "toolsandbox",
-        "all",
-        "Graph RAG-Tool Fusion",
-        _linked((0.521, 0.571, 0.571), (0.598, 0.833, 0.833), (0.601, 0.692, 0.692)),
-        GRAPH,
-    ),
-    Published(
-        "toolsandbox",
-        "all",
-        "Graph RAG-Tool Fusion, reranked by GPT-4o",
-        _linked((0.661, 0.697, 0.697), (0.704, 0.833, 0.833), (0.740, 0.795, 0.795)),
-        GRAPH,
-    ),
-    Published(
-        "toollinkos",
-        "all",
-        "BM25",
-        _linked((0.185, 0.191, 0.194), (0.253, 0.293, 0.316), (0.311, 0.329, 0.338)),
-        GRAPH,
-    ),
-    Published(
-        "toollinkos",
-        "all",
-        "naive RAG (ada-002)",
-        _linked((0.210, 0.216, 0.217), (0.257, 0.216, 0.302), (0.350, 0.365, 0.370)),
-        GRAPH,
-    ),
-    Published(
-        "toollinkos",
-        "all",
-        "hybrid RAG (ada-002)",
-        _linked((0.202, 0.208, 0.209), (0.265, 0.298, 0.314), (0.337, 0.353, 0.359)),
-        GRAPH,
-    ),
-    Published(
-        "toollinkos",
-        "all",
-        "Graph RAG-Tool Fusion",
-        _linked((0.856, 0.873, 0.873), (0.943, 0.976, 0.976), (0.891, 0.908, 0.908)),
-        GRAPH,
-    ),
-    Published(
-        "toollinkos",
-        "all",
-        "Graph RAG-Tool Fusion, reranked by GPT-4o",
-        _linked((0.927, 0.938, 0.938), (0.958, 0.976, 0.976), (0.944, 0.954, 0.954)),
-        GRAPH,
-    ),
-    _agents("BM25", (0.20, 0.20, 0.20), (0.12, 0.12, 0.12), (0.14, 0.14, 0.14)),
-    _agents("Q.Retrieval", (0.31, 0.47, 0.56), (0.31, 0.31, 0.24), (0.31, 0.35, 0.32)),
-    _agents("MCPZero", (0.44, 0.66, 0.70), (0.45, 0.39, 0.31), (0.45, 0.46, 0.41)),
-    _agents("ScaleMCP", (0.49, 0.68, 0.74), (0.49, 0.40, 0.29), (0.49, 0.48, 0.40)),
-    _agents("Tool-to-Agent", (0.61, 0.77, 0.83), (0.61, 0.49, 0.34), (0.61, 0.56, 0.46)),
-    _agents("Tool-to-Agent (text-embedding-3-large)", (0.87,), (0.38,), (0.50,)),
-    _agents("Tool-to-Agent (all-MiniLM-L6-v2)", (0.80,), (0.33,), (0.45,)),
-    Published(
-        "livemcpbench",
-        "direct-tool",
-        "callbus (Qwen3-Embedding-8B)",
-        {"Recall@5": 0.508},
-        "callbus's documentation",
-    ),
-    Published(
-        "livemcpbench",
-        "direct-tool",
-        "callbus, with learned heads",
-        {"Recall@5": 0.535},
-        "callbus's documentation",
-    ),
-    Published(
-        "ultratool", "all", "RAG only, end to end", {"Recall": 0.340, "F1": 0.362}, STRATEGIES
-    ),
-    Published(
-        "ultratool",
-        "all",
-        "RAG, context decomposition, end to end",
-        {"Recall": 0.494, "F1": 0.329},
-        STRATEGIES,
-    ),
-    Published(
-        "ultratool",
-        "all",
-        "RPS, augmented descriptions, end to end",
-        {"Recall": 0.392, "F1": 0.353},
-        STRATEGIES,
-    ),
-    Published("toolret", "all", "RAG only, end to end", {"Recall": 0.300, "F1": 0.242}, STRATEGIES),
-    Published(
-        "toolret",
-        "all",
-        "RAG, context decomposition, end to end",
-        {"Recall": 0.347, "F1": 0.227},
-        STRATEGIES,
-    ),
-    Published(
-        "toolret",
-        "all",
-        "RPS, augmented descriptions, end to end",
-        {"Recall": 0.343, "F1": 0.214},
-        STRATEGIES,
-    ),
-)
+PUBLISHED: list[dict[str, Any]] = _published()
+"""One row for each figure: {benchmark, task, system, source, measure, value}."""
 SETUPS: dict[str, str] = {
     "seal-tools": "Toolshed asks GPT-4o to decompose, expand and rerank, and writes questions for "
     "every tool; here nothing is written and no "
@@ -257,8 +70,3 @@ SHOWN: dict[str, tuple[str, ...]] = {
     "toolret": ("nDCG@10", "Recall@10", "Complete@10"),
 }
 """The measures that tables show; the rows as JSON have more."""
-
-
-def published_for(benchmark: str, task: str) -> list[Published]:
-    """What papers report on a task."""
-    return [one for one in PUBLISHED if (one.benchmark, one.task) == (benchmark, task)]

@@ -1,37 +1,92 @@
-"""What was measured on a benchmark, as JSON values: rows with intervals, differences to the
-baseline, what papers report.
-"""
+"""What was measured on a benchmark, as JSON values: rows, differences, published figures."""
 
-import os
-import platform
-from collections.abc import Iterable, Mapping, Sequence
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
-from benchmarks.papers.benchmark import Benchmark
-from benchmarks.papers.measuring import Measured
+from benchmarks.machine import machine
+from benchmarks.papers.benchmark import Benchmark, QuerySet
 from benchmarks.papers.published import DECIDED_BY, PUBLISHED, SETUPS, SHOWN
-from benchmarks.papers.reading import counted
-from benchmarks.papers.strategies import BASELINE
+from benchmarks.papers.strategies import BASELINE, Chosen, systems_for
+from pegboard.cli.tables import count_text, list_text
+from pegboard.evaluation.experiment import System, evaluate
 from pegboard.evaluation.measures import STANDARD, Measure, measures_of
-from pegboard.evaluation.results import difference_rows
+from pegboard.evaluation.results import Evaluation, difference_rows
+from pegboard.evaluation.searcher import Searcher
 
 AGENT_BASELINE = "agents-hybrid"
-"""For tasks that ask for agents: their own descriptions, by one hybrid search."""
+"""The baseline of tasks for agents: their own descriptions, by one hybrid search."""
+UNKNOWN_SHOWN = 5
+"""Unknown tools that a problem names; it counts them all."""
+
+
+@dataclass(frozen=True, slots=True)
+class TaskEvaluation:
+    """The evaluation of one system on the queries of one task."""
+
+    task: str
+    evaluation: Evaluation
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """A system and the queries that it answers."""
+
+    query_set: QuerySet
+    system: System
+
+    def measure(
+        self, measures: Sequence[Measure], advance: Callable[[int], None] = lambda _: None
+    ) -> list[TaskEvaluation]:
+        """Evaluate the system, and split the evaluation by task."""
+        evaluation = evaluate(self.system, self.query_set.queries, measures, advance=advance)
+        return [
+            TaskEvaluation(task, evaluation.subset(places))
+            for task, places in self.query_set.tasks.items()
+        ]
+
+
+def runs_of(
+    benchmark: Benchmark, boards: Mapping[str, Searcher], chosen: Chosen | None
+) -> list[Run]:
+    """All systems of a benchmark, or the chosen ones: first those for tools, then for agents."""
+    query_sets = sorted(benchmark.query_sets, key=lambda query_set: query_set.agents)
+    return [
+        Run(query_set, system)
+        for query_set in query_sets
+        for system in systems_for(query_set, boards, chosen)
+    ]
+
+
+def measure_runs(
+    runs: Sequence[Run],
+    measures: Sequence[Measure],
+    advance: Callable[[int, str], None] = lambda _count, _strategy: None,
+) -> tuple[list[TaskEvaluation], dict[str, float]]:
+    """Measure every run; returns the evaluations, and the seconds that each strategy took."""
+    evaluations: list[TaskEvaluation] = []
+    seconds: dict[str, float] = {}
+    for run in runs:
+        began, name = time.monotonic(), run.system.strategy_name
+        evaluations += run.measure(measures, lambda count, name=name: advance(count, name))
+        seconds[name] = seconds.get(name, 0.0) + time.monotonic() - began
+    return evaluations, seconds
 
 
 def default_measures(benchmark: str) -> list[Measure]:
-    """What is measured on a benchmark where nobody says otherwise."""
+    """The measures of a benchmark where none are chosen."""
     return measures_of([*SHOWN[benchmark], *STANDARD])
 
 
 def baseline_of(task: str) -> str:
-    """The strategy with which the others of a task are compared."""
+    """The strategy that the others of a task are compared with."""
     return AGENT_BASELINE if "agent" in task else BASELINE
 
 
 def result_of(
     benchmark: Benchmark,
-    measured: Sequence[Measured],
+    evaluations: Sequence[TaskEvaluation],
     measures: Sequence[Measure],
     *,
     boards: Mapping[str, Mapping[str, Any]],
@@ -40,24 +95,22 @@ def result_of(
 ) -> dict[str, Any]:
     """Everything about one benchmark.
 
-    `rows` have {task, strategy, index, encoder, measure, value, low, high, n}; `differences` say by
-    how much a strategy is above the baseline of its task, with p, and `p_holm` for the number of
-    strategies (Holm); `published` holds what papers report."""
-    unknown = list(dict.fromkeys(name for one in measured for name in one.evaluation.unknown))
+    `rows` have {task, strategy, index, encoder, measure, value, low, high, n}; `differences` how
+    far a strategy is above the baseline of its task, with p, and `p_holm` for the number of
+    strategies; `published` the figures of papers.
+    """
+    unknown = dict.fromkeys(name for one in evaluations for name in one.evaluation.unknown)
     if unknown:
-        some = ", ".join(unknown[:5]) + (", ..." if len(unknown) > 5 else "")
         problems = [
             *problems,
-            f"counted as not found: {counted(len(unknown), 'tool')} that queries need and no "
-            f"catalog has: {some}",
+            f"counted as not found: {count_text(len(unknown), 'tool')} that queries need and no "
+            f"catalog has: {list_text(unknown, UNKNOWN_SHOWN)}",
         ]
     return {
         "benchmark": benchmark.name,
-        "rows": [row for one in measured for row in one.evaluation.rows(task=one.task)],
-        "differences": _differences(measured, _decided_by(benchmark.name, measures)),
-        "published": [
-            row for one in PUBLISHED if one.benchmark == benchmark.name for row in one.rows()
-        ],
+        "rows": [row for one in evaluations for row in one.evaluation.rows(task=one.task)],
+        "differences": _differences(evaluations, _decided_by(benchmark.name, measures)),
+        "published": [row for row in PUBLISHED if row["benchmark"] == benchmark.name],
         "differs": SETUPS[benchmark.name],
         "seconds": dict(seconds),
         "machine": machine(),
@@ -68,29 +121,15 @@ def result_of(
     }
 
 
-def machine() -> dict[str, Any]:
-    """What the figures were measured on: no name of it, no path."""
-    try:
-        memory = round(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30, 1)
-    except (AttributeError, OSError, ValueError):
-        memory = None
-    return {
-        "cpus": os.cpu_count(),
-        "python": platform.python_version(),
-        "platform": f"{platform.system()} {platform.machine()}",
-        "memory_gib": memory,
-    }
-
-
 def _decided_by(benchmark: str, measures: Sequence[Measure]) -> Measure:
-    (wished,) = measures_of([DECIDED_BY.get(benchmark, "Recall@5")])
-    return wished if wished in measures else measures[0]
+    (preferred,) = measures_of([DECIDED_BY.get(benchmark, "Recall@5")])
+    return preferred if preferred in measures else measures[0]
 
 
-def _differences(measured: Sequence[Measured], measure: Measure) -> list[dict[str, Any]]:
+def _differences(evaluations: Sequence[TaskEvaluation], measure: Measure) -> list[dict[str, Any]]:
     rows: list[dict[str, Any]] = []
-    for task in dict.fromkeys(one.task for one in measured):
-        own = [one.evaluation for one in measured if one.task == task]
+    for task in dict.fromkeys(one.task for one in evaluations):
+        own = [one.evaluation for one in evaluations if one.task == task]
         baseline = next((one for one in own if one.strategy == baseline_of(task)), None)
         if baseline is not None:
             labels = {"task": task, "against": baseline.strategy}

@@ -1,6 +1,4 @@
-"""The result of a benchmark as tables: for a terminal, and as Markdown between the marks of a
-document.
-"""
+"""The result of a benchmark as tables: for a terminal, and as Markdown in a document."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -10,16 +8,21 @@ from typing import Any
 from benchmarks.papers.published import SHOWN
 from benchmarks.papers.results import baseline_of
 from pegboard.cli.output import plain
+from pegboard.cli.tables import (
+    difference_text,
+    interval_text,
+    markdown_table,
+    markdown_text,
+    table_lines,
+)
 from pegboard.errors import ConfigurationError
+
+Row = Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """One task: a line for each strategy, then what papers report.
-
-    Attributes:
-        title: the task, how many queries it has, what the strategies are compared with.
-    """
+    """One task: a line for each strategy, then the figures of papers."""
 
     title: str
     header: tuple[str, ...]
@@ -27,61 +30,55 @@ class Table:
     published: tuple[tuple[str, ...], ...]
 
 
-def tables_of(result: Mapping[str, Any], measures: Sequence[str] | None = None) -> list[Table]:
+def tables_of(result: Row, measures: Sequence[str] | None = None) -> list[Table]:
     """The tables of a benchmark's result (see `result_of`).
 
     Args:
         measures: the columns; the benchmark's own choice if None.
     """
     rows: list[dict[str, Any]] = result["rows"]
-    known = list(dict.fromkeys(row["measure"] for row in rows))
-    shown = [one for one in (measures or SHOWN[result["benchmark"]]) if one in known] or known[:4]
+    existing = list(dict.fromkeys(row["measure"] for row in rows))
+    shown = [one for one in (measures or SHOWN[result["benchmark"]]) if one in existing]
     sizes = {row["task"]: row["n"] for row in rows}
-    repeated = {one for one in ("single", "multi") if sizes.get(one) == sizes.get("all")}
-    return [_table(result, task, shown, n) for task, n in sizes.items() if task not in repeated]
+    repeated = {task for task in ("single", "multi") if sizes.get(task) == sizes.get("all")}
+    columns = shown or existing[:4]
+    return [_table(result, task, columns, n) for task, n in sizes.items() if task not in repeated]
 
 
-def printed(result: Mapping[str, Any], measures: Sequence[str] | None = None) -> str:
-    """The tables for a terminal, with what differs from the papers and what was left out."""
+def printed(result: Row, measures: Sequence[str] | None = None) -> str:
+    """The tables for a terminal, with the differences from the papers, and problems."""
     parts: list[str] = []
     for table in tables_of(result, measures):
-        every = [table.header, *table.lines, *table.published]
-        widths = [max(len(line[at]) for line in every) for at in range(len(table.header))]
-        parts += [
-            "",
-            plain(table.title),
-            *(_padded(line, widths) for line in (table.header, *table.lines)),
-        ]
+        lines = table_lines(table.header, [*table.lines, *table.published], "  ")
         if table.published:
-            parts += ["  published:", *(_padded(line, widths) for line in table.published)]
+            lines.insert(1 + len(table.lines), "  published:")
+        parts += ["", plain(table.title), *lines]
     parts += ["", f"What differs: {result['differs']}"]
-    parts += [f"Mind: {plain(problem)}" for problem in result["problems"]]
-    parts.append(
-        "seconds: " + ", ".join(f"{name} {value:.1f}" for name, value in _flat(result["seconds"]))
+    parts += [f"Note: {plain(problem)}" for problem in result["problems"]]
+    seconds = (
+        f"{name} {value:.1f}"
+        for name, value in result["seconds"].items()
+        if isinstance(value, int | float)
     )
+    parts.append("seconds: " + ", ".join(seconds))
     return "\n".join(parts).strip("\n")
 
 
-def markdown(result: Mapping[str, Any]) -> str:
+def markdown(result: Row) -> str:
     """The same as Markdown."""
     parts = [f"### {result['benchmark']}", "", str(result["differs"]), ""]
-    parts += [f"- {_escaped(problem)}" for problem in result["problems"]]
+    parts += [f"- {markdown_text(problem)}" for problem in result["problems"]]
     for table in tables_of(result):
-        parts += [
-            "",
-            f"**{table.title}**",
-            "",
-            _row(table.header),
-            _row(["---"] * len(table.header)),
-        ]
-        parts += [_row(line) for line in table.lines]
-        parts += [_row([f"*{line[0]}*", *line[1:]]) for line in table.published]
+        published = [(f"*{line[0]}*", *line[1:]) for line in table.published]
+        lines = markdown_table(table.header, [*table.lines, *published])
+        parts += ["", f"**{table.title}**", "", *lines]
     return "\n".join(parts).replace("\n\n\n", "\n\n").strip() + "\n"
 
 
 def write_between_marks(file: Path, name: str, text: str) -> None:
-    """Put text between `<!-- bench NAME -->` and `<!-- /bench NAME -->`. Raises ConfigurationError
-    if the marks are not there.
+    """Put text between `<!-- bench NAME -->` and `<!-- /bench NAME -->`.
+
+    Raises ConfigurationError if the marks are missing.
     """
     if missing := missing_marks(file, [name]):
         raise ConfigurationError(missing)
@@ -93,15 +90,13 @@ def write_between_marks(file: Path, name: str, text: str) -> None:
 
 
 def missing_marks(file: Path, names: Iterable[str]) -> str:
-    """What is wrong with a document into which the results of those benchmarks are to be written;
-    empty if nothing is.
-    """
+    """Why results cannot be written into a document; empty if they can."""
     try:
         text = file.read_text("utf-8")
     except (OSError, UnicodeDecodeError) as error:
         return (
-            f"{file} cannot be written into: {getattr(error, 'strerror', None) or error}. Give "
-            f"a text file that is there."
+            f"{file} cannot be written into: {getattr(error, 'strerror', None) or error}. Give an "
+            f"existing text file."
         )
     missing = [name for name in names if any(text.count(mark) != 1 for mark in _marks(name))]
     if not missing:
@@ -109,7 +104,7 @@ def missing_marks(file: Path, names: Iterable[str]) -> str:
     begin, end = _marks(missing[0])
     return (
         f"{file} has no place for {', '.join(missing)}. Expected the lines {begin} and {end} once, "
-        "and likewise for each benchmark; what stands between them is replaced."
+        "and likewise for each benchmark; the text between them is replaced."
     )
 
 
@@ -117,33 +112,34 @@ def _marks(name: str) -> tuple[str, str]:
     return f"<!-- bench {name} -->", f"<!-- /bench {name} -->"
 
 
-def _table(result: Mapping[str, Any], task: str, shown: Sequence[str], n: int) -> Table:
+def _table(result: Row, task: str, measures: Sequence[str], n: int) -> Table:
     own = [row for row in result["rows"] if row["task"] == task]
-    by = {(row["strategy"], row["index"], row["measure"]): row for row in own}
+    by_system = {(row["strategy"], row["index"], row["measure"]): row for row in own}
     differences = {
         (row["strategy"], row["index"]): row for row in result["differences"] if row["task"] == task
     }
-    decided = next((row["measure"] for row in differences.values()), "")
+    decided_by = next((row["measure"] for row in differences.values()), "")
     several = len({row["index"] for row in own}) > 1
     lines = [
         (
             strategy,
             *([index] if several else []),
-            *(_interval(by.get((strategy, index, measure))) for measure in shown),
+            *(_mean(by_system.get((strategy, index, measure))) for measure in measures),
             _difference(differences.get((strategy, index))),
         )
         for strategy, index in dict.fromkeys((row["strategy"], row["index"]) for row in own)
     ]
-    published = list(
-        _published([row for row in result["published"] if row["task"] == task], shown, several)
+    published = [row for row in result["published"] if row["task"] == task]
+    last = f"{decided_by} above {baseline_of(task)}, p" if decided_by else ""
+    return Table(
+        f"{result['benchmark']}, {task}: {n:,} queries, {_searched(result, task)}",
+        ("strategy", *(["index"] if several else []), *measures, last),
+        tuple(lines),
+        tuple(_published(published, measures, several)),
     )
-    title = f"{result['benchmark']}, {task}: {n:,} queries, {_searched(result, task)}"
-    last = f"{decided} above {baseline_of(task)}, p" if decided else ""
-    header = ("strategy", *(["index"] if several else []), *shown, last)
-    return Table(title, header, tuple(lines), tuple(published))
 
 
-def _searched(result: Mapping[str, Any], task: str) -> str:
+def _searched(result: Row, task: str) -> str:
     boards: Mapping[str, Any] = result["boards"]
     if "agent" in task:
         return f"{max(board['agents'] for board in boards.values()):,} agents"
@@ -151,45 +147,21 @@ def _searched(result: Mapping[str, Any], task: str) -> str:
 
 
 def _published(
-    rows: Sequence[Mapping[str, Any]], shown: Sequence[str], several: bool
+    rows: Sequence[Row], measures: Sequence[str], several: bool
 ) -> Iterator[tuple[str, ...]]:
     for system in dict.fromkeys(row["system"] for row in rows):
         values = {row["measure"]: row["value"] for row in rows if row["system"] == system}
-        others = ", ".join(
-            f"{name} {value:.3f}" for name, value in values.items() if "@" not in name
-        )
-        cells = (f"{values[measure]:.3f}" if measure in values else "" for measure in shown)
-        yield (system, *([""] if several else []), *cells, others)
+        whole = (f"{name} {value:.3f}" for name, value in values.items() if "@" not in name)
+        cells = (f"{values[measure]:.3f}" if measure in values else "" for measure in measures)
+        yield (system, *([""] if several else []), *cells, ", ".join(whole))
 
 
-def _interval(row: Mapping[str, Any] | None) -> str:
-    return f"{row['value']:.3f} [{row['low']:.3f}, {row['high']:.3f}]" if row else ""
+def _mean(row: Row | None) -> str:
+    return interval_text(row) if row else ""
 
 
-def _difference(row: Mapping[str, Any] | None) -> str:
+def _difference(row: Row | None) -> str:
     if row is None:
         return ""
     p = row["p_holm"]
-    return (
-        f"{row['value']:+.3f} [{row['low']:+.3f}, {row['high']:+.3f}], "
-        f"{'<.001' if p < 0.001 else f'{p:.3f}'}"
-    )
-
-
-def _padded(line: Sequence[str], widths: Sequence[int]) -> str:
-    return (
-        "  "
-        + "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip()
-    )
-
-
-def _row(cells: Sequence[str]) -> str:
-    return f"| {' | '.join(_escaped(cell) for cell in cells)} |"
-
-
-def _escaped(text: str) -> str:
-    return plain(text).replace("|", "\\|").replace("<", "&lt;")
-
-
-def _flat(seconds: Mapping[str, Any]) -> list[tuple[str, float]]:
-    return [(name, value) for name, value in seconds.items() if isinstance(value, int | float)]
+    return f"{difference_text(row)}, {'<.001' if p < 0.001 else f'{p:.3f}'}"

@@ -1,11 +1,11 @@
 """ToolRet (Shi and others, 2025): queries from 35 sources for tools of every form.
 
 Files with `tools` in their names: {"id", "documentation": an object, JSON text or plain text,
-perhaps "category"}; files with `queries`: {"id", "query", "instruction", "labels": [{"id": a tool's
-id, "relevance": 1}, ...] or that as JSON text, "category"}. They may lie in folders below, as in
-the published data sets (`web/tools-00000-of-00001.parquet`, `apibank/queries-...`).
+optionally "category"}; files with `queries`: {"id", "query", "instruction", "labels": [{"id": a
+tool's id, "relevance": 1}, ...] or that as JSON text, "category"}. They may lie in folders below,
+as in the published data sets (`web/tools-00000-of-00001.parquet`, `apibank/queries-...`).
 
-Documentations have no form in common, so they are made into records of one: see `toolret_tools.py`.
+Documentations have no form in common, so they are converted to records: see `toolret_tools.py`.
 """
 
 import json
@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from benchmarks.papers.benchmark import Asked, Benchmark, BenchmarkBoard, tasks_of
+from benchmarks.papers.benchmark import Benchmark, BenchmarkBoard, QuerySet, tasks_of
 from benchmarks.papers.reading import Folder, LeftOut, text_of, texts_of
 from benchmarks.papers.toolret_tools import FILE, ToolRecords
 from pegboard.evaluation.golden import GoldenQuery
@@ -27,51 +27,39 @@ columns = {{ parameters = "parameters", agent = "agent" }}
 
 
 def load(path: Path) -> Benchmark:
-    """The benchmark of that folder. Raises ConfigurationError if it is none."""
+    """Read the benchmark of that folder. Raises ConfigurationError for another folder."""
     folder = Folder(path, "toolret")
     patterns = {what: [f"**/*{what}*.{one}" for one in PATTERNS] for what in ("tools", "queries")}
     files = folder.files(patterns)
     records = ToolRecords()
-    queries_files = [file for file in files["queries"] if file not in files["tools"]]
     for file in files["tools"]:
-        for where, row in folder.rows(file):
-            try:
-                records.add(row)
-            except LeftOut as why:
-                folder.leave_out(where, why, file)
-    written = records.written()
+        folder.converted(file, records.add)
+    text = records.json_lines()
     for problem in records.problems:
-        folder.say(problem)
+        folder.note(problem)
     queries: list[GoldenQuery] = []
     instructed: list[GoldenQuery] = []
     categories: dict[str, list[int]] = {}
-    for file in queries_files:
-        for where, row in folder.rows(file):
-            try:
-                query = _query(row, records.names)
-            except LeftOut as why:
-                folder.leave_out(where, why, file)
-                continue
+    for file in files["queries"]:
+        if file in files["tools"]:
+            continue
+        for query, row in folder.converted(file, lambda row: (_query(row, records.names), row)):
             categories.setdefault(_category(row, file, folder.path), []).append(len(queries))
             queries.append(query)
-            if isinstance(row.get("instruction"), str) and row["instruction"].strip():
-                instructed.append(
-                    GoldenQuery(f"{row['instruction'].strip()}\n{query.query}", query.tools)
-                )
-    named = {
-        f"category-{name}" if name in ("all", "single", "multi") else name: own
-        for name, own in categories.items()
+            instruction = row.get("instruction")
+            if isinstance(instruction, str) and instruction.strip():
+                instructed.append(GoldenQuery(f"{instruction.strip()}\n{query.query}", query.tools))
+    tasks = {
+        f"category-{name}" if name in ("all", "single", "multi") else name: places
+        for name, places in categories.items()
     }
-    asked = [Asked("tools", tuple(queries), tasks_of(queries, named))]
+    query_sets = [QuerySet("tools", tuple(queries), tasks_of(queries, tasks))]
     if instructed:
-        asked.append(
-            Asked("tools", tuple(instructed), {"instructed": tuple(range(len(instructed)))})
-        )
-    board = BenchmarkBoard("tools", CATALOG, files={FILE: written})
+        query_sets.append(QuerySet.of_task("tools", "instructed", instructed))
     return Benchmark(
         "toolret",
-        (board,),
-        tuple(asked),
+        (BenchmarkBoard("tools", CATALOG, files={FILE: text}),),
+        tuple(query_sets),
         tools=len(records.names),
         problems=tuple(folder.problems()),
     )
@@ -86,10 +74,8 @@ def _query(row: Mapping[str, Any], names: Mapping[str, str]) -> GoldenQuery:
             raise LeftOut(f"its labels are not JSON: {error}") from None
     if not isinstance(labels, list):
         raise LeftOut(f"its labels are {labels!r:.80}, expected a list")
-    right = texts_of(
-        [str(one["id"]) for one in map(_label, labels) if _relevance(one) > 0], "right tool"
-    )
-    tools = dict.fromkeys(names.get(one, one) for one in right)
+    relevant = [str(label["id"]) for label in map(_label, labels) if _relevance(label) > 0]
+    tools = dict.fromkeys(names.get(tool, tool) for tool in texts_of(relevant, "right tool"))
     return GoldenQuery(text_of(row.get("query"), "query"), tuple(tools))
 
 
@@ -110,12 +96,10 @@ def _relevance(label: Mapping[str, Any]) -> float:
 
 
 def _category(row: Mapping[str, Any], file: Path, base: Path) -> str:
-    """What the row says; else the folder that the file lies in, or the source in its id
-    (`apigen_query_5`).
-    """
-    said = row.get("category")
-    if isinstance(said, str) and said.strip():
-        return said.strip()
+    """The row's own; else the file's folder, or the source in its id (`apigen_query_5`)."""
+    category = row.get("category")
+    if isinstance(category, str) and category.strip():
+        return category.strip()
     if file.parent != base:
         return file.parent.name
     return str(row.get("id", "")).partition("_query")[0] or "unknown"

@@ -11,9 +11,10 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from benchmarks.papers.reading import LeftOut, counted
+from benchmarks.papers.reading import LeftOut
 from catalogs.shared.listing import ListingBuilder
 from catalogs.shared.loose_schema import Unusable, loose_object
+from pegboard.cli.tables import count_text
 
 FILE = "toolret_tools.jsonl"
 NAMES = ("name", "api_name", "func_name", "function_name", "tool_name", "title")
@@ -46,7 +47,7 @@ LESS = (
     "output",
     "python_environment_requirements",
 )
-"""What says how a tool is called or what it gave once, not what it is for."""
+"""Fields about how a tool is called or what it returned once, not what it is for."""
 MAX_NAME = 200
 MAX_TEXT = 4_000
 """Characters of a description: an encoder reads about 1,000."""
@@ -57,7 +58,7 @@ class ToolRecords:
 
     Attributes:
         names: for each id of ToolRet the `agent/name` of its record.
-        problems: what was made otherwise than its documentation says.
+        problems: how records differ from their documentation.
     """
 
     def __init__(self) -> None:
@@ -67,8 +68,9 @@ class ToolRecords:
         self._taken: dict[tuple[str, str], int] = {}
 
     def add(self, row: Mapping[str, Any]) -> None:
-        """Add a row of a file of tools. Raises LeftOut if it has no id or no documentation, or the
-        id stands there already.
+        """Add a row of a file of tools.
+
+        Raises LeftOut if it has no id or no documentation, or the id was added already.
         """
         identity = row.get("id")
         if not isinstance(identity, str | int) or not str(identity).strip():
@@ -76,18 +78,16 @@ class ToolRecords:
         identity = str(identity).strip()
         if identity in self.names:
             raise LeftOut(f"there is a tool with the id {identity} already")
-        said = _decoded(row.get("documentation"))
-        if said in (None, "", {}):
+        documentation = _decoded(row.get("documentation"))
+        if documentation in (None, "", {}):
             raise LeftOut("it has no documentation")
-        said = (
-            said
-            if isinstance(said, Mapping)
-            else {"description": said if isinstance(said, str) else json.dumps(said)}
-        )
+        if not isinstance(documentation, Mapping):
+            text = documentation if isinstance(documentation, str) else json.dumps(documentation)
+            documentation = {"description": text}
         record = {
-            "name": _name(said) or identity,
-            "description": _description(said),
-            "parameters": _parameters(said),
+            "name": _name(documentation) or identity,
+            "description": _description(documentation),
+            "parameters": _parameters(documentation),
         }
         agent = re.split(r"_tool(?:_|$)", identity)[0] or "toolret"
         times = self._taken[agent, record["name"]] = self._taken.get((agent, record["name"]), 0) + 1
@@ -101,22 +101,20 @@ class ToolRecords:
         self._records.append(record)
         self.names[identity] = f"{record['agent']}/{record['name']}"
 
-    def written(self) -> str:
-        """The records as JSON lines. Parameters that the pipeline would reject their tool for
-        become text of its description.
-        """
+    def json_lines(self) -> str:
+        """The records as JSON lines; parameters of no valid schema move to the description."""
         rejected = self._rejected()
         for at in rejected:
             record = self._records[at]
-            said = json.dumps(record["parameters"], ensure_ascii=False)
+            documentation = json.dumps(record["parameters"], ensure_ascii=False)
             record["description"], record["parameters"] = (
-                f"{record['description']} {said}"[:MAX_TEXT],
+                f"{record['description']} {documentation}"[:MAX_TEXT],
                 None,
             )
         if rejected:
             self.problems.append(
                 f"parameters that are no schema were taken as text, of "
-                f"{counted(len(rejected), 'tool')}"
+                f"{count_text(len(rejected), 'tool')}"
             )
         return "".join(json.dumps(record, ensure_ascii=False) + "\n" for record in self._records)
 
@@ -143,22 +141,27 @@ def _decoded(value: Any) -> Any:
     return value
 
 
-def _name(said: Mapping[str, Any]) -> str:
+def _name(documentation: Mapping[str, Any]) -> str:
     given = next(
-        (said[key] for key in NAMES if isinstance(said.get(key), str) and said[key].strip()), ""
+        (
+            documentation[key]
+            for key in NAMES
+            if isinstance(documentation.get(key), str) and documentation[key].strip()
+        ),
+        "",
     )
     return " ".join(given.split())[:MAX_NAME]
 
 
-def _description(said: Mapping[str, Any]) -> str:
-    first = [said[key] for key in DESCRIPTIONS if isinstance(said.get(key), str)]
+def _description(documentation: Mapping[str, Any]) -> str:
+    first = [documentation[key] for key in DESCRIPTIONS if isinstance(documentation.get(key), str)]
     others = [
         text
-        for key, value in said.items()
+        for key, value in documentation.items()
         if key not in (*DESCRIPTIONS, *PARAMETERS, *LESS)
         for text in _texts(value)
     ]
-    name = _name(said)
+    name = _name(documentation)
     texts = dict.fromkeys(" ".join(text.split()) for text in (*first, *others))
     return ". ".join(text.rstrip(".") for text in texts if text and text != name)[:MAX_TEXT]
 
@@ -170,11 +173,9 @@ def _texts(value: Any) -> Iterator[str]:
         yield from (one for one in value if isinstance(one, str))
 
 
-def _parameters(said: Mapping[str, Any]) -> Any:
-    """The only parameters that are said, or the list of those of several fields, the required ones
-    first.
-    """
-    given = [_decoded(said[key]) for key in PARAMETERS if said.get(key)]
+def _parameters(documentation: Mapping[str, Any]) -> Any:
+    """The parameters of the only field that has some, or of several, the required ones first."""
+    given = [_decoded(documentation[key]) for key in PARAMETERS if documentation.get(key)]
     if len(given) <= 1:
         return given[0] if given else None
     if all(isinstance(one, list) for one in given):

@@ -5,23 +5,27 @@ instances.jsonl: {"question", "plan": [{"step": "1.2 Book it", "tool": "book(fli
 "domain"}.
 
 A step whose tool is no known tool ("null", "No tool required", a call of a tool that the file
-lacks) needs none."""
+lacks) needs none.
+"""
 
 import re
 from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
-from benchmarks.papers.benchmark import Asked, Benchmark, BenchmarkBoard, catalog_toml, tasks_of
-from benchmarks.papers.reading import Folder, LeftOut, counted, text_of
+from benchmarks.papers.benchmark import Benchmark, BenchmarkBoard, QuerySet, catalog_toml, tasks_of
+from benchmarks.papers.reading import Folder, LeftOut, text_of
+from pegboard.cli.tables import count_text, list_text
 from pegboard.evaluation.golden import GoldenQuery
 
 COLUMNS = {"parameters": "arguments", "output": "results"}
 NO_TOOL = ("", "null", "none", "no tool required", "no tool needed")
+UNKNOWN_SHOWN = 5
+"""Unknown tools that a problem names; it counts them all."""
 
 
 def load(path: Path) -> Benchmark:
-    """The benchmark of that folder. Raises ConfigurationError if it is none."""
+    """Read the benchmark of that folder. Raises ConfigurationError for another folder."""
     folder = Folder(path, "ultratool")
     files = folder.files(
         {
@@ -32,24 +36,21 @@ def load(path: Path) -> Benchmark:
     tools = files["its tools"][0]
     catalog = catalog_toml("ultratool", "records", tools, COLUMNS)
     names = {tool.name for tool in folder.listed(catalog).tools}
-    queries: list[GoldenQuery] = []
     unknown: list[str] = []
-    for file in files["instances"]:
-        for where, row in folder.rows(file):
-            try:
-                queries.append(_query(row, names, unknown))
-            except LeftOut as why:
-                folder.leave_out(where, why, file)
+    queries = [
+        query
+        for file in files["instances"]
+        for query in folder.converted(file, lambda row: _query(row, names, unknown))
+    ]
     if unknown:
-        folder.say(
-            f"not counted: {counted(len(unknown), 'step')} whose tool is not in {tools.name}: "
-            f"{', '.join(dict.fromkeys(unknown[:5]))}{', ...' if len(unknown) > 5 else ''}"
+        folder.note(
+            f"not counted: {count_text(len(unknown), 'step')} whose tool is not in {tools.name}: "
+            f"{list_text(dict.fromkeys(unknown), UNKNOWN_SHOWN)}"
         )
-    asked = Asked("tools", tuple(queries), tasks_of(queries))
     return Benchmark(
         "ultratool",
         (BenchmarkBoard("tools", catalog),),
-        (asked,),
+        (QuerySet("tools", tuple(queries), tasks_of(queries)),),
         tools=len(names),
         problems=tuple(folder.problems()),
     )
@@ -61,18 +62,15 @@ def _query(row: dict[str, Any], names: Collection[str], unknown: list[str]) -> G
     if not isinstance(plan, list):
         raise LeftOut(f"its plan is {plan!r:.80}, expected a list of steps")
     steps: list[tuple[str, str]] = []
-    for one in plan:
-        if not isinstance(one, dict) or not isinstance(one.get("step"), str):
-            raise LeftOut(f"a step of its plan is {one!r:.80}, expected a text under `step`")
-        tool = str(one.get("tool") or "").partition("(")[0].strip()
+    for step in plan:
+        if not isinstance(step, dict) or not isinstance(step.get("step"), str):
+            raise LeftOut(f"a step of its plan is {step!r:.80}, expected a text under `step`")
+        tool = str(step.get("tool") or "").partition("(")[0].strip()
         if tool in names:
-            steps.append((re.sub(r"^[\d.]+\s*", "", one["step"]).strip(), tool))
+            steps.append((re.sub(r"^[\d.]+\s*", "", step["step"]).strip(), tool))
         elif tool.lower() not in NO_TOOL:
             unknown.append(tool)
     if not steps:
         raise LeftOut("no step of its plan needs a known tool")
-    return GoldenQuery(
-        question,
-        tuple(dict.fromkeys(tool for _, tool in steps)),
-        tuple(text for text, _ in steps if text),
-    )
+    tools = dict.fromkeys(tool for _, tool in steps)
+    return GoldenQuery(question, tuple(tools), tuple(text for text, _ in steps if text))

@@ -23,7 +23,7 @@ def texts(asked):
 def test_seal_tools_asks_every_file_of_queries_but_those_for_training(specimen):
     found = load_benchmark("seal-tools", specimen("seal-tools"))
 
-    (asked,) = found.asked
+    (asked,) = found.query_sets
     assert texts(asked) == [
         "Give the hens some barley.",
         "Feed the hens and bring me the eggs.",
@@ -54,13 +54,13 @@ def test_a_single_file_of_queries_is_no_task_of_its_own(specimen):
         "seal-tools", specimen("seal-tools", without=["test_out_domain.jsonl", "train.jsonl"])
     )
 
-    assert list(found.asked[0].tasks) == ["all", "single", "multi"]
+    assert list(found.query_sets[0].tasks) == ["all", "single", "multi"]
 
 
 def test_metatool_has_two_tasks_on_two_catalogs(specimen):
     found = load_benchmark("metatool", specimen("metatool"))
 
-    single, multi = found.asked
+    single, multi = found.query_sets
     assert (single.tasks, multi.tasks) == ({"single": (0, 1, 2)}, {"multi": (0, 1)})
     assert [one.tools for one in single.queries] == [("whittle",), ("glaze",), ("whittle",)]
     assert [one.tools for one in multi.queries] == [
@@ -74,7 +74,7 @@ def test_metatool_has_two_tasks_on_two_catalogs(specimen):
     assert (found.tools, found.queries) == (4, 5)
     assert any("1 of 4 rows left out" in one for one in found.problems)
     assert any(
-        "1 request that is asked stands in example_queries.jsonl" in one for one in found.problems
+        "example_queries.jsonl contains 1 query word for word" in one for one in found.problems
     )
 
 
@@ -83,7 +83,7 @@ def test_metatool_goes_with_either_task_alone_and_without_examples(specimen):
 
     found = load_benchmark("metatool", folder)
 
-    assert [one.board for one in found.asked] == ["single"]
+    assert [one.board for one in found.query_sets] == ["single"]
     assert "examples" not in found.boards[0].catalog
     assert "the task `multi` is left out: big_tool_des.json is missing" in found.problems
     (folder / "single_tool_queries.jsonl").unlink()
@@ -101,12 +101,12 @@ def test_linked_benchmarks_have_a_board_with_and_one_without_the_declared_depend
         ("declared", True),
         ("hidden", False),
     ]
-    assert [one.tools for one in found.asked[0].queries] == [
+    assert [one.tools for one in found.query_sets[0].queries] == [
         ("sail_out", "read_tide", "raise_anchor"),
         ("read_tide",),
         ("raise_anchor",),
     ]
-    assert {(one.index, one.board) for one in found.asked[0].variants} == {
+    assert {(one.index, one.board) for one in found.query_sets[0].variants} == {
         ("full", None),
         ("brief", None),
         ("full", "hidden"),
@@ -131,7 +131,7 @@ def test_columns_that_no_tool_has_are_not_asked_for(specimen):
 def test_ultratool_counts_the_steps_whose_tool_is_not_known(specimen):
     found = load_benchmark("ultratool", specimen("ultratool"))
 
-    (query,) = found.asked[0].queries
+    (query,) = found.query_sets[0].queries
     assert (query.query, query.tools) == ("Bake a loaf.", ("dough_knead", "oven_heat"))
     assert query.steps == ("Knead the dough", "Heat the oven to 220")
     left, unknown = found.problems
@@ -144,7 +144,7 @@ def test_ultratool_counts_the_steps_whose_tool_is_not_known(specimen):
 def test_livemcpbench_asks_questions_and_steps_for_tools_and_for_agents(specimen):
     found = load_benchmark("livemcpbench", specimen("livemcpbench"))
 
-    direct, step = found.asked
+    direct, step, *agents = found.query_sets
     assert (list(direct.tasks), list(step.tasks)) == (["direct-tool"], ["step-tool"])
     assert [(one.query, one.tools) for one in direct.queries] == [
         ("Plant a rose and water it.", ("dig", "water_bed")),
@@ -154,7 +154,8 @@ def test_livemcpbench_asks_questions_and_steps_for_tools_and_for_agents(specimen
         ("dig a hole", ("dig",)),
         ("water the rose", ("water_bed",)),
     ]
-    assert {one.task: [request.text for request in one.requests] for one in found.agents} == {
+    assert all(one.agents for one in agents)
+    assert {next(iter(one.tasks)): texts(one) for one in agents} == {
         "direct-agent": ["Plant a rose and water it.", "Tidy up."],
         "step-agent": ["dig a hole", "water the rose"],
         "step-agent-all": ["dig a hole", "water the rose", "rake the bed", "look"],
@@ -178,7 +179,7 @@ def test_toolret_reads_documentations_of_every_form_from_folders_below(specimen)
         ("kites 2", "fly", "Flies a paper plane"),
     ]
     assert [one["name"] for one in records[2]["parameters"]] == ["wind", "tail"]
-    queries, instructed = found.asked
+    queries, instructed = found.query_sets
     assert [one.tools for one in queries.queries] == [
         ("kites/fly",),
         ("kites 2/fly",),
@@ -221,8 +222,8 @@ def test_toolret_takes_parquet_and_one_folder_as_well(specimen, tmp_path):
 
     found = load_benchmark("toolret", flat)
 
-    assert [one.tools for one in found.asked[0].queries] == [("kites/fly",)]
-    assert list(found.asked[0].tasks) == ["all", "single", "web"]
+    assert [one.tools for one in found.query_sets[0].queries] == [("kites/fly",)]
+    assert list(found.query_sets[0].tasks) == ["all", "single", "web"]
 
 
 def test_a_benchmark_is_found_in_the_folder_that_holds_it(specimen):
@@ -270,7 +271,7 @@ def test_all_that_is_missing_is_told_at_once_and_files_without_a_row_to_ask_are_
 def test_a_sample_is_drawn_by_its_seed_and_keeps_the_tasks(specimen):
     folder = specimen("seal-tools")
     drawn = [
-        load_benchmark("seal-tools", folder, limit=2, seed=seed).asked[0]
+        load_benchmark("seal-tools", folder, limit=2, seed=seed).query_sets[0]
         for seed in (4, 4, 5, 6, 7)
     ]
 
@@ -280,8 +281,8 @@ def test_a_sample_is_drawn_by_its_seed_and_keeps_the_tasks(specimen):
         assert one.tasks["all"] == (0, 1)
         assert all(one.queries[at].kind == "multi" for at in one.tasks.get("multi", ()))
     assert (
-        load_benchmark("seal-tools", folder, limit=99).asked
-        == load_benchmark("seal-tools", folder).asked
+        load_benchmark("seal-tools", folder, limit=99).query_sets
+        == load_benchmark("seal-tools", folder).query_sets
     )
 
 

@@ -8,12 +8,11 @@ import json
 
 import pytest
 
-from benchmarks.papers.agents import needed_agents
+from benchmarks.papers.agents import AGENT_STRATEGIES, needed_agents
 from benchmarks.papers.loading import load_benchmark
-from benchmarks.papers.measuring import measure, work_of
 from benchmarks.papers.published import PUBLISHED, SETUPS, SHOWN
-from benchmarks.papers.results import default_measures, result_of
-from benchmarks.papers.strategies import AGENT_STRATEGIES, DESCRIPTIONS, chosen_of
+from benchmarks.papers.results import default_measures, measure_runs, result_of, runs_of
+from benchmarks.papers.strategies import DESCRIPTIONS, chosen_strategies
 from benchmarks.papers.tables import (
     markdown,
     missing_marks,
@@ -52,15 +51,11 @@ def opened(specimen, workshop_type, hashing, tmp_path):
 def measured(benchmark, boards, chosen=None, measures=None):
     """The result as JSON values, from JSON."""
     measures = measures or default_measures(benchmark.name)
-    found = measure(work_of(benchmark, boards, chosen), boards, measures)
-    said = {name: {"tools": 2, "agents": 2} for name in boards}
-    return json.loads(
-        json.dumps(
-            result_of(
-                benchmark, found, measures, boards=said, seconds={"build": 1.0, "strategies": {}}
-            )
-        )
-    )
+    evaluations, _ = measure_runs(runs_of(benchmark, boards, chosen), measures)
+    counts = {name: {"tools": 2, "agents": 2} for name in boards}
+    seconds = {"build": 1.0, "strategies": {}}
+    result = result_of(benchmark, evaluations, measures, boards=counts, seconds=seconds)
+    return json.loads(json.dumps(result))
 
 
 def strategies(result, task):
@@ -132,7 +127,7 @@ def test_steps_that_a_benchmark_gives_are_a_plan(opened):
         for row in result["rows"]
         if (row["task"], row["measure"]) == ("all", "Recall@5")
     }
-    assert found["strategy-steps"] == found["strategy-steps-whole"] == 1.0
+    assert found["given-steps"] == found["given-steps-whole"] == 1.0
 
 
 def test_livemcpbench_measures_tools_and_agents_by_the_same_measures(opened):
@@ -178,7 +173,7 @@ def test_any_owner_of_a_tool_will_do_and_an_agent_counts_once():
 
 def test_toolret_is_measured_by_category_and_with_instructions(opened):
     result = measured(
-        *opened("toolret"), chosen=chosen_of(["BM25"]), measures=measures_of(["Recall@10"])
+        *opened("toolret"), chosen=chosen_strategies(["BM25"]), measures=measures_of(["Recall@10"])
     )
 
     found = {row["task"]: (row["value"], row["n"]) for row in result["rows"]}
@@ -193,7 +188,7 @@ def test_chosen_plans_are_the_only_ones_and_may_be_of_ones_own(opened, tmp_path)
     file.write_text(json.dumps([{"modes": ["text"]}, {"name": "deep", "depth": 100}]), "utf-8")
     inline = '{"name": "inline", "transforms": ["condense"]}'
 
-    chosen = chosen_of(["search", "rag-tool-fusion", str(file), inline])
+    chosen = chosen_strategies(["search", "rag-tool-fusion", str(file), inline])
     benchmark, boards = opened("ultratool")
     result = measured(benchmark, boards, chosen, measures_of(["MRR"]))
 
@@ -205,7 +200,7 @@ def test_chosen_plans_are_the_only_ones_and_may_be_of_ones_own(opened, tmp_path)
         "inline",
     ]
     assert {row["measure"] for row in result["rows"]} == {"MRR"}
-    assert work_of(benchmark, boards, chosen_of(["both-hybrid"])).queries == 0
+    assert runs_of(benchmark, boards, chosen_strategies(["both-hybrid"])) == []
 
 
 def test_plans_that_ask_an_llm_are_measured_too_where_there_is_one(opened):
@@ -221,10 +216,12 @@ def test_plans_that_ask_an_llm_are_measured_too_where_there_is_one(opened):
         for name, one in boards.items()
     }
 
-    more = {variant.name for _, variant in work_of(benchmark, asking, None).tools}
-    result = measured(benchmark, asking, chosen_of(["plan-select"]), measures_of(["Recall@5"]))
+    def names(boards):
+        return {run.system.strategy_name for run in runs_of(benchmark, boards, None)}
 
-    assert more - {variant.name for _, variant in work_of(benchmark, boards, None).tools} == {
+    result = measured(benchmark, asking, chosen_strategies(["plan-select"]), measures_of(["Recall@5"]))
+
+    assert names(asking) - names(boards) == {
         "rag-tool-fusion",
         "step-back",
         "plan-select",
@@ -235,14 +232,14 @@ def test_plans_that_ask_an_llm_are_measured_too_where_there_is_one(opened):
 
 def test_every_plan_that_cannot_be_used_is_told_at_once():
     with pytest.raises(ConfigurationError) as error:
-        chosen_of(["hybrid", "hybird", "none.json", '{"depth": "deep"}'])
+        chosen_strategies(["hybrid", "hybird", "none.json", '{"depth": "deep"}'])
 
     said = str(error.value)
     assert "there is no strategy 'hybird'" in said
     assert "none.json: " in said
     assert "'depth' is 'deep'" in said
     assert "BM25, vector, hybrid" in said
-    assert chosen_of([]) is None
+    assert chosen_strategies([]) is None
 
 
 def test_tables_show_intervals_differences_and_what_papers_report(opened):
@@ -261,13 +258,13 @@ def test_tables_show_intervals_differences_and_what_papers_report(opened):
     assert dict(zip(table.header, table.lines[0], strict=True))["strategy"] == "agents-BM25"
     assert ("Tool-to-Agent", "0.610", "0.770", "0.830", "0.460", "") in table.published
     text = printed(result)
-    assert "Mind: not counted: 2 tools of annotations that no server has" in text
+    assert "Note: not counted: 2 tools of annotations that no server has" in text
     assert "What differs: " in text
     assert tables_of(result, ["MRR@10"])[0].header[:2] == ("strategy", "MRR@10")
 
 
 def test_results_are_written_between_the_marks_of_a_document(opened, tmp_path):
-    result = measured(*opened("ultratool"), chosen=chosen_of(["BM25", "hybrid"]))
+    result = measured(*opened("ultratool"), chosen=chosen_strategies(["BM25", "hybrid"]))
     file = tmp_path / "results.md"
     before = "# Results\n\n<!-- bench ultratool -->\nold\n<!-- /bench ultratool -->\n\nThe end.\n"
     file.write_text(before, "utf-8")
@@ -289,8 +286,6 @@ def test_results_are_written_between_the_marks_of_a_document(opened, tmp_path):
 
 
 def test_published_figures_are_of_known_benchmarks_and_measures():
-    assert {one.benchmark for one in PUBLISHED} <= set(SETUPS) == set(SHOWN)
-    for one in PUBLISHED:
-        assert measures_of(list(one.values))
-        assert all(0 < value < 1 for value in one.values.values())
-        assert one.source
+    assert {row["benchmark"] for row in PUBLISHED} <= set(SETUPS) == set(SHOWN)
+    assert measures_of([row["measure"] for row in PUBLISHED])
+    assert all(0 < row["value"] < 1 and row["source"] and row["system"] for row in PUBLISHED)

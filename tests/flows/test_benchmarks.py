@@ -1,4 +1,4 @@
-"""`pegboard bench` as a person runs it: two small benchmarks through the pipeline, once more with
+"""`python -m benchmarks` as a person runs it: two small benchmarks through the pipeline, once more with
 kept boards, and its errors.
 """
 
@@ -108,8 +108,8 @@ def test_two_benchmarks_are_built_measured_and_written_and_their_boards_found_ag
         "n": 2,
     }
     assert (ultratool["tools"], ultratool["queries"]) == (2, 2)
-    assert set(ultratool["machine"]) == {"cpus", "python", "platform", "memory_gib"}
-    assert set(ultratool["seconds"]) == {"build", "ask", "measure", "total", "plans"}
+    assert set(ultratool["machine"]) == {"cpu", "cpus", "python", "platform", "memory_gib"}
+    assert set(ultratool["seconds"]) == {"build", "ask", "measure", "total", "strategies"}
     assert any("instances.jsonl: 1 of 3 rows left out" in one for one in ultratool["problems"])
     assert any("another tool with the id" in one for one in ultratool["problems"])
     assert ultratool["boards"]["tools"]["outcome"] == "published"
@@ -159,7 +159,7 @@ def test_errors_are_reported_before_anything_is_built(command, data, tmp_path):
         ),
         (
             ["ultratool", "--data", data, "--json", tmp_path / "no" / "out.json"],
-            "there is no folder to write it into",
+            "its folder does not exist",
         ),
         (["nothing", "--data", data], "invalid choice: 'nothing'"),
     ):

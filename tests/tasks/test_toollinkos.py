@@ -35,7 +35,7 @@ def test_what_a_tool_depends_on_comes_with_it(workshop, real_encoder, declared, 
     release = workshop.run(
         workshop.configure(INDEXES, CATALOG.replace("DECLARED", declared))
     ).release
-    queries = load_benchmark("toollinkos", TOOLLINKOS).asked[0].queries
+    queries = load_benchmark("toollinkos", TOOLLINKOS).query_sets[0].queries
     searcher = Searcher.open(workshop.uri, encoder=real_encoder)
 
     def precision(strategy):
