@@ -44,8 +44,8 @@ tasks (in the rows of --json)
 
 strategies
 {strategies}
-  and your own strategies: a JSON file, or JSON (`pegboard find --strategies`, docs/retrieval.md).
-  Default: all above that need no LLM and fit the benchmark; with --llm the others as well. The
+  and your own strategies: a JSON file, or JSON (`pegboard find --strategies`,
+  docs/reference/strategies.md). Default: all above that need no LLM and fit the benchmark; with --llm the others as well. The
   library's strategy `search` is called hybrid here.
 
 Rows: {{task, strategy, index, encoder, measure, value, low, high, n}}, with 95 % bootstrap

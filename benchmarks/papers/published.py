@@ -47,7 +47,7 @@ SETUPS: dict[str, str] = {
     "have several right agents, and ours one.",
     "ultratool": "The paper's figures are of 2,032 tools and of the sets that its LLM selects, "
     "not of the first k. "
-    "`strategy-steps` asks the steps of the benchmark's own strategy, which no system has in "
+    "`given-steps` asks the steps of the benchmark's own plan, which no system has in "
     "advance: it bounds what decomposition can give.",
     "toolret": "The paper's figures are of ToolRet-Web, 37,292 tools, of the sets that an LLM "
     "selects. Queries without their instructions, but "
