@@ -219,7 +219,9 @@ def test_plans_that_ask_an_llm_are_measured_too_where_there_is_one(opened):
     def names(boards):
         return {run.system.strategy_name for run in runs_of(benchmark, boards, None)}
 
-    result = measured(benchmark, asking, chosen_strategies(["plan-select"]), measures_of(["Recall@5"]))
+    result = measured(
+        benchmark, asking, chosen_strategies(["plan-select"]), measures_of(["Recall@5"])
+    )
 
     assert names(asking) - names(boards) == {
         "rag-tool-fusion",
