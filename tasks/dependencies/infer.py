@@ -1,134 +1,162 @@
 """Dependencies that no catalog declares, inferred from names, schemas and descriptions.
 
-Parameters are matched with what other tools provide (`matching`), descriptions are searched for
-other tools' names (`mentions`), and tools as a whole for logins, checks and states (`states`).
-Every edge says which evidence it has, and how often such edges are right.
+Parameters are matched with what other tools provide (`parameters`), descriptions are searched for
+other tools' names (here), and tools as a whole for logins, checks and states (`states`). Every edge
+says which evidence it has, and how often such edges are right.
 
-No encoder is asked. Where words do not match, the tool nearest to a parameter by meaning was right
+No encoder is used. Where words do not match, the tool nearest to a parameter by meaning was right
 for one parameter in five (ToolLinkOS, all-MiniLM-L6-v2, whatever the least cosine): it is mostly a
-sibling that asks for the same."""
+sibling with the same parameter."""
 
+import re
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from pegboard.records import Edge, Tool
-from tasks.dependencies.evidence import Evidence, Kind
-from tasks.dependencies.matching import Matching
-from tasks.dependencies.mentions import mention_edges
-from tasks.dependencies.provided import Known, known_of
-from tasks.dependencies.states import state_edges
+from pegboard.search.text import tokenize
+from tasks.dependencies.evidence import Evidence, Kind, dependency_type
+from tasks.dependencies.parameters import ParameterMatcher
+from tasks.dependencies.profiles import ToolProfile, profile_of
+from tasks.dependencies.states import state_evidence
 
 INFERENCE_VERSION = 2
-LEAST = 0.3
+MIN_EVIDENCE = 0.3
 """Confidence below which an edge is not even worth being judged."""
-PER_TOOL = 8
-"""Inferred dependencies of one tool; a request gets some ten tools, and few need more than these.
-"""
+MAX_EDGES = 8
+"""Inferred dependencies of one tool; a request gets some ten tools, and few need more."""
+MAX_DESCRIPTION = 4_000
+"""Characters of a description that are searched for names of tools."""
 
-_REASONS: dict[Kind, str] = {
-    "here": "{target} tells the {what}, which {parameter} may refer to.",
-    "here-far": "{target} tells the {what}, which {parameter} may refer to.",
-    "mentioned": "The description of {parameter} names {target}.",
-    "mentioned-before": "The description of {source} says that {target} comes before.",
-    "session": "A login with {target} gives the {what}.",
-    "login": "{source} belongs to {what}, and {target} logs in there.",
-    "check": "{target} checks whether the {what} is valid.",
-    "state-before": "{target} tells the {what} that {source} changes.",
-    "state-switch": "{target} switches the {what} that {source} tells.",
-    "state-needed": "{source} works with {what}, which may be off; {target} tells.",
-    "connection": "{source} may reach out over the {what}, which may be off; {target} tells.",
-}
-_PROVIDES = "{target} provides the {what} that {parameter} asks for."
+_NAME = re.compile(r"[A-Za-z0-9]+(?:[._-]?[A-Za-z0-9]+)+")
+_SENTENCE = re.compile(r"(?<=[.!?;])\s+|\n+|。")
+_BEFORE = re.compile(
+    r"(?i)\b(?:first|(?:before|after) (?:us|call)ing|prior|obtained (?:by|from|using|via)"
+    r"|returned (?:by|from)|output of|results? of)\b|先|从"
+)
+_INSTEAD = re.compile(
+    r"(?i)\b(?:instead|rather than|unlike|see also|similar to|alternative|prefer|differs?"
+    r"|deprecated|don't|do not|not)\b"
+)
 
 
 def infer_edges(tools: Sequence[Tool]) -> list[Edge]:
-    """The inferred edges of these tools, those above `LEAST`, sorted by source, target, type and
-    parameter.
+    """Infer the edges of these tools, sorted by source, target, type and parameter.
 
     Of two tools that need each other by the same evidence the better one is kept, and of a pair of
     tools one edge for each parameter or one for the tool as a whole.
     """
-    known = [known_of(tool) for tool in sorted(tools, key=_place)]
-    found = _one_way(
-        _strongest((*Matching(known).edges(), *mention_edges(known), *state_edges(known)))
-    )
+    profiles = [profile_of(tool) for tool in sorted(tools, key=_position)]
+    parameters = ParameterMatcher(profiles).evidence()
+    evidence = (*parameters, *_mentions(profiles), *state_evidence(profiles))
     by_source: dict[int, list[Evidence]] = defaultdict(list)
-    for one in found:
-        by_source[one.source].append(one)
-    kept = [
-        one for several in by_source.values() for one in sorted(several, key=_strength)[:PER_TOOL]
+    for finding in _one_way(_strongest(evidence)):
+        by_source[finding.source].append(finding)
+    edges = [
+        _edge(finding, profiles)
+        for findings in by_source.values()
+        for finding in sorted(findings, key=_strength)[:MAX_EDGES]
     ]
-    edges = [_edge(one, known) for one in kept]
     return sorted(
         edges, key=lambda edge: (edge.source, edge.target, edge.type, edge.parameter or "")
     )
 
 
-def _place(tool: Tool) -> tuple[str, str, str]:
+def _position(tool: Tool) -> tuple[str, str, str]:
     return f"{tool.catalog}/", f"{tool.agent}/", tool.id
 
 
-def _strength(one: Evidence) -> tuple[float, int, str, str]:
-    return -one.confidence, one.target, one.parameter or "", one.kind
+def _mentions(profiles: Sequence[ToolProfile]) -> Iterator[Evidence]:
+    """Yield where descriptions of tools or parameters name a tool that has to be called before.
+
+    A name has to be an identifier of two words or more, because `search` is also a word, and one of
+    the same agent's tools.
+    """
+    names: dict[str, dict[str, int]] = defaultdict(dict)
+    for at, profile in enumerate(profiles):
+        if len(tokenize(profile.tool.name)) > 1:
+            names[profile.tool.agent][profile.tool.name] = at
+    for at, profile in enumerate(profiles):
+        tool, siblings = profile.tool, names[profile.tool.agent]
+        for parameter in profile.parameters:
+            type_ = dependency_type(parameter.name, parameter.required)
+            for target, _ in _named_tools(parameter.description, siblings, at):
+                yield Evidence(at, target, type_, parameter.name, "mentioned", parameter.name)
+        for target, sentence in _named_tools(tool.description, siblings, at):
+            if _BEFORE.search(sentence):
+                type_ = dependency_type(None, True)
+                yield Evidence(at, target, type_, None, "mentioned-before", tool.name)
 
 
-def _strongest(found: Iterable[Evidence]) -> list[Evidence]:
-    """The strongest finding for each parameter of a pair of tools, and for a pair as a whole only
-    where there is no other.
+def _named_tools(
+    description: str, siblings: Mapping[str, int], at: int
+) -> Iterator[tuple[int, str]]:
+    """Yield each named tool with its sentence, but for those offered in place of this one."""
+    text = description[:MAX_DESCRIPTION]
+    if siblings.keys().isdisjoint(_NAME.findall(text)):
+        return
+    for sentence in _SENTENCE.split(text):
+        if _INSTEAD.search(sentence):
+            continue
+        for name in _NAME.findall(sentence):
+            target = siblings.get(name)
+            if target is not None and target != at:
+                yield target, sentence
+
+
+def _strength(finding: Evidence) -> tuple[float, int, str, str]:
+    return -finding.confidence, finding.target, finding.parameter or "", finding.kind
+
+
+def _strongest(evidence: Iterable[Evidence]) -> list[Evidence]:
+    """Return the strongest finding for each parameter of a pair of tools.
+
+    One for the pair as a whole is returned only where there is no other.
     """
     best: dict[tuple[int, int, str | None], Evidence] = {}
-    said: dict[tuple[int, str | None], set[int]] = defaultdict(set)
-    for one in sorted(found, key=_strength):
-        if one.kind == "mentioned":
-            said[one.source, one.parameter].add(one.target)
-        if one.confidence >= LEAST:
-            best.setdefault((one.source, one.target, one.parameter), one)
+    mentioned: dict[tuple[int, str | None], set[int]] = defaultdict(set)
+    for finding in sorted(evidence, key=_strength):
+        if finding.kind == "mentioned":
+            mentioned[finding.source, finding.parameter].add(finding.target)
+        if finding.confidence >= MIN_EVIDENCE:
+            best.setdefault((finding.source, finding.target, finding.parameter), finding)
     # Where a description says which tool provides a parameter, there is nothing to guess.
-    best = {
-        key: one
-        for key, one in best.items()
-        if one.target in said.get((one.source, one.parameter), {one.target})
-    }
-    by_parameter = {(one.source, one.target) for one in best.values() if one.parameter is not None}
+    certain = [
+        finding
+        for finding in best.values()
+        if finding.target in mentioned.get((finding.source, finding.parameter), {finding.target})
+    ]
+    pairs = {(item.source, item.target) for item in certain if item.parameter is not None}
     return [
-        one
-        for one in best.values()
-        if one.parameter is not None or (one.source, one.target) not in by_parameter
+        finding
+        for finding in certain
+        if finding.parameter is not None or (finding.source, finding.target) not in pairs
     ]
 
 
-def _one_way(found: Sequence[Evidence]) -> list[Evidence]:
+def _one_way(evidence: Sequence[Evidence]) -> list[Evidence]:
+    """Return the evidence without the weaker direction of tools that need each other alike."""
     strengths: dict[tuple[int, int, Kind], float] = {}
-    for one in found:
-        key = (one.source, one.target, one.kind)
-        strengths[key] = max(one.confidence, strengths.get(key, 0.0))
+    for finding in evidence:
+        key = (finding.source, finding.target, finding.kind)
+        strengths[key] = max(finding.confidence, strengths.get(key, 0.0))
 
-    def wins(one: Evidence) -> bool:
-        ours, theirs = (
-            strengths[one.source, one.target, one.kind],
-            strengths.get((one.target, one.source, one.kind), 0.0),
-        )
-        return ours > theirs or (ours == theirs and one.source < one.target)
+    def wins(finding: Evidence) -> bool:
+        source, target, kind = finding.source, finding.target, finding.kind
+        own, reverse = strengths[source, target, kind], strengths.get((target, source, kind), 0.0)
+        return own > reverse or (own == reverse and source < target)
 
-    return [one for one in found if wins(one)]
+    return [finding for finding in evidence if wins(finding)]
 
 
-def _edge(one: Evidence, known: Sequence[Known]) -> Edge:
-    source, target = known[one.source].tool, known[one.target].tool
-    words = {
-        "source": source.name,
-        "target": target.name,
-        "what": one.what,
-        "parameter": one.parameter or "",
-    }
-    reason = _REASONS.get(one.kind, _PROVIDES).format_map(words)
+def _edge(finding: Evidence, profiles: Sequence[ToolProfile]) -> Edge:
+    source, target = profiles[finding.source].tool, profiles[finding.target].tool
     return Edge(
         source.id,
         target.id,
-        one.type,
-        one.parameter,
-        reason,
+        finding.type,
+        finding.parameter,
+        finding.reason(source.name, target.name),
         "inferred",
-        one.confidence,
-        f"{one.kind}: {one.what}",
+        finding.confidence,
+        f"{finding.kind}: {finding.what}",
     )

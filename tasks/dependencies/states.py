@@ -1,26 +1,24 @@
 """Edges between tools as wholes: what has to be so before a tool can work.
 
-    a login      `cancel_uber_ride` needs `login_to_uber`; a `session_id` comes from the login of
-    the same service
-    a check      an `email` can be validated by the tool that validates emails
-    a state      `set_wifi_status` changes what `get_wifi_status` tells; `update_order` what
-    `get_order` reads a connection where an agent can tell and switch the connection of the device
-    it works on, its tools that reach out need that
+- login: `cancel_uber_ride` needs `login_to_uber`; a `session_id` comes from the login of the same
+  service.
+- check: an `email` can be validated by the tool that validates emails.
+- state: `set_wifi_status` changes what `get_wifi_status` tells; `update_order` what `get_order`
+  reads.
+- connection: where an agent can read and switch the connection of the device it works on, its tools
+  that reach out need that.
 
 Graph RAG-Tool Fusion (section 3.1.3) calls the last kind "tool directly depends on": nothing in the
-text of a tool says so, but that it reaches out and that its agent looks after the connection. No
-other agent's tools are concerned."""
+text of a tool says so, but that it reaches out and that its agent controls the connection. Only
+tools of one agent are compared."""
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from tasks.dependencies.evidence import Evidence
-from tasks.dependencies.phrases import noun_phrase, words_of
-from tasks.dependencies.provided import Known
-from tasks.dependencies.subsets import WordSets
-from tasks.dependencies.words import (
+from tasks.dependencies.evidence import Evidence, dependency_type
+from tasks.dependencies.language import (
     CHANGING,
     CHECKING,
     CONNECTION,
@@ -29,140 +27,41 @@ from tasks.dependencies.words import (
     READING,
     ROLES,
     SECRETS,
-    SWITCHES,
+    STATE_ENDINGS,
+    noun_phrase,
     verb_forms,
+    words_of,
 )
+from tasks.dependencies.profiles import Parameter, ToolProfile
+from tasks.dependencies.providers import SubsetIndex
 
 COMMON = 0.05
-"""The share of an agent's tools whose names have a word, above which it names no service and no
-state.
-"""
+"""Share of an agent's tools whose names have a word, above which it names no service or state."""
 _LOGIN = frozenset({"login", "logon", "signin", "authenticate", "authorize"})
+_LOGIN_PAIRS = {("log", "in"), ("sign", "in"), ("log", "on")}
+_LOGIN_WORDS = _LOGIN | frozenset(
+    ["log", "sign", "in", "on", "to", "into", "user", "account", "app", "check", "status"]
+)
 _PRIVATE = frozenset({"password", "pin", "secret"})
 """What is checked by the tool that takes it."""
-_LOGIN_WORDS = _LOGIN | {
-    "log",
-    "sign",
-    "in",
-    "on",
-    "to",
-    "into",
-    "user",
-    "account",
-    "app",
-    "check",
-    "status",
-}
 
 
-def state_edges(known: Sequence[Known]) -> Iterator[Evidence]:
-    """The evidence that these tools need each other as a whole, agent by agent."""
+def state_evidence(profiles: Sequence[ToolProfile]) -> Iterator[Evidence]:
+    """Yield the evidence that these tools need each other as a whole, agent by agent."""
     agents: dict[str, list[int]] = defaultdict(list)
-    for at, one in enumerate(known):
-        agents[one.tool.agent].append(at)
-    for members in agents.values():
-        common = _common(known, members)
-        yield from _login_edges(known, members, common)
-        yield from _check_edges(known, members)
-        states = _states(known, members)
-        yield from _state_edges(known, members, states, common)
-        yield from _connection_edges(known, members, states)
-
-
-def _common(known: Sequence[Known], members: Sequence[int]) -> frozenset[str]:
-    counts: dict[str, int] = defaultdict(int)
-    for at in members:
-        for word in known[at].name:
-            counts[word] += 1
-    return frozenset(
-        word for word, count in counts.items() if count > max(2, COMMON * len(members))
-    )
-
-
-def _login_edges(
-    known: Sequence[Known], members: Sequence[int], common: frozenset[str]
-) -> Iterator[Evidence]:
-    logins = {at: service for at in members if (service := _service(known[at])) is not None}
-    services = WordSets((service, login) for login, service in logins.items() if service)
-    only = list(logins) if len(logins) == 1 else []
-    for at in members if logins else ():
-        one = known[at]
-        if at in logins:
-            continue
-        named = sorted(login for login in services.within(one.name) if logins[login] - common)
-        secrets = [
-            p for p in one.parameters if set(words_of(p.name)) & SECRETS and p.types != {"boolean"}
-        ]
-        said = sorted(services.within(one.text)) if secrets and not named else []
-        for parameter in secrets[:1]:
-            for login in (named or said or only)[:1]:
-                direct = parameter.needed
-                yield Evidence(
-                    at,
-                    login,
-                    "parameter-directly-depends-on"
-                    if direct
-                    else "parameter-indirectly-depends-on",
-                    parameter.name,
-                    "session",
-                    " ".join(words_of(parameter.name)),
-                )
-        if not secrets:
-            for login in named[:1]:
-                service = " ".join(
-                    word for word in words_of(known[login].tool.name) if word in logins[login]
-                )
-                yield Evidence(at, login, "tool-directly-depends-on", None, "login", service)
-
-
-def _service(one: Known) -> frozenset[str] | None:
-    """The words that say what a tool logs in to; none where it is no login."""
-    words = words_of(one.tool.name)
-    pairs = set(pairwise(words))
-    if not (_LOGIN & set(words) or {("log", "in"), ("sign", "in"), ("log", "on")} & pairs):
-        return None
-    if {"authenticate", "authorize"} & set(
-        words
-    ):  # what is authorised is a person or an access, and seldom says where
-        return frozenset()
-    return frozenset(words) - _LOGIN_WORDS - verb_forms().keys()
-
-
-def _check_edges(known: Sequence[Known], members: Sequence[int]) -> Iterator[Evidence]:
-    checks: dict[frozenset[str], int] = {}
-    for at in members:
-        one = known[at]
-        if one.named.verb in CHECKING:
-            needed = [
-                frozenset(words_of(p.name)) - GENERIC - ROLES for p in one.parameters if p.needed
-            ]
-            if len(needed) == 1 and needed[0] and needed[0] <= set(one.named.phrase):
-                checks.setdefault(needed[0], at)
-    for at in members if checks else ():
-        for parameter in known[at].parameters:
-            words = noun_phrase(words_of(parameter.name))
-            what = frozenset(words) - GENERIC - ROLES
-            target = checks.get(what)
-            if (
-                target is None
-                or target == at
-                or parameter.types == {"boolean"}
-                or parameter.choices
-            ):
-                continue
-            if words[-1] not in what | {"address"} or what & _PRIVATE:
-                continue
-            direct = (
-                "parameter-directly-depends-on"
-                if parameter.needed
-                else "parameter-indirectly-depends-on"
-            )
-            yield Evidence(at, target, direct, parameter.name, "check", " ".join(words))
+    for position, profile in enumerate(profiles):
+        agents[profile.tool.agent].append(position)
+    for positions in agents.values():
+        agent = _Agent(profiles, positions)
+        yield from agent.logins()
+        yield from agent.checks()
+        yield from agent.state_changes()
+        yield from agent.connections()
 
 
 @dataclass(frozen=True, slots=True)
 class _State:
-    """A state, or a thing, that one tool tells and another changes. `switch`: it is on or off."""
+    """A state, or a thing, that one tool reads and another changes; a switch is on or off."""
 
     words: frozenset[str]
     what: str
@@ -171,95 +70,174 @@ class _State:
     switch: bool
 
 
-def _states(known: Sequence[Known], members: Sequence[int]) -> list[_State]:
-    readers: dict[tuple[frozenset[str], frozenset[str]], int] = {}
-    changers: dict[tuple[frozenset[str], frozenset[str]], list[int]] = defaultdict(list)
-    for at in members:
-        one = known[at]
-        phrase = frozenset(one.named.phrase)
-        key = (phrase, frozenset(one.named.before))
-        if not phrase or (phrase <= GENERIC and not one.named.before):
-            continue
-        if one.named.verb in READING:
-            readers.setdefault(key, at)
-        elif one.named.verb in CHANGING:
-            changers[key].append(at)
-    return [
-        _State(
-            key[0] | key[1],
-            " ".join((*known[at].named.before, *known[at].named.phrase)),
-            readers[key],
-            at,
-            _is_switch(known[at]),
-        )
-        for key, changing in changers.items()
-        if key in readers
-        for at in changing
+class _Agent:
+    """The tools of one agent, as positions in `profiles`."""
+
+    def __init__(self, profiles: Sequence[ToolProfile], positions: Sequence[int]) -> None:
+        self.profiles = profiles
+        self.positions = positions
+        counts = Counter(word for at in positions for word in profiles[at].name_words)
+        limit = max(2, COMMON * len(positions))
+        self.common = frozenset(word for word, count in counts.items() if count > limit)
+        self.states = list(self._states())
+
+    def logins(self) -> Iterator[Evidence]:
+        """Yield what needs a login: tools that take its session, or that name its service."""
+        services = {
+            at: service
+            for at in self.positions
+            if (service := _service(self.profiles[at])) is not None
+        }
+        if not services:
+            return
+        index = SubsetIndex((service, login) for login, service in services.items() if service)
+        only = list(services) if len(services) == 1 else []
+        for at in self.positions:
+            if at in services:
+                continue
+            profile = self.profiles[at]
+            subsets = index.subsets_of(profile.name_words)
+            named = sorted(login for login in subsets if services[login] - self.common)
+            secret = _secret_parameter(profile)
+            if secret is not None:
+                by_text = [] if named else sorted(index.subsets_of(profile.text_words))
+                for login in (named or by_text or only)[:1]:
+                    what = " ".join(words_of(secret.name))
+                    type_ = dependency_type(secret.name, secret.required)
+                    yield Evidence(at, login, type_, secret.name, "session", what)
+            elif named:
+                login = named[0]
+                name = words_of(self.profiles[login].tool.name)
+                what = " ".join(word for word in name if word in services[login])
+                yield Evidence(at, login, dependency_type(None, True), None, "login", what)
+
+    def checks(self) -> Iterator[Evidence]:
+        """Yield which parameters another tool can validate."""
+        checks: dict[frozenset[str], int] = {}
+        for at in self.positions:
+            if (subject := _checked_subject(self.profiles[at])) is not None:
+                checks.setdefault(subject, at)
+        for at in self.positions if checks else ():
+            for parameter in self.profiles[at].parameters:
+                words = noun_phrase(words_of(parameter.name))
+                core = frozenset(words) - GENERIC - ROLES
+                target = checks.get(core)
+                if target is None or target == at or parameter.has_choices:
+                    continue
+                ends_in_core = words[-1] in core | {"address"}
+                if parameter.types == {"boolean"} or not ends_in_core or core & _PRIVATE:
+                    continue
+                type_ = dependency_type(parameter.name, parameter.required)
+                yield Evidence(at, target, type_, parameter.name, "check", " ".join(words))
+
+    def state_changes(self) -> Iterator[Evidence]:
+        """Yield readers and changers of a state, and tools whose names say that they need it."""
+        indirect = dependency_type(None, False)
+        switches: dict[frozenset[str], _State] = {}
+        for state in self.states:
+            reader, changer, what = state.reader, state.changer, state.what
+            yield Evidence(changer, reader, indirect, None, "state-before", what)
+            if state.switch:
+                yield Evidence(reader, changer, indirect, None, "state-switch", what)
+                if words := state.words - STATE_ENDINGS:
+                    switches[words] = state
+        index = SubsetIndex((words, words) for words in switches)
+        for at in self.positions if switches else ():
+            profile = self.profiles[at]
+            name, phrase = profile.name_words, frozenset(profile.parsed.phrase)
+            for words in sorted(index.subsets_of(name | phrase), key=sorted):
+                state = switches[words]
+                named = words <= phrase or (words <= name and words - self.common)
+                if named and at not in (state.reader, state.changer):
+                    type_ = dependency_type(None, True)
+                    yield Evidence(at, state.reader, type_, None, "state-needed", state.what)
+
+    def connections(self) -> Iterator[Evidence]:
+        """Yield the tools that reach out, where the agent controls the device's connection."""
+        switches = [state for state in self.states if state.switch]
+        connections = [state for state in switches if state.words & CONNECTION]
+        if not connections:
+            return
+
+        def closeness(state: _State) -> tuple[int, str]:
+            reader = self.profiles[state.reader]
+            return len(reader.text_words & CONNECTION), reader.tool.id
+
+        best = max(connections, key=closeness)
+        device = self._device_words(switches)
+        for at in self.positions:
+            profile = self.profiles[at]
+            local = (
+                profile.verb in MAKING | CHECKING
+                or device & set(profile.parsed.phrase)
+                or any(provided.contextual for provided in profile.provides)
+            )
+            if not local and at not in (best.reader, best.changer):
+                type_ = dependency_type(None, True)
+                yield Evidence(at, best.reader, type_, None, "connection", best.what)
+
+    def _states(self) -> Iterator[_State]:
+        readers: dict[tuple[frozenset[str], frozenset[str]], int] = {}
+        changers: dict[tuple[frozenset[str], frozenset[str]], list[int]] = defaultdict(list)
+        for at in self.positions:
+            parsed = self.profiles[at].parsed
+            phrase, before = frozenset(parsed.phrase), frozenset(parsed.before)
+            if not phrase or (phrase <= GENERIC and not before):
+                continue
+            if parsed.verb in READING:
+                readers.setdefault((phrase, before), at)
+            elif parsed.verb in CHANGING:
+                changers[phrase, before].append(at)
+        for key, changing in changers.items():
+            for at in changing if key in readers else ():
+                parsed = self.profiles[at].parsed
+                what = " ".join((*parsed.before, *parsed.phrase))
+                switch = _is_switch(self.profiles[at])
+                yield _State(key[0] | key[1], what, readers[key], at, switch)
+
+    def _device_words(self, switches: Sequence[_State]) -> set[str]:
+        words = {word for state in switches for word in state.words}
+        for at in self.positions:
+            for provided in self.profiles[at].provides:
+                if provided.contextual:
+                    words |= set(provided.words)
+        return words - (ROLES | GENERIC | STATE_ENDINGS)
+
+
+def _service(profile: ToolProfile) -> frozenset[str] | None:
+    """Return the words for what a tool logs in to; None if it is no login."""
+    words = words_of(profile.tool.name)
+    if not (_LOGIN & set(words) or _LOGIN_PAIRS & set(pairwise(words))):
+        return None
+    if {"authenticate", "authorize"} & set(words):
+        # What is authorised is a person or an access, and seldom says where.
+        return frozenset()
+    return frozenset(words) - _LOGIN_WORDS - verb_forms().keys()
+
+
+def _secret_parameter(profile: ToolProfile) -> Parameter | None:
+    """Return the first parameter that takes what a login gives."""
+    for parameter in profile.parameters:
+        if set(words_of(parameter.name)) & SECRETS and parameter.types != {"boolean"}:
+            return parameter
+    return None
+
+
+def _checked_subject(profile: ToolProfile) -> frozenset[str] | None:
+    """Return the words for what a tool validates; None if it does not validate one argument."""
+    if profile.parsed.verb not in CHECKING:
+        return None
+    required = [
+        frozenset(words_of(parameter.name)) - GENERIC - ROLES
+        for parameter in profile.parameters
+        if parameter.required
     ]
+    if len(required) == 1 and required[0] and required[0] <= set(profile.parsed.phrase):
+        return required[0]
+    return None
 
 
-def _is_switch(one: Known) -> bool:
+def _is_switch(profile: ToolProfile) -> bool:
     """Whether a tool turns something on and off."""
-    needed = [p for p in one.parameters if p.needed]
-    return len(needed) == 1 and needed[0].types == {"boolean"}
-
-
-def _state_edges(
-    known: Sequence[Known], members: Sequence[int], states: Sequence[_State], common: frozenset[str]
-) -> Iterator[Evidence]:
-    for state in states:
-        what = state.what
-        yield Evidence(
-            state.changer, state.reader, "tool-indirectly-depends-on", None, "state-before", what
-        )
-        if state.switch:
-            yield Evidence(
-                state.reader,
-                state.changer,
-                "tool-indirectly-depends-on",
-                None,
-                "state-switch",
-                what,
-            )
-    switches = {
-        state.words - SWITCHES: state for state in states if state.switch and state.words - SWITCHES
-    }
-    sets = WordSets((words, words) for words in switches)
-    for at in members if switches else ():
-        one = known[at]
-        phrase = frozenset(one.named.phrase)
-        for words in sorted(sets.within(one.name | phrase), key=sorted):
-            state = switches[words]
-            if at not in (state.reader, state.changer) and (
-                words <= phrase or (words <= one.name and words - common)
-            ):
-                yield Evidence(
-                    at, state.reader, "tool-directly-depends-on", None, "state-needed", state.what
-                )
-
-
-def _connection_edges(
-    known: Sequence[Known], members: Sequence[int], states: Sequence[_State]
-) -> Iterator[Evidence]:
-    switches = [state for state in states if state.switch]
-    connections = [state for state in switches if state.words & CONNECTION]
-    if not connections:
-        return
-    best = max(
-        connections,
-        key=lambda state: (len(known[state.reader].text & CONNECTION), known[state.reader].tool.id),
-    )
-    device = {word for state in switches for word in state.words}
-    device |= {word for at in members for p in known[at].provides if p.here for word in p.words}
-    device -= ROLES | GENERIC | SWITCHES
-    for at in members:
-        one = known[at]
-        local = (
-            one.verb in MAKING | CHECKING
-            or device & set(one.named.phrase)
-            or any(p.here for p in one.provides)
-        )
-        if not local and at not in (best.reader, best.changer):
-            yield Evidence(
-                at, best.reader, "tool-directly-depends-on", None, "connection", best.what
-            )
+    required = [parameter for parameter in profile.parameters if parameter.required]
+    return len(required) == 1 and required[0].types == {"boolean"}

@@ -9,7 +9,7 @@ from typing import Any
 
 from pegboard.canonical import digest
 from pegboard.records import Agent, Edge, Tool
-from tasks.dependencies.candidates import candidates_of
+from tasks.dependencies.edges import candidates_of
 from tasks.enrichment.ledger import LakeLedger
 from tasks.enrichment.neighbours import Neighbour
 from tasks.enrichment.orders import Made, Order, Stationery

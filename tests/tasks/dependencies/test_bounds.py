@@ -10,12 +10,12 @@ import pytest
 
 from pegboard.records import Edge, Tool
 from pegboard.search.text import tokenize
-from tasks.dependencies import offers
+from tasks.dependencies import providers
 from tasks.dependencies.infer import infer_edges
-from tasks.dependencies.matching import Matching
-from tasks.dependencies.phrases import words_of
-from tasks.dependencies.provided import known_of
-from tasks.dependencies.subsets import WordSets
+from tasks.dependencies.language import words_of
+from tasks.dependencies.parameters import ParameterMatcher
+from tasks.dependencies.profiles import profile_of
+from tasks.dependencies.providers import SubsetIndex
 
 NOUNS = [
     f"{first}{last}"
@@ -58,9 +58,11 @@ def a_board(size: int, agents: int) -> list[Tool]:
 
 
 def compared(tools: Sequence[Tool]) -> int:
-    matching = Matching([known_of(tool) for tool in sorted(tools, key=lambda tool: tool.id)])
-    assert list(matching.edges())
-    return matching.compared
+    matcher = ParameterMatcher(
+        [profile_of(tool) for tool in sorted(tools, key=lambda tool: tool.id)]
+    )
+    assert list(matcher.evidence())
+    return matcher.compared
 
 
 @pytest.mark.parametrize("agents", ["one", "some", "many"])
@@ -77,7 +79,7 @@ def test_twice_the_tools_are_twice_the_work(agents):
 def test_the_few_that_are_compared_are_those_that_a_look_at_all_would_name(monkeypatch):
     boards = [a_board(size, agents) for size, agents in ((400, 1), (900, 2), (900, 40))]
     found = [infer_edges(tools) for tools in boards]
-    monkeypatch.setattr(offers, "FEW", 1_000_000)
+    monkeypatch.setattr(providers, "COMPARE_ALL", 1_000_000)
 
     assert [infer_edges(tools) for tools in boards] == found
     assert all(len(edges) > 20 for edges in found)
@@ -99,7 +101,7 @@ def test_one_that_shares_a_rare_word_is_found_among_thousands():
 def test_word_sets_are_found_within_others(within):
     listed = [(set(words), words) for words in ("a", "ab", "abc", "bd", "d", "")]
 
-    assert sorted(WordSets(listed).within(within)) == sorted(
+    assert sorted(SubsetIndex(listed).subsets_of(within)) == sorted(
         words for needed, words in listed if needed <= within
     )
 

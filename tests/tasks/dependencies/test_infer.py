@@ -10,7 +10,7 @@ import pytest
 from catalogs.records.source import source
 from catalogs.shared.listing import ListingBuilder
 from pegboard.records import Edge, Tool, tool_id
-from tasks.dependencies.infer import PER_TOOL, infer_edges
+from tasks.dependencies.infer import MAX_EDGES, infer_edges
 
 TOOLLINKOS = Path(__file__).parents[4] / "shared" / "benchmarks" / "toollinkos"
 
@@ -337,8 +337,8 @@ def test_a_tool_has_a_handful_of_inferred_dependencies():
     tools = [a_tool(f"search_{thing}", {"text": "string"}) for thing in things]
     tools.append(a_tool("furnish", {f"{thing}_id": "string" for thing in things}))
 
-    assert len(things) > PER_TOOL
-    assert len(infer_edges(tools)) == PER_TOOL
+    assert len(things) > MAX_EDGES
+    assert len(infer_edges(tools)) == MAX_EDGES
 
 
 def test_tools_that_provide_each_other_the_same_way_make_one_edge():

@@ -7,8 +7,7 @@ import pytest
 
 from pegboard.llm import ChatReply
 from pegboard.records import Dependency, Edge, Enrichment, Tool
-from tasks.dependencies.candidates import candidates_of
-from tasks.dependencies.edges import edges_of
+from tasks.dependencies.edges import candidates_of, edges_of
 from tasks.enrichment.ledger import LakeLedger
 from tasks.enrichment.order_book import OrderBook
 from tasks.enrichment.orders import Order
