@@ -2,13 +2,11 @@
 the report and the sweep as pages.
 """
 
-from collections.abc import Sequence
 from typing import Any
 
 from flows.runner import Artifact
 from flows.summary import RunSummary
 from pegboard.store.releases import Release
-from tasks.changes import Change
 from tasks.gate.messages import held_lines, measured_line
 from tasks.report.storage import Report
 
@@ -93,21 +91,6 @@ def _mark(passed: bool | None) -> str:
 def report_artifact(report: Report) -> Artifact:
     """The verdict, the measures and where the page is."""
     return Artifact("report", report.title or "No report", report.markdown())
-
-
-def sources_artifact(config: str, changes: Sequence[Change]) -> Artifact:
-    """What a watch found at each source, as a table."""
-    rows = [
-        {
-            "catalog": change.catalog,
-            "changed": "yes" if change.changed else "no",
-            "tools": change.tools,
-            "rejected": change.rejected,
-            "problems": "; ".join(change.problems),
-        }
-        for change in changes
-    ]
-    return Artifact("sources", f"Sources of {config}", rows=rows)
 
 
 def sweep_artifact(outcome: dict[str, Any]) -> Artifact:

@@ -17,8 +17,7 @@ from flows.runner import Direct, Runner
 from flows.summary import RunSummary
 from tasks import progress
 from tasks.calibrate import calibrate_release
-from tasks.compose import Documents, compose_index
-from tasks.compose_agents import compose_agents_of
+from tasks.compose import Documents, compose_agents, compose_index
 from tasks.edges import compose_edges
 from tasks.embed import Encoded, at_once, embed_shard, shards_of
 from tasks.enrich import Wishes, enrich_tools, estimate_tools
@@ -28,13 +27,12 @@ from tasks.gate.spec import has_gate, read_gate
 from tasks.plan import make_plan
 from tasks.prune import prune_board
 from tasks.publish import publish_release
-from tasks.records import compose_records
+from tasks.release_spec import ReleaseSpec, compose_records, make_release_spec
 from tasks.report.storage import report_release
 from tasks.revise import revise_snapshots
 from tasks.settings.configuration import Configuration
 from tasks.snapshot import Snapshot, take_snapshot
 from tasks.stage import stage_tables
-from tasks.wanted import Wanted, make_wanted
 
 SOURCES_AT_ONCE = 8
 """Sources are waited for, not computed."""
@@ -101,28 +99,28 @@ def reindex(
             writings = summary.filtered.writings.path
 
     with summary.phase("compose"):
-        documents, wanted = _compose(configuration, runner, summary, identities, writings)
-    if wanted.release == summary.plan.live:
+        documents, spec = _compose(configuration, runner, summary, identities, writings)
+    if spec.release == summary.plan.live:
         _prune(configuration, runner, summary)
-        return summary.end("unchanged", wanted.release)
-    if wanted.release in summary.plan.withdrawn:
-        return summary.end("withdrawn", wanted.release)
+        return summary.end("unchanged", spec.release)
+    if spec.release in summary.plan.withdrawn:
+        return summary.end("withdrawn", spec.release)
 
     with summary.phase("embed"):
         summary.encoded = _embed(configuration, runner, documents)
 
     with summary.phase("stage"):
-        pins = runner.call(stage_tables, uri, wanted)
+        pins = runner.call(stage_tables, uri, spec)
 
     if configuration.golden is not None:
         with summary.phase("calibrate"):
-            summary.calibrated = runner.call(calibrate_release, configuration, wanted, pins)
+            summary.calibrated = runner.call(calibrate_release, configuration, spec, pins)
 
     staged = (
         configuration,
         summary.plan,
         summary.snapshots,
-        wanted,
+        spec,
         pins,
         dict(summary.calibrated.indexes),
     )
@@ -162,7 +160,7 @@ def _compose(
     summary: RunSummary,
     identities: dict[str, str],
     writings: str | None,
-) -> tuple[list[Documents], Wanted]:
+) -> tuple[list[Documents], ReleaseSpec]:
     """Compose the rows of every table, as files of the lake; returns the documents of every index,
     and the release.
     """
@@ -170,11 +168,13 @@ def _compose(
     documents = [
         runner.call(compose, uri, index, identities, writings)
         for index in configuration.indexes
-        for compose in (compose_index, compose_agents_of)
+        for compose in (compose_index, compose_agents)
     ]
     summary.edges = runner.call(compose_edges, configuration, identities, writings)
     records = runner.call(compose_records, uri, identities, writings)
-    return documents, runner.call(make_wanted, configuration, documents, records, summary.edges)
+    return documents, runner.call(
+        make_release_spec, configuration, documents, records, summary.edges
+    )
 
 
 def _embed(configuration: Configuration, runner: Runner, documents: list[Documents]) -> Encoded:

@@ -12,18 +12,16 @@ from prefect import Task, task
 from prefect.cache_policies import NO_CACHE
 
 from tasks.calibrate import calibrate_release
-from tasks.changes import compare_with_source
-from tasks.compose import compose_index
-from tasks.compose_agents import compose_agents_of
+from tasks.compose import compose_agents, compose_index
 from tasks.edges import compose_edges
 from tasks.embed import embed_shard
 from tasks.enrich import enrich_tools, estimate_tools
 from tasks.filter import filter_writings
 from tasks.gate.decision import gate_release
-from tasks.plan import make_plan
+from tasks.plan import compare_with_source, make_plan
 from tasks.prune import prune_board
 from tasks.publish import publish_release
-from tasks.records import compose_records
+from tasks.release_spec import compose_records, make_release_spec
 from tasks.report.storage import report_release
 from tasks.revise import revise_snapshots
 from tasks.snapshot import take_snapshot
@@ -31,7 +29,6 @@ from tasks.stage import stage_tables
 from tasks.sweep.cells import measure_cell
 from tasks.sweep.design import design
 from tasks.sweep.report import report_sweep
-from tasks.wanted import make_wanted
 
 # step: (name of the task, name of its runs)
 _STEPS: dict[Callable[..., Any], tuple[str, str]] = {
@@ -42,15 +39,15 @@ _STEPS: dict[Callable[..., Any], tuple[str, str]] = {
     enrich_tools: ("enrich", "enrich with an LLM"),
     filter_writings: ("filter", "filter"),
     compose_index: ("compose", "compose {settings.name}"),
-    compose_agents_of: ("compose agents", "compose agents of {settings.name}"),
+    compose_agents: ("compose agents", "compose agents of {settings.name}"),
     compose_edges: ("edges", "edges"),
     compose_records: ("records", "records"),
-    make_wanted: ("release", "release"),
+    make_release_spec: ("release", "release"),
     embed_shard: ("embed", "embed {shard.index} {shard.number}"),
-    stage_tables: ("stage", "stage {wanted.release}"),
-    calibrate_release: ("calibrate", "calibrate {wanted.release}"),
-    gate_release: ("gate", "gate {wanted.release}"),
-    publish_release: ("publish", "publish {wanted.release}"),
+    stage_tables: ("stage", "stage {spec.release}"),
+    calibrate_release: ("calibrate", "calibrate {spec.release}"),
+    gate_release: ("gate", "gate {spec.release}"),
+    publish_release: ("publish", "publish {spec.release}"),
     prune_board: ("prune", "prune"),
     report_release: ("report", "report {release}"),
     compare_with_source: ("compare", "compare {catalog}"),

@@ -28,13 +28,13 @@ from pegboard.search.text import tokenize
 from pegboard.store.contract import CONTRACT, embedding_table
 from pegboard.store.database import open_table, store_errors
 from pegboard.store.releases import Pin, Release, ReleaseStore
-from tasks.encoders import encoder_for
+from tasks.embed import encoder_for
 from tasks.golden.reading import read_golden
 from tasks.lake.files import Lake
 from tasks.lake.query_vectors import CachedQueryEncoder
+from tasks.release_spec import ReleaseSpec
 from tasks.settings.configuration import Configuration
 from tasks.settings.release import default_strategy
-from tasks.wanted import Wanted
 
 if TYPE_CHECKING:
     import numpy as np
@@ -79,7 +79,7 @@ class CalibrationResult:
 
 def calibrate_release(
     configuration: Configuration,
-    wanted: Wanted,
+    spec: ReleaseSpec,
     pins: Mapping[str, Pin],
     encoder: Encoder | None = None,
 ) -> CalibrationResult:
@@ -98,7 +98,7 @@ def calibrate_release(
         return CalibrationResult()
     indexes = {index.name: {} for index in configuration.indexes}
     manifest = {"default_index": configuration.default, "indexes": indexes}
-    staged = Release(wanted.release, wanted.digest, CONTRACT, datetime.now(UTC), pins, manifest)
+    staged = Release(spec.release, spec.digest, CONTRACT, datetime.now(UTC), pins, manifest)
     loaded = LoadedRelease(ReleaseStore(configuration.uri), staged, IN_MEMORY_ROWS)
     meant, unknown = golden.meant(ToolNames(loaded.tool_names()))
     calibrations: dict[str, Mapping[str, Any]] = {}

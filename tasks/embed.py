@@ -2,16 +2,17 @@
 lake when it is done.
 """
 
+import os
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from functools import cache
+from typing import TYPE_CHECKING, Any
 
-from pegboard.encoders import Encoder, runs_here
+from pegboard.encoders import Encoder, load_encoder, runs_here
 from tasks.compose import Documents
-from tasks.encoders import encoder_for, usable_cores
 from tasks.enrichment.vectors import SHARD_TEXTS, encode_texts, store_vectors
 from tasks.lake.files import Lake
 from tasks.lake.row_sets import read_rows
-from tasks.lake.vector_files import known_texts, merge_small_files
+from tasks.lake.vectors import known_texts, merge_small_files
 from tasks.settings.configuration import IndexSettings
 
 if TYPE_CHECKING:
@@ -132,3 +133,20 @@ def _missing(lake: Lake, path: str, fingerprint: str) -> "pl.DataFrame":
     )
     texts = lists.explode("text_digest", "text").join(new, on="text_digest", how="semi")
     return texts.unique("text_digest").sort("text_digest")
+
+
+def encoder_for(settings: IndexSettings) -> Encoder:
+    """The encoder of an index. Raises EncoderError if it cannot load; nothing else is ever used in
+    its place.
+    """
+    return _encoder(settings.encoder, tuple(sorted(settings.options.items())))
+
+
+@cache
+def _encoder(name: str, options: tuple[tuple[str, Any], ...]) -> Encoder:
+    return load_encoder(name, **dict(options))
+
+
+def usable_cores() -> int:
+    """How many cores this process may use, which may be fewer than the machine has."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

@@ -15,7 +15,7 @@ from pegboard.errors import ConfigurationError, StoreError
 from pegboard.llm.client import Client
 from pegboard.records import Agent, Enrichment, Tool
 from tasks import progress
-from tasks.encoders import encoder_for
+from tasks.embed import encoder_for
 from tasks.enrichment.account import (
     Purchase,
     actual_figures,

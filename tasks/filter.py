@@ -22,7 +22,7 @@ from pegboard.encoders import Encoder
 from pegboard.records import Agent, Enrichment, Tool
 from pegboard.redaction import redact_credentials
 from pegboard.search.cosine import OwnerRanks, paired_cosines, rank_owners
-from tasks.encoders import encoder_for
+from tasks.embed import encoder_for
 from tasks.enrichment.bought import Writings, read_writings, write_writings
 from tasks.enrichment.consistency import leave_one_out, rank_progress
 from tasks.enrichment.filtered import Filtered, TakenBack, Unfound

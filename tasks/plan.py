@@ -1,5 +1,5 @@
-"""Step 2: what a run will do: new, changed, removed and unchanged tools, and the texts that no
-encoder has seen yet.
+"""Step 2: what a run will do: new, changed, removed and unchanged tools, and the texts to encode;
+and for a watch, whether a source changed since it was published.
 """
 
 from collections.abc import Mapping, Sequence
@@ -10,27 +10,34 @@ from pegboard.encoders import Encoder
 from pegboard.errors import BoardNotFound, SourceError
 from pegboard.store.database import open_table
 from pegboard.store.releases import Channel, Release, ReleaseStore
-from tasks.compose import compose_index
-from tasks.compose_agents import compose_agents_of
+from tasks.compose import compose_agents, compose_index
 from tasks.edges import compose_edges
-from tasks.encoders import encoder_for
+from tasks.embed import encoder_for
 from tasks.lake.files import Lake
 from tasks.lake.row_sets import read_rows
 from tasks.lake.snapshot_rows import snapshot_rows
-from tasks.lake.vector_files import known_texts
+from tasks.lake.vectors import known_texts
 from tasks.settings.configuration import Configuration, IndexSettings
-from tasks.snapshot import Snapshot
+from tasks.snapshot import Snapshot, list_source, stored_snapshot, unchanged_snapshot
+
+MAX_NAMED = 5
+"""Tools that an error names; it counts them all."""
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What a run will do, against the release that its channel names now.
+    """What a run will do, compared with the release that its channel has now.
 
-    `texts` counts, for each index, the texts and those of them that must be encoded; with an LLM
-    that is not known before its replies are, and it is empty. `generation` is the channel's at
-    this moment: the promotion at the end of the run succeeds only if it is still the same.
-    `withdrawn` are the releases from which it was rolled back. `edges` counts the dependencies
-    between the tools by their origin."""
+    Attributes:
+        live: the release of the channel; None for an empty board.
+        generation: the channel's generation now; the promotion at the end of the run is a
+            compare-and-set with it.
+        new, changed, removed: ids of tools.
+        texts: for each index, the number of texts and of those to encode. Empty with an LLM: its
+            replies decide.
+        withdrawn: the releases from which the channel was rolled back.
+        edges: the number of dependencies between the tools by their origin.
+    """
 
     channel: str
     live: str | None
@@ -44,36 +51,41 @@ class Plan:
     edges: Mapping[str, int] = field(default_factory=dict[str, int])
 
     def refuse_loss(self, snapshots: Sequence[Snapshot]) -> None:
-        """Raises SourceError if this plan would publish the failure of a source: nothing at all, or
-        the loss of tools.
+        """Check that no failure of a source is published as the loss of its tools.
 
-        That happens when a source fails and has no last good snapshot, on a new board or after its
-        lake was lost."""
-        if not any(one.tools for one in snapshots) and any(one.failed for one in snapshots):
-            raise SourceError(
-                "No source could be read, so nothing is published.\n" + _problems(snapshots)
-            )
+        A source that fails without a last good snapshot, on a new board or after its lake was lost,
+        would otherwise empty the board.
+
+        Raises:
+            SourceError: no source could be read, or published tools of a failed source would be
+                lost.
+        """
+        problems = "\n".join(
+            f"  - {problem}" for snapshot in snapshots for problem in snapshot.problems
+        )
+        if not any(snapshot.tools for snapshot in snapshots) and any(
+            snapshot.failed for snapshot in snapshots
+        ):
+            raise SourceError(f"No source could be read, so nothing is published.\n{problems}")
         missing = {
-            one.catalog if agent == "*" else agent
-            for one in snapshots
-            for agent in one.failed
-            if agent not in one.kept
+            snapshot.catalog if agent == "*" else agent
+            for snapshot in snapshots
+            for agent in snapshot.failed
+            if agent not in snapshot.kept
         }
-        lost = [
-            tool for tool in self.removed if any(tool.startswith(f"{owner}/") for owner in missing)
-        ]
+        prefixes = tuple(f"{owner}/" for owner in missing)
+        lost = [tool for tool in self.removed if tool.startswith(prefixes)]
         if lost:
+            more = " ..." if len(lost) > MAX_NAMED else ""
             raise SourceError(
-                f"{len(lost)} published tools would be lost, because their sources failed and no "
-                f"earlier snapshot of them "
-                f"is in the lake: {', '.join(lost[:5])}{' ...' if len(lost) > 5 else ''}. Nothing "
-                f"is published. Mend the "
-                f"sources and run again, or take them out of the "
-                f"configuration.\n{_problems(snapshots)}"
+                f"{len(lost)} published tools would be lost, because their sources failed and have "
+                f"no earlier snapshot in the lake: {', '.join(lost[:MAX_NAMED])}{more}. Nothing is "
+                f"published. Repair the sources and run again, or take them out of the "
+                f"configuration.\n{problems}"
             )
 
     def to_dict(self) -> dict[str, Any]:
-        """The plan as JSON values."""
+        """Return the plan as JSON values."""
         return {
             "channel": self.channel,
             "live": self.live,
@@ -90,55 +102,104 @@ class Plan:
         }
 
 
+@dataclass(frozen=True, slots=True)
+class SourceChange:
+    """What a source lists now.
+
+    Attributes:
+        changed: whether a run would publish something else.
+        problems: what could not be listed.
+    """
+
+    catalog: str
+    changed: bool
+    tools: int
+    rejected: int
+    problems: tuple[str, ...]
+
+
 def make_plan(
     configuration: Configuration,
     snapshots: Mapping[str, str],
     channel: str,
     encoder: Encoder | None = None,
 ) -> Plan:
-    """Compare the snapshots (catalog -> digest) with the release that the channel names.
+    """Compare the snapshots with the release of the channel.
 
     Args:
-        encoder: stands in for those that are configured.
+        snapshots: catalog -> digest.
+        encoder: replaces the configured encoders.
     """
-    now, live = _live_release(configuration.uri, channel)
-    published = _published_digests(configuration.uri, live)
-    wanted = _digests(configuration.uri, snapshots)
+    uri = configuration.uri
+    state, live = _live_release(uri, channel)
+    before = _published_digests(uri, live)
+    after = dict(snapshot_rows(Lake(uri), snapshots, "tools", ["id", "digest"]).rows())
+    common = before.keys() & after.keys()
+    changed = sorted(tool for tool in common if before[tool] != after[tool])
+    texts: dict[str, tuple[int, int]] = {}
+    if configuration.enrich is None:
+        texts = {
+            index.name: _texts(uri, index, snapshots, encoder or encoder_for(index))
+            for index in configuration.indexes
+        }
     return Plan(
         channel=channel,
         live=live.id if live else None,
-        generation=now.generation if now else 0,
-        new=tuple(sorted(wanted.keys() - published.keys())),
-        changed=tuple(
-            sorted(one for one in wanted.keys() & published.keys() if wanted[one] != published[one])
-        ),
-        removed=tuple(sorted(published.keys() - wanted.keys())),
-        unchanged=sum(wanted[one] == published[one] for one in wanted.keys() & published.keys()),
-        texts={}
-        if configuration.enrich is not None
-        else {
-            index.name: _texts(configuration.uri, index, snapshots, encoder or encoder_for(index))
-            for index in configuration.indexes
-        },
-        withdrawn=now.withdrawn if now else (),
+        generation=state.generation if state else 0,
+        new=tuple(sorted(after.keys() - before.keys())),
+        changed=tuple(changed),
+        removed=tuple(sorted(before.keys() - after.keys())),
+        unchanged=len(common) - len(changed),
+        texts=texts,
+        withdrawn=state.withdrawn if state else (),
         edges=compose_edges(configuration, snapshots).origins,
     )
 
 
-def _live_release(uri: str, channel: str) -> tuple[Channel | None, Release | None]:
-    """The channel and the release that it names; (None, None) for a board that does not exist
-    yet.
+def compare_with_source(configuration: Configuration, catalog: str) -> SourceChange:
+    """List a catalog's source, and compare it with the stored snapshot and with the releases.
+
+    What fails is replaced by its last good tools, so a failure alone is no change; nor is a source
+    that fails before it was ever listed. Rejected records alone are no change either: no table
+    holds them, and the next nightly run reports them.
     """
+    snapshot = unchanged_snapshot(configuration, catalog) or list_source(configuration, catalog)[1]
+    stored = stored_snapshot(configuration, catalog)
+    never_listed = not snapshot.tools and bool(snapshot.problems)
+    published = (
+        stored is not None
+        and stored.digest == snapshot.digest
+        and snapshot.digest in _published_snapshots(configuration.uri, catalog)
+    )
+    changed = not published and not never_listed
+    return SourceChange(catalog, changed, snapshot.tools, len(snapshot.rejected), snapshot.problems)
+
+
+def _published_snapshots(uri: str, catalog: str) -> set[str]:
+    """The snapshots of a catalog that a release has or had.
+
+    A stored snapshot was not necessarily published: `pegboard plan` stores one, and a run can fail
+    later. Any release counts, not only the live one, or a watch would undo a rollback."""
+    try:
+        releases = ReleaseStore(uri).all()
+    except BoardNotFound:
+        return set()
+    catalogs = [release.manifest["catalogs"] for release in releases]
+    return {entries[catalog]["snapshot"] for entries in catalogs if catalog in entries}
+
+
+def _live_release(uri: str, channel: str) -> tuple[Channel | None, Release | None]:
+    """The channel and its release; (None, None) for a board that does not exist yet."""
     store = ReleaseStore(uri)
     try:
-        now = store.channel(channel)
+        state = store.channel(channel)
     except BoardNotFound:
         return None, None
-    return now, store.get(now.release) if now else None
+    return state, store.get(state.release) if state else None
 
 
 def _published_digests(uri: str, release: Release | None) -> dict[str, str]:
-    """The digests of what catalogs said of a release's tools, by id."""
+    """The digests of a release's tools as their catalogs listed them, by id."""
     if release is None:
         return {}
     pin = release.tables["tools"]
@@ -148,26 +209,16 @@ def _published_digests(uri: str, release: Release | None) -> dict[str, str]:
     return dict(zip(*columns, strict=True))
 
 
-def _digests(uri: str, snapshots: Mapping[str, str]) -> dict[str, str]:
-    return dict(snapshot_rows(Lake(uri), snapshots, "tools", ["id", "digest"]).rows())
-
-
-def _problems(snapshots: Sequence[Snapshot]) -> str:
-    return "\n".join(f"  - {problem}" for one in snapshots for problem in one.problems)
-
-
 def _texts(
     uri: str, index: IndexSettings, snapshots: Mapping[str, str], encoder: Encoder
 ) -> tuple[int, int]:
-    """How many texts the documents of an index and of its agents have, and how many of them no run
-    has encoded yet.
-    """
+    """The number of texts of an index's tools and agents, and of those that are not encoded yet."""
     import polars as pl
 
     lake = Lake(uri)
-    documents = [compose(uri, index, snapshots) for compose in (compose_index, compose_agents_of)]
+    documents = [compose(uri, index, snapshots) for compose in (compose_index, compose_agents)]
     texts = pl.concat(
-        read_rows(lake, one.path, ["text_digests"]).explode("text_digests") for one in documents
+        read_rows(lake, table.path, ["text_digests"]).explode("text_digests") for table in documents
     )
     new = texts.unique().join(
         known_texts(lake, encoder.fingerprint),

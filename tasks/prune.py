@@ -20,11 +20,11 @@ from pegboard.errors import BoardError, StoreError
 from pegboard.store.database import open_table, sql_literals, store_errors, table_names
 from pegboard.store.releases import Channel, Pin, Release, ReleaseStore
 from tasks.lake.files import Lake
-from tasks.lake.forgotten import remove_forgotten
-from tasks.lake.orphans import (
+from tasks.lake.leftovers import (
     RELEASE_TAG,
     Leftovers,
     remove_orphans,
+    remove_unused_files,
     remove_versions,
     superseded,
     written_at,
@@ -115,7 +115,7 @@ def prune_board(
         tables=tables,
         versions=versions,
         files=files,
-        lake=remove_forgotten(uri, staying, before=before, unused=now - age, dry_run=dry_run),
+        lake=remove_unused_files(uri, staying, before=before, unused=now - age, dry_run=dry_run),
         reports=remove_reports(uri, {one.id for one in staying}, before=before, dry_run=dry_run),
         dry_run=dry_run,
     )

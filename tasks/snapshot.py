@@ -5,15 +5,23 @@ A source made of files that are what they were is not read again; see `unchanged
 """
 
 import gc
-from collections.abc import Generator
+import hashlib
+import inspect
+import sys
+from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
+from functools import cache
+from importlib.metadata import version
+from pathlib import Path
 from typing import TYPE_CHECKING
 
+import catalogs
 from catalogs.shared.kinds import source_kind
 from catalogs.shared.listing import Failure, Listing, ListingBuilder
 from catalogs.shared.tool_row import tool_row
+from pegboard import canonical, records
 from pegboard.canonical import digest
 from pegboard.errors import SourceError, StoreError
 from pegboard.records import Rejected
@@ -28,7 +36,6 @@ from tasks.lake.snapshot_rows import (
     tool_frame,
     tools_of,
 )
-from tasks.lake.unchanged import fingerprint_of
 from tasks.settings.configuration import Configuration
 
 if TYPE_CHECKING:
@@ -256,3 +263,38 @@ def _rejected_frame(rejected: tuple[Rejected, ...]) -> "pl.DataFrame":
 
     columns = ("catalog", "where", "why", "raw")
     return pl.DataFrame([asdict(row) for row in rejected], schema=dict.fromkeys(columns, pl.String))
+
+
+READERS = ("jsonschema-rs", "openapi-spec-validator", "polars", "pydantic", "pyyaml", "referencing")
+"""Other people's packages that decide what is in a listing, and what is rejected."""
+
+
+def fingerprint_of(configuration: Configuration, catalog: str) -> str | None:
+    """A digest over all that decides the listing of a catalog, or None where that cannot be known
+    beforehand.
+    """
+    options = configuration.options(catalog)
+    kind = source_kind(options.type)
+    if kind.inputs is None:
+        return None
+    try:
+        files = kind.inputs(configuration.base, options)
+        code = _code(inspect.getsourcefile(kind.read))
+        if files is None or code is None:
+            return None
+        said = [[file.name, hashlib.sha256(file.read_bytes()).hexdigest()] for file in files]
+    except (SourceError, OSError):
+        return None  # the listing says it, in its own words
+    return digest(code, catalog, options.model_dump(mode="json"), said)
+
+
+@cache
+def _code(reader: str | None) -> str | None:
+    """A digest over the code that lists sources; None where it is not there as files."""
+    folders = [Path(folder) for folder in catalogs.__path__]
+    own: Sequence[Path] = sorted(file for folder in folders for file in folder.rglob("*.py"))
+    others = [Path(file) for file in (canonical.__file__, records.__file__, reader) if file]
+    if not own or reader is None:
+        return None
+    texts = [hashlib.sha256(file.read_bytes()).hexdigest() for file in (*own, *others)]
+    return digest(texts, [[name, version(name)] for name in READERS], sys.version)

@@ -1,7 +1,7 @@
 """Step 5: bring the tables to what the release is to have, as new versions beside those that
 readers use.
 
-Only rows that differ are written. What is staged is read back and compared with what was wanted:
+Only rows that differ are written. What is staged is read back and compared with what was spec:
 two runs that write to the same tables at once cannot publish a mixture.
 """
 
@@ -16,10 +16,9 @@ from pegboard.store.contract import CHECKSUM, table_schema
 from pegboard.store.database import open_table, public_uri, sql_literals, store_errors, table_names
 from pegboard.store.releases import Pin, ReleaseStore
 from tasks import progress
-from tasks.indices import IndexSizes, search_of
-from tasks.lake.row_vectors import row_vectors
-from tasks.maintain import maintain, open_dataset
-from tasks.wanted import Wanted, WantedTable, table_digest, wanted_rows
+from tasks.lake.vectors import row_vectors
+from tasks.maintain import IndexSizes, maintain, open_dataset, search_of
+from tasks.release_spec import ReleaseSpec, TableSpec, table_digest, table_rows
 
 if TYPE_CHECKING:
     import polars as pl
@@ -44,7 +43,7 @@ class _DisturbedError(PublishError):
 
 
 def stage_tables(
-    uri: str, wanted: Wanted, attempts: int = ATTEMPTS, *, sizes: IndexSizes | None = None
+    uri: str, spec: ReleaseSpec, attempts: int = ATTEMPTS, *, sizes: IndexSizes | None = None
 ) -> dict[str, Pin]:
     """Bring every table to its wanted rows and return what the release pins.
 
@@ -57,19 +56,19 @@ def stage_tables(
     store = ReleaseStore(uri)
     store.create()
     pins: dict[str, Pin] = {}
-    progress.start("stage", len(wanted.tables))
-    for table in wanted.tables:
+    progress.start("stage", len(spec.tables))
+    for table in spec.tables:
         pins[table.name] = _stage_calmly(uri, store.database, table, attempts, sizes)
         progress.advance("stage", text=table.name)
     return pins
 
 
 def _stage_calmly(
-    uri: str, database: "DBConnection", wanted: WantedTable, attempts: int, sizes: IndexSizes | None
+    uri: str, database: "DBConnection", spec: TableSpec, attempts: int, sizes: IndexSizes | None
 ) -> Pin:
     for attempt in range(1, attempts):
         try:
-            return _stage(uri, database, wanted, sizes)
+            return _stage(uri, database, spec, sizes)
         except (_DisturbedError, StoreError) as error:
             if isinstance(error, StoreError) and not any(
                 word in str(error).lower() for word in CONFLICT
@@ -77,65 +76,61 @@ def _stage_calmly(
                 raise
             logger.warning("Try %s of %s: %s", attempt, attempts, error)
             time.sleep(random.uniform(0.5, 3))  # noqa: S311  no secret
-    return _stage(uri, database, wanted, sizes)
+    return _stage(uri, database, spec, sizes)
 
 
-def _stage(
-    uri: str, database: "DBConnection", wanted: WantedTable, sizes: IndexSizes | None
-) -> Pin:
-    schema = _schema(wanted)
+def _stage(uri: str, database: "DBConnection", spec: TableSpec, sizes: IndexSizes | None) -> Pin:
+    schema = _schema(spec)
     with store_errors(uri):
-        table = _open_or_create(uri, database, wanted, schema)
-        rows = wanted_rows(uri, wanted, [wanted.key, "digest"])
-        there = key_digests(table, wanted.key)
-        differing = rows.join(there, on=[wanted.key, "digest"], how="anti").get_column(wanted.key)
-        gone = there.join(rows, on=wanted.key, how="anti").get_column(wanted.key).to_list()
+        table = _open_or_create(uri, database, spec, schema)
+        rows = table_rows(uri, spec, [spec.key, "digest"])
+        there = key_digests(table, spec.key)
+        differing = rows.join(there, on=[spec.key, "digest"], how="anti").get_column(spec.key)
+        gone = there.join(rows, on=spec.key, how="anti").get_column(spec.key).to_list()
         if len(differing):
             columns = [
                 "text_digests" if name == "vector" else name
                 for name in schema.names
                 if name != CHECKSUM
             ]
-            upserts = wanted_rows(uri, wanted, columns, keys=differing)
+            upserts = table_rows(uri, spec, columns, keys=differing)
             merge = (
-                table.merge_insert(wanted.key)
-                .when_matched_update_all()
-                .when_not_matched_insert_all()
+                table.merge_insert(spec.key).when_matched_update_all().when_not_matched_insert_all()
             )
-            merge.execute(_arrow(uri, schema, upserts, wanted))
+            merge.execute(_arrow(uri, schema, upserts, spec))
         for start in range(0, len(gone), DELETE_CHUNK):
-            table.delete(f"{wanted.key} IN ({sql_literals(gone[start : start + DELETE_CHUNK])})")
+            table.delete(f"{spec.key} IN ({sql_literals(gone[start : start + DELETE_CHUNK])})")
         maintain(table, uri, rows.height, sizes=sizes)
         version = table.version
         search = (
             search_of(open_dataset(uri, table.name, version))
-            if wanted.fingerprint is not None
+            if spec.fingerprint is not None
             else None
         )
         staged = _columns(
-            open_table(database, table.name, uri, version), wanted.key, "digest", CHECKSUM
+            open_table(database, table.name, uri, version), spec.key, "digest", CHECKSUM
         )
-    if table_digest(staged.select(wanted.key, "digest")) != wanted.digest:
+    if table_digest(staged.select(spec.key, "digest")) != spec.digest:
         raise _DisturbedError(
             f"Table '{table.name}' of the board at {public_uri(uri)} changed while this run wrote "
             f"to it: another run "
             "publishes to the same board. Nothing was published. Wait for the other run to end, "
             "and run again."
         )
-    checksum = table_checksum(staged.select(wanted.key, CHECKSUM).iter_rows())
-    return Pin(table.name, version, rows.height, wanted.digest, checksum, search)
+    checksum = table_checksum(staged.select(spec.key, CHECKSUM).iter_rows())
+    return Pin(table.name, version, rows.height, spec.digest, checksum, search)
 
 
-def _schema(wanted: WantedTable) -> "pa.Schema":
-    return table_schema(wanted.name, wanted.dimensions or 0)
+def _schema(spec: TableSpec) -> "pa.Schema":
+    return table_schema(spec.name, spec.dimensions or 0)
 
 
 def _open_or_create(
-    uri: str, database: "DBConnection", wanted: WantedTable, schema: "pa.Schema"
+    uri: str, database: "DBConnection", spec: TableSpec, schema: "pa.Schema"
 ) -> "Table":
     """The table for those rows: beside one of that name with vectors of another length."""
-    name = wanted.name
-    names = [name] if wanted.dimensions is None else [name, f"{name}_{wanted.dimensions}"]
+    name = spec.name
+    names = [name] if spec.dimensions is None else [name, f"{name}_{spec.dimensions}"]
     there = set(table_names(database))
     for one in names:
         if one in there and (table := open_table(database, one, uri)).schema.equals(schema):
@@ -165,7 +160,7 @@ def _columns(table: "Table", *names: str) -> "pl.DataFrame":
     return frame.select(names)
 
 
-def _arrow(uri: str, schema: "pa.Schema", rows: "pl.DataFrame", wanted: WantedTable) -> "pa.Table":
+def _arrow(uri: str, schema: "pa.Schema", rows: "pl.DataFrame", spec: TableSpec) -> "pa.Table":
     import pyarrow as pa
 
     columns = {
@@ -173,8 +168,8 @@ def _arrow(uri: str, schema: "pa.Schema", rows: "pl.DataFrame", wanted: WantedTa
         for field in schema
         if field.name not in ("vector", CHECKSUM)
     }
-    if wanted.fingerprint is not None and wanted.dimensions is not None:
-        vectors = row_vectors(uri, wanted.fingerprint, rows, wanted.dimensions)
+    if spec.fingerprint is not None and spec.dimensions is not None:
+        vectors = row_vectors(uri, spec.fingerprint, rows, spec.dimensions)
         kind = schema.field("vector").type
         columns["vector"] = pa.FixedSizeListArray.from_arrays(pa.array(vectors.ravel()), type=kind)
     written = pa.table(columns)

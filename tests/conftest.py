@@ -31,9 +31,9 @@ from tasks.compose import Documents
 from tasks.edges import Edges
 from tasks.lake.files import Lake
 from tasks.plan import Plan
+from tasks.release_spec import ReleaseSpec
 from tasks.settings.configuration import Configuration, load_configuration
 from tasks.snapshot import Snapshot
-from tasks.wanted import Wanted
 from tests.children import end_child, start_child
 
 SERVICES = {"prefect_server", "chromium", "local_llm"}
@@ -158,7 +158,7 @@ class Run:
     plan: Plan | None = None
     documents: list[Documents] = field(default_factory=list)
     edges: Edges | None = None
-    wanted: Wanted | None = None
+    spec: ReleaseSpec | None = None
     encoded: int = 0
     pins: dict[str, Pin] | None = None
     release: Release | None = None
@@ -302,7 +302,7 @@ class Workshop:
             one
             for pair in zip(
                 recorder.results.get("compose_index", []),
-                recorder.results.get("compose_agents_of", []),
+                recorder.results.get("compose_agents", []),
                 strict=True,
             )
             for one in pair
@@ -312,7 +312,7 @@ class Workshop:
             plan=recorder.last("make_plan"),
             documents=documents,
             edges=recorder.last("compose_edges"),
-            wanted=recorder.last("make_wanted"),
+            spec=recorder.last("make_release_spec"),
             encoded=sum(one.texts for one in recorder.results.get("embed_shard", [])),
             pins=recorder.last("stage_tables"),
             release=recorder.last("publish_release"),

@@ -19,8 +19,7 @@ from catalogs.shared.listing import Listing, ListingBuilder
 from pegboard.encoders import Encoder, load_encoder
 from pegboard.search.memory import MemoryIndex
 from pegboard.search.text import tokenize
-from tasks.compose import documents_of
-from tasks.compose_agents import agent_text
+from tasks.compose import agent_text, documents_of
 from tasks.settings.configuration import DEFAULT_ENCODER, IndexSettings
 
 BATCH = 128

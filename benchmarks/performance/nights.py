@@ -21,8 +21,7 @@ import numpy as np
 import pyarrow as pa
 
 from pegboard.store.contract import table_schema
-from tasks.indices import FILTERS, search_of
-from tasks.maintain import maintain, open_dataset, unindexed_rows
+from tasks.maintain import FILTERS, maintain, open_dataset, search_of, unindexed_rows
 
 REQUESTS = 100
 TOLD = (1, 2, 5, 10, 17, 25, 36, 50, 64, 75, 85, 100)

@@ -57,7 +57,7 @@ def make_board(
 
     from pegboard.store.contract import CONTRACT, table_schema
     from pegboard.store.releases import Pin, Release, ReleaseStore
-    from tasks.indices import IndexSizes, VectorIndex, fit_indices
+    from tasks.maintain import IndexSizes, VectorIndex, fit_indices
 
     numbers = np.random.default_rng(0)
     topics = numbers.normal(size=(max(rows // 100, 1), DIMENSIONS))

@@ -41,7 +41,7 @@ def _prefect() -> Check:
 
 
 def _configuration(file: str) -> Iterable[Check]:
-    from tasks.encoders import encoder_for
+    from tasks.embed import encoder_for
     from tasks.settings.configuration import load_configuration
 
     try:

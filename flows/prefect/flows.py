@@ -20,7 +20,7 @@ from flows.reindex import reindex as run_reindex
 from flows.sweep import sweep as run_sweep
 from flows.watch import watch as run_watch
 from pegboard.errors import GateFailed
-from tasks.encoders import usable_cores
+from tasks.embed import usable_cores
 from tasks.enrich import Wishes
 from tasks.gate.messages import held_headline
 from tasks.settings.configuration import load_configuration

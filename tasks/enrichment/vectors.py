@@ -9,7 +9,7 @@ from pegboard.canonical import digest
 from pegboard.encoders import Encoder
 from tasks import progress
 from tasks.lake.files import Lake
-from tasks.lake.vector_files import vector_pieces
+from tasks.lake.vectors import vector_pieces
 
 if TYPE_CHECKING:
     import numpy as np

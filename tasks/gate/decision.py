@@ -35,11 +35,10 @@ from tasks.gate.rules import LiveResults, RuleResult, judge_rule
 from tasks.gate.spec import GateSpec, read_gate
 from tasks.lake.files import Lake
 from tasks.lake.query_vectors import CachedQueryVectors
-from tasks.manifest import staged_release
 from tasks.plan import Plan
+from tasks.release_spec import ReleaseSpec, staged_release
 from tasks.settings.configuration import Configuration
 from tasks.snapshot import Snapshot
-from tasks.wanted import Wanted
 
 MANIFEST_KEYS = ("passed", "golden", "queries", "rules", "canaries", "chosen", "live")
 MAX_WON = 10
@@ -73,12 +72,12 @@ def gate_release(
     configuration: Configuration,
     plan: Plan,
     snapshots: list[Snapshot],
-    wanted: Wanted,
+    spec: ReleaseSpec,
     pins: dict[str, Pin],
     calibrations: dict[str, Any],
 ) -> GateDecision | None:
     """Return the decision on what was staged; see `decide`."""
-    staged = staged_release(configuration, plan, snapshots, wanted, pins, calibrations)
+    staged = staged_release(configuration, plan, snapshots, spec, pins, calibrations)
     return decide(configuration, plan, staged)
 
 

@@ -12,9 +12,9 @@ from pegboard.errors import FingerprintMismatch
 from pegboard.evaluation.searcher import CACHED_QUERY_VECTORS
 from pegboard.search.loaded import LoadedRelease
 from pegboard.search.query_vectors import QueryVectors
-from tasks.encoders import encoder_for
+from tasks.embed import encoder_for
 from tasks.lake.files import Lake
-from tasks.lake.vector_files import merge_small_files, vector_pieces
+from tasks.lake.vectors import merge_small_files, vector_pieces
 from tasks.settings.configuration import Configuration
 
 if TYPE_CHECKING:

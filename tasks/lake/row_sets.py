@@ -119,6 +119,19 @@ def write_frame(
     return write_rows(lake, path, key, upserts, base, gone)
 
 
+def store_latest(
+    lake: Lake, path: str, pointer: str, key: str, rows: "pl.DataFrame", by: Sequence[str]
+) -> RowSet:
+    """Store all rows as the difference to the set that a pointer names, and move it.
+
+    Args:
+        by: columns of text that are equal when and only when the whole row is.
+    """
+    row_set = write_frame(lake, path, key, rows, latest_rows(lake, pointer), by)
+    point_to(lake, pointer, row_set.path)
+    return row_set
+
+
 def write_rows(
     lake: Lake,
     path: str,

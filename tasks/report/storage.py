@@ -11,7 +11,7 @@ from pegboard.errors import StoreError
 from pegboard.store.database import public_uri
 from pegboard.store.releases import ReleaseStore
 from tasks.lake.files import Lake
-from tasks.lake.orphans import Leftovers
+from tasks.lake.leftovers import Leftovers
 from tasks.report.data import report_data
 from tasks.report.page import page, vega, vega_digest
 from tasks.settings.configuration import Configuration

@@ -20,7 +20,7 @@ from pegboard.search.query_vectors import QueryVectors
 from pegboard.store.contract import VECTOR_OPTIONS
 from pegboard.store.releases import ReleaseStore
 from pegboard.tokens import prompt_tokens
-from tasks.encoders import encoder_for
+from tasks.embed import encoder_for
 from tasks.settings.configuration import IndexSettings
 from tasks.sweep.files import read_json
 from tasks.sweep.query_store import StoredQueries

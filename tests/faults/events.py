@@ -13,7 +13,7 @@ PAUSE = 0.002
 # What of the result of a step an event holds.
 DETAILS: dict[str, Callable[[Sequence[Any]], dict[str, Any]]] = {
     "end make_plan": lambda results: {"live": results[0].live},
-    "end make_wanted": lambda results: {"release": results[0].release},
+    "end make_release_spec": lambda results: {"release": results[0].release},
     "end embed_shard": lambda results: {"encoded": sum(result.texts for result in results)},
 }
 

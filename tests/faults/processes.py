@@ -117,7 +117,7 @@ class Publisher:
         return {
             event["release"]: event["n"]
             for event in self.events()
-            if event["what"] == "end make_wanted"
+            if event["what"] == "end make_release_spec"
         }
 
     def close(self) -> None:

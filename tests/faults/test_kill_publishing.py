@@ -15,7 +15,7 @@ import pytest
 
 from pegboard.encoders import load_encoder
 from tasks.lake.files import Lake
-from tasks.lake.vector_files import known_texts
+from tasks.lake.vectors import known_texts
 from tests.faults import world
 from tests.faults.processes import Flow, wait_until
 

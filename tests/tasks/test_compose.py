@@ -12,7 +12,7 @@ from pegboard.search.text import tokenize
 from tasks.compose import compose_index, documents_of
 from tasks.enrichment.bought import write_writings
 from tasks.lake.row_sets import read_rows
-from tasks.records import compose_records
+from tasks.release_spec import compose_records
 from tasks.settings.configuration import PARTS, IndexSettings
 
 SHAPES = ["centroid", "single", "multi"]

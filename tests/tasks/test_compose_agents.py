@@ -3,7 +3,7 @@
 import pytest
 
 from pegboard.records import Agent
-from tasks.compose_agents import agent_text, compose_agents_of
+from tasks.compose import agent_text, compose_agents
 from tasks.enrichment.bought import write_writings
 from tasks.lake.row_sets import read_rows
 from tasks.settings.configuration import IndexSettings
@@ -36,7 +36,7 @@ def test_no_credential_is_in_the_text_of_an_agent():
 def documents(workshop, writings=None):
     configuration = workshop.configure()
     snapshots = {name: take_snapshot(configuration, name).digest for name in configuration.catalogs}
-    return compose_agents_of(workshop.uri, IndexSettings(), snapshots, writings)
+    return compose_agents(workshop.uri, IndexSettings(), snapshots, writings)
 
 
 def test_every_agent_has_one_row(workshop):

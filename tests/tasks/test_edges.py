@@ -15,7 +15,7 @@ from pegboard.store.diff import EdgeChanges, diff_releases
 from pegboard.store.verify import verify_release
 from tasks.edges import compose_edges
 from tasks.enrichment.bought import write_writings
-from tasks.indices import IndexSizes
+from tasks.maintain import IndexSizes
 from tasks.settings.configuration import load_configuration
 from tasks.stage import stage_tables
 
@@ -197,7 +197,7 @@ def test_a_board_whose_tools_need_nothing_any_more_has_an_empty_table(workshop, 
 def test_staging_edges_again_changes_nothing(workshop, hashing):
     run = published(workshop, hashing, TRAVEL)
 
-    assert stage_tables(workshop.uri, run.wanted) == run.pins
+    assert stage_tables(workshop.uri, run.spec) == run.pins
 
 
 @pytest.mark.parametrize(
@@ -302,10 +302,8 @@ def test_a_large_table_of_agents_has_the_indices_of_the_columns_that_it_has(work
     workshop.servers(servers)
     run = workshop.run(workshop.configure(DECLARED), "embed", encoder=hashing(8))
 
-    pins = stage_tables(workshop.uri, run.wanted, sizes=IndexSizes(in_memory=50, flat_partition=20))
-    again = stage_tables(
-        workshop.uri, run.wanted, sizes=IndexSizes(in_memory=50, flat_partition=20)
-    )
+    pins = stage_tables(workshop.uri, run.spec, sizes=IndexSizes(in_memory=50, flat_partition=20))
+    again = stage_tables(workshop.uri, run.spec, sizes=IndexSizes(in_memory=50, flat_partition=20))
 
     assert pins["agents_full"].search["filters"] == ["agent", "catalog", "kind"]
     assert pins["emb_full"].search["filters"] == ["tool", "agent", "catalog", "kind", "tags"]

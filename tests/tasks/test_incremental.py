@@ -9,18 +9,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pegboard.records import Enrichment
-from tasks.compose import compose_index
-from tasks.compose_agents import compose_agents_of
+from tasks.compose import compose_agents, compose_index
 from tasks.edges import compose_edges
 from tasks.enrichment.bought import write_writings
 from tasks.lake.files import Lake
 from tasks.lake.row_sets import read_rows
 from tasks.lake.snapshot_rows import snapshot_rows
 from tasks.plan import make_plan
-from tasks.records import compose_records
+from tasks.release_spec import compose_records, make_release_spec, table_rows
 from tasks.settings.configuration import IndexSettings
 from tasks.snapshot import take_snapshot
-from tasks.wanted import make_wanted, wanted_rows
 
 INDEXES = (
     IndexSettings(
@@ -98,13 +96,13 @@ class Office:
         documents = [
             make(uri, index, identities, writings)
             for index in INDEXES
-            for make in (compose_index, compose_agents_of)
+            for make in (compose_index, compose_agents)
         ]
         records = compose_records(uri, identities, writings)
         edges = compose_edges(configuration, identities, writings)
-        wanted = make_wanted(configuration, documents, records, edges)
+        wanted = make_release_spec(configuration, documents, records, edges)
         frames = [snapshot_rows(lake, identities, kind) for kind in ("agents", "tools")]
-        frames += [wanted_rows(uri, table) for table in wanted.tables]
+        frames += [table_rows(uri, table) for table in wanted.tables]
         counts = [one.rows for one in documents], records.enriched, records.flagged, edges.to_dict()
         return (
             snapshots,
@@ -209,7 +207,7 @@ def test_a_run_in_which_nothing_changed_writes_nothing(large):
 
 def test_a_change_that_is_undone_is_the_release_of_before(large):
     workshop, servers = large
-    first = workshop.run(workshop.configure(), "compose").wanted
+    first = workshop.run(workshop.configure(), "compose").spec
     words = servers["server-3"][7]["description"]
     servers["server-3"][7]["description"] = "Does another thing."
     second = workshop.publish(servers).release
@@ -217,7 +215,7 @@ def test_a_change_that_is_undone_is_the_release_of_before(large):
 
     third = workshop.publish(servers)
 
-    assert third.wanted.digest == first.digest != second.digest
+    assert third.spec.digest == first.digest != second.digest
     assert third.encoded == 0
 
 
@@ -227,7 +225,7 @@ def test_a_change_that_is_undone_is_the_release_of_before(large):
 def test_what_is_lost_from_the_lake_is_made_again_and_the_release_is_the_same(large, lost):
     workshop, servers = large
     servers["server-3"][7]["description"] = "Does another thing."
-    expected = workshop.publish(servers).wanted
+    expected = workshop.publish(servers).spec
     root = Path(workshop.lake.uri)
     if lost == "latest-":
         for path in root.rglob("latest-*.json"):
@@ -235,7 +233,7 @@ def test_what_is_lost_from_the_lake_is_made_again_and_the_release_is_the_same(la
     else:
         shutil.rmtree(root / lost)
 
-    assert workshop.run(workshop.configure()).wanted.digest == expected.digest
+    assert workshop.run(workshop.configure()).spec.digest == expected.digest
 
 
 def test_damaged_layers_make_a_whole_composition_when_something_changed(large):

@@ -6,8 +6,15 @@ import pyarrow as pa
 import pytest
 
 from pegboard.store.contract import column_names, table_schema
-from tasks.indices import FILTERS, IndexSizes, VectorIndex, drop_indices, fit_indices, search_of
-from tasks.maintain import open_dataset
+from tasks.maintain import (
+    FILTERS,
+    IndexSizes,
+    VectorIndex,
+    drop_indices,
+    fit_indices,
+    open_dataset,
+    search_of,
+)
 
 DIMENSIONS = 32
 

@@ -11,8 +11,15 @@ import pytest
 
 from pegboard.search.memory import MemoryIndex
 from pegboard.store.contract import table_schema
-from tasks.indices import IndexSizes, drop_indices, search_of
-from tasks.maintain import Upkeep, maintain, open_dataset, unindexed_rows
+from tasks.maintain import (
+    IndexSizes,
+    Upkeep,
+    drop_indices,
+    maintain,
+    open_dataset,
+    search_of,
+    unindexed_rows,
+)
 
 ROWS, DIMENSIONS = 2_000, 8
 SIZES = IndexSizes(in_memory=500, flat_partition=100)

@@ -126,4 +126,4 @@ def test_what_is_kept_for_a_source_that_fails_is_no_loss(workshop):
 
     again = workshop.run(configuration)
 
-    assert (again.plan.removed, again.wanted.release) == ((), live.id)
+    assert (again.plan.removed, again.spec.release) == ((), live.id)

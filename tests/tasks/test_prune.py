@@ -20,7 +20,7 @@ from pegboard.store.database import open_table
 from pegboard.store.releases import Channel, Pin, Release
 from tasks import prune
 from tasks.lake.files import Lake
-from tasks.lake.orphans import written_at
+from tasks.lake.leftovers import written_at
 from tasks.maintain import open_dataset
 from tasks.prune import MARKS, kept_releases, prune_board
 from tasks.publish import is_whole, publish_release
@@ -327,7 +327,7 @@ def _servers(workshop, state):
 
 
 def _publish(workshop, run):
-    return publish_release(workshop.configure(), run.plan, run.snapshots, run.wanted, run.pins)
+    return publish_release(workshop.configure(), run.plan, run.snapshots, run.spec, run.pins)
 
 
 def test_a_board_that_is_not_there_is_said_so(tmp_path):

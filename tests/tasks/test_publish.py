@@ -12,7 +12,7 @@ from pegboard.errors import PromotionConflict, PublishError
 from pegboard.store.contract import key_column
 from pegboard.store.database import open_table
 from tasks.publish import publish_release
-from tasks.wanted import table_digest
+from tasks.release_spec import table_digest
 from tests.rival import Rival
 
 STEPS = ("snapshot", "plan", "compose", "embed", "stage", "publish")
@@ -106,7 +106,7 @@ def test_a_release_says_what_went_into_it(workshop, encoder):
 def test_a_plan_of_its_own_stands_in_the_release_and_another_one_makes_another_release(workshop):
     workshop.servers(servers(workshop, "one"))
     plain = workshop.run(workshop.configure()).release
-    named = workshop.run(workshop.configure('[find]\nplan = "search"\n')).release
+    named = workshop.run(workshop.configure('[find]\nstrategy = "search"\n')).release
     own = workshop.run(workshop.configure('[find.plan]\nname = "mine"\ndepth = 20\n')).release
 
     assert "strategy" not in plain.manifest
@@ -122,7 +122,7 @@ def test_identical_inputs_make_no_new_release(workshop):
 
     again = workshop.run(configuration)
 
-    assert (again.release, again.encoded, again.wanted.release) == (None, 0, first.release.id)
+    assert (again.release, again.encoded, again.spec.release) == (None, 0, first.release.id)
     assert workshop.store.all() == [first.release]
     assert workshop.store.channel().generation == 1
 
@@ -156,13 +156,13 @@ def test_a_run_that_was_killed_after_a_step_is_completed_by_the_next(
 def test_a_run_that_was_killed_before_its_promotion_is_completed_by_the_next(workshop):
     configuration = workshop.full()
     run = workshop.run(configuration, "stage")
-    publish_release(configuration, run.plan, run.snapshots, run.wanted, run.pins)
+    publish_release(configuration, run.plan, run.snapshots, run.spec, run.pins)
     # As if the process had ended between recording the release and moving the channel.
     workshop.store.database.open_table("channels").delete("true")
 
     again = workshop.run(configuration)
 
-    assert again.release.id == run.wanted.release
+    assert again.release.id == run.spec.release
     assert workshop.store.channel().release == again.release.id
     assert len(workshop.store.all()) == 1
     assert_whole(workshop.store, again.release)
@@ -174,17 +174,15 @@ def test_a_channel_that_moved_since_the_plan_is_not_overwritten(workshop, first)
     run = workshop.run(workshop.configure(), "stage")
     workshop.store.rollback()
 
-    with pytest.raises(
-        PromotionConflict, match=f"generation 2, but it is at generation 3 .*{first.id}"
-    ):
-        publish_release(workshop.configure(), run.plan, run.snapshots, run.wanted, run.pins)
+    with pytest.raises(PromotionConflict, match=f"expected generation 2 .* got 3 .*{first.id}"):
+        publish_release(workshop.configure(), run.plan, run.snapshots, run.spec, run.pins)
 
     assert workshop.store.channel().release == first.id
-    assert run.wanted.release not in [
+    assert run.spec.release not in [
         one.id for one in workshop.store.all()
     ]  # the loser changed nothing
     third = workshop.run(workshop.configure()).release
-    assert (third.id, workshop.store.channel().release) == (run.wanted.release, run.wanted.release)
+    assert (third.id, workshop.store.channel().release) == (run.spec.release, run.spec.release)
     for release in (first, second, third):
         assert_whole(workshop.store, workshop.store.get(release.id))
 
@@ -198,21 +196,21 @@ def test_a_publishing_that_was_killed_after_any_of_its_writes_is_completed_by_th
     pins = list(run.pins.values())
     for pin in pins[: 1 if how_far == "one tag" else len(pins)]:
         table = open_table(workshop.store.database, pin.table, workshop.uri)
-        table.tags.create(f"{run.wanted.release}-v{pin.version}", pin.version)
+        table.tags.create(f"{run.spec.release}-v{pin.version}", pin.version)
     channels = workshop.store.database.open_table("channels")
     before = channels.version
     if how_far in ("row", "promoted"):
-        publish_release(workshop.configure(), run.plan, run.snapshots, run.wanted, run.pins)
+        publish_release(workshop.configure(), run.plan, run.snapshots, run.spec, run.pins)
     if how_far == "row":  # as if the process had ended before it moved the channel
         channels.restore(before)
 
     again = workshop.run(workshop.configure())
 
-    assert again.wanted.release == run.wanted.release
+    assert again.spec.release == run.spec.release
     assert (again.release is None) == (how_far == "promoted")
-    assert [one.id for one in workshop.store.all()] == [run.wanted.release, first.id]
-    assert workshop.store.channel().release == run.wanted.release
-    assert_whole(workshop.store, workshop.store.get(run.wanted.release))
+    assert [one.id for one in workshop.store.all()] == [run.spec.release, first.id]
+    assert workshop.store.channel().release == run.spec.release
+    assert_whole(workshop.store, workshop.store.get(run.spec.release))
 
 
 def test_what_changed_since_it_was_staged_is_not_published(workshop, first):
@@ -226,14 +224,12 @@ def test_what_changed_since_it_was_staged_is_not_published(workshop, first):
     gone = {**run.pins, "emb_full": replace(run.pins["emb_full"], version=99)}
 
     for pins, named in ((spoilt, "tools"), (fewer, "agents"), (gone, "emb_full")):
-        with pytest.raises(
-            PublishError, match=f"is not what was wanted: {named} changed or went away since"
-        ):
-            publish_release(workshop.configure(), run.plan, run.snapshots, run.wanted, pins)
+        with pytest.raises(PublishError, match=f"changed before it was published: {named}"):
+            publish_release(workshop.configure(), run.plan, run.snapshots, run.spec, pins)
 
     assert [one.id for one in workshop.store.all()] == [first.id]
     assert workshop.store.channel().release == first.id
-    assert workshop.run(workshop.configure()).release.id == run.wanted.release
+    assert workshop.run(workshop.configure()).release.id == run.spec.release
 
 
 def test_a_release_that_a_table_lost_meanwhile_is_recorded_anew(workshop, first):

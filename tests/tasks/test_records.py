@@ -12,7 +12,7 @@ from pegboard.records import Enrichment
 from pegboard.store.contract import CHECKSUM, column_names
 from tasks.enrichment.bought import write_writings
 from tasks.lake.row_sets import read_rows
-from tasks.records import compose_records
+from tasks.release_spec import compose_records
 
 WRITTEN = Enrichment(
     description="Reports a bug in a project.",

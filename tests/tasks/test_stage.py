@@ -10,13 +10,11 @@ import pegboard
 from pegboard.errors import PublishError, StoreError
 from pegboard.store.contract import column_names, table_schema
 from pegboard.store.database import open_table
-from tasks.compose import compose_index
-from tasks.compose_agents import compose_agents_of
+from tasks.compose import compose_agents, compose_index
 from tasks.edges import compose_edges
-from tasks.indices import IndexSizes
-from tasks.records import compose_records
+from tasks.maintain import IndexSizes
+from tasks.release_spec import compose_records, make_release_spec
 from tasks.stage import stage_tables
-from tasks.wanted import make_wanted
 
 MODES = ["hybrid", "vector", "text"]
 
@@ -96,10 +94,10 @@ def test_more_rows_than_one_condition_takes_are_removed(workshop, hashing):
 def test_staging_again_changes_nothing(workshop):
     run = workshop.run(workshop.full(), "stage")
 
-    again = stage_tables(workshop.uri, run.wanted)
+    again = stage_tables(workshop.uri, run.spec)
 
     assert again == run.pins
-    assert workshop.run(workshop.full(), "stage").wanted == run.wanted
+    assert workshop.run(workshop.full(), "stage").spec == run.spec
 
 
 def test_a_large_table_is_pinned_with_the_indices_that_it_has_and_staging_again_changes_nothing(
@@ -109,18 +107,18 @@ def test_a_large_table_is_pinned_with_the_indices_that_it_has_and_staging_again_
     names = [f"tool_{number}" for number in range(120)]
     workshop.servers(many(workshop, *names))
     run = workshop.run(workshop.configure(), "embed", encoder=encoder)
-    pins = stage_tables(workshop.uri, run.wanted, sizes=sizes)
-    again = stage_tables(workshop.uri, run.wanted, sizes=sizes)
+    pins = stage_tables(workshop.uri, run.spec, sizes=sizes)
+    again = stage_tables(workshop.uri, run.spec, sizes=sizes)
     workshop.servers(many(workshop, *names[:90], "tool_zebra"))
     fewer = stage_tables(
         workshop.uri,
-        workshop.run(workshop.configure(), "embed", encoder=encoder).wanted,
+        workshop.run(workshop.configure(), "embed", encoder=encoder).spec,
         sizes=sizes,
     )
     workshop.servers(many(workshop, *names[:40]))
     small = stage_tables(
         workshop.uri,
-        workshop.run(workshop.configure(), "embed", encoder=encoder).wanted,
+        workshop.run(workshop.configure(), "embed", encoder=encoder).spec,
         sizes=sizes,
     )
 
@@ -158,11 +156,11 @@ def test_the_table_in_use_is_found_again_when_a_name_before_it_became_free(works
 
 
 def test_identical_inputs_on_another_board_have_the_same_release(tmp_path, workshop):
-    here = workshop.run(workshop.full(), "compose").wanted
+    here = workshop.run(workshop.full(), "compose").spec
     (tmp_path / "elsewhere").mkdir()
     there = type(workshop)(tmp_path / "elsewhere")
 
-    assert there.run(there.full(), "compose").wanted == here
+    assert there.run(there.full(), "compose").spec == here
 
 
 def test_key_order_and_whole_floats_in_a_schema_change_nothing(workshop):
@@ -203,7 +201,7 @@ def test_key_order_and_whole_floats_in_a_schema_change_nothing(workshop):
 
     assert again.plan.changed == ()
     assert again.release is None
-    assert again.wanted.release == first.release.id
+    assert again.spec.release == first.release.id
 
 
 def test_vectors_of_another_length_go_to_another_table_and_the_old_release_still_answers(
@@ -229,7 +227,7 @@ def test_vectors_that_are_missing_in_the_lake_are_not_published(workshop):
     run = workshop.run(workshop.full(), "compose")
 
     with pytest.raises(PublishError, match="18 of 18 vectors are not in the lake"):
-        stage_tables(workshop.uri, run.wanted)
+        stage_tables(workshop.uri, run.spec)
     assert workshop.store.all() == []
 
 
@@ -244,8 +242,8 @@ def test_two_texts_that_are_the_same_are_encoded_once_and_staged_twice(workshop)
 
 def test_whatever_another_writer_does_meanwhile_no_mixture_is_pinned(workshop):
     run = workshop.run(workshop.full(), "embed")
-    stage_tables(workshop.uri, run.wanted)
-    digests = {table.name: table.digest for table in run.wanted.tables}
+    stage_tables(workshop.uri, run.spec)
+    digests = {table.name: table.digest for table in run.spec.tables}
     stop, written = threading.Event(), []
 
     def intrude():
@@ -263,7 +261,7 @@ def test_whatever_another_writer_does_meanwhile_no_mixture_is_pinned(workshop):
         while stagings < 6 or (len(written) < 10 and intruder.is_alive()):
             stagings += 1
             try:
-                pins = stage_tables(workshop.uri, run.wanted, attempts=1)
+                pins = stage_tables(workshop.uri, run.spec, attempts=1)
             except (PublishError, StoreError):
                 continue
             assert pins["agents"].digest == digests["agents"]
@@ -273,7 +271,7 @@ def test_whatever_another_writer_does_meanwhile_no_mixture_is_pinned(workshop):
         intruder.join()
 
     assert written
-    pins = stage_tables(workshop.uri, run.wanted)
+    pins = stage_tables(workshop.uri, run.spec)
     assert [row["id"] for row in rows_of(workshop, pins["agents"]) if "intruder" in row["id"]] == []
 
 
@@ -284,7 +282,7 @@ def test_a_row_that_was_changed_by_hand_is_mended(workshop):
         where="name = 'delete_issue'", values={"description": "spoilt", "digest": "spoilt"}
     )
 
-    pins = stage_tables(workshop.uri, run.wanted)
+    pins = stage_tables(workshop.uri, run.spec)
 
     described = {
         row["id"]: row["description"]
@@ -301,14 +299,14 @@ def test_wanted_is_the_same_whatever_the_order_of_the_catalogs(workshop):
     documents = [
         make(workshop.uri, index, identities)
         for index in configuration.indexes
-        for make in (compose_index, compose_agents_of)
+        for make in (compose_index, compose_agents)
     ]
     records, edges = (
         compose_records(workshop.uri, identities),
         compose_edges(configuration, identities),
     )
 
-    assert make_wanted(configuration, documents, records, edges) == run.wanted
+    assert make_release_spec(configuration, documents, records, edges) == run.spec
 
 
 def test_the_vector_of_a_tool_is_the_unit_sum_of_its_description_and_each_of_its_questions(

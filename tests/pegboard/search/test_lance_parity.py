@@ -16,7 +16,7 @@ from pegboard.search.lance_index import LanceIndex
 from pegboard.search.memory import BM25_DIGITS, COSINE_DIGITS, MemoryIndex
 from pegboard.store.contract import table_schema
 from pegboard.store.tables import PUBLIC, open_database, open_table
-from tasks.indices import fit_indices
+from tasks.maintain import fit_indices
 
 QUERIES = [
     "how much is 30 dollars in yen?",

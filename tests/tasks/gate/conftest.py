@@ -13,8 +13,8 @@ from pegboard.store.releases import Release
 from tasks.calibrate import calibrate_release
 from tasks.gate.decision import GateDecision, decide
 from tasks.gate.details import read_details
-from tasks.manifest import staged_release
 from tasks.publish import publish_release
+from tasks.release_spec import staged_release
 
 VERBS = {"open": "Opens", "paint": "Paints", "sell": "Sells", "clean": "Cleans"}
 THINGS = ("door", "window", "roof", "fence", "bicycle")
@@ -84,8 +84,8 @@ class Shop:
         run = self.workshop.run(configuration, until="stage")
         if run.pins is None:
             return Built(None, None, {})
-        calibrations = calibrate_release(configuration, run.wanted, run.pins).indexes
-        staging = (configuration, run.plan, run.snapshots, run.wanted, run.pins, calibrations)
+        calibrations = calibrate_release(configuration, run.spec, run.pins).indexes
+        staging = (configuration, run.plan, run.snapshots, run.spec, run.pins, calibrations)
         gated = decide(configuration, run.plan, staged_release(*staging))
         if not publish:
             return Built(gated, None, {})

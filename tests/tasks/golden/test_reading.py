@@ -98,9 +98,9 @@ def test_requests_whose_tools_went_are_left_out_and_told_and_too_few_calibrate_n
     ]
     staged = run(shop, hashing, requests=asked() + gone, until="stage")
     configuration = shop.configure(GOLDEN)
-    made = calibrate_release(configuration, staged.wanted, staged.pins, hashing(64))
+    made = calibrate_release(configuration, staged.spec, staged.pins, hashing(64))
     shop.write("golden.jsonl", lines(*asked()[:20], *gone))
-    few = calibrate_release(configuration, staged.wanted, staged.pins, hashing(64))
+    few = calibrate_release(configuration, staged.spec, staged.pins, hashing(64))
 
     assert (made.queries, made.unknown, list(made.indexes)) == (
         40,

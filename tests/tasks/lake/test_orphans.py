@@ -17,8 +17,7 @@ import pytest
 from lancedb.index import BTree
 
 from tasks.lake.files import Lake
-from tasks.lake.forgotten import remove_forgotten
-from tasks.lake.orphans import remove_orphans, superseded
+from tasks.lake.leftovers import remove_orphans, remove_unused_files, superseded
 from tasks.maintain import open_dataset
 from tests.children import end_child, start_child
 
@@ -179,7 +178,7 @@ def lake(tmp_path):
 
 def run(tmp_path, releases, dry_run=False):
     now = datetime.now(UTC)
-    return remove_forgotten(
+    return remove_unused_files(
         str(tmp_path), releases, before=now - HOUR, unused=now - 30 * 24 * HOUR, dry_run=dry_run
     )
 
@@ -224,12 +223,12 @@ def test_the_next_run_makes_again_what_was_removed(workshop, hashing):
             os.utime(path, (0, 0))
     second = workshop.publish({"git": [workshop.tool("one")]}, encoder=encoder)
     now = datetime.now(UTC)
-    gone = remove_forgotten(
+    gone = remove_unused_files(
         workshop.uri, [second.release], before=now, unused=now - HOUR, dry_run=False
     )
 
     back = workshop.publish({"git": [workshop.tool("one"), workshop.tool("two")]}, encoder=encoder)
 
     assert gone.count > 0
-    assert (back.wanted.release, back.encoded) == (first.release.id, 0)
+    assert (back.spec.release, back.encoded) == (first.release.id, 0)
     assert Lake(workshop.uri).read_json("snapshots/kit/latest.json")["tools"] == 2

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from pegboard.errors import PublishError
 from tasks.lake.files import Lake
-from tasks.lake.row_vectors import row_vectors
+from tasks.lake.vectors import row_vectors
 
 FINGERPRINT = "stub-4"
 UNITS = {

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tasks.changes import compare_with_source
+from tasks.plan import compare_with_source
 from tasks.snapshot import take_snapshot, unchanged_snapshot
 
 OPENAPI = {

@@ -12,7 +12,7 @@ from pegboard.canonical import digest
 from pegboard.errors import StoreError
 from tasks.enrichment.vectors import store_vectors
 from tasks.lake.files import Lake
-from tasks.lake.vector_files import TIERS, known_texts, merge_small_files, vector_pieces
+from tasks.lake.vectors import TIERS, known_texts, merge_small_files, vector_pieces
 
 
 @pytest.fixture

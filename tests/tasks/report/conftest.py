@@ -12,8 +12,8 @@ from pegboard.encoders import Encoder
 from pegboard.store.releases import Release
 from tasks.calibrate import calibrate_release
 from tasks.gate.decision import decide
-from tasks.manifest import staged_release
 from tasks.publish import publish_release
+from tasks.release_spec import staged_release
 from tasks.report.data import report_data
 
 VERBS = {"open": "Opens", "paint": "Paints", "sell": "Sells", "clean": "Cleans"}
@@ -67,13 +67,13 @@ def _servers(tool: Any, *, spoilt: bool) -> dict[str, list[Any]]:
 
 def _build(workshop: Any, configuration: Any, encoder: Encoder) -> Release:
     done = workshop.run(configuration, until="stage")
-    calibrations = calibrate_release(configuration, done.wanted, done.pins, encoder).indexes
+    calibrations = calibrate_release(configuration, done.spec, done.pins, encoder).indexes
     staged = staged_release(
-        configuration, done.plan, done.snapshots, done.wanted, done.pins, calibrations
+        configuration, done.plan, done.snapshots, done.spec, done.pins, calibrations
     )
     gated = decide(configuration, done.plan, staged)
     return publish_release(
-        configuration, done.plan, done.snapshots, done.wanted, done.pins, calibrations, gated
+        configuration, done.plan, done.snapshots, done.spec, done.pins, calibrations, gated
     )
 
 

@@ -3,7 +3,7 @@
 import json
 from datetime import UTC, datetime, timedelta
 
-from tasks.lake.orphans import Leftovers
+from tasks.lake.leftovers import Leftovers
 from tasks.report.storage import Report, Reports, make_report, remove_reports, report_release
 
 

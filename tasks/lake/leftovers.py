@@ -5,13 +5,19 @@ A file counts as forgotten when no version of its table refers to it and it was 
 given moment. Lance's own clean-up knows such files, too, but only after seven days, or at once and
 from under the hands of a writer at work."""
 
+import json
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
+from pegboard.errors import StoreError
+from pegboard.store.database import store_errors
+from pegboard.store.releases import Release
+from tasks.lake.files import Lake
+from tasks.lake.places import HALF_WRITTEN, place_at
 from tasks.maintain import lance_options, open_dataset
 
 if TYPE_CHECKING:
@@ -21,7 +27,7 @@ RELEASE_TAG = re.compile(r"([0-9a-f]{12,64})-v(\d+)")
 """The tags by which releases protect what they pin (see `tasks/publish.py`). All others are
 people's own, and stay.
 """
-FOLDERS = ("data/", "_deletions/", "_indices/", "_transactions/")
+TABLE_FOLDERS = ("data/", "_deletions/", "_indices/", "_transactions/")
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +85,7 @@ def remove_orphans(uri: str, table: str, before: datetime, *, dry_run: bool) -> 
     indices: set[str] | None = None
     orphans: dict[str, int] = {}
     for path, (size, written) in sizes.items():
-        if path in users or written > before or not path.startswith(FOLDERS):
+        if path in users or written > before or not path.startswith(TABLE_FOLDERS):
             continue
         if path.startswith("_indices/"):
             # An index is known by its folder: not every kind lists its files.
@@ -140,3 +146,88 @@ def _index_folders(dataset: "LanceDataset", users: Collection[str]) -> set[str]:
 
 def _moment(stamp: Any) -> datetime:
     return stamp.astimezone(UTC)  # pylance gives local time without saying so
+
+
+LAKE_FOLDERS = (
+    "snapshots",
+    "documents",
+    "records",
+    "edges",
+    "bought",
+    "enriched",
+    "filtered",
+    "gates",
+)
+"""What can be made again. The ledger and the vectors are in no list of what may go."""
+DIGEST = re.compile(r"[0-9a-f]{64}")
+
+
+def remove_unused_files(
+    uri: str, releases: Iterable[Release], *, before: datetime, unused: datetime, dry_run: bool
+) -> Leftovers:
+    """Remove what is not needed of the lake of the board at `uri`.
+
+    Args:
+        before: half-written files from before then go: whoever wrote them has ended.
+        unused: sets from before then go, if nothing leads to them.
+    """
+    lake, now = Lake(uri), datetime.now(UTC)
+    with store_errors(uri):
+        place = place_at(lake.uri)
+        files = {
+            path: (size, now - timedelta(seconds=age))
+            for path, (size, age) in place.walk("").items()
+        }
+    sets = {path for path in files if path.split("/")[0] in LAKE_FOLDERS and not _is_pointer(path)}
+    needed = _needed(lake, files, releases)
+    gone = {
+        path: size
+        for path, (size, written) in files.items()
+        if (path.endswith(HALF_WRITTEN) and written <= before)
+        or (
+            path in sets
+            and written <= unused
+            and DIGEST.search(path)
+            and not needed & set(DIGEST.findall(path))
+        )
+    }
+    if not dry_run:
+        for path in gone:
+            lake.delete(path)
+    return Leftovers(len(gone), sum(gone.values()))
+
+
+def _needed(lake: Lake, files: Iterable[str], releases: Iterable[Release]) -> set[str]:
+    """The digests to which pointers and releases lead, directly or through sets that name
+    others.
+    """
+    named = {
+        one for release in releases for one in DIGEST.findall(json.dumps(dict(release.manifest)))
+    }
+    sets: dict[str, list[str]] = {}
+    for path in files:
+        if not path.endswith(".json"):
+            continue
+        if _is_pointer(path):
+            named |= _digests_in(lake, path)
+        else:
+            for one in DIGEST.findall(path):
+                sets.setdefault(one, []).append(path)
+    needed, ahead = set[str](), named
+    while ahead:
+        needed |= ahead
+        ahead = {
+            one for name in ahead for path in sets.get(name, ()) for one in _digests_in(lake, path)
+        } - needed
+    return needed
+
+
+def _digests_in(lake: Lake, path: str) -> set[str]:
+    try:
+        return set(DIGEST.findall(lake.read_text(path)))
+    except StoreError:
+        return set()  # Another prune was faster.
+
+
+def _is_pointer(path: str) -> bool:
+    return path.rpartition("/")[2].startswith("latest")

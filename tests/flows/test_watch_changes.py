@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from pegboard.store.releases import Release, ReleaseStore
-from tasks.changes import Change, compare_with_source
+from tasks.plan import SourceChange, compare_with_source
 from tasks.settings.configuration import load_configuration
 from tasks.snapshot import take_snapshot
 
@@ -41,12 +41,12 @@ def publish(config: Path) -> None:
     store.add(Release(snapshot.digest[:12], snapshot.digest, 1, datetime.now(UTC), {}, manifest))
 
 
-def change(config: Path) -> Change:
+def change(config: Path) -> SourceChange:
     return compare_with_source(load_configuration(config), "acme")
 
 
 def test_a_catalog_that_was_never_listed_has_changed(config):
-    assert change(config) == Change("acme", changed=True, tools=2, rejected=0, problems=())
+    assert change(config) == SourceChange("acme", changed=True, tools=2, rejected=0, problems=())
 
 
 def test_a_published_catalog_has_not_changed_until_its_source_does(config):

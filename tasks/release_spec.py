@@ -1,0 +1,302 @@
+"""What a release has in each table: the rows of `tools` and `agents`, every table as a row set of
+the lake, and the digests by which tables and releases are compared.
+"""
+
+import hashlib
+import json
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from importlib.metadata import version
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
+
+from pegboard.canonical import canonical_json, digest
+from pegboard.encoders import Encoder
+from pegboard.records import Enrichment
+from pegboard.retrieval.calibration import CALIBRATION_VERSION
+from pegboard.store.contract import CHECKSUM, CONTRACT, EDGES, VECTOR_OPTIONS, column_names
+from pegboard.store.releases import Pin, Release
+from tasks.compose import Documents
+from tasks.edges import Edges
+from tasks.embed import encoder_for
+from tasks.enrichment.bought import read_described, read_written
+from tasks.gate.spec import gate_digest
+from tasks.golden.reading import read_golden
+from tasks.lake.files import Lake
+from tasks.lake.incremental import row_inputs, update_rows
+from tasks.lake.row_sets import find_rows, read_rows, store_latest
+from tasks.lake.snapshot_rows import snapshot_rows, tool_of
+from tasks.plan import Plan
+from tasks.safety.untrusted import flags_of
+from tasks.settings.configuration import Configuration, IndexSettings
+from tasks.settings.release import default_strategy
+from tasks.snapshot import Snapshot
+
+if TYPE_CHECKING:
+    import polars as pl
+
+RECORDS_VERSION = 1
+"""Changes when the same snapshots and enrichments give other rows of `tools` or `agents`."""
+RELEASE_ID_DIGITS = 12
+"""Hexadecimal digits of its digest that name a release; enough for 2^24 releases without a
+collision.
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Records:
+    """The rows of a release's `tools` and `agents`, as paths of row sets.
+
+    Attributes:
+        enriched: how many tools have an enrichment.
+        flagged: how many tools have suspicious text.
+    """
+
+    tools_path: str
+    agents_path: str
+    enriched: int
+    flagged: int
+
+
+@dataclass(frozen=True, slots=True)
+class TableSpec:
+    """The rows of one table, as a row set of the lake. `fingerprint` and `dimensions` are those of
+    an embedding table's encoder.
+    """
+
+    name: str
+    key: str
+    path: str
+    rows: int
+    digest: str
+    fingerprint: str | None = None
+    dimensions: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ReleaseSpec:
+    """A release before it is staged: its id and digest, its tables, and counts of their rows."""
+
+    release: str
+    digest: str
+    tables: tuple[TableSpec, ...]
+    counts: Mapping[str, int]
+
+
+def compose_records(uri: str, snapshots: Mapping[str, str], writings: str | None = None) -> Records:
+    """Compose the rows of `tools` and `agents`, or find them composed before.
+
+    Args:
+        snapshots: catalog -> digest.
+        writings: the folder of the lake with the enrichments; None without an LLM.
+    """
+    lake = Lake(uri)
+    recipe = [RECORDS_VERSION, CONTRACT]
+    folder = f"records/{digest(*recipe, dict(snapshots), writings)}"
+    tools_path, agents_path = f"{folder}/tools", f"{folder}/agents"
+    if not find_rows(lake, tools_path):
+        update_rows(
+            lake,
+            tools_path,
+            f"records/latest-tools-{digest(recipe)}",
+            key="id",
+            tool="id",
+            inputs=row_inputs(lake, snapshots, writings).drop("agent_name"),
+            make=lambda ids: _tool_rows(lake, snapshots, writings, ids),
+        )
+    if not find_rows(lake, agents_path):
+        store_latest(
+            lake,
+            agents_path,
+            f"records/latest-agents-{digest(recipe)}",
+            "id",
+            _agent_rows(lake, snapshots, writings),
+            ["digest", "source"],
+        )
+    rows = read_rows(lake, tools_path, ["flags", "written"])
+    flagged = int((rows.get_column("flags").list.len() > 0).sum())
+    return Records(tools_path, agents_path, rows.get_column("written").count(), flagged)
+
+
+def make_release_spec(
+    configuration: Configuration,
+    documents: Sequence[Documents],
+    records: Records,
+    edges: Edges,
+    encoder: Encoder | None = None,
+) -> ReleaseSpec:
+    """Return the spec of the release with these records, edges and documents.
+
+    Its digest covers the rows, index configurations, encoders, strategy, golden queries, contract,
+    and the queries and strategies of its gate. The gate's rules are not part of it: a held release
+    is judged again when they change.
+
+    Args:
+        documents: of the tools and of the agents of every index.
+        encoder: replaces the configured encoders.
+    """
+    uri = configuration.uri
+    tables = [
+        _table(uri, TableSpec("tools", "id", records.tools_path, 0, "")),
+        _table(uri, TableSpec("agents", "id", records.agents_path, 0, "")),
+        _table(uri, TableSpec(EDGES, "key", edges.path, 0, "")),
+    ]
+    for table in documents:
+        used = encoder or encoder_for(configuration.index(table.index))
+        spec = TableSpec(table.table, "key", table.path, 0, "", used.fingerprint, used.dimensions)
+        tables.append(_table(uri, spec))
+    recipes = [
+        [index.name, index.encoder, index.parts, index.shape, index.questions]
+        for index in configuration.indexes
+    ]
+    contents = [[table.name, table.digest, table.fingerprint] for table in tables]
+    golden = read_golden(configuration)
+    calibration = [CALIBRATION_VERSION, golden.digest] if golden else None
+    retrieval = [default_strategy(configuration.find.strategy), calibration]
+    if (gate := gate_digest(configuration)) is not None:
+        retrieval.append(gate)
+    whole = digest(CONTRACT, recipes, configuration.default, contents, retrieval)
+    counts = {"enriched": records.enriched, "flagged": records.flagged, "edges": edges.rows}
+    return ReleaseSpec(whole[:RELEASE_ID_DIGITS], whole, tuple(tables), counts)
+
+
+def staged_release(
+    configuration: Configuration,
+    plan: Plan,
+    snapshots: list[Snapshot],
+    spec: ReleaseSpec,
+    pins: Mapping[str, Pin],
+    calibrations: Mapping[str, Any] = MappingProxyType({}),
+) -> Release:
+    """Return the release of the staged tables, before it is recorded.
+
+    Args:
+        calibrations: the calibration of each index that has one.
+    """
+    strategy = default_strategy(configuration.find.strategy)
+    manifest = {
+        "pegboard": version("pegboard"),
+        **({"strategy": strategy} if strategy else {}),
+        "default_index": configuration.default,
+        "indexes": {
+            index.name: _index_entry(index, calibrations.get(index.name))
+            for index in configuration.indexes
+        },
+        "catalogs": {snapshot.catalog: _catalog_entry(snapshot) for snapshot in snapshots},
+        "counts": {"tools": pins["tools"].rows, "agents": pins["agents"].rows, **spec.counts},
+        "changes": {
+            "against": plan.live,
+            "new": len(plan.new),
+            "changed": len(plan.changed),
+            "removed": len(plan.removed),
+            "unchanged": plan.unchanged,
+        },
+    }
+    return Release(spec.release, spec.digest, CONTRACT, datetime.now(UTC), pins, manifest)
+
+
+def table_rows(
+    uri: str,
+    table: TableSpec,
+    columns: list[str] | None = None,
+    keys: Collection[str] | None = None,
+) -> "pl.DataFrame":
+    """Return the rows of a table, ordered by key.
+
+    The digest of an embedding's row covers the encoder's fingerprint.
+
+    Args:
+        keys: only the rows with these keys; layers without them are not read.
+    """
+    import polars as pl
+
+    rows = read_rows(Lake(uri), table.path, columns, keys)
+    if table.fingerprint is None or "digest" not in rows.columns:
+        return rows
+    suffix = f":{digest(table.fingerprint)[:16]}"
+    return rows.with_columns(pl.col("digest") + pl.lit(suffix))
+
+
+def table_digest(rows: "pl.DataFrame") -> str:
+    """Return the digest of a table from its rows (key, digest), whatever their order.
+
+    Equal to `canonical.digest` of the sorted list, and faster: lists of texts have no other
+    canonical form, so 100,000 rows are serialised by one call.
+    """
+    ordered = rows.sort(rows.columns[0]).rows()
+    text = json.dumps([ordered], ensure_ascii=False, separators=(",", ":"))
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _index_entry(index: IndexSettings, calibration: Any) -> dict[str, Any]:
+    encoder = encoder_for(index)
+    return {
+        "encoder": index.encoder,
+        "options": {name: index.options[name] for name in VECTOR_OPTIONS if name in index.options},
+        "fingerprint": encoder.fingerprint,
+        "dimensions": encoder.dimensions,
+        "parts": list(index.parts),
+        "shape": index.shape,
+        "questions": index.questions,
+        **({"calibration": calibration} if calibration is not None else {}),
+    }
+
+
+def _catalog_entry(snapshot: Snapshot) -> dict[str, Any]:
+    return {
+        "snapshot": snapshot.digest,
+        "tools": snapshot.tools,
+        "agents": snapshot.agents,
+        "rejected": len(snapshot.rejected),
+        "kept": list(snapshot.kept),
+    }
+
+
+def _table(uri: str, table: TableSpec) -> TableSpec:
+    rows = table_rows(uri, table, [table.key, "digest"])
+    return replace(table, rows=rows.height, digest=table_digest(rows))
+
+
+def _tool_rows(
+    lake: Lake, snapshots: Mapping[str, str], writings: str | None, ids: Collection[str]
+) -> "pl.DataFrame":
+    """The rows of these tools."""
+    import polars as pl
+
+    rows = snapshot_rows(lake, snapshots, "tools", ids=ids).rename({"digest": "tool_digest"})
+    flags = [list(flags_of(tool_of(row))) for row in rows.iter_rows(named=True)]
+    enrichments = read_written(lake, writings, ids) if writings else {}
+    rows = rows.with_columns(pl.Series("flags", flags, pl.List(pl.String)))
+    rows = rows.join(_enrichment_rows(enrichments), on="id", how="left")
+    rows = _with_digests(rows, ["tool_digest", "flags", "enrichment"])
+    return rows.select(name for name in column_names("tools") if name != CHECKSUM)
+
+
+def _agent_rows(lake: Lake, snapshots: Mapping[str, str], writings: str | None) -> "pl.DataFrame":
+    described = read_described(lake, writings) if writings else {}
+    enrichments = {agent: Enrichment(description=text) for agent, text in described.items()}
+    rows = snapshot_rows(lake, snapshots, "agents")
+    rows = rows.join(_enrichment_rows(enrichments), on="id", how="left")
+    rows = _with_digests(rows, ["digest", "enrichment"])
+    return rows.select(name for name in column_names("agents") if name != CHECKSUM)
+
+
+def _enrichment_rows(enrichments: Mapping[str, Enrichment]) -> "pl.DataFrame":
+    import polars as pl
+
+    texts = {
+        identity: canonical_json(enrichment.to_dict())
+        for identity, enrichment in enrichments.items()
+        if enrichment != Enrichment()
+    }
+    columns = {"id": list(texts), "enrichment": list(texts.values())}
+    return pl.DataFrame(columns, schema={"id": pl.String, "enrichment": pl.String})
+
+
+def _with_digests(rows: "pl.DataFrame", columns: Sequence[str]) -> "pl.DataFrame":
+    """The rows with a digest over these columns, which determine the whole row."""
+    import polars as pl
+
+    digests = [digest(*row) for row in rows.select(columns).iter_rows()]
+    return rows.with_columns(pl.Series("digest", digests, pl.String))
