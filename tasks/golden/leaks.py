@@ -14,7 +14,6 @@ from pegboard.search.text import tokenize
 from pegboard.store.contract import embedding_table
 from pegboard.store.database import store_errors
 from pegboard.store.releases import ReleaseStore
-from pegboard.store.tables import open_table
 from tasks.golden.alike import NEAR, AlikeTexts
 
 if TYPE_CHECKING:
@@ -64,7 +63,7 @@ def indexed_texts(searcher: Searcher, uri: str) -> Indexed:
     for index in release.manifest["indexes"]:
         pin = release.tables[embedding_table(index)]
         with store_errors(uri):
-            rows = open_table(store.tables, pin.table, uri, pin.version).read(["tool", "text"])
+            rows = store.read_table(pin.table, pin.version).read(["tool", "text"])
         documents |= dict.fromkeys(
             zip(*(rows.column(name).to_pylist() for name in ("tool", "text")), strict=True)
         )

@@ -16,7 +16,6 @@ from pegboard.search.loaded import LoadedRelease
 from pegboard.store.contract import embedding_table
 from pegboard.store.database import public_uri, store_errors
 from pegboard.store.releases import Channel, Release, ReleaseStore
-from pegboard.store.tables import open_table
 from tasks.report.changes import changes_data
 from tasks.report.excerpts import excerpt, first_rows
 from tasks.report.gate import channels_of, gate_data, history_data, verdict_data
@@ -132,7 +131,7 @@ def _flagged_data(store: ReleaseStore, release: Release, loaded: LoadedRelease) 
         return first_rows([], MAX_ROWS)
     pin = release.tables["tools"]
     with store_errors(store.uri):
-        rows = open_table(store.tables, pin.table, store.uri, pin.version).read(["id", "flags"])
+        rows = store.read_table(pin.table, pin.version).read(["id", "flags"])
     codes = dict(zip(rows.column("id").to_pylist(), rows.column("flags").to_pylist(), strict=True))
     flagged = sorted(tool for tool in codes if codes[tool])
     tools = loaded.tools(flagged[:MAX_ROWS])

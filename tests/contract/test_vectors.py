@@ -16,10 +16,9 @@ import pytest
 import pegboard
 from pegboard.errors import ContractMismatch
 from pegboard.search.text import tokenize
-from pegboard.store.database import open_table
+from pegboard.store.database import PUBLIC, open_table
 from pegboard.store.export import export_release
 from pegboard.store.releases import ReleaseStore
-from pegboard.store.tables import PUBLIC
 
 HERE = Path(__file__).parent
 VECTORS = json.loads((HERE / "vectors.json").read_text("utf-8"))

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any
 from pegboard.search.filters import Filter
 from pegboard.search.memory import BM25_DIGITS, COSINE_DIGITS
 from pegboard.search.ranking import Ranked, best_per_tool
-from pegboard.store.database import sql_literals, store_errors
-from pegboard.store.tables import BoardTable
+from pegboard.store.database import BoardTable, sql_literals, store_errors
 
 if TYPE_CHECKING:
     import numpy as np

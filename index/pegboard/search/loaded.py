@@ -17,9 +17,8 @@ from pegboard.store.contract import (
     check_contract,
     embedding_table,
 )
-from pegboard.store.database import public_uri, sql_literals, store_errors
+from pegboard.store.database import BoardTable, public_uri, sql_literals, store_errors
 from pegboard.store.releases import Release, ReleaseStore
-from pegboard.store.tables import BoardTable, open_table
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -193,7 +192,7 @@ class LoadedRelease:
     def _open(self, name: str) -> BoardTable:
         pin = self.release.tables[name]
         try:
-            return open_table(self._store.tables, pin.table, self._store.uri, pin.version)
+            return self._store.read_table(pin.table, pin.version)
         except BoardNotFound as error:
             raise StoreError(
                 f"Release {self.release.id} of {public_uri(self._store.uri)} is recorded with "

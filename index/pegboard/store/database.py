@@ -1,12 +1,18 @@
-"""The LanceDB database below a board's root: opening it, and turning the store's errors into
-ours.
+"""The LanceDB database below a board's root: for writers, for readers, and the errors of both.
+
+Writers use LanceDB's Python package. Readers need a few kinds of queries, of tables that are pinned
+to a version (`BoardTable`); where LanceDB's compiled core is of a version that was tested, they use
+it without the package, which takes seconds to import (see `native.py`). The environment variable
+PEGBOARD_LANCEDB=public makes them use the package.
 """
 
+import os
 import threading
-from collections.abc import Callable, Generator, Iterable, Mapping
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import timedelta
-from typing import TYPE_CHECKING, TypeVar
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from pegboard.errors import BoardNotFound, ConfigurationError, PegboardError
 from pegboard.redaction import public_url
@@ -15,53 +21,215 @@ from pegboard.store.failures import cleaned, store_error
 from pegboard.store.storage import OPEN_TIMEOUT, storage_options
 
 if TYPE_CHECKING:
+    import numpy as np
+    import pyarrow as pa
     from lancedb.db import DBConnection
     from lancedb.table import Table
+    from numpy.typing import NDArray
 
 Answer = TypeVar("Answer")
 
+PUBLIC = "PEGBOARD_LANCEDB"
+"""The environment variable that makes readers use LanceDB's Python package, if it is `public`."""
 
-def public_uri(uri: str) -> str:
-    """A board's address as it may be shown: a folder as it is, an address as `public_url` gives
-    it.
+
+class BoardTable(Protocol):
+    """A table of a board for readers, at its newest version or pinned to one by `checkout`.
+
+    Threads may share it. Methods raise what the store raises (OSError, RuntimeError, ValueError);
+    callers turn it into StoreError by `store_errors`."""
+
+    def checkout(self, version: int) -> None:
+        """Stay at that version. Raises ValueError if there is none."""
+        ...
+
+    def indexed_columns(self) -> set[str]:
+        """Return the columns that have an index of any kind."""
+        ...
+
+    def read(
+        self,
+        columns: Sequence[str] | None = None,
+        where: str | None = None,
+        limit: int | None = None,
+    ) -> "pa.Table":
+        """Return the rows that pass a DataFusion condition, in no order; all columns if None."""
+        ...
+
+    def nearest(
+        self,
+        vector: "NDArray[np.float32]",
+        limit: int,
+        columns: Sequence[str],
+        *,
+        where: str | None = None,
+        nprobes: int | None = None,
+        ef: int | None = None,
+        refine: int | None = None,
+    ) -> "pa.Table":
+        """Return the rows with the smallest cosine distance, nearest first, with `_distance`.
+
+        Args:
+            vector: shape (dimensions,).
+            where: applied before the search.
+            nprobes: partitions that are visited.
+            ef: candidates that are kept in a graph.
+            refine: how many times `limit` rows are scored again exactly.
+        """
+        ...
+
+    def matching(
+        self,
+        words: str,
+        limit: int,
+        columns: Sequence[str],
+        *,
+        where: str | None = None,
+        prefilter: bool = True,
+    ) -> "pa.Table":
+        """Return the rows whose `tokens` have any of the words, best BM25 first, with `_score`.
+
+        Args:
+            words: separated by blanks.
+        """
+        ...
+
+
+class PublicTable:
+    """A `BoardTable` through LanceDB's Python package; methods as described there."""
+
+    def __init__(self, database: "DBConnection", name: str) -> None:
+        self._table: Any = database.open_table(name)  # its query builders carry no usable types
+
+    def checkout(self, version: int) -> None:
+        self._table.checkout(version)
+
+    def indexed_columns(self) -> set[str]:
+        return {column for index in self._table.list_indices() for column in index.columns}
+
+    def read(self, columns: Any = None, where: Any = None, limit: Any = None) -> "pa.Table":
+        query = self._table.search()
+        query = query.select(list(columns)) if columns else query
+        query = query.where(where) if where else query
+        return (query.limit(limit) if limit else query).to_arrow()
+
+    def nearest(
+        self,
+        vector: Any,
+        limit: int,
+        columns: Sequence[str],
+        *,
+        where: Any = None,
+        nprobes: int | None = None,
+        ef: int | None = None,
+        refine: int | None = None,
+    ) -> "pa.Table":
+        query = self._table.search(vector, vector_column_name="vector", query_type="vector")
+        query = query.distance_type("cosine")
+        query = query.nprobes(nprobes) if nprobes else query
+        query = query.ef(ef) if ef else query
+        query = query.refine_factor(refine) if refine else query
+        query = query.where(where, prefilter=True) if where else query
+        return query.limit(limit).select([*columns, "_distance"]).to_arrow()
+
+    def matching(
+        self,
+        words: str,
+        limit: int,
+        columns: Sequence[str],
+        *,
+        where: Any = None,
+        prefilter: bool = True,
+    ) -> "pa.Table":
+        query = self._table.search(words, query_type="fts", fts_columns="tokens")
+        query = query.where(where, prefilter=prefilter) if where else query
+        return query.limit(limit).select([*columns, "_score"]).to_arrow()
+
+
+class ReaderDatabase:
+    """The LanceDB database of the board at `uri` for readers.
+
+    Raises StoreError if the store refuses, or does not answer within the option `open_timeout`.
     """
-    return public_url(uri) if "://" in uri else uri
 
+    def __init__(self, uri: str, storage_options: Mapping[str, str] | None = None) -> None:
+        from pegboard.store import native
 
-def sql_literals(values: Iterable[str]) -> str:
-    """The values as quoted literals of a DataFusion condition, separated by commas: none can become
-    part of the condition.
-    """
-    return ", ".join("'" + value.replace("'", "''") + "'" for value in values)
+        self._uri = uri
+        self._database: Any
+        self._table_class: Callable[[Any, str], BoardTable]
+        options, self._seconds = opening_options(uri, storage_options)
+        if os.environ.get(PUBLIC) != "public" and native.core() is not None:
+            with store_errors(uri):
+                core = within(self._seconds, lambda: native.connect(_address(uri), options))
+            self._database, self._table_class = core, native.NativeTable
+        else:
+            self._database, self._table_class = connect(uri, storage_options), PublicTable
+
+    def open_table(self, name: str, version: int | None = None) -> BoardTable:
+        """Return a table, pinned to a version if one is given. Raises BoardNotFound."""
+
+        def open_at_version() -> BoardTable:
+            table = self._table_class(self._database, name)
+            if version is not None:
+                table.checkout(version)
+            return table
+
+        with _missing_tables(self._uri, name, version):
+            return within(self._seconds, open_at_version)
 
 
 def connect(uri: str, given: Mapping[str, str] | None = None) -> "DBConnection":
-    """The database of the board at `uri`; handles opened through it always see the newest version.
+    """Return the database of the board at `uri` for writers; its handles see the newest version.
 
-    The `given` storage options go before what was configured and before the environment: see
-    `pegboard.store.storage`.
+    Args:
+        given: storage options, which go before those configured and those of the environment (see
+            `storage.py`).
 
-    Raises StoreError if the store refuses, or does not answer within the option `open_timeout` (12
-    s)."""
+    Raises StoreError if the store refuses, or does not answer within the option `open_timeout`.
+    """
     import lancedb
 
     options, seconds = opening_options(uri, given)
-    address = f"{uri.rstrip('/')}/{TABLES_FOLDER}"
+
+    def database() -> "DBConnection":
+        newest = timedelta(0)
+        return lancedb.connect(
+            _address(uri), read_consistency_interval=newest, storage_options=options or None
+        )
+
     with store_errors(uri):
+        return within(seconds, database)
 
-        def database() -> "DBConnection":
-            return lancedb.connect(
-                address, read_consistency_interval=timedelta(0), storage_options=options or None
-            )
 
-        return database() if seconds is None else within(seconds, database)
+def open_table(
+    database: "DBConnection", name: str, uri: str, version: int | None = None
+) -> "Table":
+    """Return a table for writers, pinned to a version if one is given. Raises BoardNotFound."""
+    with _missing_tables(uri, name, version):
+        table = database.open_table(name)
+        if version is not None:
+            table.checkout(version)
+        return table
+
+
+def table_names(database: "DBConnection") -> list[str]:
+    """Return the names of all tables of the database."""
+    names: list[str] = []
+    token: str | None = None
+    while True:
+        page = database.list_tables(page_token=token)
+        names += page.tables
+        token = page.page_token
+        if not token:
+            return names
 
 
 def opening_options(
     uri: str, given: Mapping[str, str] | None = None
 ) -> tuple[dict[str, str], float | None]:
-    """The options as LanceDB takes them, and the seconds within which the store has to answer; None
-    for a folder.
+    """Return the options as LanceDB takes them, and the seconds within which the store has to
+    answer; None for a folder.
     """
     options = storage_options(uri, given)
     text = options.pop(OPEN_TIMEOUT, None)
@@ -74,66 +242,44 @@ def opening_options(
         ) from None
 
 
-def within(seconds: float, call: Callable[[], Answer]) -> Answer:
-    """What the call returns or raises. Raises TimeoutError after so many seconds; the call is then
-    left to itself.
+def within(seconds: float | None, call: Callable[[], Answer]) -> Answer:
+    """Return what the call returns; raise TimeoutError after so many seconds, if they are given.
 
-    Lance asks a silent store again and again, for minutes, and cannot be told to stop.
+    The call is then left to itself: Lance asks a silent store again and again, for minutes, and
+    cannot be told to stop.
     """
+    if seconds is None:
+        return call()
     answers: list[Answer] = []
-    troubles: list[BaseException] = []
+    errors: list[BaseException] = []
 
     def ask() -> None:
         try:
             answers.append(call())
         except BaseException as error:
-            troubles.append(error)
+            errors.append(error)
 
     thread = threading.Thread(target=ask, name="pegboard-store", daemon=True)
     thread.start()
     thread.join(seconds)
-    if troubles:
-        raise troubles[0]
+    if errors:
+        raise errors[0]
     if not answers:
         raise TimeoutError(f"no answer within {seconds:g} s")
     return answers[0]
 
 
-def table_names(database: "DBConnection") -> list[str]:
-    """The names of all tables of the database."""
-    names: list[str] = []
-    token: str | None = None
-    while True:
-        page = database.list_tables(page_token=token)
-        names += page.tables
-        token = page.page_token
-        if not token:
-            return names
+def public_uri(uri: str) -> str:
+    """Return a board's address for messages: a folder as it is, else as `public_url` does."""
+    return public_url(uri) if "://" in uri else uri
 
 
-def open_table(
-    database: "DBConnection", name: str, uri: str, version: int | None = None
-) -> "Table":
-    """A table, pinned to a version if one is given. Raises BoardNotFound if there is no such table
-    or version.
+def sql_literals(values: Iterable[str]) -> str:
+    """Return the values as quoted literals of a DataFusion condition, separated by commas.
+
+    None of them can become part of the condition.
     """
-    with store_errors(uri):
-        try:
-            table = database.open_table(name)
-            if version is not None:
-                table.checkout(version)
-        except (ValueError, FileNotFoundError) as error:
-            if not _says_missing(error):
-                raise
-            what = (
-                f"version {version} of table '{name}'" if version is not None else f"table '{name}'"
-            )
-            raise BoardNotFound(
-                f"The board at {public_uri(uri)} has no {what}. "
-                "Check the address; `pegboard build` makes a board, `pegboard releases list` "
-                "shows what it has."
-            ) from cleaned(error)
-        return table
+    return ", ".join("'" + value.replace("'", "''") + "'" for value in values)
 
 
 @contextmanager
@@ -153,11 +299,27 @@ def store_errors(uri: str) -> Generator[None]:
     raise store_error(what, trouble) from cleaned(trouble)
 
 
-def _says_missing(error: Exception) -> bool:
-    text = str(error).lower()
-    return (
-        "not found" in text
-        or "no longer exists" in text
-        or "does not exist" in text
-        or "not exist" in text
-    )
+@contextmanager
+def _missing_tables(uri: str, name: str, version: int | None) -> Generator[None]:
+    """Turn what says that a table or version is missing into BoardNotFound, the rest as usual."""
+    with store_errors(uri):
+        try:
+            yield
+        except (ValueError, FileNotFoundError) as error:
+            text = str(error).lower()
+            if not any(sign in text for sign in ("not found", "no longer exists", "not exist")):
+                raise
+            what = "" if version is None else f"version {version} of "
+            raise BoardNotFound(
+                f"The board at {public_uri(uri)} has no {what}table '{name}'. "
+                "Check the address; `pegboard build` makes a board, `pegboard releases list` "
+                "shows what it has."
+            ) from cleaned(error)
+
+
+def _address(uri: str) -> str:
+    """The database below a board's root, a folder by its absolute path."""
+    address = f"{uri.rstrip('/')}/{TABLES_FOLDER}"
+    if address.startswith("file:"):
+        address = "/" + address.removeprefix("file:").lstrip("/")
+    return address if "://" in address else str(Path(address).expanduser().absolute())

@@ -14,7 +14,6 @@ from pegboard.search.loaded import LoadedRelease, tool_from_row
 from pegboard.store.contract import EDGES, check_contract, embedding_table, key_column
 from pegboard.store.database import sql_literals, store_errors
 from pegboard.store.releases import Pin, Release, ReleaseStore
-from pegboard.store.tables import open_table
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -350,6 +349,6 @@ def _column(store: ReleaseStore, pin: Pin, key: str, column: str) -> dict[str, s
 def _read(
     store: ReleaseStore, pin: Pin, columns: Iterable[str] | None = None, where: str | None = None
 ) -> "pa.Table":
-    table = open_table(store.tables, pin.table, store.uri, pin.version)
+    table = store.read_table(pin.table, pin.version)
     with store_errors(store.uri):
         return table.read(list(columns) if columns is not None else None, where)

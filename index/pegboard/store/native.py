@@ -1,147 +1,150 @@
 """LanceDB's compiled core without LanceDB's Python package, for readers that start often.
 
-`import lancedb` takes seconds, nearly all of it in Python modules that a reader never uses; the
-shared library within the package has everything and loads in a hundredth of a second. It is not a
-published interface, so only versions that were tried are used (KNOWN), after a look whether all
-that is called is there; else `tables.py` takes the package.
+In ten pairs of processes that open a board and answer one search, the median was 1.1 s with the
+core and 3.7 s with `import lancedb` (processor time 0.6 s and 1.8 s): nearly all of the difference
+is Python modules that a reader never uses. The core is no published interface, so it is used only
+in the versions that it was tested with (TESTED); otherwise `database.py` uses the package, whose
+`query.py`, `table.py` and `_lancedb.pyi` show how the core is called.
 
-The library is registered under its own name, since it can be loaded once in a process only: a later
+The library is registered under its own name, since it can be loaded only once in a process: a later
 `import lancedb` finds it there, and where `lancedb` was imported before, its library is used.
 """
 
 import os
 import sys
-from collections.abc import Coroutine
-from contextlib import nullcontext
+from collections.abc import Awaitable, Callable, Mapping
+from functools import cache
 from pathlib import Path
 from threading import Lock, Thread
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 from pegboard.errors import StoreError
 
 if TYPE_CHECKING:
     from asyncio import AbstractEventLoop
 
-KNOWN = ("0.40.",)
-"""The beginnings of the versions of LanceDB whose core this module was tried with."""
+    import pyarrow as pa
+
+TESTED = "lancedb-0.40.*.dist-info"
 MODULE = "lancedb._lancedb"
-ROWS = ("execute", "limit", "select_columns", "where")
-CALLED = {
-    "Connection": ("open_table", "table_names"),
-    "Table": ("checkout", "count_rows", "execute_merge_insert", "list_indices", "query", "schema"),
-    "Query": ("nearest_to", "nearest_to_text", *ROWS),
-    "VectorQuery": ("column", "distance_type", "ef", "nprobes", "refine_factor", *ROWS),
-    "FTSQuery": ("postfilter", *ROWS),
-}
-"""What is called here of the core's classes."""
-
-Answer = TypeVar("Answer")
-_loading = Lock()
-_core: list[Any] = []
+_lock = Lock()
+_loops: "dict[int, AbstractEventLoop]" = {}  # of this process, by its id
 
 
+@cache
 def core() -> Any:
-    """The module of LanceDB's compiled core, or None if it is missing or of a version that is not
-    known here.
-    """
-    with _loading:
-        if not _core:
-            _core.append(_load())
-        return _core[0]
+    """Return the module of LanceDB's compiled core, or None for a version that was not tested."""
+    from importlib import _bootstrap, util  # pyright: ignore[reportAttributeAccessIssue]
 
-
-def _load() -> Any:
-    from importlib import util
-
-    found = util.find_spec("lancedb")
-    folders = [Path(place) for place in (found.submodule_search_locations or ())] if found else []
-    if not any(
-        next(folder.parent.glob(f"lancedb-{known}*.dist-info"), None)
-        for folder in folders
-        for known in KNOWN
-    ):
+    package = util.find_spec("lancedb")
+    if package is None or package.origin is None:
         return None
-    library = next(
-        (file for folder in folders for file in sorted(folder.glob("_lancedb*.so"))), None
-    )
-    with _import_lock():
-        module = sys.modules.get(MODULE)
-        if module is None:
-            spec = util.spec_from_file_location(MODULE, library) if library else None
-            if spec is None or spec.loader is None:
-                return None
-            try:
-                module = util.module_from_spec(spec)
-                spec.loader.exec_module(module)
-            except ImportError:
-                return None
+    folder = Path(package.origin).parent
+    library = next(folder.glob("_lancedb*.so"), None)
+    if library is None or not any(folder.parent.glob(TESTED)):
+        return None
+    # The import system's own lock: loaded by two threads at once, the library aborts one of them.
+    with vars(_bootstrap)["_ModuleLockManager"](MODULE):
+        if MODULE not in sys.modules:
+            spec: Any = util.spec_from_file_location(MODULE, library)
+            module = util.module_from_spec(spec)
+            spec.loader.exec_module(module)
             sys.modules[MODULE] = module
-    called = (
-        (getattr(module, kind, None), name) for kind, names in CALLED.items() for name in names
-    )
-    return (
-        module
-        if hasattr(module, "connect") and all(hasattr(kind, name) for kind, name in called)
-        else None
-    )
+        return sys.modules[MODULE]
 
 
-def _import_lock() -> Any:
-    """The lock that the import system itself takes for the module: loaded twice, by two threads, it
-    would abort one of them.
-    """
-    from importlib import _bootstrap  # pyright: ignore[reportAttributeAccessIssue]
-
-    manager = getattr(_bootstrap, "_ModuleLockManager", None)
-    return manager(MODULE) if manager else nullcontext()
+def connect(folder: str, options: Mapping[str, str]) -> Any:
+    """Return a connection of the core to a database whose handles see the newest version."""
+    # 0.0 is the interval after which a handle looks for newer versions.
+    positional = (None, None, None, None, 0.0, None, dict(options) or None)
+    return _run(lambda: core().connect(folder, *positional))
 
 
-class _Loop:
-    """An event loop in a thread of its own, which runs the core's coroutines for threads that
-    wait.
-    """
+class NativeTable:
+    """A `database.BoardTable` through the compiled core; methods as described there."""
 
-    def __init__(self) -> None:
-        self._lock = Lock()
-        self._loop: AbstractEventLoop | None = None
-        self._process = os.getpid()
+    def __init__(self, connection: Any, name: str) -> None:
+        self._table = _run(lambda: connection.open_table(name))
 
-    def run(self, work: Coroutine[Any, Any, Answer], seconds: float | None) -> Answer:
-        import asyncio
-
-        if self._loop is not None and self._process != os.getpid():
-            work.close()
-            raise StoreError(
-                "This process was forked from one that had read a board, and LanceDB does not "
-                "survive that: tried, it hung or "
-                "crashed in two of five children. Open the board in each process, and none in the "
-                "one that forks, or "
-                "start processes by 'spawn' or 'forkserver'."
-            )
-        with self._lock:
-            if self._loop is None:
-                self._loop, self._process = asyncio.new_event_loop(), os.getpid()
-                Thread(target=self._loop.run_forever, name="pegboard-lance", daemon=True).start()
-        running = asyncio.run_coroutine_threadsafe(work, self._loop)
+    def checkout(self, version: int) -> None:
         try:
-            return running.result(seconds)
-        except TimeoutError:
-            if running.cancel() and seconds is not None:
-                raise TimeoutError(f"no answer within {seconds:g} s") from None
-            raise  # the store's own
-        except BaseException:
-            running.cancel()
-            raise
+            _run(lambda: self._table.checkout(version))
+        except RuntimeError as error:
+            if "not found" not in str(error).lower():
+                raise
+            raise ValueError(f"Version {version} no longer exists.") from error
+
+    def indexed_columns(self) -> set[str]:
+        indices = _run(lambda: self._table.list_indices())
+        return {column for index in indices for column in index.columns}
+
+    def read(self, columns: Any = None, where: Any = None, limit: Any = None) -> "pa.Table":
+        return self._rows(lambda query: query, limit, columns, where)
+
+    def nearest(
+        self, vector: Any, limit: int, columns: Any, *, where: Any = None, **index: Any
+    ) -> "pa.Table":
+        import pyarrow as pa
+
+        def build(query: Any) -> Any:
+            query = query.nearest_to(pa.array(vector))
+            query.column("vector")
+            query.distance_type("cosine")
+            for name, value in index.items():
+                if value:
+                    getattr(query, "refine_factor" if name == "refine" else name)(value)
+            return query
+
+        return self._rows(build, limit, [*columns, "_distance"], where)
+
+    def matching(
+        self, words: str, limit: int, columns: Any, *, where: Any = None, prefilter: Any = True
+    ) -> "pa.Table":
+        def build(query: Any) -> Any:
+            query = query.nearest_to_text({"query": words, "columns": ["tokens"]})
+            if not prefilter:
+                query.postfilter()
+            return query
+
+        return self._rows(build, limit, [*columns, "_score"], where)
+
+    def _rows(self, build: Callable[[Any], Any], limit: Any, columns: Any, where: Any) -> Any:
+        import pyarrow as pa
+
+        async def rows() -> "pa.Table":
+            query = build(self._table.query())
+            if columns:
+                query.select_columns(list(columns))
+            if where:
+                query.where(where)
+            if limit:
+                query.limit(limit)
+            stream = await query.execute()
+            return pa.Table.from_batches([batch async for batch in stream], stream.schema)
+
+        return _run(rows)
 
 
-_loop = _Loop()
+def _run(call: Callable[[], Awaitable[Any]]) -> Any:
+    """Return what a call of the core answers, awaited in a thread that the core has to itself."""
+    import asyncio
 
+    async def work() -> Any:
+        return await call()
 
-def run(work: Coroutine[Any, Any, Answer], seconds: float | None = None) -> Answer:
-    """What a coroutine of the core returns. Any thread may call this, those with an event loop of
-    their own included.
-
-    Raises TimeoutError after so many seconds, if they are given, and StoreError in a process that
-    was forked from one in which the core had been used.
-    """
-    return _loop.run(work, seconds)
+    if _loops and os.getpid() not in _loops:
+        raise StoreError(
+            "This process was forked from one that had read a board, and LanceDB does not survive "
+            "that: in tests, two of five children hung or crashed. Open the board in each process, "
+            "and none in the one that forks, or start processes by 'spawn' or 'forkserver'."
+        )
+    with _lock:
+        if not _loops:
+            loop = _loops[os.getpid()] = asyncio.new_event_loop()
+            Thread(target=loop.run_forever, name="pegboard-lance", daemon=True).start()
+    future = asyncio.run_coroutine_threadsafe(work(), _loops[os.getpid()])
+    try:
+        return future.result()
+    except BaseException:
+        future.cancel()
+        raise

@@ -15,8 +15,16 @@ from typing import TYPE_CHECKING, Any
 
 from pegboard.errors import BoardNotFound, ConfigurationError, PromotionConflict
 from pegboard.store.contract import TABLES_FOLDER, table_schema
-from pegboard.store.database import connect, public_uri, sql_literals, store_errors, table_names
-from pegboard.store.tables import BoardDatabase, BoardTable, open_database, open_table
+from pegboard.store.database import (
+    BoardTable,
+    ReaderDatabase,
+    connect,
+    open_table,
+    public_uri,
+    sql_literals,
+    store_errors,
+    table_names,
+)
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -96,7 +104,7 @@ class ReleaseStore:
         self.uri = uri
         self._options = storage_options
         self._database: DBConnection | None = None
-        self._tables: BoardDatabase | None = None
+        self._reader: ReaderDatabase | None = None
 
     @property
     def database(self) -> "DBConnection":
@@ -108,15 +116,15 @@ class ReleaseStore:
             self._database = connect(self.uri, self._options)
         return self._database
 
-    @property
-    def tables(self) -> BoardDatabase:
-        """The same database for those who read, opened the light way. Raises BoardNotFound for a
-        missing folder.
+    def read_table(self, name: str, version: int | None = None) -> BoardTable:
+        """Return a table for reading, pinned to a version if one is given.
+
+        Raises BoardNotFound for a missing folder, table or version.
         """
-        if self._tables is None:
+        if self._reader is None:
             self._expect_folder()
-            self._tables = open_database(self.uri, self._options)
-        return self._tables
+            self._reader = ReaderDatabase(self.uri, self._options)
+        return self._reader.open_table(name, version)
 
     def create(self) -> None:
         """Make the empty `releases` and `channels` tables if they are not there."""
@@ -167,16 +175,14 @@ class ReleaseStore:
         """Record a release; its tables must be complete. Returns False if a release of that id is
         there already.
         """
-        with store_errors(self.uri):
-            return self._table("releases").insert(_release_row(release), "release") == 1
+        return self._insert("releases", "release", _release_row(release))
 
     def update(self, release: Release) -> bool:
         """Record another manifest of a release that is recorded. Returns False if no release of
         that id and digest is there.
         """
-        with store_errors(self.uri):
-            same = f"target.digest = {sql_literals([release.digest])}"
-            return self._table("releases").replace(_release_row(release), "release", same) == 1
+        same = f"target.digest = {sql_literals([release.digest])}"
+        return self._replace("releases", "release", _release_row(release), same)
 
     def promote(
         self, release: str, channel: str = "live", *, expected: int | None = None
@@ -268,32 +274,41 @@ class ReleaseStore:
         return tuple(release for release in releases if release in there)
 
     def _compare_and_set(self, moved: Channel, expected: int) -> bool:
+        import pyarrow as pa
+
+        row = pa.table(
+            {
+                "channel": [moved.name],
+                "release": [moved.release],
+                "generation": [moved.generation],
+                "updated_at": [moved.updated_at],
+                "history": [[*moved.history, *(f"-{release}" for release in moved.withdrawn)]],
+            },
+            schema=table_schema("channels"),
+        )
+        if expected == 0:
+            return self._insert("channels", "channel", row)
+        return self._replace("channels", "channel", row, f"target.generation = {int(expected)}")
+
+    def _insert(self, name: str, key: str, row: "pa.Table") -> bool:
+        """Add a row unless its key is there; whether it was added."""
+        table = open_table(self.database, name, self.uri)
         with store_errors(self.uri):
-            import pyarrow as pa
+            merge = table.merge_insert(key).when_not_matched_insert_all()
+            return merge.execute(row).num_inserted_rows == 1
 
-            row = pa.table(
-                {
-                    "channel": [moved.name],
-                    "release": [moved.release],
-                    "generation": [moved.generation],
-                    "updated_at": [moved.updated_at],
-                    "history": [[*moved.history, *(f"-{release}" for release in moved.withdrawn)]],
-                },
-                schema=table_schema("channels"),
-            )
-            channels = self._table("channels")
-            if expected == 0:
-                return channels.insert(row, "channel") == 1
-            return channels.replace(row, "channel", f"target.generation = {int(expected)}") == 1
-
-    def _table(self, name: str) -> BoardTable:
-        return open_table(self.tables, name, self.uri)
+    def _replace(self, name: str, key: str, row: "pa.Table", where: str) -> bool:
+        """Replace the row of the same key if it meets a condition on `target`; whether it did."""
+        table = open_table(self.database, name, self.uri)
+        with store_errors(self.uri):
+            merge = table.merge_insert(key).when_matched_update_all(where=where)
+            return merge.execute(row).num_updated_rows == 1
 
     def _rows(
         self, name: str, where: str | None = None, columns: Sequence[str] | None = None
     ) -> list[dict[str, Any]]:
         try:
-            table = self._table(name)
+            table = self.read_table(name)
         except BoardNotFound:
             raise self._no_board() from None
         with store_errors(self.uri):

@@ -15,7 +15,7 @@ from pegboard.search.filters import Filter
 from pegboard.search.lance_index import LanceIndex
 from pegboard.search.memory import BM25_DIGITS, COSINE_DIGITS, MemoryIndex
 from pegboard.store.contract import table_schema
-from pegboard.store.tables import PUBLIC, open_database, open_table
+from pegboard.store.database import PUBLIC, ReaderDatabase
 from tasks.maintain import fit_indices
 
 QUERIES = [
@@ -144,9 +144,8 @@ def large(request, written):
     uri, rows = written
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv(PUBLIC, request.param)
-        return LanceIndex(open_table(open_database(uri), "emb_full", uri), uri, LARGE), MemoryIndex(
-            rows
-        )
+        table = ReaderDatabase(uri).open_table("emb_full")
+        return LanceIndex(table, uri, LARGE), MemoryIndex(rows)
 
 
 @pytest.mark.parametrize(

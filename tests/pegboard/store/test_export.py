@@ -14,7 +14,7 @@ import pytest
 
 from pegboard.cli.main import main
 from pegboard.errors import BoardError, ConfigurationError, StoreError
-from pegboard.store.contract import key_column
+from pegboard.store.contract import CONTRACT, key_column
 from pegboard.store.database import open_table
 from pegboard.store.export import export_release
 from pegboard.store.releases import ReleaseStore
@@ -67,7 +67,7 @@ def test_it_says_what_it_is_and_which_files_it_has(store, release, tmp_path):
     assert (record["release"], record["digest"], record["contract"]) == (
         release.id,
         release.digest,
-        4,
+        CONTRACT,
     )
     assert record["manifest"] == release.manifest
     assert record["tables"]["tools"]["checksum"] == release.tables["tools"].checksum

@@ -18,8 +18,8 @@ import pytest
 import pegboard
 from pegboard.errors import BoardNotFound, StoreError
 from pegboard.store import opening
+from pegboard.store.database import PUBLIC
 from pegboard.store.following import Following
-from pegboard.store.tables import PUBLIC
 
 
 @pytest.fixture(params=["core", "public"])

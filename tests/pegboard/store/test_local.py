@@ -61,7 +61,7 @@ def fill(disk: Path) -> Path:
 
 @pytest.mark.parametrize("until", ["snapshot", "compose", "embed", "stage", "publish"])
 def test_a_full_disk_stops_a_run_at_any_step_and_the_next_one_completes_it(on_disk, until):
-    steps = ("snapshot", "strategy", "compose", "embed", "stage", "publish")
+    steps = ("snapshot", "plan", "compose", "embed", "stage", "publish")
     one = on_disk.run(write_tools(on_disk, FIRST))
     configuration = write_tools(on_disk, SECOND)
     before = steps[steps.index(until) - 1] if until != "snapshot" else None
