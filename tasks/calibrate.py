@@ -15,14 +15,19 @@ from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Protocol
 
-from pegboard.board import IN_MEMORY_ROWS
 from pegboard.encoders import Encoder, encode_queries
 from pegboard.errors import ConfigurationError, PublishError
 from pegboard.evaluation.golden import ToolNames
-from pegboard.retrieval.calibration import MIN_REQUESTS, Calibration, Curve, Threshold
-from pegboard.retrieval.evidence import Measures, SearchEvidence
+from pegboard.retrieval.calibration import (
+    MIN_REQUESTS,
+    Calibration,
+    Curve,
+    SearchEvidence,
+    Similarity,
+    Threshold,
+)
 from pegboard.retrieval.strategy import Strategy
-from pegboard.search.loaded import LoadedRelease
+from pegboard.search.loaded import IN_MEMORY_ROWS, LoadedRelease
 from pegboard.search.ranking import Ranked
 from pegboard.search.text import tokenize
 from pegboard.store.contract import CONTRACT, embedding_table
@@ -248,7 +253,7 @@ def calibrate_evidence(
     curves: dict[str, Curve] = {}
     for mode in ("hybrid", "vector", "text"):
         sides = [
-            [one.searched_by(mode).measures() for one in side]
+            [one.searched_by(mode).similarities() for one in side]
             for side in (answerable, unanswerable)
         ]
         if curve := _curve(sides[0], sides[1], share):
@@ -257,8 +262,8 @@ def calibrate_evidence(
 
 
 def _curve(
-    answerable: Sequence[Mapping[str, Measures]],
-    unanswerable: Sequence[Mapping[str, Measures]],
+    answerable: Sequence[Mapping[str, Similarity]],
+    unanswerable: Sequence[Mapping[str, Similarity]],
     share: float,
 ) -> Curve | None:
     """A request counts by its best tool, and which that is depends on the weights: the two are
@@ -330,7 +335,7 @@ def fit_logistic(
     return float(np.log(share / (1 - share))), weights
 
 
-def _rows(measures: Mapping[str, Measures]) -> "NDArray[np.float64]":
+def _rows(measures: Mapping[str, Similarity]) -> "NDArray[np.float64]":
     """The measures of each tool, shape (tools, 2); those of an unrelated tool, where nothing was
     found.
     """

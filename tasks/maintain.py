@@ -28,7 +28,7 @@ from dataclasses import dataclass
 from math import ceil, sqrt
 from typing import TYPE_CHECKING, Any, Literal
 
-from pegboard.board import IN_MEMORY_ROWS
+from pegboard.search.loaded import IN_MEMORY_ROWS
 from pegboard.store.contract import TABLES_FOLDER
 from pegboard.store.database import opening_options
 

@@ -12,7 +12,7 @@ from typing import Any
 from pegboard.evaluation.golden import GoldenQuery, Needed
 from pegboard.evaluation.results import QueryResult, ScoredTool
 from pegboard.evaluation.searcher import Searcher
-from pegboard.retrieval.agent_ranking import ENTITIES, Found, rank_agents
+from pegboard.retrieval.find_agents import ENTITIES, EntityRankings, rank_agents
 from pegboard.retrieval.rules.clauses import split_clauses
 from pegboard.search.ranking import Ranked
 from pegboard.search.text import tokenize
@@ -131,7 +131,7 @@ class AgentSystem:
         clauses = split_clauses(query.query) if self.strategy.texts == "clauses" else ()
         return [query.query, *clauses]
 
-    def _rankings(self, texts: Sequence[str], n: int) -> dict[str, Found]:
+    def _rankings(self, texts: Sequence[str], n: int) -> dict[str, EntityRankings]:
         """What each text finds among tools, agents or both, as `finding_agents` searches them."""
         loaded, index = self.searcher.loaded, self.index_name
         tools = loaded.index(index) if self.strategy.searched != "agents" else None
@@ -152,7 +152,7 @@ class AgentSystem:
                 for place, rows in enumerate(searched.texts(tokens, n, None)):
                     rankings[place]["text"] = rows
         return {
-            text: Found(tools, agents)
+            text: EntityRankings(tools, agents)
             for text, tools, agents in zip(texts, by_tools, by_agents, strict=True)
         }
 

@@ -155,7 +155,7 @@ def _given_steps(queries: Sequence[GoldenQuery]) -> list[Variant]:
     steps = {query.query: query.steps for query in queries if query.steps}
     if not steps:
         return []
-    fusion = Strategy.from_dict({name: CLAUSES[name] for name in ("within", "across")})
+    fusion = Strategy.from_dict({name: CLAUSES[name] for name in ("fuse_queries", "fuse_steps")})
     return [
         Variant("given-steps", Strategy(transforms=(GivenSteps(steps),))),
         Variant("given-steps-whole", replace(fusion, transforms=(GivenSteps(steps, whole=True),))),

@@ -38,8 +38,7 @@ from benchmarks.papers.livemcpbench import numbered
 from benchmarks.papers.tables import write_between_marks
 from benchmarks.performance.boards import BenchBoard, Encoding, load_board
 from benchmarks.performance.data import BENCHMARKS, lines
-from pegboard.retrieval.calibration import Calibration
-from pegboard.retrieval.evidence import SearchEvidence
+from pegboard.retrieval.calibration import Calibration, SearchEvidence
 from pegboard.search.ranking import convex_combination
 from tasks.calibrate import calibrate_evidence, search_evidence
 
@@ -225,7 +224,9 @@ def _by_curve(made: Calibration, mode: str) -> Scoring:
     curve = made.curves[mode]
 
     def score(found: SearchEvidence) -> float:
-        return max(map(curve.probability, found.searched_by(mode).measures().values()), default=0.0)
+        return max(
+            map(curve.probability, found.searched_by(mode).similarities().values()), default=0.0
+        )
 
     return score
 

@@ -81,8 +81,8 @@ def measure(rows: int, repeats: int) -> list[dict[str, Any]]:
             )
             for name, strategy in STRATEGIES.items()
         }
-        asks["agents"] = lambda request: board.agents(request, 5)
-        asks["agents, clauses"] = lambda request: board.agents(request, 5, decompose=True)
+        asks["agents"] = lambda request: board.search_agents(request, 5)
+        asks["agents, clauses"] = lambda request: board.search_agents(request, 5, decompose=True)
         for ask in asks.values():
             ask("warm up, then look at it")
         spent: dict[str, list[tuple[float, float]]] = {name: [] for name in asks}

@@ -11,11 +11,12 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from pegboard.async_board import AsyncBoard
     from pegboard.board import Board
     from pegboard.errors import PegboardError
     from pegboard.hits import Hit, as_anthropic_tools, as_mcp_tools, as_openai_tools, call_names
     from pegboard.records import Agent, Edge, Enrichment, Tool
-    from pegboard.retrieval.found import AgentHit, Found
+    from pegboard.retrieval.results import AgentHit, FindResult
     from pegboard.retrieval.strategy import Strategy
     from pegboard.store.following import BoardStatus
     from pegboard.store.opening import open_board as open
@@ -23,24 +24,23 @@ if TYPE_CHECKING:
     from pegboard.store.releases import Channel, Release, ReleaseStore
 
 __version__ = "0.1.0"
-"""The version of both distributions, `pegboard` and `pegboard-pipeline`: their pyproject.toml read
-it here.
-"""
+"""The version of `pegboard` and of `pegboard-pipeline`: both pyproject.toml read it here."""
 
 __all__ = [
     "Agent",
     "AgentHit",
+    "AsyncBoard",
     "Board",
     "BoardStatus",
     "Channel",
     "Edge",
     "Enrichment",
-    "Found",
+    "FindResult",
     "Hit",
     "PegboardError",
-    "Strategy",
     "Release",
     "ReleaseStore",
+    "Strategy",
     "Tool",
     "as_anthropic_tools",
     "as_mcp_tools",
@@ -51,13 +51,14 @@ __all__ = [
 ]
 
 _HOMES = {
+    "async_board": ("AsyncBoard",),
     "board": ("Board",),
     "errors": ("PegboardError",),
     "store.following": ("BoardStatus",),
     "hits": ("Hit", "as_anthropic_tools", "as_mcp_tools", "as_openai_tools", "call_names"),
     "records": ("Agent", "Edge", "Enrichment", "Tool"),
     "store.releases": ("Channel", "Release", "ReleaseStore"),
-    "retrieval.found": ("AgentHit", "Found"),
+    "retrieval.results": ("AgentHit", "FindResult"),
     "retrieval.strategy": ("Strategy",),
 }
 _PLACES = {

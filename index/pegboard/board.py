@@ -1,78 +1,65 @@
-"""The reader: `pegboard.open(uri)` gives a Board, and a Board finds tools."""
+"""The reader: `pegboard.open(uri)` returns a Board, and a Board finds tools."""
 
+import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
-from functools import partial
-from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
-from pegboard.encoders import Encoder
-from pegboard.errors import BoardNotFound, ConfigurationError, StoreError
+from pegboard.errors import StoreError
 from pegboard.hits import Hit
 from pegboard.records import Agent, Tool
-from pegboard.search.direct_search import Direct, search_directly
 from pegboard.search.loaded import LoadedRelease
+from pegboard.search.one_search import SearchArguments, search_one
 from pegboard.search.query_vectors import QueryVectors
-from pegboard.search.ranking import Mode
-from pegboard.store.database import public_uri
+from pegboard.search.ranking import Mode, check_mode
 from pegboard.store.following import BoardStatus, Following
-from pegboard.store.releases import Channel, Release, ReleaseStore
+from pegboard.store.releases import Release
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
     from pegboard.graph.tool_graph import ToolGraph
-    from pegboard.llm import Completer, Message
-    from pegboard.retrieval.found import AgentHit, Found
-    from pegboard.retrieval.llm.asking import LlmCaller
+    from pegboard.llm import Message
+    from pegboard.retrieval.find import FindArguments
+    from pegboard.retrieval.llm.caller import LlmCaller
+    from pegboard.retrieval.results import AgentHit, FindResult
     from pegboard.retrieval.strategy import Strategy
 
-Answer = TypeVar("Answer")
+Value = TypeVar("Value")
 Where = Mapping[str, str | Sequence[str]] | None
-IN_MEMORY_ROWS = 50_000
-"""Boards up to this many rows are searched in memory (0.5 ms at 10,000 rows), larger ones through
-Lance's indices.
-"""
 
 
 class Board:
-    """A published board. Threads may share one; each call answers from one whole release.
+    """A board of tools. Threads may share one; each call answers from one whole release.
 
-    Made by `pegboard.open`. A board opened by channel looks at the next call, when half of
-    `refresh` has passed, whether the channel moved, and then swaps to the new release as a whole.
-    While the store is away it goes on with the release it has, warns once through `logging`, and
-    `status()` says how old that is. Only a board opened with `background=True` has to be closed, by
-    `close()` or as a context manager; it may simply be forgotten, too."""
+    Made by `pegboard.open`. A board opened by
+    channel checks at the next call, once half of `refresh` has passed, whether the channel moved,
+    and then swaps to the new release as a whole. While the store is away it keeps answering from
+    the release it has, warns once through `logging`, and `status()` reports how old that is. Only a
+    board opened with `background=True` or `llm=` holds threads; `close()` or the context manager
+    ends them.
+
+    Args:
+        releases: a fixed release, or the one that a channel points to.
+        vectors: encodes requests.
+        caller: asks an LLM, for strategies that can use one.
+        address: where the board is, without secrets.
+    """
 
     def __init__(
         self,
-        store: ReleaseStore,
+        releases: LoadedRelease | Following,
+        vectors: QueryVectors,
         *,
-        channel: str = "live",
-        release: str | None = None,
-        encoder: Encoder | None = None,
-        encoder_options: Mapping[str, Any] | None = None,
-        llm: "str | Completer | None" = None,
-        llm_options: Mapping[str, Any] | None = None,
-        refresh: float = 5.0,
-        background: bool = False,
-        in_memory_rows: int = IN_MEMORY_ROWS,
+        caller: "LlmCaller | None" = None,
+        address: str = "",
     ) -> None:
-        self._store = store
-        self._vectors = QueryVectors(encoder, encoder_options)
-        self._caller = llm_caller(llm, llm_options)
-
-        def load(identity: str) -> LoadedRelease:
-            return LoadedRelease(store, store.get(identity), in_memory_rows)
-
-        self._fixed, self._opened_at = load(release) if release else None, datetime.now(UTC)
-        self._following = (
-            None
-            if self._fixed
-            else Following(
-                partial(_promoted, store, channel), load, refresh=refresh, background=background
-            )
-        )
+        self._releases = releases
+        self._vectors = vectors
+        self._caller = caller
+        self._address = address
+        self._opened_at = datetime.now(UTC)
 
     @property
     def release(self) -> Release:
@@ -85,46 +72,45 @@ class Board:
         return self._answer(lambda loaded: loaded.graph)
 
     def list_agents(self) -> list[Agent]:
-        """All agents of the release, by id."""
+        """Return all agents of the release, by id."""
         return self._answer(
             lambda loaded: sorted(loaded.agents.values(), key=lambda agent: agent.id)
         )
 
+    def list_tools(self, where: Where = None) -> list[Tool]:
+        """Return the tools of the release that pass the filter, by id; `where` as in `search`."""
+        return self._answer(lambda loaded: loaded.list_tools(where))
+
     def tool(self, identity: str) -> Tool | None:
-        """The tool of that id, or None."""
+        """Return the tool of that id, or None."""
         return self._answer(lambda loaded: loaded.tools([identity]).get(identity))
 
     def status(self) -> BoardStatus:
-        """What the board answers from now, and how old that may be. Looks at nothing, so it never
-        waits.
-        """
-        if self._following is not None:
-            return self._following.status()
+        """Return what the board answers from and how old that may be. Never waits."""
+        if isinstance(self._releases, Following):
+            return self._releases.status()
         at = self._opened_at
-        return BoardStatus(self._current().release.id, None, None, at, at, 0.0, None)
+        return BoardStatus(self._releases.release.id, None, None, at, at, 0.0, None)
 
     def close(self) -> None:
-        """End the threads of `background=True` and `llm=`; the board still answers, and looks at
-        its channel during calls.
-        """
-        if self._following is not None:
-            self._following.close()
+        """End the threads of `background=True` and `llm=`; the board still answers afterwards."""
+        if isinstance(self._releases, Following):
+            self._releases.close()
         if self._caller is not None:
             self._caller.close()
 
-    def __enter__(self) -> "Board":
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    async def __aenter__(self) -> "Board":
-        return self
-
-    async def __aexit__(self, *_: object) -> None:
-        import asyncio
-
-        await asyncio.to_thread(self.close)
+    def __repr__(self) -> str:
+        status = self.status()
+        loaded = self._releases.held if isinstance(self._releases, Following) else self._releases
+        channel = f", channel {status.channel!r}" if status.channel else ""
+        tools = loaded.release.manifest["counts"]["tools"]
+        return f"<Board {self._address!r}{channel}, release {status.release!r}, {tools} tools>"
 
     def search(
         self,
@@ -135,28 +121,21 @@ class Board:
         index: str | None = None,
         where: Where = None,
         vector: "Sequence[float] | NDArray[np.floating] | None" = None,
-        decompose: bool = False,
-        expand: Literal["dependencies"] | None = None,
-        threshold: float | None = None,
     ) -> list[Hit]:
-        """The `k` best tools for a request, best first; none for a blank one. One search; `find` is
-        the one that does more.
+        """Return the `k` best tools by one search, best first; none for a blank request.
+
+        `find` does more: it decomposes requests, adds dependencies, applies thresholds, asks an
+        LLM.
 
         Args:
-            query: the request, or its vector of shape (dimensions,), which the caller encoded; a
-                vector searches by vector.
+            query: the request, or its vector of shape (dimensions,), which you encoded; a vector
+                searches by vector.
             mode: `vector` ranks by cosine, `text` by BM25, `hybrid` by 0.8 of the one and 0.2 of
                 the other, scaled.
             index: an index of the release; the release's default if None.
-            where: only tools with one of these values of `agent` (id or name), `catalog`, `kind` or
-                `tags`.
-            vector: the request's vector, if the caller encoded it and the words are to be searched
-                as well.
-            decompose: search the clauses of the request, too.
-            expand: `dependencies` adds the tools that the first ones depend on, behind each (Graph
-                RAG-Tool Fusion).
-            threshold: only tools whose cosine is at least this (Tool RAG); `find` knows thresholds
-                of probability.
+            where: only tools with one of these values of `agent` (id or name), `catalog`, `kind`
+                or `tags`.
+            vector: the request's vector, if you encoded it and the words are to be searched too.
 
         Raises:
             QueryError: an unknown mode or filter, a k below 1, or a vector of another length.
@@ -166,15 +145,8 @@ class Board:
         Example:
             >>> board.search("convert 30 dollars to yen", k=3, where={"catalog": "finance"})
         """
-        if decompose or expand or threshold is not None:
-            from pegboard.retrieval.strategies import composed_strategy
-
-            strategy = composed_strategy(query, vector, mode, decompose, expand, threshold)
-            return list(
-                self.find(str(query), k, strategy=strategy, index=index, where=where, llm=False)
-            )
-        asked = Direct(query, k, mode, index, where, vector)
-        return self._answer(lambda loaded: search_directly(loaded, asked, self._vectors))
+        arguments = SearchArguments(query, k, mode, index, where, vector)
+        return self._answer(lambda loaded: search_one(loaded, arguments, self._vectors))
 
     def search_many(
         self,
@@ -185,20 +157,13 @@ class Board:
         index: str | None = None,
         where: Where = None,
     ) -> list[list[Hit]]:
-        """What `search` finds for each of several requests: one call of the encoder and one search
-        for all.
-        """
-        from pegboard.retrieval.strategies import composed_strategy
+        """Return what `search` finds for each query: one encoder call and one search for all."""
+        from pegboard.retrieval.strategy import Strategy
 
-        found = self.find_many(
-            queries,
-            k,
-            strategy=composed_strategy("", None, mode),
-            index=index,
-            where=where,
-            llm=False,
-        )
-        return [list(one) for one in found]
+        check_mode(mode)
+        strategy = Strategy(name="search", modes=(mode,), depth=1)
+        results = self.find_many(queries, k, strategy=strategy, index=index, where=where, llm=False)
+        return [list(result) for result in results]
 
     def find(
         self,
@@ -211,24 +176,23 @@ class Board:
         history: "Sequence[Message | Mapping[str, str]]" = (),
         llm: bool = True,
         explain: bool = False,
-    ) -> "Found":
-        """The tools for a request, by the release's own strategy or another: a sequence of at most
-        `k` hits, best first.
+    ) -> "FindResult":
+        """Return the tools for a request by a strategy: a sequence of at most `k` hits, best first.
 
         Args:
-            strategy: which parts answer: a `Strategy`, its JSON values, or a name of
-                `pegboard.retrieval.strategies`; the release's if None.
-            index, where: as in `search`; `index` stands for the strategy's own.
+            strategy: which parts answer: a `Strategy`, its JSON values, or a name that `pegboard
+                strategies` lists; the release's own if None.
+            index, where: as in `search`; `index` replaces the strategy's own.
             history: the conversation before the request, as chat APIs take it.
             llm: False asks no LLM, even if the board was opened with one.
             explain: keep the rank of every tool after every part in `trace`.
 
-        Raises as `search` does, and QueryError for a strategy that cannot be used. An LLM that
-        fails is no error: its part's embedded counterpart answers, and the trace says so.
+        Raises as `search` does, and QueryError for an invalid strategy. An LLM that fails raises
+        nothing: the part falls back on what it can do without, and the trace has the reason.
 
         Example:
-            >>> found = board.find("book a table for two and invite Ana", k=5)
-            >>> tools = pegboard.as_openai_tools(found)
+            >>> result = board.find("book a table for two and invite Ana", k=5)
+            >>> tools = pegboard.as_openai_tools(result)
         """
         return self.find_many(
             [request],
@@ -252,18 +216,15 @@ class Board:
         history: "Sequence[Message | Mapping[str, str]]" = (),
         llm: bool = True,
         explain: bool = False,
-    ) -> "list[Found]":
-        """What `find` finds for each of several requests of one release: one call of the encoder
-        and one search for all.
-        """
-        from pegboard.retrieval.finding import Asked, find
+    ) -> "list[FindResult]":
+        """Return what `find` finds for each request, of one release and by one search for all."""
+        from pegboard.retrieval.find import FindArguments, find
 
-        asked = Asked(requests, k, strategy, index, where, history, explain)
-        return self._answer(
-            lambda loaded: find(loaded, asked, self._vectors, self._caller if llm else None)
-        )
+        arguments = FindArguments(requests, k, strategy, index, where, history, explain)
+        caller = self._caller if llm else None
+        return self._answer(lambda loaded: find(loaded, arguments, self._vectors, caller))
 
-    def agents(
+    def search_agents(
         self,
         request: str,
         k: int = 3,
@@ -274,128 +235,58 @@ class Board:
         index: str | None = None,
         where: Where = None,
     ) -> "list[AgentHit]":
-        """The `k` best agents for a request, found by their own descriptions and by their tools
-        (Tool-to-Agent Retrieval).
+        """Return the `k` best agents, found by their descriptions and tools (Tool-to-Agent).
 
         Args:
+            mode, index, where: as in `search`.
             decompose: search the clauses of the request beside it; the first agent of each comes
                 before the second of any.
-            steps: the steps of the request where the caller knows them; searched instead of its
-                clauses.
-            mode, index, where: as in `search`.
+            steps: the steps of the request, where you know them; searched instead of the request.
 
-        The tools of the agents found are a search away:
-
-            >>> agents = board.agents("book a table and invite Ana", k=3)
-            >>> board.find("book a table and invite Ana", where={"agent": [one.agent.id for one in
-            agents]})
+        Example:
+            >>> agents = board.search_agents("book a table and invite Ana", k=3)
+            >>> ids = [hit.agent.id for hit in agents]
+            >>> board.find("book a table and invite Ana", where={"agent": ids})
         """
-        from pegboard.retrieval.finding_agents import AgentsAsked, find_agents
+        from pegboard.retrieval.find_agents import AgentArguments, find_agents
 
         given = (steps,) if isinstance(steps, str) else tuple(steps)
-        asked = AgentsAsked(request, k, mode, decompose, given, index, where)
-        return self._answer(lambda loaded: find_agents(loaded, asked, self._vectors))
+        arguments = AgentArguments(request, k, mode, decompose, given, index, where)
+        return self._answer(lambda loaded: find_agents(loaded, arguments, self._vectors))
 
-    async def search_async(self, *arguments: Any, **options: Any) -> list[Hit]:
-        """`search` in a thread, for callers with an event loop, which goes on meanwhile. Cancelling
-        abandons the answer only.
-        """
-        return await _in_thread(partial(self.search, *arguments, **options))
+    async def find_many_async(self, arguments: "FindArguments", llm: bool) -> "list[FindResult]":
+        """Return the results of `AsyncBoard.find_many`, which callers use."""
+        from pegboard.retrieval.find import find_async
 
-    async def search_many_async(self, *arguments: Any, **options: Any) -> list[list[Hit]]:
-        """`search_many` in a thread."""
-        return await _in_thread(partial(self.search_many, *arguments, **options))
-
-    async def agents_async(self, *arguments: Any, **options: Any) -> "list[AgentHit]":
-        """`agents` in a thread."""
-        return await _in_thread(partial(self.agents, *arguments, **options))
-
-    async def find_async(self, request: str, k: int = 5, **options: Any) -> "Found":
-        """`find` for callers with an event loop: no thread waits for an LLM, and cancelling cancels
-        what it was asked.
-        """
-        return (await self.find_many_async([request], k, **options))[0]
-
-    async def find_many_async(
-        self, requests: Sequence[str], k: int = 5, *, llm: bool = True, **options: Any
-    ) -> "list[Found]":
-        """`find_many` likewise."""
-        from pegboard.retrieval.finding import Asked, find_async
-
-        asked, caller = Asked(requests, k, **options), self._caller if llm else None
-        loaded = await _in_thread(self._current)
+        caller = self._caller if llm else None
+        loaded = await asyncio.to_thread(self._current)
         try:
-            return await find_async(loaded, asked, self._vectors, caller)
+            return await find_async(loaded, arguments, self._vectors, caller)
         except StoreError:
-            following = await _in_thread(partial(self._instead_of, loaded))
-            if following is None:
+            successor = await asyncio.to_thread(self._successor, loaded)
+            if successor is None:
                 raise
-        return await find_async(following, asked, self._vectors, caller)
+        return await find_async(successor, arguments, self._vectors, caller)
 
     def _current(self) -> LoadedRelease:
-        return self._fixed or cast("Following", self._following).current()
+        if isinstance(self._releases, Following):
+            return self._releases.current()
+        return self._releases
 
-    def _answer(self, ask: Callable[[LoadedRelease], Answer]) -> Answer:
-        """What `ask` finds in the release at hand or, where that was pruned while it was at hand,
-        in the channel's release.
-        """
+    def _answer(self, ask: Callable[[LoadedRelease], Value]) -> Value:
+        """What `ask` returns for the current release, or for its successor if it was pruned."""
         loaded = self._current()
         try:
             return ask(loaded)
         except StoreError:
-            following = self._instead_of(loaded)
-            if following is None:
+            successor = self._successor(loaded)
+            if successor is None:
                 raise
-        return ask(following)
+        return ask(successor)
 
-    def _instead_of(self, loaded: LoadedRelease) -> LoadedRelease | None:
+    def _successor(self, loaded: LoadedRelease) -> LoadedRelease | None:
         """The channel's release, if that is another than one that cannot be read any more."""
-        if self._following is not None:
-            return self._following.instead_of(loaded)
-        self._store.get(loaded.release.id)  # says so, if it is not even recorded any more
+        if isinstance(self._releases, Following):
+            return self._releases.instead_of(loaded)
+        loaded.check_recorded()
         return None
-
-
-async def _in_thread(call: Callable[[], Answer]) -> Answer:
-    import asyncio
-
-    return await asyncio.to_thread(call)
-
-
-def llm_caller(
-    llm: "str | Completer | None", options: Mapping[str, Any] | None
-) -> "LlmCaller | None":
-    """What asks that LLM; None for none. Raises ConfigurationError for options that there are
-    not.
-    """
-    if llm is None:
-        return None
-    from pegboard.retrieval.llm.asking import LlmCaller, completer_of
-
-    known = {
-        name: value
-        for name, value in (options or {}).items()
-        if name in ("api_base", "api_key_env", "price")
-    }
-    bounds = {
-        name: value for name, value in (options or {}).items() if name in ("timeout", "concurrency")
-    }
-    if unknown := sorted(set(options or {}) - set(known) - set(bounds)):
-        raise ConfigurationError(
-            f"llm_options has no {', '.join(unknown)}. Expected: api_base, api_key_env, price, "
-            f"timeout, concurrency."
-        )
-    timeout = {"timeout": bounds["timeout"]} if "timeout" in bounds else {}
-    completer = completer_of(llm, **known, **timeout)
-    return LlmCaller(completer, **bounds) if completer is not None else None
-
-
-def _promoted(store: ReleaseStore, name: str) -> Channel:
-    channel = store.channel(name)
-    if channel is None:
-        names = ", ".join(known.name for known in store.channels()) or "none"
-        raise BoardNotFound(
-            f"The board at {public_uri(store.uri)} has no channel '{name}'; it has: {names}. "
-            "`pegboard promote RELEASE --channel NAME` makes one."
-        )
-    return channel

@@ -7,9 +7,8 @@ from typing import Any
 from pegboard.errors import PegboardError, PublishError
 from pegboard.evaluation.measures import Measure
 from pegboard.evaluation.results import Evaluation
-from pegboard.retrieval.calibration import Calibration
-from pegboard.retrieval.evidence import searched_as
-from pegboard.retrieval.strategies import DEFAULT_PLAN, named_strategy
+from pegboard.retrieval.calibration import Calibration, searched_as
+from pegboard.retrieval.strategies import DEFAULT_STRATEGY, named_strategy
 from pegboard.retrieval.strategy import Strategy
 from pegboard.store.releases import Release
 from tasks.gate.spec import GateSpec, configured_strategy
@@ -58,7 +57,9 @@ class Measured:
 def default_candidate(release: Release) -> Candidate:
     """Return the default strategy and index of a release. Raises QueryError if it is unknown."""
     strategy: Mapping[str, Any] | None = release.manifest.get("strategy")
-    resolved = named_strategy(DEFAULT_PLAN) if strategy is None else Strategy.from_dict(strategy)
+    resolved = (
+        named_strategy(DEFAULT_STRATEGY) if strategy is None else Strategy.from_dict(strategy)
+    )
     return Candidate.of(resolved, str(release.manifest["default_index"]))
 
 

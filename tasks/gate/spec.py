@@ -7,7 +7,7 @@ from pegboard.canonical import digest
 from pegboard.errors import ConfigurationError, QueryError
 from pegboard.evaluation.golden import GoldenQuery, read_problems
 from pegboard.evaluation.measures import STANDARD, Measure, parse_measure
-from pegboard.retrieval.strategies import DEFAULT_PLAN, named_strategy
+from pegboard.retrieval.strategies import DEFAULT_STRATEGY, named_strategy
 from pegboard.retrieval.strategy import Strategy
 from tasks.gate.rules import FORMS, Rule, parse_rule
 from tasks.golden.reading import read_golden
@@ -62,7 +62,9 @@ def has_gate(configuration: Configuration) -> bool:
 def configured_strategy(configuration: Configuration) -> Strategy:
     """Return the strategy that readers use unless they, or a gate, choose another."""
     configured = default_strategy(configuration.find.strategy)
-    return named_strategy(DEFAULT_PLAN) if configured is None else Strategy.from_dict(configured)
+    return (
+        named_strategy(DEFAULT_STRATEGY) if configured is None else Strategy.from_dict(configured)
+    )
 
 
 def gate_digest(configuration: Configuration) -> str | None:

@@ -9,10 +9,9 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
-from pegboard.board import IN_MEMORY_ROWS
 from pegboard.errors import PegboardError
 from pegboard.evaluation.collisions import collisions
-from pegboard.search.loaded import LoadedRelease
+from pegboard.search.loaded import IN_MEMORY_ROWS, LoadedRelease
 from pegboard.store.contract import embedding_table
 from pegboard.store.database import public_uri, store_errors
 from pegboard.store.releases import Channel, Release, ReleaseStore

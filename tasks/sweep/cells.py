@@ -146,7 +146,7 @@ def _timed(
         began = time.perf_counter()
         found = searcher.search([query], max(cell.ks), strategy=strategy, index=cell.index)[0]
         spent.append((time.perf_counter() - began) * 1000)
-        instead += [part.part for part in found.trace.parts if part.instead_because]
+        instead += [part.part for part in found.trace.parts if part.fallback_reason]
     p50, p95 = np.percentile(spent[1:], [50, 95]).tolist() if chosen else (None, None)
     return {"ms_p50": p50, "ms_p95": p95, "without_llm": ", ".join(dict.fromkeys(instead))}
 

@@ -8,13 +8,13 @@ from functools import cache, lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pegboard.board import llm_caller
 from pegboard.canonical import digest
 from pegboard.cli.release_names import named_release
 from pegboard.encoders import Encoder
 from pegboard.errors import ConfigurationError
 from pegboard.evaluation.golden import GoldenQuery, read_queries
 from pegboard.evaluation.searcher import Searcher
+from pegboard.retrieval.llm.caller import open_caller
 from pegboard.search.loaded import LoadedRelease
 from pegboard.search.query_vectors import QueryVectors
 from pegboard.store.contract import VECTOR_OPTIONS
@@ -26,7 +26,7 @@ from tasks.sweep.files import read_json
 from tasks.sweep.query_store import StoredQueries
 
 if TYPE_CHECKING:
-    from pegboard.retrieval.llm.asking import LlmCaller
+    from pegboard.retrieval.llm.caller import LlmCaller
 
 _stored: dict[tuple[str, str, str], StoredQueries] = {}
 
@@ -87,7 +87,7 @@ def encoder_of(manifest: Mapping[str, Any], options: Mapping[str, Any]) -> Encod
 @cache
 def caller_of(llm: str | None, api_base: str | None) -> "LlmCaller | None":
     """What asks the LLM; None without one."""
-    return llm_caller(llm, {"api_base": api_base} if api_base else None)
+    return open_caller(llm, {"api_base": api_base} if api_base else None)
 
 
 @lru_cache(maxsize=2)

@@ -20,10 +20,10 @@ from benchmarks.papers.tables import (
     tables_of,
     write_between_marks,
 )
-from pegboard.board import llm_caller
 from pegboard.errors import CompletionError, ConfigurationError
 from pegboard.evaluation.measures import measures_of
 from pegboard.evaluation.searcher import Searcher
+from pegboard.retrieval.llm.caller import open_caller
 
 ROW = ("task", "strategy", "index", "encoder", "measure", "value", "low", "high", "n")
 
@@ -212,7 +212,7 @@ def test_plans_that_ask_an_llm_are_measured_too_where_there_is_one(opened):
 
     benchmark, boards = opened("ultratool")
     asking = {
-        name: Searcher(one.loaded, one.vectors, llm_caller(Failing(), {}))
+        name: Searcher(one.loaded, one.vectors, open_caller(Failing(), {}))
         for name, one in boards.items()
     }
 

@@ -58,7 +58,7 @@ def search(board, request):
 
 
 def search_agents(board, request):
-    hits = board.agents(
+    hits = board.search_agents(
         request["request"],
         request["k"],
         mode="vector",

@@ -95,11 +95,13 @@ def search_in_threads(board: pegboard.Board, notes: Notes, stop: Path, seeds: li
 async def search_in_coroutines(
     board: pegboard.Board, notes: Notes, stop: Path, seeds: list[int]
 ) -> None:
+    beside = pegboard.AsyncBoard(board)
+
     async def search(seed: int) -> None:
         dice = random.Random(seed)
         while not stop.exists():
             request = Search(board, dice)
-            notes.write(request.answer(await board.search_async(request.query, **request.options)))
+            notes.write(request.answer(await beside.search(request.query, **request.options)))
             await asyncio.sleep(PAUSE)
 
     await asyncio.gather(*(search(seed) for seed in seeds))

@@ -27,17 +27,18 @@ def test_the_public_names_are_these():
     assert sorted(pegboard.__all__) == [
         "Agent",
         "AgentHit",
+        "AsyncBoard",
         "Board",
         "BoardStatus",
         "Channel",
         "Edge",
         "Enrichment",
-        "Found",
+        "FindResult",
         "Hit",
         "PegboardError",
-        "Strategy",
         "Release",
         "ReleaseStore",
+        "Strategy",
         "Tool",
         "as_anthropic_tools",
         "as_mcp_tools",
@@ -72,7 +73,11 @@ def test_importing_loads_nothing_heavy(module):
 def test_every_error_is_a_pegboard_error_with_an_exit_code_of_its_own_kind():
     from pegboard import errors
 
-    kinds = {name: getattr(errors, name) for name in errors.__all__}
+    kinds = {
+        name: kind
+        for name, kind in vars(errors).items()
+        if isinstance(kind, type) and issubclass(kind, Exception)
+    }
 
     assert all(issubclass(kind, pegboard.PegboardError) for kind in kinds.values())
     assert {name: kind.exit_code for name, kind in kinds.items()} == {

@@ -4,9 +4,8 @@ import json
 
 import pytest
 
-from pegboard.board import IN_MEMORY_ROWS
 from pegboard.hits import Hit, as_openai_tools
-from pegboard.search.loaded import LoadedRelease
+from pegboard.search.loaded import IN_MEMORY_ROWS, LoadedRelease
 from pegboard.store.releases import ReleaseStore
 from pegboard.tokens import estimate_tokens, prompt_tokens, token_bound
 

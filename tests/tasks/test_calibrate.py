@@ -4,7 +4,7 @@ import pytest
 
 from pegboard.encoders import Encoder
 from pegboard.errors import ConfigurationError
-from pegboard.retrieval.evidence import SearchEvidence
+from pegboard.retrieval.calibration import SearchEvidence
 from pegboard.search.memory import MemoryIndex
 from pegboard.search.ranking import Ranked
 from pegboard.search.text import tokenize
@@ -81,7 +81,9 @@ def test_probabilities_are_as_often_right_as_they_say():
     ]
 
     curve = made.curves["hybrid"]
-    likely = np.array([max(map(curve.probability, one.measures().values())) for one, _ in fresh])
+    likely = np.array(
+        [max(map(curve.probability, one.similarities().values())) for one, _ in fresh]
+    )
     labels = np.array([label for _, label in fresh])
 
     for low in (0.0, 0.2, 0.4, 0.6, 0.8):

@@ -19,7 +19,7 @@ from pegboard.cli.search import (
 from pegboard.errors import QueryError
 
 if TYPE_CHECKING:
-    from pegboard.retrieval.found import Found
+    from pegboard.retrieval.results import FindResult
 
 FIND = """\
 examples:
@@ -189,7 +189,7 @@ def _agents(options: argparse.Namespace) -> int:
     import pegboard
 
     board = pegboard.open(options.board, options.channel, options.release)
-    found = board.agents(
+    found = board.search_agents(
         options.request,
         options.k,
         mode=options.mode,
@@ -214,7 +214,7 @@ def _agents(options: argparse.Namespace) -> int:
     return 0
 
 
-def _print_trace(found: "Found") -> None:
+def _print_trace(found: "FindResult") -> None:
     trace = found.trace
     cost = f", {trace.cost_usd:.5f} USD" if trace.cost_usd else ""
     asked = (
@@ -222,17 +222,17 @@ def _print_trace(found: "Found") -> None:
         if trace.llm_calls
         else ", no LLM call"
     )
-    print(f"\nPlan {trace.strategy}: {trace.milliseconds:.1f} ms{asked}")
+    print(f"\nStrategy {trace.strategy}: {trace.milliseconds:.1f} ms{asked}")
     for part in trace.parts:
         step = f" of step {part.step}" if part.step is not None else ""
         print(f"  {part.stage:<9} {part.part}{step}  {part.milliseconds:.1f} ms")
         for query in part.queries:
             print(f"            {plain(textwrap.shorten(query, 110, placeholder=' ...'))}")
-        for said in (part.note, part.instead_because and f"without an LLM: {part.instead_because}"):
+        for said in (part.note, part.fallback_reason and f"without an LLM: {part.fallback_reason}"):
             if said:
                 print(f"            {plain(said)}")
     for hit in found:
-        places = ", ".join(f"{part} {rank}" for part, rank in trace.brought_by(hit.tool.id))
+        places = ", ".join(f"{part} {rank}" for part, rank in trace.ranks_of(hit.tool.id))
         print(f"  {plain(hit.tool.name)}: {places}")
 
 

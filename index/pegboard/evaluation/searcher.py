@@ -4,19 +4,18 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from pegboard.board import IN_MEMORY_ROWS
 from pegboard.encoders import Encoder
 from pegboard.errors import BoardNotFound
 from pegboard.evaluation.golden import GoldenQuery, ToolNames
-from pegboard.retrieval.finding import Asked, find, strategy_of
-from pegboard.search.loaded import LoadedRelease
+from pegboard.retrieval.find import FindArguments, find, strategy_of
+from pegboard.search.loaded import IN_MEMORY_ROWS, LoadedRelease
 from pegboard.search.query_vectors import QueryVectors
 from pegboard.store.database import public_uri
 from pegboard.store.releases import Release, ReleaseStore
 
 if TYPE_CHECKING:
-    from pegboard.retrieval.found import Found
-    from pegboard.retrieval.llm.asking import LlmCaller
+    from pegboard.retrieval.llm.caller import LlmCaller
+    from pegboard.retrieval.results import FindResult
     from pegboard.retrieval.strategy import Strategy
 
     StrategyLike = Strategy | str | Mapping[str, Any] | None
@@ -64,7 +63,7 @@ class Searcher:
 
         Raises BoardNotFound if there is no such board, channel or release.
         """
-        from pegboard.board import llm_caller
+        from pegboard.retrieval.llm.caller import open_caller
 
         store = ReleaseStore(uri, storage_options)
         if release is None:
@@ -75,7 +74,7 @@ class Searcher:
                     f"pegboard releases list"
                 )
             release = target.release
-        caller = llm_caller(llm, llm_options)
+        caller = open_caller(llm, llm_options)
         vectors = QueryVectors(encoder, encoder_options, CACHED_QUERY_VECTORS)
         return cls(LoadedRelease(store, store.get(release), IN_MEMORY_ROWS), vectors, caller)
 
@@ -107,7 +106,7 @@ class Searcher:
         strategy: "StrategyLike" = None,
         index: str | None = None,
         advance: Callable[[int], None] = lambda _: None,
-    ) -> "list[Found]":
+    ) -> "list[FindResult]":
         """Search for each query, in batches of queries with the same history.
 
         Args:
@@ -116,12 +115,14 @@ class Searcher:
 
         Returns: for each query its hits, best first, in the order of `queries`.
         """
-        hits: dict[int, Found] = {}
+        hits: dict[int, FindResult] = {}
         for places in _same_history(queries):
             for start in range(0, len(places), BATCH):
                 batch = places[start : start + BATCH]
                 texts = [queries[place].query for place in batch]
-                request = Asked(texts, k, strategy, index, history=queries[batch[0]].history)
+                request = FindArguments(
+                    texts, k, strategy, index, history=queries[batch[0]].history
+                )
                 answers = find(self.loaded, request, self.vectors, self.caller)
                 hits.update(zip(batch, answers, strict=True))
                 advance(len(batch))

@@ -1,26 +1,33 @@
-"""What a score means: the probability that a request has an answer on this board, and when to say
-that nothing fits.
+"""Calibration: the probability that a request has an answer on this board.
 
-A calibration is made for one index of one release (`tasks/calibrate.py`), from requests that the
-board answers and requests that it does not, and stands in the manifest under
-`indexes.<name>.calibration`. For each mode of searching it is one logistic curve over the measures
-of a tool (`evidence.py`): the probability that a request whose best tool looks like this one has an
-answer (Platt, "Probabilistic outputs for support vector machines", 1999). The probability of a
-request is that of its best tool. No weight is negative: a tool that is nearer is never less
-probable.
+A calibration is fitted for one index of one release (`tasks/calibrate.py`), from requests that the
+board answers and requests that it does not, and is stored in the manifest under
+`indexes.<name>.calibration`. For each search mode it is one logistic curve over the similarities
+of a tool: the probability that a request whose best tool looks like this one has an answer (Platt,
+"Probabilistic outputs for support vector machines", 1999). The probability of a request is that of
+its best tool. No weight is negative: a nearer tool is never less probable.
 
-A probability is as good as the requests it was made from are like those to come. Where those
-without an answer were made by leaving out the right tools of those with one, what is next best is
-often nearly right, so that unrelated requests are less probable than it says."""
+A probability is as good as the calibration requests resemble later ones. Where those without an
+answer were made by leaving out the right tools of those with one, the next best tool is often
+nearly right, so unrelated requests are less probable than it says.
+
+The score of a ranking cannot be compared between requests: the best of a hybrid ranking has about 1
+whatever was asked, and BM25 grows with the length of the request. A cosine can. So can BM25 divided
+by the root of the number of the request's distinct words: on three boards, against requests of
+three other benchmarks, both together let through 32 % of what has no answer where the cosine alone
+lets through 44 %, at 95 % of what has one (`benchmarks/performance/abstention.py`). The length of
+the request as a measure of its own separates better, but only where requests with and without an
+answer differ in length, which is no reason to refuse one.
+"""
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import asdict, dataclass
-from math import exp
+from dataclasses import asdict, dataclass, replace
+from math import exp, sqrt
 from typing import Any
 
 from pegboard.errors import ContractMismatch, QueryError
-from pegboard.retrieval.evidence import Measures, SearchEvidence, searched_as
 from pegboard.search.ranking import Ranked
+from pegboard.search.text import tokenize
 
 CALIBRATION_VERSION = 1
 """Changes when the measures do: a curve over other measures means something else."""
@@ -28,6 +35,79 @@ MIN_REQUESTS = 30
 """Requests of either kind below which a calibration is chance: of 30, the worst two decide which
 threshold lets 95 % through."""
 DIGITS = 5
+MIN_COSINE = -1.0
+
+
+def searched_as(modes: Collection[str]) -> str:
+    """How a search in those modes, or with rankings of those names, is calibrated: `hybrid`,
+    `vector` or `text`.
+    """
+    return next(iter(modes)) if len(modes) == 1 else "hybrid"
+
+
+@dataclass(frozen=True, slots=True)
+class Similarity:
+    """A tool's cosine, and its BM25 divided by the root of the number of different words; 0.0 where
+    nothing was searched that way.
+    """
+
+    cosine: float
+    words: float
+
+
+@dataclass(frozen=True, slots=True)
+class SearchEvidence:
+    """What one query found in one index.
+
+    Attributes:
+        vector: the ranking by cosine, best first; None if vectors were not searched.
+        text: the ranking by BM25, best first; None if words were not searched.
+        words: how many different words the query has (see `text.tokenize`).
+    """
+
+    vector: Sequence[Ranked] | None
+    text: Sequence[Ranked] | None
+    words: int
+
+    @classmethod
+    def of(cls, query: str, rankings: Mapping[str, Sequence[Ranked]]) -> "SearchEvidence":
+        """What the rankings by `vector`, by `text` or by both say of a query."""
+        return cls(rankings.get("vector"), rankings.get("text"), len(set(tokenize(query))))
+
+    @property
+    def mode(self) -> str:
+        """How it was searched: `hybrid`, `vector` or `text`."""
+        return "text" if self.vector is None else "vector" if self.text is None else "hybrid"
+
+    def searched_by(self, mode: str) -> "SearchEvidence":
+        """What of this a search in one mode would have."""
+        return replace(
+            self,
+            vector=None if mode == "text" else self.vector,
+            text=None if mode == "vector" else self.text,
+        )
+
+    def without(self, tools: Collection[str]) -> "SearchEvidence":
+        """What the query would find if those tools were not there."""
+
+        def left(ranking: Sequence[Ranked] | None) -> list[Ranked] | None:
+            return None if ranking is None else [row for row in ranking if row.tool not in tools]
+
+        return replace(self, vector=left(self.vector), text=left(self.text))
+
+    def similarities(self) -> Mapping[str, Similarity]:
+        """The measures of every tool that was found, in no order.
+
+        A tool that only its words found gets the cosine of the last that the vectors found, which
+        its own does not exceed."""
+        length = sqrt(max(self.words, 1))
+        bm25 = {row.tool: row.score / length for row in self.text or ()}
+        cosines = {row.tool: row.score for row in self.vector or ()}
+        unseen = 0.0 if self.vector is None else min(cosines.values(), default=MIN_COSINE)
+        return {
+            tool: Similarity(cosines.get(tool, unseen), bm25.get(tool, 0.0))
+            for tool in dict.fromkeys((*cosines, *bm25))
+        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +129,7 @@ class Threshold:
 @dataclass(frozen=True, slots=True)
 class Curve:
     """The logistic curve of one mode: 1 / (1 + e^-(bias + cosine * a tool's cosine + words * its
-    words)), see `Measures`.
+    words)), see `Similarity`.
 
     `thresholds` are by name: `accept_95` lets 95 % of the requests with an answer through.
     """
@@ -59,9 +139,9 @@ class Curve:
     words: float
     thresholds: Mapping[str, Threshold]
 
-    def probability(self, measures: Measures) -> float:
+    def probability(self, similarity: Similarity) -> float:
         """The probability that a request whose best tool has these measures has an answer."""
-        odds = self.bias + self.cosine * measures.cosine + self.words * measures.words
+        odds = self.bias + self.cosine * similarity.cosine + self.words * similarity.words
         return round(1 / (1 + exp(-odds)) if odds >= 0 else 1 - 1 / (1 + exp(odds)), DIGITS)
 
 
@@ -100,14 +180,14 @@ class Calibration:
         Raises:
             QueryError: there is no curve for how it was searched.
         """
-        found = SearchEvidence.of(query, rankings)
-        curve = self._curve(found.mode)
-        scored = {tool: curve.probability(measures) for tool, measures in found.measures().items()}
+        evidence = SearchEvidence.of(query, rankings)
+        curve = self._curve(evidence.mode)
+        scored = {tool: curve.probability(own) for tool, own in evidence.similarities().items()}
         return dict(sorted(scored.items(), key=lambda pair: (-pair[1], pair[0])))
 
     def answers(self, query: str, rankings: Mapping[str, Sequence[Ranked]]) -> float:
         """The probability that the request has an answer on this board; 0.0 if nothing was
-        found.
+        evidence.
         """
         return max(self.probabilities(query, rankings).values(), default=0.0)
 

@@ -1,141 +1,127 @@
-"""Runs a strategy: transforms -> searches -> fusion and refinements of each step -> fusion over the
-steps -> refinements.
+"""Runs a strategy: transforms, searches, fusion and refinement of each step, then over the steps.
+
+Written down: transforms -> searches -> `fuse_queries` and `refine_step` for each step ->
+`fuse_steps` -> `refine`.
 """
 
 import time
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from typing import Any
 
-from pegboard.retrieval.parts import Candidates, Fusion, Query, Ranking, Refinement, Scored
-from pegboard.retrieval.searching import Seen
+from pegboard.retrieval.context import IndexResult, PartContext, RequestState
+from pegboard.retrieval.parts import Candidates, Fusion, Query, Ranking, Refinement
+from pegboard.retrieval.results import PartTrace
 from pegboard.retrieval.strategy import Strategy
-from pegboard.retrieval.trace import PartTrace
-from pegboard.retrieval.working import PartContext, Work
 
 
-@dataclass(slots=True)
-class Answered:
-    """What a strategy found for one request: the ranking, best first, and the steps with theirs."""
+async def run_strategy(strategy: Strategy, states: Sequence[RequestState]) -> list[Candidates]:
+    """Answer several requests of one release: one encoder call and one search for all queries.
 
-    ranking: list[Scored]
-    steps: dict[int, Ranking] = field(default_factory=dict[int, "Ranking"])
-    texts: dict[int, str] = field(default_factory=dict[int, str])
+    Args:
+        states: share their searches and their execution.
 
-
-async def answer(strategy: Strategy, works: Sequence[Work]) -> list[Answered]:
-    """What the strategy finds for each request, of one release; all their queries are one call of
-    the encoder and one search.
-
-    The requests share how they are searched and how they wait.
+    Returns:
+        For each request at most k tools, best first, and the ranking of every step.
     """
-    if not works:
+    if not states:
         return []
-    waits = works[0].waits
-    queries = await waits.all([_transformed(strategy, work) for work in works])
-    texts = list(dict.fromkeys(query.text for each in queries for query in each))
+    execution, searches = states[0].execution, states[0].searches
+    queries = await execution.gather([_transform(strategy, state) for state in states])
+    texts = list(dict.fromkeys(query.text for own in queries for query in own))
     began = time.perf_counter()
-    seen = await waits.run(lambda: works[0].searches.search(texts, strategy.depth))
-    found = dict(zip(texts, seen, strict=True))
-    spent = (time.perf_counter() - began) * 1000
-    finished: list[Any] = []
-    for work, own in zip(works, queries, strict=True):
-        note = f"one search for {len(works)} requests" if len(works) > 1 else ""
+    results = await execution.run(lambda: searches.search(texts, strategy.depth))
+    by_text = dict(zip(texts, results, strict=True))
+    elapsed = (time.perf_counter() - began) * 1000
+    pending: list[Any] = []
+    for state, own in zip(states, queries, strict=True):
+        note = f"one search for {len(states)} requests" if len(states) > 1 else ""
         searched = tuple(dict.fromkeys(query.text for query in own))
-        work.trace.parts.append(
-            PartTrace("search", "search", milliseconds=spent, note=note, queries=searched)
+        state.trace.parts.append(
+            PartTrace("search", "search", milliseconds=elapsed, note=note, queries=searched)
         )
-        finished.append(_finished(strategy, work, own, [found[query.text] for query in own]))
-    return await waits.all(finished)
+        pending.append(_rank(strategy, state, own, [by_text[query.text] for query in own]))
+    return await execution.gather(pending)
 
 
-async def _transformed(strategy: Strategy, work: Work) -> list[Query]:
-    queries = [Query(work.request.text)]
+async def _transform(strategy: Strategy, state: RequestState) -> list[Query]:
+    queries = [Query(state.request.text)]
     for part in strategy.transforms:
-        with _traced(work, part.part, "transform") as trace:
-            queries = await part.transform(queries, PartContext(work, trace)) or queries
+        with _traced(state, part.part, "transform") as trace:
+            queries = await part.transform(queries, PartContext(state, trace)) or queries
             trace.queries = tuple(query.text for query in queries)
-    # A query that stands there twice would count twice in every fusion.
-    return list(
-        {
-            (query.step, query.text): query for query in reversed(queries) if query.text.strip()
-        }.values()
-    )[::-1]
+    # A query that is there twice would count twice in every fusion.
+    unique = {(query.step, query.text): query for query in reversed(queries) if query.text.strip()}
+    return list(unique.values())[::-1]
 
 
-async def _finished(
-    strategy: Strategy, work: Work, queries: Sequence[Query], seen: Sequence[Sequence[Seen]]
-) -> Answered:
+async def _rank(
+    strategy: Strategy,
+    state: RequestState,
+    queries: Sequence[Query],
+    results: Sequence[Sequence[IndexResult]],
+) -> Candidates:
     rankings: dict[int, list[Ranking]] = {}
     weights: dict[int, list[float]] = {}
     texts: dict[int, str] = {}
-    for query, one in zip(queries, seen, strict=True):
-        rankings.setdefault(query.step, []).append(
-            work.note_search(one)[: max(strategy.depth, work.request.k)]
-        )
+    depth = max(strategy.depth, state.request.k)
+    for query, own in zip(queries, results, strict=True):
+        rankings.setdefault(query.step, []).append(state.ranking(own)[:depth])
         weights.setdefault(query.step, []).append(query.weight)
         texts.setdefault(query.step, query.text)
     numbers = sorted(rankings)
-    steps: dict[int, Ranking] = {}
-    for step in numbers:
-        steps[step] = _fused(strategy.within, rankings[step], weights[step], work, step)
-    for part in strategy.each:
-        refined = await work.waits.all(
-            [
-                _refined(part, {step: steps[step]}, texts, steps[step], work, step)
-                for step in numbers
-            ]
-        )
-        steps = dict(zip(numbers, refined, strict=True))
-    ranking = _fused(
-        strategy.across,
-        [steps[step] for step in numbers],
-        [max(weights[step]) for step in numbers],
-        work,
-    )
+    steps: dict[int, Ranking] = {
+        step: _fuse(strategy.fuse_queries, rankings[step], weights[step], state, step)
+        for step in numbers
+    }
+    for part in strategy.refine_step:
+        coroutines = [
+            _refine(part, Candidates({step: steps[step]}, steps[step], texts), state, step)
+            for step in numbers
+        ]
+        steps = dict(zip(numbers, await state.execution.gather(coroutines), strict=True))
+    step_weights = [max(weights[step]) for step in numbers]
+    fused = _fuse(strategy.fuse_steps, [steps[step] for step in numbers], step_weights, state)
     for part in strategy.refine:
-        ranking = await _refined(part, steps, texts, ranking, work)
-    return Answered(list(ranking)[: work.request.k], steps, texts)
+        fused = await _refine(part, Candidates(steps, fused, texts), state)
+    return Candidates(steps, list(fused)[: state.request.k], texts)
 
 
-def _fused(
+def _fuse(
     fusion: Fusion,
     rankings: Sequence[Ranking],
     weights: Sequence[float],
-    work: Work,
+    state: RequestState,
     step: int | None = None,
 ) -> Ranking:
-    if len(rankings) == 1:
-        _explain(work, step, rankings[0])
-        return rankings[0]
     if not rankings:
         return []
-    with _traced(work, fusion.part, "fuse", step) as trace:
-        ranking = fusion.fuse(rankings, weights)
-        _ranks(work, trace, ranking)
-        return ranking
+    if len(rankings) > 1:
+        with _traced(state, fusion.part, "fuse", step) as trace:
+            return _recorded(state, trace, fusion.fuse(rankings, weights))
+    # One search needs no fusion; its ranks are recorded under the name of the search.
+    if state.explain and step is not None:
+        trace = PartTrace("search", "fuse", step)
+        state.trace.parts.append(trace)
+        _recorded(state, trace, rankings[0])
+    return rankings[0]
 
 
-async def _refined(
-    part: Refinement,
-    steps: dict[int, Ranking],
-    texts: dict[int, str],
-    before: Ranking,
-    work: Work,
-    step: int | None = None,
+async def _refine(
+    part: Refinement, candidates: Candidates, state: RequestState, step: int | None = None
 ) -> Ranking:
-    with _traced(work, part.part, "refine", step) as trace:
-        own = {number: texts[number] for number in steps}
-        ranking = await part.refine(Candidates(steps, before, own), PartContext(work, trace))
-        _ranks(work, trace, ranking)
-        return ranking
+    with _traced(state, part.part, "refine", step) as trace:
+        texts = {number: candidates.texts[number] for number in candidates.steps}
+        own = Candidates(candidates.steps, candidates.ranking, texts)
+        return _recorded(state, trace, await part.refine(own, PartContext(state, trace)))
 
 
 @contextmanager
-def _traced(work: Work, part: str, stage: str, step: int | None = None) -> Generator[PartTrace]:
+def _traced(
+    state: RequestState, part: str, stage: str, step: int | None = None
+) -> Generator[PartTrace]:
     trace = PartTrace(part, stage, step)
-    work.trace.parts.append(trace)
+    state.trace.parts.append(trace)
     began = time.perf_counter()
     try:
         yield trace
@@ -143,14 +129,7 @@ def _traced(work: Work, part: str, stage: str, step: int | None = None) -> Gener
         trace.milliseconds = (time.perf_counter() - began) * 1000
 
 
-def _ranks(work: Work, trace: PartTrace, ranking: Ranking) -> None:
-    if work.explain:
-        trace.ranks = {one.tool: rank for rank, one in enumerate(ranking, start=1)}
-
-
-def _explain(work: Work, step: int | None, ranking: Ranking) -> None:
-    """One search needs no fusion; what it found is noted under the name of the search."""
-    if work.explain and step is not None:
-        trace = PartTrace("search", "fuse", step)
-        _ranks(work, trace, ranking)
-        work.trace.parts.append(trace)
+def _recorded(state: RequestState, trace: PartTrace, ranking: Ranking) -> Ranking:
+    if state.explain:
+        trace.ranks = {scored.tool: rank for rank, scored in enumerate(ranking, start=1)}
+    return ranking

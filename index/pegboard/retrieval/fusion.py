@@ -1,7 +1,7 @@
 """One ranking out of several: what the searches for the queries of a step found, or what the steps
 of a request found.
 
-    RoundRobin().fuse([[Scored("a", 0.9), Scored("b", 0.8)], [Scored("c", 0.4)]], [1.0, 1.0])    #
+    RoundRobin().fuse([[ScoredTool("a", 0.9), ScoredTool("b", 0.8)], [ScoredTool("c", 0.4)]], [1.0, 1.0])    #
     a, c, b
 
 Every fusion gives the union of its rankings, each tool once, and orders equal scores by id. A
@@ -15,7 +15,7 @@ from statistics import fmean, pstdev
 from typing import ClassVar, Literal, get_args
 
 from pegboard.errors import QueryError
-from pegboard.retrieval.parts import Ranking, Scored
+from pegboard.retrieval.parts import Ranking, ScoredTool
 
 Normalisation = Literal["minmax", "max", "zscore", "none"]
 
@@ -86,7 +86,7 @@ class ReciprocalRank:
         if self.k < 0:
             raise QueryError(f"reciprocal-rank has k = {self.k}; expected 0 or more, usually 60.")
 
-    def fuse(self, rankings: Sequence[Ranking], weights: Sequence[float]) -> list[Scored]:
+    def fuse(self, rankings: Sequence[Ranking], weights: Sequence[float]) -> list[ScoredTool]:
         """The tools of all rankings, best first; scores lie between 0 and the sum of the weights /
         (k + 1).
         """
@@ -118,7 +118,7 @@ class Weighted:
                 f"weighted has normalise = {self.normalise!r}; expected one of: {expected}."
             )
 
-    def fuse(self, rankings: Sequence[Ranking], weights: Sequence[float]) -> list[Scored]:
+    def fuse(self, rankings: Sequence[Ranking], weights: Sequence[float]) -> list[ScoredTool]:
         """The tools of all rankings, best first; with `minmax` and `max` (of scores above 0) all
         scores lie in 0..1.
         """
@@ -148,7 +148,7 @@ class RoundRobin:
 
     part: ClassVar[str] = "round-robin"
 
-    def fuse(self, rankings: Sequence[Ranking], weights: Sequence[float]) -> list[Scored]:
+    def fuse(self, rankings: Sequence[Ranking], weights: Sequence[float]) -> list[ScoredTool]:
         """The tools of all rankings in the order of their turns; the score is 1 / place, and says
         nothing else.
         """
@@ -156,14 +156,14 @@ class RoundRobin:
         waiting = [iter(ranking) for ranking, _ in turns]
         order: dict[str, float] = {}
         while waiting:
-            going_on: list[Iterator[Scored]] = []
+            going_on: list[Iterator[ScoredTool]] = []
             for ranking in waiting:
                 fresh = next((one.tool for one in ranking if one.tool not in order), None)
                 if fresh is not None:
                     order[fresh] = 1 / (len(order) + 1)
                     going_on.append(ranking)
             waiting = going_on
-        return [Scored(tool, score) for tool, score in order.items()]
+        return [ScoredTool(tool, score) for tool, score in order.items()]
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,7 +177,7 @@ class BestScore:
 
     part: ClassVar[str] = "best-score"
 
-    def fuse(self, rankings: Sequence[Ranking], weights: Sequence[float]) -> list[Scored]:
+    def fuse(self, rankings: Sequence[Ranking], weights: Sequence[float]) -> list[ScoredTool]:
         """The tools of all rankings, best first; the score is that of the searches, times the
         weight.
         """
@@ -202,8 +202,8 @@ def _weighed(rankings: Sequence[Ranking], weights: Sequence[float]) -> list[tupl
     ]
 
 
-def _ordered(scores: Mapping[str, float]) -> list[Scored]:
+def _ordered(scores: Mapping[str, float]) -> list[ScoredTool]:
     return [
-        Scored(tool, score)
+        ScoredTool(tool, score)
         for tool, score in sorted(scores.items(), key=lambda pair: (-pair[1], pair[0]))
     ]

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from pegboard.graph.tool_graph import ToolGraph
-    from pegboard.retrieval.trace import PartTrace
+    from pegboard.retrieval.results import PartTrace
 
 Role = Literal["request", "rewrite", "clause", "step", "variation", "step-back", "missing"]
 
@@ -60,7 +60,7 @@ class Query:
 
 
 @dataclass(frozen=True, slots=True)
-class Scored:
+class ScoredTool:
     """A tool's id in a ranking, and its score: higher is better, comparable within that ranking
     only.
     """
@@ -69,7 +69,7 @@ class Scored:
     score: float
 
 
-Ranking = Sequence[Scored]
+Ranking = Sequence[ScoredTool]
 """Tools, best first, none twice."""
 
 
@@ -93,7 +93,7 @@ class Context(Protocol):
 
     Attributes:
         request: what is asked for.
-        trace: what is known of this part's work; a part writes into `note`, `instead_because`.
+        trace: what is known of this part's work; a part writes into `note`, `fallback_reason`.
         added: for tools that no search found, why a part added them, as JSON values; it becomes
             `Hit.why["dependency"]`.
         agents: all agents by id.
@@ -186,7 +186,7 @@ class Fusion(Protocol):
 
     part: ClassVar[str]
 
-    def fuse(self, rankings: Sequence[Ranking], weights: Sequence[float]) -> list[Scored]:
+    def fuse(self, rankings: Sequence[Ranking], weights: Sequence[float]) -> list[ScoredTool]:
         """The tools of all rankings, best first; `weights` has one value for each ranking."""
         ...
 
@@ -196,6 +196,6 @@ class Refinement(Protocol):
 
     part: ClassVar[str]
 
-    async def refine(self, candidates: Candidates, context: Context) -> list[Scored]:
+    async def refine(self, candidates: Candidates, context: Context) -> list[ScoredTool]:
         """The ranking to go on with, instead of `candidates.ranking`."""
         ...

@@ -1,9 +1,8 @@
-"""A strategy: which parts answer a request, in which order. It can be written into a manifest and
-read back.
+"""A strategy: which parts answer a request, in which order; it round-trips through JSON.
 
-Strategy(name="mine", transforms=(Clauses(),), across=RoundRobin(), refine=(Dependencies(),))
-{"name": "mine", "transforms": [{"part": "clauses"}], "across": {"part": "round-robin"}, "refine":
-[{"part": "dependencies"}]}"""
+Strategy(name="mine", transforms=(Clauses(),), refine=(Dependencies(),))
+{"name": "mine", "transforms": ["clauses"], "refine": [{"part": "dependencies"}]}
+"""
 
 import dataclasses
 from collections.abc import Mapping
@@ -21,15 +20,15 @@ from pegboard.search.ranking import MODES, Mode
 PARTS: dict[str, dict[str, str]] = {
     "transform": {
         "clauses": "rules.clauses:Clauses",
-        "condense": "llm.condensing:Condense",
-        "context-decompose": "llm.planning:ContextDecompose",
-        "decompose": "llm.decomposing:Decompose",
-        "dummy-steps": "rules.variations:DummySteps",
-        "expand": "llm.expanding:Expand",
-        "rewrite": "llm.rewriting:Rewrite",
-        "step-back": "rules.variations:StepBack",
-        "step-back-prompting": "llm.step_back_prompting:StepBackPrompting",
-        "variations": "rules.variations:Variations",
+        "condense": "rules.rewording:Condense",
+        "context-decompose": "llm.transforms:ContextDecompose",
+        "decompose": "llm.transforms:Decompose",
+        "dummy-steps": "rules.rewording:DummySteps",
+        "expand": "llm.transforms:Expand",
+        "rewrite": "llm.transforms:Rewrite",
+        "step-back": "rules.rewording:StepBack",
+        "step-back-prompting": "llm.transforms:StepBackPrompting",
+        "variations": "rules.rewording:Variations",
     },
     "fusion": {
         "best-score": "fusion:BestScore",
@@ -38,27 +37,25 @@ PARTS: dict[str, dict[str, str]] = {
         "weighted": "fusion:Weighted",
     },
     "refinement": {
-        "at-least": "rules.thresholds:AtLeast",
+        "at-least": "rules.scores:AtLeast",
         "cross-encoder-rerank": "rules.cross_encoding:CrossEncoderRerank",
-        "dependencies": "rules.expansion:Dependencies",
-        "grade": "llm.grading:Grade",
-        "listwise-rerank": "llm.reranking:ListwiseRerank",
-        "mean-of-rows": "rules.rows:MeanOfRows",
+        "dependencies": "rules.dependencies:Dependencies",
+        "grade": "llm.refinements:Grade",
+        "listwise-rerank": "llm.refinements:ListwiseRerank",
+        "mean-of-rows": "rules.scores:MeanOfRows",
         "mmr": "rules.diversity:MaximalMarginalRelevance",
-        "post-selection": "llm.selecting:PostSelection",
-        "reflect": "llm.reflecting:Reflect",
+        "post-selection": "llm.refinements:PostSelection",
+        "reflect": "llm.refinements:Reflect",
         "step-loop": "llm.step_loop:StepLoop",
         "without-duplicates": "rules.diversity:WithoutDuplicates",
     },
 }
-"""Where the parts live that a strategy can name: for each stage, module and class below
-`pegboard.retrieval`.
-"""
+"""The parts that a strategy can name, by stage: module and class below `pegboard.retrieval`."""
 _STAGES = {
     "transforms": "transform",
-    "within": "fusion",
-    "each": "refinement",
-    "across": "fusion",
+    "fuse_queries": "fusion",
+    "refine_step": "refinement",
+    "fuse_steps": "fusion",
     "refine": "refinement",
 }
 
@@ -72,13 +69,13 @@ class Strategy:
         name: for traces and manifests.
         transforms: make the queries to search for, one after the other, from the request.
         indexes: the indexes to search; the release's default if empty.
-        modes: how each query is searched; the rankings of several modes or indexes are fused by
-            `within`.
+        modes: how each query is searched; the rankings of several modes or indexes are fused
+            by `fuse_queries`.
         depth: tools that each search gives.
-        within: makes one ranking of the rankings of a step's queries.
-        each: refine the ranking of every step.
-        across: makes one ranking of those of the steps.
-        refine: refine that.
+        fuse_queries: makes one ranking of the rankings of a step's queries.
+        refine_step: refine the ranking of every step, one after the other.
+        fuse_steps: makes one ranking of those of the steps.
+        refine: refine that, one after the other.
     """
 
     name: str = "unnamed"
@@ -86,9 +83,9 @@ class Strategy:
     indexes: tuple[str, ...] = ()
     modes: tuple[Mode, ...] = ("hybrid",)
     depth: int = 50
-    within: Fusion = field(default_factory=ReciprocalRank)
-    each: tuple[Refinement, ...] = ()
-    across: Fusion = field(default_factory=RoundRobin)
+    fuse_queries: Fusion = field(default_factory=ReciprocalRank)
+    refine_step: tuple[Refinement, ...] = ()
+    fuse_steps: Fusion = field(default_factory=RoundRobin)
     refine: tuple[Refinement, ...] = ()
 
     def __post_init__(self) -> None:
@@ -103,7 +100,13 @@ class Strategy:
 
     def parts(self) -> list[Transform | Fusion | Refinement]:
         """All parts, in the order of the fields."""
-        return [*self.transforms, self.within, *self.each, self.across, *self.refine]
+        return [
+            *self.transforms,
+            self.fuse_queries,
+            *self.refine_step,
+            self.fuse_steps,
+            *self.refine,
+        ]
 
     def is_of_the_library(self) -> bool:
         """Whether all parts are the library's own, which wait for nothing but their context."""
@@ -144,7 +147,7 @@ class Strategy:
             if name not in known:
                 problems.append(f"there is no '{name}'; a strategy has {', '.join(known)}")
             elif name in _STAGES:
-                several = name in ("transforms", "each", "refine")
+                several = name in ("transforms", "refine_step", "refine")
                 written = value if several else [value]
                 if not isinstance(written, list | tuple):
                     problems.append(f"'{name}' is {value!r}, expected a list of parts")

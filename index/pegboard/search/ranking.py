@@ -4,25 +4,24 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal, get_args
 
+from pegboard.errors import QueryError
+
 Mode = Literal["hybrid", "vector", "text"]
 MODES: tuple[Mode, ...] = get_args(Mode)
 FUSION_DEPTH = 100
-"""Tools that each ranking gives to the fusion of cosine and BM25, at least; four times k where that
-is more.
-"""
-
+"""Tools that cosine and BM25 each contribute at least; four times k if that is more."""
 VECTOR_SHARE = 0.8
-"""The share that the paper finds good on all its collections. Here, with the embedded encoder,
-recall at 5 by vectors /
-reciprocal rank fusion / this: MetaTool .736 / .713 / .739, Seal-Tools .637 / .793 / .849."""
+"""The weight of the cosine, which the paper finds good on all its collections.
+
+Here, with the embedded encoder, recall at 5 by vectors / reciprocal rank fusion / this: MetaTool
+.736 / .713 / .739, Seal-Tools .637 / .793 / .849.
+"""
 FUSED_DIGITS = 5
 
 
 @dataclass(frozen=True, slots=True)
 class Ranked:
-    """A tool at its place in one ranking: its id, its score (higher is better), and the part of it
-    that matched best.
-    """
+    """A tool in one ranking: its id, its score (higher is better), and the part that matched."""
 
     tool: str
     score: float
@@ -30,9 +29,7 @@ class Ranked:
 
 
 def best_per_tool(rows: Iterable[Ranked], n: int) -> list[Ranked]:
-    """The best row of each tool, the best `n` tools first; equal scores are ordered by id, so that
-    a ranking is repeatable.
-    """
+    """Return the best row of each tool, the best `n` tools first; ties are ordered by id."""
     best: dict[str, Ranked] = {}
     for row in rows:
         there = best.get(row.tool)
@@ -41,19 +38,25 @@ def best_per_tool(rows: Iterable[Ranked], n: int) -> list[Ranked]:
     return sorted(best.values(), key=lambda row: (-row.score, row.tool))[:n]
 
 
+def check_mode(mode: str) -> None:
+    """Raise QueryError unless it is a search mode."""
+    if mode not in MODES:
+        raise QueryError(f"Unknown mode '{mode}'. Expected one of: {', '.join(MODES)}.")
+
+
 def hybrid_depth(k: int) -> int:
-    """How many tools cosine and BM25 each give, when k are wanted."""
+    """Return how many tools cosine and BM25 each contribute to the first k."""
     return max(FUSION_DEPTH, 4 * k)
 
 
 def convex_combination(vector: Sequence[Ranked], text: Sequence[Ranked]) -> list[tuple[str, float]]:
-    """The tools of both rankings with 0.8 of their cosine and 0.2 of their BM25 score, best first;
-    scores lie in 0..1.
+    """Return both rankings fused as 0.8 cosine + 0.2 BM25, best first; scores lie in 0..1.
 
-    Each score is scaled by the smallest value that it can have (-1 for a cosine, 0 for BM25) and
-    the best of its ranking. A tool that only the text found gets the cosine of the last that the
-    vectors found; one that only the vectors found has no BM25. Bruch, Gai and Ingber, "An Analysis
-    of Fusion Functions for Hybrid Retrieval", 2023 (TM2C2)."""
+    Each score is scaled by its smallest possible value (-1 for a cosine, 0 for BM25) and the best
+    of its ranking. A tool that only the text found gets the cosine of the last that the vectors
+    found; one that only the vectors found has no BM25. Bruch, Gai and Ingber, "An Analysis of
+    Fusion Functions for Hybrid Retrieval", 2023 (TM2C2).
+    """
     best_cosine = max((row.score for row in vector), default=0.0) + 1
     best_bm25 = max((row.score for row in text), default=0.0)
     last = vector[-1].score + 1 if vector else 0.0

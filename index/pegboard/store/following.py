@@ -111,6 +111,11 @@ class Following:
                 looking.join(PATIENCE)
         return self._held.loaded
 
+    @property
+    def held(self) -> LoadedRelease:
+        """The release at hand, without looking at the channel."""
+        return self._held.loaded
+
     def instead_of(self, failed: LoadedRelease) -> LoadedRelease | None:
         """The channel's release, if that is another than one whose tables could not be read; looks
         at once.

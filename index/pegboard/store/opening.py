@@ -1,12 +1,19 @@
-"""Opening a board: `pegboard.open` and its twin for callers with an event loop."""
+"""Opens a published board: `pegboard.open` and `pegboard.open_async`."""
 
+import asyncio
 from collections.abc import Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from pegboard.board import IN_MEMORY_ROWS, Board
+from pegboard.async_board import AsyncBoard
+from pegboard.board import Board
 from pegboard.encoders import Encoder
-from pegboard.store.releases import ReleaseStore
+from pegboard.errors import BoardNotFound
+from pegboard.search.loaded import IN_MEMORY_ROWS, LoadedRelease
+from pegboard.search.query_vectors import QueryVectors
+from pegboard.store.database import public_uri
+from pegboard.store.following import Following
+from pegboard.store.releases import Channel, ReleaseStore
 
 if TYPE_CHECKING:
     from pegboard.llm import Completer
@@ -37,48 +44,85 @@ def open_board(
         encoder_options: how this reader reaches the encoder, such as `api_base`; what decides a
             vector is in the release.
         storage_options: credentials and endpoints for the store, as LanceDB takes them.
-        llm: what the parts of a strategy may ask that can use an LLM: a LiteLLM model's name such
-            as `openai/gpt-4o-mini`, or a completer. Without one their embedded counterparts do the
-            work.
+        llm: what strategies may ask that can use an LLM: a LiteLLM model's name such as
+            `openai/gpt-4o-mini`, or a completer. Without one their rules do the work.
         llm_options: `api_base`, `api_key_env`, `price`, `timeout` (seconds for each question in
-            all) and `concurrency` (questions on their way at once); see `HostedCompleter` and
-            `LlmCaller`.
-        refresh: seconds by which an answer may be behind the channel, at most; a call looks after
-            half of that.
-        background: whether a thread looks instead, so that no call ever waits for the store.
+            all) and `concurrency` (concurrent questions); see `HostedCompleter` and `LlmCaller`.
+        refresh: seconds by which an answer may be behind the channel, at most; a call checks the
+            channel after half of that.
+        background: whether a thread checks it instead, so that no call ever waits for the store.
         in_memory_rows: indexes with more rows are searched through Lance.
 
-    Raises BoardNotFound if there is no board, channel or release of that name, StoreError if the
-    store does not answer.
+    Raises:
+        BoardNotFound: there is no board, channel or release of that name.
+        StoreError: the store does not answer.
 
     Example:
         >>> board = pegboard.open("./board")
         >>> [hit.tool.name for hit in board.find("what time is it in Oslo?")]
     """
-    return Board(
-        ReleaseStore(uri, storage_options),
-        channel=channel,
-        release=release,
+    from pegboard.retrieval.llm.caller import open_caller
+
+    store = ReleaseStore(uri, storage_options)
+    vectors = QueryVectors(encoder, encoder_options)
+    caller = open_caller(llm, llm_options) if llm is not None else None
+
+    def load(identity: str) -> LoadedRelease:
+        return LoadedRelease(store, store.get(identity), in_memory_rows)
+
+    if release:
+        releases: LoadedRelease | Following = load(release)
+    else:
+        read = partial(_channel, store, channel)
+        releases = Following(read, load, refresh=refresh, background=background)
+    return Board(releases, vectors, caller=caller, address=public_uri(uri))
+
+
+async def open_board_async(
+    uri: str,
+    channel: str = "live",
+    release: str | None = None,
+    *,
+    encoder: Encoder | None = None,
+    encoder_options: Mapping[str, Any] | None = None,
+    storage_options: Mapping[str, str] | None = None,
+    llm: "str | Completer | None" = None,
+    llm_options: Mapping[str, Any] | None = None,
+    refresh: float = 5.0,
+    background: bool = False,
+    in_memory_rows: int = IN_MEMORY_ROWS,
+) -> AsyncBoard:
+    """Open a published board for callers with an event loop; exported as `pegboard.open_async`.
+
+    Takes the arguments of `pegboard.open`.
+
+    Example:
+        >>> board = await pegboard.open_async("./board")
+        >>> result = await board.find("what time is it in Oslo?")
+    """
+    board = await asyncio.to_thread(
+        open_board,
+        uri,
+        channel,
+        release,
         encoder=encoder,
         encoder_options=encoder_options,
+        storage_options=storage_options,
         llm=llm,
         llm_options=llm_options,
         refresh=refresh,
         background=background,
         in_memory_rows=in_memory_rows,
     )
+    return AsyncBoard(board)
 
 
-async def open_board_async(
-    uri: str, channel: str = "live", release: str | None = None, **options: Any
-) -> Board:
-    """`open_board` in a thread, for callers with an event loop; exported as `pegboard.open_async`.
-    Takes the same options.
-
-    Example:
-        >>> board = await pegboard.open_async("./board")
-        >>> hits = await board.find_async("what time is it in Oslo?")
-    """
-    import asyncio
-
-    return await asyncio.to_thread(partial(open_board, uri, channel, release, **options))
+def _channel(store: ReleaseStore, name: str) -> Channel:
+    channel = store.channel(name)
+    if channel is None:
+        names = ", ".join(existing.name for existing in store.channels()) or "none"
+        raise BoardNotFound(
+            f"The board at {public_uri(store.uri)} has no channel '{name}'; it has: {names}. "
+            "`pegboard promote RELEASE --channel NAME` makes one."
+        )
+    return channel

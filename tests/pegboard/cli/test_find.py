@@ -57,7 +57,7 @@ def test_a_plan_comes_from_a_file_and_a_history_too(board_uri, tmp_path, capsys)
         ([], "There is no request."),
         ([" "], "There is no request."),
         (["x", "--strategy", "none.json"], "none.json cannot be read as JSON"),
-        (["x", "--strategy", "clause"], "There is no strategy 'clause'"),
+        (["x", "--strategy", "clause"], "Unknown strategy 'clause'"),
         (["x", "--llm-timeout", "3"], "Expected --llm MODEL"),
         (["x", "-k", "0"], "k is 0"),
     ],

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import pegboard
-from pegboard.retrieval.rules.rows import MeanOfRows
+from pegboard.retrieval.rules.scores import MeanOfRows
 from pegboard.retrieval.strategy import Strategy
 from pegboard.search.loaded import LoadedRelease
 from pegboard.search.query_vectors import QueryVectors

@@ -7,10 +7,9 @@ from typing import Any
 
 import pytest
 
-from pegboard.board import IN_MEMORY_ROWS
 from pegboard.errors import BoardNotFound, ConfigurationError
 from pegboard.evaluation.collisions import Collisions, collisions
-from pegboard.search.loaded import LoadedRelease
+from pegboard.search.loaded import IN_MEMORY_ROWS, LoadedRelease
 from pegboard.store.releases import ReleaseStore
 
 

@@ -12,9 +12,9 @@ import pytest
 from pegboard.errors import CompletionError
 from pegboard.llm import ChatReply
 from pegboard.records import Agent, Tool
-from pegboard.retrieval.llm.asking import LlmCaller
-from pegboard.retrieval.parts import Candidates, Request, Scored
-from pegboard.retrieval.trace import PartTrace
+from pegboard.retrieval.llm.caller import LlmCaller
+from pegboard.retrieval.parts import Candidates, Request, ScoredTool
+from pegboard.retrieval.results import PartTrace
 from pegboard.search.text import tokenize
 
 SAID = {
@@ -100,7 +100,7 @@ class Working:
             for id, one in self.own.items()
         }
         return [
-            Scored(id, scores[id])
+            ScoredTool(id, scores[id])
             for id in sorted(scores, key=lambda id: (-scores[id], id))
             if scores[id]
         ]
@@ -120,7 +120,7 @@ class Working:
             if answer.cost_usd is not None:
                 self.trace.cost_usd = (self.trace.cost_usd or 0.0) + answer.cost_usd
             if answer.text is None:
-                self.trace.instead_because = answer.why
+                self.trace.fallback_reason = answer.why
         return [answer.text for answer in answers]
 
 
@@ -194,7 +194,7 @@ class Desk:
 
 
 def rank(tools):
-    return [Scored(tool, 1 - place / 100) for place, tool in enumerate(tools)]
+    return [ScoredTool(tool, 1 - place / 100) for place, tool in enumerate(tools)]
 
 
 @pytest.fixture

@@ -1,9 +1,9 @@
 import pytest
 
 from pegboard.errors import QueryError
-from pegboard.retrieval.agent_ranking import (
+from pegboard.retrieval.find_agents import (
     AgentEvidence,
-    Found,
+    EntityRankings,
     RankedAgent,
     rank_agents,
     ranked_entities,
@@ -23,12 +23,12 @@ def owner(tool: str) -> str | None:
     return tool.rpartition("/")[0]
 
 
-def agents(found: list[Found], k: int = 5) -> list[str]:
+def agents(found: list[EntityRankings], k: int = 5) -> list[str]:
     return [one.agent.removeprefix("a/") for one in rank_agents(found, owner, k)]
 
 
 def test_an_agent_is_found_by_its_best_tool_or_by_itself_whichever_is_nearer():
-    found = Found(
+    found = EntityRankings(
         {"vector": ranked(git_log=0.7, git_diff=0.6, mail_send=0.2)},
         {"vector": ranked(mail=0.5, git=0.4)},
     )
@@ -40,13 +40,13 @@ def test_an_agent_is_found_by_its_best_tool_or_by_itself_whichever_is_nearer():
 
 
 def test_only_the_wanted_number_of_agents_is_named_and_each_once():
-    found = Found({"vector": ranked(git_log=0.9, git_diff=0.8, mail_send=0.7, ci_run=0.6)})
+    found = EntityRankings({"vector": ranked(git_log=0.9, git_diff=0.8, mail_send=0.7, ci_run=0.6)})
 
     assert agents([found], 2) == ["git", "mail"]
 
 
 def test_a_tool_whose_owner_is_unknown_counts_for_nobody():
-    found = Found({"vector": ranked(git_log=0.9, mail_send=0.7)})
+    found = EntityRankings({"vector": ranked(git_log=0.9, mail_send=0.7)})
 
     assert [one.agent for one in rank_agents([found], {"a/mail/send": "a/mail"}.get, 5)] == [
         "a/mail"
@@ -54,9 +54,9 @@ def test_a_tool_whose_owner_is_unknown_counts_for_nobody():
 
 
 def test_without_a_table_of_agents_the_tools_decide_and_the_other_way_round():
-    assert agents([Found({"text": ranked(git_log=3.0, mail_send=2.0)})]) == ["git", "mail"]
-    assert agents([Found({}, {"text": ranked(mail=3.0)})]) == ["mail"]
-    assert agents([Found({"vector": [], "text": []}, {"vector": [], "text": []})]) == []
+    assert agents([EntityRankings({"text": ranked(git_log=3.0, mail_send=2.0)})]) == ["git", "mail"]
+    assert agents([EntityRankings({}, {"text": ranked(mail=3.0)})]) == ["mail"]
+    assert agents([EntityRankings({"vector": [], "text": []}, {"vector": [], "text": []})]) == []
     assert agents([]) == []
 
 
@@ -64,7 +64,7 @@ def test_hybrid_scores_are_scaled_over_tools_and_agents_together():
     """Scaled in each table alone, the far agent `ci` would get the score 1 of the near tool
     `git/log`.
     """
-    found = Found(
+    found = EntityRankings(
         {"vector": ranked(git_log=0.8, mail_send=0.5), "text": ranked(git_log=9.0, mail_send=5.0)},
         {"vector": ranked(ci=0.1), "text": ranked(ci=1.0)},
     )
@@ -75,15 +75,15 @@ def test_hybrid_scores_are_scaled_over_tools_and_agents_together():
 
 
 def test_every_step_gets_its_first_agent_before_any_gets_its_second():
-    first = Found({"vector": ranked(git_log=0.9, ci_run=0.8)}, step=1)
-    second = Found({"vector": ranked(mail_send=0.3, ci_run=0.2)}, step=2)
+    first = EntityRankings({"vector": ranked(git_log=0.9, ci_run=0.8)}, step=1)
+    second = EntityRankings({"vector": ranked(mail_send=0.3, ci_run=0.2)}, step=2)
 
     assert agents([first, second]) == ["git", "mail", "ci"]
 
 
 def test_an_agent_that_several_steps_find_keeps_the_evidence_of_each_best_first():
-    first = Found({"vector": ranked(ci_run=0.5)}, step=1)
-    second = Found({"vector": ranked(mail_send=0.9, ci_log=0.6)}, step=2)
+    first = EntityRankings({"vector": ranked(ci_run=0.5)}, step=1)
+    second = EntityRankings({"vector": ranked(mail_send=0.9, ci_log=0.6)}, step=2)
 
     (ci,) = (one for one in rank_agents([first, second], owner, 5) if one.agent == "a/ci")
 
@@ -94,11 +94,9 @@ def test_an_agent_that_several_steps_find_keeps_the_evidence_of_each_best_first(
 
 
 def test_equal_scores_are_ordered_by_id():
-    assert agents([Found({"vector": ranked(b_x=0.5, a_x=0.5)})]) == ["a", "b"]
+    assert agents([EntityRankings({"vector": ranked(b_x=0.5, a_x=0.5)})]) == ["a", "b"]
 
 
 def test_fewer_than_one_agent_cannot_be_asked_for():
-    with pytest.raises(
-        QueryError, match=r"k is 0; expected the number of agents wanted, 1 or more"
-    ):
+    with pytest.raises(QueryError, match=r"k is 0; expected the number of agents, 1 or more"):
         rank_agents([], owner, 0)

@@ -4,8 +4,7 @@ import math
 import pytest
 
 from pegboard.errors import ContractMismatch, QueryError
-from pegboard.retrieval.calibration import Calibration, Curve, Threshold
-from pegboard.retrieval.evidence import Measures, SearchEvidence
+from pegboard.retrieval.calibration import Calibration, Curve, SearchEvidence, Similarity, Threshold
 from pegboard.search.ranking import Ranked
 
 THRESHOLDS = {"accept_95": Threshold(0.25, 0.95, 0.3)}
@@ -41,11 +40,11 @@ def test_a_tool_nearer_by_either_measure_is_never_less_probable():
     steps = [number / 20 for number in range(-20, 21)]
 
     assert all(
-        curve.probability(Measures(a, 1.0)) <= curve.probability(Measures(a + 0.05, 1.0))
+        curve.probability(Similarity(a, 1.0)) <= curve.probability(Similarity(a + 0.05, 1.0))
         for a in steps
     )
     assert all(
-        curve.probability(Measures(0.3, a)) <= curve.probability(Measures(0.3, a + 0.05))
+        curve.probability(Similarity(0.3, a)) <= curve.probability(Similarity(0.3, a + 0.05))
         for a in steps
     )
 
@@ -53,7 +52,7 @@ def test_a_tool_nearer_by_either_measure_is_never_less_probable():
 def test_extreme_odds_are_probabilities_too():
     curve = Curve(0.0, 1e6, 0.0, {})
 
-    assert (curve.probability(Measures(1, 0)), curve.probability(Measures(-1, 0))) == (1.0, 0.0)
+    assert (curve.probability(Similarity(1, 0)), curve.probability(Similarity(-1, 0))) == (1.0, 0.0)
 
 
 def test_nothing_found_has_no_answer():
@@ -65,15 +64,15 @@ def test_a_tool_that_only_its_words_found_is_as_far_as_the_last_that_the_vectors
         "one two three four", {"vector": ranked(a=0.7, b=0.2), "text": ranked(c=3.0)}
     )
 
-    assert found.measures() == {
-        "a": Measures(0.7, 0.0),
-        "b": Measures(0.2, 0.0),
-        "c": Measures(0.2, 1.5),
+    assert found.similarities() == {
+        "a": Similarity(0.7, 0.0),
+        "b": Similarity(0.2, 0.0),
+        "c": Similarity(0.2, 1.5),
     }
-    assert found.searched_by("text").measures() == {"c": Measures(0.0, 1.5)}
-    assert found.searched_by("vector").measures() == {
-        "a": Measures(0.7, 0.0),
-        "b": Measures(0.2, 0.0),
+    assert found.searched_by("text").similarities() == {"c": Similarity(0.0, 1.5)}
+    assert found.searched_by("vector").similarities() == {
+        "a": Similarity(0.7, 0.0),
+        "b": Similarity(0.2, 0.0),
     }
 
 
@@ -81,8 +80,8 @@ def test_words_count_by_the_root_of_how_many_different_ones_there_are():
     twice = SearchEvidence.of("play play", {"text": ranked(a=3.0)})
     none = SearchEvidence.of("???", {"text": []})
 
-    assert twice.measures() == {"a": Measures(0.0, 3.0)}
-    assert (none.words, none.measures()) == (0, {})
+    assert twice.similarities() == {"a": Similarity(0.0, 3.0)}
+    assert (none.words, none.similarities()) == (0, {})
 
 
 def test_what_is_left_out_was_never_found():
@@ -90,7 +89,7 @@ def test_what_is_left_out_was_never_found():
         {"a"}
     )
 
-    assert (found.mode, found.measures()) == ("hybrid", {"b": Measures(0.2, 0.0)})
+    assert (found.mode, found.similarities()) == ("hybrid", {"b": Similarity(0.2, 0.0)})
 
 
 def test_a_calibration_is_the_same_after_a_way_through_json():

@@ -8,14 +8,16 @@ import pytest
 
 from pegboard.errors import QueryError
 from pegboard.llm import Message
-from pegboard.retrieval.llm.condensing import Condense, condensed, salient_words
 from pegboard.retrieval.parts import Query, Request
 from pegboard.retrieval.rules.clauses import MAX_TEXT, Clauses, split_clauses, without_fillers
-from pegboard.retrieval.rules.variations import (
+from pegboard.retrieval.rules.rewording import (
+    Condense,
     DummySteps,
     StepBack,
     Variations,
+    condensed,
     equal_parts,
+    salient_words,
     stepped_back,
     variations,
 )

@@ -174,7 +174,7 @@ def test_a_model_that_cannot_be_loaded_is_said(desk, fastembed, model, problem):
 
 @pytest.mark.parametrize(
     ("options", "problem"),
-    [({"model": "ms-marco"}, "names no cross-encoder"), ({"depth": 0}, "depth = 0")],
+    [({"model": "ms-marco"}, "names no cross-encoder"), ({"depth": 0}, "depth is 0")],
 )
 def test_wrong_options_are_said(options, problem):
     with pytest.raises(QueryError, match=problem):

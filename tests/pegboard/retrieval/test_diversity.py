@@ -5,9 +5,9 @@ import numpy as np
 import pytest
 
 from pegboard.errors import QueryError
-from pegboard.retrieval.parts import Candidates, Scored
+from pegboard.retrieval.parts import Candidates, ScoredTool
+from pegboard.retrieval.results import PartTrace
 from pegboard.retrieval.rules.diversity import MaximalMarginalRelevance, WithoutDuplicates
-from pegboard.retrieval.trace import PartTrace
 
 ANGLES = {"mail": 0.0, "mail_copy": 0.01, "post": 0.3, "map": 1.5, "route": 1.4}
 """Radians; tools at a small angle say the same."""
@@ -25,17 +25,19 @@ class StubContext:
         }
 
 
-def refined(part, ranking: list[Scored], context: StubContext | None = None) -> list[Scored]:
+def refined(
+    part, ranking: list[ScoredTool], context: StubContext | None = None
+) -> list[ScoredTool]:
     return asyncio.run(
         part.refine(Candidates({0: ranking}, ranking, {0: "mail"}), context or StubContext())
     )
 
 
-def ranking(*tools: str) -> list[Scored]:
-    return [Scored(tool, 1 - place / 10) for place, tool in enumerate(tools)]
+def ranking(*tools: str) -> list[ScoredTool]:
+    return [ScoredTool(tool, 1 - place / 10) for place, tool in enumerate(tools)]
 
 
-def order(found: list[Scored]) -> list[str]:
+def order(found: list[ScoredTool]) -> list[str]:
     return [one.tool for one in found]
 
 
@@ -86,7 +88,7 @@ def test_tools_without_a_vector_and_those_behind_the_depth_keep_their_places():
 
 
 def test_equal_tools_keep_their_order():
-    tools = [Scored("map", 0.5), Scored("mail", 0.5)]
+    tools = [ScoredTool("map", 0.5), ScoredTool("mail", 0.5)]
 
     assert refined(MaximalMarginalRelevance(), tools) == tools
 

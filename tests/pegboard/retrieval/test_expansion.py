@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-import random
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -12,9 +11,9 @@ import pytest
 from pegboard.errors import QueryError
 from pegboard.graph.tool_graph import ToolGraph
 from pegboard.records import Dependency, Edge, Tool
-from pegboard.retrieval.parts import Candidates, Request, Scored
-from pegboard.retrieval.rules.expansion import Dependencies, explain_expansion
-from pegboard.retrieval.trace import PartTrace
+from pegboard.retrieval.parts import Candidates, Request, ScoredTool
+from pegboard.retrieval.results import PartTrace
+from pegboard.retrieval.rules.dependencies import Dependencies
 from pegboard.search.memory import MemoryIndex
 from pegboard.search.text import identifier_words, tokenize
 
@@ -51,7 +50,7 @@ def refined(context, ranking, **options):
     """The part's ranking; the tools of the given one are letters, with scores from 1.0 downwards in
     tenths.
     """
-    scored = [Scored(tool, (10 - place) / 10) for place, tool in enumerate(ranking)]
+    scored = [ScoredTool(tool, (10 - place) / 10) for place, tool in enumerate(ranking)]
     return asyncio.run(
         Dependencies(**options).refine(Candidates({0: scored}, scored, {0: "anything"}), context)
     )
@@ -61,7 +60,7 @@ def expanded(graph, ranking, k=10, **options):
     return "".join(one.tool for one in refined(Wanting(graph, k), ranking, **options))
 
 
-# Found by a search: A B C D E. What they need, as in the paper's first figure: letters by vectors,
+# FindResult by a search: A B C D E. What they need, as in the paper's first figure: letters by vectors,
 # numbers by the graph.
 WORKED = graph_of("A>1", "A>2", "1>3", "B>2", "B>4", "4>C", "C>5", "C>1", "D>6")
 
@@ -145,7 +144,7 @@ def test_scores_fall_and_those_of_dependencies_lie_between_their_tool_and_the_ne
 
 def test_scores_fall_below_the_last_tool_as_well():
     for last in (0.8, 0.0, -0.5):
-        scored = [Scored("A", last)]
+        scored = [ScoredTool("A", last)]
         found = asyncio.run(
             Dependencies().refine(Candidates({}, scored, {}), Wanting(graph_of("A>1", "A>2")))
         )
@@ -201,33 +200,6 @@ def test_what_was_cut_off_is_not_explained():
     assert set(context.added) == {"1", "3"}
 
 
-def test_an_expansion_can_be_explained_from_its_result():
-    why = explain_expansion(WORKED, "ABC", ["5", "4", "3", "1", "7"])
-
-    assert {tool: one["of"] for tool, one in why.items()} == {
-        "1": "A",
-        "3": "1",
-        "4": "B",
-        "5": "C",
-    }
-    assert why["4"]["reason"] == "B>4!"
-    # 1 is not in the result, so that nothing there needs 3.
-    assert explain_expansion(WORKED, "A", ["3"]) == {}
-
-
-@pytest.mark.parametrize("seed", range(10))
-def test_explanations_made_anew_are_those_that_were_given(seed):
-    pick = random.Random(seed)
-    graph = ToolGraph(
-        Edge(str(pick.randrange(40)), str(pick.randrange(40)), DIRECT) for _ in range(60)
-    )
-    context = Wanting(graph, k=99)
-
-    refined(context, [str(number) for number in range(5)], limit=99)
-
-    assert context.added == explain_expansion(graph, ["0", "1", "2"], context.added)
-
-
 def test_wrong_options_are_named_together():
     with pytest.raises(QueryError) as caught:
         Dependencies(
@@ -276,7 +248,7 @@ def linkos():
         json.loads(line) for line in (LINKOS / "instances.jsonl").read_text("utf-8").splitlines()
     ]
     rankings = [
-        [Scored(row.tool, row.score) for row in index.text(tokenize(one["user_query"]), 10)]
+        [ScoredTool(row.tool, row.score) for row in index.text(tokenize(one["user_query"]), 10)]
         for one in asked
     ]
     return SimpleNamespace(

@@ -1,4 +1,4 @@
-"""`Board.find` and `Board.agents`: strategies over a published board, what they cost, and that they
+"""`Board.find` and `Board.search_agents`: strategies over a published board, what they cost, and that they
 answer whatever fails.
 """
 
@@ -9,14 +9,14 @@ import warnings
 from dataclasses import dataclass, field
 from typing import ClassVar
 
-import numpy as np
 import pytest
 
 import pegboard
+from pegboard import AsyncBoard
 from pegboard.errors import ConfigurationError, QueryError
 from pegboard.llm import ChatReply
 from pegboard.retrieval.fusion import BestScore
-from pegboard.retrieval.parts import Query, Scored
+from pegboard.retrieval.parts import Query, ScoredTool
 from pegboard.retrieval.strategy import Strategy
 
 TWO = "Convert 30 dollars to yen, then open an issue in the repository."
@@ -50,7 +50,7 @@ class Backwards:
 
     async def refine(self, candidates, context):
         turned = list(candidates.ranking)[::-1]
-        return [Scored(one.tool, place) for place, one in enumerate(turned)]
+        return [ScoredTool(one.tool, place) for place, one in enumerate(turned)]
 
 
 @dataclass
@@ -123,7 +123,7 @@ def test_an_explained_trace_says_which_part_brought_each_tool_at_which_rank(boar
     ]
     assert found.trace.parts[0].queries == (TWO, *TWO.split(", then "))
     for place, hit in enumerate(found, start=1):
-        assert found.trace.brought_by(hit.tool.id)[-1] == ("backwards", place)
+        assert found.trace.ranks_of(hit.tool.id)[-1] == ("backwards", place)
     assert found.trace.llm_calls == found.trace.tokens == found.trace.cost_usd == 0
     assert found.trace.milliseconds > 0
     assert all(not part.ranks for part in board.find(TWO, 3).trace.parts)
@@ -175,7 +175,9 @@ def test_a_filter_holds_for_every_search_of_a_plan(board):
 
 
 def test_several_modes_and_indexes_are_fused(board):
-    strategy = Strategy(modes=("vector", "text"), indexes=("full", "fine"), within=BestScore())
+    strategy = Strategy(
+        modes=("vector", "text"), indexes=("full", "fine"), fuse_queries=BestScore()
+    )
     found = board.find("convert an amount of dollars", 3, strategy=strategy, explain=True)
     assert names(found)[0] == "convert_currency"
     only = board.find("convert an amount of dollars", 3, strategy=strategy, index="full")
@@ -185,10 +187,10 @@ def test_several_modes_and_indexes_are_fused(board):
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        ({"k": 0}, "k is 0; expected the number of tools wanted"),
-        ({"strategy": "guess"}, "There is no strategy 'guess'"),
+        ({"k": 0}, "k is 0, expected the number of tools"),
+        ({"strategy": "guess"}, "Unknown strategy 'guess'"),
         ({"strategy": {"modes": []}}, "'modes' is"),
-        ({"history": [{"role": "judge", "content": "no"}]}, "A message of the history is"),
+        ({"history": [{"role": "judge", "content": "no"}]}, "Invalid message in the history"),
         ({"where": {"colour": "red"}}, "there is no field 'colour'"),
         ({"index": "missing"}, "has no index 'missing'"),
     ],
@@ -196,23 +198,6 @@ def test_several_modes_and_indexes_are_fused(board):
 def test_what_cannot_be_asked_is_said(board, options, said):
     with pytest.raises(pegboard.PegboardError, match=said.replace("[", r"\[")):
         board.find("anything", **options)
-
-
-def test_a_threshold_of_cosines_leaves_out_what_is_too_far(board):
-    hits = board.search("convert an amount of dollars to another currency", 14, mode="vector")
-    cut = board.search(
-        "convert an amount of dollars to another currency",
-        14,
-        mode="vector",
-        threshold=hits[1].score,
-    )
-    assert names(cut) == names(hits)[:2]
-    assert board.search("convert an amount", 5, threshold=1.0) == []
-
-
-def test_a_vector_goes_with_a_plain_search_only(board):
-    with pytest.raises(QueryError, match="A vector is searched as it is"):
-        board.search(np.ones(8), 3, decompose=True)
 
 
 def test_an_index_without_a_calibration_cannot_be_asked_for_probabilities(board):
@@ -255,7 +240,7 @@ def test_an_llm_that_talks_nonsense_is_replaced_and_the_trace_says_so(board_uri,
         assert {"convert_currency", "create_issue"} <= set(names(found))
         asked = [part for part in found.trace.parts if part.llm_calls]
         assert asked
-        assert all(part.instead_because for part in asked)
+        assert all(part.fallback_reason for part in asked)
         assert found.trace.llm_calls == sum(part.llm_calls for part in asked)
 
 
@@ -271,7 +256,7 @@ def test_without_an_llm_every_plan_of_the_library_answers_by_its_embedded_parts(
         found = board.find(TWO, 6, strategy=strategy)
         assert {"convert_currency", "create_issue"} <= set(names(found)), strategy
         assert found.trace.llm_calls == 0
-        reasons = {part.instead_because for part in found.trace.parts} - {None}
+        reasons = {part.fallback_reason for part in found.trace.parts} - {None}
         assert reasons <= {"no LLM was given"}
 
 
@@ -286,14 +271,14 @@ def test_the_twin_for_event_loops_finds_the_same_and_lets_the_loop_go_on(board_u
 
     async def both():
         board = await pegboard.open_async(board_uri, encoder=Slow())
-        work = asyncio.create_task(board.find_async(TWO, 3, explain=True))
+        work = asyncio.create_task(board.find(TWO, 3, explain=True))
         await asyncio.sleep(0.01)
         Slow.free.set()
         found = await work
-        several = await board.find_many_async([TWO, "water the plants"], 3)
-        agents = await board.agents_async("convert dollars", 1)
-        hits = await board.search_async("convert dollars", 1)
-        return found, several, agents, hits, await board.search_many_async(["convert dollars"], 1)
+        several = await board.find_many([TWO, "water the plants"], 3)
+        agents = await board.search_agents("convert dollars", 1)
+        hits = await board.search("convert dollars", 1)
+        return found, several, agents, hits, await board.search_many(["convert dollars"], 1)
 
     found, several, agents, hits, many = asyncio.run(both())
     board = pegboard.open(board_uri, encoder=encoder)
@@ -302,7 +287,7 @@ def test_the_twin_for_event_loops_finds_the_same_and_lets_the_loop_go_on(board_u
         list(one) for one in board.find_many([TWO, "water the plants"], 3)
     ]
     assert (agents, hits) == (
-        board.agents("convert dollars", 1),
+        board.search_agents("convert dollars", 1),
         board.search("convert dollars", 1),
     )
     assert many == [hits]
@@ -314,7 +299,8 @@ def test_a_plan_with_an_llm_works_where_a_loop_runs_already(board_uri, encoder):
             board_uri, encoder=encoder, llm=Says('{"steps": ["Water the plants", "Order lunch"]}')
         ) as board:
             blocking = board.find(TWO, 2, strategy={"transforms": ["decompose"]})
-            awaited = await board.find_async(TWO, 2, strategy={"transforms": ["decompose"]})
+            beside = AsyncBoard(board)
+            awaited = await beside.find(TWO, 2, strategy={"transforms": ["decompose"]})
             return names(blocking), names(awaited)
 
     blocking, awaited = asyncio.run(inside())
@@ -336,7 +322,7 @@ def test_an_llm_that_answered_too_late_once_is_not_waited_for_again(board_uri, e
         found = board.find(TWO, 4, strategy="rag-tool-fusion")
     assert {"convert_currency", "create_issue"} <= set(names(found))
     assert Hangs.asked == found.trace.llm_calls == 1
-    reasons = [part.instead_because for part in found.trace.parts if part.instead_because]
+    reasons = [part.fallback_reason for part in found.trace.parts if part.fallback_reason]
     assert reasons[0] == "timed out after 0.2 s"
     assert set(reasons[1:]) == {"the LLM was not asked again: it timed out after 0.2 s"}
 
@@ -351,7 +337,7 @@ def test_a_completer_that_returns_something_else_is_no_reason_to_fail(board_uri,
     with pegboard.open(board_uri, encoder=encoder, llm=Wrong()) as board:
         found = board.find(TWO, 4, strategy={"transforms": ["decompose"]})
     assert (
-        found.trace.parts[0].instead_because
+        found.trace.parts[0].fallback_reason
         == "no answer: stub/wrong returned str, expected a ChatReply"
     )
 
@@ -377,19 +363,19 @@ def test_a_part_of_ones_own_may_wait_for_something(board):
             "the requests are 'hello', expected a list of texts",
         ),
         (lambda board: board.search_many("hello"), "expected a list of texts"),
-        (lambda board: board.find("x", k="5"), "k is '5'; expected the number of tools wanted"),
+        (lambda board: board.find("x", k="5"), "k is '5', expected the number of tools"),
         (lambda board: board.find("x", k=2.5), "k is 2.5"),
         (
             lambda board: board.find("x", where="finance"),
             "The filter is 'finance'; expected values by field",
         ),
-        (lambda board: board.find("x", strategy=5), "The strategy is 5; expected a Strategy"),
-        (lambda board: board.find("x", history=["a"]), "A message of the history is 'a'"),
+        (lambda board: board.find("x", strategy=5), "Invalid strategy: 5. Expected a Strategy"),
+        (lambda board: board.find("x", history=["a"]), "Invalid message in the history: 'a'"),
         (
             lambda board: board.find("x", history=None),
             "the history is None, expected a list of messages",
         ),
-        (lambda board: board.agents(None), "expected a text, and a list of texts"),
+        (lambda board: board.search_agents(None), "expected a text, and a list of texts"),
         (lambda board: Strategy(modes=("foo",)), "'modes' is"),
         (lambda board: Strategy(depth=0), "'depth' is 0"),
         (
@@ -425,19 +411,19 @@ def test_options_for_an_llm_that_are_unknown_are_refused(board_uri, encoder):
 
 
 def test_agents_are_found_by_what_they_say_and_by_their_tools(board):
-    (best,) = board.agents("convert an amount of dollars to another currency", 1)
+    (best,) = board.search_agents("convert an amount of dollars to another currency", 1)
     assert best.agent.name == "finance"
     assert best.release == board.release.id
     assert best.why["rank"] == 1
     hits = board.search("dollars", 20, where={"agent": best.agent.id})
     assert {hit.agent.id for hit in hits} == {best.agent.id}
     with pytest.raises(QueryError, match="k is 0"):
-        board.agents("anything", 0)
-    assert board.agents(" ") == []
+        board.search_agents("anything", 0)
+    assert board.search_agents(" ") == []
 
 
 def test_the_agents_of_several_steps_each_come_first(board):
-    found = board.agents(TWO, 2, steps=TWO.split(", then "))
+    found = board.search_agents(TWO, 2, steps=TWO.split(", then "))
     assert {one.agent.name for one in found} == {
         "finance",
         board.search("open an issue", 1)[0].agent.name,

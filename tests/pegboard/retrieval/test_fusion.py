@@ -13,7 +13,7 @@ from pegboard.retrieval.fusion import (
     by_range,
     standardised,
 )
-from pegboard.retrieval.parts import Scored
+from pegboard.retrieval.parts import ScoredTool
 
 FUSIONS = [
     ReciprocalRank(),
@@ -24,11 +24,11 @@ FUSIONS = [
 ]
 
 
-def ranking(**scores: float) -> list[Scored]:
-    return [Scored(tool, score) for tool, score in scores.items()]
+def ranking(**scores: float) -> list[ScoredTool]:
+    return [ScoredTool(tool, score) for tool, score in scores.items()]
 
 
-def order(fused: list[Scored]) -> list[str]:
+def order(fused: list[ScoredTool]) -> list[str]:
     return [one.tool for one in fused]
 
 
@@ -49,7 +49,7 @@ def test_a_small_k_prefers_the_first_of_one_ranking_to_the_middle_of_all():
 def test_weighted_is_the_mean_of_what_the_scores_become():
     fused = Weighted("minmax").fuse([ranking(a=30, b=20, c=10), ranking(c=0.9, a=0.4)], [3.0, 1.0])
 
-    assert fused == [Scored("a", 0.75), Scored("b", 0.375), Scored("c", 0.25)]
+    assert fused == [ScoredTool("a", 0.75), ScoredTool("b", 0.375), ScoredTool("c", 0.25)]
 
 
 def test_unchanged_scores_are_averaged_as_they_are():
@@ -92,7 +92,7 @@ def test_round_robin_follows_the_rule_of_the_paper():
     third = ["GreenInvestmentTool", "EcoFriendlyFinder", "SustainableInvestments"]
 
     fused = RoundRobin().fuse(
-        [[Scored(tool, 0.5) for tool in tools] for tools in (first, second, third)], [1, 1, 1]
+        [[ScoredTool(tool, 0.5) for tool in tools] for tools in (first, second, third)], [1, 1, 1]
     )
 
     assert order(fused)[:5] == [first[0], second[0], third[0], first[1], second[1]]
@@ -115,7 +115,7 @@ def test_every_fusion_gives_the_union_in_falling_order_each_tool_once(fusion):
             tools = dice.sample("abcdefghij", dice.randint(0, 10))
             scores = sorted((dice.choice([0, 0.5, -1, dice.random()]) for _ in tools), reverse=True)
             rankings.append(
-                [Scored(tool, score) for tool, score in zip(tools, scores, strict=True)]
+                [ScoredTool(tool, score) for tool, score in zip(tools, scores, strict=True)]
             )
 
         fused = fusion.fuse(rankings, [dice.choice([0.5, 1.0, 2.0]) for _ in rankings])

@@ -15,7 +15,7 @@ import pytest
 
 from pegboard.errors import CompletionError, ConfigurationError
 from pegboard.llm import ChatReply, ChatRequest, Message
-from pegboard.retrieval.llm.asking import LlmCaller, completer_of
+from pegboard.retrieval.llm.caller import LlmCaller, completer_of
 
 
 def question(text="hello"):
@@ -354,7 +354,7 @@ def test_a_caller_that_is_forgotten_ends_its_thread():
 FORKED = """
 import multiprocessing
 from pegboard.llm import ChatReply, ChatRequest, Message
-from pegboard.retrieval.llm.asking import LlmCaller
+from pegboard.retrieval.llm.caller import LlmCaller
 
 class Echo:
     name = "stub/echo"
@@ -392,7 +392,7 @@ def test_a_forked_process_starts_a_loop_of_its_own():
 def test_a_wrong_option_is_a_wrong_configuration(options):
     [name] = options
 
-    with pytest.raises(ConfigurationError, match=f"LLM 'stub/one': {name} = "):
+    with pytest.raises(ConfigurationError, match=f"LLM 'stub/one': {name} is "):
         LlmCaller(Stub(), **options)
 
 
@@ -406,7 +406,8 @@ def test_a_completer_is_taken_as_it_is_and_nothing_is_nothing():
 @pytest.mark.parametrize("llm", [3, object(), ["openai/gpt-4o-mini"]])
 def test_what_is_no_llm_is_a_wrong_configuration(llm):
     with pytest.raises(
-        ConfigurationError, match=r"is no LLM. Give a model's name such as 'openai/gpt-4o-mini'"
+        ConfigurationError,
+        match=r"Invalid llm: .* Expected a model's name such as 'openai/gpt-4o-mini'",
     ):
         completer_of(llm)
 

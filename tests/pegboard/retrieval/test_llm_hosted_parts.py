@@ -9,21 +9,19 @@ from pathlib import Path
 
 import pytest
 
-from pegboard.retrieval.llm.asking import completer_of
-from pegboard.retrieval.llm.condensing import Condense
-from pegboard.retrieval.llm.decomposing import Decompose
-from pegboard.retrieval.llm.expanding import Expand
-from pegboard.retrieval.llm.grading import Grade
-from pegboard.retrieval.llm.planning import ContextDecompose
-from pegboard.retrieval.llm.reflecting import Reflect
-from pegboard.retrieval.llm.reranking import ListwiseRerank
-from pegboard.retrieval.llm.rewriting import Rewrite
-from pegboard.retrieval.llm.selecting import PostSelection
-from pegboard.retrieval.llm.step_back_prompting import StepBackPrompting
+from pegboard.retrieval.llm.caller import completer_of
+from pegboard.retrieval.llm.refinements import Grade, ListwiseRerank, PostSelection, Reflect
 from pegboard.retrieval.llm.step_loop import StepLoop
+from pegboard.retrieval.llm.transforms import (
+    ContextDecompose,
+    Decompose,
+    Expand,
+    Rewrite,
+    StepBackPrompting,
+)
 from pegboard.retrieval.parts import Query
 from pegboard.retrieval.rules.clauses import Clauses
-from pegboard.retrieval.rules.variations import StepBack, Variations
+from pegboard.retrieval.rules.rewording import Condense, StepBack, Variations
 from tests.children import start_child
 
 pytestmark = [
@@ -136,7 +134,7 @@ def test_a_good_reply_is_used_and_accounted_for(desk, context, part, expected):
     came, trace = worked(part, desk, context("good", k=5))
 
     assert came[: len(expected)] == expected
-    assert trace.instead_because is None
+    assert trace.fallback_reason is None
     assert trace.llm_calls == (2 if isinstance(part, StepLoop) else 1)
     assert trace.prompt_tokens > 100
     assert trace.completion_tokens > 0
@@ -153,7 +151,7 @@ def test_whatever_goes_wrong_the_counterpart_answers_and_the_trace_says_why(
     came, trace = worked(part, desk, context(outcome))
 
     assert came == without(part, desk)
-    assert trace.instead_because.startswith(why)
+    assert trace.fallback_reason.startswith(why)
     assert trace.llm_calls >= 1
     paid = outcome in ("not-json", "refusal", "unfinished", "filtered", "empty")
     assert (trace.prompt_tokens > 0) == paid
@@ -166,7 +164,7 @@ def test_a_tool_that_was_not_offered_is_not_taken(desk, context, part):
     came, trace = worked(part, desk, context("wrong-tool"))
 
     assert came == UNION
-    assert trace.instead_because == "the reply names only tools that it was not shown"
+    assert trace.fallback_reason == "the reply names only tools that it was not shown"
 
 
 def test_a_missing_key_is_said_and_nothing_is_asked(desk, server, monkeypatch):
@@ -176,5 +174,5 @@ def test_a_missing_key_is_said_and_nothing_is_asked(desk, server, monkeypatch):
     came, trace = worked(Rewrite(), desk, desk.context(REQUEST, llm=llm))
 
     assert came == without(PARTS[0], desk)
-    assert trace.instead_because.startswith("no key: ")
-    assert "HARBOUR_KEY" in trace.instead_because
+    assert trace.fallback_reason.startswith("no key: ")
+    assert "HARBOUR_KEY" in trace.fallback_reason

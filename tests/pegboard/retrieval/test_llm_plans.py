@@ -8,16 +8,15 @@ import pytest
 
 import pegboard
 from pegboard.errors import CompletionError
-from pegboard.retrieval.llm.decomposing import Decompose
-from pegboard.retrieval.llm.expanding import Expand
-from pegboard.retrieval.llm.grading import Grade
-from pegboard.retrieval.llm.planning import ContextDecompose
-from pegboard.retrieval.llm.reflecting import Reflect
-from pegboard.retrieval.llm.reranking import ListwiseRerank
-from pegboard.retrieval.llm.rewriting import Rewrite
-from pegboard.retrieval.llm.selecting import PostSelection
-from pegboard.retrieval.llm.step_back_prompting import StepBackPrompting
+from pegboard.retrieval.llm.refinements import Grade, ListwiseRerank, PostSelection, Reflect
 from pegboard.retrieval.llm.step_loop import StepLoop
+from pegboard.retrieval.llm.transforms import (
+    ContextDecompose,
+    Decompose,
+    Expand,
+    Rewrite,
+    StepBackPrompting,
+)
 from pegboard.retrieval.strategy import Strategy
 
 REQUEST = "pls list teh commits of main, and what's the weather in Oslo?"
@@ -26,7 +25,7 @@ WANTED = {"list_commits", "get_forecast"}
 TOOLSHED = Strategy(
     name="toolshed",
     transforms=(Rewrite(), Decompose(), Expand(), StepBackPrompting()),
-    each=(ListwiseRerank(),),
+    refine_step=(ListwiseRerank(),),
     refine=(ListwiseRerank(), Grade(), Reflect()),
 )
 RPS = Strategy(name="rps", transforms=(ContextDecompose(),), refine=(StepLoop(), PostSelection()))
@@ -58,13 +57,13 @@ def sensible(request):
 def test_a_plan_finds_the_tools_of_every_step(board_uri, desk, strategy, calls):
     with pegboard.open(board_uri, llm=desk.Scripted(by=sensible)) as board:
         found = board.find(REQUEST, 5, strategy=strategy)
-        beside = asyncio.run(board.find_async(REQUEST, 5, strategy=strategy))
+        beside = asyncio.run(pegboard.AsyncBoard(board).find(REQUEST, 5, strategy=strategy))
 
     assert {hit.tool.name for hit in found[:2]} == WANTED
     assert [hit.tool.id for hit in beside] == [hit.tool.id for hit in found]
     assert [step.text for step in found.steps] == STEPS
     assert (found.trace.llm_calls, found.trace.tokens) == (calls, 110 * calls)
-    assert not [part.part for part in found.trace.parts if part.instead_because]
+    assert not [part.part for part in found.trace.parts if part.fallback_reason]
 
 
 @pytest.mark.parametrize("strategy", [TOOLSHED, RPS], ids=lambda strategy: strategy.name)
@@ -77,11 +76,11 @@ def test_with_a_broken_llm_a_plan_finds_what_it_finds_without_one(board_uri, des
         plain = board.find(REQUEST, 5, strategy=strategy, llm=False)
 
     assert [hit.tool.id for hit in found] == [hit.tool.id for hit in plain] != []
-    asked = [part.instead_because for part in found.trace.parts if part.llm_calls]
+    asked = [part.fallback_reason for part in found.trace.parts if part.llm_calls]
     assert asked
     assert set(asked) == {"no answer: the server is down"}
     assert plain.trace.llm_calls == 0
-    assert "no LLM was given" in {part.instead_because for part in plain.trace.parts}
+    assert "no LLM was given" in {part.fallback_reason for part in plain.trace.parts}
 
 
 def test_closing_a_board_ends_the_thread_of_its_llm(board_uri, desk):

@@ -8,10 +8,17 @@ import pytest
 from pegboard.errors import ConfigurationError
 from pegboard.llm import Message
 from pegboard.records import Agent, Enrichment, Tool
-from pegboard.retrieval.llm.consulting import labelled, show_history, show_steps, show_tools
-from pegboard.retrieval.llm.prompting import FORMAT, OWN_PROMPTS, prompt
+from pegboard.retrieval.llm.questions import (
+    FORMAT,
+    PROMPTS,
+    labelled,
+    prompt,
+    show_history,
+    show_steps,
+    show_tools,
+)
 
-NAMES = sorted(path.stem for path in OWN_PROMPTS.iterdir())
+NAMES = sorted(path.stem for path in PROMPTS.iterdir())
 AGENTS = {
     "kit/sea": Agent("kit/sea", "kit", "sea"),
     "kit/post": Agent("kit/post", "kit", "post office"),

@@ -9,17 +9,16 @@ from pathlib import Path
 
 import pytest
 
-from pegboard.retrieval.llm.asking import completer_of
-from pegboard.retrieval.llm.decomposing import Decompose
-from pegboard.retrieval.llm.expanding import Expand
-from pegboard.retrieval.llm.grading import Grade
-from pegboard.retrieval.llm.planning import ContextDecompose
-from pegboard.retrieval.llm.reflecting import Reflect
-from pegboard.retrieval.llm.reranking import ListwiseRerank
-from pegboard.retrieval.llm.rewriting import Rewrite
-from pegboard.retrieval.llm.selecting import PostSelection
-from pegboard.retrieval.llm.step_back_prompting import StepBackPrompting
+from pegboard.retrieval.llm.caller import completer_of
+from pegboard.retrieval.llm.refinements import Grade, ListwiseRerank, PostSelection, Reflect
 from pegboard.retrieval.llm.step_loop import StepLoop
+from pegboard.retrieval.llm.transforms import (
+    ContextDecompose,
+    Decompose,
+    Expand,
+    Rewrite,
+    StepBackPrompting,
+)
 from pegboard.retrieval.parts import Query
 from tests.children import start_child
 
@@ -90,4 +89,4 @@ def test_a_real_reply_is_used_or_it_is_said_why_not(desk, llm, part):
     assert trace.prompt_tokens > 150
     assert trace.completion_tokens > 0
     assert trace.cost_usd == pytest.approx((trace.prompt_tokens + trace.completion_tokens) / 1e6)
-    assert used or trace.instead_because or trace.note
+    assert used or trace.fallback_reason or trace.note

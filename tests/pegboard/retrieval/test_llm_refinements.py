@@ -8,10 +8,7 @@ import pytest
 
 from pegboard.errors import QueryError
 from pegboard.records import Tool
-from pegboard.retrieval.llm.grading import Grade
-from pegboard.retrieval.llm.reflecting import Reflect
-from pegboard.retrieval.llm.reranking import ListwiseRerank
-from pegboard.retrieval.llm.selecting import PostSelection
+from pegboard.retrieval.llm.refinements import Grade, ListwiseRerank, PostSelection, Reflect
 from pegboard.retrieval.llm.step_loop import StepLoop
 from pegboard.retrieval.parts import Candidates
 
@@ -60,7 +57,7 @@ def test_tools_come_in_the_llms_order_and_those_it_left_out_behind(desk):
     assert order == ["sea/book_berth", "sea/find_berth", "sea/list_tides"]
     assert offered(context.completer.asked[0]) == ["list_tides", "find_berth", "book_berth"]
     assert '"tides at Whitby"' in user(context)
-    assert context.trace.instead_because is None
+    assert context.trace.fallback_reason is None
 
 
 def test_tools_behind_the_depth_are_not_shown_and_stay_behind(desk, shown):
@@ -194,7 +191,7 @@ def test_a_selection_of_nothing_changes_nothing(desk):
     context = desk.context(REQUEST, {"tools": []})
 
     assert desk.refine(PostSelection(), two_steps(desk), context) == UNION
-    assert context.trace.instead_because == "the reply chooses no tool"
+    assert context.trace.fallback_reason == "the reply chooses no tool"
 
 
 # The loop over the steps
@@ -268,7 +265,7 @@ def test_a_step_whose_question_fails_falls_back_at_once_and_the_others_go_on(des
     assert desk.refine(StepLoop(k=2), two_steps(desk), context) == [
         "sea/list_tides", "bank/convert_currency", "sea/find_berth",
     ]  # fmt: skip
-    assert context.trace.instead_because == "for 1 of 2: no answer: RuntimeError: broken"
+    assert context.trace.fallback_reason == "for 1 of 2: no answer: RuntimeError: broken"
     assert context.trace.llm_calls == 2
 
 
@@ -348,7 +345,7 @@ def test_without_an_llm_the_ranking_stays_and_it_says_so(desk, part):
     context = desk.context(REQUEST)
 
     assert desk.refine(part, two_steps(desk), context) == UNION
-    assert (context.trace.instead_because, context.trace.llm_calls) == ("no LLM was given", 0)
+    assert (context.trace.fallback_reason, context.trace.llm_calls) == ("no LLM was given", 0)
 
 
 BAD = [
@@ -370,7 +367,7 @@ def test_with_a_reply_that_is_no_good_the_ranking_stays_and_it_says_why(desk, pa
     context = desk.context(REQUEST, by=lambda request: reply)
 
     assert desk.refine(part, two_steps(desk), context) == UNION
-    assert context.trace.instead_because.startswith(why)
+    assert context.trace.fallback_reason.startswith(why)
     assert context.trace.llm_calls > 0
 
 
@@ -382,7 +379,7 @@ def test_invented_names_alone_change_nothing(desk, part):
     context = desk.context(REQUEST, by=lambda request: fields)
 
     assert desk.refine(part, two_steps(desk), context) == UNION
-    assert context.trace.instead_because == "the reply names only tools that it was not shown"
+    assert context.trace.fallback_reason == "the reply names only tools that it was not shown"
 
 
 @pytest.mark.parametrize("part", EACH, ids=NAMES)
@@ -421,4 +418,4 @@ def test_wrong_options_are_said_all_at_once(part, options):
     with pytest.raises(QueryError) as caught:
         part(**options)
 
-    assert all(f"{name} = {value!r}" in str(caught.value) for name, value in options.items())
+    assert all(f"{name} is {value!r}" in str(caught.value) for name, value in options.items())

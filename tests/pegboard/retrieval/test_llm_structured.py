@@ -4,8 +4,8 @@ import json
 
 import pytest
 
-from pegboard.retrieval.llm.structured import (
-    Unusable,
+from pegboard.retrieval.llm.replies import (
+    UnusableReply,
     names_schema,
     read_names,
     read_text,
@@ -66,7 +66,7 @@ def test_texts_are_read_from_what_models_write_around_them(reply):
     ],
 )
 def test_what_is_no_list_of_texts_is_unusable_and_says_why(reply, why):
-    with pytest.raises(Unusable, match=f"^{why}$"):
+    with pytest.raises(UnusableReply, match=f"^{why}$"):
         read_texts(reply, "steps", 5)
 
 
@@ -97,7 +97,7 @@ def test_texts_are_bounded_in_number_and_length():
     ],
 )
 def test_what_is_no_text_is_unusable(reply, why):
-    with pytest.raises(Unusable, match=why):
+    with pytest.raises(UnusableReply, match=why):
         read_text(reply, "query")
 
 
@@ -109,5 +109,5 @@ def test_names_that_were_not_offered_do_not_count():
 
 def test_no_names_are_no_names_and_invented_ones_alone_are_unusable():
     assert read_names('{"tools": []}', "tools", NAMES) == []
-    with pytest.raises(Unusable, match="names only tools that it was not shown"):
+    with pytest.raises(UnusableReply, match="names only tools that it was not shown"):
         read_names('{"tools": ["drop_tables"]}', "tools", NAMES)

@@ -7,15 +7,16 @@ import pytest
 
 from pegboard.errors import ConfigurationError, QueryError
 from pegboard.llm import Message
-from pegboard.retrieval.llm.condensing import Condense
-from pegboard.retrieval.llm.decomposing import Decompose
-from pegboard.retrieval.llm.expanding import Expand
-from pegboard.retrieval.llm.planning import ContextDecompose
-from pegboard.retrieval.llm.rewriting import Rewrite
-from pegboard.retrieval.llm.step_back_prompting import StepBackPrompting
+from pegboard.retrieval.llm.transforms import (
+    ContextDecompose,
+    Decompose,
+    Expand,
+    Rewrite,
+    StepBackPrompting,
+)
 from pegboard.retrieval.parts import Query
 from pegboard.retrieval.rules.clauses import Clauses
-from pegboard.retrieval.rules.variations import StepBack, Variations
+from pegboard.retrieval.rules.rewording import Condense, StepBack, Variations
 
 REQUEST = "what are the tides at Whitby, and then send Anna an email about it"
 ASKED = [Query(REQUEST)]
@@ -51,7 +52,7 @@ def test_a_request_is_rewritten_with_the_conversation_in_view(desk):
     assert queries == [Query("Get the tides at Whitby", 0, "rewrite")]
     assert '"I am sailing to Whitby"' in user(context)
     assert '"and teh tides ther?"' in user(context)
-    assert (context.trace.llm_calls, context.trace.instead_because) == (1, None)
+    assert (context.trace.llm_calls, context.trace.fallback_reason) == (1, None)
     assert (context.trace.prompt_tokens, context.trace.completion_tokens) == (100, 10)
 
 
@@ -86,7 +87,7 @@ def test_a_request_of_one_step_stays_as_it_is(desk, part):
     context = desk.context(REQUEST, {"steps": ["Get the tides at Whitby"]})
 
     assert desk.transform(part, ASKED, context) == ASKED
-    assert (context.trace.note, context.trace.instead_because) == ("one step", None)
+    assert (context.trace.note, context.trace.fallback_reason) == ("one step", None)
 
 
 @pytest.mark.parametrize("part", [Decompose(), ContextDecompose()])
@@ -161,7 +162,7 @@ def test_of_several_steps_only_the_one_without_an_answer_is_varied_by_rules(desk
 
     tides = [TWO[0], Query("tide table", 1, "variation")]
     assert queries == [*tides, *plainly(Variations(), TWO[1:], desk)]
-    assert context.trace.instead_because == "for 1 of 2: the reply holds no JSON object"
+    assert context.trace.fallback_reason == "for 1 of 2: the reply holds no JSON object"
 
 
 @pytest.mark.parametrize(("part", "counterpart", "good"), EACH, ids=NAMES)
@@ -169,7 +170,7 @@ def test_without_an_llm_the_counterpart_does_the_work(desk, part, counterpart, g
     context = desk.context(REQUEST)
 
     assert desk.transform(part, ASKED, context) == plainly(counterpart, ASKED, desk)
-    assert (context.trace.instead_because, context.trace.llm_calls) == ("no LLM was given", 0)
+    assert (context.trace.fallback_reason, context.trace.llm_calls) == ("no LLM was given", 0)
 
 
 BAD = [
@@ -197,7 +198,7 @@ def test_with_a_reply_that_is_no_good_the_counterpart_does_the_work_and_it_says_
     context = desk.context(REQUEST, reply)
 
     assert desk.transform(part, ASKED, context) == plainly(counterpart, ASKED, desk)
-    assert context.trace.instead_because.startswith(why)
+    assert context.trace.fallback_reason.startswith(why)
     assert context.trace.llm_calls == 1
 
 
@@ -232,7 +233,7 @@ def test_a_reply_that_repeats_the_prompt_is_no_good(desk, part, counterpart, cop
     context = desk.context(REQUEST, copied)
 
     assert desk.transform(part, ASKED, context) == plainly(counterpart, ASKED, desk)
-    assert context.trace.instead_because == "the reply repeats an example of its prompt"
+    assert context.trace.fallback_reason == "the reply repeats an example of its prompt"
 
 
 def test_what_the_prompt_and_the_request_both_say_is_no_copy(desk):
@@ -296,5 +297,5 @@ def test_wrong_options_are_said_all_at_once(part, options):
     with pytest.raises(QueryError) as caught:
         part(**options)
 
-    assert all(f"{name} = {value!r}" in str(caught.value) for name, value in options.items())
+    assert all(f"{name} is {value!r}" in str(caught.value) for name, value in options.items())
     assert f"'{part.part}'" in str(caught.value)

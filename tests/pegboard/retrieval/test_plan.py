@@ -7,8 +7,8 @@ import pytest
 
 from pegboard.errors import QueryError
 from pegboard.retrieval.fusion import ReciprocalRank, RoundRobin, Weighted
-from pegboard.retrieval.rules.expansion import Dependencies
-from pegboard.retrieval.strategies import STRATEGIES, composed_strategy, named_strategy
+from pegboard.retrieval.rules.dependencies import Dependencies
+from pegboard.retrieval.strategies import STRATEGIES, named_strategy
 from pegboard.retrieval.strategy import PARTS, Strategy, part_class
 
 
@@ -40,13 +40,13 @@ def test_a_plan_says_only_what_differs_from_doing_nothing():
     strategy = Strategy(
         name="mine",
         modes=("vector",),
-        within=ReciprocalRank(k=10),
+        fuse_queries=ReciprocalRank(k=10),
         refine=(Dependencies(initial=2),),
     )
     assert strategy.to_dict() == {
         "name": "mine",
         "modes": ["vector"],
-        "within": {"part": "reciprocal-rank", "k": 10},
+        "fuse_queries": {"part": "reciprocal-rank", "k": 10},
         "refine": [{"part": "dependencies", "initial": 2}],
     }
     assert Strategy.from_dict(strategy.to_dict()) == strategy
@@ -54,11 +54,11 @@ def test_a_plan_says_only_what_differs_from_doing_nothing():
 
 def test_parts_are_named_alone_or_with_their_options():
     strategy = Strategy.from_dict(
-        {"across": "weighted", "within": {"part": "weighted", "normalise": "max"}}
+        {"fuse_steps": "weighted", "fuse_queries": {"part": "weighted", "normalise": "max"}}
     )
-    assert strategy.across == Weighted()
-    assert strategy.within == Weighted(normalise="max")
-    assert Strategy.from_dict({}).across == RoundRobin()
+    assert strategy.fuse_steps == Weighted()
+    assert strategy.fuse_queries == Weighted(normalise="max")
+    assert Strategy.from_dict({}).fuse_steps == RoundRobin()
 
 
 def test_all_problems_of_a_plan_are_said_at_once_with_where_they_are_and_what_is_expected():
@@ -67,11 +67,11 @@ def test_all_problems_of_a_plan_are_said_at_once_with_where_they_are_and_what_is
             {
                 "transfroms": [],
                 "transforms": ["clauses", "no-such-part", 7],
-                "within": {"part": "reciprocal-rank", "k": "sixty", "q": 1},
+                "fuse_queries": {"part": "reciprocal-rank", "k": "sixty", "q": 1},
                 "refine": "dependencies",
                 "modes": ["fuzzy"],
                 "depth": 0,
-                "each": [{"part": "dependencies", "initial": -1}],
+                "refine_step": [{"part": "dependencies", "initial": -1}],
             }
         )
     said = str(caught.value)
@@ -80,37 +80,17 @@ def test_all_problems_of_a_plan_are_said_at_once_with_where_they_are_and_what_is
         "'transforms[1]' names the part 'no-such-part'",
         "clauses",
         "'transforms[2]' is 7",
-        "'within.k' is 'sixty', expected a whole number",
+        "'fuse_queries.k' is 'sixty', expected a whole number",
         "has no 'q'; it has k",
         "'refine' is 'dependencies', expected a list of parts",
         "'modes' is ['fuzzy'], expected one or more of hybrid, vector, text",
         "'depth' is 0",
-        "'each[0]'",
+        "'refine_step[0]'",
         "initial is -1",
     ):
         assert expected in said
 
 
 def test_an_unknown_name_is_answered_with_those_there_are():
-    with pytest.raises(QueryError, match=r"There is no strategy 'clause'.*search, clauses"):
+    with pytest.raises(QueryError, match=r"Unknown strategy 'clause'.*search, clauses"):
         named_strategy("clause")
-
-
-def test_the_options_of_a_search_become_a_plan():
-    strategy = composed_strategy(
-        "find it", None, "text", decompose=True, expand="dependencies", threshold=0.4
-    )
-    assert [part.part for part in strategy.transforms] == ["clauses"]
-    assert [part.part for part in strategy.refine] == ["at-least", "dependencies"]
-    assert strategy.modes == ("text",)
-    assert (
-        strategy.across.part,
-        composed_strategy("find it", None, "hybrid", True).across.part,
-    ) == (
-        "round-robin",
-        "best-score",
-    )
-    with pytest.raises(QueryError, match="A vector is searched as it is"):
-        composed_strategy([0.1, 0.2], None, "vector", decompose=True)
-    with pytest.raises(QueryError, match="There is no expansion 'friends'"):
-        composed_strategy("find it", None, "hybrid", expand="friends")

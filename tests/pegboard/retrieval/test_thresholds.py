@@ -6,11 +6,11 @@ from typing import cast
 import pytest
 
 from pegboard.errors import QueryError
-from pegboard.retrieval.parts import Candidates, Context, Scored
-from pegboard.retrieval.rules.thresholds import AtLeast
-from pegboard.retrieval.trace import PartTrace
+from pegboard.retrieval.parts import Candidates, Context, ScoredTool
+from pegboard.retrieval.results import PartTrace
+from pegboard.retrieval.rules.scores import AtLeast
 
-RANKING = [Scored("a", 1.0), Scored("b", 0.8), Scored("c", 0.6)]
+RANKING = [ScoredTool("a", 1.0), ScoredTool("b", 0.8), ScoredTool("c", 0.6)]
 
 
 @dataclass
@@ -23,7 +23,7 @@ class Knowing:
     trace: PartTrace = field(default_factory=lambda: PartTrace("at-least", "refine"))
 
 
-def kept(part: AtLeast, context: Knowing, ranking: list[Scored] = RANKING) -> str:
+def kept(part: AtLeast, context: Knowing, ranking: list[ScoredTool] = RANKING) -> str:
     found = asyncio.run(
         part.refine(Candidates({0: ranking}, ranking, {0: "?"}), cast("Context", context))
     )

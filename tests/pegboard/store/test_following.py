@@ -292,7 +292,7 @@ def test_an_event_loop_goes_on_while_boards_are_opened_and_searched(
         async with await opened as board:
             goes_on.clear()
             searches = [
-                asyncio.create_task(board.search_async("task", 12, mode=mode))
+                asyncio.create_task(board.search("task", 12, mode=mode))
                 for mode in ("hybrid", "vector", "text") * 10
             ]
             await asyncio.sleep(0.01)
@@ -307,13 +307,13 @@ def test_a_cancelled_search_leaves_the_board_usable(two_releases, encoder):
 
     async def serve():
         board = await pegboard.open_async(workshop.uri, encoder=encoder, in_memory_rows=0)
-        asked = [asyncio.create_task(board.search_async("task")) for _ in range(20)]
+        asked = [asyncio.create_task(board.search("task")) for _ in range(20)]
         await asyncio.sleep(0)
         for one in asked:
             one.cancel()
         outcomes = await asyncio.gather(*asked, return_exceptions=True)
         assert all(isinstance(one, asyncio.CancelledError) for one in outcomes)
-        return await board.search_async("task", 12)
+        return await board.search("task", 12)
 
     assert names(asyncio.run(serve())) == {"old"}
 

@@ -86,7 +86,7 @@ def test_all_problems_of_a_gate_are_in_one_message_with_examples_of_rules(shop):
         "canaries: ",
         "none.jsonl cannot be read",
         "strategies: two are named 'search'; rename one",
-        "strategies: There is no strategy 'nosuch'",
+        "strategies: Unknown strategy 'nosuch'",
         "strategies: 'confident' returns probabilities, which need [golden] queries",
         "choose: There is no measure 'Recal@5'",
         "measures: There is no measure 'nDGC'",

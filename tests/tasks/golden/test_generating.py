@@ -12,7 +12,6 @@ from zlib import crc32
 
 import pytest
 
-from pegboard.board import IN_MEMORY_ROWS
 from pegboard.cli.main import main
 from pegboard.errors import BudgetExhausted, CompletionError, ConfigurationError
 from pegboard.evaluation.experiment import ReleaseSystem, evaluate
@@ -20,7 +19,7 @@ from pegboard.evaluation.golden import GoldenQuery, read_queries, write_queries
 from pegboard.evaluation.searcher import Searcher
 from pegboard.llm import ChatReply
 from pegboard.records import Enrichment, Tool
-from pegboard.search.loaded import LoadedRelease
+from pegboard.search.loaded import IN_MEMORY_ROWS, LoadedRelease
 from pegboard.store.releases import ReleaseStore
 from tasks.enrichment.models import Models
 from tasks.enrichment.reply_names import OtherNames

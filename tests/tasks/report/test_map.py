@@ -3,8 +3,7 @@
 import numpy as np
 import pytest
 
-from pegboard.board import IN_MEMORY_ROWS
-from pegboard.search.loaded import LoadedRelease
+from pegboard.search.loaded import IN_MEMORY_ROWS, LoadedRelease
 from pegboard.store.releases import ReleaseStore
 from tasks.report.map import evenly, map_data, mean_vectors, project
 

@@ -12,20 +12,20 @@ from typing import ClassVar
 
 from pegboard.records import Tool
 from pegboard.retrieval.fusion import ReciprocalRank, RoundRobin
-from pegboard.retrieval.llm.consulting import (
+from pegboard.retrieval.llm.questions import (
     Question,
     at_least_one,
     by_rank,
     consult,
     labelled,
+    prompt,
     show_request,
     show_tools,
 )
-from pegboard.retrieval.llm.expanding import Expand
-from pegboard.retrieval.llm.prompting import prompt
-from pegboard.retrieval.llm.structured import names_schema, read_names
-from pegboard.retrieval.parts import Candidates, Context, Query, Ranking, Scored
-from pegboard.retrieval.trace import NO_LLM
+from pegboard.retrieval.llm.replies import names_schema, read_names
+from pegboard.retrieval.llm.transforms import Expand
+from pegboard.retrieval.parts import Candidates, Context, Query, Ranking, ScoredTool
+from pegboard.retrieval.results import NO_LLM
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,13 +60,13 @@ class StepLoop:
             self.part, k=self.k, more=self.more, rounds=self.rounds, variations=self.variations
         )
 
-    async def refine(self, candidates: Candidates, context: Context) -> list[Scored]:
+    async def refine(self, candidates: Candidates, context: Context) -> list[ScoredTool]:
         """The union of what each step chose, or fell back to."""
         found = {step: list(ranking[: self.k]) for step, ranking in candidates.steps.items()}
         chosen: dict[int, list[str]] = {}
         waiting = [step for step, ranking in found.items() if ranking]
         if not context.has_llm:
-            context.trace.instead_because, waiting = NO_LLM, []
+            context.trace.fallback_reason, waiting = NO_LLM, []
         notes: list[str] = []
         for number in range(1, self.rounds + 1):
             if not waiting:
@@ -119,12 +119,12 @@ class StepLoop:
 
     async def _further(
         self, steps: Sequence[int], depth: int, texts: Mapping[int, str], context: Context
-    ) -> dict[int, list[Scored]]:
+    ) -> dict[int, list[ScoredTool]]:
         """More candidates for these steps, of several wordings."""
         queries = [Query(texts.get(step, context.request.text), step, "step") for step in steps]
         varied = await Expand(self.variations, prompts=self.prompts).transform(queries, context)
         rankings = await context.search(varied, depth)
-        found: dict[int, list[Scored]] = {}
+        found: dict[int, list[ScoredTool]] = {}
         for step in steps:
             own = [
                 (one, query)
@@ -142,7 +142,7 @@ class StepLoop:
         candidates: Candidates,
         found: Mapping[int, Ranking],
         chosen: Mapping[int, Sequence[str]],
-    ) -> list[Scored]:
+    ) -> list[ScoredTool]:
         rankings: list[Ranking] = [
             by_rank(chosen[step]) if step in chosen else candidates.steps[step][: self.k]
             for step in sorted(found)

@@ -15,8 +15,8 @@ from typing import Any, ClassVar, Protocol
 from pegboard.encoders import import_extra, missing_extra
 from pegboard.errors import EncoderError, QueryError
 from pegboard.records import Tool
-from pegboard.retrieval.llm.consulting import at_least_one, own_steps
-from pegboard.retrieval.parts import Candidates, Context, Scored
+from pegboard.retrieval.llm.questions import at_least_one, own_steps
+from pegboard.retrieval.parts import Candidates, Context, ScoredTool
 from pegboard.search.text import identifier_words
 
 DOCUMENT_CHARACTERS = 1_000
@@ -59,7 +59,7 @@ class CrossEncoderRerank:
                 f"'fastembed/' and a model of its list."
             )
 
-    async def refine(self, candidates: Candidates, context: Context) -> list[Scored]:
+    async def refine(self, candidates: Candidates, context: Context) -> list[ScoredTool]:
         """The ranking, with its first tools in the order of their scores.
 
         Raises:
@@ -72,7 +72,7 @@ class CrossEncoderRerank:
 
 async def reranked_by(
     scorer: PairScorer, candidates: Candidates, context: Context, depth: int
-) -> list[Scored]:
+) -> list[ScoredTool]:
     """The ranking, with its first `depth` tools in the order of a scorer's scores; equal ones keep
     their order.
     """
@@ -88,11 +88,11 @@ async def reranked_by(
             f"for each."
         )
     first = sorted(
-        (Scored(tool, float(score)) for tool, score in zip(known, scores, strict=True)),
+        (ScoredTool(tool, float(score)) for tool, score in zip(known, scores, strict=True)),
         key=lambda one: -one.score,
     )
     lowest = first[-1].score if first else 0.0
-    return [*first, *(Scored(tool, lowest - place) for place, tool in enumerate(rest, start=1))]
+    return [*first, *(ScoredTool(tool, lowest - place) for place, tool in enumerate(rest, start=1))]
 
 
 @lru_cache(maxsize=2)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from pegboard.errors import QueryError
 from pegboard.retrieval.fusion import by_range
-from pegboard.retrieval.parts import Candidates, Context, Scored
+from pegboard.retrieval.parts import Candidates, Context, ScoredTool
 
 if TYPE_CHECKING:
     import numpy as np
@@ -39,7 +39,7 @@ class MaximalMarginalRelevance:
                 f"1 and a depth of 1 or more."
             )
 
-    async def refine(self, candidates: Candidates, context: Context) -> list[Scored]:
+    async def refine(self, candidates: Candidates, context: Context) -> list[ScoredTool]:
         """The tools in their new order, at the places' old scores, so that scores still fall; those
         without a vector keep their places.
         """
@@ -49,9 +49,9 @@ class MaximalMarginalRelevance:
         movable = [one for one in head if one.tool in vectors]
         chosen = iter(_diverse(movable, vectors, self.share))
         order = [next(chosen) if one.tool in vectors else one.tool for one in head]
-        return [Scored(tool, one.score) for tool, one in zip(order, head, strict=True)] + ranking[
-            self.depth :
-        ]
+        return [
+            ScoredTool(tool, one.score) for tool, one in zip(order, head, strict=True)
+        ] + ranking[self.depth :]
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,11 +76,11 @@ class WithoutDuplicates:
                 "and a depth of 1 or more."
             )
 
-    async def refine(self, candidates: Candidates, context: Context) -> list[Scored]:
+    async def refine(self, candidates: Candidates, context: Context) -> list[ScoredTool]:
         """The ranking without what stands there twice; tools without a vector stay."""
         ranking = list(candidates.ranking)
         vectors = await context.vectors([one.tool for one in ranking[: self.depth]])
-        kept: list[Scored] = []
+        kept: list[ScoredTool] = []
         dropped: list[str] = []
         for one in ranking[: self.depth]:
             vector = vectors.get(one.tool)
@@ -99,7 +99,7 @@ class WithoutDuplicates:
 
 
 def _diverse(
-    tools: Sequence[Scored], vectors: "Mapping[str, NDArray[np.float32]]", share: float
+    tools: Sequence[ScoredTool], vectors: "Mapping[str, NDArray[np.float32]]", share: float
 ) -> list[str]:
     """The tools in the order of their marginal relevance; of equal ones the one that stood before
     comes first.

@@ -12,7 +12,7 @@ from typing import Any, ClassVar, get_args
 from pegboard.errors import QueryError
 from pegboard.graph.tool_graph import DEPENDENCY_LIMIT, ORIGINS, TYPES, Order, ToolGraph
 from pegboard.records import DependencyType, Edge, EdgeOrigin
-from pegboard.retrieval.parts import Candidates, Context, Ranking, Scored
+from pegboard.retrieval.parts import Candidates, Context, Ranking, ScoredTool
 
 LAST_STEP = 0.01
 """The share of its score by which the dependencies of the last tool stay below it, where nothing
@@ -62,7 +62,7 @@ class Dependencies:
         if problems := [*self._problems()]:
             raise QueryError(f"The part '{self.part}' has wrong options: {'; '.join(problems)}.")
 
-    async def refine(self, candidates: Candidates, context: Context) -> list[Scored]:
+    async def refine(self, candidates: Candidates, context: Context) -> list[ScoredTool]:
         """The expanded ranking, cut to `final`."""
         ranking = candidates.ranking
         initial = [one.tool for one in ranking[: self.initial]]
@@ -158,30 +158,6 @@ class Dependencies:
                 yield f"{name} has {', '.join(unknown)}, expected some of {', '.join(known)}"
 
 
-def explain_expansion(
-    graph: ToolGraph, initial_ids: Sequence[str], added_ids: Iterable[str]
-) -> dict[str, dict[str, Any]]:
-    """Why tools stand in a ranking that no search found, made anew from the result of an expansion.
-
-    Args:
-        initial_ids: the tools that were expanded, best first.
-        added_ids: the tools to explain.
-
-    Returns:
-        For each of them that a tool in the result needs: `{"of": id of that tool, "type": ...,
-        "parameter": ..., "reason": ..., "origin": ..., "confidence": ...}`. That tool is one of
-        `initial_ids`, or another of `added_ids` that is explained likewise.
-    """
-    added = dict.fromkeys(added_ids)
-    there = {*initial_ids, *added}
-    found: dict[str, dict[str, Any]] = {}
-    for tool in initial_ids:
-        for edge in graph.dependencies(tool, None, passes=there.__contains__):
-            if edge.target in added:
-                found.setdefault(edge.target, _why(edge))
-    return found
-
-
 def _why(edge: Edge) -> dict[str, Any]:
     return {
         "of": edge.source,
@@ -195,7 +171,7 @@ def _why(edge: Edge) -> dict[str, Any]:
 
 def _scored(
     ranking: Ranking, walks: Mapping[str, Sequence[Edge]], placed: Mapping[str, Edge]
-) -> list[Scored]:
+) -> list[ScoredTool]:
     """The expanded ranking: tools that stand for themselves keep their scores, those in between get
     scores in between.
     """
@@ -205,21 +181,23 @@ def _scored(
         order.setdefault(tool)
         order.update(dict.fromkeys(edge.target for edge in walk if edge.target in placed))
     order.update(dict.fromkeys(own))
-    scored: list[Scored] = []
+    scored: list[ScoredTool] = []
     waiting: list[str] = []
     for tool in order:
         if tool in placed:
             waiting.append(tool)
             continue
         scored += _between(waiting, scored, own[tool])
-        scored.append(Scored(tool, own[tool]))
+        scored.append(ScoredTool(tool, own[tool]))
         waiting = []
     return scored + _between(waiting, scored, None)
 
 
-def _between(tools: Sequence[str], above: Sequence[Scored], below: float | None) -> list[Scored]:
+def _between(
+    tools: Sequence[str], above: Sequence[ScoredTool], below: float | None
+) -> list[ScoredTool]:
     if not tools:
         return []
     top = above[-1].score
     step = (abs(top) * LAST_STEP if below is None else top - below) / (len(tools) + 1)
-    return [Scored(tool, top - step * place) for place, tool in enumerate(tools, start=1)]
+    return [ScoredTool(tool, top - step * place) for place, tool in enumerate(tools, start=1)]

@@ -1,0 +1,259 @@
+"""One request while it is answered: its searches, and what the parts of a strategy may use."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from pegboard.llm import ChatRequest
+from pegboard.records import Agent, Tool
+from pegboard.retrieval.execution import Execution
+from pegboard.retrieval.parts import Fusion, Query, Ranking, Request, ScoredTool
+from pegboard.retrieval.results import NO_LLM, PartTrace, Trace
+from pegboard.search.filters import Filter
+from pegboard.search.loaded import LoadedRelease
+from pegboard.search.query_vectors import QueryVectors
+from pegboard.search.ranking import Mode, Ranked, convex_combination, hybrid_depth
+from pegboard.search.text import tokenize
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from pegboard.graph.tool_graph import ToolGraph
+    from pegboard.retrieval.llm.caller import LlmCaller
+
+
+@dataclass(frozen=True, slots=True)
+class IndexResult:
+    """What the search of one query in one index found, by `vector` (cosine) and `text` (BM25)."""
+
+    query: str
+    index: str
+    rankings: Mapping[str, Sequence[Ranked]]
+
+
+@dataclass(frozen=True, slots=True)
+class Searches:
+    """How the queries of one strategy are searched in one release.
+
+    Attributes:
+        indexes: names of the release's indexes, one or more.
+        modes: each gives a ranking for every query and index.
+        fusion: fuses those rankings, where there are several.
+        k: the number of tools that the caller wants.
+    """
+
+    loaded: LoadedRelease
+    vectors: QueryVectors
+    indexes: Sequence[str]
+    modes: Sequence[Mode]
+    fusion: Fusion
+    where: Filter | None
+    k: int
+
+    @property
+    def scorers(self) -> list[str]:
+        """What the modes search by: `vector`, `text` or both."""
+        modes = set(self.modes)
+        return [scorer for scorer in ("vector", "text") if modes & {"hybrid", scorer}]
+
+    def search(self, texts: Sequence[str], depth: int) -> list[list[IndexResult]]:
+        """Search every text in every index: one encoder call and one batch search per index.
+
+        Returns:
+            For each text one result per index. Raises as `Board.search` does.
+        """
+        results: list[list[IndexResult]] = [[] for _ in texts]
+        if not texts:
+            return results
+        n = max(depth, self.k, hybrid_depth(self.k) if "hybrid" in self.modes else 0)
+        for index in self.indexes:
+            searched = self.loaded.index(index)
+            rankings: dict[str, list[list[Ranked]]] = {}
+            if "vector" in self.scorers:
+                units = self.vectors.units(self.loaded, index, texts)
+                rankings["vector"] = searched.vectors(units, n, self.where)
+            if "text" in self.scorers:
+                tokens = [tokenize(text) for text in texts]
+                rankings["text"] = searched.texts(tokens, n, self.where)
+            for place, text in enumerate(texts):
+                own = {scorer: rows[place] for scorer, rows in rankings.items()}
+                results[place].append(IndexResult(text, index, own))
+        return results
+
+    def ranking(self, results: Sequence[IndexResult]) -> list[ScoredTool]:
+        """Return one ranking of what was found for one query, as deep as it was searched."""
+        depths = (len(rows) for result in results for rows in result.rankings.values())
+        rankings = [_ranking(result, mode) for result in results for mode in self.modes]
+        if len(rankings) > 1:
+            fused = self.fusion.fuse(rankings, [1.0] * len(rankings))
+        else:
+            fused = rankings[0]
+        return fused[: max(depths, default=0)]
+
+
+@dataclass(slots=True)
+class RequestState:
+    """One request while it is answered.
+
+    Attributes:
+        results: everything that was searched for it.
+        added: why parts added tools that no search found.
+        llm_silent: why the LLM is not asked any more; set once it timed out.
+        explain: whether the trace keeps the rank of every tool after every part.
+    """
+
+    request: Request
+    searches: Searches
+    execution: Execution
+    trace: Trace
+    caller: "LlmCaller | None" = None
+    explain: bool = False
+    results: list[IndexResult] = field(default_factory=list[IndexResult])
+    added: dict[str, Mapping[str, Any]] = field(default_factory=dict[str, Mapping[str, Any]])
+    llm_silent: str = ""
+
+    @property
+    def loaded(self) -> LoadedRelease:
+        """The release that answers."""
+        return self.searches.loaded
+
+    def ranking(self, results: Sequence[IndexResult]) -> list[ScoredTool]:
+        """Record what was found for one query, and return its ranking."""
+        self.results.extend(results)
+        return self.searches.ranking(results)
+
+    @property
+    def cosines(self) -> dict[str, float] | None:
+        """As `Context.cosines`."""
+        if not any("vector" in result.rankings for result in self.results):
+            return None
+        best: dict[str, float] = {}
+        for result in self.results:
+            for row in result.rankings.get("vector", ()):
+                best[row.tool] = max(row.score, best.get(row.tool, -1.0))
+        return best
+
+    @property
+    def probabilities(self) -> dict[str, float] | None:
+        """As `Context.probabilities`."""
+        best: dict[str, float] = {}
+        for result in self.results:
+            calibration = self.loaded.calibration(result.index)
+            if calibration is None or not calibration.knows(result.rankings):
+                return None
+            own = calibration.probabilities(result.query, result.rankings)
+            for tool, probability in own.items():
+                best[tool] = max(probability, best.get(tool, 0.0))
+        return best
+
+    @property
+    def thresholds(self) -> dict[str, float] | None:
+        """As `Context.thresholds`, of the first index that is searched."""
+        calibration = self.loaded.calibration(self.searches.indexes[0])
+        if calibration is None or not calibration.knows(self.searches.scorers):
+            return None
+        return calibration.thresholds(self.searches.scorers)
+
+
+class PartContext:
+    """The `Context` of one part: the state of a request, and the part's own trace."""
+
+    def __init__(self, state: RequestState, trace: PartTrace) -> None:
+        self._state = state
+        self.request = state.request
+        self.trace = trace
+        self.added = state.added
+
+    @property
+    def agents(self) -> Mapping[str, Agent]:
+        """All agents by id."""
+        return self._state.loaded.agents
+
+    @property
+    def has_llm(self) -> bool:
+        """Whether there is an LLM to ask."""
+        return self._state.caller is not None
+
+    @property
+    def graph(self) -> "ToolGraph":
+        """The dependencies between the tools of the release."""
+        return self._state.loaded.graph
+
+    @property
+    def cosines(self) -> Mapping[str, float] | None:
+        """See `Context`."""
+        return self._state.cosines
+
+    @property
+    def probabilities(self) -> Mapping[str, float] | None:
+        """See `Context`."""
+        return self._state.probabilities
+
+    @property
+    def thresholds(self) -> Mapping[str, float] | None:
+        """See `Context`."""
+        return self._state.thresholds
+
+    async def search(self, queries: Sequence[Query], depth: int) -> list[Ranking]:
+        """Return a ranking for every query: one encoder call and one search for all."""
+        state, texts = self._state, [query.text for query in queries]
+        results = await state.execution.run(lambda: state.searches.search(texts, depth))
+        return [state.ranking(own)[:depth] for own in results]
+
+    async def tools(self, ids: Sequence[str]) -> dict[str, Tool]:
+        """Return the tools of those ids; unknown ids are absent."""
+        return await self._state.execution.run(lambda: self._state.loaded.tools(ids))
+
+    async def passing(self, ids: Sequence[str]) -> set[str]:
+        """Return the ids that pass the caller's filter."""
+        where, agents = self._state.searches.where, self.agents
+        tools = await self.tools(ids)
+        return {
+            identity
+            for identity, tool in tools.items()
+            if where is None or where.passes(tool, agents[tool.agent].kind)
+        }
+
+    async def vectors(self, ids: Sequence[str]) -> "dict[str, NDArray[np.float32]]":
+        """Return the unit vector of each tool's first row, of shape (dimensions,)."""
+        return {tool: rows[0] for tool, rows in (await self.rows_of(ids)).items()}
+
+    async def units(self, texts: Sequence[str]) -> "NDArray[np.float32]":
+        """Return the unit vectors of texts as queries, of shape (texts, dimensions)."""
+        state, searches = self._state, self._state.searches
+        index = searches.indexes[0]
+        return await state.execution.run(lambda: searches.vectors.units(state.loaded, index, texts))
+
+    async def rows_of(self, ids: Sequence[str]) -> "dict[str, NDArray[np.float32]]":
+        """Return the unit vectors of all rows of those tools, in the first searched index."""
+        state = self._state
+        index = state.searches.indexes[0]
+        return await state.execution.run(lambda: state.loaded.index(index).rows_of(ids))
+
+    async def ask(self, requests: Sequence[ChatRequest]) -> list[str | None]:
+        """Return the texts of the LLM's replies, asked concurrently; None for a failed one."""
+        caller, trace = self._state.caller, self.trace
+        if caller is None or self._state.llm_silent:
+            trace.fallback_reason = self._state.llm_silent or NO_LLM
+            return [None] * len(requests)
+        completions = await caller.ask(requests)
+        if requests and all(completion.timed_out for completion in completions):
+            self._state.llm_silent = f"the LLM was not asked again: it {completions[0].why}"
+        for completion in completions:
+            trace.llm_calls += 1
+            trace.prompt_tokens += completion.prompt_tokens
+            trace.completion_tokens += completion.completion_tokens
+            if completion.cost_usd is not None:
+                trace.cost_usd = (trace.cost_usd or 0.0) + completion.cost_usd
+            if completion.text is None:
+                trace.fallback_reason = completion.why
+        return [completion.text for completion in completions]
+
+
+def _ranking(result: IndexResult, mode: Mode) -> list[ScoredTool]:
+    if mode == "hybrid":
+        pairs = convex_combination(result.rankings["vector"], result.rankings["text"])
+    else:
+        pairs = [(row.tool, row.score) for row in result.rankings[mode]]
+    return [ScoredTool(tool, score) for tool, score in pairs]

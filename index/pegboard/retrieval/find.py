@@ -1,0 +1,196 @@
+"""`Board.find` in one release: from requests and a strategy to hits."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from pegboard.errors import QueryError
+from pegboard.hits import Hit
+from pegboard.llm import Message
+from pegboard.retrieval.context import RequestState, Searches
+from pegboard.retrieval.engine import run_strategy
+from pegboard.retrieval.execution import (
+    AsyncExecution,
+    BlockingExecution,
+    Execution,
+    drive,
+    run_to_end,
+)
+from pegboard.retrieval.parts import Candidates, Request
+from pegboard.retrieval.results import FindResult, StepResult, Trace
+from pegboard.retrieval.strategies import DEFAULT_STRATEGY, STRATEGIES, named_strategy
+from pegboard.retrieval.strategy import Strategy
+from pegboard.search.loaded import LoadedRelease
+from pegboard.search.query_vectors import QueryVectors
+
+if TYPE_CHECKING:
+    from pegboard.retrieval.llm.caller import LlmCaller
+
+
+@dataclass(frozen=True, slots=True)
+class FindArguments:
+    """The arguments of `Board.find_many`; see there."""
+
+    requests: Sequence[str]
+    k: int = 5
+    strategy: "Strategy | str | Mapping[str, Any] | None" = None
+    index: str | None = None
+    where: Mapping[str, str | Sequence[str]] | None = None
+    history: Sequence[Message | Mapping[str, str]] = ()
+    explain: bool = False
+
+    def __post_init__(self) -> None:
+        problems: list[str] = []
+        requests: Any = self.requests
+        if isinstance(requests, str) or not all(isinstance(text, str) for text in requests):
+            problems.append(f"the requests are {requests!r:.80}, expected a list of texts")
+        if type(self.k) is not int or self.k < 1:
+            problems.append(f"k is {self.k!r}, expected the number of tools to return, 1 or more")
+        history: Any = self.history
+        if not isinstance(history, list | tuple):
+            problems.append(f"the history is {history!r:.80}, expected a list of messages")
+        if problems:
+            raise QueryError(f"Invalid arguments: {'; '.join(problems)}.")
+
+
+def find(
+    loaded: LoadedRelease,
+    arguments: FindArguments,
+    vectors: QueryVectors,
+    caller: "LlmCaller | None",
+) -> list[FindResult]:
+    """Return the result of each request, blocking this thread.
+
+    Where an LLM is asked, or a part of the caller's own may wait, an event loop runs what can run
+    concurrently.
+    """
+    strategy = strategy_of(arguments.strategy, loaded)
+    if caller is None and strategy.is_of_the_library():
+        return drive(_find(loaded, arguments, strategy, vectors, None, BlockingExecution()))
+    return run_to_end(_find(loaded, arguments, strategy, vectors, caller, AsyncExecution()))
+
+
+async def find_async(
+    loaded: LoadedRelease,
+    arguments: FindArguments,
+    vectors: QueryVectors,
+    caller: "LlmCaller | None",
+) -> list[FindResult]:
+    """Return the result of each request; the event loop goes on meanwhile."""
+    strategy = strategy_of(arguments.strategy, loaded)
+    return await _find(loaded, arguments, strategy, vectors, caller, AsyncExecution())
+
+
+def strategy_of(
+    strategy: "Strategy | str | Mapping[str, Any] | None", loaded: LoadedRelease
+) -> Strategy:
+    """Return a strategy given as itself, by name or as JSON values; the release's for None.
+
+    Raises:
+        QueryError: the name is unknown, or the JSON values have problems; lists all of them.
+    """
+    if strategy is None:
+        published: str | Mapping[str, Any] | None = loaded.release.manifest.get("strategy")
+        strategy = published or DEFAULT_STRATEGY
+    if isinstance(strategy, str):
+        return named_strategy(strategy)
+    if not isinstance(strategy, Strategy | Mapping):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise QueryError(
+            f"Invalid strategy: {strategy!r:.80}. Expected a Strategy, its JSON values, or a name: "
+            f"{', '.join(STRATEGIES)}."
+        )
+    return strategy if isinstance(strategy, Strategy) else Strategy.from_dict(strategy)
+
+
+async def _find(
+    loaded: LoadedRelease,
+    arguments: FindArguments,
+    strategy: Strategy,
+    vectors: QueryVectors,
+    caller: "LlmCaller | None",
+    execution: Execution,
+) -> list[FindResult]:
+    names = [arguments.index] if arguments.index else strategy.indexes or [None]
+    indexes = [loaded.index_name(name) for name in names]
+    where = loaded.filter(arguments.where)
+    modes, fusion = strategy.modes, strategy.fuse_queries
+    searches = Searches(loaded, vectors, indexes, modes, fusion, where, arguments.k)
+    history = tuple(_message(message) for message in arguments.history)
+    states = [
+        RequestState(
+            Request(text, arguments.k, history),
+            searches,
+            execution,
+            Trace(strategy.name),
+            caller,
+            arguments.explain,
+        )
+        for text in arguments.requests
+    ]
+    answerable = [state for state in states if state.request.text.strip()]
+    ranked = await run_strategy(strategy, answerable)
+    candidates = {id(state): own for state, own in zip(answerable, ranked, strict=True)}
+    return [
+        await execution.run(lambda state=state: _result(state, candidates.get(id(state))))
+        for state in states
+    ]
+
+
+def _result(state: RequestState, candidates: Candidates | None) -> FindResult:
+    loaded, release = state.loaded, state.loaded.release.id
+    if candidates is None:  # a blank request
+        return FindResult((), state.trace, release=release)
+    ids = [scored.tool for scored in candidates.ranking]
+    tools, why, probabilities = loaded.tools(ids), _why(state, ids), state.probabilities
+    hits = tuple(
+        Hit(
+            tools[scored.tool],
+            loaded.agents[tools[scored.tool].agent],
+            scored.score,
+            why[scored.tool],
+            release,
+            None if probabilities is None else probabilities.get(scored.tool),
+        )
+        for scored in candidates.ranking
+        if scored.tool in tools
+    )
+    steps = tuple(
+        StepResult(candidates.texts[step], tuple(row.tool for row in ranking[: state.request.k]))
+        for step, ranking in candidates.steps.items()
+        if len(candidates.steps) > 1
+    )
+    probability = None
+    if probabilities is not None:
+        probability = max((hit.probability or 0.0 for hit in hits), default=0.0)
+    return FindResult(hits, state.trace, steps, probability, release)
+
+
+def _why(state: RequestState, ids: Sequence[str]) -> dict[str, dict[str, dict[str, Any]]]:
+    """For each tool its best rank by each scorer and the query, or which tool depends on it."""
+    why: dict[str, dict[str, dict[str, Any]]] = {tool: {} for tool in ids}
+    several = len({result.query for result in state.results}) > 1
+    for result in state.results:
+        for scorer, ranking in result.rankings.items():
+            for rank, row in enumerate(ranking, start=1):
+                own = why.get(row.tool)
+                if own is None or (scorer in own and own[scorer]["rank"] <= rank):
+                    continue
+                own[scorer] = {"rank": rank, "score": row.score, "part": row.part}
+                if several:
+                    own[scorer]["query"] = result.query
+    for tool in why.keys() & state.added.keys():
+        why[tool]["dependency"] = dict(state.added[tool])
+    return why
+
+
+def _message(message: Message | Mapping[str, str]) -> Message:
+    if isinstance(message, Message):
+        return message
+    values: Any = message if isinstance(message, Mapping) else {}  # pyright: ignore[reportUnnecessaryIsInstance]
+    role, content = values.get("role"), values.get("content")
+    if role not in ("system", "user", "assistant") or not isinstance(content, str):
+        raise QueryError(
+            f"Invalid message in the history: {message!r:.80}. Expected "
+            '{"role": "user" or "assistant", "content": a text}, as chat APIs take them.'
+        )
+    return Message(role, content)

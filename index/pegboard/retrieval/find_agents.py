@@ -1,0 +1,240 @@
+"""`Board.search_agents` in one release: tools and agents searched as one space.
+
+An agent's own description hides most of what its tools can do, and a tool alone says little of its
+surroundings; the nearer of the two decides. Lumer et al., "Tool-to-Agent Retrieval", section 2,
+Algorithm 1: of the N >> K nearest tools and agents, each is replaced by its owner (an agent by
+itself), and the first K distinct agents are the answer. A request may be searched whole or step by
+step.
+
+Cosines of tools and agents come from one encoder and are compared as they are. BM25 has its own
+statistics in each table; with those of one common table, LiveMCPBench's steps found no more agents,
+so these too are compared as they are. The hybrid ranking is the convex combination of the two
+merged rankings: combined in each table first, it would lift the best agent to the best tool,
+however far it is.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from pegboard.errors import QueryError
+from pegboard.retrieval.results import AgentHit
+from pegboard.retrieval.rules.clauses import split_clauses
+from pegboard.search.filters import Filter
+from pegboard.search.loaded import LoadedRelease
+from pegboard.search.query_vectors import QueryVectors
+from pegboard.search.ranking import Mode, Ranked, check_mode, convex_combination
+from pegboard.search.text import tokenize
+
+ENTITIES = 100
+"""N of Algorithm 1 at least: tools and agents in each ranking; ten per agent if that is more."""
+
+
+@dataclass(frozen=True, slots=True)
+class AgentArguments:
+    """The arguments of `Board.search_agents`; see there."""
+
+    request: str
+    k: int
+    mode: Mode
+    decompose: bool
+    steps: tuple[str, ...]
+    index: str | None
+    where: Mapping[str, str | Sequence[str]] | None
+
+    def __post_init__(self) -> None:
+        check_mode(self.mode)
+        if type(self.k) is not int or self.k < 1:
+            raise QueryError(f"k is {self.k!r}; expected the number of agents, 1 or more.")
+        if not all(isinstance(text, str) for text in (self.request, *self.steps)):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise QueryError("Invalid request or steps: expected a text, and a list of texts.")
+
+
+@dataclass(frozen=True, slots=True)
+class EntityRankings:
+    """What one query found among tools and agents.
+
+    Attributes:
+        tools: rankings of tools by scorer, `vector`, `text` or both.
+        agents: rankings of agents by the same scorers; `Ranked.tool` is the agent's id. Empty
+            where a release has no table of agents.
+        step: the step of the request, from 1; 0 is the request as a whole.
+    """
+
+    tools: Mapping[str, Sequence[Ranked]]
+    agents: Mapping[str, Sequence[Ranked]] = field(default_factory=dict[str, Sequence[Ranked]])
+    step: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class AgentEvidence:
+    """What brought an agent in one step: the best of its tools, or its own description.
+
+    Attributes:
+        step: the step, or 0 for the request as a whole.
+        rank: the rank, from 1, among the tools and agents that the step found.
+        score: higher is better, comparable within the step.
+        tool: the tool's id; None for the agent's own description.
+    """
+
+    step: int
+    rank: int
+    score: float
+    tool: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RankedAgent:
+    """An agent's id, its best score, and its evidence of each step that found it, best first."""
+
+    agent: str
+    score: float
+    why: tuple[AgentEvidence, ...]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the agent as JSON values."""
+        return {
+            "agent": self.agent,
+            "score": self.score,
+            "why": [asdict(evidence) for evidence in self.why],
+        }
+
+
+def find_agents(
+    loaded: LoadedRelease, arguments: AgentArguments, vectors: QueryVectors
+) -> list[AgentHit]:
+    """Return the agents, best first. Raises as `Board.search` does."""
+    index, where = loaded.index_name(arguments.index), loaded.filter(arguments.where)
+    clauses = split_clauses(arguments.request) if arguments.decompose else ()
+    texts = arguments.steps or (arguments.request, *clauses)
+    steps = [text for text in dict.fromkeys(texts) if text.strip()]
+    if not steps:
+        return []
+    depth = max(ENTITIES, 10 * arguments.k)
+    rankings = _search(loaded, index, steps, arguments.mode, depth, where, vectors)
+    ranked = rank_agents(rankings, _owner, arguments.k)
+    return [_hit(loaded, agent, steps) for agent in ranked if agent.agent in loaded.agents]
+
+
+def rank_agents(
+    rankings: Sequence[EntityRankings], owner_of: Callable[[str], str | None], k: int
+) -> list[RankedAgent]:
+    """Return the `k` best agents, best first.
+
+    Of several steps, agents are ordered by their best rank in any step, then by score, so that
+    every step gets its first agent before any gets its second. On LiveMCPBench the first five of
+    these hold the agents of more questions than the first five by reciprocal rank fusion, which
+    prefers agents that every step finds a little.
+
+    Args:
+        rankings: what the request found, or each of its steps; all by the same scorers.
+        owner_of: the id of the agent that owns a tool; None if unknown: then the tool counts for
+            no agent.
+
+    Raises:
+        QueryError: k is below 1.
+
+    Example:
+        >>> found = EntityRankings(
+        ...     {"vector": [Ranked("a/git/log", 0.7, "")]}, {"vector": [Ranked("a/ci", 0.4, "")]}
+        ... )
+        >>> [agent.agent for agent in rank_agents([found], {"a/git/log": "a/git"}.get, k=2)]
+        ['a/git', 'a/ci']
+    """
+    if k < 1:
+        raise QueryError(f"k is {k}; expected the number of agents, 1 or more.")
+    places: dict[str, int] = {}
+    why: dict[str, list[AgentEvidence]] = {}
+    for step in rankings:
+        for place, (agent, evidence) in enumerate(_owners(step, owner_of), start=1):
+            places[agent] = min(place, places.get(agent, place))
+            why.setdefault(agent, []).append(evidence)
+    ranked: list[RankedAgent] = []
+    for agent, evidence in why.items():
+        evidence.sort(key=lambda own: (-own.score, own.rank, own.step))
+        ranked.append(RankedAgent(agent, evidence[0].score, tuple(evidence)))
+    return sorted(ranked, key=lambda own: (places[own.agent], -own.score, own.agent))[:k]
+
+
+def ranked_entities(rankings: EntityRankings) -> list[tuple[str, float]]:
+    """Return tools and agents as one ranking of (id, score), best first: L of Algorithm 1.
+
+    An agent's id is never a tool's: it has one segment less.
+    """
+    tools, agents = rankings.tools, rankings.agents
+    merged = {
+        scorer: _merged(tools.get(scorer, ()), agents.get(scorer, ()))
+        for scorer in ("vector", "text")
+        if scorer in tools or scorer in agents
+    }
+    if len(merged) == 2:
+        return convex_combination(merged["vector"], merged["text"])
+    return [(row.tool, row.score) for rows in merged.values() for row in rows]
+
+
+def _search(
+    loaded: LoadedRelease,
+    index: str,
+    texts: Sequence[str],
+    mode: Mode,
+    n: int,
+    where: Filter | None,
+    vectors: QueryVectors,
+) -> list[EntityRankings]:
+    tools, agents = loaded.index(index), loaded.agent_index(index)
+    # Agents have no tags, so a filter by tags finds them by their tools alone.
+    agents = None if where is not None and "tags" in where.allowed else agents
+    by_tools: dict[str, list[list[Ranked]]] = {}
+    by_agents: dict[str, list[list[Ranked]]] = {}
+    if mode != "text":
+        units = vectors.units(loaded, index, texts)
+        by_tools["vector"] = tools.vectors(units, n, where)
+        by_agents["vector"] = agents.vectors(units, n, where) if agents else [[] for _ in texts]
+    if mode != "vector":
+        tokens = [tokenize(text) for text in texts]
+        by_tools["text"] = tools.texts(tokens, n, where)
+        by_agents["text"] = agents.texts(tokens, n, where) if agents else [[] for _ in texts]
+    return [
+        EntityRankings(
+            {scorer: rows[place] for scorer, rows in by_tools.items()},
+            {scorer: rows[place] for scorer, rows in by_agents.items()},
+            step=place + 1 if len(texts) > 1 else 0,
+        )
+        for place in range(len(texts))
+    ]
+
+
+def _owner(tool: str) -> str:
+    """The id of a tool's agent: ids are `catalog/agent/name`, and no segment holds a slash."""
+    return tool.rpartition("/")[0]
+
+
+def _hit(loaded: LoadedRelease, ranked: RankedAgent, steps: Sequence[str]) -> AgentHit:
+    best = ranked.why[0]
+    why: dict[str, Any] = {"rank": best.rank, "tool": best.tool}
+    if best.step:
+        why["step"] = steps[best.step - 1]
+    if len(ranked.why) > 1:
+        why["steps"] = [
+            {"step": steps[own.step - 1], "rank": own.rank, "score": own.score, "tool": own.tool}
+            for own in ranked.why
+        ]
+    return AgentHit(loaded.agents[ranked.agent], ranked.score, why, loaded.release.id)
+
+
+def _owners(
+    rankings: EntityRankings, owner_of: Callable[[str], str | None]
+) -> Iterator[tuple[str, AgentEvidence]]:
+    """Each agent once, with the first entity that names it."""
+    agents = {row.tool for rows in rankings.agents.values() for row in rows}
+    seen: set[str] = set()
+    for rank, (entity, score) in enumerate(ranked_entities(rankings), start=1):
+        tool = None if entity in agents else entity
+        agent = entity if tool is None else owner_of(tool)
+        if agent is not None and agent not in seen:
+            seen.add(agent)
+            yield agent, AgentEvidence(rankings.step, rank, score, tool)
+
+
+def _merged(tools: Sequence[Ranked], agents: Sequence[Ranked]) -> list[Ranked]:
+    return sorted((*tools, *agents), key=lambda row: (-row.score, row.tool))

@@ -1,0 +1,276 @@
+"""Refinements by an LLM: order, grade, choose and complete what was found.
+
+The reranker, the grader and the search for what is missing are Toolshed's (section 3.4.3 and
+appendix H), the choice out of the union is RPS's (section 4.6). Without an LLM the ranking stays as
+it is, unless a class says otherwise.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import ClassVar
+
+from pegboard.llm import ChatRequest
+from pegboard.records import Tool
+from pegboard.retrieval.fusion import RoundRobin
+from pegboard.retrieval.llm.questions import (
+    at_least_one,
+    by_rank,
+    consult_one,
+    own_steps,
+    prompt,
+    show_request,
+    show_steps,
+    show_tools,
+    shown_tools,
+)
+from pegboard.retrieval.llm.replies import (
+    UnusableReply,
+    names_schema,
+    read_names,
+    read_texts,
+    texts_schema,
+)
+from pegboard.retrieval.parts import Candidates, Context, Query, ScoredTool
+
+STEP_TOOLS = 5
+"""The tools of a step whose names an LLM is told in their order; the paper shows five, too."""
+
+
+@dataclass(frozen=True, slots=True)
+class ListwiseRerank:
+    """An LLM orders the first tools of the ranking.
+
+    For one step it orders the tools of that step. Over several it is told the rule "the first of
+    each step, then the second of each, none twice", and may correct what does not fit; the fusion
+    `round-robin` does the same without an LLM. Names that are missing in the reply keep their order
+    behind the others. Scores are 1 / rank afterwards.
+
+    Attributes:
+        depth: the tools that the LLM sees; those behind stay where they are.
+        prompts: a folder with a `rerank.md` or `rerank-steps.md` that replaces the library's.
+    """
+
+    part: ClassVar[str] = "listwise-rerank"
+    depth: int = 20
+    prompts: str | None = None
+
+    def __post_init__(self) -> None:
+        at_least_one(self.part, depth=self.depth)
+
+    async def refine(self, candidates: Candidates, context: Context) -> list[ScoredTool]:
+        """Return the ranking, with its first tools in the LLM's order."""
+        ranking = candidates.ranking
+        labels = await shown_tools(context, ranking, self.depth)
+        if len(labels) < 2:
+            return list(ranking)
+        request = self._request(candidates, context, labels)
+        read = partial(_read_some, field="ranking", names=labels, problem="orders no tools")
+        names = await consult_one(context, request, read)
+        if names is None:
+            return list(ranking)
+        return by_rank([*(labels[name].id for name in names), *(row.tool for row in ranking)])
+
+    def _request(
+        self, candidates: Candidates, context: Context, labels: Mapping[str, Tool]
+    ) -> ChatRequest:
+        schema, tools = names_schema("ranking", labels), show_tools(labels, context.agents)
+        steps = own_steps(candidates)
+        if len(steps) < 2:
+            text = next(iter(steps.values()), context.request.text)
+            file = prompt("rerank", self.prompts)
+            return file.request(schema, request=show_request(text), tools=tools)
+        names = {tool.id: label for label, tool in labels.items()}
+        first = {
+            step: [names[row.tool] for row in candidates.steps[step] if row.tool in names]
+            for step in steps
+        }
+        shown = show_steps(steps, {step: own[:STEP_TOOLS] for step, own in first.items()})
+        return prompt("rerank-steps", self.prompts).request(
+            schema, request=show_request(context.request.text), steps=shown, tools=tools
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Grade:
+    """An LLM says which tools are relevant, and the others are dropped; the order stays.
+
+    What it did not see is dropped, too: it would otherwise take the places of better tools. Without
+    an LLM, a tool stays whose calibrated probability reaches `least`; where the index is not
+    calibrated, the ranking stays as it is.
+
+    Attributes:
+        depth: the tools that are graded; k if that is more.
+        keep: the first tools that stay in any case: an empty answer helps nobody.
+        least: the probability of the fallback. Low, since a missing tool costs more than one too
+            many.
+        prompts: a folder with a `grade.md` that replaces the library's.
+    """
+
+    part: ClassVar[str] = "grade"
+    depth: int = 20
+    keep: int = 1
+    least: float = 0.05
+    prompts: str | None = None
+
+    def __post_init__(self) -> None:
+        at_least_one(self.part, depth=self.depth, keep=self.keep)
+
+    async def refine(self, candidates: Candidates, context: Context) -> list[ScoredTool]:
+        """Return what is left of the ranking, in its order and with its scores."""
+        ranking, steps = candidates.ranking, own_steps(candidates)
+        labels = await shown_tools(context, ranking, max(self.depth, context.request.k))
+        if not labels:
+            return list(ranking)
+        text = next(iter(steps.values())) if len(steps) == 1 else context.request.text
+        request = prompt("grade", self.prompts).request(
+            names_schema("relevant", labels),
+            request=show_request(text),
+            steps=show_steps(steps),
+            tools=show_tools(labels, context.agents),
+        )
+        read = partial(read_names, field="relevant", names=labels)
+        names = await consult_one(context, request, read)
+        if names is None:
+            return self._by_probability(candidates, context)
+        relevant = {labels[name].id for name in names}
+        context.trace.note = f"{len(relevant)} of {len(labels)} tools are relevant"
+        return [
+            row for place, row in enumerate(ranking) if place < self.keep or row.tool in relevant
+        ]
+
+    def _by_probability(self, candidates: Candidates, context: Context) -> list[ScoredTool]:
+        probabilities = context.probabilities
+        if probabilities is None:
+            context.trace.note = "nothing is dropped: the index is not calibrated"
+            return list(candidates.ranking)
+        # A tool that a part added without a search has no probability, and was added for a reason.
+        remaining = [
+            row
+            for place, row in enumerate(candidates.ranking)
+            if place < self.keep or probabilities.get(row.tool, 1.0) >= self.least
+        ]
+        context.trace.note = (
+            f"{len(remaining)} of {len(candidates.ranking)} tools have a probability "
+            f"of {self.least:g} or more"
+        )
+        return remaining
+
+
+@dataclass(frozen=True, slots=True)
+class PostSelection:
+    """An LLM chooses the tools that the request needs; only they are left, in their order.
+
+    It trades recall for precision: in the paper recall falls from .557 to .424 while F1 rises from
+    .325 to .396. If nothing is chosen, the ranking stays as it is.
+
+    Attributes:
+        depth: the tools that the LLM sees; those behind are left out.
+        prompts: a folder with a `post-select.md` that replaces the library's.
+    """
+
+    part: ClassVar[str] = "post-selection"
+    depth: int = 30
+    prompts: str | None = None
+
+    def __post_init__(self) -> None:
+        at_least_one(self.part, depth=self.depth)
+
+    async def refine(self, candidates: Candidates, context: Context) -> list[ScoredTool]:
+        """Return the chosen tools, in the order of the ranking and with its scores."""
+        ranking = candidates.ranking
+        labels = await shown_tools(context, ranking, self.depth)
+        if not labels:
+            return list(ranking)
+        request = prompt("post-select", self.prompts).request(
+            names_schema("tools", labels),
+            request=show_request(context.request.text),
+            steps=show_steps(own_steps(candidates)),
+            tools=show_tools(labels, context.agents),
+        )
+        read = partial(_read_some, field="tools", names=labels, problem="chooses no tool")
+        names = await consult_one(context, request, read)
+        if names is None:
+            return list(ranking)
+        chosen = {labels[name].id for name in names}
+        context.trace.note = f"{len(chosen)} of {len(labels)} tools are chosen"
+        return [row for row in ranking if row.tool in chosen]
+
+
+@dataclass(frozen=True, slots=True)
+class Reflect:
+    """An LLM names missing capabilities; they are searched, and the best tools for them come in.
+
+    They take the last places of the `k` that the caller wants, at most half of them, and what stood
+    there moves behind; where fewer than k were found, they are appended. Scores are 1 / rank if
+    something came in. No rule can do this without an LLM.
+
+    Attributes:
+        rounds: the most rounds; it ends sooner when nothing is missing.
+        missing: the most capabilities in a round.
+        add: the tools that each of them brings.
+        prompts: a folder with a `reflect.md` that replaces the library's.
+    """
+
+    part: ClassVar[str] = "reflect"
+    rounds: int = 1
+    missing: int = 3
+    add: int = 2
+    prompts: str | None = None
+
+    def __post_init__(self) -> None:
+        at_least_one(self.part, rounds=self.rounds, missing=self.missing, add=self.add)
+
+    async def refine(self, candidates: Candidates, context: Context) -> list[ScoredTool]:
+        """Return the ranking with what came in."""
+        ranking = list(candidates.ranking)
+        searched: list[str] = []
+        for _ in range(self.rounds):
+            if not (missing := await self._missing(ranking, context)):
+                break
+            tools = await self._search(missing, ranking, context)
+            searched += missing
+            if not tools:
+                break
+            ranking = _merged(ranking, tools, context.request.k)
+        if searched:
+            context.trace.queries = (*context.trace.queries, *searched)
+            context.trace.note = f"missing: {'; '.join(searched)}"
+        elif context.trace.fallback_reason is None:
+            context.trace.note = "nothing is missing"
+        return ranking
+
+    async def _missing(self, ranking: Sequence[ScoredTool], context: Context) -> list[str]:
+        labels = await shown_tools(context, ranking, context.request.k)
+        request = prompt("reflect", self.prompts).request(
+            texts_schema("missing"),
+            request=show_request(context.request.text),
+            tools=show_tools(labels, context.agents),
+            count=str(self.missing),
+        )
+        read = partial(read_texts, field="missing", limit=self.missing)
+        return await consult_one(context, request, read) or []
+
+    async def _search(
+        self, missing: Sequence[str], ranking: Sequence[ScoredTool], context: Context
+    ) -> list[str]:
+        """The tools for what is missing, the best of each first, without the first k so far."""
+        queries = [Query(text, step, "missing") for step, text in enumerate(missing, start=1)]
+        rankings = [own[: self.add] for own in await context.search(queries, self.add)]
+        present = {row.tool for row in ranking[: context.request.k]}
+        fused = RoundRobin().fuse(rankings, [1.0] * len(rankings))
+        return [row.tool for row in fused if row.tool not in present]
+
+
+def _merged(ranking: Sequence[ScoredTool], tools: Sequence[str], k: int) -> list[ScoredTool]:
+    first = [row.tool for row in ranking[:k]]
+    room = max(k - len(first), 0)
+    coming = tools[: room + len(first) // 2] if len(tools) > room else tools
+    staying = len(first) - max(len(coming) - room, 0)
+    return by_rank([*first[:staying], *coming, *(row.tool for row in ranking)])
+
+
+def _read_some(reply: str, field: str, names: Mapping[str, Tool], problem: str) -> list[str]:
+    if not (chosen := read_names(reply, field, names)):
+        raise UnusableReply(problem)
+    return chosen

@@ -1,0 +1,130 @@
+"""Reads a reply that should follow a JSON schema. Not every server enforces one.
+
+Texts become single lines of bounded length. Names count only if they were offered, so whatever a
+tool's description asks for, no reply can bring in a tool that was not shown.
+"""
+
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any, cast
+
+from pegboard.llm.prompts import one_line
+from pegboard.llm.replies import answer_text, json_objects
+
+MAX_CHARACTERS = 300
+"""Of one text: a step or a variation is a sentence, and an encoder reads little more."""
+
+# A person may well be unable to log in, and sorry to ask; a refusal is about answering.
+_CANNOT = (
+    r"(?:can ?not|can['’]?t|won['’]?t|(?:am|['’]m) (?:not able|unable|not allowed) to"
+    r"|must decline to)"
+)
+_ANSWER = (
+    r"(?:assist|help|comply|provide|fulfil+|answer|respond|continue|process|engage|generate"
+    r"|create|decompose|rewrite|rank)"
+)
+_REFUSAL = re.compile(
+    rf"\W*(?:(?:(?:i['’]?m|i am) (?:\w+ )?(?:sorry|afraid)|sorry|(?:my )?apologies|i "
+    rf"apologi[sz]e|unfortunately)\b[^.\n]{{0,40}}?\b(?:i|we) ?{_CANNOT} {_ANSWER}\b"
+    rf"|i ?{_CANNOT} {_ANSWER} (?:you|with|that|this|the|your|to)\b"
+    r"|as an? (?:ai|(?:large )?language model)\b[^.\n]{0,30}\bi\b"
+    r"|(?:es tut mir leid|leider)\b[^.\n]{0,60}\bnicht (?:helfen|beantworten)"
+    r"|(?:je suis )?désolée?\b[^.\n]{0,40}\bje ne peux pas|lo siento\b[^.\n]{0,40}\bno puedo"
+    r"|很?抱歉[^。\n]{0,12}(?:无法|不能)|对不起[^。\n]{0,12}(?:无法|不能)"
+    r"|申し訳[^。\n]{0,40}できません)"
+)
+
+
+class UnusableReply(Exception):
+    """A reply that cannot be used; the message ends a sentence that begins with "the reply"."""
+
+
+def text_schema(field: str) -> dict[str, Any]:
+    """Return the schema of an object with one text.
+
+    Like the others it has no bounds, since not every provider's strict mode takes them.
+    """
+    return _object_schema(field, {"type": "string"})
+
+
+def texts_schema(field: str) -> dict[str, Any]:
+    """Return the schema of an object with a list of texts."""
+    return _object_schema(field, {"type": "array", "items": {"type": "string"}})
+
+
+def names_schema(field: str, names: Iterable[str]) -> dict[str, Any]:
+    """Return the schema of an object with a list of these names and no others."""
+    items = {"type": "string", "enum": list(names)}
+    return _object_schema(field, {"type": "array", "items": items})
+
+
+def read_text(reply: str, field: str) -> str:
+    """Return the text of a reply. Raises UnusableReply."""
+    value = _value(reply, field)
+    if not isinstance(value, str):
+        raise UnusableReply(f"has no text as '{field}'")
+    if not (line := _line(value)):
+        raise UnusableReply(f"says nothing as '{field}'")
+    return line
+
+
+def read_texts(reply: str, field: str, limit: int) -> list[str]:
+    """Return the first `limit` distinct texts of a reply, possibly none. Raises UnusableReply."""
+    unique: dict[str, str] = {}
+    for item in _items(reply, field):
+        if line := _line(item):
+            unique.setdefault(line.casefold(), line)
+    return list(unique.values())[:limit]
+
+
+def read_names(reply: str, field: str, names: Iterable[str]) -> list[str]:
+    """Return the offered names in a reply, each once and spelt as offered; possibly none.
+
+    Invented names are skipped; a reply of invented names alone raises UnusableReply.
+    """
+    offered = {_key(name): name for name in names}
+    items = _items(reply, field)
+    valid = [offered[key] for item in items if (key := _key(item)) in offered]
+    if items and not valid:
+        raise UnusableReply("names only tools that it was not shown")
+    return list(dict.fromkeys(valid))
+
+
+def _object_schema(field: str, schema: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        "type": "object",
+        "properties": {field: schema},
+        "required": [field],
+        "additionalProperties": False,
+    }
+
+
+def _value(reply: str, field: str) -> Any:
+    for value in json_objects(reply):
+        if field not in value:
+            raise UnusableReply(f"has no '{field}'")
+        return value[field]
+    refused = _REFUSAL.match(answer_text(reply).lower())
+    raise UnusableReply("is a refusal" if refused else "holds no JSON object")
+
+
+def _items(reply: str, field: str) -> list[str]:
+    value = _value(reply, field)
+    items = cast("list[Any]", value) if isinstance(value, list) else None
+    if items is None or not all(isinstance(item, str) for item in items):
+        raise UnusableReply(f"has no list of texts as '{field}'")
+    return cast("list[str]", items)
+
+
+def _line(text: str) -> str:
+    """The text on one line, cut at a word; empty if it holds no word."""
+    line = one_line(text[: 2 * MAX_CHARACTERS])
+    if _REFUSAL.match(line.lower()):
+        raise UnusableReply("is a refusal")
+    if len(line) > MAX_CHARACTERS:
+        line = line[:MAX_CHARACTERS].rpartition(" ")[0] or line[:MAX_CHARACTERS]
+    return line if re.search(r"\w", line) else ""
+
+
+def _key(name: str) -> str:
+    return name.strip(" `'\"\n").casefold()

@@ -1,0 +1,188 @@
+"""What `Board.find` and `Board.search_agents` return, and the trace of how it came about."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, overload
+
+from pegboard.hits import Hit
+from pegboard.records import Agent
+
+NO_LLM = "no LLM was given"
+"""The most common fallback reason."""
+
+
+@dataclass(slots=True)
+class PartTrace:
+    """What one part did.
+
+    Attributes:
+        part: its name; `search` for the searches.
+        stage: where in the strategy it stands: transform, search, fuse, refine.
+        step: the step of the request that it worked on; None for all.
+        milliseconds: elapsed time, waiting included; a search for several requests at once is
+            recorded whole with each.
+        llm_calls: LLM calls, answered or not.
+        prompt_tokens, completion_tokens, cost_usd: of those calls, as far as known.
+        fallback_reason: why the part did its work without the LLM; None if the LLM answered, or
+            if the part needs none.
+        note: a remark of the part.
+        queries: the queries after a transform, or those that were searched.
+        ranks: the rank of every tool (from 1) after this part; only with `explain=True`.
+    """
+
+    part: str
+    stage: str
+    step: int | None = None
+    milliseconds: float = 0.0
+    llm_calls: int = 0
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+    cost_usd: float | None = None
+    fallback_reason: str | None = None
+    note: str = ""
+    queries: tuple[str, ...] = ()
+    ranks: Mapping[str, int] = field(default_factory=dict[str, int])
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the trace as JSON values, without empty ones."""
+        values = {name: getattr(self, name) for name in self.__slots__}
+        values["milliseconds"] = round(self.milliseconds, 3)
+        values["queries"] = list(self.queries)
+        values["ranks"] = dict(self.ranks)
+        return {name: value for name, value in values.items() if value not in (None, "", 0, [], {})}
+
+
+@dataclass(slots=True)
+class Trace:
+    """The traces of all parts, in the order in which they ran, and their sums."""
+
+    strategy: str
+    parts: list[PartTrace] = field(default_factory=list[PartTrace])
+
+    @property
+    def milliseconds(self) -> float:
+        """The sum over all parts; more than the elapsed time where parts ran concurrently."""
+        return sum(part.milliseconds for part in self.parts)
+
+    @property
+    def llm_calls(self) -> int:
+        """LLM calls, answered or not."""
+        return sum(part.llm_calls for part in self.parts)
+
+    @property
+    def tokens(self) -> int:
+        """Tokens of prompts and replies."""
+        return sum(part.prompt_tokens + part.completion_tokens for part in self.parts)
+
+    @property
+    def cost_usd(self) -> float | None:
+        """The cost of all LLM calls; None if the price of one is unknown."""
+        costs = [part.cost_usd for part in self.parts if part.llm_calls]
+        return None if None in costs else sum(cost for cost in costs if cost is not None)
+
+    def ranks_of(self, tool: str) -> list[tuple[str, int]]:
+        """Return the rank of a tool after every part that ranked it; needs `explain=True`."""
+        return [(part.part, part.ranks[tool]) for part in self.parts if tool in part.ranks]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the trace as JSON values."""
+        return {
+            "strategy": self.strategy,
+            "milliseconds": round(self.milliseconds, 3),
+            "llm_calls": self.llm_calls,
+            "tokens": self.tokens,
+            "cost_usd": self.cost_usd,
+            "parts": [part.to_dict() for part in self.parts],
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class StepResult:
+    """One step of a request, and the ids of the tools found for it, best first."""
+
+    text: str
+    tools: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class FindResult(Sequence[Hit]):
+    """The hits of one request, best first: a sequence of them, with how they were found.
+
+    Attributes:
+        hits: the tools.
+        trace: which parts ran, what each cost and, with `explain=True`, the rank of every tool
+            after each.
+        steps: the steps into which the request was decomposed; empty if it was not.
+        probability: the probability that at least one hit fits, where the index is calibrated.
+        release: the id of the release that answered.
+    """
+
+    hits: tuple[Hit, ...]
+    trace: Trace
+    steps: tuple[StepResult, ...] = ()
+    probability: float | None = None
+    release: str = ""
+
+    @overload
+    def __getitem__(self, place: int) -> Hit: ...
+    @overload
+    def __getitem__(self, place: slice) -> tuple[Hit, ...]: ...
+    def __getitem__(self, place: int | slice) -> Hit | tuple[Hit, ...]:
+        return self.hits[place]
+
+    def __len__(self) -> int:
+        return len(self.hits)
+
+    def __iter__(self) -> Iterator[Hit]:
+        return iter(self.hits)
+
+    def __repr__(self) -> str:
+        names = ", ".join(hit.tool.name for hit in self.hits[:5])
+        more = ", ..." if len(self.hits) > 5 else ""
+        likely = "" if self.probability is None else f", probability {self.probability:.0%}"
+        return (
+            f"<FindResult: {len(self.hits)} hits [{names}{more}]{likely}, "
+            f"strategy {self.trace.strategy!r}, release {self.release!r}>"
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the result as JSON values."""
+        return {
+            "release": self.release,
+            "probability": self.probability,
+            "steps": [{"text": step.text, "tools": list(step.tools)} for step in self.steps],
+            "hits": [hit.to_dict() for hit in self.hits],
+            "trace": self.trace.to_dict(),
+        }
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class AgentHit:
+    """An agent that was found.
+
+    Attributes:
+        score: higher is better, comparable within one call.
+        why: its own description, or the tool of its that was found, with the rank there.
+        release: the id of the release that answered.
+    """
+
+    agent: Agent
+    score: float
+    why: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    release: str = field(default="", compare=False)
+
+    def __repr__(self) -> str:
+        tool = self.why.get("tool")
+        by = f"by its tool {tool!r}" if tool else "by its description"
+        return f"<AgentHit {self.agent.id!r}, score {self.score:.4f}, {by}>"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the hit as JSON values: id, name, kind, description, score, why."""
+        return {
+            "id": self.agent.id,
+            "name": self.agent.name,
+            "kind": self.agent.kind,
+            "description": self.agent.description,
+            "score": self.score,
+            "why": dict(self.why),
+        }
