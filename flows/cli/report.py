@@ -6,7 +6,6 @@ import sys
 from pathlib import Path
 
 from pegboard.cli.output import Subparsers, print_json
-from pegboard.cli.release_names import named_release
 from pegboard.errors import ConfigurationError
 from pegboard.store.releases import ReleaseStore
 
@@ -59,9 +58,7 @@ def _report(options: argparse.Namespace) -> int:
     uri, channel = _asked(options)
     store = ReleaseStore(uri)
     release = (
-        store.get(options.release)
-        if options.release
-        else named_release(store, options.channel or channel)
+        store.get(options.release) if options.release else store.named(options.channel or channel)
     )
     print(f"report: release {release.id}, which takes some seconds", file=sys.stderr)
     from tasks.report.storage import make_report

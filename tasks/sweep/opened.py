@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pegboard.canonical import digest
-from pegboard.cli.release_names import named_release
 from pegboard.encoders import Encoder
 from pegboard.errors import ConfigurationError
 from pegboard.evaluation.golden import GoldenQuery, read_queries
@@ -33,7 +32,7 @@ _stored: dict[tuple[str, str, str], StoredQueries] = {}
 
 def release_named(uri: str, name: str) -> str:
     """The id of the release that a channel has, or whose id begins so. Raises BoardNotFound."""
-    return named_release(ReleaseStore(uri), name).id
+    return ReleaseStore(uri).named(name).id
 
 
 @lru_cache(maxsize=2)

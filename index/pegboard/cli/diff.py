@@ -1,12 +1,18 @@
-"""`pegboard releases diff`: what is different between two releases."""
+"""`pegboard releases diff`: the difference between two releases."""
 
 import argparse
 import json
 from dataclasses import asdict
 from typing import Any
 
-from pegboard.cli.output import Subparsers, add_board_option, print_json
-from pegboard.cli.release_names import named_release, release_before
+from pegboard.cli.output import (
+    Subparsers,
+    add_board_option,
+    add_channel_option,
+    add_json_option,
+    print_json,
+)
+from pegboard.cli.tables import limited_lines
 from pegboard.errors import BoardNotFound
 from pegboard.store.diff import (
     EdgeChanges,
@@ -19,95 +25,87 @@ from pegboard.store.diff import (
 from pegboard.store.releases import ReleaseStore
 
 EPILOG = """\
-OLD and NEW are ids, beginnings of ids, or channels. Without NEW it is what the channel has now, without OLD what it had before.
+OLD and NEW are ids, beginnings of ids, or channels. NEW defaults to the channel's release, OLD to
+the channel's previous release.
 
 examples:
-  pegboard releases diff                                  what the last publishing changed
-  pegboard releases diff live canary                      what a promotion of canary would change
-  pegboard releases diff --tool github/issues/create      that tool's texts, old and new, and its neighbours"""
-NAMED = 20
-"""Tools of a kind that are listed; --json has all."""
-SHOWN = 60
-"""Characters of a text in a list."""
+  pegboard releases diff                                  what the last publish changed
+  pegboard releases diff live canary                      what promoting canary would change
+  pegboard releases diff --tool github/issues/create      one tool: its texts and its neighbours"""
+LISTED = 20
+"""Lines of a kind that are printed; --json has all."""
+SHORT = 60
+"""Characters of a value in a list."""
 SIGNS = {"added": "+", "removed": "-", "changed": "~"}
 
 
 def register_diff(actions: Subparsers) -> None:
     """Add the action to `pegboard releases`."""
-    diff: argparse.ArgumentParser = actions.add_parser(
+    parser: argparse.ArgumentParser = actions.add_parser(
         "diff",
-        help="what is different between two releases",
-        description="Compare two releases: tools added, removed and changed, and in which fields; "
-        "the nearest neighbours that "
-        "changed and added tools gained and lost; what tools depend on; indexes, their recipes "
-        "and rows.",
+        help="compare two releases",
+        description="Compare two releases: tools added, removed and changed, with the fields that "
+        "changed; the nearest neighbours that they gained and lost; dependencies; and indexes, "
+        "with their settings and rows.",
         epilog=EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    diff.add_argument(
-        "old", nargs="?", help="what to compare with (default: the release before, of the channel)"
-    )
-    diff.add_argument(
-        "new", nargs="?", help="what is compared (default: the release of the channel)"
-    )
-    add_board_option(diff)
-    diff.add_argument(
-        "--channel", default="live", help="whose releases are taken by default (default: live)"
-    )
-    diff.add_argument("--tool", metavar="ID", help="everything that is different in one tool")
-    diff.add_argument(
+    parser.add_argument("old", nargs="?", help="the release to compare with")
+    parser.add_argument("new", nargs="?", help="the release to compare")
+    add_board_option(parser)
+    add_channel_option(parser, "the channel whose releases are the default")
+    parser.add_argument("--tool", metavar="ID", help="show everything that changed in one tool")
+    parser.add_argument(
         "--neighbours",
         type=int,
         default=5,
         metavar="N",
-        help="nearest tools compared (default: 5; 0: none)",
+        help="how many nearest tools to compare (default: 5; 0: none)",
     )
-    diff.add_argument("--json", action="store_true", help="print the difference as one JSON object")
-    diff.set_defaults(run=_diff)
+    add_json_option(parser, "the difference")
+    parser.set_defaults(run=_diff)
 
 
 def _diff(options: argparse.Namespace) -> int:
     store = ReleaseStore(options.board)
-    new = named_release(store, options.new or options.channel)
-    old = (
-        named_release(store, options.old) if options.old else release_before(store, options.channel)
-    )
-    found = diff_releases(store, old, new, max(0, options.neighbours))
-    if options.tool:
-        return _print_tool(found, options.tool, as_json=options.json)
-    if options.json:
-        print_json(found.to_dict())
-        return 0
-    counts = found.counts
-    print(f"{found.old} -> {found.new}: " + ", ".join(f"{counts[name]} {name}" for name in counts))
-    _print_tools(found)
-    if found.edges:
-        print(f"dependencies of {len(found.edges)} tools:")
-        _print_some([f"  {tool}: {_edges(changes)}" for tool, changes in found.edges.items()])
-    for name, index in found.indexes.items():
-        print(f"index {name}: {_index(index)}")
+    new = store.named(options.new or options.channel)
+    old = store.named(options.old) if options.old else store.previous(options.channel)
+    diff = diff_releases(store, old, new, max(0, options.neighbours))
+    if options.tool and options.json:
+        print_json(_tool_record(diff, options.tool))
+    elif options.tool:
+        _print_tool(diff, options.tool)
+    elif options.json:
+        print_json(diff.to_dict())
+    else:
+        _print_diff(diff)
     return 0
 
 
-def _print_tools(found: ReleaseDiff) -> None:
-    lines = [f"{SIGNS['added']} {one}{_near(found.neighbours.get(one))}" for one in found.added]
-    _print_some(lines)
-    _print_some([f"{SIGNS['removed']} {one}" for one in found.removed])
+def _print_diff(diff: ReleaseDiff) -> None:
+    counts = ", ".join(f"{count} {name}" for name, count in diff.counts.items())
+    print(f"{diff.old} -> {diff.new}: {counts}")
+    near = diff.neighbours
+    _print_some([f"{SIGNS['added']} {tool}{_near(near.get(tool))}" for tool in diff.added])
+    _print_some([f"{SIGNS['removed']} {tool}" for tool in diff.removed])
     _print_some(
         [
-            f"{SIGNS['changed']} {one.id}: "
-            f"{', '.join(_summary(*pair) for pair in one.fields.items())}"
-            f"{_near(found.neighbours.get(one.id))}"
-            for one in found.changed
+            f"{SIGNS['changed']} {tool.id}: "
+            f"{', '.join(_summary(*field) for field in tool.fields.items())}"
+            f"{_near(near.get(tool.id))}"
+            for tool in diff.changed
         ]
     )
+    if diff.edges:
+        print(f"dependencies of {len(diff.edges)} tools:")
+        _print_some([f"  {tool}: {_edges(changes)}" for tool, changes in diff.edges.items()])
+    for name, index in diff.indexes.items():
+        print(f"index {name}: {_index(index)}")
 
 
 def _print_some(lines: list[str]) -> None:
-    for line in lines[:NAMED]:
+    for line in limited_lines(lines, LISTED, "  ", "; --json lists all"):
         print(line)
-    if len(lines) > NAMED:
-        print(f"  ... and {len(lines) - NAMED} more; --json lists all")
 
 
 def _summary(name: str, change: FieldChange) -> str:
@@ -119,83 +117,82 @@ def _summary(name: str, change: FieldChange) -> str:
 def _near(neighbours: Neighbours | None) -> str:
     if neighbours is None:
         return ""
-    gained = [f"+{one}" for one in neighbours.gained]
-    return f"; neighbours {', '.join(gained + [f'-{one}' for one in neighbours.lost])}"
+    gained = [f"+{tool}" for tool in neighbours.gained]
+    lost = [f"-{tool}" for tool in neighbours.lost]
+    return f"; neighbours {', '.join(gained + lost)}"
 
 
 def _edges(changes: EdgeChanges) -> str:
-    kinds = {"added": changes.added, "removed": changes.removed, "changed": changes.changed}
-    return ", ".join(f"{SIGNS[kind]}{said}" for kind, several in kinds.items() for said in several)
+    return ", ".join(
+        f"{SIGNS[kind]}{edge}" for kind, edges in asdict(changes).items() for edge in edges
+    )
 
 
 def _index(index: IndexDiff) -> str:
+    if index.state == "same":
+        return "same"
     rows = (
         f"{index.rows_added} rows added, {index.rows_removed} removed, {index.rows_changed} changed"
     )
     recipe = "; ".join(
-        f"{name}: {_short(one.old)} -> {_short(one.new)}" for name, one in index.recipe.items()
+        f"{name}: {_short(change.old)} -> {_short(change.new)}"
+        for name, change in index.recipe.items()
     )
-    return (
-        "same"
-        if index.state == "same"
-        else f"{index.state}; {rows}{f'; {recipe}' if recipe else ''}"
-    )
+    return "; ".join(text for text in (index.state, rows, recipe) if text)
 
 
-def _print_tool(found: ReleaseDiff, tool: str, *, as_json: bool) -> int:
-    change = next((one for one in found.changed if one.id == tool), None)
-    edges = found.edges.get(tool)
-    different = change is not None or edges is not None
-    state = (
-        "added"
-        if tool in found.added
-        else "removed"
-        if tool in found.removed
-        else "changed"
-        if different
-        else "same"
-    )
-    near = found.neighbours.get(tool)
-    if as_json:
-        whole = found.to_dict()
-        fields = next((one["fields"] for one in whole["changed"] if one["id"] == tool), {})
-        said = {
-            "fields": fields,
-            "neighbours": whole["neighbours"].get(tool),
-            "edges": whole["edges"].get(tool),
-        }
-        print_json({"tool": tool, "state": state, **said})
-        return 0
+def _tool_state(diff: ReleaseDiff, tool: str) -> str:
+    if tool in diff.added:
+        return "added"
+    if tool in diff.removed:
+        return "removed"
+    changed = tool in diff.edges or any(change.id == tool for change in diff.changed)
+    return "changed" if changed else "same"
+
+
+def _tool_record(diff: ReleaseDiff, tool: str) -> dict[str, Any]:
+    values = diff.to_dict()
+    changed = {change["id"]: change["fields"] for change in values["changed"]}
+    return {
+        "tool": tool,
+        "state": _tool_state(diff, tool),
+        "fields": changed.get(tool, {}),
+        "neighbours": values["neighbours"].get(tool),
+        "edges": values["edges"].get(tool),
+    }
+
+
+def _print_tool(diff: ReleaseDiff, tool: str) -> None:
+    state = _tool_state(diff, tool)
     if state == "same":
         raise BoardNotFound(
-            f"Tool '{tool}' is not different between releases {found.old} and {found.new}, or "
-            f"neither has it. "
-            "`pegboard releases diff` lists those that are."
+            f"Tool '{tool}' is the same in releases {diff.old} and {diff.new}, or in neither. "
+            "`pegboard releases diff` lists the tools that differ."
         )
-    print(f"{SIGNS[state]} {tool}{_near(near)}")
-    for name, field in change.fields.items() if change else ():
-        print(f"{name}")
-        for sign, values in (
-            ("-", _parts(field.old, field.removed)),
-            ("+", _parts(field.new, field.added)),
-        ):
-            for value in values:
-                print("\n".join(f"  {sign} {line}" for line in value.splitlines() or [""]))
-    if edges is not None:
+    print(f"{SIGNS[state]} {tool}{_near(diff.neighbours.get(tool))}")
+    for change in diff.changed:
+        if change.id == tool:
+            for name, field in change.fields.items():
+                _print_field(name, field)
+    if tool in diff.edges:
         print("depends on")
-        for kind, several in asdict(edges).items():
-            for said in several:
-                print(f"  {SIGNS[kind]} {said}")
-    return 0
+        for kind, edges in asdict(diff.edges[tool]).items():
+            for edge in edges:
+                print(f"  {SIGNS[kind]} {edge}")
 
 
-def _parts(value: Any, parts: tuple[str, ...]) -> tuple[str, ...]:
-    """Of a list what came or went, of anything else all of it."""
-    if isinstance(value, list):
-        return parts
-    return (value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, indent=1),)
+def _print_field(name: str, field: FieldChange) -> None:
+    print(name)
+    for sign, value, parts in (("-", field.old, field.removed), ("+", field.new, field.added)):
+        for text in parts if isinstance(value, list) else (_text(value),):
+            for line in text.splitlines() or [""]:
+                print(f"  {sign} {line}")
+
+
+def _text(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, indent=1)
 
 
 def _short(value: Any) -> str:
     text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-    return text if len(text) <= SHOWN else f"{text[:SHOWN]} ..."
+    return text if len(text) <= SHORT else f"{text[:SHORT]} ..."

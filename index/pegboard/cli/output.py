@@ -1,4 +1,4 @@
-"""What the commands share: the option --board, and how values and text are printed."""
+"""What the commands share: common options, and how values and text are printed."""
 
 import argparse
 import json
@@ -32,4 +32,25 @@ def add_board_option(parser: argparse.ArgumentParser) -> None:
         default=default,
         required=default is None,
         help="the board's root: a folder, s3://, az:// or gs:// (default: $PEGBOARD_BOARD)",
+    )
+
+
+def add_channel_option(parser: argparse.ArgumentParser, use: str = "the channel to ask") -> None:
+    """Add --channel; `use` says what the command does with it."""
+    parser.add_argument("--channel", default="live", help=f"{use} (default: live)")
+
+
+def add_json_option(parser: argparse.ArgumentParser, content: str) -> None:
+    """Add --json; `content` says what the JSON object holds."""
+    parser.add_argument("--json", action="store_true", help=f"print one JSON object: {content}")
+
+
+def add_release_argument(parser: argparse.ArgumentParser, default: str | None = None) -> None:
+    """Add RELEASE, which may be left out if there is a default."""
+    note = f" (default: {default})" if default else ""
+    parser.add_argument(
+        "release",
+        nargs="?" if default else None,
+        default=default,
+        help=f"a release's id or its beginning, or a channel such as live{note}",
     )

@@ -1,24 +1,37 @@
-"""`pegboard releases`, `promote` and `rollback`: what is published, and what is live. They need no
-pipeline.
+"""`pegboard releases`, `promote`, `rollback` and `export`: what is published, and what is live.
 
-Other distributions add actions to `pegboard releases` under the entry-point group
-`pegboard.releases_commands`, whose values are functions that take the group's subparsers.
+They need no pipeline. Other distributions add actions to `pegboard releases` under the entry-point
+group `pegboard.releases_commands`, whose values are functions that take the group's subparsers.
 """
 
 import argparse
 import sys
 from importlib.metadata import entry_points
-from typing import Any
 
 from pegboard.cli.diff import register_diff
-from pegboard.cli.export import register_export
 from pegboard.cli.gate import failures, gate_lines, gate_state
-from pegboard.cli.output import Subparsers, add_board_option, print_json
-from pegboard.cli.release_names import NAME_HELP, named_release
-from pegboard.cli.verify import register_verify
+from pegboard.cli.output import (
+    Subparsers,
+    add_board_option,
+    add_channel_option,
+    add_json_option,
+    add_release_argument,
+    print_json,
+)
+from pegboard.cli.tables import count_text, print_table
+from pegboard.store.export import export_release
 from pegboard.store.releases import Channel, Pin, Release, ReleaseStore
+from pegboard.store.verify import verify_release
 
 GROUP = "pegboard.releases_commands"
+PROGRESS_ROWS = 50_000
+"""Rows between two lines of progress of `verify`; smaller tables take a second or two."""
+EXPORT_EPILOG = """\
+examples:
+  pegboard export live --out parquet
+  duckdb -c "SELECT id, name FROM 'parquet/release=*/tools/*/*.parquet'"
+  duckdb -c "SELECT catalog, count(*) FROM read_parquet('parquet/*/tools/*/*.parquet', \
+hive_partitioning=true) GROUP BY 1\""""
 
 
 def register_releases(subparsers: Subparsers) -> None:
@@ -26,57 +39,96 @@ def register_releases(subparsers: Subparsers) -> None:
     releases: argparse.ArgumentParser = subparsers.add_parser(
         "releases",
         help="list, show, compare and verify releases",
-        description="The releases of a board: what they hold, what is different between two, and "
-        "whether they are sound.",
+        description="List, show, compare and verify the releases of a board.",
     )
     actions = releases.add_subparsers(dest="action", metavar="ACTION", required=True)
-    listing = actions.add_parser(
-        "list", help="all releases, newest first, and the channels that name them"
-    )
-    add_board_option(listing)
-    listing.add_argument(
-        "--json", action="store_true", help="print one JSON object: releases, channels"
-    )
-    listing.set_defaults(run=_list)
-    show = actions.add_parser("show", help="everything that is recorded of one release")
-    show.add_argument("release", help=NAME_HELP)
-    add_board_option(show)
-    show.add_argument("--json", action="store_true", help="print the release as one JSON object")
-    show.set_defaults(run=_show)
+    _register_list(actions)
+    _register_show(actions)
     register_diff(actions)
-    register_verify(actions)
+    _register_verify(actions)
     for point in sorted(entry_points(group=GROUP), key=lambda point: point.name):
         point.load()(actions)
-    register_export(subparsers)
+    _register_export(subparsers)
+    _register_promote(subparsers)
+    _register_rollback(subparsers)
 
-    promote: argparse.ArgumentParser = subparsers.add_parser(
+
+def _register_list(actions: Subparsers) -> None:
+    parser = actions.add_parser("list", help="list releases, newest first, with their channels")
+    add_board_option(parser)
+    add_json_option(parser, "releases, channels")
+    parser.set_defaults(run=_list)
+
+
+def _register_show(actions: Subparsers) -> None:
+    parser = actions.add_parser("show", help="show everything that is recorded of a release")
+    add_release_argument(parser)
+    add_board_option(parser)
+    add_json_option(parser, "the release")
+    parser.set_defaults(run=_show)
+
+
+def _register_verify(actions: Subparsers) -> None:
+    parser = actions.add_parser(
+        "verify",
+        help="check that a release is as it was published",
+        description="Read a whole release and check row counts, the checksum of every row, "
+        "digests, vectors, indices, and that tools, agents and indexes refer to each other. All "
+        "problems are reported together; the exit code is 1 if there is any.",
+    )
+    add_release_argument(parser, default="live")
+    add_board_option(parser)
+    add_json_option(parser, "release, rows, problems, sound")
+    parser.set_defaults(run=_verify)
+
+
+def _register_export(subparsers: Subparsers) -> None:
+    parser = subparsers.add_parser(
+        "export",
+        help="write a release as Parquet files",
+        description="Write a release as hive-partitioned Parquet: "
+        "OUT/release=ID/TABLE/catalog=NAME/part-0.parquet, with the release's record in "
+        "release.json beside the tables. The export is complete or absent, never partial.",
+        epilog=EXPORT_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    add_release_argument(parser)
+    add_board_option(parser)
+    parser.add_argument("--out", required=True, metavar="DIR", help="the folder to write to")
+    parser.add_argument(
+        "--force", action="store_true", help="replace another export of the release in that folder"
+    )
+    add_json_option(parser, "release, folder, rows, files, bytes, written")
+    parser.set_defaults(run=_export)
+
+
+def _register_promote(subparsers: Subparsers) -> None:
+    parser = subparsers.add_parser(
         "promote",
         help="make a channel name a release",
-        description="Make a channel name a release. Readers that follow the channel swap to it "
-        "within seconds. "
-        "If someone else moves the channel at the same moment, nothing is changed and the exit "
-        "code is 6. A release that is held by "
-        "its gate can be promoted, too; what it failed is said on stderr.",
+        description="Make a channel name a release. Readers of the channel change to it within "
+        "seconds. If someone else moves the channel at the same moment, nothing changes and the "
+        "exit code is 6. A release that its gate holds can be promoted; the rules that it failed "
+        "are printed to stderr.",
     )
-    promote.add_argument("release", help=NAME_HELP)
-    add_board_option(promote)
-    _channel_options(promote)
-    promote.set_defaults(run=_promote)
+    add_release_argument(parser)
+    add_board_option(parser)
+    add_channel_option(parser, "the channel to move")
+    add_json_option(parser, "the channel")
+    parser.set_defaults(run=_promote)
 
-    rollback: argparse.ArgumentParser = subparsers.add_parser(
+
+def _register_rollback(subparsers: Subparsers) -> None:
+    parser = subparsers.add_parser(
         "rollback",
-        help="make a channel name the release before",
-        description="Make a channel name the release before. Again goes back one more; `promote` "
-        "goes anywhere.",
+        help="make a channel name its previous release",
+        description="Make a channel name its previous release. A second rollback goes back one "
+        "more; `promote` goes to any release.",
     )
-    add_board_option(rollback)
-    _channel_options(rollback)
-    rollback.set_defaults(run=_rollback)
-
-
-def _channel_options(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--channel", default="live", help="the channel to move (default: live)")
-    parser.add_argument("--json", action="store_true", help="print the channel as one JSON object")
+    add_board_option(parser)
+    add_channel_option(parser, "the channel to move")
+    add_json_option(parser, "the channel")
+    parser.set_defaults(run=_rollback)
 
 
 def _list(options: argparse.Namespace) -> int:
@@ -85,143 +137,146 @@ def _list(options: argparse.Namespace) -> int:
     if options.json:
         print_json(
             {
-                "releases": [_release_record(release) for release in releases],
-                "channels": [_channel_record(channel) for channel in channels],
+                "releases": [release.to_dict() for release in releases],
+                "channels": [channel.to_dict() for channel in channels],
             }
         )
         return 0
-    named: dict[str, list[str]] = {}
-    for channel in channels:
-        named.setdefault(channel.release, []).append(channel.name)
     gated = any("gate" in release.manifest for release in releases)
-    gate_head = f"{'GATE':<8}" if gated else ""
-    print(
-        f"{'RELEASE':<14}{'CREATED (UTC)':<21}{'TOOLS':>7}{'AGENTS':>8}  "
-        f"{'INDEXES':<20}{gate_head}CHANNELS"
-    )
-    for release in releases:
-        counts = release.manifest["counts"]
-        indexes = ", ".join(sorted(release.manifest["indexes"]))
-        gate = f"{gate_state(release, channels):<8}" if gated else ""
-        print(
-            f"{release.id:<14}{release.created_at:%Y-%m-%d %H:%M:%S}  "
-            f"{counts['tools']:>7}{counts['agents']:>8}  "
-            f"{indexes:<20}{gate}{', '.join(named.get(release.id, []))}"
-        )
+    header = ("RELEASE", "CREATED (UTC)", "TOOLS", "AGENTS", "INDEXES", "GATE" if gated else "")
+    print_table((*header, "CHANNELS"), [_list_row(release, channels) for release in releases])
     return 0
+
+
+def _list_row(release: Release, channels: list[Channel]) -> tuple[str, ...]:
+    counts = release.manifest["counts"]
+    return (
+        release.id,
+        f"{release.created_at:%Y-%m-%d %H:%M:%S}",
+        str(counts["tools"]),
+        str(counts["agents"]),
+        ", ".join(sorted(release.manifest["indexes"])),
+        gate_state(release, channels),
+        ", ".join(channel.name for channel in channels if channel.release == release.id),
+    )
 
 
 def _show(options: argparse.Namespace) -> int:
     store = ReleaseStore(options.board)
-    release = named_release(store, options.release)
+    release = store.named(options.release)
     if options.json:
-        print_json(_release_record(release))
+        print_json(release.to_dict())
         return 0
-    print(
-        f"release   {release.id}\ndigest    {release.digest}\ncreated   "
-        f"{release.created_at:%Y-%m-%d %H:%M:%S} UTC"
-    )
-    print(f"contract  {release.contract}")
-    for said in _named_by(release, store.channels()):
-        print(f"channel   {said}")
-    for said in gate_lines(release, store.channels()):
-        print(f"gate      {said}")
-    for name, pin in release.tables.items():
-        print(
-            f"table     {name}: version {pin.version} of {pin.table}, {pin.rows} "
-            f"rows{_searched(name, pin)}"
-        )
-    for name, index in release.manifest["indexes"].items():
-        default = " (default)" if name == release.manifest["default_index"] else ""
-        print(f"index     {name}{default}: {index['encoder']}, {index['fingerprint']}")
-    for name, catalog in release.manifest["catalogs"].items():
-        print(
-            f"catalog   {name}: {catalog['tools']} tools, {catalog['agents']} agents, "
-            f"{catalog['rejected']} rejected"
-        )
-    changes = release.manifest["changes"]
-    print(
-        f"changes   {changes['new']} new, {changes['changed']} changed, {changes['removed']} "
-        f"removed, "
-        f"{changes['unchanged']} unchanged, against {changes['against'] or 'an empty board'}"
-    )
+    _print_lines("release", [release.id])
+    _print_lines("digest", [release.digest])
+    _print_lines("created", [f"{release.created_at:%Y-%m-%d %H:%M:%S} UTC"])
+    _print_lines("contract", [str(release.contract)])
+    channels = store.channels()
+    _print_lines("channel", _kept_by(release, channels))
+    _print_lines("gate", gate_lines(release, channels))
+    _print_lines("table", [_table_text(*table) for table in release.tables.items()])
+    _print_manifest(release)
     return 0
 
 
-def _named_by(release: Release, channels: list[Channel]) -> list[str]:
+def _print_lines(label: str, lines: list[str]) -> None:
+    for line in lines:
+        print(f"{label:<10}{line}")
+
+
+def _print_manifest(release: Release) -> None:
+    manifest = release.manifest
+    default = manifest["default_index"]
+    for name, index in manifest["indexes"].items():
+        mark = " (default)" if name == default else ""
+        _print_lines("index", [f"{name}{mark}: {index['encoder']}, {index['fingerprint']}"])
+    for name, catalog in manifest["catalogs"].items():
+        counts = ", ".join(f"{catalog[kind]} {kind}" for kind in ("tools", "agents", "rejected"))
+        _print_lines("catalog", [f"{name}: {counts}"])
+    changes = manifest["changes"]
+    counts = ", ".join(f"{changes[k]} {k}" for k in ("new", "changed", "removed", "unchanged"))
+    _print_lines("changes", [f"{counts}, against {changes['against'] or 'an empty board'}"])
+
+
+def _kept_by(release: Release, channels: list[Channel]) -> list[str]:
     """Why a prune keeps the release, however old it is."""
-    names = [f"{channel.name} names it" for channel in channels if channel.release == release.id]
-    before = [channel.name for channel in channels if channel.history[:1] == (release.id,)]
-    return names + [f"a rollback of {name} takes it" for name in before]
+    current = [f"{channel.name} names it" for channel in channels if channel.release == release.id]
+    previous = [channel.name for channel in channels if channel.history[:1] == (release.id,)]
+    return current + [f"a rollback of {name} takes it" for name in previous]
 
 
-def _searched(name: str, pin: Pin) -> str:
-    """The indices of a table with vectors, as readers ask them."""
+def _table_text(name: str, pin: Pin) -> str:
+    text = f"{name}: version {pin.version} of {pin.table}, {pin.rows} rows"
     if not name.startswith(("emb_", "agents_")):
-        return ""
+        return text
     if pin.search is None:
-        return ", searched without an index"
-    asked = [
-        f"{pin.search[key]} {key}"
-        for key in ("partitions", "nprobes", "ef", "refine")
-        if key in pin.search
-    ]
-    return f", {pin.search['vector']} ({', '.join(asked)}), {pin.search['text']}"
+        return f"{text}, searched without an index"
+    names = ("partitions", "nprobes", "ef", "refine")
+    settings = ", ".join(f"{pin.search[key]} {key}" for key in names if key in pin.search)
+    return f"{text}, {pin.search['vector']} ({settings}), {pin.search['text']}"
+
+
+def _verify(options: argparse.Namespace) -> int:
+    store = ReleaseStore(options.board)
+    release = store.named(options.release)
+    verification = verify_release(store, release, _print_progress)
+    problems = verification.problems
+    if options.json:
+        print_json(verification.to_dict())
+        return 1 if problems else 0
+    _print_lines("read", [f"{name}: {rows} rows" for name, rows in verification.rows.items()])
+    _print_lines("WRONG", list(problems))
+    if not problems:
+        print(f"Release {release.id} is as it was published.")
+        return 0
+    print(
+        f"Release {release.id} is not as it was published: {count_text(len(problems), 'problem')}. "
+        "Go back to a sound one with `pegboard rollback` or `pegboard promote`, or publish again "
+        "with `pegboard build`."
+    )
+    return 1
+
+
+def _print_progress(table: str, done: int, rows: int) -> None:
+    if done // PROGRESS_ROWS > (done - 1) // PROGRESS_ROWS and done < rows:
+        print(f"{table}: {done} of {rows} rows", file=sys.stderr)
+
+
+def _export(options: argparse.Namespace) -> int:
+    store = ReleaseStore(options.board)
+    release = store.named(options.release)
+    exported = export_release(store, release, options.out, force=options.force)
+    if options.json:
+        print_json(exported.to_dict())
+        return 0
+    state = "is written to" if exported.written else "is already in"
+    files = count_text(exported.files, "file")
+    print(f"Release {release.id} {state} {exported.folder}: {files}, {exported.bytes} bytes")
+    for name, rows in exported.rows.items():
+        print(f"  {name}: {rows} rows")
+    return 0
 
 
 def _promote(options: argparse.Namespace) -> int:
     store = ReleaseStore(options.board)
-    release = named_release(store, options.release)
-    moved = store.promote(release.id, options.channel)
-    if why := failures(release):
-        told = "; ".join(why)
+    release = store.named(options.release)
+    channel = store.promote(release.id, options.channel)
+    if reasons := failures(release):
         print(
-            f"pegboard promote: release {release.id} did not pass its gate, and is promoted all "
-            f"the same: {told}",
+            f"pegboard promote: warning: release {release.id} failed its gate and was promoted "
+            f"all the same: {'; '.join(reasons)}",
             file=sys.stderr,
         )
-    return _moved(moved, options)
+    return _print_channel(channel, options)
 
 
 def _rollback(options: argparse.Namespace) -> int:
-    return _moved(ReleaseStore(options.board).rollback(options.channel), options)
+    return _print_channel(ReleaseStore(options.board).rollback(options.channel), options)
 
 
-def _moved(channel: Channel, options: argparse.Namespace) -> int:
+def _print_channel(channel: Channel, options: argparse.Namespace) -> int:
     if options.json:
-        print_json(_channel_record(channel))
+        print_json(channel.to_dict())
     else:
         print(f"{channel.name} is now release {channel.release} (generation {channel.generation})")
     return 0
-
-
-def _release_record(release: Release) -> dict[str, Any]:
-    return {
-        "release": release.id,
-        "digest": release.digest,
-        "contract": release.contract,
-        "created_at": release.created_at.isoformat(),
-        "tables": {
-            name: {
-                "table": pin.table,
-                "version": pin.version,
-                "rows": pin.rows,
-                "digest": pin.digest,
-                "checksum": pin.checksum,
-                "search": dict(pin.search) if pin.search else None,
-            }
-            for name, pin in release.tables.items()
-        },
-        "manifest": release.manifest,
-    }
-
-
-def _channel_record(channel: Channel) -> dict[str, Any]:
-    return {
-        "channel": channel.name,
-        "release": channel.release,
-        "generation": channel.generation,
-        "updated_at": channel.updated_at.isoformat(),
-        "history": list(channel.history),
-        "withdrawn": list(channel.withdrawn),
-    }

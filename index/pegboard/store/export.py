@@ -112,9 +112,8 @@ def _there(target: Path, release: Release) -> Exported | None:
 
 
 def _record(release: Release) -> dict[str, Any]:
-    """The release's row as JSON values."""
-    record = {**asdict(release), "created_at": release.created_at.isoformat()}
-    return json.loads(json.dumps({"release": record.pop("id"), **record}))
+    """The release's row as JSON has it, with lists for tuples."""
+    return json.loads(json.dumps(release.to_dict()))
 
 
 def _write(store: ReleaseStore, name: str, pin: Pin, folder: Path) -> int:

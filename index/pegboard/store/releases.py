@@ -72,6 +72,11 @@ class Release:
     tables: Mapping[str, Pin]
     manifest: Mapping[str, Any]
 
+    def to_dict(self) -> dict[str, Any]:
+        """Return the release's row as JSON values."""
+        record = {**asdict(self), "created_at": self.created_at.isoformat()}
+        return {"release": record.pop("id"), **record}
+
 
 @dataclass(frozen=True, slots=True)
 class Channel:
@@ -90,6 +95,11 @@ class Channel:
     updated_at: datetime
     history: tuple[str, ...]
     withdrawn: tuple[str, ...] = ()
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the channel as JSON values."""
+        record = {**asdict(self), "updated_at": self.updated_at.isoformat()}
+        return {"channel": record.pop("name"), **record}
 
 
 class ReleaseStore:
@@ -159,6 +169,22 @@ class ReleaseStore:
             f"The board at {public_uri(self.uri)} has {what} '{release}'. "
             f"It has: {', '.join(known[:10]) or 'none'}{' ...' if len(known) > 10 else ''}."
         )
+
+    def named(self, name: str) -> Release:
+        """Return the release of the channel of that name, or else the one whose id begins so."""
+        channel = self.channel(name)
+        return self.get(channel.release if channel else name)
+
+    def previous(self, channel: str) -> Release:
+        """Return the release that a channel named before. Raises BoardNotFound if there is none."""
+        current = self.channel(channel)
+        recorded = self._recorded(current.history) if current else ()
+        if not recorded:
+            raise BoardNotFound(
+                f"Channel '{channel}' of the board at {public_uri(self.uri)} has no earlier "
+                f"release to compare with. Name two releases; `pegboard releases list` shows them."
+            )
+        return self.get(recorded[0])
 
     def channels(self) -> list[Channel]:
         """All channels, by name."""

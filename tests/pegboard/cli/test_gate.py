@@ -91,7 +91,7 @@ def test_promoting_a_held_release_works_and_warns(board, capsys):
 
     assert (code, json.loads(out)["release"]) == (0, "feedfeedfeed")
     assert err == (
-        "pegboard promote: release feedfeedfeed did not pass its gate, and is promoted all the "
+        "pegboard promote: warning: release feedfeedfeed failed its gate and was promoted all the "
         "same: "
         "Recall@5 >= 0.9: it is 0.840 over 300 queries, 0.060 too low; 1 of 12 canaries broke\n"
     )

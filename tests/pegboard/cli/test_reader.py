@@ -202,7 +202,7 @@ def test_releases_are_listed_with_their_channels(capsys, two):
         "INDEXES",
         "CHANNELS",
     ]
-    assert re.search(rf"^{live}  \S+ \S+ +14 +6  fine, full +live$", table, re.MULTILINE)
+    assert re.search(rf"^{live}  \S+ \S+ +14 +6 +fine, full +live$", table, re.MULTILINE)
 
 
 def test_a_release_is_shown_by_its_beginning_or_its_channel(capsys, two):

@@ -197,7 +197,7 @@ def test_the_command_shows_one_tool_with_its_old_and_new_text(capsys, two):
     told = json.loads(printed)
     assert (told["state"], told["fields"]["description"]["new"]) == ("changed", "Waters the ferns.")
     assert code == 4
-    assert "is not different between releases" in err
+    assert "is the same in releases" in err
 
 
 def test_the_command_prints_all_of_it_as_json(capsys, two):
