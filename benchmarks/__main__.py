@@ -45,8 +45,8 @@ tasks (in the rows of --json)
 strategies
 {strategies}
   and your own strategies: a JSON file, or JSON (`pegboard find --strategies`,
-  docs/reference/strategies.md). Default: all above that need no LLM and fit the benchmark; with --llm the others as well. The
-  library's strategy `search` is called hybrid here.
+  docs/reference/strategies.md). Default: all above that need no LLM and fit the benchmark; with
+  --llm the others as well. The library's strategy `search` is called hybrid here.
 
 Rows: {{task, strategy, index, encoder, measure, value, low, high, n}}, with 95 % bootstrap
 intervals over queries. `differences` compare every strategy with `hybrid` (agents: `agents-hybrid`)

@@ -1,10 +1,14 @@
 """How numbers, lists and tables are written for people: on a terminal, in messages, in Markdown."""
 
 import sys
+import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from pegboard.cli.output import plain
+
+PROGRESS_SECONDS = 5.0
+"""Between two lines of `progress_counter`."""
 
 
 def interval_text(row: Mapping[str, Any]) -> str:
@@ -76,5 +80,19 @@ def progress_lines(what: str, total: int, *, quiet: bool = False) -> Callable[[i
         if not quiet and (done == total or (done - printed) * 20 >= total):
             printed = done
             print(f"{what}: {done} of {total}", file=sys.stderr)
+
+    return advance
+
+
+def progress_counter(what: str) -> Callable[[int], None]:
+    """A callback that counts, and prints `WHAT: n` to stderr every few seconds."""
+    done, printed = 0, time.monotonic()
+
+    def advance(more: int) -> None:
+        nonlocal done, printed
+        done += more
+        if time.monotonic() - printed >= PROGRESS_SECONDS:
+            printed = time.monotonic()
+            print(f"{what}: {done}", file=sys.stderr)
 
     return advance

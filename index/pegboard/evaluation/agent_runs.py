@@ -1,53 +1,92 @@
-"""Asking an agent golden queries with different tools at hand: in bounded time and concurrency,
-within a budget, no reply paid for twice.
+"""Asking an agent golden queries with different tools, and scoring the calls it replies with.
+
+The LLM client bounds time, concurrency and money; replies are in a ledger, so that none is paid for
+twice.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 from pegboard.errors import BudgetExhausted, CompletionError, ConfigurationError
-from pegboard.evaluation.agent_asking import PROBE, Calling, Manner, agent_request, calls_of, key_of
-from pegboard.evaluation.agent_budget import Purse
-from pegboard.evaluation.agent_replies import AgentReplies, AgentReply, agent_reply
-from pegboard.evaluation.agent_tools import Case, Shelf
+from pegboard.evaluation.agent_requests import (
+    PROBE,
+    Calling,
+    CallOptions,
+    agent_request,
+    read_calls,
+    request_key,
+)
+from pegboard.evaluation.agent_tools import Case, ToolDefinitions
 from pegboard.evaluation.tool_calls import CallScore, made_call, score_calls
-from pegboard.llm import ChatRequest, Completer
-from pegboard.llm.retry import asynchronous
+from pegboard.llm import ChatReply, ChatRequest, Completer, ToolCall
+from pegboard.llm.budget import Budget
+from pegboard.llm.chat_format import prompt_text
+from pegboard.llm.client import Client, price_of
+from pegboard.llm.ledger import JsonlFile, Ledger
+from pegboard.llm.pacing import Pacing
 from pegboard.redaction import redact_line
 from pegboard.tokens import token_bound
 
-HOPELESS = frozenset({"key", "model", "quota"})
-"""Failures that every later call would meet too."""
-SILENT_CALLS = 5
-"""So many calls given up before any was answered, and the model is taken to be away."""
-LOST_CALLS = 20
-"""The same once it has answered."""
-PATIENCE_SECONDS = 180.0
-"""How long one call is tried again in all. A server that asks for more is asked by the next run."""
+REPLIES = "replies.jsonl"
 
 
-@dataclass(frozen=True, slots=True)
-class Limits:
-    """Bounds of a run.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AgentReply:
+    """One reply of an agent, unchanged; an entry of the ledger.
 
     Attributes:
-        concurrency: the most calls on their way at once.
-        attempts: how often a call is made in all, where its failure may pass.
-        budget_usd: the most that the run may spend; None is no limit.
+        key: of the request (`request_key`).
+        query: the id of the golden query.
+        tools: how many tools the agent was given.
+        counted: whether the server counted the tokens of the prompt; otherwise they are an
+            estimate.
     """
 
-    concurrency: int = 8
-    attempts: int = 4
-    budget_usd: float | None = None
+    key: str
+    model: str
+    calling: str
+    query: str
+    tools: int
+    text: str
+    calls: tuple[ToolCall, ...]
+    finish_reason: str
+    prompt_tokens: int
+    completion_tokens: int
+    counted: bool
+    cost_usd: float | None
+    seconds: float
+    at: str
+
+    @classmethod
+    def of(
+        cls, reply: ChatReply, *, key: str, calling: str, query: str, tools: int
+    ) -> "AgentReply":
+        """The entry for a completer's reply."""
+        return cls(
+            key=key,
+            model=reply.model,
+            calling=calling,
+            query=query,
+            tools=tools,
+            text=reply.text,
+            calls=reply.calls,
+            finish_reason=reply.finish_reason,
+            prompt_tokens=reply.prompt_tokens,
+            completion_tokens=reply.completion_tokens,
+            counted=reply.counted,
+            cost_usd=reply.cost_usd,
+            seconds=round(reply.seconds, 3),
+            at=datetime.now(UTC).isoformat(timespec="seconds"),
+        )
 
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """One query with the tools of one size of set; `key` is None where there is no tool to give,
-    and nothing to ask.
-    """
+    """One query with the tools of one size of set; `key` is None if there is no tool to give."""
 
     case: Case
     size: int
@@ -56,33 +95,32 @@ class Trial:
 
 
 @dataclass(frozen=True, slots=True)
-class Scored:
-    """What became of a trial.
+class ScoredTrial:
+    """A trial with its score.
 
     Attributes:
-        reply: what the agent said; None if it was not asked, or did not answer.
-        calls: how many calls it made; None if its reply could not be read as calls.
-        why: which kind of failure (a key of `llm.failures.NEXT_STEPS`) left it without a reply, if
-            one did.
+        reply: None if the agent was not asked, or did not answer.
+        calls: how many calls the agent made; None if its reply could not be read as calls.
+        failure: the kind of failure (a key of `llm.failures.NEXT_STEPS`) that left it without a
+            reply, if one did.
     """
 
     trial: Trial
     score: CallScore
     reply: AgentReply | None
     calls: int | None
-    why: str = ""
+    failure: str = ""
 
 
 @dataclass(frozen=True, slots=True)
-class Bill:
+class Estimate:
     """What a run would cost at most.
 
     Attributes:
         calls: how many have to be made.
         answered: how many more were answered before.
-        prompt_tokens, completion_tokens: of the calls to be made, where every reply is as long as
-            it may be.
-        cost_usd: None if nobody knows.
+        prompt_tokens, completion_tokens: of the calls to be made; every reply as long as allowed.
+        cost_usd: None if the price is unknown.
     """
 
     calls: int
@@ -96,218 +134,202 @@ class Bill:
         return asdict(self)
 
 
+def open_ledger(folder: str | Path) -> Ledger[AgentReply]:
+    """The replies of a folder. Raises ConfigurationError if they cannot be read."""
+    return Ledger(JsonlFile(Path(folder) / REPLIES, _decode)).load()
+
+
 def trials_of(
     cases: Sequence[Case],
     given: Sequence[Mapping[int, tuple[str, ...]]],
-    shelf: Shelf,
-    manner: Manner,
+    definitions: ToolDefinitions,
+    options: CallOptions,
     model: str,
 ) -> list[Trial]:
     """A trial for each query and each size of its sets of tools."""
-    shelf.fetch({tool for sets in given for tools in sets.values() for tool in tools})
+    definitions.fetch({tool for sets in given for tools in sets.values() for tool in tools})
+
+    def key(case: Case, tools: tuple[str, ...]) -> str | None:
+        if not tools:
+            return None
+        return request_key(model, agent_request(case.query, definitions.offered(tools), options))
+
     return [
-        Trial(case, size, tools, _key(case, tools, shelf, manner, model))
+        Trial(case, size, tools, key(case, tools))
         for case, sets in zip(cases, given, strict=True)
         for size, tools in sets.items()
     ]
 
 
-def probed_calling(completer: Completer, replies: AgentReplies, limits: Limits) -> Calling:
-    """How a model is to be asked: `native` if it answers a request that has to be answered by a
-    tool call with one, else `prompt`.
+def probe_calling(completer: Completer, ledger: Ledger[AgentReply], pacing: Pacing) -> Calling:
+    """How to ask a model: `native` if it answers a request for a tool call with one, else `prompt`.
 
     Raises CompletionError if it does not answer.
     """
-    key = key_of(completer.name, PROBE)
-    reply = replies.get(key)
-    if reply is None:
+    key = request_key(completer.name, PROBE)
+    if ledger.last(key) is None:
+
+        async def probe() -> None:
+            async with Client([completer], pacing=pacing) as client:
+                reply = await client.ask(PROBE)
+            await ledger.add(
+                AgentReply.of(reply, key=key, calling="native", query="probe", tools=1)
+            )
+
         try:
-            asked = asyncio.run(_closing(completer, _attempts(completer, PROBE, limits.attempts)))
+            asyncio.run(probe())
         except CompletionError as error:
             if error.kind != "request":
                 raise
             return "prompt"
-        reply = agent_reply(asked, key=key, calling="native", query="probe", tools=1)
-        replies.add(reply)
-    return "native" if any(call.name == "say" for call in reply.calls) else "prompt"
+    reply = ledger.last(key)
+    called = reply is not None and any(call.name == "say" for call in reply.calls)
+    return "native" if called else "prompt"
 
 
 class AgentRun:
-    """Asks an agent, and scores what it says.
+    """Asks an agent, and scores its replies.
 
     Args:
-        completer: the agent's model; asked in an event loop of its own, and closed with it.
-        replies: what was answered before, and what will be.
+        completer: the agent's model; closed with the event loop of each `ask`.
+        ledger: the replies of earlier runs, and of this one.
+        budget_usd: the most that the run may spend; None is no limit.
         exact: compare texts of arguments character by character.
 
     Attributes:
-        failures: what the first call said that failed in each way.
+        failures: for each kind of failure the message of the first.
 
-    Raises ConfigurationError for a budget where nobody knows the price.
+    Raises ConfigurationError for a budget if the price is unknown.
     """
 
     def __init__(
         self,
         completer: Completer,
-        shelf: Shelf,
-        replies: AgentReplies,
-        manner: Manner,
-        limits: Limits,
+        definitions: ToolDefinitions,
+        ledger: Ledger[AgentReply],
+        options: CallOptions,
+        pacing: Pacing,
+        budget_usd: float | None = None,
         *,
         exact: bool = False,
     ) -> None:
-        self._completer, self._shelf, self._replies = completer, shelf, replies
-        self._manner, self._limits, self._exact = manner, limits, exact
-        self._price: tuple[float, float] | None = getattr(
-            completer, "price_per_token", lambda: None
-        )()
-        if limits.budget_usd is not None and self._price is None:
+        self._completer, self._definitions, self._ledger = completer, definitions, ledger
+        self._options, self._pacing, self._exact = options, pacing, exact
+        self._price = price_of(completer)
+        if budget_usd is not None and self._price is None:
             raise ConfigurationError(
-                f"Nobody knows what {completer.name} costs, so a budget cannot be kept. Give its "
-                f"price (--price IN,OUT: USD for a "
-                "million tokens of prompt and of reply), or no budget."
+                f"The price of {completer.name} is unknown, so a budget cannot be kept. Give its "
+                "price (--price IN,OUT: USD for a million tokens of prompt and of reply), or no "
+                "budget."
             )
+        self._budget = Budget(usd=budget_usd)
         self.failures: dict[str, str] = {}
-        self._why: dict[str, str] = {}
-        self._fatal: CompletionError | None = None
-        self._errors: list[CompletionError] = []
-        self._given_up = self._answered = 0
-        self._purse = Purse(limits.budget_usd)
+        self._failed: dict[str, CompletionError] = {}
 
     @property
     def spent_usd(self) -> float | None:
-        """What this run paid; None if nobody knows."""
-        return None if self._price is None else self._purse.spent
+        """What this run paid; None if the price is unknown."""
+        return None if self._price is None else self._budget.spent_usd
 
-    def estimate(self, trials: Sequence[Trial]) -> Bill:
-        """What asking would cost at most: whole replies, prompts by the completer's own count."""
-        open_ones, known = self._open(trials)
+    def estimate(self, trials: Sequence[Trial]) -> Estimate:
+        """What asking would cost at most: prompts by the completer's own count, whole replies."""
+        pending, answered = self._pending(trials)
         count: Callable[[str], int] = getattr(self._completer, "count_tokens", token_bound)
-        prompt = sum(sum(count(text) for text in _texts(self._request(one))) for one in open_ones)
-        completion = len(open_ones) * self._manner.max_tokens
+        requests = [self._request(trial) for trial in pending]
+        texts = [text for one in requests for text in (prompt_text(one), str(one.schema or ""))]
+        prompt = sum(map(count, texts))
+        completion = len(pending) * self._options.max_tokens
         cost = self._price and prompt * self._price[0] + completion * self._price[1]
-        return Bill(len(open_ones), known, prompt, completion, cost)
+        return Estimate(len(pending), answered, prompt, completion, cost)
 
     def ask(self, trials: Sequence[Trial], advance: Callable[[int], None] = lambda _: None) -> None:
-        """Ask what was not answered before.
+        """Ask what the ledger does not answer.
 
         Args:
-            advance: told how many more questions are done with.
+            advance: called with the number of requests finished since the last call.
 
         Raises:
-            CompletionError: the model cannot be reached at all, or refuses every call; what was
-                answered is kept.
+            CompletionError: the model cannot be reached, or refuses every call; replies are kept.
             BudgetExhausted: the next call does not fit into the budget.
         """
-        open_ones, known = self._open(trials)
-        advance(known)
-        if open_ones:
-            asyncio.run(_closing(self._completer, self._all(iter(open_ones), advance)))
-        # Nothing but refusals is no result either, if nothing else is known of this model.
-        passing = all(error.may_pass for error in self._errors)
-        if self._errors and not self._answered and (passing or not known):
-            self._fatal = self._fatal or self._errors[0]
-        if self._fatal is not None:
-            raise self._fatal
+        pending, answered = self._pending(trials)
+        advance(answered)
+        stopped = asyncio.run(self._ask_all(pending, advance)) if pending else None
+        errors = list(self._failed.values())
+        # Nothing but refusals is no result either, if the ledger has no reply of this model.
+        passing = all(error.may_pass for error in errors)
+        if errors and not self._budget.replies and (passing or not answered):
+            stopped = stopped or errors[0]
+        if stopped is not None:
+            raise stopped
 
-    def score(self, trials: Sequence[Trial]) -> list[Scored]:
-        """What became of the trials; a call that was not answered scores 0."""
-        return [self._scored(one) for one in trials]
+    def score(self, trials: Iterable[Trial]) -> list[ScoredTrial]:
+        """Score the trials; one without a reply scores 0."""
+        return [self._scored(trial) for trial in trials]
 
-    def _open(self, trials: Sequence[Trial]) -> tuple[list[Trial], int]:
-        """The trials that have to be asked, each question once, and how many questions were
-        answered before.
-        """
-        by_key = {one.key: one for one in trials if one.key is not None}
-        open_ones = [one for key, one in by_key.items() if self._replies.get(key) is None]
-        return open_ones, len(by_key) - len(open_ones)
+    def _pending(self, trials: Sequence[Trial]) -> tuple[list[Trial], int]:
+        """The trials to ask, each request once, and how many requests were answered before."""
+        by_key = {trial.key: trial for trial in trials if trial.key is not None}
+        pending = [trial for key, trial in by_key.items() if self._ledger.last(key) is None]
+        return pending, len(by_key) - len(pending)
 
     def _request(self, trial: Trial) -> ChatRequest:
-        return agent_request(trial.case.query, self._shelf.offered(trial.tools), self._manner)
+        offered = self._definitions.offered(trial.tools)
+        return agent_request(trial.case.query, offered, self._options)
 
-    async def _all(self, waiting: Iterator[Trial], advance: Callable[[int], None]) -> None:
-        async def work() -> None:
-            for trial in waiting:
-                if self._fatal is not None:
-                    return
-                await self._one(trial)
-                advance(1)
+    async def _ask_all(
+        self, trials: Sequence[Trial], advance: Callable[[int], None]
+    ) -> CompletionError | None:
+        """Ask all trials; returns why the client stopped, if it did."""
 
-        await asyncio.gather(*(work() for _ in range(self._limits.concurrency)))
+        async def ask(trial: Trial) -> None:
+            await self._ask(client, trial)
+            advance(1)
 
-    async def _one(self, trial: Trial) -> None:
+        client = Client([self._completer], budget=self._budget, pacing=self._pacing)
+        async with client:
+            try:
+                await client.for_each(trials, ask)
+            except BaseExceptionGroup as group:  # such as a ledger that cannot be written
+                raise group.exceptions[0] from None
+        return client.stopped
+
+    async def _ask(self, client: Client, trial: Trial) -> None:
         assert trial.key is not None
-        request = self._request(trial)
-        reserve = self._reserve(request)
         try:
-            await self._purse.take(reserve)
-        except BudgetExhausted as error:
-            self._fatal = self._fatal or error
-            return
-        cost = 0.0
-        try:
-            answered = await _attempts(self._completer, request, self._limits.attempts)
-            cost = answered.cost_usd or 0.0
-            query, calling = trial.case.query.id, self._manner.calling
-            self._replies.add(
-                agent_reply(
-                    answered, key=trial.key, calling=calling, query=query, tools=len(trial.tools)
-                )
-            )
-            self._answered += 1
-            self._given_up = 0
+            reply = await client.ask(self._request(trial))
+        except BudgetExhausted:
+            return  # the client has stopped
         except CompletionError as error:
-            self._note(trial.key, error)
-        finally:
-            await self._purse.settle(reserve, cost)
+            self._failed[trial.key] = error
+            self.failures.setdefault(error.kind, redact_line(str(error)))
+            return
+        entry = AgentReply.of(
+            reply,
+            key=trial.key,
+            calling=self._options.calling,
+            query=trial.case.query.id,
+            tools=len(trial.tools),
+        )
+        await self._ledger.add(entry)
 
-    def _note(self, key: str, error: CompletionError) -> None:
-        self._why[key] = error.kind
-        self.failures.setdefault(error.kind, redact_line(str(error)))
-        self._errors.append(error)
-        self._given_up += error.may_pass
-        if error.kind in HOPELESS or self._given_up >= (
-            LOST_CALLS if self._answered else SILENT_CALLS
-        ):
-            self._fatal = self._fatal or error
-
-    def _reserve(self, request: ChatRequest) -> float:
-        if self._price is None:
-            return 0.0
-        prompt = token_bound(*_texts(request)) + 16
-        return prompt * self._price[0] + request.max_tokens * self._price[1]
-
-    def _scored(self, trial: Trial) -> Scored:
-        reply = self._replies.get(trial.key) if trial.key is not None else None
+    def _scored(self, trial: Trial) -> ScoredTrial:
+        reply = self._ledger.last(trial.key) if trial.key is not None else None
         if reply is None:
-            why = self._why.get(trial.key, "not asked") if trial.key is not None else ""
-            return Scored(trial, score_calls(trial.case.calls, [], exact=self._exact), None, 0, why)
-        written = calls_of(reply.text, reply.calls, self._manner.calling)
-        names = self._shelf.offered(trial.tools).ids
-        made = [made_call(call.name, call.arguments, names) for call in written or ()]
+            score = score_calls(trial.case.calls, [], exact=self._exact)
+            return ScoredTrial(trial, score, None, 0, self._failure(trial))
+        calls = read_calls(reply.text, reply.calls, self._options.calling)
+        ids = self._definitions.offered(trial.tools).ids
+        made = [made_call(call.name, call.arguments, ids) for call in calls or ()]
         score = score_calls(trial.case.calls, made, exact=self._exact)
-        return Scored(trial, score, reply, None if written is None else len(made))
+        return ScoredTrial(trial, score, reply, None if calls is None else len(made))
+
+    def _failure(self, trial: Trial) -> str:
+        if trial.key is None:
+            return ""
+        return self._failed[trial.key].kind if trial.key in self._failed else "not asked"
 
 
-def _key(
-    case: Case, tools: tuple[str, ...], shelf: Shelf, manner: Manner, model: str
-) -> str | None:
-    return key_of(model, agent_request(case.query, shelf.offered(tools), manner)) if tools else None
-
-
-def _texts(request: ChatRequest) -> list[str]:
-    from pegboard.llm.chat_format import prompt_text
-
-    return [prompt_text(request), str(request.schema or "")]
-
-
-async def _attempts(completer: Completer, request: ChatRequest, attempts: int) -> Any:
-    return await asynchronous(attempts, PATIENCE_SECONDS)(completer.complete, request)
-
-
-async def _closing(completer: Completer, work: Awaitable[Any]) -> Any:
-    try:
-        return await work
-    finally:
-        if close := getattr(completer, "aclose", None):
-            await close()
+def _decode(row: dict[str, Any]) -> AgentReply:
+    calls = tuple(ToolCall(**call) for call in row["calls"])
+    return AgentReply(**{**row, "calls": calls})

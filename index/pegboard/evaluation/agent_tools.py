@@ -1,6 +1,4 @@
-"""The tools that an agent is given for a golden query: those that it needs, and others of the
-release that it does not.
-"""
+"""The tools that an agent is given for a golden query: those it needs, and distractors."""
 
 import hashlib
 import random
@@ -34,8 +32,12 @@ class Case:
 
 @dataclass(frozen=True, slots=True)
 class LeftOut:
-    """The queries that an agent is not asked: those without right calls, and those that need a tool
-    that the release has not.
+    """How many queries an agent is not asked, and why.
+
+    Attributes:
+        without_calls: they name no right calls.
+        without_tools: they need a tool that the release lacks.
+        missing: those tools.
     """
 
     without_calls: int = 0
@@ -45,19 +47,16 @@ class LeftOut:
 
 @dataclass(frozen=True, slots=True)
 class Offered:
-    """Tools as an agent is given them: as OpenAI's, and the id of each by the name under which it
-    is given.
-    """
+    """Tools in OpenAI's form, and the id of each by the name that the agent sees."""
 
     tools: tuple[Mapping[str, Any], ...]
     ids: Mapping[str, str]
 
 
-class Shelf:
-    """The tools of a release as a model is given them, each read once.
+class ToolDefinitions:
+    """The tools of a release in the form that a model is given, each read once.
 
     Args:
-        searcher: the release.
         descriptions: the catalog's own, or those that an LLM wrote.
     """
 
@@ -68,14 +67,14 @@ class Shelf:
 
     def fetch(self, tools: Iterable[str]) -> None:
         """Read the tools of those ids at once."""
-        missing = sorted({one for one in tools if one not in self._hits})
+        missing = sorted({tool for tool in tools if tool not in self._hits})
         for identity, tool in self._loaded.tools(missing).items() if missing else ():
             self._hits[identity] = Hit(tool, self._loaded.agents[tool.agent], 0.0, {})
 
     def offered(self, tools: Sequence[str]) -> Offered:
         """The tools of those ids, in that order."""
         self.fetch(tools)
-        hits = [self._hits[one] for one in tools if one in self._hits]
+        hits = [self._hits[tool] for tool in tools if tool in self._hits]
         named = {name: hit.tool.id for name, hit in call_names(hits).items()}
         return Offered(tuple(as_openai_tools(hits, self._descriptions)), named)
 
@@ -83,51 +82,57 @@ class Shelf:
 def cases_of(searcher: Searcher, queries: Sequence[GoldenQuery]) -> tuple[list[Case], LeftOut]:
     """The queries that an agent can be asked, and how many it cannot."""
     cases: list[Case] = []
-    bare, short = 0, 0
+    without_calls = without_tools = 0
     missing: dict[str, None] = {}
     for query in queries:
-        called = [searcher.names.resolve([call["tool"]]) for call in query.calls]
-        names = tuple(dict.fromkeys((*query.tools, *(call["tool"] for call in query.calls))))
+        if not query.calls:
+            without_calls += 1
+            continue
+        names = dict.fromkeys((*query.tools, *(call["tool"] for call in query.calls)))
         needed = searcher.names.resolve(names)
-        bare += not query.calls
-        short += bool(query.calls and needed.unknown)
-        missing |= dict.fromkeys(needed.unknown if query.calls else ())
-        if query.calls and not needed.unknown:
-            calls = [
-                RightCall(frozenset().union(*one.tools.values()), call.get("arguments", {}))
-                for one, call in zip(called, query.calls, strict=True)
-            ]
-            ids = [min(one) for one in needed.tools.values()]
-            right = frozenset().union(*needed.tools.values())
-            cases.append(
-                Case(replace(query, tools=names), tuple(calls), tuple(dict.fromkeys(ids)), right)
+        if needed.unknown:
+            without_tools += 1
+            missing |= dict.fromkeys(needed.unknown)
+            continue
+        ids = dict.fromkeys(min(tools) for tools in needed.tools.values())
+        cases.append(
+            Case(
+                replace(query, tools=tuple(names)),
+                tuple(_right_call(searcher, call) for call in query.calls),
+                tuple(ids),
+                frozenset().union(*needed.tools.values()),
             )
-    return cases, LeftOut(bare, short, tuple(missing))
+        )
+    return cases, LeftOut(without_calls, without_tools, tuple(missing))
 
 
 def given_tools(
     case: Case, sizes: Sequence[int], tools: Sequence[str], seed: int
 ) -> dict[int, tuple[str, ...]]:
-    """For each number of tools which ones the agent gets, by id: what the query needs, and
-    distractors up to that number.
+    """For each number of tools the ids of those that the agent gets: needed ones and distractors.
 
-    A query that needs more tools than that gets all that it needs. A larger set holds the smaller
-    ones; the order is of chance.
+    A query that needs more tools gets all that it needs. A larger set contains the smaller ones; the
+    order is random.
 
     Args:
         tools: the ids of all tools of the release, in an order that does not change.
     """
     dice = random.Random(f"{seed}:{case.query.id}")  # noqa: S311  a sample, no secret
     most = max(sizes, default=0) - len(case.needed)
-    # A few more than are wanted, since some may be right for the query and fall out.
+    # A few more than needed, since tools that are right for the query are removed.
     drawn = dice.sample(tools, min(len(tools), max(most, 0) + len(case.right)))
-    others = [one for one in drawn if one not in case.right]
-    order = {one: _place(seed, case.query.id, one) for one in (*case.needed, *others)}
+    others = [tool for tool in drawn if tool not in case.right]
+    order = {tool: _place(seed, case.query.id, tool) for tool in (*case.needed, *others)}
     given: dict[int, tuple[str, ...]] = {}
     for size in sizes:
-        kept = (*case.needed, *others[: max(size - len(case.needed), 0)])
-        given[size] = tuple(sorted(kept, key=order.__getitem__))
+        tools_of_size = (*case.needed, *others[: max(size - len(case.needed), 0)])
+        given[size] = tuple(sorted(tools_of_size, key=order.__getitem__))
     return given
+
+
+def _right_call(searcher: Searcher, call: Mapping[str, Any]) -> RightCall:
+    tools = searcher.names.resolve([call["tool"]]).tools.values()
+    return RightCall(frozenset().union(*tools), call.get("arguments", {}))
 
 
 def _place(seed: int, query: str, tool: str) -> bytes:

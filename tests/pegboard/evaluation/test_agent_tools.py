@@ -5,9 +5,14 @@ import json
 import pytest
 
 from pegboard.errors import ConfigurationError
-from pegboard.evaluation.agent_asking import Manner, agent_request, calls_of, key_of
-from pegboard.evaluation.agent_evaluation import AgentQuestions, prepare
-from pegboard.evaluation.agent_tools import Shelf, cases_of, given_tools
+from pegboard.evaluation.agent_evaluation import AgentSpec, prepare
+from pegboard.evaluation.agent_requests import (
+    CallOptions,
+    agent_request,
+    read_calls,
+    request_key,
+)
+from pegboard.evaluation.agent_tools import ToolDefinitions, cases_of, given_tools
 from pegboard.evaluation.golden import GoldenQuery
 from pegboard.evaluation.searcher import Searcher
 from pegboard.llm import ToolCall
@@ -70,9 +75,9 @@ def test_where_no_query_can_be_asked_it_is_said_why_and_what_is_expected(searche
 
     with pytest.raises(
         ConfigurationError,
-        match=r"(?s)2 in all.*1 say no right calls.*1 need tools.*fly.*\"calls\"",
+        match=r"(?s)2 in all.*1 have no right calls.*1 need tools.*fly.*\"calls\"",
     ):
-        prepare(searcher, queries, AgentQuestions())
+        prepare(searcher, queries, AgentSpec())
 
 
 def test_sets_hold_what_is_needed_and_grow_around_each_other(searcher, lunch):
@@ -93,7 +98,7 @@ def test_the_seed_decides_on_distractors_and_order(searcher, lunch):
 
 
 def test_numbers_of_tools_that_cannot_be_tried_are_named(searcher):
-    prepared = prepare(searcher, [LUNCH], AgentQuestions(sizes=(2, 15, 200), ks=(1,), among=(1, 5)))
+    prepared = prepare(searcher, [LUNCH], AgentSpec(sizes=(2, 15, 200), ks=(1,), among=(1, 5)))
 
     assert prepared.sizes == (2,)
     assert prepared.dropped == (
@@ -103,14 +108,14 @@ def test_numbers_of_tools_that_cannot_be_tried_are_named(searcher):
     )
     assert list(prepared.restricted) == [5]
     with pytest.raises(ConfigurationError, match="No number of tools can be tried: 15 tools"):
-        prepare(searcher, [LUNCH], AgentQuestions(sizes=(15,)))
+        prepare(searcher, [LUNCH], AgentSpec(sizes=(15,)))
 
 
 def test_an_agent_is_asked_as_agents_are(searcher):
     [case], _ = cases_of(searcher, [TIDES])
-    offered = Shelf(searcher).offered(case.needed)
+    offered = ToolDefinitions(searcher).offered(case.needed)
 
-    request = agent_request(case.query, offered, Manner())
+    request = agent_request(case.query, offered, CallOptions())
 
     assert [message.role for message in request.messages] == ["system", "user", "assistant", "user"]
     assert request.messages[-1].content == TIDES.query
@@ -127,9 +132,9 @@ def test_tools_in_a_prompt_are_data_inside_a_fence(searcher, workshop_type, tmp_
     )
     workshop.run(workshop.configure(), encoder=hashing(16))
     spoilt = Searcher.open(workshop.uri, encoder=hashing(16))
-    offered = Shelf(spoilt).offered(tools_of(spoilt))
+    offered = ToolDefinitions(spoilt).offered(tools_of(spoilt))
 
-    request = agent_request(TIDES, offered, Manner("prompt"))
+    request = agent_request(TIDES, offered, CallOptions("prompt"))
 
     asked = request.messages[-1].content
     assert (asked.count("<data"), asked.count("</data>"), request.tools) == (3, 3, ())
@@ -140,26 +145,27 @@ def test_tools_in_a_prompt_are_data_inside_a_fence(searcher, workshop_type, tmp_
 
 
 def test_a_question_is_known_by_query_tools_model_and_parameters(searcher, lunch):
-    shelf = Shelf(searcher)
+    definitions = ToolDefinitions(searcher)
     two, three = (
-        shelf.offered(tools) for tools in (lunch.needed, (*lunch.needed, tools_of(searcher)[0]))
+        definitions.offered(tools)
+        for tools in (lunch.needed, (*lunch.needed, tools_of(searcher)[0]))
     )
     keys = [
-        key_of(model, agent_request(query, offered, manner))
-        for model, query, offered, manner in (
-            ("a", LUNCH, two, Manner()),
-            ("b", LUNCH, two, Manner()),
-            ("a", TIDES, two, Manner()),
-            ("a", LUNCH, three, Manner()),
-            ("a", LUNCH, two, Manner("prompt")),
-            ("a", LUNCH, two, Manner(tool_choice="required")),
-            ("a", LUNCH, two, Manner(max_tokens=9)),
+        request_key(model, agent_request(query, offered, options))
+        for model, query, offered, options in (
+            ("a", LUNCH, two, CallOptions()),
+            ("b", LUNCH, two, CallOptions()),
+            ("a", TIDES, two, CallOptions()),
+            ("a", LUNCH, three, CallOptions()),
+            ("a", LUNCH, two, CallOptions("prompt")),
+            ("a", LUNCH, two, CallOptions(tool_choice="required")),
+            ("a", LUNCH, two, CallOptions(max_tokens=9)),
         )
     ]
 
     assert len(set(keys)) == len(keys)
-    assert keys[0] == key_of(
-        "a", agent_request(LUNCH, Shelf(searcher).offered(lunch.needed), Manner())
+    assert keys[0] == request_key(
+        "a", agent_request(LUNCH, ToolDefinitions(searcher).offered(lunch.needed), CallOptions())
     )
 
 
@@ -185,7 +191,7 @@ def test_a_question_is_known_by_query_tools_model_and_parameters(searcher, lunch
 )
 def test_calls_that_were_written_as_json_are_read(text, calls):
     assert [
-        (call.name, json.loads(call.arguments)) for call in calls_of(text, (), "prompt")
+        (call.name, json.loads(call.arguments)) for call in read_calls(text, (), "prompt")
     ] == calls
 
 
@@ -193,11 +199,11 @@ def test_calls_that_were_written_as_json_are_read(text, calls):
     "text", ["", "I cannot do that.", '{"calls": [{"tool": "f", "argu', '{"call": []}', "{" * 9_000]
 )
 def test_a_reply_without_such_json_is_unreadable(text):
-    assert calls_of(text, (), "prompt") is None
+    assert read_calls(text, (), "prompt") is None
 
 
 def test_native_calls_are_taken_as_they_came():
     calls = (ToolCall("f", "{"),)
 
-    assert calls_of("", calls, "native") == calls
-    assert calls_of('{"calls": []}', (), "native") == ()
+    assert read_calls("", calls, "native") == calls
+    assert read_calls('{"calls": []}', (), "native") == ()

@@ -1,4 +1,4 @@
-"""How an agent is asked for tool calls, and how its reply is read.
+"""The requests to an agent for tool calls, and the calls read from its replies.
 
 Two ways: by the API's own tool calling (`native`), or, for models without it, with the tools as
 JSON in the prompt and the calls as JSON in the reply (`prompt`). The first is what an agent does;
@@ -30,12 +30,12 @@ _CALLS_SCHEMA = "calls"
 
 
 @dataclass(frozen=True, slots=True)
-class Manner:
-    """How every query of a run is asked.
+class CallOptions:
+    """How an agent is asked every query of a run.
 
     Attributes:
-        tool_choice: whether the model has to call a tool, where it is asked by the API's own tool
-            calling.
+        calling: the API's own tool calling, or tools and calls as JSON in the texts.
+        tool_choice: whether the model has to call a tool; native calling only.
         max_tokens: the most tokens of a reply.
         temperature: None leaves it to the model.
     """
@@ -66,47 +66,42 @@ PROBE = ChatRequest(
     ),
     tool_choice="required",
 )
-"""Tells whether a model calls tools at all: some servers pass over the tools of a request in
-silence.
-"""
+"""Shows whether a model calls tools at all: some servers silently ignore the tools of a request."""
 
 
-def agent_request(query: GoldenQuery, offered: Offered, manner: Manner) -> ChatRequest:
-    """The question to the agent: the query after its conversation, with the tools."""
-    if manner.calling == "native":
-        history = [Message(cast("Any", one["role"]), one["content"]) for one in query.history]
+def agent_request(query: GoldenQuery, offered: Offered, options: CallOptions) -> ChatRequest:
+    """The request to the agent: the query after its conversation, with the tools."""
+    if options.calling == "native":
+        history = [
+            Message(cast("Any", message["role"]), message["content"]) for message in query.history
+        ]
         return ChatRequest(
             messages=(
                 _prompt("native").messages()[0],
                 *history,
                 Message("user", query.query),
             ),
-            max_tokens=manner.max_tokens,
-            temperature=manner.temperature,
+            max_tokens=options.max_tokens,
+            temperature=options.temperature,
             tools=offered.tools,
-            tool_choice=manner.tool_choice,
+            tool_choice=options.tool_choice,
         )
-    shown = [tool["function"] for tool in offered.tools]
     request = _prompt("prompt").request(
         _schema(list(offered.ids)),
         request=fenced("request", query.query),
-        tools=fenced("tools", shown),
-        history=fenced("conversation", [dict(one) for one in query.history])
-        if query.history
-        else "",
+        tools=fenced("tools", [tool["function"] for tool in offered.tools]),
+        history=fenced("conversation", list(map(dict, query.history))) if query.history else "",
     )
     return replace(
         request,
-        max_tokens=manner.max_tokens,
-        temperature=manner.temperature,
+        max_tokens=options.max_tokens,
+        temperature=options.temperature,
         schema_name=_CALLS_SCHEMA,
     )
 
 
-def key_of(model: str, request: ChatRequest) -> str:
-    """What a reply is known by: model, prompt and its version, tools, parameters. The same question
-    is paid for once.
-    """
+def request_key(model: str, request: ChatRequest) -> str:
+    """The key of a reply: a digest of model, prompt and its version, tools and parameters."""
     calling: Calling = "native" if request.tools else "prompt"
     return digest(
         model,
@@ -120,14 +115,17 @@ def key_of(model: str, request: ChatRequest) -> str:
     )
 
 
-def calls_of(text: str, calls: Sequence[ToolCall], calling: Calling) -> tuple[ToolCall, ...] | None:
-    """The calls of a reply, possibly none; None if they were to be written as JSON and there is
-    none of that form.
-    """
+def read_calls(
+    text: str, calls: Sequence[ToolCall], calling: Calling
+) -> tuple[ToolCall, ...] | None:
+    """The calls of a reply, possibly none; None if they should be JSON in its text and are not."""
     if calling == "native":
         return tuple(calls)
-    written = _written(text)
-    return None if written is None else tuple(_call(one) for one in written)
+    written = next(
+        (value["calls"] for value in json_objects(text) if isinstance(value.get("calls"), list)),
+        None,
+    )
+    return None if written is None else tuple(map(_call, written))
 
 
 @lru_cache(maxsize=2)
@@ -155,33 +153,22 @@ def _object(properties: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _written(text: str) -> list[Any] | None:
-    """Return the list `calls` of the first JSON object that has one."""
-    return next(
-        (found["calls"] for found in json_objects(text) if isinstance(found.get("calls"), list)),
-        None,
-    )
-
-
 def _call(written: Any) -> ToolCall:
     if not isinstance(written, dict):
         return ToolCall("", json.dumps(written))
-    said = cast("dict[str, Any]", written)
-    arguments = said.get("arguments", {})
+    call = cast("dict[str, Any]", written)
+    name, arguments = str(call.get("tool", "")), call.get("arguments", {})
     if isinstance(arguments, str):
-        return ToolCall(str(said.get("tool", "")), arguments)
-    pairs = cast("list[Any]", arguments) if isinstance(arguments, list) else []
-    if pairs or arguments == []:
-        readable = all(isinstance(one, dict) and "name" in one for one in pairs)
-        named = {str(one["name"]): _value(one.get("value")) for one in pairs} if readable else pairs
-        return ToolCall(str(said.get("tool", "")), json.dumps(named))
-    return ToolCall(str(said.get("tool", "")), json.dumps(arguments))
+        return ToolCall(name, arguments)
+    if isinstance(arguments, list):
+        pairs = cast("list[Any]", arguments)
+        if all(isinstance(pair, dict) and "name" in pair for pair in pairs):
+            arguments = {str(pair["name"]): _value(pair.get("value")) for pair in pairs}
+    return ToolCall(name, json.dumps(arguments))
 
 
 def _value(written: Any) -> Any:
-    """The value of a pair; lists and objects can only be written as the text of their JSON
-    there.
-    """
+    """The value of a pair: a list or an object is the text of its JSON."""
     if isinstance(written, str) and written.lstrip()[:1] in ("[", "{"):
         try:
             return json.loads(written)
