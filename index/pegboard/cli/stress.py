@@ -174,8 +174,8 @@ def _print(result: Row) -> None:
 
 def _print_collisions(level: Row, rows: Sequence[Row]) -> None:
     print(
-        f"\n{level['total']} pairs of {level['tools']} tools ({level['density']:.2g} of all) have a "
-        f"cosine of {level['least']:g} or more; {level['colliding']} tools are in one"
+        f"\n{level['total']} pairs of {level['tools']} tools ({level['density']:.2g} of all) have "
+        f"a cosine of {level['least']:g} or more; {level['colliding']} tools are in one"
     )
     for pair in level["pairs"][:PAIRS]:
         print(f"  {pair['cosine']:.3f}  {plain(pair['first'])}  {plain(pair['second'])}")

@@ -71,7 +71,7 @@ def markdown_text(text: str) -> str:
 
 
 def progress_lines(what: str, total: int, *, quiet: bool = False) -> Callable[[int], None]:
-    """A callback that counts, and prints `WHAT: n of TOTAL` to stderr every twentieth of the total."""
+    """A callback that counts, and prints `WHAT: n of TOTAL` to stderr at every twentieth."""
     done = printed = 0
 
     def advance(more: int) -> None:

@@ -331,5 +331,5 @@ class AgentRun:
 
 
 def _decode(row: dict[str, Any]) -> AgentReply:
-    calls = tuple(ToolCall(**call) for call in row["calls"])
-    return AgentReply(**{**row, "calls": calls})
+    row["calls"] = tuple(ToolCall(**call) for call in row["calls"])
+    return AgentReply(**row)

@@ -111,8 +111,8 @@ def given_tools(
 ) -> dict[int, tuple[str, ...]]:
     """For each number of tools the ids of those that the agent gets: needed ones and distractors.
 
-    A query that needs more tools gets all that it needs. A larger set contains the smaller ones; the
-    order is random.
+    A query that needs more tools gets all that it needs. A larger set contains the smaller
+    ones; the order is random.
 
     Args:
         tools: the ids of all tools of the release, in an order that does not change.

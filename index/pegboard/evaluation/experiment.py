@@ -6,10 +6,10 @@ query; `ReleaseSystem` is a strategy in an index of a release, and other rankers
 
 A caller that keeps results between runs passes a `ResultStore`. `evaluate` calls `load` first and
 searches nothing if it returns results; after a search it calls `save`. If the search fails (an
-encoder is gone, a model cannot be reached), it calls `load` again with `stale=True`: results that an
-earlier version of the library wrote then serve, and only without them the error is raised. Measures
-are computed from the results, so another measure costs no search. A store derives the name of an
-entry from `system.key`, the queries (`[query.to_dict() for query in queries]`) and the depth; the
+encoder is gone, a model cannot be reached), it calls `load` again with `stale=True`: then results
+that an earlier version of the library wrote are used, and only without them the error is raised.
+Measures are computed from the results, so another measure costs no search. A store derives the name
+of an entry from `system.key`, the queries (`[query.to_dict() for query in queries]`) and the depth; the
 gate keeps an entry as a Parquet file in the lake. To keep query vectors between runs, pass a
 `QueryVectors` with a remembering encoder to the `Searcher` instead, as sweeps do.
 """

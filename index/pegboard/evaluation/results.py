@@ -57,7 +57,7 @@ class QueryResult:
         return {tool.partition("/")[0] for tool in ids}
 
     def last_rank(self) -> int:
-        """The rank at which the last needed tool was retrieved; `NOT_RETRIEVED` if one is missing."""
+        """The rank at which the last needed tool was retrieved, or `NOT_RETRIEVED`."""
         ranks = (NOT_RETRIEVED if rank is None else rank for rank in self.ranks().values())
         return max(ranks, default=0)
 
@@ -150,7 +150,10 @@ class Evaluation:
         return dict(sorted(groups.items()))
 
     def rows(self, **labels: Any) -> list[dict[str, Any]]:
-        """One row for each measure: labels, strategy, index, encoder, measure, value, low, high, n."""
+        """One row for each measure.
+
+        Returns: rows {labels, strategy, index, encoder, measure, value, low, high, n}.
+        """
         system = {"strategy": self.strategy, "index": self.index, "encoder": self.encoder}
         return [
             labels | system | {"measure": str(measure), **interval(values).to_dict()}

@@ -70,8 +70,8 @@ class Searcher:
             target = store.channel(channel)
             if target is None:
                 raise BoardNotFound(
-                    f"The board at {public_uri(uri)} has no channel '{channel}'. List its channels: "
-                    f"pegboard releases list"
+                    f"The board at {public_uri(uri)} has no channel '{channel}'. List its "
+                    f"channels: pegboard releases list"
                 )
             release = target.release
         caller = open_caller(llm, llm_options)

@@ -65,7 +65,7 @@ class Stress:
         ]
 
     def against_none(self) -> list[dict[str, Any]]:
-        """How far each system is below itself without noise; p corrected for the number of noises."""
+        """How far each system is below itself without noise; p corrected over noises."""
         return self._differences(
             {
                 noise: list(zip(systems, self.evaluations[NONE], strict=True))
@@ -76,7 +76,7 @@ class Stress:
         )
 
     def against_first(self) -> list[dict[str, Any]]:
-        """How far each system is above the first under the same noise; p corrected likewise."""
+        """How far each system is above the first under the same noise; p corrected over noises."""
         return self._differences(
             {
                 noise: [(system, systems[0]) for system in systems[1:]]
