@@ -21,7 +21,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from catalogs.openapi.schema import converted
+from catalogs.openapi.schema import to_json_schema
 from catalogs.shared.files import matching_files, parse_json, read_json, read_lines
 from catalogs.shared.listing import ListingBuilder, SourceKind, SourceOptions
 from catalogs.shared.loose_schema import object_schema
@@ -175,7 +175,7 @@ def _from_gemini(schema: Any) -> Any:
     for key in COUNTS & out.keys():
         if isinstance(out[key], str) and out[key].isdecimal():
             out[key] = int(out[key])
-    return converted(out, _from_gemini)
+    return to_json_schema(out, _from_gemini)
 
 
 def inputs(base: Path, options: FunctionsOptions) -> list[Path]:

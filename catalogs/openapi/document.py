@@ -7,7 +7,7 @@ inside its own folder; none is ever followed over the network.
 import os
 import re
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -25,16 +25,12 @@ MAX_HOPS = 20
 """References that only name another reference, one after the other; more is a circle."""
 
 
-class Broken(Exception):
-    """A part of the document that cannot be used, and why. It takes its operation with it, not the
-    document.
-    """
+class InvalidPart(Exception):
+    """A part of the document that cannot be used, and why: its operation is rejected."""
 
 
 def read_document(path: Path) -> Any:
-    """The value of a JSON or YAML file. Raises SourceError if it cannot be read, is too large or is
-    neither.
-    """
+    """Read a JSON or YAML file. Raises SourceError if it is unreadable, too large or neither."""
     try:
         size = path.stat().st_size
     except OSError as error:
@@ -60,8 +56,7 @@ def parse(text: str, where: str) -> Any:
 
 
 def fetch(url: str, headers: Mapping[str, str], timeout: float) -> str:
-    """The text at a URL. No redirect is followed, because the headers may hold keys for this
-    address alone.
+    """Fetch the text at a URL. Redirects are not followed: the headers may hold keys for it alone.
 
     Raises:
         SourceError: there is no answer in time, or one that is an error, a redirect or too large.
@@ -69,40 +64,46 @@ def fetch(url: str, headers: Mapping[str, str], timeout: float) -> str:
     """
     import httpx
 
-    where, sent = public_url(url), {name: _expanded(name, value) for name, value in headers.items()}
-    deadline, body = time.monotonic() + timeout, bytearray()
+    where = public_url(url)
+    expanded = {name: _expanded(name, value) for name, value in headers.items()}
     try:
         with (
             httpx.Client(timeout=timeout) as client,
-            client.stream("GET", url, headers=sent) as answer,
+            client.stream("GET", url, headers=expanded) as response,
         ):
-            if answer.is_redirect:
-                target = public_url(urljoin(url, answer.headers.get("location", "")))
+            if response.is_redirect:
+                target = public_url(urljoin(url, response.headers.get("location", "")))
                 raise SourceError(
                     f"{where} has moved to {target}. Write that address, if you trust it with the "
                     f"headers."
                 )
-            if not answer.is_success:
+            if not response.is_success:
                 raise SourceError(
-                    f"{where} answers {answer.status_code} {answer.reason_phrase}, expected the "
-                    f"document."
+                    f"{where} answers {response.status_code} {response.reason_phrase}, expected "
+                    f"the document."
                 )
-            for chunk in answer.iter_bytes():
-                body += chunk
-                if len(body) > MAX_DOCUMENT:
-                    raise SourceError(
-                        f"{where} sends more than {MAX_DOCUMENT:,} bytes. Split the document."
-                    )
-                if time.monotonic() > deadline:
-                    raise SourceError(
-                        f"{where} is still sending after {timeout:g} seconds. Raise `timeout`."
-                    )
+            body = _limited(response.iter_bytes(), where, timeout)
     except (httpx.HTTPError, httpx.InvalidURL) as error:
-        # Only its kind is told: some messages quote the request.
+        # Only its type is named: some messages quote the request.
         raise SourceError(
             f"Cannot fetch {where}: {type(error).__name__}. Check the address and the network."
         ) from None
     return body.decode("utf-8-sig", "surrogateescape")
+
+
+def _limited(chunks: Iterable[bytes], where: str, timeout: float) -> bytes:
+    deadline, body = time.monotonic() + timeout, bytearray()
+    for chunk in chunks:
+        body += chunk
+        if len(body) > MAX_DOCUMENT:
+            raise SourceError(
+                f"{where} sends more than {MAX_DOCUMENT:,} bytes. Split the document."
+            )
+        if time.monotonic() > deadline:
+            raise SourceError(
+                f"{where} is still sending after {timeout:g} seconds. Raise `timeout`."
+            )
+    return bytes(body)
 
 
 def _expanded(header: str, value: str) -> str:
@@ -128,17 +129,19 @@ def _expanded(header: str, value: str) -> str:
 
 @dataclass(slots=True)
 class References:
-    """The parts of a document, and of the files beside it, by reference. `folder` is None for a
-    document from the network.
+    """The parts of a document, and of the files beside it, by reference.
 
-    `left` says whether a reference led out of the document, even to nothing.
+    Attributes:
+        uri: of the document; empty if it came from the network.
+        folder: the only one whose files are read; None for a document from the network.
+        left_document: whether a reference led out of the document, even to nothing.
     """
 
     uri: str
     folder: Path | None
-    left: bool = False
+    left_document: bool = False
     _files: dict[str, Any] = field(default_factory=dict[str, Any])
-    _found: dict[str, Any] = field(default_factory=dict[str, Any])
+    _targets: dict[str, Any] = field(default_factory=dict[str, Any])
 
     @classmethod
     def of(cls, document: Any, path: Path | None) -> "References":
@@ -146,43 +149,36 @@ class References:
         return cls(uri, path.resolve().parent if path else None, _files={uri: document})
 
     def key(self, ref: Any, base: str) -> str:
-        """The absolute form of a reference that stands in the file `base`. Raises Broken if it is
-        not text.
-        """
+        """Return the absolute form of a reference in the file `base`, or raise InvalidPart."""
         if not isinstance(ref, str):
-            raise Broken(f"a $ref is {type(ref).__name__}, expected text")
+            raise InvalidPart(f"a $ref is {type(ref).__name__}, expected text")
         try:
             uri, fragment = urldefrag(ref)
             return f"{urljoin(base, uri) if uri else base}#{fragment}"
         except ValueError as error:
-            raise Broken(f"a $ref is no reference: {error}") from None
+            raise InvalidPart(f"a $ref is no reference: {error}") from None
 
     def lookup(self, key: str) -> Any:
-        """What an absolute reference names. Raises Broken if there is nothing, or if it must not be
-        followed.
-        """
-        if key not in self._found:
+        """Return the target of an absolute reference, or raise InvalidPart."""
+        if key not in self._targets:
             try:
-                self._found[key] = self._lookup(key)
-            except (
-                Broken
-            ) as error:  # kept as well: a thousand operations may name the same broken file
-                self._found[key] = error
-        found = self._found[key]
-        if isinstance(found, Broken):
-            raise Broken(*found.args)
-        return found
+                self._targets[key] = self._lookup(key)
+            except InvalidPart as error:
+                # Cached as well: a thousand operations may name the same broken file.
+                self._targets[key] = error
+        target = self._targets[key]
+        if isinstance(target, InvalidPart):
+            raise InvalidPart(*target.args)
+        return target
 
     def follow(self, part: Any, base: str) -> tuple[Any, str]:
-        """The part itself, or what it names by `$ref`, over any number of steps; and the file in
-        which that stands.
-        """
+        """Return the part itself, or the target of its `$ref`, and the file it stands in."""
         for _ in range(MAX_HOPS):
             if not (isinstance(part, dict) and "$ref" in part):
                 return part, base
             key = self.key(part["$ref"], base)
             part, base = self.lookup(key), key.partition("#")[0]
-        raise Broken(f"its references lead in a circle, or over more than {MAX_HOPS} steps")
+        raise InvalidPart(f"its references lead in a circle, or over more than {MAX_HOPS} steps")
 
     def _lookup(self, key: str) -> Any:
         from referencing import Registry, Resource, Specification
@@ -195,26 +191,24 @@ class References:
         try:
             return Registry().with_resource("", resource).resolver().lookup(f"#{fragment}").contents
         except (Unresolvable, ValueError, TypeError, LookupError):
-            shown = (
-                f"#{fragment}" if uri == self.uri else f"{Path(urlsplit(uri).path).name}#{fragment}"
-            )
-            raise Broken(f"it refers to {shown}, which does not exist") from None
+            file = "" if uri == self.uri else Path(urlsplit(uri).path).name
+            raise InvalidPart(f"it refers to {file}#{fragment}, which does not exist") from None
 
     def _load(self, uri: str) -> Any:
-        self.left = True
+        self.left_document = True
         parts = urlsplit(uri)
         if self.folder is None or parts.scheme != "file" or parts.netloc:
-            raise Broken(
+            raise InvalidPart(
                 f"it refers to {public_url(uri)}, and only references inside a local folder are "
                 f"followed; bundle it in one file"
             )
         path = Path(url2pathname(parts.path)).resolve()
         if not path.is_relative_to(self.folder):
-            raise Broken(
+            raise InvalidPart(
                 f"it refers to {path.name} outside the document's own folder, where no reference "
                 f"is followed"
             )
         try:
             return read_document(path)
         except SourceError as error:
-            raise Broken(f"it refers to {path.name}, which cannot be read: {error}") from error
+            raise InvalidPart(f"it refers to {path.name}, which cannot be read: {error}") from error

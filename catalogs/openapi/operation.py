@@ -5,24 +5,23 @@ stand side by side, as long as their names differ. `Arguments.locations` says wh
 """
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from catalogs.openapi.document import Broken, References
-from catalogs.openapi.schema import Page, SchemaGraph
+from catalogs.openapi.document import InvalidPart, References
+from catalogs.openapi.schema import SchemaGraph, SchemaWriter
 from catalogs.shared.loose_schema import object_schema
 
 IGNORED_HEADERS = {"accept", "content-type", "authorization"}
-"""OpenAPI says that a parameter of such a name is ignored: the client sets these headers by itself.
-"""
+"""Parameters of these names are ignored, as OpenAPI says: the client sets the headers itself."""
 FLAT = {
-    "type", "properties", "required", "allOf", "title", "description", "example", "examples", "default", "deprecated",
-    "additionalProperties", "discriminator", "xml", "externalDocs", "$schema", "$id", "$defs",
+    "type", "properties", "required", "allOf", "title", "description", "example", "examples",
+    "default", "deprecated", "additionalProperties", "discriminator", "xml", "externalDocs",
+    "$schema", "$id", "$defs",
 }  # fmt: skip
-"""The keywords of a body whose properties may stand beside the parameters. Any other constrains the
-body as a whole.
-"""
+"""Keywords of a body whose properties may stand beside the parameters. Any other constrains the body
+as a whole."""
 MAX_PARENTS = 20
 """Levels of allOf within allOf."""
 
@@ -40,14 +39,9 @@ class Operation:
     responses: Mapping[str, Placed]
 
     def outline(self) -> dict[str, Any]:
-        """The operation without its schemas and without references, as the validator of OpenAPI
-        reads it.
-        """
-        out = {
-            key: value
-            for key, value in self.spec.items()
-            if key != "callbacks" and not key.startswith("x-")
-        }
+        """Return the operation without schemas and references, for OpenAPI's validator."""
+        left_out = {key for key in self.spec if key == "callbacks" or key.startswith("x-")}
+        out = {key: value for key, value in self.spec.items() if key not in left_out}
         out["parameters"] = [_outline(part) for part, _ in self.parameters]
         if self.body:
             out["requestBody"] = _outline(self.body[0])
@@ -78,60 +72,58 @@ class Arguments:
         return out | ({"required": self.required} if self.required else {}) | self.extra
 
 
-def resolved(
-    refs: References, item: Mapping[str, Any], operation: Mapping[str, Any], base: str
+def resolve_operation(
+    refs: References, item: Mapping[str, Any], spec: Mapping[str, Any], base: str
 ) -> Operation:
-    """The operation with the parameters of its path merged in. Raises Broken for a reference that
-    leads nowhere.
+    """Resolve an operation, with the parameters of its path item merged in.
+
+    Raises InvalidPart for a reference that leads nowhere.
     """
-    own = [refs.follow(part, base) for part in _list(operation, "parameters")]
-    keys = {_key(part) for part, _ in own}
+    own = [refs.follow(part, base) for part in _list(spec, "parameters")]
+    overridden = {_key(part) for part, _ in own}
     inherited = [refs.follow(part, base) for part in _list(item, "parameters")]
-    responses = operation.get("responses")
+    responses = spec.get("responses")
+    responses = responses if isinstance(responses, dict) else {}
     return Operation(
-        spec=operation,
-        parameters=(*(placed for placed in inherited if _key(placed[0]) not in keys), *own),
-        body=refs.follow(operation["requestBody"], base) if "requestBody" in operation else None,
+        spec=spec,
+        parameters=(*(part for part in inherited if _key(part[0]) not in overridden), *own),
+        body=refs.follow(spec["requestBody"], base) if "requestBody" in spec else None,
         responses={
             code: refs.follow(part, base)
             for code, part in responses.items()
             if not code.startswith("x-")
-        }
-        if isinstance(responses, dict)
-        else {},
+        },
     )
 
 
 def arguments(graph: SchemaGraph, operation: Operation) -> Arguments:
-    """The arguments of an operation that the validator of OpenAPI has passed. Raises Broken for a
-    broken schema.
+    """Return the arguments of an operation that OpenAPI's validator has passed.
+
+    Raises InvalidPart for a broken schema.
     """
     parameters = [
         (part, _parameter_schema(part, base))
         for part, base in operation.parameters
-        if not _ignored(part)
+        if not (part["in"] == "header" and part["name"].lower() in IGNORED_HEADERS)
     ]
     body = _Body.of(graph.refs, operation.body) if operation.body else None
-    page = Page(
-        graph, "input", [*(placed for _, placed in parameters), *(body.roots if body else ())]
-    )
+    roots = [schema for _, schema in parameters] + (body.roots if body else [])
+    writer = SchemaWriter(graph, "input", roots)
     out = Arguments()
-    for part, placed in parameters:
-        name = (
-            part["name"] if part["name"] not in out.properties else f"{part['name']}_{part['in']}"
-        )
-        out.add(
-            name, _described(page.write(*placed), part), part["in"], part.get("required") is True
-        )
+    for part, schema in parameters:
+        name, place = part["name"], part["in"]
+        name = f"{name}_{place}" if name in out.properties else name
+        described = _described(writer.write(*schema), part)
+        out.add(name, described, place, part.get("required") is True)
     if body:
-        body.add_to(out, page)
-    if page.defs:
-        out.extra["$defs"] = page.defs
+        body.add_to(out, writer)
+    if writer.defs:
+        out.extra["$defs"] = writer.defs
     return out
 
 
 def output_schema(graph: SchemaGraph, operation: Operation) -> dict[str, Any] | None:
-    """The schema of the first answer of success that is JSON; None if there is none."""
+    """Return the schema of the first successful JSON response; None if there is none."""
     for code in sorted(code for code in operation.responses if re.fullmatch(r"2(\d\d|XX)", code)):
         part, base = operation.responses[code]
         media = part.get("content") or {}
@@ -139,19 +131,17 @@ def output_schema(graph: SchemaGraph, operation: Operation) -> dict[str, Any] | 
         if kind is None or "schema" not in media[kind]:
             continue
         root = graph.refs.follow(media[kind]["schema"], base)
-        page = Page(graph, "output", [root])
-        schema = page.write(*root)
+        writer = SchemaWriter(graph, "output", [root])
+        schema = writer.write(*root)
         if not isinstance(schema, dict) or not schema:
             return None
-        return object_schema(schema) | ({"$defs": page.defs} if page.defs else {})
+        return object_schema(schema) | ({"$defs": writer.defs} if writer.defs else {})
     return None
 
 
 @dataclass(slots=True)
 class _Body:
-    """A request body: its properties one by one if they can stand beside the parameters, and else
-    as a whole.
-    """
+    """A request body: arguments of their own for its properties, or else one argument for it."""
 
     required: bool
     description: str
@@ -159,86 +149,71 @@ class _Body:
     whole: Placed
     properties: dict[str, Placed] = field(default_factory=dict[str, Placed])
     names: list[str] = field(default_factory=list[str])
-    closed: bool = False
 
     @classmethod
     def of(cls, refs: References, placed: Placed) -> "_Body":
         part, base = placed
         media = part.get("content") or {}
         kind = min(media, key=_preference, default="")
-        schema = media[kind].get("schema", {}) if kind else {}
-        whole = refs.follow(schema, base)
+        whole = refs.follow(media[kind].get("schema", {}) if kind else {}, base)
         body = cls(part.get("required") is True, part.get("description") or "", kind, whole)
         # An optional body with required properties stays whole: only so it can be left out and yet
         # be complete when sent.
-        if not (
-            body._flatten(refs, whole) and body.properties and (body.required or not body.names)
-        ):
+        if not body._flatten(refs, whole) or (body.names and not body.required):
             body.properties = {}
-        body.closed = isinstance(whole[0], dict) and whole[0].get("additionalProperties") is False
         return body
 
     @property
-    def roots(self) -> Iterator[Placed]:
-        yield from self.properties.values() or [self.whole]
+    def roots(self) -> list[Placed]:
+        return [*self.properties.values()] or [self.whole]
 
-    def add_to(self, out: Arguments, page: Page) -> None:
+    def add_to(self, out: Arguments, writer: SchemaWriter) -> None:
         out.content_type = self.content_type
-        if self.properties and not self.properties.keys() & out.properties.keys():
-            for name, placed in self.properties.items():
-                schema = page.write(*placed)
-                if not (isinstance(schema, dict) and schema.get("readOnly") is True):
-                    out.add(name, schema, "body", name in self.names)
-            out.extra |= {"description": self.description} if self.description else {}
-            out.extra |= {"additionalProperties": False} if self.closed else {}
+        if not self.properties or self.properties.keys() & out.properties.keys():
+            names = ("body", "request_body", "request_body_")
+            name = next(name for name in names if name not in out.properties)
+            schema = _described(writer.write(*self.whole), {"description": self.description})
+            out.add(name, schema, "body", self.required)
             return
-        name = next(
-            name for name in ("body", "request_body", "request_body_") if name not in out.properties
-        )
-        out.add(
-            name,
-            _described(page.write(*self.whole), {"description": self.description}),
-            "body",
-            self.required,
-        )
+        for name, placed in self.properties.items():
+            schema = writer.write(*placed)
+            if not (isinstance(schema, dict) and schema.get("readOnly") is True):
+                out.add(name, schema, "body", name in self.names)
+        if self.description:
+            out.extra["description"] = self.description
+        if self.whole[0].get("additionalProperties") is False:
+            out.extra["additionalProperties"] = False
 
     def _flatten(self, refs: References, placed: Placed, depth: int = 0) -> bool:
+        """Collect the properties of a schema and of its `allOf`; False if they cannot stand alone."""
         schema, base = placed
-        if not isinstance(schema, dict) or depth > MAX_PARENTS:
+        if not isinstance(schema, dict) or depth > MAX_PARENTS or not _is_flat(schema):
             return False
-        types = schema.get("type", "object")
-        properties, names, parents = (
-            schema.get("properties", {}),
-            schema.get("required", []),
-            schema.get("allOf", []),
-        )
-        if (
-            any(key not in FLAT and not key.startswith("x-") for key in schema)
-            or types not in ("object", ["object"])
-            or not (
-                isinstance(properties, dict)
-                and isinstance(names, list)
-                and isinstance(parents, list)
-            )
-            or not isinstance(schema.get("additionalProperties", False), bool)
-        ):
-            return False
-        for name, item in properties.items():
-            if self.properties.get(name, (item, base)) != (item, base):
+        for name, item in schema.get("properties", {}).items():
+            if self.properties.setdefault(name, (item, base)) != (item, base):
                 return False
-            self.properties[name] = (item, base)
-        self.names += names
+        self.names += schema.get("required", [])
+        parents = schema.get("allOf", [])
         return all(self._flatten(refs, refs.follow(parent, base), depth + 1) for parent in parents)
+
+
+def _is_flat(schema: Mapping[str, Any]) -> bool:
+    """Whether nothing but the properties of an object, each by itself, constrains it."""
+    return (
+        all(key in FLAT or key.startswith("x-") for key in schema)
+        and schema.get("type", "object") in ("object", ["object"])
+        and isinstance(schema.get("properties", {}), dict)
+        and isinstance(schema.get("required", []), list)
+        and isinstance(schema.get("allOf", []), list)
+        and isinstance(schema.get("additionalProperties", False), bool)
+    )
 
 
 def _outline(part: Any) -> Any:
     if not isinstance(part, dict):
         return part
-    out = {
-        key: value
-        for key, value in part.items()
-        if key not in ("headers", "links", "example", "examples")
-    }
+    left_out = ("headers", "links", "example", "examples")
+    out = {key: value for key, value in part.items() if key not in left_out}
     if "schema" in out:
         out["schema"] = {}
     if isinstance(out.get("content"), dict):
@@ -252,16 +227,12 @@ def _outline(part: Any) -> Any:
 def _list(part: Mapping[str, Any], key: str) -> list[Any]:
     value = part.get(key, [])
     if not isinstance(value, list):
-        raise Broken(f"its {key} are {type(value).__name__}, expected a list")
+        raise InvalidPart(f"its {key} are {type(value).__name__}, expected a list")
     return value
 
 
 def _key(part: Any) -> tuple[str, str]:
     return (str(part.get("name")), str(part.get("in"))) if isinstance(part, dict) else ("", "")
-
-
-def _ignored(part: Mapping[str, Any]) -> bool:
-    return part["in"] == "header" and part["name"].lower() in IGNORED_HEADERS
 
 
 def _parameter_schema(part: Mapping[str, Any], base: str) -> Placed:
@@ -270,25 +241,23 @@ def _parameter_schema(part: Mapping[str, Any], base: str) -> Placed:
 
 
 def _described(schema: Any, part: Mapping[str, Any]) -> Any:
-    """The schema with what its parameter or body says of it."""
-    if not isinstance(schema, dict):
-        schema = {} if schema is True else {"not": {}} if schema is False else schema
+    """Return the schema with the description and examples of its parameter or body."""
+    if isinstance(schema, bool):
+        schema = {} if schema else {"not": {}}
     if not isinstance(schema, dict):
         return schema
-    added: dict[str, Any] = {"description": part["description"]} if part.get("description") else {}
+    out = dict(schema)
+    if part.get("description"):
+        out["description"] = part["description"]
     if part.get("deprecated") is True:
-        added["deprecated"] = True
-    if "examples" not in schema:
-        named = part.get("examples")
-        if isinstance(named, dict):
-            added["examples"] = [
-                item["value"]
-                for item in named.values()
-                if isinstance(item, dict) and "value" in item
-            ]
-        elif "example" in part:
-            added["examples"] = [part["example"]]
-    return {**schema, **added}
+        out["deprecated"] = True
+    named = part.get("examples")
+    if "examples" not in schema and isinstance(named, dict):
+        examples = [item for item in named.values() if isinstance(item, dict) and "value" in item]
+        out["examples"] = [item["value"] for item in examples]
+    elif "examples" not in schema and "example" in part:
+        out["examples"] = [part["example"]]
+    return out
 
 
 def _is_json(kind: str) -> bool:

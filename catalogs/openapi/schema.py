@@ -11,7 +11,8 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from catalogs.openapi.document import Broken, References
+from catalogs.openapi.document import InvalidPart, References
+from pegboard.graph.components import strong_components
 
 MAX_INLINED = 500
 """Subschemas of a tool with every reference written out. Up to here a model reads it best in one
@@ -48,9 +49,11 @@ names.
 Side = Literal["input", "output"]
 
 
-def converted(schema: dict[str, Any], write: Callable[[Any], Any]) -> dict[str, Any]:
-    """One schema in the dialect of OpenAPI 3.0 or 3.1 as JSON Schema 2020-12; `write` converts each
-    subschema.
+def to_json_schema(schema: dict[str, Any], write: Callable[[Any], Any]) -> dict[str, Any]:
+    """Convert one schema of OpenAPI 3.0 or 3.1 to JSON Schema 2020-12.
+
+    Args:
+        write: converts each subschema.
     """
     out: dict[str, Any] = {}
     for key, value in schema.items():
@@ -61,11 +64,8 @@ def converted(schema: dict[str, Any], write: Callable[[Any], Any]) -> dict[str, 
         elif key in (*LISTED, *SINGLE):
             out[key] = [write(item) for item in value] if isinstance(value, list) else write(value)
         elif key in DATA or not isinstance(value, dict | list):
-            out[key] = (
-                # a structure under an unknown keyword may hold references, which nobody would
-                # resolve
-                value
-            )
+            # A structure under an unknown keyword may hold references, which nobody would resolve.
+            out[key] = value
     for limit, exclusive in (("minimum", "exclusiveMinimum"), ("maximum", "exclusiveMaximum")):
         if isinstance(out.get(exclusive), bool) and out.pop(exclusive) and limit in out:
             out[exclusive] = out.pop(limit)
@@ -80,7 +80,7 @@ def converted(schema: dict[str, Any], write: Callable[[Any], Any]) -> dict[str, 
 
 
 def nullable(schema: dict[str, Any]) -> dict[str, Any]:
-    """The schema, with null allowed besides."""
+    """Return the schema, with null allowed besides."""
     types = schema.get("type")
     if types is None and "enum" not in schema:
         remarks = {key: value for key, value in schema.items() if key in REMARKS}
@@ -88,20 +88,17 @@ def nullable(schema: dict[str, Any]) -> dict[str, Any]:
         return {**remarks, "anyOf": [rest, {"type": "null"}]} if rest else schema
     out = dict(schema)
     if types is not None:
-        out["type"] = list(
-            dict.fromkeys([*(types if isinstance(types, list) else [types]), "null"])
-        )
+        listed = types if isinstance(types, list) else [types]
+        out["type"] = list(dict.fromkeys([*listed, "null"]))
     if isinstance(out.get("enum"), list) and None not in out["enum"]:
         out["enum"] = [*out["enum"], None]
     return out
 
 
 def _title(key: str) -> str:
-    """The last word of a reference, as a name that needs no escape in another."""
-    return (
-        re.sub(r"[^\w.-]", "_", key.rpartition("/")[2].replace("~1", "_").replace("~0", "_"))
-        or "Schema"
-    )
+    """Return the last word of a reference, as a name that needs no escape in another."""
+    word = key.rpartition("/")[2].replace("~1", "_").replace("~0", "_")
+    return re.sub(r"[^\w.-]", "_", word) or "Schema"
 
 
 def _subschemas(schema: dict[str, Any]) -> Iterator[Any]:
@@ -114,9 +111,7 @@ def _subschemas(schema: dict[str, Any]) -> Iterator[Any]:
 
 @dataclass(slots=True)
 class SchemaGraph:
-    """Which of a document's schemas refer to which: those that lead back to themselves, and how
-    large the others grow.
-    """
+    """Which schemas of a document refer to which: cyclic ones, and the sizes of the others."""
 
     refs: References
     _parts: dict[str, tuple[int, list[str]]] = field(
@@ -126,7 +121,7 @@ class SchemaGraph:
     _cyclic: set[str] = field(default_factory=set[str])
 
     def size(self, schema: Any, base: str) -> int:
-        """The number of subschemas with all references written out; a cyclic one counts once."""
+        """Return the number of subschemas with references written out; cyclic ones count once."""
         own, keys = self._scan(schema, base)
         for key in keys:
             self._explore(key)
@@ -157,46 +152,29 @@ class SchemaGraph:
         return self._parts[key][1]
 
     def _explore(self, root: str) -> None:
-        """Tarjan's algorithm (1972), without recursion: it closes each circle of references after
-        all that it leads to.
-        """
+        """Measure a reference and all that it leads to; the members of a circle count once."""
         if root in self._sizes:
             return
-        order: dict[str, int] = {root: 0}
-        low: dict[str, int] = {root: 0}
-        path, work = [root], [(root, iter(self._children(root)))]
-        while work:
-            key, children = work[-1]
-            child = next((c for c in children if c not in self._sizes), None)
-            if child is None:
-                work.pop()
-                if work:
-                    parent = work[-1][0]
-                    low[parent] = min(low[parent], low[key])
-                if low[key] == order[key]:
-                    self._close(key, path)
-            elif child in order:
-                low[key] = min(low[key], order[child])
-            else:
-                order[child] = low[child] = len(order)
-                path.append(child)
-                work.append((child, iter(self._children(child))))
 
-    def _close(self, key: str, path: list[str]) -> None:
-        members = path[path.index(key) :]
-        del path[path.index(key) :]
-        if len(members) > 1 or key in self._children(key):
-            self._cyclic.update(members)
-            self._sizes.update(dict.fromkeys(members, 1))
-        else:
+        def unmeasured(key: str) -> Iterator[str]:
+            return (child for child in self._children(key) if child not in self._sizes)
+
+        for members in strong_components([root], unmeasured):
+            key = members[0]
             own, children = self._parts[key]
-            self._sizes[key] = own + sum(self._sizes[child] for child in children)
+            if len(members) > 1 or key in children:
+                self._cyclic.update(members)
+                self._sizes.update(dict.fromkeys(members, 1))
+            else:
+                self._sizes[key] = own + sum(self._sizes[child] for child in children)
 
 
 @dataclass(slots=True)
-class Page:
-    """The schemas of one side of a tool, which share one `$defs`. `roots` are all that will be
-    written on it, with their files.
+class SchemaWriter:
+    """Writes the schemas of one side of a tool, which share one `$defs`.
+
+    Args:
+        roots: all schemas that will be written, with their files.
     """
 
     graph: SchemaGraph
@@ -213,7 +191,7 @@ class Page:
         self._inlined = MAX_INLINED if total <= MAX_INLINED else MAX_SMALL
 
     def write(self, schema: Any, base: str) -> Any:
-        """The schema as JSON Schema, with references only to `defs`, which this completes."""
+        """Return the schema as JSON Schema, with references only to `defs`, which it fills."""
         out = self._write(schema, base)
         while self._waiting:
             key = self._waiting.pop(0)
@@ -225,18 +203,18 @@ class Page:
     def _write(self, schema: Any, base: str) -> Any:
         self._written += 1
         if self._written > MAX_WRITTEN:
-            raise Broken(f"its {self.side} schema has more than {MAX_WRITTEN:,} parts")
+            raise InvalidPart(f"its {self.side} schema has more than {MAX_WRITTEN:,} parts")
         if not isinstance(schema, dict):
             return schema
         if "$dynamicRef" in schema:
-            raise Broken(
+            raise InvalidPart(
                 f"its {self.side} schema has a $dynamicRef, which is not supported; name the "
                 f"schema by $ref"
             )
         if "$ref" in schema:
             return self._reference(schema, base)
         bare = {key: value for key, value in schema.items() if key not in IDENTITY}
-        return self._of_this_side(converted(bare, lambda item: self._write(item, base)))
+        return self._of_this_side(to_json_schema(bare, lambda item: self._write(item, base)))
 
     def _reference(self, schema: dict[str, Any], base: str) -> Any:
         key = self.graph.refs.key(schema["$ref"], base)
@@ -257,42 +235,32 @@ class Page:
             target = {"allOf": [target, beside]} if beside else target
         else:
             target = {**target, **beside}
-        return (
-            nullable(target)
-            if schema.get("nullable") is True and isinstance(target, dict)
-            else target
-        )
+        is_nullable = schema.get("nullable") is True and isinstance(target, dict)
+        return nullable(target) if is_nullable else target
 
     def _name(self, key: str) -> str:
         if key not in self._names:
-            name = _title(key)
-            taken = set(self._names.values())
-            number = next(
-                n
-                for n in range(1, len(taken) + 2)
-                if (name if n == 1 else f"{name}_{n}") not in taken
-            )
-            self._names[key] = name if number == 1 else f"{name}_{number}"
+            title, taken = _title(key), set(self._names.values())
+            numbered = (f"{title}_{number}" for number in range(2, len(taken) + 2))
+            self._names[key] = next(name for name in (title, *numbered) if name not in taken)
             self._waiting.append(key)
         return self._names[key]
 
     def _of_this_side(self, schema: dict[str, Any]) -> dict[str, Any]:
-        """The schema without the properties that only the other side may have."""
+        """Return the schema without the properties that only the other side may have."""
         hidden = "readOnly" if self.side == "input" else "writeOnly"
         properties = schema.get("properties")
         if not isinstance(properties, dict):
             return schema
-        gone = {
-            name
-            for name, item in properties.items()
-            if isinstance(item, dict) and item.get(hidden) is True
-        }
+        gone = {name for name, item in properties.items() if _has(item, hidden)}
         if not gone:
             return schema
-        out = {
-            **schema,
-            "properties": {name: item for name, item in properties.items() if name not in gone},
-        }
+        shown = {name: item for name, item in properties.items() if name not in gone}
+        out = {**schema, "properties": shown}
         if isinstance(schema.get("required"), list):
             out["required"] = [name for name in schema["required"] if name not in gone]
         return out
+
+
+def _has(schema: Any, flag: str) -> bool:
+    return isinstance(schema, dict) and schema.get(flag) is True

@@ -12,13 +12,14 @@ listed."""
 
 import re
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from pydantic import Field, model_validator
 
-from catalogs.openapi.document import Broken, References, fetch, parse, read_document
-from catalogs.openapi.operation import Operation, arguments, output_schema, resolved
+from catalogs.openapi.document import InvalidPart, References, fetch, parse, read_document
+from catalogs.openapi.operation import Operation, arguments, output_schema, resolve_operation
 from catalogs.openapi.schema import SchemaGraph
 from catalogs.shared.files import matching_files
 from catalogs.shared.listing import ListingBuilder, SourceKind, SourceOptions
@@ -27,7 +28,7 @@ from pegboard.redaction import public_url
 
 METHODS = ("get", "put", "post", "delete", "options", "head", "patch", "trace", "query")
 MAX_ERRORS = 20
-"""Errors of a document that are told at once."""
+"""Errors of a document that a message names."""
 
 
 class OpenAPIOptions(SourceOptions):
@@ -53,35 +54,21 @@ class OpenAPIOptions(SourceOptions):
 
 
 def read(listing: ListingBuilder, options: OpenAPIOptions) -> None:
-    """List the operations of the document. Raises SourceError if it cannot be read or is not
-    OpenAPI 3.
+    """List the operations of the document.
+
+    Raises SourceError if it cannot be read or is not OpenAPI 3.
     """
     document, refs, place = _load(listing, options)
     _check(document, place)
     info = document["info"]
     agent = listing.agent(
-        options.agent or info["title"],
-        description=_text(info),
-        kind="api",
-        source=place,
+        options.agent or info["title"], description=_text(info), kind="api", source=place
     )
-    graph = SchemaGraph(refs)
+    api = _Api(listing, agent, document, SchemaGraph(refs), place)
     for path, item in document["paths"].items():
-        if path.startswith("x-"):
-            continue
-        where = f"{place} {path}"
-        try:
-            items = list(_path_items(refs, item))
-        except Broken as error:
-            listing.reject(where, f"{error}", item)
-            continue
-        for part, base in items:
-            for method in METHODS:
-                if method in part:
-                    _list_operation(
-                        listing, agent, document, graph, (path, method, part, base), place
-                    )
-    listing.repeatable = listing.repeatable and not refs.left
+        if not path.startswith("x-"):
+            api.list_path(path, item)
+    listing.repeatable = listing.repeatable and not refs.left_document
 
 
 def _load(listing: ListingBuilder, options: OpenAPIOptions) -> tuple[Any, References, str]:
@@ -100,9 +87,7 @@ def _load(listing: ListingBuilder, options: OpenAPIOptions) -> tuple[Any, Refere
 
 
 def _check(document: Any, place: str) -> None:
-    """Raise SourceError if the document as a whole is not OpenAPI 3; what its operations say is not
-    looked at.
-    """
+    """Raise SourceError if the document, operations aside, is not OpenAPI 3."""
     if not isinstance(document, dict):
         raise SourceError(
             f"{place} is not an OpenAPI document: it is {type(document).__name__}, expected an "
@@ -120,17 +105,12 @@ def _check(document: Any, place: str) -> None:
             f"{place} has no `paths`, so it offers no operations. Expected an object of paths."
         )
     info = document.get("info")
-    if isinstance(
-        info, dict
-    ):  # what else stands there, by mistake or for another version, is nothing to fail for
+    if isinstance(info, dict):  # other members are no reason to fail
         info = {key: info[key] for key in ("title", "version") if key in info}
     head = {"openapi": document["openapi"], "info": info, "paths": {}}
     errors = [_error(error, 0) for error in validator.schema_validator.iter_errors(head)]
     if errors:
-        more = f" (and {len(errors) - MAX_ERRORS} more)" if len(errors) > MAX_ERRORS else ""
-        raise SourceError(
-            f"{place} is not valid OpenAPI: {'; '.join(errors[:MAX_ERRORS])}{more}. Correct it."
-        )
+        raise SourceError(f"{place} is not valid OpenAPI: {_first_errors(errors)}. Correct it.")
 
 
 def _validator(document: Mapping[str, Any], place: str) -> Any:
@@ -147,62 +127,77 @@ def _validator(document: Mapping[str, Any], place: str) -> Any:
         ) from None
 
 
+@dataclass(frozen=True, slots=True)
+class _Api:
+    """Lists the operations of one document."""
+
+    listing: ListingBuilder
+    agent: str
+    document: Mapping[str, Any]
+    graph: SchemaGraph
+    place: str
+
+    def list_path(self, path: str, item: Any) -> None:
+        try:
+            items = list(_path_items(self.graph.refs, item))
+        except InvalidPart as error:
+            self.listing.reject(f"{self.place} {path}", str(error), item)
+            return
+        for part, base in items:
+            for method in METHODS:
+                if method in part:
+                    self._list_operation(path, method, part, base)
+
+    def _list_operation(self, path: str, method: str, item: Mapping[str, Any], base: str) -> None:
+        where, spec = f"{self.place} {method.upper()} {path}", item[method]
+        try:
+            if not isinstance(spec, dict):
+                raise InvalidPart(f"it is {type(spec).__name__}, expected an operation object")
+            operation = resolve_operation(self.graph.refs, item, spec, base)
+            _check_operation(operation, self.document, path, method)
+            inputs = arguments(self.graph, operation)
+            output = output_schema(self.graph, operation)
+        except InvalidPart as error:
+            self.listing.reject(where, str(error), spec)
+            return
+        except RecursionError:
+            self.listing.reject(where, "its schemas are nested too deeply; flatten them", spec)
+            return
+        annotations = _annotations(self.document, spec, method, path)
+        if inputs.locations:
+            annotations["locations"] = inputs.locations
+        if inputs.content_type:
+            annotations["contentType"] = inputs.content_type
+        self.listing.tool(
+            self.agent,
+            (spec.get("operationId") or "").strip() or _name(method, path),
+            where=where,
+            raw=spec,
+            description=_description(spec, item),
+            input_schema=inputs.schema,
+            output_schema=output,
+            annotations=annotations,
+            tags=spec.get("tags") or (),
+        )
+
+
 def _path_items(refs: References, item: Any) -> Iterator[tuple[dict[str, Any], str]]:
-    """The path item, and the one that it refers to; each may have operations."""
+    """Yield the path item, and the one that it refers to; each may have operations."""
     if not isinstance(item, dict):
-        raise Broken(f"it is {type(item).__name__}, expected an object of operations")
+        raise InvalidPart(f"it is {type(item).__name__}, expected an object of operations")
     yield item, refs.uri
     if "$ref" in item:
         target, base = refs.follow({"$ref": item["$ref"]}, refs.uri)
         if not isinstance(target, dict):
-            raise Broken(f"it refers to {type(target).__name__}, expected an object of operations")
+            kind = type(target).__name__
+            raise InvalidPart(f"it refers to {kind}, expected an object of operations")
         yield target, base
-
-
-def _list_operation(
-    listing: ListingBuilder,
-    agent: str,
-    document: Mapping[str, Any],
-    graph: SchemaGraph,
-    placed: tuple[str, str, dict[str, Any], str],
-    place: str,
-) -> None:
-    path, method, item, base = placed
-    where, spec = f"{place} {method.upper()} {path}", item[method]
-    try:
-        if not isinstance(spec, dict):
-            raise Broken(f"it is {type(spec).__name__}, expected an operation object")
-        operation = resolved(graph.refs, item, spec, base)
-        _check_operation(operation, document, path, method)
-        given = arguments(graph, operation)
-        output = output_schema(graph, operation)
-    except Broken as error:
-        listing.reject(where, f"{error}", spec)
-        return
-    except RecursionError:
-        listing.reject(where, "its schemas are nested too deeply; flatten them", spec)
-        return
-    listing.tool(
-        agent,
-        (spec.get("operationId") or "").strip() or _name(method, path),
-        where=where,
-        raw=spec,
-        description=_description(spec, item),
-        input_schema=given.schema,
-        output_schema=output,
-        annotations=_annotations(document, spec, method, path)
-        | ({"locations": given.locations} if given.locations else {})
-        | ({"contentType": given.content_type} if given.content_type else {}),
-        tags=spec.get("tags") or (),
-    )
 
 
 def _check_operation(
     operation: Operation, document: Mapping[str, Any], path: str, method: str
 ) -> None:
-    """Raise Broken with all that the validator of OpenAPI says of this operation, alone in a
-    document of its own.
-    """
+    """Raise InvalidPart with all errors that OpenAPI's validator finds in this operation alone."""
     alone = {
         "openapi": document["openapi"],
         "info": {"title": "", "version": ""},
@@ -212,12 +207,16 @@ def _check_operation(
     # passes.
     validator = _validator(document, "")(alone)
     errors = [_error(error, 3) for error in validator.schema_validator.iter_errors(alone)]
-    errors = errors or [
-        _error(error, 0) for error in validator.root_validator(validator.schema_path)
-    ]
+    if not errors:
+        second_pass = validator.root_validator(validator.schema_path)
+        errors = [_error(error, 0) for error in second_pass]
     if errors:
-        more = f" (and {len(errors) - MAX_ERRORS} more)" if len(errors) > MAX_ERRORS else ""
-        raise Broken(f"it is not valid OpenAPI: {'; '.join(errors[:MAX_ERRORS])}{more}")
+        raise InvalidPart(f"it is not valid OpenAPI: {_first_errors(errors)}")
+
+
+def _first_errors(errors: list[str]) -> str:
+    more = f" (and {len(errors) - MAX_ERRORS} more)" if len(errors) > MAX_ERRORS else ""
+    return "; ".join(errors[:MAX_ERRORS]) + more
 
 
 def _error(error: Any, skipped: int) -> str:
@@ -230,7 +229,7 @@ def _error(error: Any, skipped: int) -> str:
 def _annotations(
     document: Mapping[str, Any], spec: Mapping[str, Any], method: str, path: str
 ) -> dict[str, Any]:
-    """What the tool does beyond its schema; the hints are named as MCP names them."""
+    """Return what the tool does beyond its schema; the hints are named as in MCP."""
     out: dict[str, Any] = {"method": method.upper(), "path": path}
     if method in ("get", "head", "query"):
         out["readOnlyHint"] = True
@@ -244,9 +243,7 @@ def _annotations(
 
 
 def _security(document: Mapping[str, Any], spec: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """The schemes that the operation may ask for, each with its type. An empty list of its own
-    means that it needs none.
-    """
+    """Return the security schemes of the operation; an empty list of its own overrides."""
     components = document.get("components")
     known = components.get("securitySchemes") if isinstance(components, dict) else None
     required = spec.get("security", document.get("security"))
@@ -265,7 +262,7 @@ def _description(spec: Mapping[str, Any], item: Mapping[str, Any]) -> str:
 
 
 def _text(part: Mapping[str, Any]) -> str:
-    """The summary and the description, once if the one begins with the other."""
+    """Return the summary and the description, once if the one begins with the other."""
     summary, description = (
         value.strip() if isinstance(value := part.get(key), str) else ""
         for key in ("summary", "description")
@@ -276,7 +273,7 @@ def _text(part: Mapping[str, Any]) -> str:
 
 
 def _name(method: str, path: str) -> str:
-    """A name that is as stable as the address: `get_pets_by_petId` for `GET /pets/{petId}`."""
+    """Return a name as stable as the address: `get_pets_by_petId` for `GET /pets/{petId}`."""
     words = re.sub(r"\{([^{}]*)\}", r"by_\1", path)
     return re.sub(r"[^A-Za-z0-9_]+", "_", f"{method}_{words}").strip("_").replace("__", "_")
 

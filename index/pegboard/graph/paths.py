@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping
 from itertools import islice
 
+from pegboard.graph.components import strong_components
 from pegboard.graph.tool_graph import ToolGraph
 from pegboard.records import Edge
 
@@ -37,38 +38,13 @@ def cycles(graph: ToolGraph) -> list[tuple[str, ...]]:
     """The groups of tools of which each needs all others, by itself or through others; the largest
     group first, each by id.
 
-    These are the strongly connected components of more than one tool. Tarjan, "Depth-first search
-    and linear graph algorithms", 1972, without recursion, since a chain of dependencies may be
-    long."""
-    numbers: dict[str, int] = {}
-    lowest: dict[str, int] = {}
-    open_: dict[str, None] = {}
-    groups: list[tuple[str, ...]] = []
-    for root in graph.tools:
-        walk: list[tuple[str, Iterator[str]]] = []
-        arriving: str | None = root if root not in numbers else None
-        while walk or arriving is not None:
-            if arriving is not None:
-                numbers[arriving] = lowest[arriving] = len(numbers)
-                open_[arriving] = None
-                walk.append((arriving, (edge.target for edge in graph.edges_from(arriving))))
-            tool, targets = walk[-1]
-            arriving = None
-            for target in targets:
-                if target not in numbers:
-                    arriving = target
-                    break
-                if target in open_:
-                    lowest[tool] = min(lowest[tool], numbers[target])
-            if arriving is None:
-                walk.pop()
-                if walk:
-                    lowest[walk[-1][0]] = min(lowest[walk[-1][0]], lowest[tool])
-                if lowest[tool] == numbers[tool]:
-                    groups.append(_taken(open_, tool))
-    return sorted(
-        (group for group in groups if len(group) > 1), key=lambda group: (-len(group), group)
+    These are the strongly connected components of more than one tool.
+    """
+    components = strong_components(
+        graph.tools, lambda tool: (edge.target for edge in graph.edges_from(tool))
     )
+    groups = [tuple(sorted(group)) for group in components if len(group) > 1]
+    return sorted(groups, key=lambda group: (-len(group), group))
 
 
 def _ways(graph: ToolGraph, source: str, far: Mapping[str, int]) -> Iterator[tuple[Edge, ...]]:
@@ -96,11 +72,3 @@ def _nearer(graph: ToolGraph, tool: str, far: Mapping[str, int]) -> list[list[Ed
         if far.get(edge.target) == far[tool] - 1:
             steps.setdefault(edge.target, []).append(edge)
     return list(steps.values())
-
-
-def _taken(open_: dict[str, None], last: str) -> tuple[str, ...]:
-    """The tools that were opened since `last`, and it, taken out."""
-    group: list[str] = []
-    while not group or group[-1] != last:
-        group.append(open_.popitem()[0])
-    return tuple(sorted(group))
