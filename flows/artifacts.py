@@ -101,7 +101,7 @@ def sweep_artifact(outcome: dict[str, Any]) -> Artifact:
 def _written(expected: dict[str, Any], actual: dict[str, Any]) -> list[str]:
     """What the LLM was asked for, and the actual figures beside the estimate."""
     rows = [
-        f"| {product} | {part['orders']} | {actual['bought'].get(product, 0)} | "
+        f"| {product} | {part['requests']} | {actual['completed'].get(product, 0)} | "
         f"{actual['accepted'].get(product, 0)} |"
         for product, part in expected["products"].items()
     ]
@@ -109,7 +109,7 @@ def _written(expected: dict[str, Any], actual: dict[str, Any]) -> list[str]:
         "",
         f"## Written by {expected['model']}",
         "",
-        "| product | pieces | bought now | accepted in all |",
+        "| product | requests | completed now | accepted in all |",
         "|---|---|---|---|",
         *rows,
         "",

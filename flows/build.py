@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Any
 
 from pegboard.errors import GateFailed
-from tasks.enrich import Wishes
+from tasks.enrichment.request_builder import EnrichOptions
 from tasks.settings.configuration import Configuration, load_configuration
 
 
@@ -14,7 +14,7 @@ def build(
     catalog: str = "all",
     allow_empty: bool = False,
     dry_run: bool = False,
-    wishes: Wishes | None = None,
+    enrich_options: EnrichOptions | None = None,
     prefect: bool = False,
 ) -> dict[str, Any]:
     """Index the catalogs of a configuration and publish a release if anything changed; see
@@ -25,14 +25,18 @@ def build(
         prefect: run as a Prefect flow, on the server that Prefect is configured for, or else on one
             that it starts for the run.
     """
-    wishes = wishes or Wishes()
+    enrich_options = enrich_options or EnrichOptions()
     if not isinstance(configuration, Configuration):
         configuration = load_configuration(configuration)
     if not prefect:
         from flows.reindex import reindex
 
         return reindex(
-            configuration, catalog=catalog, allow_empty=allow_empty, dry_run=dry_run, wishes=wishes
+            configuration,
+            catalog=catalog,
+            allow_empty=allow_empty,
+            dry_run=dry_run,
+            enrich_options=enrich_options,
         )
     from flows.prefect.flows import reindex as reindex_flow
 
@@ -42,8 +46,8 @@ def build(
             catalog=catalog,
             allow_empty=allow_empty,
             dry_run=dry_run,
-            refresh_neighbours=wishes.refresh_neighbours,
-            retry_rejected=wishes.retry_rejected,
+            refresh_neighbours=enrich_options.refresh_neighbours,
+            retry_rejected=enrich_options.retry_rejected,
         )
     except GateFailed as held:
         return dict(held.outcome)

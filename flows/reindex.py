@@ -20,8 +20,9 @@ from tasks.calibrate import calibrate_release
 from tasks.compose import Documents, compose_agents, compose_index
 from tasks.edges import compose_edges
 from tasks.embed import Encoded, at_once, embed_shard, shards_of
-from tasks.enrich import Wishes, enrich_tools, estimate_tools
-from tasks.filter import filter_writings
+from tasks.enrich import enrich_tools, estimate_tools
+from tasks.enrichment.request_builder import EnrichOptions
+from tasks.filter import filter_enrichments
 from tasks.gate.decision import gate_release
 from tasks.gate.spec import has_gate, read_gate
 from tasks.plan import make_plan
@@ -44,7 +45,7 @@ def reindex(
     catalog: str = "all",
     allow_empty: bool = False,
     dry_run: bool = False,
-    wishes: Wishes | None = None,
+    enrich_options: EnrichOptions | None = None,
     runner: Runner | None = None,
 ) -> dict[str, Any]:
     """Index the catalogs of a configuration again, and publish a release if anything changed.
@@ -54,22 +55,20 @@ def reindex(
             every one.
         allow_empty: accept an empty listing from a source that had tools.
         dry_run: stop after the plan.
-        wishes: what to buy beyond what is due.
+        enrich_options: what to buy beyond what is due.
         runner: who calls the steps; by default they are called directly.
 
     Returns:
         What `RunSummary.end` says of the run: JSON values, with the outcome `planned`, `waiting`,
         `unchanged`, `withdrawn`, `held` or `published`.
     """
-    runner, wishes = runner or Direct(), wishes or Wishes()
+    runner, enrich_options = runner or Direct(), enrich_options or EnrichOptions()
     uri, channel, summary = (
         configuration.uri,
         configuration.board.channel,
         RunSummary(configuration),
     )
-    read_gate(
-        configuration
-    )  # errors in these files are reported before anything is listed or bought
+    read_gate(configuration)  # errors in these files are reported before any source or LLM call
 
     with summary.phase("snapshot"):
         summary.snapshots = _snapshots(configuration, runner, catalog, allow_empty=allow_empty)
@@ -80,26 +79,28 @@ def reindex(
     with summary.phase("plan"):
         summary.plan = runner.call(make_plan, configuration, identities, channel)
         if dry_run and configuration.enrich is not None:
-            summary.estimate = runner.call(estimate_tools, configuration, identities, wishes)
+            summary.estimate = runner.call(
+                estimate_tools, configuration, identities, enrich_options
+            )
         runner.show(plan_artifact(summary))
     summary.plan.refuse_loss(summary.snapshots)
     if dry_run:
         return summary.end("planned")
 
-    writings: str | None = None
+    enrichments: str | None = None
     if configuration.enrich is not None:
         with summary.phase("enrich"):
-            summary.enriched = runner.call(enrich_tools, configuration, identities, wishes)
+            summary.enriched = runner.call(enrich_tools, configuration, identities, enrich_options)
         if summary.enriched.waiting and configuration.enrich.incomplete == "stop":
             return summary.end("waiting")
         with summary.phase("filter"):
             summary.filtered = runner.call(
-                filter_writings, configuration, identities, summary.enriched.writings
+                filter_enrichments, configuration, identities, summary.enriched.enrichments
             )
-            writings = summary.filtered.writings.path
+            enrichments = summary.filtered.enrichments.path
 
     with summary.phase("compose"):
-        documents, spec = _compose(configuration, runner, summary, identities, writings)
+        documents, spec = _compose(configuration, runner, summary, identities, enrichments)
     if spec.release == summary.plan.live:
         _prune(configuration, runner, summary)
         return summary.end("unchanged", spec.release)
@@ -159,19 +160,19 @@ def _compose(
     runner: Runner,
     summary: RunSummary,
     identities: dict[str, str],
-    writings: str | None,
+    enrichments: str | None,
 ) -> tuple[list[Documents], ReleaseSpec]:
     """Compose the rows of every table, as files of the lake; returns the documents of every index,
     and the release.
     """
     uri = configuration.uri
     documents = [
-        runner.call(compose, uri, index, identities, writings)
+        runner.call(compose, uri, index, identities, enrichments)
         for index in configuration.indexes
         for compose in (compose_index, compose_agents)
     ]
-    summary.edges = runner.call(compose_edges, configuration, identities, writings)
-    records = runner.call(compose_records, uri, identities, writings)
+    summary.edges = runner.call(compose_edges, configuration, identities, enrichments)
+    records = runner.call(compose_records, uri, identities, enrichments)
     return documents, runner.call(
         make_release_spec, configuration, documents, records, summary.edges
     )

@@ -16,7 +16,7 @@ from tasks.compose import compose_agents, compose_index
 from tasks.edges import compose_edges
 from tasks.embed import embed_shard
 from tasks.enrich import enrich_tools, estimate_tools
-from tasks.filter import filter_writings
+from tasks.filter import filter_enrichments
 from tasks.gate.decision import gate_release
 from tasks.plan import compare_with_source, make_plan
 from tasks.prune import prune_board
@@ -37,7 +37,7 @@ _STEPS: dict[Callable[..., Any], tuple[str, str]] = {
     make_plan: ("plan", "plan {channel}"),
     estimate_tools: ("estimate", "estimate the cost of the LLM"),
     enrich_tools: ("enrich", "enrich with an LLM"),
-    filter_writings: ("filter", "filter"),
+    filter_enrichments: ("filter", "filter"),
     compose_index: ("compose", "compose {settings.name}"),
     compose_agents: ("compose agents", "compose agents of {settings.name}"),
     compose_edges: ("edges", "edges"),

@@ -12,7 +12,7 @@ from tasks.calibrate import CalibrationResult
 from tasks.edges import Edges
 from tasks.embed import Encoded
 from tasks.enrich import Enriched
-from tasks.enrichment.estimate import Estimate
+from tasks.enrichment.figures import Estimate
 from tasks.filter import Filtered
 from tasks.gate.decision import GateDecision
 from tasks.lake.files import Lake

@@ -105,7 +105,7 @@ def calibrate_release(
     manifest = {"default_index": configuration.default, "indexes": indexes}
     staged = Release(spec.release, spec.digest, CONTRACT, datetime.now(UTC), pins, manifest)
     loaded = LoadedRelease(ReleaseStore(configuration.uri), staged, IN_MEMORY_ROWS)
-    meant, unknown = golden.meant(ToolNames(loaded.tool_names()))
+    meant, unknown = golden.relevant_tools(ToolNames(loaded.tool_names()))
     calibrations: dict[str, Mapping[str, Any]] = {}
     left = len(meant)
     for index in configuration.indexes:

@@ -30,7 +30,7 @@ from pegboard.store.contract import (
     embedding_table,
     row_key,
 )
-from tasks.enrichment.bought import read_described, read_written
+from tasks.enrichment.enrichment_sets import read_agent_descriptions, read_tool_enrichments
 from tasks.lake.files import Lake
 from tasks.lake.incremental import row_inputs, update_rows
 from tasks.lake.row_sets import find_rows, store_latest
@@ -60,46 +60,52 @@ class Documents:
 
 
 def compose_index(
-    uri: str, settings: IndexSettings, snapshots: Mapping[str, str], writings: str | None = None
+    uri: str,
+    settings: IndexSettings,
+    snapshots: Mapping[str, str],
+    enrichment_set: str | None = None,
 ) -> Documents:
     """Compose the documents of an index's tools, or find them composed before.
 
     Args:
         snapshots: catalog -> digest.
-        writings: the folder of the lake with the enrichments; None without an LLM.
+        enrichment_set: the folder of the lake with the enrichments; None without an LLM.
     """
     lake = Lake(uri)
     recipe = [COMPOSE_VERSION, settings.parts, settings.shape, settings.questions]
-    path = f"documents/{digest([*recipe, dict(snapshots), writings])}"
+    path = f"documents/{digest([*recipe, dict(snapshots), enrichment_set])}"
     row_set = find_rows(lake, path) or update_rows(
         lake,
         path,
         f"documents/latest-{digest(recipe)}",
         key="key",
         tool="tool",
-        inputs=row_inputs(lake, snapshots, writings),
-        make=lambda ids: _tool_documents(lake, settings, snapshots, writings, ids),
+        inputs=row_inputs(lake, snapshots, enrichment_set),
+        make=lambda ids: _tool_documents(lake, settings, snapshots, enrichment_set, ids),
     )
     return Documents(settings.name, path, row_set.rows, embedding_table(settings.name))
 
 
 def compose_agents(
-    uri: str, settings: IndexSettings, snapshots: Mapping[str, str], writings: str | None = None
+    uri: str,
+    settings: IndexSettings,
+    snapshots: Mapping[str, str],
+    enrichment_set: str | None = None,
 ) -> Documents:
     """Compose the documents of an index's agents, or find them composed before.
 
     Args:
         snapshots: catalog -> digest.
-        writings: the folder of the lake with the enrichments; None without an LLM.
+        enrichment_set: the folder of the lake with the enrichments; None without an LLM.
     """
     lake = Lake(uri)
-    path = f"documents/{digest(['agents', AGENTS_VERSION], dict(snapshots), writings)}"
+    path = f"documents/{digest(['agents', AGENTS_VERSION], dict(snapshots), enrichment_set)}"
     row_set = find_rows(lake, path) or store_latest(
         lake,
         path,
         f"documents/latest-agents-{AGENTS_VERSION}",
         "key",
-        _agent_documents(lake, snapshots, writings),
+        _agent_documents(lake, snapshots, enrichment_set),
         ["digest"],
     )
     return Documents(settings.name, path, row_set.rows, agent_embedding_table(settings.name))
@@ -132,11 +138,11 @@ def _tool_documents(
     lake: Lake,
     settings: IndexSettings,
     snapshots: Mapping[str, str],
-    writings: str | None,
+    enrichment_set: str | None,
     ids: Collection[str],
 ) -> "pl.DataFrame":
     """The rows of these tools."""
-    enrichments = read_written(lake, writings, ids) if writings else {}
+    enrichments = read_tool_enrichments(lake, enrichment_set, ids) if enrichment_set else {}
     agents = {agent.id: agent for agent in agents_of(lake, snapshots)}
     rows = [
         _row(tool, agents[tool.agent].kind, part, number, texts)
@@ -149,9 +155,9 @@ def _tool_documents(
 
 
 def _agent_documents(
-    lake: Lake, snapshots: Mapping[str, str], writings: str | None
+    lake: Lake, snapshots: Mapping[str, str], enrichment_set: str | None
 ) -> "pl.DataFrame":
-    described = read_described(lake, writings) if writings else {}
+    described = read_agent_descriptions(lake, enrichment_set) if enrichment_set else {}
     rows = [
         _with_texts(
             {

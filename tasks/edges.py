@@ -18,7 +18,7 @@ from pegboard.records import Edge
 from pegboard.store.checksums import edge_digest
 from pegboard.store.contract import CHECKSUM, column_names, edge_key
 from tasks.dependencies.edges import EDGES_VERSION, edges_of
-from tasks.enrichment.bought import read_written
+from tasks.enrichment.enrichment_sets import read_tool_enrichments
 from tasks.lake.files import Lake
 from tasks.lake.row_sets import find_rows, latest_rows, point_to, read_rows, write_frame
 from tasks.lake.snapshot_rows import snapshot_rows, tools_of
@@ -53,21 +53,21 @@ class Edges:
 
 
 def compose_edges(
-    configuration: Configuration, snapshots: Mapping[str, str], writings: str | None = None
+    configuration: Configuration, snapshots: Mapping[str, str], enrichments: str | None = None
 ) -> Edges:
     """The edges between the tools of the snapshots (catalog -> digest), made now or found made
     before.
 
     Args:
-        writings: the folder of the lake with what was written about the tools, verdicts on edges
+        enrichments: the folder of the lake with what was written about the tools, verdicts on edges
             among it; None if nothing was.
     """
     lake, settings = Lake(configuration.uri), configuration.graph
-    verdicts = _verdicts(lake, writings) if writings and settings.infer else {}
+    verdicts = _verdicts(lake, enrichments) if enrichments and settings.infer else {}
     path = _path(lake, settings, snapshots, verdicts)
     if (known := _known(lake, path)) is not None:
         return known
-    written = read_written(lake, writings, verdicts) if writings and verdicts else {}
+    written = read_tool_enrichments(lake, enrichments, verdicts) if enrichments and verdicts else {}
     tools = [replace(tool, enrichment=written.get(tool.id)) for tool in tools_of(lake, snapshots)]
     found = edges_of(tools, infer=settings.infer, min_confidence=settings.min_confidence)
     declared, unresolved = declared_edges(tools)
@@ -120,11 +120,11 @@ def _path(
     )
 
 
-def _verdicts(lake: Lake, writings: str) -> dict[str, str]:
+def _verdicts(lake: Lake, enrichments: str) -> dict[str, str]:
     """The digest of what was said of the dependencies of each tool, by its id; only of tools of
     which anything was.
     """
-    path = f"{writings}/dependencies"
+    path = f"{enrichments}/dependencies"
     return dict(read_rows(lake, path, ["id", "digest"]).rows()) if find_rows(lake, path) else {}
 
 

@@ -1,11 +1,10 @@
-"""Step 3: buy of an LLM what the ledger lacks, and gather all that was ever accepted for these
-tools and agents.
+"""Step 3: ask an LLM for what the ledger lacks, and collect every value that was ever accepted for
+these tools and agents.
 
-Every reply is kept the moment it arrives (`enrichment/ledger.py`); a run that was killed asks again
-only what was under way."""
+Every reply is stored the moment it arrives (`enrichment/ledger.py`); a run that was killed repeats
+only the calls that were under way."""
 
 import asyncio
-import json
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -16,47 +15,42 @@ from pegboard.llm.client import Client
 from pegboard.records import Agent, Enrichment, Tool
 from tasks import progress
 from tasks.embed import encoder_for
-from tasks.enrichment.account import (
-    Purchase,
+from tasks.enrichment.batch import BatchRun, batches_for, open_batches, refuse_open_batches
+from tasks.enrichment.enrichment_sets import EnrichmentSet, write_enrichments
+from tasks.enrichment.figures import (
+    EnrichmentRun,
+    Estimate,
     actual_figures,
-    problems_of,
+    estimate,
+    failure_messages,
     stale_prompts,
-    stopped_early,
+    stop_message,
 )
-from tasks.enrichment.batch_mode import BatchPurchase, batches_for, batches_out, refuse_batches_out
-from tasks.enrichment.bought import Writings, write_writings
-from tasks.enrichment.estimate import Estimate, estimate
 from tasks.enrichment.ledger import LakeLedger
-from tasks.enrichment.live import LivePurchase
+from tasks.enrichment.live import LiveRun
 from tasks.enrichment.models import NO_MODELS, Models, client_for, hosted_models
 from tasks.enrichment.neighbours import Neighbour, head_text, nearest
-from tasks.enrichment.order_book import OrderBook
 from tasks.enrichment.prompts import load_prompts
+from tasks.enrichment.request_builder import EnrichOptions, build_requests
+from tasks.enrichment.requests import RequestSet, accepted_values
 from tasks.enrichment.vectors import vectors_of
 from tasks.lake.files import Lake
 from tasks.lake.snapshot_rows import load_snapshot
 from tasks.settings.configuration import Configuration
-from tasks.settings.enrichment import EnrichSettings
-
-
-@dataclass(frozen=True, slots=True)
-class Wishes:
-    """What a person may ask for beyond what is due: descriptions for every change among neighbours,
-    rejected replies again.
-    """
-
-    refresh_neighbours: bool = False
-    retry_rejected: bool = False
+from tasks.settings.enrichment import EnrichSettings, OverrideSettings, Product
 
 
 @dataclass(frozen=True, slots=True)
 class Enriched:
-    """What there is now, what it was thought to cost, and what was really used.
+    """The enrichments there are now, the estimate, and the actual figures.
 
-    `stopped` says why buying ended early; `waiting` names batches that a later run collects.
+    Attributes:
+        problems: warnings, and what could not be generated.
+        stopped: why the run ended early; empty if it did not.
+        waiting: batches that a later run collects.
     """
 
-    writings: Writings
+    enrichments: EnrichmentSet
     estimate: dict[str, Any]
     actual: dict[str, Any]
     problems: tuple[str, ...] = ()
@@ -65,74 +59,72 @@ class Enriched:
 
 
 def estimate_tools(
-    configuration: Configuration, snapshots: Mapping[str, str], wishes: Wishes = Wishes()
+    configuration: Configuration,
+    snapshots: Mapping[str, str],
+    options: EnrichOptions = EnrichOptions(),  # noqa: B008  frozen
 ) -> Estimate:
-    """What `enrich_tools` would buy, and what that would cost."""
-    settings = _settings(configuration)
-    book, ledger = _open(configuration, snapshots, wishes)
-    models = hosted_models(configuration) if book.missing(ledger) else NO_MODELS
-    return estimate(book, ledger, settings, models.count, models.price)
+    """Return what `enrich_tools` would ask for, and what that would cost."""
+    requests, ledger = _open(configuration, snapshots, options)
+    models = hosted_models(configuration) if requests.any_missing(ledger) else NO_MODELS
+    return estimate(requests, ledger, _settings(configuration), models)
 
 
 def enrich_tools(
     configuration: Configuration,
     snapshots: Mapping[str, str],
-    wishes: Wishes = Wishes(),
+    options: EnrichOptions = EnrichOptions(),  # noqa: B008  frozen
     models: Models | None = None,
 ) -> Enriched:
-    """Buy what is missing for the tools and agents of these snapshots (catalog -> digest), and
-    gather what was accepted.
+    """Ask for what is missing for the tools and agents of these snapshots (catalog -> digest).
 
     Args:
         models: by default those that the configuration names.
 
     Raises:
-        CompletionError, BudgetExhausted: buying ended early and `incomplete` is `stop`. What was
-            bought is kept.
+        CompletionError, BudgetExhausted: the run ended early and `incomplete` is `stop`. Replies
+            are kept.
     """
     settings, lake = _settings(configuration), Lake(configuration.uri)
-    book, ledger = _open(configuration, snapshots, wishes)
-    needed = book.missing(ledger) or batches_out(lake)
+    requests, ledger = _open(configuration, snapshots, options)
+    needed = requests.any_missing(ledger) or open_batches(lake)
     models = NO_MODELS if not needed else models or hosted_models(configuration)
-    expected = estimate(book, ledger, settings, models.count, models.price).to_dict()
-    progress.start("enrich", expected["to_buy"])
+    expected = estimate(requests, ledger, settings, models).to_dict()
+    progress.start("enrich", expected["pending"])
     started = time.monotonic()
     client = client_for(settings, models)
-    purchase: Purchase
+    run: EnrichmentRun
     if settings.mode == "batch" and needed:
-        purchase = BatchPurchase(
-            book, ledger, batches_for(settings), lake, client.budget, settings, models.price
-        )
+        batches = batches_for(settings)
+        run = BatchRun(requests, ledger, batches, lake, client.budget, settings, models.price)
     else:
-        refuse_batches_out(lake)
-        purchase = LivePurchase(book, ledger, client)
+        refuse_open_batches(lake)
+        run = LiveRun(requests, ledger, client)
     try:
-        asyncio.run(_buy(purchase, client))
+        asyncio.run(_run(run, client))
     finally:
         ledger.close()
-    if isinstance(purchase.stopped, StoreError):
-        raise purchase.stopped
-    result = Enriched(
-        writings=_gather(configuration, book, ledger),
+    if isinstance(run.stopped, StoreError):
+        raise run.stopped
+    seconds = time.monotonic() - started
+    enriched = Enriched(
+        enrichments=_collect(configuration, requests, ledger),
         estimate=expected,
-        actual=actual_figures(book, ledger, purchase, client, time.monotonic() - started),
-        problems=(*stale_prompts(book, ledger), *problems_of(purchase)),
-        stopped=stopped_early(purchase.stopped, book, ledger),
-        waiting=tuple(purchase.waiting),
+        actual=actual_figures(requests, ledger, run, client, seconds),
+        problems=(*stale_prompts(requests, ledger), *failure_messages(run)),
+        stopped=stop_message(run.stopped, requests, ledger),
+        waiting=tuple(run.waiting),
     )
-    if result.stopped and settings.incomplete == "stop":
-        assert purchase.stopped is not None
-        raise type(purchase.stopped)(
-            f"{result.stopped} Nothing was published. What was bought is kept: run again to go on "
-            f"from here, or set "
-            "incomplete = 'publish' under [enrich] to publish with what there is."
+    if run.stopped is not None and settings.incomplete == "stop":
+        raise type(run.stopped)(
+            f"{enriched.stopped} Nothing was published. Replies are stored: run again to continue "
+            "from here, or set incomplete = 'publish' under [enrich] to publish with what there is."
         )
-    return result
+    return enriched
 
 
-async def _buy(purchase: Purchase, client: Client) -> None:
+async def _run(run: EnrichmentRun, client: Client) -> None:
     async with client:
-        await purchase.run()
+        await run.run()
 
 
 def _settings(configuration: Configuration) -> EnrichSettings:
@@ -144,8 +136,8 @@ def _settings(configuration: Configuration) -> EnrichSettings:
 
 
 def _open(
-    configuration: Configuration, snapshots: Mapping[str, str], wishes: Wishes
-) -> tuple[OrderBook, LakeLedger]:
+    configuration: Configuration, snapshots: Mapping[str, str], options: EnrichOptions
+) -> tuple[RequestSet, LakeLedger]:
     settings = _settings(configuration)
     prompts = load_prompts(configuration.base / "prompts", settings.products)
     lake = Lake(configuration.uri)
@@ -154,21 +146,10 @@ def _open(
     ]
     tools = [tool for listing in listings for tool in listing.tools]
     agents = [agent for listing in listings for agent in listing.agents]
-    neighbours = (
-        _neighbours(configuration, lake, tools, agents)
-        if "description" in settings.products
-        else {}
-    )
-    book = OrderBook.write(
-        configuration,
-        prompts,
-        tools,
-        agents,
-        neighbours,
-        refresh_neighbours=wishes.refresh_neighbours,
-        retry_rejected=wishes.retry_rejected,
-    )
-    return book, LakeLedger(lake).load()
+    described = "description" in settings.products
+    neighbours = _neighbours(configuration, lake, tools, agents) if described else {}
+    requests = build_requests(configuration, prompts, tools, agents, neighbours, options)
+    return requests, LakeLedger(lake).load()
 
 
 def _neighbours(
@@ -183,28 +164,29 @@ def _neighbours(
     return nearest([tool.id for tool in tools], vectors, settings.neighbours)
 
 
-def _gather(configuration: Configuration, book: OrderBook, ledger: LakeLedger) -> Writings:
+def _collect(
+    configuration: Configuration, requests: RequestSet, ledger: LakeLedger
+) -> EnrichmentSet:
     tools: dict[str, Enrichment] = {}
     agents: dict[str, str] = {}
-    for chain in book.chains:
-        values = {
-            order.product: json.loads(answer.value)
-            for order in chain
-            if (answer := order.answer(ledger)) is not None and answer.value is not None
-        }
-        if not values:
-            continue
+    for chain in requests.chains:
+        values = accepted_values(chain, ledger)
+        subject = chain[0].subject
         if "agents" in values:
-            agents[chain[0].subject] = values["agents"]
-            continue
-        decided = configuration.overrides.get(chain[0].subject)
-        own = decided.arguments if decided else {}
-        tools[chain[0].subject] = Enrichment(
-            **values.get("description", {}),
-            arguments={
-                name: note for name, note in values.get("arguments", {}).items() if name not in own
-            },
-            questions=tuple(values.get("questions", ())),
-            topics=tuple(values.get("topics", ())),
-        )
-    return write_writings(Lake(configuration.uri), "bought", tools, agents)
+            agents[subject] = values["agents"]
+        elif values:
+            tools[subject] = _enrichment(values, configuration.overrides.get(subject))
+    return write_enrichments(Lake(configuration.uri), "generated", tools, agents)
+
+
+def _enrichment(values: Mapping[Product, Any], override: OverrideSettings | None) -> Enrichment:
+    """The accepted values of a tool; notes on arguments that a person described are left out."""
+    overridden = override.arguments if override else {}
+    notes = values.get("arguments", {})
+    return Enrichment(
+        **values.get("description", {}),
+        arguments={name: note for name, note in notes.items() if name not in overridden},
+        questions=tuple(values.get("questions", ())),
+        topics=tuple(values.get("topics", ())),
+        dependencies=tuple(values.get("dependencies", ())),
+    )

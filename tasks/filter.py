@@ -1,31 +1,29 @@
-"""Step 3b: of what an LLM wrote, keep the questions that find their tool, and the descriptions that
-do not hide theirs.
+"""Step 3b: keep generated questions that find their tool, and descriptions that do not hide theirs.
 
 A generated question is kept if its tool, without it, is among the first k of all tools: a tenth of
-them, unless `keep_within` says otherwise.
-That is lenient on purpose: a question that finds its tool at once teaches an index little. The
-catalog's own requests are never dropped. A regenerated description is taken back if the catalog's
-own requests find their tool less well by it than by the original.
+them, unless `keep_within` says otherwise. That is lenient on purpose: a question that finds its
+tool at once teaches an index little. The catalog's own requests are never dropped. A regenerated
+description is reverted if the catalog's own requests find their tool less well by it than by the
+original.
 
 What was dropped stays in the lake with its rank and the tool that was found instead:
 filtered/<digest>.parquet. The digest is over everything that decides the result, and
-filtered/<digest>.json is written last, so a run in which nothing changed does not count again."""
+filtered/<digest>.json is written last, so a run in which nothing changed does not compute again."""
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
 from math import ceil
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pegboard.canonical import digest
 from pegboard.encoders import Encoder
 from pegboard.records import Agent, Enrichment, Tool
 from pegboard.redaction import redact_credentials
-from pegboard.search.cosine import OwnerRanks, paired_cosines, rank_owners
+from pegboard.search.cosine import paired_cosines, rank_owners
 from tasks.embed import encoder_for
-from tasks.enrichment.bought import Writings, read_writings, write_writings
 from tasks.enrichment.consistency import leave_one_out, rank_progress
-from tasks.enrichment.filtered import Filtered, TakenBack, Unfound
+from tasks.enrichment.enrichment_sets import EnrichmentSet, read_enrichments, write_enrichments
 from tasks.enrichment.neighbours import head_text
 from tasks.enrichment.vectors import vectors_of
 from tasks.lake.files import Lake
@@ -37,69 +35,178 @@ if TYPE_CHECKING:
     import polars as pl
     from numpy.typing import NDArray
 
-FILTER_VERSION = 1
-"""Changes when the same writings would be filtered otherwise."""
-MIN_PLACES = 3
-"""The least k: in a small catalog, a tenth of the tools is no place at all."""
+FILTER_VERSION = 2
+"""Changes when the same enrichments would be filtered or reported otherwise."""
+MIN_K = 3
+"""In a small catalog, a tenth of the tools is less than one."""
 EQUAL = 1e-9
 """Mean reciprocal ranks that differ by less are the same."""
 
 
-def filter_writings(
+@dataclass(frozen=True, slots=True)
+class HiddenTool:
+    """A tool most of whose generated questions find others before it.
+
+    Attributes:
+        dropped: how many of its `questions` were dropped.
+        competitor: the tool that most of those find first, `times` of them.
+        collides: whether the descriptions of the two are near enough to collide.
+    """
+
+    tool: str
+    dropped: int
+    questions: int
+    competitor: str
+    times: int
+    collides: bool
+
+    def __str__(self) -> str:
+        advice = (
+            "Its description does not say what sets it apart from that one; say so at its source "
+            "or in an override."
+            if self.collides
+            else "They ask for what that one does; say at its source or in an override what this "
+            "one is for."
+        )
+        return (
+            f"{self.tool}: {self.dropped} of {self.questions} questions do not find it, and "
+            f"{self.times} of those find {self.competitor} first. {advice}"
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class RevertedDescription:
+    """A regenerated description that was reverted, with the mean reciprocal ranks by both."""
+
+    tool: str
+    requests: int
+    original: float
+    regenerated: float
+
+    def __str__(self) -> str:
+        return (
+            f"{self.tool}: the catalog's description stays, since the catalog's own requests "
+            f"({self.requests}) find the tool less well by the new one (mean reciprocal rank "
+            f"{self.regenerated:.3f} instead of {self.original:.3f})."
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Filtered:
+    """What the filter left, and what it did.
+
+    Attributes:
+        enrichments: what is left.
+        path: the file of the lake with every generated question, its rank, and why it was dropped.
+        k: a question is kept if its tool is among the first k.
+        questions: how many were judged, of which so many were `kept`.
+        descriptions: how many were judged; those in `reverted` are out.
+        hidden: tools that their questions do not find, the worst first.
+    """
+
+    enrichments: EnrichmentSet
+    path: str
+    k: int
+    questions: int
+    kept: int
+    descriptions: int
+    hidden: tuple[HiddenTool, ...] = ()
+    reverted: tuple[RevertedDescription, ...] = ()
+
+    @property
+    def reports(self) -> tuple[str, ...]:
+        """Sentences for a person."""
+        return tuple(str(report) for report in (*self.hidden, *self.reverted))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return JSON values."""
+        return {
+            "enrichments": asdict(self.enrichments),
+            "path": self.path,
+            "questions": {
+                "written": self.questions,
+                "kept": self.kept,
+                "dropped": self.questions - self.kept,
+                "k": self.k,
+            },
+            "descriptions": {"written": self.descriptions, "reverted": len(self.reverted)},
+            "hidden": [asdict(tool) for tool in self.hidden],
+            "reverted": [asdict(description) for description in self.reverted],
+            "reports": list(self.reports),
+        }
+
+    @classmethod
+    def from_dict(cls, value: Mapping[str, Any]) -> "Filtered":
+        """Return the same from what `to_dict` returned."""
+        return cls(
+            enrichments=EnrichmentSet(**value["enrichments"]),
+            path=value["path"],
+            k=value["questions"]["k"],
+            questions=value["questions"]["written"],
+            kept=value["questions"]["kept"],
+            descriptions=value["descriptions"]["written"],
+            hidden=tuple(HiddenTool(**tool) for tool in value["hidden"]),
+            reverted=tuple(RevertedDescription(**one) for one in value["reverted"]),
+        )
+
+
+def filter_enrichments(
     configuration: Configuration,
     snapshots: Mapping[str, str],
-    bought: Writings,
+    generated: EnrichmentSet,
     encoder: Encoder | None = None,
 ) -> Filtered:
-    """Keep what helps of what was bought for the tools of these snapshots (catalog -> digest), or
-    find it done before.
+    """Keep what helps of what was generated for these snapshots (catalog -> digest).
 
     Args:
-        encoder: stands in for that of the default index.
+        encoder: replaces that of the default index.
     """
     settings = configuration.enrich
-    assert settings is not None, "nothing is bought without [enrich]"
+    assert settings is not None, "nothing is generated without [enrich]"
     encoder = encoder or encoder_for(configuration.index(configuration.default))
     requests = max(settings.questions, *(index.questions for index in configuration.indexes))
     limits = [requests, settings.keep_within, settings.collision]
-    name = digest([FILTER_VERSION, dict(snapshots), bought.path, encoder.fingerprint, limits])
+    name = digest([FILTER_VERSION, dict(snapshots), generated.path, encoder.fingerprint, limits])
     lake = Lake(configuration.uri)
     if done := lake.read_json(f"filtered/{name}.json"):
         return Filtered.from_dict(done)
 
-    written, agents = read_writings(lake, bought.path)
-    shelf = _shelf(lake, snapshots, written, requests)
-    k = max(MIN_PLACES, ceil(settings.keep_within * len(shelf.tools)))
-    vectors = vectors_of(lake, encoder, shelf.texts, step="filter")
-    judged = _judge(shelf, vectors, k)
-    taken_back = _taken_back(shelf, vectors)
-    left = _left(shelf, judged, {one.tool for one in taken_back})
+    enrichments, agents = read_enrichments(lake, generated.path)
+    texts = _read_texts(lake, snapshots, enrichments, requests)
+    k = max(MIN_K, ceil(settings.keep_within * len(texts.tools)))
+    vectors = vectors_of(lake, encoder, texts.texts, step="filter")
+    questions = _judge_questions(texts, vectors, k)
+    reverted = _reverted(texts, vectors)
+    remaining = _remaining(texts, questions, {one.tool for one in reverted})
     filtered = Filtered(
-        writings=write_writings(lake, "enriched", left, agents),
+        enrichments=write_enrichments(lake, "enriched", remaining, agents),
         path=f"filtered/{name}.parquet",
         k=k,
-        questions=len(judged),
-        kept=sum(one.kept for one in judged),
-        descriptions=sum(bool(one.description) for one in shelf.written),
-        unfound=_unfound(shelf, vectors, judged, settings.collision),
-        taken_back=taken_back,
+        questions=len(questions),
+        kept=sum(question.kept for question in questions),
+        descriptions=sum(bool(one.description) for one in texts.enrichments),
+        hidden=_hidden(texts, vectors, questions, settings.collision),
+        reverted=reverted,
     )
-    lake.write(filtered.path, _frame(shelf, judged, k))
+    lake.write(filtered.path, _frame(texts, questions, k))
     lake.write_json(f"filtered/{name}.json", filtered.to_dict())
     return filtered
 
 
 @dataclass(slots=True)
-class _Shelf:
-    """The tools and their texts, tool by tool: its head, the catalog's requests, the generated
-    questions, each text once.
+class _Texts:
+    """The tools and their texts, tool by tool: the head (name and description), the catalog's
+    requests, the generated questions, each text once.
 
-    `starts` has the row of each tool's head; `requests` and `questions` the rows of those of each
-    tool; `new_heads` the rows, after all others, of the heads with a regenerated description.
+    Attributes:
+        starts: the row of each tool's head.
+        requests, questions: the rows of those of each tool.
+        new_heads: the rows, after all others, of heads with a regenerated description.
+        end: the number of texts without those.
     """
 
     tools: list[Tool] = field(default_factory=list[Tool])
-    written: list[Enrichment] = field(default_factory=list[Enrichment])
+    enrichments: list[Enrichment] = field(default_factory=list[Enrichment])
     texts: list[str] = field(default_factory=list[str])
     starts: list[int] = field(default_factory=list[int])
     requests: list[list[int]] = field(default_factory=list[list[int]])
@@ -107,26 +214,26 @@ class _Shelf:
     new_heads: dict[int, int] = field(default_factory=dict[int, int])
     end: int = 0
 
-    def put(self, tool: Tool, agent: Agent, written: Enrichment, requests: int) -> None:
+    def add(self, tool: Tool, agent: Agent, enrichment: Enrichment, requests: int) -> None:
         start = len(self.texts)
         rows = {head_text(tool, agent): start}
-        rows_of = [
-            [rows.setdefault(redact_credentials(text), start + len(rows)) for text in texts]
-            for texts in (tool.examples[:requests], written.questions)
-        ]
+
+        def rows_of(texts: Sequence[str]) -> list[int]:
+            clean = (redact_credentials(text) for text in texts)
+            return [rows.setdefault(text, start + len(rows)) for text in clean]
+
+        self.requests.append(rows_of(tool.examples[:requests]))
+        self.questions.append(rows_of(enrichment.questions))
         self.tools.append(tool)
-        self.written.append(written)
+        self.enrichments.append(enrichment)
         self.texts += rows
         self.starts.append(start)
-        self.requests.append(rows_of[0])
-        self.questions.append(rows_of[1])
 
 
 @dataclass(frozen=True, slots=True)
-class _Judged:
-    """A question, by the places of its tool and its own, its rank, and if it is dropped, why, and
-    which tool was found instead.
-    """
+class _Question:
+    """A judged question: the number of its tool and its own, its rank, why it is dropped, if so,
+    and which tool was found instead."""
 
     tool: int
     number: int
@@ -139,143 +246,151 @@ class _Judged:
         return not self.reason
 
 
-def _shelf(
-    lake: Lake, snapshots: Mapping[str, str], written: Mapping[str, Enrichment], requests: int
-) -> _Shelf:
-    shelf, agents, nothing = _Shelf(), dict[str, Agent](), Enrichment()
+def _read_texts(
+    lake: Lake, snapshots: Mapping[str, str], enrichments: Mapping[str, Enrichment], requests: int
+) -> _Texts:
+    texts, agents, nothing = _Texts(), dict[str, Agent](), Enrichment()
     for catalog, identity in sorted(snapshots.items()):
         listing = load_snapshot(lake, catalog, identity)
         agents |= {agent.id: agent for agent in listing.agents}
         for tool in listing.tools:
-            shelf.put(tool, agents[tool.agent], written.get(tool.id, nothing), requests)
-    shelf.end = len(shelf.texts)
-    for at, (tool, enrichment) in enumerate(zip(shelf.tools, shelf.written, strict=True)):
+            texts.add(tool, agents[tool.agent], enrichments.get(tool.id, nothing), requests)
+    texts.end = len(texts.texts)
+    for at, (tool, enrichment) in enumerate(zip(texts.tools, texts.enrichments, strict=True)):
         if enrichment.description:
-            shelf.new_heads[at] = len(shelf.texts)
-            shelf.texts.append(
-                head_text(replace(tool, description=enrichment.description), agents[tool.agent])
-            )
-    return shelf
+            described = replace(tool, description=enrichment.description)
+            texts.new_heads[at] = len(texts.texts)
+            texts.texts.append(head_text(described, agents[tool.agent]))
+    return texts
 
 
-def _judge(shelf: _Shelf, vectors: "NDArray[np.float32]", k: int) -> list[_Judged]:
+def _judge_questions(texts: _Texts, vectors: "NDArray[np.float32]", k: int) -> list[_Question]:
     """Every generated question, in the order of the tools and of their questions."""
     import numpy as np
 
     places = [
-        (at, number) for at, rows in enumerate(shelf.questions) for number in range(len(rows))
+        (at, number) for at, rows in enumerate(texts.questions) for number in range(len(rows))
     ]
     if not places:
         return []
-    rows = np.array([shelf.questions[at][number] for at, number in places], np.int64)
+    rows = np.array([texts.questions[at][number] for at, number in places], np.int64)
     owners = np.array([at for at, _ in places], np.int64)
-    found = leave_one_out(vectors[: shelf.end], np.array(shelf.starts, np.int64), rows, owners)
-    return list(_verdicts(shelf, places, found, k))
+    starts = np.array(texts.starts, np.int64)
+    ranked = leave_one_out(vectors[: texts.end], starts, rows, owners)
+    return [
+        _judge_question(texts, at, number, rank, winner, k)
+        for (at, number), rank, winner in zip(
+            places, ranked.ranks.tolist(), ranked.winners.tolist(), strict=True
+        )
+    ]
 
 
-def _verdicts(
-    shelf: _Shelf, places: Sequence[tuple[int, int]], found: OwnerRanks, k: int
-) -> Iterator[_Judged]:
-    ranks, winners = found.ranks.tolist(), found.winners.tolist()
-    for (at, number), rank, winner in zip(places, ranks, winners, strict=True):
-        rows = shelf.questions[at]
-        repeated = rows[number] in rows[:number] or rows[number] in shelf.requests[at]
-        reason = "repeated" if repeated else "not-found" if rank > k else ""
-        yield _Judged(at, number, rank, reason, winner if reason == "not-found" else None)
+def _judge_question(
+    texts: _Texts, at: int, number: int, rank: int, winner: int, k: int
+) -> _Question:
+    rows = texts.questions[at]
+    repeated = rows[number] in rows[:number] or rows[number] in texts.requests[at]
+    reason = "repeated" if repeated else "not-found" if rank > k else ""
+    return _Question(at, number, rank, reason, winner if reason == "not-found" else None)
 
 
-def _taken_back(shelf: _Shelf, vectors: "NDArray[np.float32]") -> tuple[TakenBack, ...]:
-    """The tools whose requests find them less well by the new description; a tool without requests
-    cannot be checked.
+def _reverted(texts: _Texts, vectors: "NDArray[np.float32]") -> tuple[RevertedDescription, ...]:
+    """The tools whose requests find them less well by the new description.
+
+    A tool without requests cannot be checked.
     """
     import numpy as np
 
     checked = [
-        (at, list(dict.fromkeys(shelf.requests[at])))
-        for at in shelf.new_heads
-        if shelf.requests[at]
+        (at, list(dict.fromkeys(texts.requests[at])))
+        for at in texts.new_heads
+        if texts.requests[at]
     ]
     if not checked:
         return ()
     owners = np.array([at for at, requests in checked for _ in requests], np.int64)
     rows = np.array([row for _, requests in checked for row in requests], np.int64)
     counts = np.array([len(requests) for _, requests in checked])
-    heads = vectors[shelf.starts]
-    new_heads = vectors[[shelf.new_heads[at] for at in owners.tolist()]]
-    means: list[list[float]] = []
-    for own in (heads[owners], new_heads):
+    heads = vectors[texts.starts]
+    new_heads = vectors[[texts.new_heads[at] for at in owners.tolist()]]
+
+    def mean_reciprocal_ranks(own: "NDArray[np.float32]") -> list[float]:
         cosines = paired_cosines(vectors[rows], own)
-        found = rank_owners(vectors, rows, owners, cosines, heads, progress=rank_progress())
-        ranks = found.ranks
-        means.append((np.add.reduceat(1 / ranks, counts.cumsum() - counts) / counts).tolist())
+        ranked = rank_owners(vectors, rows, owners, cosines, heads, progress=rank_progress())
+        sums = np.add.reduceat(1 / ranked.ranks, counts.cumsum() - counts)
+        return (sums / counts).tolist()
+
+    means = mean_reciprocal_ranks(heads[owners]), mean_reciprocal_ranks(new_heads)
     return tuple(
-        TakenBack(shelf.tools[at].id, len(requests), round(original, 5), round(regenerated, 5))
+        RevertedDescription(
+            texts.tools[at].id, len(requests), round(original, 5), round(regenerated, 5)
+        )
         for (at, requests), original, regenerated in zip(checked, *means, strict=True)
         if regenerated < original - EQUAL
     )
 
 
-def _left(shelf: _Shelf, judged: Sequence[_Judged], taken_back: set[str]) -> dict[str, Enrichment]:
+def _remaining(
+    texts: _Texts, questions: Sequence[_Question], reverted: set[str]
+) -> dict[str, Enrichment]:
     kept: dict[int, list[str]] = {}
-    for one in judged:
-        if one.kept:
-            kept.setdefault(one.tool, []).append(shelf.written[one.tool].questions[one.number])
-    left: dict[str, Enrichment] = {}
-    for at, (tool, written) in enumerate(zip(shelf.tools, shelf.written, strict=True)):
-        written = replace(written, questions=tuple(kept.get(at, ())))
-        left[tool.id] = (
-            replace(written, description="", avoid="") if tool.id in taken_back else written
+    for question in questions:
+        if question.kept:
+            text = texts.enrichments[question.tool].questions[question.number]
+            kept.setdefault(question.tool, []).append(text)
+    remaining: dict[str, Enrichment] = {}
+    for at, (tool, enrichment) in enumerate(zip(texts.tools, texts.enrichments, strict=True)):
+        left = replace(enrichment, questions=tuple(kept.get(at, ())))
+        remaining[tool.id] = (
+            replace(left, description="", avoid="") if tool.id in reverted else left
         )
-    return left
+    return remaining
 
 
-def _unfound(
-    shelf: _Shelf, vectors: "NDArray[np.float32]", judged: Sequence[_Judged], collision: float
-) -> tuple[Unfound, ...]:
-    """The tools more than half of whose questions, and at least two, do not find them; the worst
-    first.
-    """
+def _hidden(
+    texts: _Texts,
+    vectors: "NDArray[np.float32]",
+    questions: Sequence[_Question],
+    collision: float,
+) -> tuple[HiddenTool, ...]:
+    """The tools that more than half of their questions, and at least two, do not find."""
     winners: dict[int, list[int]] = {}
-    for one in judged:
-        if one.winner is not None:
-            winners.setdefault(one.tool, []).append(one.winner)
-    counts = Counter(one.tool for one in judged if one.reason != "repeated")
-    found: list[Unfound] = []
-    for at, lost in winners.items():
-        if len(lost) >= 2 and 2 * len(lost) > counts[at]:
-            rival, times = min(Counter(lost).items(), key=lambda item: (-item[1], item[0]))
-            alike = float(vectors[shelf.starts[at]] @ vectors[shelf.starts[rival]]) >= collision
-            ids = shelf.tools[at].id, shelf.tools[rival].id
-            found.append(Unfound(ids[0], len(lost), counts[at], ids[1], times, alike))
+    for question in questions:
+        if question.winner is not None:
+            winners.setdefault(question.tool, []).append(question.winner)
+    counts = Counter(question.tool for question in questions if question.reason != "repeated")
+    hidden: list[HiddenTool] = []
+    for at, found in winners.items():
+        if len(found) < 2 or 2 * len(found) <= counts[at]:
+            continue
+        competitor, times = min(Counter(found).items(), key=lambda item: (-item[1], item[0]))
+        cosine = float(vectors[texts.starts[at]] @ vectors[texts.starts[competitor]])
+        tool, other = texts.tools[at].id, texts.tools[competitor].id
+        hidden.append(HiddenTool(tool, len(found), counts[at], other, times, cosine >= collision))
     return tuple(
-        sorted(found, key=lambda one: (-one.dropped / one.questions, -one.dropped, one.tool))
+        sorted(hidden, key=lambda one: (-one.dropped / one.questions, -one.dropped, one.tool))
     )
 
 
-def _frame(shelf: _Shelf, judged: Sequence[_Judged], k: int) -> "pl.DataFrame":
+def _frame(texts: _Texts, questions: Sequence[_Question], k: int) -> "pl.DataFrame":
     import polars as pl
 
-    ids = [tool.id for tool in shelf.tools]
-    texts = (shelf.texts[shelf.questions[one.tool][one.number]] for one in judged)
-    return pl.DataFrame(
+    ids = [tool.id for tool in texts.tools]
+    rows = [
         {
-            "tool": [ids[one.tool] for one in judged],
-            "number": [one.number for one in judged],
-            "question": list(texts),
-            "rank": [one.rank for one in judged],
-            "k": [k] * len(judged),
-            "kept": [one.kept for one in judged],
-            "reason": [one.reason for one in judged],
-            "winner": ["" if one.winner is None else ids[one.winner] for one in judged],
-        },
-        schema={
-            "tool": pl.String,
-            "number": pl.Int64,
-            "question": pl.String,
-            "rank": pl.Int64,
-            "k": pl.Int64,
-            "kept": pl.Boolean,
-            "reason": pl.String,
-            "winner": pl.String,
-        },
+            "tool": ids[question.tool],
+            "number": question.number,
+            "question": texts.texts[texts.questions[question.tool][question.number]],
+            "rank": question.rank,
+            "k": k,
+            "kept": question.kept,
+            "reason": question.reason,
+            "winner": "" if question.winner is None else ids[question.winner],
+        }
+        for question in questions
+    ]
+    kinds: dict[str, Any] = dict.fromkeys(
+        ("tool", "number", "question", "rank", "k", "kept", "reason", "winner"), pl.String
     )
+    kinds |= dict.fromkeys(("number", "rank", "k"), pl.Int64) | {"kept": pl.Boolean}
+    return pl.DataFrame(rows, schema=kinds)

@@ -20,7 +20,7 @@ from pegboard.store.releases import Pin, Release
 from tasks.compose import Documents
 from tasks.edges import Edges
 from tasks.embed import encoder_for
-from tasks.enrichment.bought import read_described, read_written
+from tasks.enrichment.enrichment_sets import read_agent_descriptions, read_tool_enrichments
 from tasks.gate.spec import gate_digest
 from tasks.golden.reading import read_golden
 from tasks.lake.files import Lake
@@ -84,16 +84,18 @@ class ReleaseSpec:
     counts: Mapping[str, int]
 
 
-def compose_records(uri: str, snapshots: Mapping[str, str], writings: str | None = None) -> Records:
+def compose_records(
+    uri: str, snapshots: Mapping[str, str], enrichment_set: str | None = None
+) -> Records:
     """Compose the rows of `tools` and `agents`, or find them composed before.
 
     Args:
         snapshots: catalog -> digest.
-        writings: the folder of the lake with the enrichments; None without an LLM.
+        enrichment_set: the folder of the lake with the enrichments; None without an LLM.
     """
     lake = Lake(uri)
     recipe = [RECORDS_VERSION, CONTRACT]
-    folder = f"records/{digest(*recipe, dict(snapshots), writings)}"
+    folder = f"records/{digest(*recipe, dict(snapshots), enrichment_set)}"
     tools_path, agents_path = f"{folder}/tools", f"{folder}/agents"
     if not find_rows(lake, tools_path):
         update_rows(
@@ -102,8 +104,8 @@ def compose_records(uri: str, snapshots: Mapping[str, str], writings: str | None
             f"records/latest-tools-{digest(recipe)}",
             key="id",
             tool="id",
-            inputs=row_inputs(lake, snapshots, writings).drop("agent_name"),
-            make=lambda ids: _tool_rows(lake, snapshots, writings, ids),
+            inputs=row_inputs(lake, snapshots, enrichment_set).drop("agent_name"),
+            make=lambda ids: _tool_rows(lake, snapshots, enrichment_set, ids),
         )
     if not find_rows(lake, agents_path):
         store_latest(
@@ -111,7 +113,7 @@ def compose_records(uri: str, snapshots: Mapping[str, str], writings: str | None
             agents_path,
             f"records/latest-agents-{digest(recipe)}",
             "id",
-            _agent_rows(lake, snapshots, writings),
+            _agent_rows(lake, snapshots, enrichment_set),
             ["digest", "source"],
         )
     rows = read_rows(lake, tools_path, ["flags", "written"])
@@ -259,22 +261,24 @@ def _table(uri: str, table: TableSpec) -> TableSpec:
 
 
 def _tool_rows(
-    lake: Lake, snapshots: Mapping[str, str], writings: str | None, ids: Collection[str]
+    lake: Lake, snapshots: Mapping[str, str], enrichment_set: str | None, ids: Collection[str]
 ) -> "pl.DataFrame":
     """The rows of these tools."""
     import polars as pl
 
     rows = snapshot_rows(lake, snapshots, "tools", ids=ids).rename({"digest": "tool_digest"})
     flags = [list(flags_of(tool_of(row))) for row in rows.iter_rows(named=True)]
-    enrichments = read_written(lake, writings, ids) if writings else {}
+    enrichments = read_tool_enrichments(lake, enrichment_set, ids) if enrichment_set else {}
     rows = rows.with_columns(pl.Series("flags", flags, pl.List(pl.String)))
     rows = rows.join(_enrichment_rows(enrichments), on="id", how="left")
     rows = _with_digests(rows, ["tool_digest", "flags", "enrichment"])
     return rows.select(name for name in column_names("tools") if name != CHECKSUM)
 
 
-def _agent_rows(lake: Lake, snapshots: Mapping[str, str], writings: str | None) -> "pl.DataFrame":
-    described = read_described(lake, writings) if writings else {}
+def _agent_rows(
+    lake: Lake, snapshots: Mapping[str, str], enrichment_set: str | None
+) -> "pl.DataFrame":
+    described = read_agent_descriptions(lake, enrichment_set) if enrichment_set else {}
     enrichments = {agent: Enrichment(description=text) for agent, text in described.items()}
     rows = snapshot_rows(lake, snapshots, "agents")
     rows = rows.join(_enrichment_rows(enrichments), on="id", how="left")

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from catalogs.shared.listing import Listing
 from pegboard.canonical import canonical_json, digest
 from pegboard.records import Agent, Rejected, Tool
-from tasks.golden.held import held_out, left_examples
+from tasks.golden.reading import held_out, remaining_examples
 from tasks.lake.files import Lake
 from tasks.lake.row_sets import point_to
 from tasks.lake.snapshot_rows import agent_frame, snapshot_rows, store_snapshot, tool_frame, tool_of
@@ -203,7 +203,7 @@ def _revised_tool(tool: Tool, asked: _Asked, notes: _Notes) -> Tool | None:
         if override.skip:
             return None
         tool = replace(tool, **changes)
-    left = left_examples(tool, asked.held.get(tool.id, NOTHING))
+    left = remaining_examples(tool, asked.held.get(tool.id, NOTHING))
     notes.held_out += len(tool.examples) - len(left)
     return tool if len(left) == len(tool.examples) else replace(tool, examples=left)
 

@@ -173,12 +173,12 @@ class Recorder(Direct):
 
     Args:
         until: the last phase.
-        writings: the folder of the lake that stands in for what an LLM wrote.
+        enrichments: the folder of the lake that stands in for what an LLM wrote.
     """
 
-    def __init__(self, until: str, writings: str | None = None) -> None:
+    def __init__(self, until: str, enrichments: str | None = None) -> None:
         self.results: dict[str, list[Any]] = {}
-        self._stops, self._writings = STOPS[until], writings
+        self._stops, self._writings = STOPS[until], enrichments
 
     def call(self, step: Any, *args: Any, **kwargs: Any) -> Any:
         self._check(step)
@@ -279,11 +279,11 @@ class Workshop:
         channel: str = "live",
         allow_empty: bool = False,
         encoder: Encoder | None = None,
-        writings: str | None = None,
+        enrichments: str | None = None,
     ) -> Run:
         """The project's own run, as far as the phase `until`.
 
-        `encoder` stands in for the configured ones, by its name; `writings` is the folder of the
+        `encoder` stands in for the configured ones, by its name; `enrichments` is the folder of the
         lake with what was written about tools."""
         changes: dict[str, Any] = {
             "board": configuration.board.model_copy(update={"channel": channel})
@@ -293,7 +293,7 @@ class Workshop:
                 index.model_copy(update={"encoder": encoder.name})
                 for index in configuration.indexes
             )
-        recorder = Recorder(until, writings)
+        recorder = Recorder(until, enrichments)
         with contextlib.suppress(Stopped):
             reindex(
                 configuration.model_copy(update=changes), allow_empty=allow_empty, runner=recorder

@@ -60,12 +60,12 @@ class Boundaries:
 def work(config: str, snapshots: dict[str, str], deadly: int) -> None:
     from pegboard.llm.batches import HostedBatches
     from tasks.enrich import enrich_tools
-    from tasks.enrichment.batch_mode import BatchPurchase
+    from tasks.enrichment.batch import BatchRun
     from tasks.enrichment.ledger import LakeLedger
     from tasks.lake.files import Lake
     from tasks.settings.configuration import load_configuration
 
-    BatchPurchase.__init__.__defaults__ = (POLL_SECONDS,)
+    BatchRun.__init__.__defaults__ = (POLL_SECONDS,)
     boundaries = Boundaries(deadly)
     for owner, names in (
         (LakeLedger, ("add", "add_all")),

@@ -21,11 +21,11 @@ import numpy as np
 
 from pegboard.encoders import Encoder, load_encoder
 from pegboard.records import Enrichment
-from tasks.enrichment.bought import read_writings, write_writings
 from tasks.enrichment.consistency import leave_one_out
+from tasks.enrichment.enrichment_sets import read_enrichments, write_enrichments
 from tasks.enrichment.neighbours import head_text
 from tasks.enrichment.vectors import vectors_of
-from tasks.filter import filter_writings
+from tasks.filter import filter_enrichments
 from tasks.lake.files import Lake
 from tasks.lake.snapshot_rows import load_snapshot
 from tasks.settings.configuration import DEFAULT_ENCODER, load_configuration
@@ -88,11 +88,11 @@ class MetaTool:
             self.tools[name].id: Enrichment(questions=tuple(texts))
             for name, texts in questions.items()
         }
-        bought = write_writings(self.lake, "bought", written, {})
-        filtered = filter_writings(
+        bought = write_enrichments(self.lake, "generated", written, {})
+        filtered = filter_enrichments(
             self.configuration, {"metatool": self.snapshot}, bought, self.encoder
         )
-        kept, _ = read_writings(self.lake, filtered.writings.path)
+        kept, _ = read_enrichments(self.lake, filtered.enrichments.path)
         return {
             name: list(kept[tool.id].questions)
             for name, tool in self.tools.items()

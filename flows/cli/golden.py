@@ -1,44 +1,45 @@
-"""`pegboard golden`: queries whose right tools are known, looked over, held out of the catalogs'
-examples, or written by an LLM.
-"""
+"""`pegboard golden`: golden queries, checked, held out of the catalogs' examples or generated."""
 
 import argparse
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from flows.cli.golden_generate import register_generate
 from pegboard.cli.output import Subparsers, plain, print_json
 from pegboard.errors import ConfigurationError
 
 if TYPE_CHECKING:
-    from tasks.golden.checking import Checked, OnBoard
+    from tasks.golden.checking import Checked, Coverage, Finding, OnBoard
     from tasks.settings.configuration import Configuration
 
 SHOWN = 10
 """Findings of a kind, and tools, that are printed; --json has all."""
 EPILOG = """\
-A golden file has one query in each line, with the true names, agent/name or ids of all tools that are right for it:
+A golden file has one query per line, with the names, agent/name or ids of all relevant tools:
   {"query": "what are 30 dollars in yen?", "tools": ["convert_currency"]}
-The best are requests that people made. Next best are a catalog's own examples, held out of the index that they judge. What an
-LLM writes is easier than what people ask: good for comparing, not for saying how good a board is."""
+The best queries are requests that people made. Next best are a catalog's own examples, held out of
+the index that they evaluate. What an LLM writes is easier than what people ask: good for
+comparisons, not for absolute figures."""
 CHECK = """\
-Without a board, the file is checked by itself: its form, requests that stand there twice, requests with several answers. On a
-board (--board, or that of -c) also: names that no tool or several tools have, queries that stand in the index themselves, and
-which tools, agents and catalogs no query asks for.
+Without a board, the file is checked by itself: its format, duplicates, the same request with
+different tools. On a board (--board, or that of -c) also: names that no tool or several tools have,
+queries that are in the index themselves, and which tools, agents and catalogs no query needs.
 
-Exit code 2 if something has to be mended before the queries can be used; with --strict, also for warnings.
+Exit code 2 if something has to be fixed before the queries can be used; with --strict, also for
+warnings.
 
 examples:
   pegboard golden check golden.jsonl
   pegboard golden check golden.jsonl -c pegboard.toml --strict
   pegboard golden check chat.jsonl --unanswerable --board ./board --json"""
 HOLD_OUT = """\
-What is taken is marked "origin": "examples". As long as [golden] or [gate] names the file, builds leave those queries out of
-their tools' examples, so that the index does not hold what it is asked. Take the file away, and they are in it again.
+Held-out queries are marked "origin": "examples". As long as [golden] or [gate] names the file,
+builds leave them out of their tools' examples, so that the index does not contain the queries that
+evaluate it. Without the file, the examples are in the index again.
 
-The same seed takes the same examples, whatever comes or goes beside them. Examples that several tools have, or a tool nearly
-twice, are never taken.
+The same seed picks the same examples, whatever comes or goes beside them. Examples that several
+tools have, or a tool nearly twice, are never picked.
 
 examples:
   pegboard golden hold-out -c pegboard.toml --out golden.jsonl
@@ -49,9 +50,9 @@ def register(subparsers: Subparsers) -> None:
     """Add the command."""
     parser: argparse.ArgumentParser = subparsers.add_parser(
         "golden",
-        help="check golden queries, or make some",
-        description="Check golden queries, take them from the catalogs' examples, or have them "
-        "written.",
+        help="check, hold out or generate golden queries",
+        description="Check golden queries, hold out examples of the catalogs, or have an LLM write "
+        "some.",
         epilog=EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
@@ -64,15 +65,12 @@ def register(subparsers: Subparsers) -> None:
 def _register_check(commands: Subparsers) -> None:
     check: argparse.ArgumentParser = commands.add_parser(
         "check",
-        help="say what is wrong with golden queries, and what they do not cover",
-        description="Say what is wrong with a file of golden queries, by itself and on a board, "
-        "and what it does not cover.",
+        help="check a file of golden queries, and its coverage",
+        description="Check a file of golden queries, by itself and on a board, and its coverage.",
         epilog=CHECK,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    check.add_argument(
-        "golden", help="JSON lines of queries with the tools that are right for them"
-    )
+    check.add_argument("golden", help="JSON lines of queries with their relevant tools")
     check.add_argument(
         "--board",
         metavar="URI",
@@ -82,18 +80,16 @@ def _register_check(commands: Subparsers) -> None:
         "-c", "--config", metavar="FILE", help="check on the board of this pegboard.toml"
     )
     check.add_argument("--channel", default="live", help="the channel to check on (default: live)")
+    check.add_argument("--release", help="a release instead of a channel, by id or a prefix of it")
     check.add_argument(
-        "--release", help="a release to check on instead of a channel, by id or its beginning"
-    )
-    check.add_argument(
-        "--unanswerable", action="store_true", help="the file holds requests that no tool answers"
+        "--unanswerable", action="store_true", help="the file has requests that no tool answers"
     )
     check.add_argument(
         "--words-only",
         action="store_true",
-        help="compare with the index by words only, without encoder",
+        help="compare with the index by words only, without an encoder",
     )
-    check.add_argument("--strict", action="store_true", help="end with 2 for warnings, too")
+    check.add_argument("--strict", action="store_true", help="exit with 2 for warnings, too")
     check.add_argument(
         "--json", action="store_true", help="print one JSON object: findings, usable, coverage, ..."
     )
@@ -103,8 +99,8 @@ def _register_check(commands: Subparsers) -> None:
 def _register_hold_out(commands: Subparsers) -> None:
     hold_out: argparse.ArgumentParser = commands.add_parser(
         "hold-out",
-        help="take golden queries from the catalogs' own examples",
-        description="Take some of the catalogs' own example requests as golden queries, and hold "
+        help="hold out examples of the catalogs as golden queries",
+        description="Pick some of the catalogs' own example requests as golden queries, and hold "
         "them out of the index from then on.",
         epilog=HOLD_OUT,
         formatter_class=argparse.RawDescriptionHelpFormatter,
@@ -116,22 +112,22 @@ def _register_hold_out(commands: Subparsers) -> None:
         "--out", required=True, metavar="FILE", help="the file of golden queries to write"
     )
     hold_out.add_argument(
-        "--add", action="store_true", help="keep the queries that the file has, and add to them"
+        "--add", action="store_true", help="keep the queries of the file, and add to them"
     )
     hold_out.add_argument(
-        "--share", type=float, default=0.2, help="of each tool's examples (default: 0.2)"
+        "--share", type=float, default=0.2, help="share of each tool's examples (default: 0.2)"
     )
-    hold_out.add_argument("--per-tool", type=int, metavar="N", help="at most so many of a tool")
+    hold_out.add_argument("--per-tool", type=int, metavar="N", help="the most of one tool")
     hold_out.add_argument(
         "--min-left",
         type=int,
         default=1,
         metavar="N",
-        help="examples that a tool keeps (default: 1)",
+        help="examples that every tool keeps (default: 1)",
     )
-    hold_out.add_argument("--seed", type=int, default=0, help="which ones are taken (default: 0)")
+    hold_out.add_argument("--seed", type=int, default=0, help="seed of the choice (default: 0)")
     hold_out.add_argument(
-        "--json", action="store_true", help="print one JSON object: what was taken, and of what"
+        "--json", action="store_true", help="print one JSON object with the figures"
     )
     hold_out.set_defaults(run=_hold_out)
 
@@ -173,25 +169,19 @@ def _on_board(uri: str, options: argparse.Namespace) -> "OnBoard":
 
 
 def _is_configured(configuration: "Configuration", file: Path) -> bool:
-    golden, gate = configuration.golden, configuration.gate
-    named = [
-        golden.queries if golden else None,
-        gate.queries if gate else None,
-        gate.canaries if gate else None,
-    ]
-    return file.resolve() in {
-        (configuration.base / one).resolve() for one in named if one is not None
-    }
+    from tasks.golden.reading import configured_files
+
+    return file.resolve() in {one.resolve() for one in configured_files(configuration)}
 
 
 def _hold_out(options: argparse.Namespace) -> int:
     from pegboard.evaluation.golden import write_queries
-    from tasks.golden.files import queries_to_add_to
     from tasks.golden.hold_out import pick_examples, tools_with_examples
+    from tasks.golden.reading import queries_to_extend
     from tasks.settings.configuration import load_configuration
 
     out = Path(options.out)
-    there = queries_to_add_to(out, add=options.add)
+    existing = queries_to_extend(out, add=options.add)
     configuration = load_configuration(options.config)
     picked = pick_examples(
         tools_with_examples(configuration),
@@ -199,78 +189,68 @@ def _hold_out(options: argparse.Namespace) -> int:
         per_tool=options.per_tool,
         min_left=options.min_left,
         seed=options.seed,
-        known=there,
+        existing=existing,
     )
-    write_queries(out, [*there, *picked.queries])
-    configured = _is_configured(configuration, out)
+    write_queries(out, [*existing, *picked.queries])
+    figures = {
+        "written": str(out),
+        "queries": len(picked.queries),
+        "existing": len(existing),
+        "tools": picked.tools,
+        "examples": picked.examples,
+        "duplicates": picked.duplicates,
+        "configured": _is_configured(configuration, out),
+    }
     if options.json:
-        figures = {
-            "tools": picked.tools,
-            "examples": picked.examples,
-            "not_taken_as_twins": picked.twins,
-        }
-        print_json(
-            {
-                "written": str(out),
-                "queries": len(picked.queries),
-                "there": len(there),
-                **figures,
-                "configured": configured,
-            }
-        )
+        print_json(figures)
         return 0
-    asked = len({query.tools for query in picked.queries})
-    before = f" beside {len(there)} that were there" if there else ""
+    tools = len({query.tools for query in picked.queries})
+    beside = f", added to {len(existing)} existing ones" if existing else ""
     print(
-        f"{out}: {len(picked.queries)} of {picked.examples} examples, of {asked} of the "
-        f"{picked.tools} tools that have any{before}"
+        f"{out}: {len(picked.queries)} of {picked.examples} examples, of {tools} of the "
+        f"{picked.tools} tools that have any{beside}"
     )
-    if picked.twins:
+    if picked.duplicates:
         print(
-            f"{picked.twins} examples cannot be taken: another tool has the same, or the tool has "
-            f"one nearly like it"
+            f"{picked.duplicates} examples cannot be held out: another tool has the same, or the "
+            "tool has a near-duplicate"
         )
-    if configured:
+    if figures["configured"]:
         print("The next build holds them out.")
     else:
-        print(
-            f"A build holds them out as soon as {options.config} says:\n\n[golden]\nqueries = "
-            f'"{_from(configuration, out)}"'
-        )
+        file = plain(os.path.relpath(out.resolve(), configuration.base))
+        print(f'To hold them out, add to {options.config}:\n\n[golden]\nqueries = "{file}"')
     return 0
 
 
-def _from(configuration: "Configuration", file: Path) -> str:
-    return plain(os.path.relpath(file.resolve(), configuration.base))
-
-
 def _print_check(file: str, checked: "Checked") -> None:
-    said: dict[str, Any] = checked.to_dict()
+    figures = checked.to_dict()
     on = f" on release {checked.release}" if checked.release else ""
-    print(f"{file}: {said['queries']} queries{on}, {said['usable']} of them can be used")
+    print(f"{file}: {figures['queries']} queries{on}, {figures['usable']} usable")
     for name in ("kinds", "origins"):
-        counts = ", ".join(f"{plain(one)} {count}" for one, count in sorted(said[name].items()))
+        counts = ", ".join(f"{plain(one)} {count}" for one, count in sorted(figures[name].items()))
         print(f"{name}: {counts or 'none'}")
-    for level, title in (("error", "has to be mended"), ("warning", "worth a look")):
-        findings = [one for one in checked.findings if one.level == level]
-        if findings:
-            print(f"\n{title}:")
-        for what in dict.fromkeys(one.what for one in findings):
-            same = [one for one in findings if one.what == what]
-            for one in same[:SHOWN]:
-                print(f"  - {what}: {plain(one.says)}")
-            if len(same) > SHOWN:
-                print(f"  - {what}: and {len(same) - SHOWN} more")
-    if checked.coverage is None:
-        return
-    parts = (
-        ("tools", checked.coverage.tools),
-        ("agents", checked.coverage.agents),
-        ("catalogs", checked.coverage.catalogs),
-    )
-    print(
-        "\nasked for: " + ", ".join(f"{asked} of {total} {name}" for name, (asked, total) in parts)
-    )
-    if never := checked.coverage.never:
-        more = f", and {len(never) - SHOWN} more" if len(never) > SHOWN else ""
-        print(f"never: {plain(', '.join(never[:SHOWN]))}{more}")
+    _print_findings("errors", [one for one in checked.findings if one.level == "error"])
+    _print_findings("warnings", [one for one in checked.findings if one.level == "warning"])
+    if checked.coverage is not None:
+        _print_coverage(checked.coverage)
+
+
+def _print_findings(title: str, findings: "list[Finding]") -> None:
+    if findings:
+        print(f"\n{title}:")
+    for kind in dict.fromkeys(finding.kind for finding in findings):
+        same = [finding for finding in findings if finding.kind == kind]
+        for finding in same[:SHOWN]:
+            print(f"  - {kind}: {plain(finding.message)}")
+        if len(same) > SHOWN:
+            print(f"  - {kind}: and {len(same) - SHOWN} more")
+
+
+def _print_coverage(coverage: "Coverage") -> None:
+    parts = {"tools": coverage.tools, "agents": coverage.agents, "catalogs": coverage.catalogs}
+    needed = ", ".join(f"{count} of {total} {name}" for name, (count, total) in parts.items())
+    print(f"\ncoverage: {needed}")
+    if uncovered := coverage.uncovered:
+        more = f", and {len(uncovered) - SHOWN} more" if len(uncovered) > SHOWN else ""
+        print(f"uncovered: {plain(', '.join(uncovered[:SHOWN]))}{more}")

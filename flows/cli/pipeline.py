@@ -54,7 +54,7 @@ def register(subparsers: Subparsers) -> None:
         description="List the sources and say what a build would do: new, changed, removed and "
         "unchanged tools, the texts "
         "to encode, and the calls, tokens and cost of the LLM, if one is configured. Nothing is "
-        "bought or published.",
+        "published, and no LLM is called.",
     )
     _run_options(plan)
     plan.set_defaults(run=_build, dry_run=True)
@@ -144,7 +144,7 @@ def _build(options: argparse.Namespace) -> int:
 
     from flows.build import build
     from tasks import progress
-    from tasks.enrich import Wishes
+    from tasks.enrichment.request_builder import EnrichOptions
 
     prefect = use_prefect(options.prefect)
     loaded = process_seconds()
@@ -154,7 +154,7 @@ def _build(options: argparse.Namespace) -> int:
             catalog=options.catalog,
             allow_empty=options.allow_empty,
             dry_run=options.dry_run,
-            wishes=Wishes(options.refresh_neighbours, options.retry_rejected),
+            enrich_options=EnrichOptions(options.refresh_neighbours, options.retry_rejected),
             prefect=prefect,
         )
     outcome["seconds"] = _all_phases(outcome["seconds"], loaded, process_seconds(), prefect=prefect)

@@ -90,9 +90,9 @@ def _print_enrichment(enrichment: dict[str, Any]) -> None:
         held = f"{part['accepted']} written before"
         rejected = f", {part['rejected']} rejected before" if part["rejected"] else ""
         bought = (
-            f", {part['to_buy']} to buy"
+            f", {part['pending']} to ask for"
             if actual is None
-            else f", {actual['bought'].get(product, 0)} bought"
+            else f", {actual['completed'].get(product, 0)} completed"
         )
         print(f"  {product}: {held}{rejected}{bought}{_now_rejected(actual, product)}")
     tokens = expected["prompt_tokens"] + expected["completion_tokens"]
@@ -129,10 +129,10 @@ def _print_filter(kept: dict[str, Any]) -> None:
             f"  filter: {asked['kept']} of {asked['written']} questions find their tool among the "
             f"first {asked['k']}"
         )
-    if described["taken_back"]:
+    if described["reverted"]:
         print(
-            f"  filter: {described['taken_back']} of {described['written']} new descriptions are "
-            f"taken back"
+            f"  filter: {described['reverted']} of {described['written']} new descriptions are "
+            f"reverted"
         )
     _print_some([f"    {report}" for report in kept["reports"]])
 

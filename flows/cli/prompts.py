@@ -1,4 +1,4 @@
-"""`pegboard prompts`: which prompts are used, and how to get one to change."""
+"""`pegboard prompts`: which prompts an enrichment uses, and how to get one to change."""
 
 import argparse
 from pathlib import Path
@@ -7,21 +7,22 @@ from pegboard.cli.output import Subparsers, print_json
 from pegboard.errors import ConfigurationError
 
 EPILOG = """\
-A file of the same name in the folder prompts/ beside pegboard.toml stands for the built-in prompt. Raise its version when
-you change the wording: exactly what that prompt makes is then bought anew, and `pegboard plan` says what it will cost.
+A file NAME.md in the folder prompts/ beside pegboard.toml replaces the built-in prompt. Change its
+version with its wording: the replies of that prompt are then asked for anew, and `pegboard plan`
+estimates the cost.
 
 examples:
-  pegboard prompts                       which files are used, and their versions
-  pegboard prompts --write questions     copy one to prompts/questions.md, to be changed there"""
+  pegboard prompts                     list the prompts in use, with their versions
+  pegboard prompts --write questions   copy a built-in prompt to prompts/questions.md"""
 
 
 def register_prompts(subparsers: Subparsers) -> None:
     """Add the command."""
     prompts: argparse.ArgumentParser = subparsers.add_parser(
         "prompts",
-        help="show the LLM's prompts, or copy one to change it",
-        description="Show which prompts an enrichment uses, or copy one beside the configuration "
-        "to change it.",
+        help="list the LLM prompts, or copy one to change it",
+        description="List the prompts of an enrichment, or copy one beside the configuration to "
+        "change it.",
         epilog=EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
@@ -33,31 +34,18 @@ def register_prompts(subparsers: Subparsers) -> None:
         metavar="NAME",
         action="append",
         default=[],
-        help="copy this one; may be repeated",
+        help="copy this built-in prompt; may be repeated",
     )
     prompts.add_argument("--json", action="store_true", help="print the list as one JSON object")
     prompts.set_defaults(run=_prompts)
 
 
 def _prompts(options: argparse.Namespace) -> int:
-    from tasks.enrichment.prompts import OWN_PROMPTS, PROMPT_FILES, load_prompts
+    from tasks.enrichment.prompts import load_prompts
     from tasks.settings.enrichment import PRODUCTS
 
     folder = Path(options.config).resolve().parent / "prompts"
-    names = [file.removesuffix(".md") for file in PROMPT_FILES]
-    unknown = [name for name in options.write if name not in names]
-    if unknown:
-        raise ConfigurationError(
-            f"There is no prompt {', '.join(unknown)}. There are: {', '.join(names)}."
-        )
-    there = [name for name in options.write if (folder / f"{name}.md").exists()]
-    if there:
-        raise ConfigurationError(
-            f"{folder} has {', '.join(there)} already. Change that file, or delete it first."
-        )
-    for name in options.write:
-        folder.mkdir(parents=True, exist_ok=True)
-        (folder / f"{name}.md").write_bytes((OWN_PROMPTS / f"{name}.md").read_bytes())
+    _write_prompts(folder, options.write)
     prompts = load_prompts(folder, PRODUCTS)
     used = [*prompts.products.values(), prompts.think, prompts.repair]
     rows = [{"name": one.name, "version": one.version, "file": str(one.path)} for one in used]
@@ -67,3 +55,19 @@ def _prompts(options: argparse.Namespace) -> int:
     for row in rows:
         print(f"{row['name']:<12} version {row['version']:<6} {row['file']}")
     return 0
+
+
+def _write_prompts(folder: Path, names: list[str]) -> None:
+    from tasks.enrichment.prompts import BUILTIN_PROMPTS, FORMATS
+
+    if unknown := [name for name in names if name not in FORMATS]:
+        raise ConfigurationError(
+            f"Unknown prompt: {', '.join(unknown)}. Expected one of {', '.join(FORMATS)}."
+        )
+    if existing := [name for name in names if (folder / f"{name}.md").exists()]:
+        raise ConfigurationError(
+            f"{folder} already has {', '.join(existing)}. Change that file, or delete it first."
+        )
+    for name in names:
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / f"{name}.md").write_bytes((BUILTIN_PROMPTS / f"{name}.md").read_bytes())

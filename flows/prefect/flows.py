@@ -21,7 +21,7 @@ from flows.sweep import sweep as run_sweep
 from flows.watch import watch as run_watch
 from pegboard.errors import GateFailed
 from tasks.embed import usable_cores
-from tasks.enrich import Wishes
+from tasks.enrichment.request_builder import EnrichOptions
 from tasks.gate.messages import held_headline
 from tasks.settings.configuration import load_configuration
 from tasks.settings.sweep import read_sweep
@@ -65,7 +65,7 @@ def reindex(
             catalog=catalog,
             allow_empty=allow_empty,
             dry_run=dry_run,
-            wishes=Wishes(refresh_neighbours, retry_rejected),
+            enrich_options=EnrichOptions(refresh_neighbours, retry_rejected),
             runner=PrefectRunner(),
         )
     return _held(outcome) if outcome["outcome"] == "held" else outcome

@@ -1,6 +1,6 @@
-"""Buying orders one call at a time, many at once: each reply is in the ledger before the next thing
-is asked for its tool.
-"""
+"""Live enrichment: one call at a time per tool, many tools at once.
+
+Each reply is in the ledger before the next thing is asked for its tool."""
 
 import asyncio
 import json
@@ -11,81 +11,87 @@ from pegboard.errors import CompletionError, PegboardError
 from pegboard.llm.client import Client
 from tasks import progress
 from tasks.enrichment.ledger import LakeLedger, StoredReply
-from tasks.enrichment.order_book import Chain, OrderBook
-from tasks.enrichment.orders import Order
+from tasks.enrichment.requests import Chain, ProductRequest, RequestSet
 from tasks.settings.enrichment import Product
 
 
-class LivePurchase:
-    """One run of buying. `stopped` says why it ended early, `failures` what could not be had this
-    time.
+class LiveRun:
+    """One live run.
+
+    Attributes:
+        completed: requests that got their final reply in this run, by product.
+        failures: requests without a reply, with the error.
+        stopped: why the run ended early, if it did.
+        waiting: always empty: live calls leave nothing under way.
     """
 
-    def __init__(self, book: OrderBook, ledger: LakeLedger, client: Client) -> None:
-        self.bought: Counter[Product] = Counter()
-        self.failures: list[tuple[Order, CompletionError]] = []
+    def __init__(self, requests: RequestSet, ledger: LakeLedger, client: Client) -> None:
+        self.completed: Counter[Product] = Counter()
+        self.failures: list[tuple[ProductRequest, CompletionError]] = []
         self.stopped: PegboardError | None = None
         self.waiting: list[str] = []
-        self._book, self._ledger, self._client = book, ledger, client
-        self._locks = {key: asyncio.Lock() for key in book.shared}
+        self._requests, self._ledger, self._client = requests, ledger, client
+        self._locks = {key: asyncio.Lock() for key in requests.shared}
 
     async def run(self) -> None:
-        """Buy what the ledger lacks. More tools are at work than calls may run: some judge a reply
-        or wait for the disk.
+        """Ask for everything that the ledger lacks.
+
+        Twice as many chains as calls are at work: some judge a reply or wait for the disk.
         """
-        wanting = [
+        unfinished = [
             chain
-            for chain in self._book.chains
-            if any(order.answer(self._ledger) is None for order in chain)
+            for chain in self._requests.chains
+            if any(request.final_reply(self._ledger) is None for request in chain)
         ]
+        width = 2 * self._client.pacing.concurrency
         try:
-            width = min(2 * self._client.pacing.concurrency, len(wanting))
-            if wanting:
-                await self._client.for_each(wanting, self._buy_chain, width)
+            await self._client.for_each(unfinished, self._run_chain, width)
             self.stopped = self._client.stopped
         except* PegboardError as errors:
             self.stopped = _first(errors)
         finally:
             await self._ledger.flush()
 
-    async def _buy_chain(self, chain: Chain) -> None:
-        made: dict[Product, Any] = {}
-        for order in chain:
-            entry = order.answer(self._ledger)
-            if entry is None:
+    async def _run_chain(self, chain: Chain) -> None:
+        accepted: dict[Product, Any] = {}
+        for request in chain:
+            reply = request.final_reply(self._ledger)
+            if reply is None:
                 try:
-                    entry = await self._buy_once(order, made)
+                    reply = await self._complete_once(request, accepted)
                 except CompletionError as error:
                     if self._client.stopped is None:
-                        self.failures.append((order, error))
-            if entry is None:
+                        self.failures.append((request, error))
+            if reply is None:
                 return  # what comes after would be made without it, and be kept
-            if entry.value is not None:
-                made[order.product] = json.loads(entry.value)
+            if reply.value is not None:
+                accepted[request.product] = json.loads(reply.value)
 
-    async def _buy_once(self, order: Order, made: dict[Product, Any]) -> StoredReply | None:
-        """Buy an order, unless a tool with the same content has it bought just now."""
-        lock = self._locks.get(order.key)
+    async def _complete_once(
+        self, request: ProductRequest, accepted: dict[Product, Any]
+    ) -> StoredReply | None:
+        """Complete a request, unless a tool with the same content has just done so."""
+        lock = self._locks.get(request.key)
         if lock is None:
-            return await self._buy(order, made)
+            return await self._complete(request, accepted)
         async with lock:
-            return order.answer(self._ledger) or await self._buy(order, made)
+            return request.final_reply(self._ledger) or await self._complete(request, accepted)
 
-    async def _buy(self, order: Order, made: dict[Product, Any]) -> StoredReply | None:
+    async def _complete(
+        self, request: ProductRequest, accepted: dict[Product, Any]
+    ) -> StoredReply | None:
         while self._client.stopped is None:
-            ask = order.next(self._ledger, made)
-            reply = await self._client.ask(ask.request)
-            entry = order.receive(ask.step, reply, self._ledger.run)
-            await self._ledger.add(entry)
-            if entry.final:
-                self.bought[order.product] += 1
-                progress.advance("enrich", text=self._spent())
-                return entry
+            call = request.next_call(self._ledger, accepted)
+            reply = await self._client.ask(call.request)
+            stored = request.judge_reply(call.step, reply, self._ledger.run)
+            await self._ledger.add(stored)
+            if stored.final:
+                self.completed[request.product] += 1
+                budget = self._client.budget
+                spent = f"{budget.spent_usd:.4f} USD, {budget.spent_tokens} tokens"
+                progress.advance("enrich", text=spent)
+                return stored
         return None
-
-    def _spent(self) -> str:
-        budget = self._client.budget
-        return f"{budget.spent_usd:.4f} USD, {budget.spent_tokens} tokens"
 
 
 def _first(errors: BaseExceptionGroup[PegboardError]) -> PegboardError:

@@ -1,28 +1,23 @@
-"""What is bought of an LLM: for each product the form that a reply must have, and the value that it
-yields.
+"""The products of an enrichment: for each the schema of its reply, and the value that it yields.
 
     description   {"description": what it does and when to use it, "avoid": when not, and which
-    sibling instead}
+                  sibling instead}
     arguments     {argument: note}
     questions     [request, ...]
     topics        [topic, ...]
     dependencies  [{"tool": id, "parameter": name or "", "needed", "direct", "reason"}, ...]
     agents        what an agent is for
 
-The forms are strict: every field is required and no other is allowed, as servers with structured
-output want it."""
+The schemas are strict: every field is required and no other is allowed, as servers with structured
+output require."""
 
-from collections.abc import Callable
 from copy import deepcopy
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from tasks.settings.enrichment import Product
-
-if TYPE_CHECKING:
-    from tasks.settings.enrichment import EnrichSettings
+from tasks.settings.enrichment import EnrichSettings, Product
 
 
 class _Reply(BaseModel):
@@ -47,7 +42,7 @@ class DescriptionReply(_Reply):
 
 
 class ArgumentNote(_Reply):
-    """What is said of one argument."""
+    """The note on one argument."""
 
     name: str = Field(description="the argument's exact name")
     note: str = Field(description="what it is and what it is for")
@@ -72,7 +67,7 @@ class TopicsReply(_Reply):
 
 
 class CandidateVerdict(_Reply):
-    """What is said of one candidate."""
+    """The verdict on one candidate."""
 
     number: int = Field(description="the candidate's number")
     needed: bool = Field(description="whether the tool depends on the candidate")
@@ -103,48 +98,39 @@ REPLIES: dict[Product, type[_Reply]] = {
     "agents": AgentReply,
 }
 
-TYPICAL_OUTPUT_TOKENS: dict[Product, Callable[["EnrichSettings"], int]] = {
-    "description": lambda _: (
-        180
-        # expanded descriptions have 113 to 148 (Retrieval-Plan-Select, Appendix C); `avoid` comes
-        # on top
-    ),
-    "arguments": lambda _: (
-        75
-    ),  # 25 for a note, three for a tool: the benchmarks' tools have 2.5 arguments
-    "questions": lambda settings: (
-        10 + 26 * settings.questions
-    ),  # MetaTool's example queries have 23
-    "topics": lambda settings: 6 + 6 * settings.topics,
-    "dependencies": lambda _: (
-        70
-    ),  # 35 for a candidate: catalogs that declare nothing have one or two for a tool
-    "agents": lambda _: 90,
-}
-"""Tokens of a reply as JSON, counted with the tokenizer of gpt-4o-mini: good for an estimate until
-real replies are known.
-"""
 THINKING_TOKENS = 260
 """Tokens of the prose of a first step; its prompt allows 200 words."""
 
 
-def typical_output_tokens(product: Product, settings: "EnrichSettings") -> int:
-    """About how many tokens one reply has; with `think`, the mean of the two replies."""
-    tokens = min(TYPICAL_OUTPUT_TOKENS[product](settings), settings.max_reply_tokens)
-    return (
-        (tokens + min(THINKING_TOKENS, settings.max_reply_tokens)) // 2
-        if settings.think
-        else tokens
-    )
+def typical_output_tokens(product: Product, settings: EnrichSettings) -> int:
+    """Return about how many tokens a reply has; with `think`, the mean of the two replies.
+
+    Counted as JSON with the tokenizer of gpt-4o-mini: good for an estimate until real replies are
+    known.
+    """
+    typical: dict[Product, int] = {
+        # Expanded descriptions have 113 to 148 (Retrieval-Plan-Select, Appendix C); and `avoid`.
+        "description": 180,
+        "arguments": 75,  # 25 for a note; the benchmarks' tools have 2.5 arguments
+        "questions": 10 + 26 * settings.questions,  # MetaTool's example queries have 23
+        "topics": 6 + 6 * settings.topics,
+        # 35 for a candidate: catalogs that declare nothing have one or two for a tool.
+        "dependencies": 70,
+        "agents": 90,
+    }
+    tokens = min(typical[product], settings.max_reply_tokens)
+    if not settings.think:
+        return tokens
+    return (tokens + min(THINKING_TOKENS, settings.max_reply_tokens)) // 2
 
 
 def schema_of(product: Product) -> dict[str, Any]:
-    """The JSON Schema of a reply, without references; a copy that the caller may change."""
+    """Return the JSON Schema of a reply, without references; the caller may change it."""
     return deepcopy(_schema(product))
 
 
 def value_of(reply: BaseModel) -> Any:
-    """The value that a valid reply yields, as JSON values (see the top of the module)."""
+    """Return the value that a valid reply yields, as JSON values."""
     match reply:
         case DescriptionReply():
             return {
@@ -168,7 +154,7 @@ def value_of(reply: BaseModel) -> Any:
 
 
 def avoid_text(cases: list[Avoid]) -> str:
-    """When not to use a tool as sentences: `Not when rain is asked for: use get_forecast.`"""
+    """Return when not to use a tool: `Not when rain is asked for: use get_forecast.`"""
     return " ".join(_case(case) for case in cases if case.when.strip())
 
 
@@ -192,28 +178,25 @@ def _sentence(text: str) -> str:
 @lru_cache
 def _schema(product: Product) -> dict[str, Any]:
     schema = REPLIES[product].model_json_schema()
-    definitions = schema.pop("$defs", {})
+    return _inlined(schema, schema.pop("$defs", {}))
 
-    def inlined(value: Any) -> Any:
-        if isinstance(value, list):
-            return [inlined(item) for item in value]
-        if not isinstance(value, dict):
-            return value
-        if "$ref" in value:
-            return inlined(definitions[value["$ref"].rpartition("/")[2]])
-        # Titles and the classes' docstrings say nothing to a model.
-        drop = (
-            ("title", "description")
-            if value.get("type") == "object" and "properties" in value
-            else ("title",)
-        )
-        return {
-            key: _members(item) if key == "properties" else inlined(item)
-            for key, item in value.items()
-            if key not in drop
-        }
 
-    def _members(value: dict[str, Any]) -> dict[str, Any]:
-        return {name: inlined(item) for name, item in value.items()}
-
-    return inlined(schema)
+def _inlined(value: Any, definitions: dict[str, Any]) -> Any:
+    """A schema without references, titles and the classes' docstrings."""
+    if isinstance(value, list):
+        return [_inlined(item, definitions) for item in value]
+    if not isinstance(value, dict):
+        return value
+    if "$ref" in value:
+        return _inlined(definitions[value["$ref"].rpartition("/")[2]], definitions)
+    is_object = value.get("type") == "object" and "properties" in value
+    dropped = ("title", "description") if is_object else ("title",)
+    inlined = {
+        key: _inlined(item, definitions)
+        for key, item in value.items()
+        if key not in dropped and key != "properties"
+    }
+    if "properties" in value:
+        properties = value["properties"].items()
+        inlined["properties"] = {name: _inlined(item, definitions) for name, item in properties}
+    return {key: inlined[key] for key in value if key in inlined}

@@ -1,39 +1,16 @@
-"""Judging a reply of an LLM: the value that it yields, or why it has none.
+"""Judging an LLM's reply: the value that it yields, or why it has none.
 
-A reply is never mended. What does not pass is rejected as a whole, with a sentence that tells the
-model what to correct; of lists (questions, topics, notes on arguments) single items are dropped,
-and the whole is rejected only if nothing is left.
+A reply is never repaired here. What does not pass is rejected as a whole, with a sentence that
+tells the model what to correct; of lists (questions, topics, notes on arguments) single items are
+dropped (`reply_items`), and the whole is rejected only if nothing is left. `verdict` has the
+reasons."""
 
-Reasons of a rejection:
-    truncated          it broke off at the limit of tokens before its JSON was complete
-    filtered           the provider withheld it
-    empty              there is nothing in it
-    not-json           there is no JSON object in it
-    schema             the object is not the one that was asked for
-    refusal            it declines or apologises instead of answering
-    language           it is in another language than was asked for, or than the catalog's own text
-    prompt-copy        it repeats the prompt, its marks or its placeholders
-    unchanged          the description is the catalog's own
-    other-tool         it names a tool that it may not name, or sends to one that was not shown
-    unknown-argument   it notes an argument that the tool does not have
-    credential         a value in it looks like a credential
-    instructions       text in it addresses a model, or hides characters: an injected instruction
-    came through too-short, too-long
-
-Reasons for which items are dropped, besides refusal, prompt-copy, other-tool, credential, too-short
-and too-long:
-    duplicate          the same request or topic twice, or nearly
-    repeats-example    it is one of the catalog's own examples
-    names-itself       a request with the tool's identifier in it
-    surplus            more than were asked for
-"""
-
-import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 from pydantic import ValidationError
 
+from pegboard.llm.replies import answer_text, json_objects
 from tasks.enrichment.products import (
     REPLIES,
     AgentReply,
@@ -45,10 +22,9 @@ from tasks.enrichment.products import (
     TopicsReply,
     value_of,
 )
-from tasks.enrichment.reply_checks import is_refusal, normalised
-from tasks.enrichment.reply_items import kept_items, kept_notes, kept_verdicts, trouble_in
-from tasks.enrichment.reply_language import language_of, same_language
-from tasks.enrichment.reply_verdict import (
+from tasks.enrichment.reply_items import check_text, kept_items, kept_notes, kept_verdicts
+from tasks.enrichment.text_checks import is_refusal, language_of, normalised, same_language
+from tasks.enrichment.verdict import (
     EMPTY,
     FILTERED,
     INSTRUCTIONS,
@@ -61,93 +37,81 @@ from tasks.enrichment.reply_verdict import (
     TOO_SHORT,
     TRUNCATED,
     UNCHANGED,
+    Dropped,
     Rejection,
     Subject,
     Verdict,
 )
 from tasks.safety import untrusted
+from tasks.safety.text import visible
 from tasks.settings.enrichment import Product
 
 DESCRIPTION_CHARACTERS = (20, 1_500)
-"""120 words were asked for, about 800 characters; an encoder of 256 tokens reads about 1,100."""
+"""The prompt allows 120 words, about 800 characters; an encoder of 256 tokens reads about 1,100."""
 AGENT_CHARACTERS = (20, 1_200)
-OBJECTS = 20
-"""Places at which a JSON object may begin that are tried, when prose stands around it."""
-PROBLEMS = 4
-"""Differences from the schema that are told to the model at once."""
+MAX_DIFFERENCES = 4
+"""Differences from the schema that are reported to the model at once."""
 
-_SAID = {
+_PROBLEMS = {
     "missing": "is missing",
     "string_type": "must be a text",
     "list_type": "must be a list",
     "model_type": "must be an object",
 }
 
-Dropped = tuple[tuple[str, str], ...]
-
 
 def judge(product: Product, raw: str, finish_reason: str, subject: Subject) -> Verdict:
-    """What a reply is good for.
+    """Return the verdict on a reply.
 
     Args:
         raw: the text as the LLM wrote it; its JSON may stand in a code fence or amid prose.
         finish_reason: `stop`, `length` or `content_filter`.
     """
     try:
-        found = _object(raw, finish_reason)
-        _refuse_injected(found)
-        reply = _validated(product, found, finish_reason)
-        value, dropped = _value(reply, subject)
-        _refuse_language(value, subject)
+        fields = _json_object(raw, finish_reason)
+        _reject_injected(fields)
+        reply = _validated(product, fields, finish_reason)
+        value, dropped = _checked_value(reply, subject)
+        _reject_language(value, subject)
     except Rejection as rejection:
         return rejection.verdict
     return Verdict(value, dropped=dropped)
 
 
-def _object(raw: str, finish_reason: str) -> dict[str, Any]:
+def _json_object(raw: str, finish_reason: str) -> dict[str, Any]:
     """The first whole JSON object in a reply."""
-    cut = finish_reason == "length"
+    truncated = finish_reason == "length"
     if finish_reason == "content_filter":
         raise Rejection(FILTERED)
-    text = raw.rpartition("</think>")[
-        2
-    ].strip()  # the thoughts of models that write them into the reply
+    text = answer_text(raw)
     if not text:
-        raise Rejection(TRUNCATED if cut else EMPTY)
-    decoder, start = json.JSONDecoder(strict=False), text.find("{")
-    for _ in range(OBJECTS):
-        if start < 0:
-            break
-        try:
-            return decoder.raw_decode(text, start)[0]
-        except (ValueError, RecursionError):
-            start = text.find("{", start + 1)
+        raise Rejection(TRUNCATED if truncated else EMPTY)
+    if (fields := next(json_objects(raw), None)) is not None:
+        return fields
     if is_refusal(text):
         raise Rejection(REFUSAL)
-    raise Rejection(TRUNCATED if cut else NOT_JSON)
+    raise Rejection(TRUNCATED if truncated else NOT_JSON)
 
 
-def _refuse_injected(found: Mapping[str, Any]) -> None:
-    """Looked for before anything is cleaned away, and in every string: one bad item makes the
-    others doubtful.
-    """
-    flags = untrusted.flags_of_text("\n\x00\n".join(_strings(found)))
+def _reject_injected(fields: Mapping[str, Any]) -> None:
+    """Look at every string before anything is removed: one bad item makes the others doubtful."""
+    flags = untrusted.flags_of_text("\n\x00\n".join(_strings(fields)))
     if flags - {untrusted.CREDENTIAL}:
         raise Rejection(INSTRUCTIONS)
 
 
-def _validated(product: Product, found: dict[str, Any], finish_reason: str) -> Any:
+def _validated(product: Product, fields: dict[str, Any], finish_reason: str) -> Any:
     try:
-        return REPLIES[product].model_validate(_visible(found))
+        return REPLIES[product].model_validate(_visible(fields))
     except ValidationError as error:
-        if any(is_refusal(text) for text in _strings(found)):
+        if any(is_refusal(text) for text in _strings(fields)):
             raise Rejection(REFUSAL) from error
         if finish_reason == "length":
             raise Rejection(TRUNCATED) from error
         raise Rejection(SCHEMA, _differences(error)) from error
 
 
-def _value(reply: Any, subject: Subject) -> tuple[Any, Dropped]:
+def _checked_value(reply: Any, subject: Subject) -> tuple[Any, Dropped]:
     match reply:
         case DescriptionReply():
             return _description(reply, subject), ()
@@ -161,9 +125,9 @@ def _value(reply: Any, subject: Subject) -> tuple[Any, Dropped]:
             return kept_verdicts(reply.candidates, subject)
         case AgentReply():
             text = reply.description.strip()
-            _refuse_text(text, subject)
-            _refuse_length(text, AGENT_CHARACTERS)
-            _refuse_unchanged(text, subject)
+            _reject_text(text, subject)
+            _reject_length(text, AGENT_CHARACTERS)
+            _reject_unchanged(text, subject)
             return value_of(reply), ()
         case _:
             raise TypeError(f"{type(reply).__name__} is no reply")
@@ -171,20 +135,20 @@ def _value(reply: Any, subject: Subject) -> tuple[Any, Dropped]:
 
 def _description(reply: DescriptionReply, subject: Subject) -> dict[str, str]:
     for text in (reply.does, reply.use_when):
-        _refuse_text(text, subject)
+        _reject_text(text, subject)
         if not text.strip():
             raise Rejection(TOO_SHORT)
-    cases = [_case(case, subject) for case in reply.avoid if case.when.strip()]
+    cases = [_avoid_case(case, subject) for case in reply.avoid if case.when.strip()]
     value = value_of(DescriptionReply(does=reply.does, use_when=reply.use_when, avoid=cases))
-    _refuse_length(reply.does, DESCRIPTION_CHARACTERS)
-    _refuse_length(value["description"] + value["avoid"], DESCRIPTION_CHARACTERS)
-    _refuse_unchanged(value["description"], subject)
+    _reject_length(reply.does, DESCRIPTION_CHARACTERS)
+    _reject_length(value["description"] + value["avoid"], DESCRIPTION_CHARACTERS)
+    _reject_unchanged(value["description"], subject)
     return value
 
 
-def _case(case: Avoid, subject: Subject) -> Avoid:
+def _avoid_case(case: Avoid, subject: Subject) -> Avoid:
     """A case of `avoid`, with the sibling's name as the catalog writes it."""
-    _refuse_text(case.when, subject, subject.neighbours)
+    _reject_text(case.when, subject, subject.neighbours)
     instead = case.instead.strip(" `'\"")
     if instead and instead not in subject.neighbours:
         raise Rejection(
@@ -195,15 +159,15 @@ def _case(case: Avoid, subject: Subject) -> Avoid:
     return Avoid(when=case.when, instead=instead)
 
 
-def _refuse_text(text: str, subject: Subject, allowed: tuple[str, ...] = ()) -> None:
-    if reason := trouble_in(text, subject, allowed):
+def _reject_text(text: str, subject: Subject, allowed: tuple[str, ...] = ()) -> None:
+    if reason := check_text(text, subject, allowed):
         shown = reason == OTHER_TOOL and subject.product == "description"
         raise Rejection(
             reason, "Siblings are named in `avoid` only, those that were shown." if shown else ""
         )
 
 
-def _refuse_length(text: str, bounds: tuple[int, int]) -> None:
+def _reject_length(text: str, bounds: tuple[int, int]) -> None:
     least, most = bounds
     if len(text.strip()) < (least if text.isascii() else least // 3):
         raise Rejection(TOO_SHORT)
@@ -211,35 +175,31 @@ def _refuse_length(text: str, bounds: tuple[int, int]) -> None:
         raise Rejection(TOO_LONG, f"It has {len(text)} characters; at most {most} are allowed.")
 
 
-def _refuse_unchanged(text: str, subject: Subject) -> None:
+def _reject_unchanged(text: str, subject: Subject) -> None:
     own = normalised(subject.description)
-    # Said once more as its own use is no change either.
+    # Repeated as its own use it is no change either.
     if own and normalised(text) in (own, f"{own} {own}"):
         raise Rejection(UNCHANGED)
 
 
-def _refuse_language(value: Any, subject: Subject) -> None:
+def _reject_language(value: Any, subject: Subject) -> None:
     texts = list(value.values()) if isinstance(value, dict) else value
     if subject.product == "dependencies":
-        texts = [one["reason"] for one in value]
-    found = language_of(" ".join(_strings(texts)))
+        texts = [verdict["reason"] for verdict in value]
+    language = language_of(" ".join(_strings(texts)))
     expected = subject.language or language_of(subject.description)
-    if found is not None and expected is not None and not same_language(found, expected):
-        wanted = (
-            f"with the code '{subject.language}'"
-            if subject.language
-            else "of the data's own description"
-        )
-        raise Rejection(LANGUAGE, f"Write it in the language {wanted}.")
+    if language is None or expected is None or same_language(language, expected):
+        return
+    code = f"with the code '{subject.language}'"
+    which = code if subject.language else "of the data's own description"
+    raise Rejection(LANGUAGE, f"Write it in the language {which}.")
 
 
 def _differences(error: ValidationError) -> str:
     problems = error.errors(include_url=False, include_input=False, include_context=False)
-    lines = [
-        _difference(problem["type"], problem["loc"], problem["msg"])
-        for problem in problems[:PROBLEMS]
-    ]
-    more = f"; and {len(problems) - PROBLEMS} more" if len(problems) > PROBLEMS else ""
+    shown = problems[:MAX_DIFFERENCES]
+    lines = [_difference(problem["type"], problem["loc"], problem["msg"]) for problem in shown]
+    more = f"; and {len(problems) - len(shown)} more" if len(problems) > len(shown) else ""
     return f"{'; '.join(lines)}{more}."
 
 
@@ -248,7 +208,7 @@ def _difference(kind: str, place: tuple[int | str, ...], message: str) -> str:
         # The field's name is the model's own, and would come back to it as ours.
         where = ".".join(map(str, place[:-1]))
         return f"{f'`{where}`' if where else 'the object'} has a field that does not belong there"
-    return f"`{'.'.join(map(str, place))}` {_SAID.get(kind, message)}"
+    return f"`{'.'.join(map(str, place))}` {_PROBLEMS.get(kind, message)}"
 
 
 def _strings(value: Any) -> Iterator[str]:
@@ -264,7 +224,7 @@ def _strings(value: Any) -> Iterator[str]:
 
 def _visible(value: Any) -> Any:
     if isinstance(value, str):
-        return untrusted.visible(value)
+        return visible(value)
     if isinstance(value, dict):
-        return {untrusted.visible(key): _visible(item) for key, item in value.items()}
+        return {visible(key): _visible(item) for key, item in value.items()}
     return [_visible(item) for item in value] if isinstance(value, list) else value

@@ -1,6 +1,6 @@
-"""Lists of a reply, item by item: requests, topics and notes on arguments. What does not pass is
-dropped, with its reason.
-"""
+"""Lists of a reply, item by item: requests, topics, notes on arguments, verdicts on candidates.
+
+What does not pass is dropped with its reason."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -8,17 +8,16 @@ from typing import Any
 
 from pegboard.redaction import redact_credentials
 from pegboard.search.text import identifier_words
+from tasks.enrichment.near_duplicates import near_duplicate, word_set
 from tasks.enrichment.products import ArgumentNote, CandidateVerdict
-from tasks.enrichment.reply_checks import (
+from tasks.enrichment.text_checks import (
     copies_prompt,
     is_echo,
+    is_identifier,
     is_refusal,
-    near_duplicate,
     normalised,
-    word_set,
 )
-from tasks.enrichment.reply_names import is_identifier
-from tasks.enrichment.reply_verdict import (
+from tasks.enrichment.verdict import (
     CREDENTIAL,
     DUPLICATE,
     EMPTY,
@@ -32,27 +31,26 @@ from tasks.enrichment.reply_verdict import (
     TOO_LONG,
     TOO_SHORT,
     UNKNOWN_ARGUMENT,
+    Dropped,
     Rejection,
     Subject,
 )
 
 QUESTION_CHARACTERS = (6, 400)
-"""Shorter ones are single words; longer ones are stories, which an encoder of 256 tokens would cut.
-"""
+"""Shorter ones are single words; an encoder of 256 tokens would cut longer ones."""
 TOPIC_CHARACTERS = (2, 60)
 TOPIC_WORDS = 7
-"""Five were asked for; compounds count differently."""
+"""The prompt allows five; compounds count differently."""
 NOTE_CHARACTERS = (3, 400)
-SHOWN = 200
-"""Characters of a dropped item that are kept for people to see."""
-
-Dropped = tuple[tuple[str, str], ...]
+SHOWN_CHARACTERS = 200
+"""Of a dropped item, for people to see."""
 
 
 def kept_items(items: Sequence[str], subject: Subject) -> tuple[list[str], Dropped]:
-    """The requests or topics that pass, in their order, and those that do not.
+    """Return the requests or topics that pass, in their order, and those that do not.
 
-    Raises Rejection if none is left.
+    Raises:
+        Rejection: none is left.
     """
     kept: list[str] = []
     dropped: list[tuple[str, str]] = []
@@ -61,7 +59,7 @@ def kept_items(items: Sequence[str], subject: Subject) -> tuple[list[str], Dropp
     for item in items:
         text = " ".join(item.split())
         words = word_set(text)
-        reason = _item_trouble(text, subject)
+        reason = _check_item(text, subject)
         if reason is None and near_duplicate(words, examples):
             reason = REPEATS_EXAMPLE
         if reason is None and near_duplicate(words, seen):
@@ -79,9 +77,10 @@ def kept_items(items: Sequence[str], subject: Subject) -> tuple[list[str], Dropp
 
 
 def kept_notes(notes: Sequence[ArgumentNote], subject: Subject) -> tuple[dict[str, str], Dropped]:
-    """The notes that pass, in the order of the tool's arguments, and those that do not.
+    """Return the notes that pass, in the order of the tool's arguments, and those that do not.
 
-    Raises Rejection if one is of an argument that the tool does not have, or if none is left.
+    Raises:
+        Rejection: a note is on an argument that the tool does not have, or none is left.
     """
     if unknown := [note.name for note in notes if note.name.strip("` ") not in subject.arguments]:
         raise Rejection(
@@ -92,7 +91,7 @@ def kept_notes(notes: Sequence[ArgumentNote], subject: Subject) -> tuple[dict[st
     dropped: list[tuple[str, str]] = []
     for note in notes:
         name, text = note.name.strip("` "), " ".join(note.note.split())
-        reason = _length(text, NOTE_CHARACTERS) or trouble_in(text, subject)
+        reason = _length(text, NOTE_CHARACTERS) or check_text(text, subject)
         if reason is None and normalised(text) in (
             normalised(name),
             normalised(identifier_words(name)),
@@ -112,36 +111,38 @@ def kept_notes(notes: Sequence[ArgumentNote], subject: Subject) -> tuple[dict[st
 def kept_verdicts(
     verdicts: Sequence[CandidateVerdict], subject: Subject
 ) -> tuple[list[dict[str, Any]], Dropped]:
-    """The verdicts that pass, by the tool and the parameter of their candidates, in the candidates'
-    order; and those that do not.
+    """Return the verdicts that pass, in the candidates' order, and those that do not.
 
-    Raises Rejection if one is of a candidate that was not shown, or if none is left.
+    Raises:
+        Rejection: a verdict is on a candidate that was not shown, or none is left.
     """
-    if unknown := [one.number for one in verdicts if not 0 < one.number <= len(subject.candidates)]:
+    if unknown := [
+        verdict.number for verdict in verdicts if not 0 < verdict.number <= len(subject.candidates)
+    ]:
         raise Rejection(SCHEMA, f"{len(unknown)} of its numbers are not those of a candidate.")
     kept: dict[int, dict[str, Any]] = {}
     dropped: list[tuple[str, str]] = []
-    for one in verdicts:
-        text = " ".join(one.reason.split())
-        reason = _length(text, NOTE_CHARACTERS) or trouble_in(text, subject, subject.neighbours)
-        if reason is None and one.number in kept:
+    for verdict in verdicts:
+        text = " ".join(verdict.reason.split())
+        reason = _length(text, NOTE_CHARACTERS) or check_text(text, subject, subject.neighbours)
+        if reason is None and verdict.number in kept:
             reason = DUPLICATE
         if reason is None:
-            tool, parameter = subject.candidates[one.number - 1]
-            said = {"needed": one.needed, "direct": one.direct, "reason": text}
-            kept[one.number] = {"tool": tool, "parameter": parameter, **said}
+            tool, parameter = subject.candidates[verdict.number - 1]
+            judged = {"needed": verdict.needed, "direct": verdict.direct, "reason": text}
+            kept[verdict.number] = {"tool": tool, "parameter": parameter, **judged}
         else:
-            dropped.append(_shown(f"{one.number}: {text}", reason))
+            dropped.append(_shown(f"{verdict.number}: {text}", reason))
     if not kept:
         raise _nothing_left(dropped)
     return [kept[number] for number in sorted(kept)], tuple(dropped)
 
 
-def trouble_in(text: str, subject: Subject, allowed: Sequence[str] = ()) -> str | None:
-    """Why a text may not stand in any reply, whatever the product; None if it may.
+def check_text(text: str, subject: Subject, allowed: Sequence[str] = ()) -> str | None:
+    """Return why a text may not stand in any reply; None if it may.
 
     Args:
-        allowed: names of tools that may stand in it, besides its own and those of its arguments.
+        allowed: tool names that may stand in it, besides its own and those of its arguments.
     """
     if is_refusal(text):
         return REFUSAL
@@ -149,9 +150,9 @@ def trouble_in(text: str, subject: Subject, allowed: Sequence[str] = ()) -> str 
         return PROMPT_COPY
     if redact_credentials(text) != text:
         return CREDENTIAL
-    if subject.other_names is not None:
+    if subject.tool_names is not None:
         own = (subject.name, *subject.arguments, *allowed)
-        named = subject.other_names.find(text, own)
+        named = subject.tool_names.find(text, own)
         # A note may say where its value comes from, if the catalog says so.
         if named is not None and not (
             subject.product == "arguments" and named in subject.description
@@ -160,7 +161,7 @@ def trouble_in(text: str, subject: Subject, allowed: Sequence[str] = ()) -> str 
     return None
 
 
-def _item_trouble(text: str, subject: Subject) -> str | None:
+def _check_item(text: str, subject: Subject) -> str | None:
     if subject.product == "topics":
         reason = _length(text, TOPIC_CHARACTERS) or (
             TOO_LONG if len(text.split()) > TOPIC_WORDS else None
@@ -169,7 +170,7 @@ def _item_trouble(text: str, subject: Subject) -> str | None:
         reason = _length(text, QUESTION_CHARACTERS)
         if reason is None and text.isascii() and len(text.split()) < 2:
             reason = TOO_SHORT
-    reason = reason or trouble_in(text, subject)
+    reason = reason or check_text(text, subject)
     if (
         reason is None
         and is_identifier(subject.name)
@@ -195,4 +196,4 @@ def _nothing_left(dropped: Sequence[tuple[str, str]]) -> Rejection:
 
 
 def _shown(text: str, reason: str) -> tuple[str, str]:
-    return redact_credentials(text)[:SHOWN], reason
+    return redact_credentials(text)[:SHOWN_CHARACTERS], reason

@@ -1,6 +1,4 @@
-"""The vectors of any texts, through the lake: what an encoder said once, to whichever step, is not
-asked again.
-"""
+"""The vectors of texts, cached in the lake: no text is encoded twice, whichever step needs it."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
@@ -24,15 +22,13 @@ BATCH_TEXTS = 64
 def vectors_of(
     lake: Lake, encoder: Encoder, texts: Sequence[str], *, step: str = "vectors"
 ) -> "NDArray[np.float32]":
-    """The vectors of the texts, shape (len(texts), dimensions), in their order.
+    """Return the vectors of the texts, shape (len(texts), dimensions), in their order.
 
-    Those that no run has encoded yet are encoded now, shard by shard, each durable in the lake when
-    it is done.
+    Missing ones are encoded now, shard by shard, each durable in the lake when it is done.
 
     Args:
         texts: any; equal ones are encoded once.
-        step: the name under which the display shows the progress; it appears only if there is
-            something to encode.
+        step: the name of the progress display, which appears only if a text has to be encoded.
     """
     import numpy as np
 
@@ -56,9 +52,7 @@ def vectors_of(
 
 
 def encode_texts(encoder: Encoder, texts: Sequence[str], step: str) -> "NDArray[np.float32]":
-    """The vectors of the texts in their order. Texts of like length go together: a batch costs what
-    its longest does.
-    """
+    """Return the vectors of the texts in their order, encoded in batches of similar length."""
     import numpy as np
 
     vectors = np.empty((len(texts), encoder.dimensions), np.float32)
@@ -89,9 +83,7 @@ def store_vectors(
 def _fill_known(
     lake: Lake, encoder: Encoder, rows: dict[str, int], vectors: "NDArray[np.float32]"
 ) -> dict[str, int]:
-    """Fill in the vectors that the lake has, file by file to hold but one more at a time; returns
-    the rows that it has not.
-    """
+    """Fill in the vectors that the lake has, file by file; returns the missing rows."""
     import polars as pl
 
     missing = dict(rows)

@@ -1,19 +1,19 @@
-"""Looking golden queries over: whether they can be used, by themselves and on a board.
+"""Checks of golden queries: whether they can be used, by themselves and on a board.
 
-What has to be mended (`error`), and what a person should look at (`warning`):
-    format           error    a line that is no golden query
-    few              error    fewer than can say anything are left: known tools, not indexed
-    themselves
-    contradiction    error    the same request with other tools
-    same-id          error    two different queries of one id
-    unknown-tool     error    a name or id that no tool of the release has
-    duplicate        warning  the same request twice, or nearly, with the same tools
-    long             warning  more than an encoder reads
-    call             warning  a call of a tool that is not among the query's tools
-    ambiguous        warning  a name that several tools have; any of them will do
-    leak             warning  it stands in the index, with one of its tools
-    elsewhere        warning  it stands in the index, with a tool that is not among its own
-    not-held-out     warning  an example of its tools in a file that no configured build holds out
+| finding       | level   | meaning |
+|---------------|---------|---|
+| format        | error   | a line that is no golden query |
+| few           | error   | too few queries are usable: known tools, not in the index themselves |
+| contradiction | error   | the same request with other tools |
+| same-id       | error   | two different queries of one id |
+| unknown-tool  | error   | a name or id that no tool of the release has |
+| duplicate     | warning | the same request twice, or nearly, with the same tools |
+| long          | warning | more than an encoder reads |
+| call          | warning | a call of a tool that is not among the query's tools |
+| ambiguous     | warning | a name that several tools have; any of them is relevant |
+| leak          | warning | it is in the index, with one of its tools |
+| elsewhere     | warning | it is in the index, with a tool that is not among its own |
+| not-held-out  | warning | an example of its tools in a file that no configured build holds out |
 """
 
 from collections import Counter
@@ -24,46 +24,44 @@ from typing import Any, Literal
 
 from pegboard.evaluation.golden import GoldenQuery, Needed, ToolNames, read_problems
 from pegboard.retrieval.calibration import MIN_REQUESTS
-from tasks.golden.alike import AlikeTexts
-from tasks.golden.held import as_words
+from tasks.enrichment.near_duplicates import NearDuplicates
 from tasks.golden.leaks import Indexed, Leak, Units, find_leaks
+from tasks.golden.reading import as_words
 from tasks.near_names import nearest_names
 
-LONGEST = 1_000
+MAX_CHARACTERS = 1_000
 """Characters: an encoder of 256 tokens reads about 1,100."""
-SHOWN = 80
-"""Characters of a query that a message shows."""
+SHOWN_CHARACTERS = 80
+"""Of a query, in a message."""
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """Something about golden queries; `queries` are their ids, where it is about any."""
+    """A problem of golden queries; `queries` are their ids, if it is about any."""
 
     level: Literal["error", "warning"]
-    what: str
-    says: str
+    kind: str
+    message: str
     queries: tuple[str, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
         """As JSON values."""
         return {
             "level": self.level,
-            "what": self.what,
-            "says": self.says,
+            "kind": self.kind,
+            "message": self.message,
             "queries": list(self.queries),
         }
 
 
 @dataclass(frozen=True, slots=True)
 class Coverage:
-    """How many tools, agents and catalogs there are, how many of them a query needs, and which
-    tools none does.
-    """
+    """(needed by a query, in all) of tools, agents and catalogs, and the tools that none needs."""
 
     tools: tuple[int, int]
     agents: tuple[int, int]
     catalogs: tuple[int, int]
-    never: tuple[str, ...]
+    uncovered: tuple[str, ...]
 
     @classmethod
     def of(cls, names: ToolNames, needed: Iterable[Needed]) -> "Coverage":
@@ -81,16 +79,14 @@ class Coverage:
     def to_dict(self) -> dict[str, Any]:
         """As JSON values."""
         parts = {"tools": self.tools, "agents": self.agents, "catalogs": self.catalogs}
-        return {name: {"asked": asked, "of": total} for name, (asked, total) in parts.items()} | {
-            "never_asked": list(self.never)
-        }
+        return {
+            name: {"covered": covered, "of": total} for name, (covered, total) in parts.items()
+        } | {"uncovered": list(self.uncovered)}
 
 
 @dataclass(frozen=True, slots=True)
 class OnBoard:
-    """A release to check queries on: its tools by name, what its indexes hold, and what encodes a
-    query.
-    """
+    """A release to check queries on; `units` encodes a query to a unit vector."""
 
     release: str
     names: ToolNames
@@ -100,9 +96,7 @@ class OnBoard:
 
 @dataclass(frozen=True, slots=True)
 class Checked:
-    """What became of a check; `usable` are queries without an error that do not stand in the
-    index.
-    """
+    """The result of a check; `usable` queries have no error and are not in the index."""
 
     queries: tuple[GoldenQuery, ...]
     findings: tuple[Finding, ...]
@@ -111,7 +105,7 @@ class Checked:
     release: str | None = None
 
     def failed(self, *, strict: bool = False) -> bool:
-        """Whether something has to be mended; `strict`, whether there is anything at all."""
+        """Return whether there is an error; with `strict`, any finding."""
         return any(strict or one.level == "error" for one in self.findings)
 
     def to_dict(self) -> dict[str, Any]:
@@ -134,13 +128,13 @@ def check_golden(
     answerable: bool = True,
     held_out: bool | None = None,
 ) -> Checked:
-    """Look a file of golden queries over.
+    """Check a file of golden queries.
 
     Args:
-        board: without it only what the file itself says is looked at.
+        board: without it, the file is checked by itself.
         answerable: false for a file of requests that no tool answers.
-        held_out: whether a build with the configuration at hand holds the file's examples out; None
-            if there is none at hand.
+        held_out: whether a configured build holds the file's examples out; None without a
+            configuration.
     """
     queries, problems = read_problems(file, answerable=answerable)
     check = _Check(queries)
@@ -152,8 +146,7 @@ def check_golden(
         check.warn(
             "not-held-out",
             f"{len(examples)} queries are examples of their tools, and neither [golden] nor "
-            f"[gate] names this file: builds leave them in "
-            "the index",
+            f"[gate] names this file: builds leave them in the index",
             *examples,
         )
     coverage = None
@@ -166,8 +159,8 @@ def check_golden(
     if usable < MIN_REQUESTS:
         check.error(
             "few",
-            f"{usable} queries can be used; expected {MIN_REQUESTS} or more, since a mean of fewer is "
-            f"chance",
+            f"{usable} queries are usable; expected {MIN_REQUESTS} or more: "
+            "a mean of fewer is chance",
         )
     order = {"error": 0, "warning": 1}
     findings = sorted(check.findings, key=lambda one: order[one.level])
@@ -182,12 +175,12 @@ class _Check:
     findings: list[Finding] = field(default_factory=list[Finding])
     unusable: set[str] = field(default_factory=set[str])
 
-    def error(self, what: str, says: str, *queries: GoldenQuery) -> None:
+    def error(self, kind: str, message: str, *queries: GoldenQuery) -> None:
         self.unusable |= {one.id for one in queries}
-        self.findings.append(Finding("error", what, says, tuple(one.id for one in queries)))
+        self.findings.append(Finding("error", kind, message, tuple(one.id for one in queries)))
 
-    def warn(self, what: str, says: str, *queries: GoldenQuery) -> None:
-        self.findings.append(Finding("warning", what, says, tuple(one.id for one in queries)))
+    def warn(self, kind: str, message: str, *queries: GoldenQuery) -> None:
+        self.findings.append(Finding("warning", kind, message, tuple(one.id for one in queries)))
 
     def repeats(self) -> None:
         """The same request again, with the same tools or with others; and ids that are not one
@@ -203,16 +196,16 @@ class _Check:
                 sets = " and ".join(dict.fromkeys(", ".join(sorted(one.tools)) for one in same))
                 self.error(
                     "contradiction",
-                    f"{_shown(same[0])} is asked for {sets}: only one of them can be right",
+                    f"{_shown(same[0])} is listed for {sets}: only one of them can be right",
                     *same,
                 )
             elif len(same) > 1:
-                self.warn("duplicate", f"{_shown(same[0])} stands there {len(same)} times", *same)
+                self.warn("duplicate", f"{_shown(same[0])} appears {len(same)} times", *same)
         for name, what in ids.items():
             if len(what) > 1:
-                self.error("same-id", f"the id {name} is that of {len(what)} different queries")
+                self.error("same-id", f"{len(what)} different queries have the id {name}")
         firsts = [same[0] for same in groups.values()]
-        alike = AlikeTexts([one.query for one in firsts])
+        alike = NearDuplicates([one.query for one in firsts])
         for at, one in enumerate(firsts):
             for other, _ in alike.near(one.query):
                 same_tools = set(one.tools) == set(firsts[other].tools) and _history(
@@ -220,7 +213,7 @@ class _Check:
                 ) == _history(firsts[other])
                 if other > at and same_tools:
                     text = (
-                        f"{_shown(one)} and {_shown(firsts[other])} are nearly the same, and "
+                        f"{_shown(one)} and {_shown(firsts[other])} are near-duplicates, and "
                         f"count twice"
                     )
                     self.warn("duplicate", text, one, firsts[other])
@@ -228,11 +221,11 @@ class _Check:
     def single_queries(self) -> None:
         """What is wrong with one query by itself."""
         for one in self.queries:
-            if len(one.query) > LONGEST:
+            if len(one.query) > MAX_CHARACTERS:
                 self.warn(
                     "long",
                     f"{_shown(one)} has {len(one.query)} characters; an encoder reads about "
-                    f"{LONGEST}",
+                    f"{MAX_CHARACTERS}",
                     one,
                 )
             strangers = sorted({str(call.get("tool")) for call in one.calls} - set(one.tools))
@@ -255,19 +248,15 @@ class _Check:
                     shared.setdefault(name, (ids, []))[1].append(one)
         for name, asked in sorted(unknown.items()):
             near = _suggestions(name, names)
-            hint = (
-                f"Did you mean {' or '.join(near)}?"
-                if near
-                else "Take it out, or correct the name."
-            )
+            hint = f"Did you mean {' or '.join(near)}?" if near else "Correct or remove the name."
             self.error(
                 "unknown-tool", f"no tool is called {name}, which {_count(asked)}. {hint}", *asked
             )
         for name, (ids, asked) in sorted(shared.items()):
             listed = ", ".join(sorted(ids)[:3]) + (", ..." if len(ids) > 3 else "")
             text = (
-                f"{len(ids)} tools are called {name}, which {_count(asked)}: any of them will "
-                f"do. To mean one, write its id: {listed}"
+                f"{len(ids)} tools are called {name}, which {_count(asked)}: any of them is "
+                f"relevant. To mean one, write its id: {listed}"
             )
             self.warn("ambiguous", text, *asked)
 
@@ -276,7 +265,7 @@ class _Check:
         for leak in leaks:
             one = self.queries[leak.query]
             own = any(leak.tool in ids for ids in needed[leak.query].tools.values())
-            text = f"{_shown(one)} stands {leak.how} in the index, with {leak.tool}"
+            text = f"{_shown(one)} is in the index {leak.how}, with {leak.tool}"
             if own:
                 self.unusable.add(one.id)
                 self.warn("leak", f"{text}, which it has to find", one)
@@ -310,4 +299,4 @@ def _count(queries: Sequence[GoldenQuery]) -> str:
 
 def _shown(query: GoldenQuery) -> str:
     text = " ".join(query.query.split())
-    return f"'{text if len(text) <= SHOWN else text[: SHOWN - 4] + ' ...'}'"
+    return f"'{text if len(text) <= SHOWN_CHARACTERS else text[: SHOWN_CHARACTERS - 4] + ' ...'}'"

@@ -1,62 +1,70 @@
 """Golden queries that an LLM writes: for sampled tools one request each, checked, and never paid
 for twice.
 
-Every reply is in a ledger of its own beside the file of queries before anything else happens; a run
-that was killed, or that wants more queries, asks only for what is not there.
-"""
+Every reply is in a ledger beside the file of queries before anything else happens; a run that was
+killed, or that wants more queries, asks only for what is not there."""
 
 import asyncio
 import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from itertools import islice
+from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
 
 from pegboard.canonical import digest
-from pegboard.errors import BudgetExhausted, CompletionError, PegboardError
+from pegboard.errors import BudgetExhausted, CompletionError, ConfigurationError, PegboardError
 from pegboard.evaluation.golden import GoldenQuery
 from pegboard.llm import ChatRequest
 from pegboard.llm.client import Client
+from pegboard.llm.prompts import Prompt, PromptFormat, read_prompt
 from pegboard.records import Tool
-from pegboard.redaction import redact_credentials
 from pegboard.search.loaded import LoadedRelease
 from tasks.enrichment.ledger import LakeLedger, StoredReply
 from tasks.enrichment.models import Models, client_for
-from tasks.enrichment.order_book import LANGUAGES
 from tasks.enrichment.products import schema_of
-from tasks.enrichment.reply_names import OtherNames
-from tasks.golden.request_checks import checked_request, new_among
-from tasks.golden.request_prompt import RequestPrompt
+from tasks.enrichment.prompts import language_words
+from tasks.enrichment.requests import stored_reply
+from tasks.enrichment.text_checks import ToolNames
+from tasks.golden.request_checks import check_new, check_request
 from tasks.golden.samples import Sample, draw_samples
+from tasks.lake.files import Lake
 from tasks.safety.text import fenced
 from tasks.safety.tool import tool_data
 from tasks.settings.enrichment import EnrichSettings
 
 VERSION = 1
 """Changes when the same replies would be judged otherwise; they are then asked for anew."""
-TRIES = 3
-"""Requests that are asked for at most for each query that is wanted: where so many are rejected,
-more would be, too.
-"""
+MAX_SAMPLES_PER_QUERY = 3
+"""Where so many requests are rejected, more would be, too."""
 PRODUCT = "golden"
+BUILTIN_PROMPT = Path(__file__).parent / "prompts" / "requests.md"
+PROMPT_FORMAT = PromptFormat(
+    ("tools", "count", "kind", "form", "language", "schema"), required=("tools",)
+)
+"""`tools` is JSON inside <data>, `count` their number, `kind` single, parallel or sequential,
+`form` the form of the request, `schema` that of the reply as text where the model takes none."""
 
 
 @dataclass(frozen=True, slots=True)
 class Generated:
-    """What came of it.
+    """The result of a run.
 
     Attributes:
         queries: of origin `generated`, in the order of their samples.
         rejected: how many requests could not be used, by reason.
-        asked: calls that were answered in this run; known: replies that were there before.
-        stopped: why no more were asked for, if that is so.
+        replies: of this run; `reused` were in the ledger before.
+        failed: calls without a reply.
+        stopped: why the run ended early, if it did.
     """
 
     queries: tuple[GoldenQuery, ...]
     rejected: dict[str, int]
-    asked: int
-    known: int
+    replies: int
+    reused: int
     failed: int
     cost_usd: float
     unpriced: int
@@ -72,131 +80,143 @@ def generate_queries(
     count: int,
     sizes: Sequence[int] = (1, 2),
     seed: int = 0,
-    prompt: RequestPrompt | None = None,
-    known: Iterable[GoldenQuery] = (),
+    prompt: Prompt | None = None,
+    existing: Iterable[GoldenQuery] = (),
     advance: Callable[[int], None] = lambda _: None,
 ) -> Generated:
-    """Have requests written until there are so many queries, or no more can be had.
+    """Have requests written until there are `count` queries, or no more samples.
 
     Args:
-        settings: model, context, language, limits and budget; what else they say is about
-            enrichment.
+        settings: model, context, language, limits and budget; the rest is about enrichment.
         ledger: loaded; it is closed here.
         sizes: numbers of tools in a query, in turn.
-        known: queries that there are; a request that is nearly one of theirs is left out.
-        advance: told how many more queries there are.
+        existing: queries; a request that is nearly one of theirs is left out.
+        advance: called with the number of further queries.
 
-    Raises ConfigurationError for sizes that cannot be.
+    Raises:
+        ConfigurationError: sizes that are impossible.
     """
     samples = draw_samples(loaded, sizes, seed)
-    writer = _Writer(
+    generation = _Generation(
         loaded=loaded,
         settings=settings,
-        prompt=prompt or RequestPrompt.read(),
+        prompt=prompt or read_prompt(BUILTIN_PROMPT, PROMPT_FORMAT),
         ledger=ledger,
         client=client_for(settings, models),
-        names=OtherNames(name for _, name, _ in loaded.tool_names()),
+        names=ToolNames(name for _, name, _ in loaded.tool_names()),
     )
-    made = _Made([], Counter(), [])
-    for one in known:
-        new_among(one.query, made.seen)
+    for query in existing:
+        check_new(query.query, generation.word_sets)
     try:
-        asyncio.run(_fill(made, writer, islice(samples, TRIES * count), count, advance))
+        limited = islice(samples, MAX_SAMPLES_PER_QUERY * count)
+        asyncio.run(generation.fill(limited, count, advance))
     finally:
         ledger.close()
-    budget = writer.client.budget
-    return Generated(
-        queries=tuple(made.queries),
-        rejected=dict(made.rejected.most_common()),
-        asked=budget.replies,
-        known=writer.known,
-        failed=writer.failed,
-        cost_usd=budget.spent_usd,
-        unpriced=budget.unpriced,
-        stopped=writer.client.stopped,
-    )
+    return generation.result()
 
 
-async def _fill(
-    made: "_Made",
-    writer: "_Writer",
-    samples: Iterable[Sample],
-    count: int,
-    advance: Callable[[int], None],
-) -> None:
-    """Ask for as many requests as queries are missing, until none is, or there are no samples
-    left.
+def model_settings(model: str, **options: Any) -> EnrichSettings:
+    """Return the settings of a model from command line options, those that are None left out.
+
+    Raises:
+        ConfigurationError: lists every invalid option.
     """
-    samples = iter(samples)
-    async with writer.client as client:
-        while client.stopped is None and (wave := list(islice(samples, count - len(made.queries)))):
-            before = len(made.queries)
-            for sample, entry in zip(wave, await writer.replies(wave), strict=True):
-                made.take(sample, entry, writer.settings.model)
-            advance(len(made.queries) - before)
+    given = {name: value for name, value in options.items() if value is not None}
+    try:
+        return EnrichSettings(model=model, **given)
+    except ValidationError as error:
+        problems = [
+            f"--{'-'.join(str(part) for part in problem['loc']).replace('_', '-')}: "
+            f"{problem['msg'].removeprefix('Value error, ')}"
+            for problem in error.errors(include_url=False)
+        ]
+        raise ConfigurationError(
+            "Invalid model options:\n  - " + "\n  - ".join(problems)
+        ) from error
 
 
-@dataclass(slots=True)
-class _Made:
-    """The queries so far, the words of each and of those that were there, and why others are not
-    among them.
-    """
-
-    queries: list[GoldenQuery]
-    rejected: Counter[str]
-    seen: list[frozenset[str]]
-
-    def take(self, sample: Sample, entry: StoredReply | None, model: str) -> None:
-        if entry is None:
-            return
-        reason = entry.reason if entry.value is None else new_among(entry.value, self.seen)
-        if reason or entry.value is None:
-            self.rejected[reason] += 1
-            return
-        self.queries.append(
-            GoldenQuery(
-                entry.value,
-                sample.tools,
-                kind=sample.kind,
-                origin="generated",
-                by=entry.answered_by or model,
-            )
-        )
+def ledger_beside(file: Path) -> LakeLedger:
+    """Return the ledger of a file of golden queries: the folder `.<name>.ledger` beside it."""
+    return LakeLedger(Lake(str(file.resolve().with_name(f".{file.name}.ledger")))).load()
 
 
 @dataclass(slots=True, kw_only=True)
-class _Writer:
+class _Generation:
     loaded: LoadedRelease
     settings: EnrichSettings
-    prompt: RequestPrompt
+    prompt: Prompt
     ledger: LakeLedger
     client: Client
-    names: OtherNames
-    known: int = 0
+    names: ToolNames
+    reused: int = 0
     failed: int = 0
     tools: dict[str, Tool] = field(default_factory=dict[str, Tool])
+    queries: list[GoldenQuery] = field(default_factory=list[GoldenQuery])
+    rejected: Counter[str] = field(default_factory=Counter[str])
+    word_sets: list[frozenset[str]] = field(default_factory=list[frozenset[str]])
 
-    async def replies(self, samples: Sequence[Sample]) -> list[StoredReply | None]:
-        """For each sample its reply; None where none could be had this time."""
+    async def fill(
+        self, samples: Iterable[Sample], count: int, advance: Callable[[int], None]
+    ) -> None:
+        """Ask for as many requests as queries are missing, until none is or samples run out."""
+        samples = iter(samples)
+        async with self.client as client:
+            while client.stopped is None:
+                wave = list(islice(samples, count - len(self.queries)))
+                if not wave:
+                    return
+                before = len(self.queries)
+                for sample, reply in zip(wave, await self._replies(wave), strict=True):
+                    self._use(sample, reply)
+                advance(len(self.queries) - before)
+
+    def result(self) -> Generated:
+        """Return what was generated."""
+        budget = self.client.budget
+        return Generated(
+            queries=tuple(self.queries),
+            rejected=dict(self.rejected.most_common()),
+            replies=budget.replies,
+            reused=self.reused,
+            failed=self.failed,
+            cost_usd=budget.spent_usd,
+            unpriced=budget.unpriced,
+            stopped=self.client.stopped,
+        )
+
+    def _use(self, sample: Sample, reply: StoredReply | None) -> None:
+        if reply is None:
+            return
+        reason = reply.reason if reply.value is None else check_new(reply.value, self.word_sets)
+        if reason or reply.value is None:
+            self.rejected[reason] += 1
+            return
+        by = reply.answered_by or self.settings.model
+        self.queries.append(
+            GoldenQuery(reply.value, sample.tools, kind=sample.kind, origin="generated", by=by)
+        )
+
+    async def _replies(self, samples: Sequence[Sample]) -> list[StoredReply | None]:
+        """The reply to each sample; None where none could be had this time."""
         missing = {tool for sample in samples for tool in sample.tools} - self.tools.keys()
         self.tools |= self.loaded.tools(sorted(missing))
-        found: list[StoredReply | None] = [None] * len(samples)
+        replies: list[StoredReply | None] = [None] * len(samples)
 
         async def ask(at: int) -> None:
-            found[at] = await self._reply(samples[at])
+            replies[at] = await self._reply(samples[at])
 
         try:
             await self.client.for_each(range(len(samples)), ask)
         finally:
             await self.ledger.flush()
-        return found
+        return replies
 
     async def _reply(self, sample: Sample) -> StoredReply | None:
-        tools = [self.tools[one] for one in sample.tools]
+        tools = [self.tools[tool] for tool in sample.tools]
         key = self._key(sample, tools)
-        if entries := self.ledger.entries(key):
-            self.known += 1
-            return entries[-1]
+        if (known := self.ledger.last(key)) is not None:
+            self.reused += 1
+            return known
         try:
             reply = await self.client.ask(self._request(sample, tools))
         except BudgetExhausted:
@@ -204,64 +224,43 @@ class _Writer:
         except CompletionError:
             self.failed += 1
             return None
-        request, reason = checked_request(
-            reply.text,
-            reply.finish_reason,
-            tools,
-            self.names,
-            self.prompt.text,
-            self.settings.language,
+        instructions, language = self.prompt.instructions, self.settings.language
+        request, reason = check_request(
+            reply.text, reply.finish_reason, tools, self.names, instructions, language
         )
-        entry = StoredReply(
+        stored = stored_reply(
+            reply,
             key=key,
             step="reply",
             product=PRODUCT,
             subject=" ".join(sample.tools),
             prompt=self.prompt.digest[:16],
             model=self.settings.model,
-            answered_by=reply.model,
             final=True,
             value=request,
             reason=reason,
-            raw=redact_credentials(reply.text),
-            finish_reason=reply.finish_reason,
-            prompt_tokens=reply.prompt_tokens,
-            completion_tokens=reply.completion_tokens,
-            cost_usd=reply.cost_usd,
-            seconds=round(reply.seconds, 3),
-            at=datetime.now(UTC).isoformat(timespec="microseconds"),
             run=self.ledger.run,
         )
-        await self.ledger.add(entry)
-        return entry
+        await self.ledger.add(stored)
+        return stored
 
     def _key(self, sample: Sample, tools: Sequence[Tool]) -> str:
         settings = self.settings
         wording = [self.prompt.digest, settings.context, settings.language, settings.structured]
-        asked = [settings.model, settings.temperature, settings.max_reply_tokens]
-        return digest(
-            PRODUCT,
-            VERSION,
-            wording,
-            asked,
-            [one.digest for one in tools],
-            sample.kind,
-            sample.form,
-            sample.round,
-        )
+        parameters = [settings.model, settings.temperature, settings.max_reply_tokens]
+        contents = [tool.digest for tool in tools]
+        drawn = sample.kind, sample.form, sample.round
+        return digest(PRODUCT, VERSION, wording, parameters, contents, *drawn)
 
     def _request(self, sample: Sample, tools: Sequence[Tool]) -> ChatRequest:
         settings, schema = self.settings, schema_of("questions")
-        language = settings.language
         messages = self.prompt.messages(
             tools=fenced("tools", [tool_data(tool) for tool in tools]),
             count=len(tools),
             kind=sample.kind,
             form=sample.form,
             context=settings.context,
-            language=LANGUAGES.get(language, language)
-            if language
-            else "the language of the descriptions",
+            language=language_words(settings.language, "the language of the descriptions"),
             schema=json.dumps(schema) if settings.structured == "text" else "",
         )
         return ChatRequest(

@@ -1,8 +1,8 @@
-"""Golden queries from the catalogs' own example requests: some are taken, and held out of the index
-from then on (`held.py`).
+"""Golden queries from the catalogs' own example requests: some are picked, and held out of the
+index from then on (`reading.py`).
 
-Which are taken follows from the seed and the words of each alone, so that a tool that comes or goes
-changes nothing for the others."""
+Which are picked follows from the seed and the words of each alone, so that a tool that comes or
+goes changes nothing for the others."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -12,41 +12,43 @@ from pegboard.canonical import digest
 from pegboard.errors import ConfigurationError
 from pegboard.evaluation.golden import GoldenQuery
 from pegboard.records import Tool
-from tasks.golden.alike import AlikeTexts
-from tasks.golden.held import as_words
+from tasks.enrichment.near_duplicates import NearDuplicates
+from tasks.golden.reading import as_words
 from tasks.lake.files import Lake
 from tasks.lake.snapshot_rows import tools_of
 from tasks.settings.configuration import Configuration
 from tasks.snapshot import list_source, stored_snapshot
 
-LONGEST = 2_000
-"""Characters of an example; a longer one is no request."""
+MAX_CHARACTERS = 2_000
+"""A longer example is no request."""
 
 
 @dataclass(frozen=True, slots=True)
-class Picked:
-    """The golden queries that were taken, and from what.
+class PickedExamples:
+    """The golden queries that were picked, and from what.
 
     Attributes:
         queries: in the order of their tools.
         tools: how many tools have examples.
         examples: how many examples these have; of those with the same words one counts.
-        twins: how many could not be taken, since another tool has the same, or a nearly equal one
-            would stay with the tool.
+        duplicates: how many cannot be picked: another tool has the same, or a near-duplicate would
+            stay with the tool.
     """
 
     queries: tuple[GoldenQuery, ...]
     tools: int
     examples: int
-    twins: int
+    duplicates: int
 
 
 def tools_with_examples(configuration: Configuration) -> list[Tool]:
-    """The tools of all catalogs as they were last listed, or are listed now where a catalog never
-    was; with what `[overrides]` say.
+    """Return the tools of all catalogs that have examples, as last listed, overrides applied.
 
-    Examples that are held out already are among theirs. Raises ConfigurationError if no tool has an
-    example."""
+    A catalog that was never listed is listed now. Held-out examples are included.
+
+    Raises:
+        ConfigurationError: no tool has an example.
+    """
     lake = Lake(configuration.uri)
     tools: list[Tool] = []
     for catalog in configuration.catalogs:
@@ -77,31 +79,31 @@ def pick_examples(
     per_tool: int | None = None,
     min_left: int = 1,
     seed: int = 0,
-    known: Iterable[GoldenQuery] = (),
-) -> Picked:
+    existing: Iterable[GoldenQuery] = (),
+) -> PickedExamples:
     """Take a share of each tool's examples as golden queries.
 
     Args:
-        share: above 0, at most 1; of a tool with few examples sometimes one more is taken and
+        share: above 0, at most 1; of a tool with few examples sometimes one more is picked,
             sometimes one less.
-        per_tool: at most so many of a tool.
-        min_left: so many examples stay with each tool at least.
-        known: golden queries that there are already; they count as taken, and are not taken again.
+        per_tool: the most of one tool.
+        min_left: examples that stay with each tool.
+        existing: golden queries that count as picked, and are not picked again.
 
-    Raises ConfigurationError for a number that cannot be meant.
+    Raises:
+        ConfigurationError: a number is out of range.
     """
     if not 0 < share <= 1 or min_left < 0 or (per_tool is not None and per_tool < 1):
         raise ConfigurationError(
             f"share {share:g}, per tool {per_tool}, left {min_left}: expected a share above 0, at "
-            f"most 1, and numbers of 1 or more "
-            "(0 or more that are left)."
+            "most 1, 1 or more per tool, and 0 or more left."
         )
     texts = {
         tool.id: {as_words(text): text for text in reversed(tool.examples) if text.strip()}
         for tool in tools
     }
     free = _takeable(texts)
-    taken = {as_words(query.query) for query in known}
+    taken = {as_words(query.query) for query in existing}
     picked: list[GoldenQuery] = []
     for tool, examples in sorted(texts.items()):
         gone = len(taken & examples.keys())
@@ -111,13 +113,11 @@ def pick_examples(
         queries = sorted(" ".join(examples[words].split()) for words in chosen)
         picked += [GoldenQuery(text, (tool,), origin="examples") for text in queries]
     count = sum(map(len, texts.values()))
-    return Picked(tuple(picked), len(texts), count, count - sum(map(len, free.values())))
+    return PickedExamples(tuple(picked), len(texts), count, count - sum(map(len, free.values())))
 
 
 def _wanted(tool: str, examples: int, share: float, per_tool: int | None, seed: int) -> int:
-    """How many of a tool's examples are taken: the share, its rest decided by chance, so that all
-    tools together give the share.
-    """
+    """How many of a tool's examples are picked: the share, its fraction decided by chance."""
     exact = share * examples
     chance = int(digest(seed, tool)[:8], 16) / 16**8
     wanted = int(exact) + (chance < exact - int(exact))
@@ -125,25 +125,21 @@ def _wanted(tool: str, examples: int, share: float, per_tool: int | None, seed: 
 
 
 def _takeable(texts: Mapping[str, Mapping[str, str]]) -> dict[str, set[str]]:
-    """By tool the words of the examples that no other tool has, that are not nearly those of
-    another of the tool, and that are requests.
-    """
+    """By tool the examples, as words, that no other tool has and that have no near-duplicate."""
     owners = Counter(words for examples in texts.values() for words in examples)
     free: dict[str, set[str]] = {}
     for tool, examples in texts.items():
-        alike = AlikeTexts(list(examples.values()))
+        alike = NearDuplicates(list(examples.values()))
         free[tool] = {
             words
             for words, text in examples.items()
-            if owners[words] == 1 and len(text) <= LONGEST and len(alike.near(text)) < 2
+            if owners[words] == 1 and len(text) <= MAX_CHARACTERS and len(alike.near(text)) < 2
         }
     return free
 
 
 def _overridden(configuration: Configuration, tool: Tool) -> Tool | None:
-    """The tool with the examples that an override gives it; None if people do not want it or its
-    agent.
-    """
+    """The tool with the examples of its override; None if it or its agent is skipped."""
     own, agent = configuration.overrides.get(tool.id), configuration.overrides.get(tool.agent)
     if (own and own.skip) or (agent and agent.skip):
         return None

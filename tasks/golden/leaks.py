@@ -1,9 +1,7 @@
-"""Golden queries that stand in an index: word for word in a document, or nearly as one of the
-requests that are stored with a tool.
+"""Golden queries that are in an index: word for word in a document, or nearly as a stored request.
 
-Such a query finds itself, whatever the index is worth. `pegboard golden hold-out` takes examples
-out of the index; what is found here was copied some other way, or has not been held out yet.
-"""
+Such a query finds itself, whatever the index is worth. `pegboard golden hold-out` removes examples
+from the index; what is found here was copied some other way, or has not been held out yet."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -14,31 +12,26 @@ from pegboard.search.text import tokenize
 from pegboard.store.contract import embedding_table
 from pegboard.store.database import store_errors
 from pegboard.store.releases import ReleaseStore
-from tasks.golden.alike import NEAR, AlikeTexts
+from tasks.enrichment.near_duplicates import NEAR, NearDuplicates
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-FEWEST = 3
-"""Words below which a query stands in documents by chance; it is then only compared with whole
-requests.
-"""
+MIN_WORDS = 3
+"""A query of fewer words is in documents by chance, and compared with whole requests only."""
 COSINE = 0.98
-"""From which on a query and a stored request are the same."""
-SIMILAR = 0.5
-"""Share of common words below which no cosine is computed: it would not be as high, and every
-request would have to be encoded.
-"""
-AT_A_TIME = 5_000
-"""Tools that are read at a time."""
+"""Cosine from which on a query and a stored request are the same."""
+MIN_SIMILARITY = 0.5
+"""Share of common words below which no cosine is computed: it would not be that high."""
+TOOLS_PER_READ = 5_000
 
 Units = Callable[[Sequence[str]], "NDArray[np.float32]"]
 
 
 @dataclass(frozen=True, slots=True)
 class Leak:
-    """A query, by its place, the tool in whose texts it stands, how, and the text."""
+    """A query (by its position), the tool whose texts contain it, how, and the text."""
 
     query: int
     tool: str
@@ -48,16 +41,14 @@ class Leak:
 
 @dataclass(frozen=True, slots=True)
 class Indexed:
-    """What the indexes of a release hold: (tool, text) of every document, and of every request
-    stored with a tool.
-    """
+    """The texts of a release's indexes: (tool, text) of every document and stored request."""
 
     documents: tuple[tuple[str, str], ...]
     requests: tuple[tuple[str, str], ...]
 
 
 def indexed_texts(searcher: Searcher, uri: str) -> Indexed:
-    """The texts of all indexes of a release of the board at `uri`."""
+    """Return the texts of all indexes of a release of the board at `uri`."""
     release, store = searcher.release, ReleaseStore(uri)
     documents: dict[tuple[str, str], None] = {}
     for index in release.manifest["indexes"]:
@@ -70,8 +61,8 @@ def indexed_texts(searcher: Searcher, uri: str) -> Indexed:
     most = max(int(index["questions"]) for index in release.manifest["indexes"].values())
     requests: list[tuple[str, str]] = []
     ids = sorted(searcher.names.catalogs)
-    for start in range(0, len(ids), AT_A_TIME):
-        for tool in searcher.loaded.tools(ids[start : start + AT_A_TIME]).values():
+    for start in range(0, len(ids), TOOLS_PER_READ):
+        for tool in searcher.loaded.tools(ids[start : start + TOOLS_PER_READ]).values():
             written = tool.enrichment.questions if tool.enrichment else ()
             requests += [
                 (tool.id, text)
@@ -82,21 +73,21 @@ def indexed_texts(searcher: Searcher, uri: str) -> Indexed:
 
 
 def find_leaks(queries: Sequence[str], indexed: Indexed, units: Units | None = None) -> list[Leak]:
-    """The queries that stand in an index, at most once for each tool.
+    """Return the queries that are in an index, at most once for each tool.
 
     Args:
-        units: encodes texts to unit vectors of shape (texts, dimensions); without it only words are
-            compared.
+        units: encodes texts to unit vectors of shape (texts, dimensions); without it only words
+            are compared.
     """
     found: dict[tuple[int, str], Leak] = {}
     words = _Phrases([text for _, text in indexed.documents])
-    requests = AlikeTexts([text for _, text in indexed.requests])
+    requests = NearDuplicates([text for _, text in indexed.requests])
     close: list[tuple[int, int]] = []
     for at, query in enumerate(queries):
         for number in words.holding(query):
             tool, text = indexed.documents[number]
             found.setdefault((at, tool), Leak(at, tool, "word for word", text))
-        for number, share in requests.near(query, SIMILAR if units else NEAR):
+        for number, share in requests.near(query, MIN_SIMILARITY if units else NEAR):
             tool, text = indexed.requests[number]
             if tokenize(query) == tokenize(text):
                 found.setdefault((at, tool), Leak(at, tool, "word for word", text))
@@ -142,11 +133,9 @@ class _Phrases:
                 self._holders.setdefault(word, []).append(number)
 
     def holding(self, text: str) -> list[int]:
-        """The numbers of the documents in which the words of a text stand in a row; none for a text
-        of few words.
-        """
+        """Return the numbers of the documents that contain the words of a text in a row."""
         words = tokenize(text)
-        if len(words) < FEWEST:
+        if len(words) < MIN_WORDS:
             return []
         rarest = min((self._holders.get(word, []) for word in words), key=len)
         phrase = f" {' '.join(words)} "

@@ -1,67 +1,170 @@
-"""The golden queries of a configuration: `[golden] queries`, whose right tools are known, and
-`unanswerable`, which no tool answers.
-"""
+"""The golden queries that a configuration names, and which examples they hold out of the index.
 
+`[golden] queries` have known relevant tools; no tool answers those of `unanswerable`.
+
+A query that stands in the index finds itself, and says nothing about those to come. So queries of
+origin `examples` in the configured files are held out: they are removed from the examples of their
+tools before anything is composed, filtered or shown to an LLM. Queries are equal if they have the
+same words."""
+
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 from pegboard.canonical import digest
 from pegboard.errors import ConfigurationError
-from pegboard.evaluation.golden import GoldenQuery, ToolNames, golden_problems, read_problems
+from pegboard.evaluation.golden import (
+    GoldenQuery,
+    ToolNames,
+    golden_problems,
+    read_problems,
+    read_queries,
+)
+from pegboard.records import Tool
 from pegboard.retrieval.calibration import MIN_REQUESTS
+from pegboard.search.text import tokenize
+from tasks.lake.files import Lake
+from tasks.lake.snapshot_rows import snapshot_rows
 from tasks.settings.configuration import Configuration
+
+HeldOut = Mapping[str, Mapping[str, frozenset[str]]]
+"""The queries that are held out, as their words, by catalog and tool id."""
 
 
 @dataclass(frozen=True, slots=True)
 class Golden:
-    """What the files hold."""
+    """The golden queries of `[golden]`."""
 
     queries: tuple[GoldenQuery, ...]
     unanswerable: tuple[str, ...] = ()
 
     @property
     def digest(self) -> str:
-        """Equal for equal requests in the same order."""
-        return digest([one.to_dict() for one in self.queries], self.unanswerable)
+        """A digest that is equal for equal queries in the same order."""
+        return digest([query.to_dict() for query in self.queries], self.unanswerable)
 
-    def meant(self, names: ToolNames) -> tuple[list[tuple[str, frozenset[str]]], list[str]]:
-        """The requests, each with the ids of its right tools, and what names no tool of the
-        release.
+    def relevant_tools(
+        self, names: ToolNames
+    ) -> tuple[list[tuple[str, frozenset[str]]], list[str]]:
+        """Return (query, ids of its relevant tools) for each query, and the unknown names.
 
-        A name that several tools have means each of them; a request none of whose tools is known is
-        left out."""
-        found: list[tuple[str, frozenset[str]]] = []
+        A name that several tools have means each of them; a query none of whose tools is known is
+        left out.
+        """
+        resolved: list[tuple[str, frozenset[str]]] = []
         unknown: set[str] = set()
-        for golden in self.queries:
-            needed = names.resolve(golden.tools)
+        for query in self.queries:
+            needed = names.resolve(query.tools)
             unknown |= set(needed.unknown)
-            if right := frozenset[str]().union(*needed.tools.values()):
-                found.append((golden.query, right))
-        return found, sorted(unknown)
+            if relevant := frozenset[str]().union(*needed.tools.values()):
+                resolved.append((query.query, relevant))
+        return resolved, sorted(unknown)
 
 
 def read_golden(configuration: Configuration) -> Golden | None:
-    """The golden requests of a configuration; None if it names none.
+    """Return the golden queries of a configuration; None if it names none.
 
-    Raises ConfigurationError with every line that is not as expected.
+    Raises:
+        ConfigurationError: lists every invalid line.
     """
     settings = configuration.golden
     if settings is None:
         return None
     queries, problems = read_problems(configuration.base / settings.queries)
-    asked: list[GoldenQuery] = []
+    unanswerable: list[GoldenQuery] = []
     if settings.unanswerable is not None:
-        asked, more = read_problems(configuration.base / settings.unanswerable, answerable=False)
+        file = configuration.base / settings.unanswerable
+        unanswerable, more = read_problems(file, answerable=False)
         problems += more
     if not problems:
+        counts = {settings.queries: len(queries), settings.unanswerable: len(unanswerable)}
         problems += [
-            f"{configuration.base / name} has {count} requests; expected {MIN_REQUESTS} or more: the "
-            f"meaning of a score by fewer is chance"
-            for name, count in (
-                (settings.queries, len(queries)),
-                (settings.unanswerable, len(asked)),
-            )
+            f"{configuration.base / name} has {count} requests; expected {MIN_REQUESTS} or more: "
+            "what fewer say about scores is chance"
+            for name, count in counts.items()
             if name is not None and count < MIN_REQUESTS
         ]
     if problems:
         raise ConfigurationError(golden_problems(f"[golden] of {configuration.file}", problems))
-    return Golden(tuple(queries), tuple(one.query for one in asked))
+    return Golden(tuple(queries), tuple(query.query for query in unanswerable))
+
+
+def configured_files(configuration: Configuration) -> list[Path]:
+    """Return the files of golden queries that `[golden]` and `[gate]` name, each once."""
+    golden, gate = configuration.golden, configuration.gate
+    names = [golden.queries if golden else None]
+    names += [gate.queries, gate.canaries] if gate else []
+    return [configuration.base / name for name in dict.fromkeys(names) if name is not None]
+
+
+def held_out(configuration: Configuration, lake: Lake, snapshots: Mapping[str, str]) -> HeldOut:
+    """Return what is held out of the tools of these snapshots (catalog -> digest).
+
+    A name that several tools have means each of them, as in an evaluation. Snapshots are read only
+    if something is held out.
+    """
+    queries = _held_out_queries(configuration)
+    if not queries:
+        return {}
+    names = _tool_names(lake, snapshots)
+    words: dict[str, dict[str, set[str]]] = {}
+    for query in queries:
+        for tool in frozenset[str]().union(*names.resolve(query.tools).tools.values()):
+            catalog = words.setdefault(names.catalogs[tool], {})
+            catalog.setdefault(tool, set()).add(as_words(query.query))
+    return {
+        catalog: {tool: frozenset(queries) for tool, queries in tools.items()}
+        for catalog, tools in words.items()
+    }
+
+
+def remaining_examples(tool: Tool, held: Collection[str]) -> tuple[str, ...]:
+    """Return the examples of a tool that are not held out."""
+    return tuple(example for example in tool.examples if as_words(example) not in held)
+
+
+def as_words(text: str) -> str:
+    """Return a query by its words: case and punctuation make no other query of it."""
+    return " ".join(tokenize(text)) or text.strip()
+
+
+def queries_to_extend(file: Path, *, add: bool) -> list[GoldenQuery]:
+    """Return the queries of a file to which others are added; none if it does not exist.
+
+    Raises:
+        ConfigurationError: it exists and `add` is false, or its folder is missing; raised before
+            anything is paid for.
+    """
+    if not file.parent.is_dir():
+        raise ConfigurationError(
+            f"{file} cannot be written: the folder {file.parent} does not exist. Create it first."
+        )
+    if not file.exists():
+        return []
+    if not add:
+        raise ConfigurationError(
+            f"{file} already exists. Choose another file, or add --add to keep its queries."
+        )
+    return read_queries(file)
+
+
+def _held_out_queries(configuration: Configuration) -> Sequence[GoldenQuery]:
+    """The configured golden queries that are examples of their tools, each once."""
+    queries: dict[tuple[str, tuple[str, ...]], GoldenQuery] = {}
+    problems: list[str] = []
+    for file in configured_files(configuration):
+        read, wrong = read_problems(file)
+        problems += wrong
+        queries |= {(one.query, one.tools): one for one in read if one.origin == "examples"}
+    if problems:
+        place = f"[golden] or [gate] of {configuration.file}"
+        raise ConfigurationError(golden_problems(place, problems))
+    return list(queries.values())
+
+
+def _tool_names(lake: Lake, snapshots: Mapping[str, str]) -> ToolNames:
+    agents = dict(snapshot_rows(lake, snapshots, "agents", ["id", "name"]).rows())
+    tools: Sequence[tuple[str, str, str]] = snapshot_rows(
+        lake, snapshots, "tools", ["id", "name", "agent"]
+    ).rows()
+    return ToolNames((identity, name, agents[agent]) for identity, name, agent in tools)

@@ -1,6 +1,4 @@
-"""Which tools golden queries are written about: a drawing that is the same for the same seed and
-release, and that never repeats itself.
-"""
+"""Samples of tools that golden queries are written about: reproducible, without repetition."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -24,19 +22,21 @@ FORMS = (
 )
 """How people put requests; each query has one of them."""
 ROUNDS = 8
-"""How often every tool comes at most."""
-NEAR = 30
-"""Tools near to one of which a request for several is more likely one that somebody has."""
-MOST = 5
+"""How often every tool is sampled, at most."""
+NEIGHBOURS = 30
+"""Tools near to one: a request for several of them is more likely one that somebody has."""
+MAX_TOOLS = 5
 
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """The tools, by their ids, that one request is to need, how it needs them, and in which form it
-    is put.
+    """What one request is to need.
 
     Attributes:
-        round: how often its first tool came before in requests for so many tools.
+        tools: ids.
+        kind: how it needs them.
+        form: the form of the request, one of `FORMS`.
+        round: how often its first tool was sampled before.
     """
 
     tools: tuple[str, ...]
@@ -48,23 +48,26 @@ class Sample:
 def draw_samples(
     loaded: LoadedRelease, sizes: Sequence[int], seed: int = 0, index: str | None = None
 ) -> Iterator[Sample]:
-    """Samples of these numbers of tools in turn; every tool comes once before any comes again.
+    """Yield samples of these numbers of tools in turn; no tool comes twice in a round.
+
+    Further tools of a sample are every other time of the same agent, if it has so many, else near
+    tools of other agents.
 
     Args:
-        index: whose vectors say which tools are near; the release's default if None.
+        index: whose vectors say which tools are near; by default the release's default.
 
-    The others of several tools are every other time of the same agent, if it has so many, else near
-    tools of other agents. Raises ConfigurationError for a number of tools that cannot be.
+    Raises:
+        ConfigurationError: a number of tools that is impossible.
     """
     drawing = _Drawing(loaded, seed, loaded.index_name(index))
-    wanted = list(dict.fromkeys(sizes))
-    most = min(MOST, len(drawing.ids))
-    if not wanted or any(not 1 <= size <= most for size in wanted):
+    distinct = list(dict.fromkeys(sizes))
+    most = min(MAX_TOOLS, len(drawing.ids))
+    if not distinct or any(not 1 <= size <= most for size in distinct):
         raise ConfigurationError(
-            f"The numbers of tools in a query are {wanted}; expected numbers from 1 to {most}, as "
-            f"in 1,2."
+            f"The numbers of tools in a query are {distinct}; expected numbers from 1 to {most}, "
+            "as in 1,2."
         )
-    return drawing.samples(wanted)
+    return drawing.samples(distinct)
 
 
 @dataclass(frozen=True)
@@ -99,14 +102,14 @@ class _Drawing:
             return []
         agent = tool.rpartition("/")[0]
         own = [one for one in self.ids if one != tool and one.startswith(f"{agent}/")]
-        near = self._near.candidates(Noise("nearest", NEAR), tool, [tool]) - {tool}
+        near = self._near.candidates(Noise("nearest", NEIGHBOURS), tool, [tool]) - {tool}
         apart = sorted(near - set(own)) or sorted(set(self.ids) - {tool})
         pool = own if same_agent and len(own) >= count else apart
         return self._shuffled(pool, round_, tool)[:count]
 
     @cached_property
     def _near(self) -> Distractors:
-        return Distractors(self.loaded, self.index, NEAR, self.seed)
+        return Distractors(self.loaded, self.index, NEIGHBOURS, self.seed)
 
     def _shuffled(self, ids: Sequence[str], *what: object) -> list[str]:
         return sorted(ids, key=lambda one: digest(self.seed, *what, one))

@@ -10,7 +10,7 @@ digests of their content.
     lake/vectors/<fingerprint>/<digest>.parquet                what an encoder said
     lake/ledger/<digest>.parquet, ledger/open/*.jsonl          every reply of an LLM (see
     enrichment/ledger.py)
-    lake/bought/<digest>/, enriched/<digest>/                  what was written about tools and
+    lake/generated/<digest>/, enriched/<digest>/               what was written about tools and
     agents; what the filter kept
     lake/filtered/<digest>.parquet                             generated questions with their rank,
     kept or dropped, and why

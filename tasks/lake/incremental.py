@@ -8,7 +8,7 @@ the recipe is the same; each recipe has a pointer of its own."""
 from collections.abc import Callable, Collection, Mapping
 from typing import TYPE_CHECKING
 
-from tasks.enrichment.bought import written_digests
+from tasks.enrichment.enrichment_sets import enrichment_digests
 from tasks.lake.files import Lake
 from tasks.lake.row_sets import RowSet, latest_rows, point_to, readable, write_rows
 from tasks.lake.snapshot_rows import snapshot_rows
@@ -17,13 +17,13 @@ if TYPE_CHECKING:
     import polars as pl
 
 
-def row_inputs(lake: Lake, snapshots: Mapping[str, str], writings: str | None) -> "pl.DataFrame":
+def row_inputs(lake: Lake, snapshots: Mapping[str, str], enrichments: str | None) -> "pl.DataFrame":
     """Return the inputs of each tool's rows: `tool`, `tool_digest`, `agent_name`, `written`."""
     tools = snapshot_rows(lake, snapshots, "tools", ["id", "agent", "digest"])
     names = snapshot_rows(lake, snapshots, "agents", ["id", "name"]).rename(
         {"id": "agent", "name": "agent_name"}
     )
-    written = written_digests(lake, writings).rename({"digest": "written"})
+    written = enrichment_digests(lake, enrichments).rename({"digest": "written"})
     inputs = tools.join(names, on="agent", how="left").join(written, on="id", how="left")
     return inputs.rename({"id": "tool", "digest": "tool_digest"}).select(
         "tool", "tool_digest", "agent_name", "written"

@@ -153,7 +153,7 @@ LAKE_FOLDERS = (
     "documents",
     "records",
     "edges",
-    "bought",
+    "generated",
     "enriched",
     "filtered",
     "gates",

@@ -128,18 +128,18 @@ def llm_data(uri: str, run: Mapping[str, Any] | None) -> dict[str, Any]:
 
 
 def _products(enrichment: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """One row for each product of the run: pieces, bought, accepted and rejected."""
+    """One row for each product of the run: requests, completed, accepted and rejected."""
     actual: Mapping[str, Any] = enrichment.get("actual") or {}
-    bought, accepted = actual.get("bought", {}), actual.get("accepted", {})
+    completed, accepted = actual.get("completed", {}), actual.get("accepted", {})
     rows: list[dict[str, Any]] = []
     for name, product in enrichment["estimate"]["products"].items():
         reasons = actual.get("rejected", {}).get(name, {})
         rows.append(
             {
                 "product": name,
-                "pieces": product["orders"],
+                "pieces": product["requests"],
                 "before": product["accepted"],
-                "bought": bought.get(name, 0),
+                "bought": completed.get(name, 0),
                 "accepted": accepted.get(name, 0),
                 "rejected": [{"reason": reason, "count": n} for reason, n in reasons.items()],
             }
@@ -148,7 +148,7 @@ def _products(enrichment: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 
 def _ledger(lake: Lake) -> dict[str, Any] | None:
-    """The sums over every reply that was ever bought for this board; None if there is none."""
+    """The sums over every reply that was ever stored for this board; None if there is none."""
     import polars as pl
 
     frames = [lake.read(path, LEDGER_COLUMNS) for path in lake.files("ledger")]

@@ -10,7 +10,7 @@ from pegboard.canonical import digest
 from pegboard.records import Agent, Enrichment, Tool
 from pegboard.search.text import tokenize
 from tasks.compose import compose_index, documents_of
-from tasks.enrichment.bought import write_writings
+from tasks.enrichment.enrichment_sets import write_enrichments
 from tasks.lake.row_sets import read_rows
 from tasks.release_spec import compose_records
 from tasks.settings.configuration import PARTS, IndexSettings
@@ -314,7 +314,7 @@ def test_a_document_changes_its_row_when_and_only_when_a_text_of_it_does(worksho
     }
 
     def rows(**written):
-        path = write_writings(
+        path = write_enrichments(
             workshop.lake, "enriched", {"kit/git/create_issue": Enrichment(**written)}, {}
         ).path
         composed = compose_index(workshop.uri, IndexSettings(), snapshots, path)
@@ -335,12 +335,12 @@ def test_writings_about_a_tool_that_is_gone_are_passed_over(workshop):
     snapshots = {
         one.catalog: one.digest for one in workshop.run(workshop.configure(), "snapshot").snapshots
     }
-    writings = write_writings(
+    enrichments = write_enrichments(
         workshop.lake, "enriched", {"kit/git/gone": WRITTEN}, {"kit/gone": "It is gone."}
     )
 
-    composed = compose_index(workshop.uri, IndexSettings(), snapshots, writings.path)
-    records = compose_records(workshop.uri, snapshots, writings.path)
+    composed = compose_index(workshop.uri, IndexSettings(), snapshots, enrichments.path)
+    records = compose_records(workshop.uri, snapshots, enrichments.path)
 
     assert read_rows(workshop.lake, composed.path, ["tool"]).rows() == [("kit/git/create_issue",)]
     assert read_rows(workshop.lake, records.tools_path, ["id", "enrichment"]).rows() == [

@@ -4,7 +4,7 @@ import pytest
 
 from pegboard.records import Agent
 from tasks.compose import agent_text, compose_agents
-from tasks.enrichment.bought import write_writings
+from tasks.enrichment.enrichment_sets import write_enrichments
 from tasks.lake.row_sets import read_rows
 from tasks.settings.configuration import IndexSettings
 from tasks.snapshot import take_snapshot
@@ -33,10 +33,10 @@ def test_no_credential_is_in_the_text_of_an_agent():
     assert "ghp_" not in agent_text(agent)
 
 
-def documents(workshop, writings=None):
+def documents(workshop, enrichments=None):
     configuration = workshop.configure()
     snapshots = {name: take_snapshot(configuration, name).digest for name in configuration.catalogs}
-    return compose_agents(workshop.uri, IndexSettings(), snapshots, writings)
+    return compose_agents(workshop.uri, IndexSettings(), snapshots, enrichments)
 
 
 def test_every_agent_has_one_row(workshop):
@@ -62,11 +62,11 @@ def test_what_was_written_about_an_agent_stands_for_its_description_and_makes_on
 ):
     workshop.servers({"git": [workshop.tool("one")], "shop": [workshop.tool("two")]})
     before = documents(workshop)
-    writings = write_writings(workshop.lake, "enriched", {}, {"kit/git": "Hosts code."}).path
+    enrichments = write_enrichments(workshop.lake, "enriched", {}, {"kit/git": "Hosts code."}).path
 
-    after = documents(workshop, writings)
+    after = documents(workshop, enrichments)
 
-    assert documents(workshop, writings) == after != before
+    assert documents(workshop, enrichments) == after != before
     then, now = (
         {row["key"]: row for row in read_rows(workshop.lake, one.path).to_dicts()}
         for one in (before, after)

@@ -14,7 +14,7 @@ from pegboard.store.database import open_table
 from pegboard.store.diff import EdgeChanges, diff_releases
 from pegboard.store.verify import verify_release
 from tasks.edges import compose_edges
-from tasks.enrichment.bought import write_writings
+from tasks.enrichment.enrichment_sets import write_enrichments
 from tasks.maintain import IndexSizes
 from tasks.settings.configuration import load_configuration
 from tasks.stage import stage_tables
@@ -362,7 +362,7 @@ def test_what_a_model_said_of_an_inferred_edge_counts_and_other_writings_make_no
         written = Enrichment(dependencies=() if verdict is None else (said,), **written)
         tools = {"kit/people/delete_user": written}
         return compose_edges(
-            configuration, snapshots, write_writings(workshop.lake, "enriched", tools, {}).path
+            configuration, snapshots, write_enrichments(workshop.lake, "enriched", tools, {}).path
         )
 
     plain = compose_edges(configuration, snapshots)

@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 from pegboard.records import Enrichment
-from tasks.enrichment.bought import read_writings, write_writings
+from tasks.enrichment.enrichment_sets import read_enrichments, write_enrichments
 from tasks.enrichment.neighbours import head_text
 from tasks.enrichment.vectors import vectors_of
-from tasks.filter import filter_writings
+from tasks.filter import filter_enrichments
 from tasks.lake.snapshot_rows import load_snapshot
 from tasks.snapshot import take_snapshot
 
@@ -90,13 +90,13 @@ class Shop:
         )
         self.snapshot = take_snapshot(configuration, "shop").digest
         ids = {f"shop/desk/{name}": one for name, one in written.items()}
-        bought = write_writings(self.workshop.lake, "bought", ids, agents or {})
-        return filter_writings(
+        bought = write_enrichments(self.workshop.lake, "generated", ids, agents or {})
+        return filter_enrichments(
             configuration, {"shop": self.snapshot}, bought, encoder or self.encoder
         )
 
     def left(self, filtered):
-        tools, _ = read_writings(self.workshop.lake, filtered.writings.path)
+        tools, _ = read_enrichments(self.workshop.lake, filtered.enrichments.path)
         return {key.removeprefix("shop/desk/"): one for key, one in tools.items()}
 
     def judged(self, filtered):
@@ -155,15 +155,15 @@ def test_a_tool_whose_questions_mostly_fail_is_reported_with_what_they_find(shop
         "reserve meeting room",
     )
 
-    (report,) = shop.filter(asked({"book_room": wrong, **{"call_taxi": GOOD["call_taxi"]}})).unfound
+    (report,) = shop.filter(asked({"book_room": wrong, **{"call_taxi": GOOD["call_taxi"]}})).hidden
 
-    assert (report.tool, report.dropped, report.questions, report.alike) == (
+    assert (report.tool, report.dropped, report.questions, report.collides) == (
         "shop/desk/book_room",
         3,
         4,
         False,
     )
-    assert (report.rival, report.times) == ("shop/desk/get_forecast", 2)
+    assert (report.competitor, report.times) == ("shop/desk/get_forecast", 2)
     assert str(report).startswith(
         "shop/desk/book_room: 3 of 4 questions do not find it, and 2 of those find "
         "shop/desk/get_forecast"
@@ -239,8 +239,8 @@ def test_what_is_not_a_question_passes_through_and_what_is_empty_is_gone(shop):
     assert shop.left(filtered) == {
         "call_taxi": Enrichment(arguments={"to": "where"}, topics=("cabs",))
     }
-    assert (filtered.writings.tools, filtered.writings.agents) == (1, 1)
-    assert filtered.writings.path.startswith("enriched/")
+    assert (filtered.enrichments.tools, filtered.enrichments.agents) == (1, 1)
+    assert filtered.enrichments.path.startswith("enriched/")
 
 
 @pytest.mark.parametrize(
@@ -256,7 +256,7 @@ def test_in_a_catalog_of_up_to_three_tools_every_question_is_kept(shop, names):
 
 def test_an_empty_catalog_and_nothing_bought_are_no_trouble(shop):
     assert shop.filter({}).questions == 0
-    assert shop.filter({}, {}).to_dict()["writings"]["tools"] == 0
+    assert shop.filter({}, {}).to_dict()["enrichments"]["tools"] == 0
 
 
 def test_twins_do_not_drop_each_others_questions(shop):
@@ -293,14 +293,14 @@ def test_a_collision_is_said_as_such(shop):
     double = {f"taxi{'_' * n}": (words, ["order a taxi", "call a cab"]) for n in range(4)}
     tools = {**double, "cab": (words, []), **TOOLS}
 
-    (report,) = shop.filter(asked({"cab": ("order a taxi ride", "call a taxi")}), tools).unfound
+    (report,) = shop.filter(asked({"cab": ("order a taxi ride", "call a taxi")}), tools).hidden
 
-    assert report.alike
-    assert report.rival.startswith("shop/desk/taxi")
+    assert report.collides
+    assert report.competitor.startswith("shop/desk/taxi")
     assert "does not say what sets it apart" in str(report)
 
 
-def test_a_description_by_which_requests_find_their_tool_less_well_is_taken_back(shop):
+def test_a_description_by_which_requests_find_their_tool_less_well_is_reverted(shop):
     away = Enrichment(
         "Lists commits, issues and branches of a repository.",
         avoid="Not for mail.",
@@ -320,7 +320,7 @@ def test_a_description_by_which_requests_find_their_tool_less_well_is_taken_back
         "get_forecast": better,
         "send_mail": unchecked,
     }
-    (report,) = filtered.taken_back
+    (report,) = filtered.reverted
     assert (report.tool, report.requests, report.original) == ("shop/desk/call_taxi", 1, 1.0)
     assert report.regenerated < 1
     assert filtered.descriptions == 3

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from pegboard.records import Enrichment
 from tasks.compose import compose_agents, compose_index
 from tasks.edges import compose_edges
-from tasks.enrichment.bought import write_writings
+from tasks.enrichment.enrichment_sets import write_enrichments
 from tasks.lake.files import Lake
 from tasks.lake.row_sets import read_rows
 from tasks.lake.snapshot_rows import snapshot_rows
@@ -92,14 +92,16 @@ class Office:
         snapshots = [take_snapshot(configuration, name) for name in configuration.catalogs]
         identities = {one.catalog: one.digest for one in snapshots}
         lake = Lake(uri)
-        writings = write_writings(lake, "enriched", self.written, {"kit/git 0": "It hosts."}).path
+        enrichments = write_enrichments(
+            lake, "enriched", self.written, {"kit/git 0": "It hosts."}
+        ).path
         documents = [
-            make(uri, index, identities, writings)
+            make(uri, index, identities, enrichments)
             for index in INDEXES
             for make in (compose_index, compose_agents)
         ]
-        records = compose_records(uri, identities, writings)
-        edges = compose_edges(configuration, identities, writings)
+        records = compose_records(uri, identities, enrichments)
+        edges = compose_edges(configuration, identities, enrichments)
         wanted = make_release_spec(configuration, documents, records, edges)
         frames = [snapshot_rows(lake, identities, kind) for kind in ("agents", "tools")]
         frames += [table_rows(uri, table) for table in wanted.tables]

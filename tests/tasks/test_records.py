@@ -10,7 +10,7 @@ import pytest
 import pegboard
 from pegboard.records import Enrichment
 from pegboard.store.contract import CHECKSUM, column_names
-from tasks.enrichment.bought import write_writings
+from tasks.enrichment.enrichment_sets import write_enrichments
 from tasks.lake.row_sets import read_rows
 from tasks.release_spec import compose_records
 
@@ -53,12 +53,12 @@ def rows(workshop, tools=None, agents=None):
     snapshots = {
         one.catalog: one.digest for one in workshop.run(workshop.configure(), "snapshot").snapshots
     }
-    writings = (
-        write_writings(workshop.lake, "enriched", tools or {}, agents or {}).path
+    enrichments = (
+        write_enrichments(workshop.lake, "enriched", tools or {}, agents or {}).path
         if tools or agents
         else None
     )
-    found = compose_records(workshop.uri, snapshots, writings)
+    found = compose_records(workshop.uri, snapshots, enrichments)
     frames = (read_rows(workshop.lake, path) for path in (found.tools_path, found.agents_path))
     return [{row["id"]: row for row in frame.rows(named=True)} for frame in frames]
 
@@ -117,23 +117,23 @@ def test_the_counts_are_those_of_the_rows_also_where_they_were_composed_before(b
     snapshots = {
         one.catalog: one.digest for one in board.run(board.configure(), "snapshot").snapshots
     }
-    writings = write_writings(
+    enrichments = write_enrichments(
         board.lake, "enriched", {"kit/git/create_issue": WRITTEN}, {"kit/git": "Hosts."}
     ).path
 
-    first = compose_records(board.uri, snapshots, writings)
+    first = compose_records(board.uri, snapshots, enrichments)
 
     assert (first.enriched, first.flagged) == (1, 1)
-    assert compose_records(board.uri, snapshots, writings) == first
+    assert compose_records(board.uri, snapshots, enrichments) == first
     assert compose_records(board.uri, snapshots).tools_path != first.tools_path
 
 
 def test_a_reader_gets_what_was_written_and_the_flags_beside_what_the_catalog_says(board, encoder):
-    writings = write_writings(
+    enrichments = write_enrichments(
         board.lake, "enriched", {"kit/git/create_issue": WRITTEN}, {"kit/git": "Hosts."}
     ).path
 
-    release = board.run(board.configure(), writings=writings).release
+    release = board.run(board.configure(), enrichments=enrichments).release
     reader = pegboard.open(board.uri, encoder=encoder)
     issue, merge = reader.tool("kit/git/create_issue"), reader.tool("kit/git/merge_branch")
 
@@ -162,7 +162,7 @@ def test_another_word_on_when_not_to_use_a_tool_is_a_release_of_its_own_for_whic
     def publish(avoid):
         tools = {"kit/git/create_issue": replace(WRITTEN, avoid=avoid)}
         return board.run(
-            board.configure(), writings=write_writings(board.lake, "enriched", tools, {}).path
+            board.configure(), enrichments=write_enrichments(board.lake, "enriched", tools, {}).path
         )
 
     first, second = publish("To merge use merge_branch."), publish("Not for questions.")

@@ -1,10 +1,9 @@
-"""What an LLM is asked, what it answers, and the one thing that a completer has to be able to do.
+"""Requests to an LLM, its replies, and the protocol of a completer.
 
     openai/gpt-4o-mini      any LiteLLM model, run elsewhere                       pegboard[litellm]
 
-A completer is anything with the members of `Completer`; a stub of ten lines is a valid one. It asks
-once: who calls it decides whether to ask again (`llm.retry`). Importing this module imports no
-LiteLLM."""
+A completer is anything with the members of `Completer`; a stub of ten lines is a valid one. It
+calls once: `llm.client` adds budget, pacing and retries. Importing this module imports no LiteLLM."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -23,18 +22,17 @@ class Message:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChatRequest:
-    """One question to an LLM.
+    """One request to an LLM.
 
     Attributes:
         messages: the conversation so far; the last message is the user's.
-        max_tokens: the most tokens that the reply may have.
+        max_tokens: the most tokens of the reply.
         temperature: None leaves it to the model; some models take no other.
-        schema: the JSON Schema that the reply is asked to follow; None asks for plain text. Not
-            every server keeps to it.
+        schema: the JSON Schema of the reply; None asks for plain text. Not every server obeys it.
         schema_name: a name for the schema, as some servers want one: letters, digits and _.
-        tools: what the model may call, as OpenAI's tools; not in batches. A server that knows no
-            tools may well pass over them in silence.
-        tool_choice: whether it has to call one; None leaves that to the server.
+        tools: what the model may call, as OpenAI's tools; not in batches. A server without tools
+            may ignore them silently.
+        tool_choice: whether it must call one; None leaves that to the server.
     """
 
     messages: tuple[Message, ...]
@@ -48,9 +46,7 @@ class ChatRequest:
 
 @dataclass(frozen=True, slots=True)
 class ToolCall:
-    """A call that the model asks for: the tool's name and the text of its arguments, as they came.
-    That text need not be JSON.
-    """
+    """A tool call that the model asks for; the text of its arguments need not be JSON."""
 
     name: str
     arguments: str
@@ -58,7 +54,7 @@ class ToolCall:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChatReply:
-    """What came back, as it came: nothing in it was checked.
+    """A reply as it came: nothing in it was checked.
 
     Attributes:
         text: the reply's text; may be empty.
@@ -66,9 +62,9 @@ class ChatReply:
         model: the completer that answered, by the name that it was configured with.
         prompt_tokens: as the server counted them, or an estimate if it did not.
         completion_tokens: likewise.
-        cost_usd: None if nobody knows the model's price.
+        cost_usd: None if the model's price is unknown.
         seconds: from the request to the reply.
-        calls: the calls that it asks for, in their order, where the request offered tools.
+        calls: the tool calls, in order, where the request offered tools.
         counted: whether the server counted the tokens of the prompt.
     """
 
@@ -84,7 +80,7 @@ class ChatReply:
 
 
 class Completer(Protocol):
-    """Answers one request by one call.
+    """Answers one request with one call.
 
     Attributes:
         name: the model as it was configured, such as `openai/gpt-4o-mini`.
@@ -93,10 +89,10 @@ class Completer(Protocol):
     name: str
 
     async def complete(self, request: ChatRequest) -> ChatReply:
-        """The reply to a request, asked for once.
+        """Return the reply to a request; call once.
 
         Raises:
-            CompletionError: the LLM did not answer, or refused the request; the error says whether
-                it may pass.
+            CompletionError: the LLM did not answer, or refused; `may_pass` says whether a retry may
+                help.
         """
         ...

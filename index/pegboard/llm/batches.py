@@ -1,17 +1,15 @@
-"""Many requests at once, at a lower price and whenever the provider has time: OpenAI's batch API.
+"""Many requests at once, at a lower price and within a day: OpenAI's batch API.
 
-A batch carries a token of the caller's in its metadata. So one that was created by a process that
-died before it wrote the batch's id down
-is found again, and not bought twice:
+A batch carries a token of the caller in its metadata. So a batch whose creator died before it
+stored the batch's id is found again, and not paid for twice:
 
     batch = await batches.find(token) or await batches.submit(requests, token)
     while (await batches.status(batch)).state == "running": ...
     for custom_id, reply in await batches.results(batch): ...
 
 Each call is one attempt, as with a completer; `llm.retry` fits them too. LiteLLM says what a
-request looks like and what it costs. The
-calls themselves go through the OpenAI client that it stands on: LiteLLM's own functions for files
-and batches open a client per call and leave it open, with no way to close it.
+request looks like and what it costs. The calls go through the OpenAI client beneath it: LiteLLM's
+own functions for files and batches open a client per call, with no way to close it.
 """
 
 import asyncio
@@ -43,15 +41,14 @@ _STATES: dict[str, Literal["running", "ended", "failed"]] = {
 
 @dataclass(frozen=True, slots=True)
 class BatchStatus:
-    """How far a batch is.
+    """The progress of a batch.
 
     Attributes:
-        state: `ended` has results, of all requests or of some; `failed` was refused as a whole and
-            has none.
+        state: `ended` has results, of all requests or some; `failed` was refused as a whole.
         completed: requests that were answered.
         failed: requests that were refused.
         total: requests in the batch; 0 while the provider still reads them.
-        detail: the provider's word for the state, and what it complains of.
+        detail: the provider's word for the state, and its problems.
     """
 
     state: Literal["running", "ended", "failed"]
@@ -100,8 +97,9 @@ class HostedBatches:
         self.name = name
 
     async def submit(self, requests: Sequence[tuple[str, ChatRequest]], token: str) -> str:
-        """Upload the requests and start a batch; returns the batch's id. After an error, ask `find`
-        before submitting again.
+        """Upload the requests, start a batch and return its id.
+
+        After an error, call `find` before submitting again.
 
         Args:
             requests: each with an id of its own, by which its reply is known.
@@ -128,9 +126,7 @@ class HostedBatches:
         return str(created.id)
 
     async def find(self, token: str) -> str | None:
-        """The id of the newest batch that was submitted with that token; None if the provider lists
-        none. Raises as `submit` does.
-        """
+        """Return the id of the newest batch with that token, if any; raises as `submit`."""
         more: dict[str, str] = {}
         while True:
             page = await self._call(
@@ -144,7 +140,7 @@ class HostedBatches:
             more = {"after": page.data[-1].id}
 
     async def status(self, batch_id: str) -> BatchStatus:
-        """How far the batch is. Raises as `submit` does."""
+        """Return the progress of the batch; raises as `submit`."""
         batch = await self._call(lambda client: client.batches.retrieve(batch_id))
         counts = batch.request_counts
         problems = [str(one.message) for one in getattr(batch.errors, "data", None) or []]
@@ -159,11 +155,10 @@ class HostedBatches:
         )
 
     async def results(self, batch_id: str) -> list[tuple[str, ChatReply | CompletionError]]:
-        """What a batch that has ended bought: each request's id with its reply, or with the error
-        that it got instead.
+        """Return (request id, reply or error) of a batch that has ended.
 
-        A request of which the provider says nothing is not in the list. Prompt tokens that the
-        server did not count are 0: the requests are not at hand here.
+        Requests of which the provider says nothing are missing. Prompt tokens that the server did
+        not count are 0: the requests are not known here.
 
         Raises:
             CompletionError: the batch still runs, or the provider did not answer, or refused.
@@ -265,10 +260,9 @@ class _Refused(Exception):
 
 
 class _Bodies:
-    """What LiteLLM would send for each request, as JSON.
+    """The bodies that LiteLLM would send, as JSON.
 
-    LiteLLM takes about 20 ms to say so; requests that differ in nothing but their texts share its
-    answer."""
+    LiteLLM takes about 20 ms for one; requests that differ only in their texts share it."""
 
     def __init__(self, endpoint: Endpoint) -> None:
         self._endpoint = endpoint

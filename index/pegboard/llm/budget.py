@@ -50,7 +50,7 @@ class Budget:
         self._changed = asyncio.Condition()
 
     async def reserve(self, reservation: Reservation) -> None:
-        """Reserve for a call, waiting for calls under way if only their reservations are in its way.
+        """Reserve for a call, waiting for calls under way whose reservations are in its way.
 
         Raises:
             BudgetExhausted: the call does not fit, and nothing under way can change that.

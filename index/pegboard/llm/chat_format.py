@@ -1,4 +1,4 @@
-"""A request in the words of OpenAI's chat protocol, and what is read from a reply in them."""
+"""Requests and replies in the format of OpenAI's chat protocol."""
 
 import json
 from collections.abc import Iterator
@@ -10,7 +10,7 @@ from pegboard.llm import ChatRequest, ToolCall
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What a reply says; token counts are None where the server did not count."""
+    """The content of a reply; token counts are None where the server did not count."""
 
     text: str
     finish_reason: str
@@ -20,9 +20,7 @@ class Answer:
 
 
 def chat_arguments(request: ChatRequest) -> dict[str, Any]:
-    """The request as arguments of LiteLLM's `completion`; it drops those that a provider does not
-    take.
-    """
+    """Return the arguments of LiteLLM's `completion`; it drops those a provider does not take."""
     arguments: dict[str, Any] = {
         "messages": [
             {"role": message.role, "content": message.content} for message in request.messages
@@ -43,13 +41,13 @@ def chat_arguments(request: ChatRequest) -> dict[str, Any]:
 
 
 def prompt_text(request: ChatRequest) -> str:
-    """The text of all messages, and the tools as JSON if there are any, for counting."""
+    """Return the text of all messages and of the tools as JSON, for counting."""
     tools = [json.dumps(tool, ensure_ascii=False) for tool in request.tools]
     return "\n\n".join([*(message.content for message in request.messages), *tools])
 
 
 def read_answer(reply: Any, *, tools: bool = False) -> Answer | None:
-    """What a reply in the form of OpenAI's objects says; None if it holds no message.
+    """Return the content of a reply in OpenAI's format; None if it holds no message.
 
     Args:
         tools: whether the request offered tools. Where it did not, a call is the text of the reply.

@@ -91,7 +91,7 @@ class Client:
         """Return the reply to a request.
 
         Raises:
-            CompletionError: no model answered; `stopped` says if no later request would fare better.
+            CompletionError: no model answered; `stopped` says if no later request would succeed.
             BudgetExhausted: the call does not fit into the budget.
         """
         error: CompletionError | None = None

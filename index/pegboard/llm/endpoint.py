@@ -1,5 +1,4 @@
-"""A model at an address, as LiteLLM reaches it: its provider, the key that goes there, and what its
-failures mean.
+"""A model at an address, through LiteLLM: its provider, key, price and failures.
 
 Keys are read from the environment at each call and never kept. **To an address of one's own no key
 is sent but the one that `api_key_env` names:** LiteLLM by itself would send OPENAI_API_KEY to any
@@ -78,10 +77,10 @@ class Endpoint:
         return live[0] / 2, live[1] / 2
 
     async def guarded(self, work: Callable[[], Awaitable[_Result]]) -> _Result:
-        """What a call returns, made once and ended in time.
+        """Return the result of a call, made once.
 
         Raises:
-            CompletionError: it failed, or took too long.
+            CompletionError: it failed, or took longer than the timeout.
         """
         try:
             async with asyncio.timeout(self.timeout + _GRACE_SECONDS):
@@ -97,8 +96,7 @@ class Endpoint:
         raise failure
 
     def key(self) -> str | None:
-        """The key as it stands in the environment now; None leaves it to the provider's usual
-        variable.
+        """Return the key from the environment; None leaves it to the provider's usual variable.
 
         Raises:
             CompletionError: the variable that `api_key_env` names is not set.
@@ -110,9 +108,7 @@ class Endpoint:
         raise self.error("was not asked: no key", "key")
 
     def missing_key(self) -> str | None:
-        """The environment variable that a call would need and that is not set, as far as that can
-        be told without one.
-        """
+        """Return the environment variable that a call needs and that is not set, if known."""
         if self._api_key_env is not None:
             return None if os.environ.get(self._api_key_env) else self._api_key_env
         if self.api_base is not None:
@@ -121,7 +117,7 @@ class Endpoint:
         return " and ".join(missing) or None
 
     def failure(self, error: Exception) -> CompletionError:
-        """The error that stands for a vendor's."""
+        """Return the error that replaces a vendor's."""
         kind = failure_kind(error)
         status: Any = getattr(error, "status_code", None)
         asked = retry_after(error)
@@ -138,7 +134,7 @@ class Endpoint:
         )
 
     def error(self, problem: str, kind: str, **details: Any) -> CompletionError:
-        """An error that says model, address, problem and the next step."""
+        """Return an error with model, address, problem and next step."""
         where = f" at {self.scrubbed(self.api_base)}" if self.api_base else ""
         step = NEXT_STEPS[kind].format(
             key=self._key_advice() if kind == "key" else "", timeout=self.timeout
@@ -146,9 +142,7 @@ class Endpoint:
         return CompletionError(f"{self.name}{where} {problem}. {step}", kind=kind, **details)
 
     async def close(self) -> None:
-        """Close the connections that LiteLLM keeps open for the running event loop, whoever of
-        Pegboard opened them.
-        """
+        """Close all connections that LiteLLM keeps open for the running event loop."""
         await _finish_logging()
         cache = self.litellm.in_memory_llm_clients_cache
         mark = f"-{id(asyncio.get_running_loop())}"  # how LiteLLM tells the loops apart
@@ -159,15 +153,13 @@ class Endpoint:
                 await close()
 
     def count_tokens(self, text: str) -> int:
-        """How many tokens a text has, by OpenAI's cl100k: an estimate for other models, made
-        here.
-        """
+        """Return the tokens of a text by OpenAI's cl100k: an estimate for other models."""
         # No model name: that always picks the tokenizer LiteLLM brings along; for some names it
         # would fetch another from a hub.
         return len(self.litellm.encode(model="", text=text))
 
     def scrubbed(self, text: str) -> str:
-        """The text on one line, without keys."""
+        """Return the text on one line, without keys."""
         return redact_line(text, variables=(self._api_key_env,))
 
     def _key_advice(self) -> str:
@@ -220,9 +212,7 @@ class Endpoint:
 
 
 def import_litellm() -> Any:
-    """LiteLLM, told to stay quiet and off the network; raises EncoderError where it is not
-    installed.
-    """
+    """Return LiteLLM, quiet and off the network; raises EncoderError if it is not installed."""
     # Read at import: without it every start fetches a price list from the network.
     os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")
     litellm = import_extra("litellm")
@@ -231,7 +221,7 @@ def import_litellm() -> Any:
 
 
 def key_variable(litellm: Any, name: str, provider: str) -> str:
-    """The environment variable in which a provider's key is looked for, such as OPENAI_API_KEY."""
+    """Return the environment variable of a provider's key, such as OPENAI_API_KEY."""
     missing: list[str] = litellm.validate_environment(name).get("missing_keys", [])
     keys = [variable for variable in missing if "KEY" in variable]
     return " or ".join(keys) or f"{provider.upper()}_API_KEY"

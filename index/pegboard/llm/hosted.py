@@ -1,4 +1,4 @@
-"""LLMs that LiteLLM reaches: OpenAI, Anthropic, Azure, Ollama, any OpenAI-compatible server.
+"""LLMs through LiteLLM: OpenAI, Anthropic, Azure, Ollama, any OpenAI-compatible server.
 
 One call is one attempt: LiteLLM and the clients beneath it are told not to retry. For a server of
 one's own, LiteLLM's provider `hosted_vllm/NAME` costs less CPU per call than `openai/NAME`, since
@@ -14,8 +14,10 @@ from pegboard.llm.endpoint import Endpoint
 
 
 class HostedCompleter:
-    """An LLM that LiteLLM reaches. For one event loop: LiteLLM keeps its connections for each loop,
-    and `aclose` closes those of the running one. Keys are read from the environment at each call.
+    """An LLM through LiteLLM.
+
+    LiteLLM keeps its connections for each event loop, and `aclose` closes those of the running one.
+    Keys are read from the environment at each call.
 
     Args:
         name: the model as LiteLLM names it, such as `openai/gpt-4o-mini`.
@@ -46,42 +48,33 @@ class HostedCompleter:
         self.name = name
 
     async def complete(self, request: ChatRequest) -> ChatReply:
-        """The reply to a request, asked for once.
+        """Return the reply to a request; call once.
 
         Raises:
-            CompletionError: the LLM did not answer, refused the request, or answered with something
-                that is no reply.
+            CompletionError: the LLM did not answer, refused, or sent something that is no reply.
         """
         began = time.monotonic()
         reply: Any = await self._endpoint.guarded(lambda: self._ask(request))
         return self._read(request, reply, time.monotonic() - began)
 
     def price_per_token(self) -> tuple[float, float] | None:
-        """USD for a token of prompt and of reply; None if nobody knows."""
+        """Return USD for a token of prompt and of reply; None if the price is unknown."""
         return self._endpoint.price_per_token()
 
     def batch_price_per_token(self) -> tuple[float, float] | None:
-        """The same in a batch: as LiteLLM knows it, else half of the price, as is usual; None if
-        nobody knows.
-        """
+        """Return the same in a batch: as listed, else half of the price, as is usual."""
         return self._endpoint.batch_price_per_token()
 
     def count_tokens(self, text: str) -> int:
-        """How many tokens a text has, by OpenAI's cl100k: an estimate for other models, made
-        here.
-        """
+        """Return the tokens of a text by OpenAI's cl100k: an estimate for other models."""
         return self._endpoint.count_tokens(text)
 
     def missing_key(self) -> str | None:
-        """The environment variable that a call would need and that is not set; None if nothing is
-        known to be missing.
-        """
+        """Return the environment variable that a call needs and that is not set, if any."""
         return self._endpoint.missing_key()
 
     async def aclose(self) -> None:
-        """Close the connections of the running event loop; whoever runs the loop calls it, when the
-        last call is done.
-        """
+        """Close the connections of the running event loop, after the last call."""
         await self._endpoint.close()
 
     def _ask(self, request: ChatRequest) -> Awaitable[Any]:

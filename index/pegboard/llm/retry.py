@@ -1,5 +1,4 @@
-"""When a failed call to a hosted model is made again, and after which wait: one policy, for
-encoders and completers.
+"""When and after which wait a failed call is retried: one policy, for encoders and completers.
 
     async for attempt in asynchronous(attempts=5, max_seconds=300): ...
     reply = await asynchronous(attempts=5, max_seconds=300)(completer.complete, request)
@@ -25,15 +24,14 @@ def asynchronous(
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     before_sleep: Callable[["tenacity.RetryCallState"], Any] | None = None,
 ) -> "tenacity.AsyncRetrying":
-    """The policy for coroutines. What fails for good is raised as it is.
+    """Return the policy for coroutines; the last failure is raised as it is.
 
     Args:
-        attempts: how often a call is made in all.
-        max_seconds: a wait that would end later than this after the first attempt began is not
-            waited for, whether the
-            server asks for it or not: quotas by the hour and the day answer with such times.
+        attempts: calls in all.
+        max_seconds: no wait ends later than this after the first attempt, even if the server asks
+            for it: quotas by the hour and the day answer with such times.
         sleep: waits between attempts.
-        before_sleep: told of every failure that is followed by another attempt.
+        before_sleep: called for every failure that is followed by another attempt.
     """
     policy = _policy(import_extra("tenacity"), attempts, max_seconds)
     return import_extra("tenacity").AsyncRetrying(sleep=sleep, before_sleep=before_sleep, **policy)
@@ -45,7 +43,7 @@ def synchronous(
     sleep: Callable[[float], None] = time.sleep,
     before_sleep: Callable[["tenacity.RetryCallState"], None] | None = None,
 ) -> "tenacity.Retrying":
-    """The policy for functions; arguments as of `asynchronous`."""
+    """Return the policy for functions; arguments as of `asynchronous`."""
     policy = _policy(import_extra("tenacity"), attempts, max_seconds)
     return import_extra("tenacity").Retrying(sleep=sleep, before_sleep=before_sleep, **policy)
 

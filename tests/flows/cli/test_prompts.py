@@ -38,11 +38,12 @@ def test_what_is_there_is_not_overwritten(tmp_path, capsys):
     config = tmp_path / "pegboard.toml"
     main(["prompts", "-c", str(config), "--write", "topics"])
     assert main(["prompts", "-c", str(config), "--write", "topics"]) == 2
-    assert "has topics already" in capsys.readouterr().err
+    assert "already has topics" in capsys.readouterr().err
 
 
 def test_an_unknown_prompt_is_told_with_those_there_are(tmp_path, capsys):
     assert main(["prompts", "-c", str(tmp_path / "pegboard.toml"), "--write", "question"]) == 2
     assert (
-        "There is no prompt question. There are: description, arguments" in capsys.readouterr().err
+        "Unknown prompt: question. Expected one of description, arguments"
+        in capsys.readouterr().err
     )

@@ -10,7 +10,7 @@ import pytest
 import pegboard
 from pegboard.cli.main import main
 from pegboard.records import Enrichment
-from tasks.enrichment.bought import write_writings
+from tasks.enrichment.enrichment_sets import write_enrichments
 
 WRITTEN = Enrichment(
     description="Reports a bug.", avoid="To merge use merge_branch.", topics=("bugs",)
@@ -139,7 +139,9 @@ def test_search_prints_tools_for_an_api_call(capsys, board_uri, shape, name_of):
 @pytest.fixture
 def enriched(workshop):
     """A board with one tool that is flagged and about which something was written."""
-    writings = write_writings(workshop.lake, "enriched", {"kit/git/create_issue": WRITTEN}, {}).path
+    enrichments = write_enrichments(
+        workshop.lake, "enriched", {"kit/git/create_issue": WRITTEN}, {}
+    ).path
     workshop.servers(
         {
             "git": [
@@ -147,7 +149,7 @@ def enriched(workshop):
             ]
         }
     )
-    workshop.run(workshop.configure(), writings=writings)
+    workshop.run(workshop.configure(), enrichments=enrichments)
     return workshop.uri
 
 

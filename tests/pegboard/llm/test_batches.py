@@ -264,6 +264,7 @@ def test_text_that_no_request_can_carry_is_refused_before_anything_is_sent():
 
 def test_a_batch_is_found_by_its_token_on_whichever_page_it_is():
     async def scenario(provider, batches):
+        assert await batches.find("token") is None
         ids = [
             await batches.submit([("a", asked("one"))], f"token-{number}") for number in range(5)
         ]
@@ -273,13 +274,6 @@ def test_a_batch_is_found_by_its_token_on_whichever_page_it_is():
     ids, found = play(scenario)
 
     assert found == [ids[0], ids[2], ids[4], None]
-
-
-def test_nothing_is_found_where_nothing_was_submitted():
-    async def scenario(provider, batches):
-        return await batches.find("token")
-
-    assert play(scenario) is None
 
 
 def test_a_batch_whose_id_got_lost_is_found_again():
@@ -333,13 +327,19 @@ def test_a_batch_that_was_refused_says_why():
     assert results == []
 
 
-def test_results_come_back_by_their_ids_whatever_their_order():
+def results_of(output, errors=None, status="completed", **options):
+    """The results of a batch of the requests a to d that ended so."""
+
     async def scenario(provider, batches):
-        batch = await batches.submit([(one, asked(one)) for one in "abc"], "token")
-        provider.end(batch, [row("c", completion("see")), row("a", completion("ay", "length"))], [])
+        batch = await batches.submit([(one, asked(one)) for one in "abcd"], "token")
+        provider.end(batch, output, errors, status)
         return dict(await batches.results(batch))
 
-    results = play(scenario)
+    return play(scenario, **options)
+
+
+def test_results_come_back_by_their_ids_whatever_their_order():
+    results = results_of([row("c", completion("see")), row("a", completion("ay", "length"))], [])
 
     assert {custom_id: (one.text, one.finish_reason) for custom_id, one in results.items()} == {
         "c": ("see", "stop"),
@@ -357,22 +357,15 @@ def test_results_come_back_by_their_ids_whatever_their_order():
 
 
 def test_a_request_that_was_refused_has_its_error_for_a_result():
-    async def scenario(provider, batches):
-        batch = await batches.submit([(one, asked(one)) for one in "abcd"], "token")
-        refusals = [
-            row("b", {"error": {"message": f"maximum context length, {KEY}", "code": None}}, 400),
-            row("c", {"error": {"message": "busy"}}, 429),
-            row("d", {"error": {"message": "down"}}, 500),
-        ]
-        provider.end(batch, [row("a", completion("ay"))], refusals)
-        return dict(await batches.results(batch))
+    refusals = [
+        row("b", {"error": {"message": f"maximum context length, {KEY}", "code": None}}, 400),
+        row("c", {"error": {"message": "busy"}}, 429),
+        row("d", {"error": {"message": "down"}}, 500),
+    ]
+    results = results_of([row("a", completion("ay"))], refusals)
 
-    results = play(scenario)
-
-    assert results["a"].text == "ay"
-    assert {
-        one: (results[one].kind, results[one].may_pass, results[one].status) for one in "bcd"
-    } == {
+    assert results.pop("a").text == "ay"
+    assert {name: (one.kind, one.may_pass, one.status) for name, one in results.items()} == {
         "b": ("length", False, 400),
         "c": ("rate", True, 429),
         "d": ("server", True, 500),
@@ -382,78 +375,44 @@ def test_a_request_that_was_refused_has_its_error_for_a_result():
 
 @pytest.mark.parametrize("status", ["expired", "cancelled"])
 def test_a_batch_that_ended_early_gives_what_it_finished(status):
-    async def scenario(provider, batches):
-        batch = await batches.submit([(one, asked(one)) for one in "ab"], "token")
-        provider.end(batch, [row("a", completion("ay"))], [unreached("b")], status)
-        return dict(await batches.results(batch))
-
-    results = play(scenario)
+    # A reply wins over an error of the same request.
+    errors = [unreached("a"), unreached("b")]
+    results = results_of([row("a", completion("ay"))], errors, status)
 
     assert results["a"].text == "ay"
     assert (results["b"].kind, results["b"].may_pass) == ("batch", True)
     assert "could not be executed in time" in str(results["b"])
 
 
-def test_a_reply_wins_over_an_error_of_the_same_request():
-    async def scenario(provider, batches):
-        batch = await batches.submit([("a", asked("one"))], "token")
-        provider.end(batch, [row("a", completion("ay"))], [unreached("a")])
-        return await batches.results(batch)
-
-    [(custom_id, result)] = play(scenario)
-
-    assert (custom_id, result.text) == ("a", "ay")
-
-
 @pytest.mark.parametrize(
     "body", [{}, {"choices": []}, {"choices": "none"}, {"choices": [{"index": 0}]}, None]
 )
 def test_a_malformed_reply_in_a_batch_is_an_error_that_may_pass(body):
-    async def scenario(provider, batches):
-        batch = await batches.submit([("a", asked("one"))], "token")
-        provider.end(batch, [row("a", body)])
-        return await batches.results(batch)
-
-    [(_, result)] = play(scenario)
+    result = results_of([row("a", body)])["a"]
 
     assert isinstance(result, CompletionError)
     assert (result.kind, result.may_pass) == ("reply", True)
 
 
-def test_an_unreadable_line_costs_itself_and_is_said(caplog):
-    async def scenario(provider, batches):
-        batch = await batches.submit([(one, asked(one)) for one in "ab"], "token")
-        provider.end(
-            batch, [row("a", completion("one\u2028line")), '{"custom_id": "b", "resp', "[]", "7"]
-        )
-        return await batches.results(batch)
+def test_an_unreadable_line_costs_itself_and_is_logged(caplog):
+    broken = '{"custom_id": "b", "resp'
+    results = results_of([row("a", completion("one\u2028line")), broken, "[]", "7"])
 
-    [(custom_id, result)] = play(scenario)
-
-    assert (custom_id, result.text) == ("a", "one\u2028line")
+    assert {name: one.text for name, one in results.items()} == {"a": "one\u2028line"}
     assert caplog.text.count("is not readable") == 3
 
 
-def test_tokens_that_were_not_counted_make_no_price():
-    async def scenario(provider, batches):
-        batch = await batches.submit([("a", asked("one"))], "token")
-        provider.end(batch, [row("a", completion("one two three", usage=None))])
-        return await batches.results(batch)
+def test_a_batch_costs_half_of_the_configured_price_and_nothing_known_without_counts():
+    replies = [row("a", completion("ay")), row("b", completion("one two three", usage=None))]
+    results = results_of(replies, price=(2, 8))
 
-    [(_, result)] = play(scenario)
-
-    assert (result.prompt_tokens, result.completion_tokens, result.cost_usd) == (0, 3, None)
-
-
-def test_a_batch_costs_half_of_the_price_that_is_configured():
-    async def scenario(provider, batches):
-        batch = await batches.submit([("a", asked("one"))], "token")
-        provider.end(batch, [row("a", completion("ay"))])
-        return await batches.results(batch)
-
-    [(_, result)] = play(scenario, price=(2, 8))
-
-    assert result.cost_usd == pytest.approx((1000 * 2 + 100 * 8) / 1e6 / 2)
+    assert results["a"].cost_usd == pytest.approx((1000 * 2 + 100 * 8) / 1e6 / 2)
+    uncounted = results["b"]
+    assert (uncounted.prompt_tokens, uncounted.completion_tokens, uncounted.cost_usd) == (
+        0,
+        3,
+        None,
+    )
 
 
 def test_a_batch_that_still_runs_has_no_results():

@@ -9,7 +9,7 @@ from pegboard.cli.main import main
 from pegboard.records import Enrichment
 from pegboard.store.diff import FieldChange, Neighbours, diff_releases
 from pegboard.store.releases import Release, ReleaseStore
-from tasks.enrichment.bought import write_writings
+from tasks.enrichment.enrichment_sets import write_enrichments
 
 
 class Two(NamedTuple):
@@ -33,7 +33,7 @@ def servers(workshop, **changed):
 
 def written(workshop, *questions):
     enrichment = {"kit/git/list_commits": Enrichment(questions=questions, topics=("history",))}
-    return write_writings(workshop.lake, "enriched", enrichment, {}).path
+    return write_enrichments(workshop.lake, "enriched", enrichment, {}).path
 
 
 @pytest.fixture(scope="module")
@@ -43,7 +43,7 @@ def two(tmp_path_factory, workshop_type, hashing):
     first = workshop.publish(
         servers(workshop),
         encoder=encoder,
-        writings=written(workshop, "who wrote this?", "what is new?"),
+        enrichments=written(workshop, "who wrote this?", "what is new?"),
     ).release
     changed = servers(
         workshop,
@@ -54,7 +54,7 @@ def two(tmp_path_factory, workshop_type, hashing):
         plant_tree=workshop.tool("plant_tree", "Plants a tree in the branch."),
     )
     second = workshop.publish(
-        changed, encoder=encoder, writings=written(workshop, "what is new?", "who changed it?")
+        changed, encoder=encoder, enrichments=written(workshop, "what is new?", "who changed it?")
     ).release
     return Two(workshop.store, first, second)
 

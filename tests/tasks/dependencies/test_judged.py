@@ -9,9 +9,9 @@ from pegboard.llm import ChatReply
 from pegboard.records import Dependency, Edge, Enrichment, Tool
 from tasks.dependencies.edges import candidates_of, edges_of
 from tasks.enrichment.ledger import LakeLedger
-from tasks.enrichment.order_book import OrderBook
-from tasks.enrichment.orders import Order
 from tasks.enrichment.prompts import load_prompts
+from tasks.enrichment.request_builder import build_requests
+from tasks.enrichment.requests import ProductRequest
 
 ENRICH = '[enrich]\nmodel = "openai/stub"\nproducts = ["dependencies"]\n'
 
@@ -37,16 +37,16 @@ CANCEL = a_tool("cancel_order", "order_id", "date", description="Cancels an orde
 TOOLS = [SEARCH, DATE, CANCEL]
 
 
-def the_order(workshop, tools: list[Tool]) -> Order:
+def the_request(workshop, tools: list[Tool]) -> ProductRequest:
     workshop.servers({"shop": []})
     configuration = workshop.configure(ENRICH)
     prompts = load_prompts(None, ("dependencies",))
-    (chain,) = OrderBook.write(configuration, prompts, tools, [], {}).chains
-    (order,) = chain
-    return order
+    (chain,) = build_requests(configuration, prompts, tools, [], {}).chains
+    (request,) = chain
+    return request
 
 
-def replied(order: Order, *said: tuple[int, bool, bool]) -> Enrichment:
+def replied(request: ProductRequest, *said: tuple[int, bool, bool]) -> Enrichment:
     reasons = (
         "The id of an order is known from a search only.",
         "Tomorrow depends on what day it is today.",
@@ -64,7 +64,7 @@ def replied(order: Order, *said: tuple[int, bool, bool]) -> Enrichment:
         cost_usd=0.0,
         seconds=0.0,
     )
-    entry = order.receive("reply", reply, "run")
+    entry = request.judge_reply("reply", reply, "run")
     assert entry.final, entry.detail
     assert entry.value is not None
     return Enrichment(dependencies=tuple(json.loads(entry.value)))
@@ -75,11 +75,11 @@ def by_target(edges: list[Edge]) -> dict[str, Edge]:
 
 
 def test_only_tools_with_candidates_are_asked_about_and_all_of_it_is_data(workshop):
-    order = the_order(workshop, TOOLS)
-    messages = order.next(LakeLedger(workshop.lake).load(), {}).request.messages
+    request = the_request(workshop, TOOLS)
+    messages = request.next_call(LakeLedger(workshop.lake).load(), {}).request.messages
     data = messages[-1].content
 
-    assert order.subject == CANCEL.id
+    assert request.subject == CANCEL.id
     assert [message.role for message in messages] == ["system", "user"]
     assert data.count("<data label=") == data.count("</data>") == 2
     shown = json.loads(data.split("<data label=")[2].split("\n")[1])
@@ -90,7 +90,7 @@ def test_only_tools_with_candidates_are_asked_about_and_all_of_it_is_data(worksh
 
 
 def test_an_agreed_edge_is_judged_and_a_disagreed_one_is_left_out(workshop):
-    verdicts = replied(the_order(workshop, TOOLS), (1, False, False), (2, True, True))
+    verdicts = replied(the_request(workshop, TOOLS), (1, False, False), (2, True, True))
     edges = by_target(edges_of([SEARCH, DATE, replace(CANCEL, enrichment=verdicts)]))
 
     assert set(edges) == {"search_orders"}
@@ -106,7 +106,7 @@ def test_an_agreed_edge_is_judged_and_a_disagreed_one_is_left_out(workshop):
 
 
 def test_what_was_not_judged_stays_inferred(workshop):
-    verdicts = replied(the_order(workshop, TOOLS), (2, True, False))
+    verdicts = replied(the_request(workshop, TOOLS), (2, True, False))
     edges = by_target(edges_of([SEARCH, DATE, replace(CANCEL, enrichment=verdicts)]))
 
     assert {name: edge.origin for name, edge in edges.items()} == {
@@ -159,8 +159,8 @@ def test_verdicts_of_another_form_do_no_harm(verdict):
 
 def test_another_candidate_is_another_purchase(workshop):
     changed = replace(SEARCH, description="Searches orders by their text.")
-    assert the_order(workshop, TOOLS).key == the_order(workshop, list(reversed(TOOLS))).key
-    assert the_order(workshop, TOOLS).key != the_order(workshop, [changed, DATE, CANCEL]).key
+    assert the_request(workshop, TOOLS).key == the_request(workshop, list(reversed(TOOLS))).key
+    assert the_request(workshop, TOOLS).key != the_request(workshop, [changed, DATE, CANCEL]).key
 
 
 def test_an_enrichment_with_verdicts_comes_back_from_json():

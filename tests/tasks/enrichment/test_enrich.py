@@ -10,10 +10,11 @@ import pytest
 
 from pegboard.errors import BudgetExhausted, CompletionError, ConfigurationError
 from pegboard.llm import ChatReply
-from tasks.enrich import Wishes, enrich_tools, estimate_tools
-from tasks.enrichment.bought import read_writings
+from tasks.enrich import enrich_tools, estimate_tools
+from tasks.enrichment.enrichment_sets import read_enrichments
 from tasks.enrichment.models import Models
-from tasks.enrichment.prompts import OWN_PROMPTS
+from tasks.enrichment.prompts import BUILTIN_PROMPTS
+from tasks.enrichment.request_builder import EnrichOptions
 
 ENRICH = '[enrich]\nmodel = "openai/stub"\nquestions = 2\ntopics = 2\n'
 WORDS = [
@@ -103,10 +104,12 @@ def garden(workshop, names=WORDS, extra=""):
     return workshop.configure(ENRICH + extra)
 
 
-def enriched(workshop, configuration, writer, **wishes):
+def enriched(workshop, configuration, writer, **enrich_options):
     run = workshop.run(configuration, until="snapshot")
     identities = {one.catalog: one.digest for one in run.snapshots}
-    return enrich_tools(configuration, identities, Wishes(**wishes), Models([writer], [None], len))
+    return enrich_tools(
+        configuration, identities, EnrichOptions(**enrich_options), Models([writer], [None], len)
+    )
 
 
 def test_every_product_of_every_tool_and_agent_is_bought_once(workshop):
@@ -116,7 +119,7 @@ def test_every_product_of_every_tool_and_agent_is_bought_once(workshop):
         "description": 20, "arguments": 20, "questions": 20, "topics": 20, "agents": 1
     }  # fmt: skip
     assert set(Counter(writer.asked).values()) == {1}
-    tools, agents = read_writings(workshop.lake, result.writings.path)
+    tools, agents = read_enrichments(workshop.lake, result.enrichments.path)
     assert (
         tools["kit/garden/oak_planter"].description
         == "Plants the oak planter in a garden bed. Use it to plant a oak planter."
@@ -131,7 +134,7 @@ def test_a_second_run_buys_nothing_and_gathers_the_same(workshop):
     again = Writer()
     second = enriched(workshop, garden(workshop), again)
     assert again.asked == []
-    assert second.writings == first.writings
+    assert second.enrichments == first.enrichments
 
 
 def test_a_changed_tool_is_written_about_anew_and_no_other(workshop):
@@ -150,12 +153,12 @@ def test_a_changed_tool_is_written_about_anew_and_no_other(workshop):
 def test_a_neighbour_is_described_anew_only_if_the_newcomer_is_nearer_than_the_collision_threshold(
     workshop,
 ):
-    def run(collision, description, **wishes):
+    def run(collision, description, **enrich_options):
         configuration = f'collision = {collision}\nproducts = ["description"]\n'
         writer = Writer()
         tools = [*tools_of(workshop, ["oak"]), workshop.tool("oak_digger", description)]
         workshop.servers({"garden": tools})
-        enriched(workshop, workshop.configure(ENRICH + configuration), writer, **wishes)
+        enriched(workshop, workshop.configure(ENRICH + configuration), writer, **enrich_options)
         return sorted(subject for _, subject in writer.asked)
 
     assert run(0.99, "Digs a hole for an oak.") == ["oak_digger", "oak_planter"]
@@ -181,7 +184,7 @@ def test_a_prompt_with_another_version_buys_exactly_what_it_makes(workshop):
     enriched(workshop, garden(workshop), Writer())
     (workshop.folder / "prompts").mkdir()
     text = (
-        (OWN_PROMPTS / "topics.md")
+        (BUILTIN_PROMPTS / "topics.md")
         .read_text("utf-8")
         .replace('version = "1"', 'version = "mine-1"')
     )
@@ -203,7 +206,7 @@ def test_tools_with_the_same_content_share_one_reply(workshop):
     writer = Writer()
     result = enriched(workshop, workshop.configure(ENRICH + 'products = ["questions"]\n'), writer)
     assert writer.asked == [("questions", "oak_planter")]
-    assert sorted(read_writings(workshop.lake, result.writings.path)[0]) == [
+    assert sorted(read_enrichments(workshop.lake, result.enrichments.path)[0]) == [
         "kit/north/oak_planter",
         "kit/south/oak_planter",
     ]
@@ -221,7 +224,9 @@ def test_a_reply_that_does_not_validate_twice_is_rejected_counted_and_not_bought
     configuration = garden(workshop, ["oak", "elm"], 'products = ["questions"]\n')
     result = enriched(workshop, configuration, writer)
     assert result.actual["rejected"] == {"questions": {"refusal": 1}}
-    assert list(read_writings(workshop.lake, result.writings.path)[0]) == ["kit/garden/elm_planter"]
+    assert list(read_enrichments(workshop.lake, result.enrichments.path)[0]) == [
+        "kit/garden/elm_planter"
+    ]
     raws = workshop.lake.read(workshop.lake.files("ledger")[0], ["raw"]).get_column("raw").to_list()
     assert raws.count("I'm sorry, I can't help with that.") == 2
 
@@ -269,7 +274,7 @@ def test_what_cannot_be_had_is_told_and_the_rest_is_there(workshop):
         workshop, garden(workshop, ["oak", "elm"], 'products = ["questions"]\n'), writer
     )
     assert result.problems == (
-        "questions of kit/garden/oak_planter was not written: too long for this model",
+        "questions of kit/garden/oak_planter was not generated: too long for this model",
     )
     assert result.actual["accepted"] == {"questions": 1}
 
@@ -279,7 +284,7 @@ def test_a_budget_stops_the_run_says_how_far_it_got_and_the_next_run_goes_on(wor
     writer = Writer()
     with pytest.raises(
         BudgetExhausted,
-        match=r"does not fit into max_tokens = 3000: .* of 20 pieces are written\. Nothing was "
+        match=r"does not fit into max_tokens = 3000: .* of 20 requests are completed\. Nothing was "
         r"published",
     ):
         enriched(workshop, garden(workshop, extra=extra), writer)
@@ -287,7 +292,7 @@ def test_a_budget_stops_the_run_says_how_far_it_got_and_the_next_run_goes_on(wor
     rest = Writer()
     result = enriched(workshop, garden(workshop, extra=extra.replace("3000", "300000")), rest)
     assert len(writer.asked) + len(rest.asked) == 20
-    assert result.writings.tools == 20
+    assert result.enrichments.tools == 20
 
 
 def test_a_budget_may_publish_what_there_is(workshop):
@@ -296,8 +301,21 @@ def test_a_budget_may_publish_what_there_is(workshop):
         '1\nincomplete = "publish"\n'
     )
     result = enriched(workshop, garden(workshop, extra=extra), Writer())
-    assert 0 < result.writings.tools < 20
+    assert 0 < result.enrichments.tools < 20
     assert "max_tokens = 3000" in result.stopped
+
+
+def test_verdicts_on_dependencies_are_part_of_the_enrichment(workshop):
+    order = workshop.tool("search_orders", "Searches orders by text.", text="a text")
+    cancel = workshop.tool("cancel_order", "Cancels an order.", order_id="the id of the order")
+    workshop.servers({"shop": [order, cancel]})
+    verdict = {"number": 1, "needed": True, "direct": True, "reason": "A search says the id."}
+    writer = Writer(cancel_order=[{"candidates": [verdict]}])
+    configuration = workshop.configure(ENRICH + 'products = ["dependencies"]\n')
+    result = enriched(workshop, configuration, writer)
+    tools, _ = read_enrichments(workshop.lake, result.enrichments.path)
+    (dependency,) = tools["kit/shop/cancel_order"].dependencies
+    assert dependency["tool"] == "kit/shop/search_orders"
 
 
 def test_a_budget_in_dollars_needs_a_price(workshop):
@@ -314,7 +332,7 @@ def test_a_wrong_key_ends_the_run_at_once_and_nothing_is_published(workshop):
         **{f"{name}_planter": [CompletionError("no key", kind="key", status=401)] for name in WORDS}
     )
     with pytest.raises(
-        CompletionError, match=r"no key\. 0 of 20 pieces are written\. Nothing was published"
+        CompletionError, match=r"no key\. 0 of 20 requests are completed\. Nothing was published"
     ):
         enriched(
             workshop, garden(workshop, extra='products = ["questions"]\nconcurrency = 2\n'), writer
@@ -336,7 +354,7 @@ def test_the_plan_says_what_would_be_bought_and_afterwards_what_is_held(workshop
     run = workshop.run(configuration, until="snapshot")
     identities = {one.catalog: one.digest for one in run.snapshots}
     before = estimate_tools(configuration, identities).to_dict()
-    assert (before["to_buy"], before["calls"]) == (81, 81)
+    assert (before["pending"], before["calls"]) == (81, 81)
     assert before["cost_usd"] == pytest.approx(
         before["prompt_tokens"] * 1e-6 + before["completion_tokens"] * 2e-6, rel=1e-3
     )
@@ -344,7 +362,7 @@ def test_the_plan_says_what_would_be_bought_and_afterwards_what_is_held(workshop
 
     enriched(workshop, configuration, Writer())
     after = estimate_tools(configuration, identities).to_dict()
-    assert (after["to_buy"], after["cost_usd"], after["products"]["topics"]["accepted"]) == (
+    assert (after["pending"], after["cost_usd"], after["products"]["topics"]["accepted"]) == (
         0,
         0,
         20,
@@ -357,12 +375,12 @@ def test_a_prompt_that_was_reworded_under_the_same_version_buys_nothing_and_is_p
     enriched(workshop, garden(workshop, ["oak"]), Writer())
     (workshop.folder / "prompts").mkdir()
     mine = workshop.folder / "prompts/topics.md"
-    mine.write_text((OWN_PROMPTS / "topics.md").read_text("utf-8") + "\nBe brief.\n", "utf-8")
+    mine.write_text((BUILTIN_PROMPTS / "topics.md").read_text("utf-8") + "\nBe brief.\n", "utf-8")
     writer = Writer()
     result = enriched(workshop, garden(workshop, ["oak"]), writer)
     assert writer.asked == []
     assert [
-        str(mine) in problem and "Give it another version" in problem for problem in result.problems
+        str(mine) in problem and "Change the version" in problem for problem in result.problems
     ] == [True]
 
 

@@ -8,13 +8,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tasks.enrichment.prompts import load_prompts
-from tasks.enrichment.replies import Subject, Verdict, judge
-from tasks.enrichment.reply_names import OtherNames
-from tasks.enrichment.reply_verdict import DROPPED, REASONS
+from tasks.enrichment.replies import judge
+from tasks.enrichment.text_checks import ToolNames
+from tasks.enrichment.verdict import DROPPED, REASONS, Subject, Verdict
 from tasks.settings.enrichment import PRODUCTS
 
 PROMPTS = load_prompts(None, PRODUCTS)
-NAMES = OtherNames(
+NAMES = ToolNames(
     [
         "list_tides",
         "get_forecast",
@@ -43,7 +43,7 @@ def subject(product: Any = "description", **fields: Any) -> Subject:
         "examples": ("When is high water at Whitby tomorrow morning?",),
         "arguments": ("hb", "dt", "tide_type"),
         "neighbours": ("get_forecast", "search"),
-        "other_names": NAMES,
+        "tool_names": NAMES,
         "instructions": PROMPTS[product].instructions,
         "count": 10,
     } | fields
@@ -548,7 +548,7 @@ def test_names_are_found_quickly_among_many() -> None:
         def __iter__(self) -> Any:
             raise AssertionError("all names are gone through")
 
-    names = OtherNames([f"tool_number_{n}" for n in range(60_000)])
+    names = ToolNames([f"tool_number_{n}" for n in range(60_000)])
     assert names.find("see tool_number_59999.") == "tool_number_59999"
     names._names = counted = Counted(names._names)
     assert (
@@ -562,7 +562,7 @@ def test_names_are_found_quickly_among_many() -> None:
 
 
 def test_a_name_in_dots_or_by_its_parts_is_found() -> None:
-    names = OtherNames(["users.list", "get_tides"])
+    names = ToolNames(["users.list", "get_tides"])
     assert names.find("call users.list now") == "users.list"
     assert names.find("call harbour.get_tides now") == "get_tides"
     assert names.find("many users. List them") is None

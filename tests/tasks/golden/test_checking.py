@@ -7,7 +7,7 @@ import pytest
 from pegboard.cli.main import main
 from pegboard.encoders import encode_queries
 from pegboard.evaluation.golden import ToolNames
-from tasks.golden.alike import AlikeTexts
+from tasks.enrichment.near_duplicates import NearDuplicates
 from tasks.golden.checking import OnBoard, check_golden
 from tasks.golden.leaks import Indexed, find_leaks
 from tasks.near_names import nearest_names
@@ -75,7 +75,7 @@ def check(tmp_path):
 
 
 def found(checked, level=None):
-    return [one.what for one in checked.findings if level in (None, one.level)]
+    return [one.kind for one in checked.findings if level in (None, one.level)]
 
 
 def test_a_file_that_is_as_it_should_be_has_no_findings(check):
@@ -88,7 +88,7 @@ def test_lines_that_are_no_queries_have_to_be_mended(check):
     checked = check("{", {"query": "q"}, {"query": " ", "tools": ["a"]})
 
     assert found(checked) == ["format"] * 3
-    assert "golden.jsonl:31: not JSON" in checked.findings[0].says
+    assert "golden.jsonl:31: not JSON" in checked.findings[0].message
     assert (len(checked.queries), checked.usable, checked.failed()) == (30, 30, True)
 
 
@@ -96,7 +96,7 @@ def test_fewer_than_thirty_say_nothing(check):
     checked = check(*filler(12), fill=False)
 
     assert found(checked, "error") == ["few"]
-    assert checked.findings[0].says.startswith("12 queries can be used; expected 30 or more")
+    assert checked.findings[0].message.startswith("12 queries are usable; expected 30 or more")
 
 
 def test_the_same_request_with_other_tools_is_a_contradiction(check):
@@ -106,10 +106,10 @@ def test_the_same_request_with_other_tools_is_a_contradiction(check):
     )
 
     (one,) = checked.findings
-    assert (one.level, one.what, len(one.queries)) == ("error", "contradiction", 2)
+    assert (one.level, one.kind, len(one.queries)) == ("error", "contradiction", 2)
     assert (
-        one.says
-        == "'Where is room 5?' is asked for book_room and call_taxi, search: only one of them can "
+        one.message
+        == "'Where is room 5?' is listed for book_room and call_taxi, search: only one of them can "
         "be right"
     )
     assert checked.usable == 30
@@ -137,8 +137,8 @@ def test_requests_that_stand_there_twice_or_nearly_are_told(check):
     )
 
     assert found(checked) == ["duplicate", "duplicate"]
-    assert checked.findings[0].says == "'a taxi to the station' stands there 2 times"
-    assert "are nearly the same, and count twice" in checked.findings[1].says
+    assert checked.findings[0].message == "'a taxi to the station' appears 2 times"
+    assert "are near-duplicates, and count twice" in checked.findings[1].message
     assert (checked.failed(), checked.failed(strict=True)) == (False, True)
 
 
@@ -162,7 +162,7 @@ def test_long_requests_and_calls_of_other_tools_are_told(check):
     )
 
     assert found(checked) == ["long", "call"]
-    assert "has calls of book_room" in checked.findings[1].says
+    assert "has calls of book_room" in checked.findings[1].message
 
 
 def test_names_that_no_tool_has_are_told_once_with_those_that_may_be_meant(check):
@@ -175,13 +175,13 @@ def test_names_that_no_tool_has_are_told_once_with_those_that_may_be_meant(check
         board=BOARD,
     )
 
-    said = [one.says for one in checked.findings if one.what == "unknown-tool"]
+    said = [one.message for one in checked.findings if one.kind == "unknown-tool"]
     assert said == [
         "no tool is called create_isue, which 2 queries need. Did you mean create_issue?",
         "no tool is called desk/book_rooms, which 1 query needs. Did you mean desk/book_room?",
         "no tool is called old/git/list_commits, which 1 query needs. Did you mean "
         "kit/git/list_commits?",
-        "no tool is called zzzzzz, which 1 query needs. Take it out, or correct the name.",
+        "no tool is called zzzzzz, which 1 query needs. Correct or remove the name.",
     ]
     assert found(checked, "error") == ["unknown-tool"] * 4
     assert checked.usable == 30
@@ -195,9 +195,9 @@ def test_names_that_several_tools_have_are_told_with_their_ids(check):
     )
 
     (one,) = checked.findings
-    assert (one.level, one.what) == ("warning", "ambiguous")
-    assert one.says == (
-        "2 tools are called search, which 1 query needs: any of them will do. To mean one, write "
+    assert (one.level, one.kind) == ("warning", "ambiguous")
+    assert one.message == (
+        "2 tools are called search, which 1 query needs: any of them is relevant. To mean one, write "
         "its id: kit/git/search, kit/web/search"
     )
 
@@ -212,14 +212,16 @@ def test_queries_that_stand_in_the_index_are_told_and_do_not_count(check):
         board=BOARD,
     )
 
-    assert [(one.what, one.says.partition(" stands ")[2]) for one in checked.findings] == [
-        ("leak", "word for word in the index, with kit/desk/book_room, which it has to find"),
-        ("leak", "nearly in the index, with kit/desk/call_taxi, which it has to find"),
+    assert [
+        (one.kind, one.message.partition(" is in the index ")[2]) for one in checked.findings
+    ] == [
+        ("leak", "word for word, with kit/desk/book_room, which it has to find"),
+        ("leak", "nearly, with kit/desk/call_taxi, which it has to find"),
         (
             "elsewhere",
-            "word for word in the index, with kit/desk/call_taxi, which is not among its tools",
+            "word for word, with kit/desk/call_taxi, which is not among its tools",
         ),
-        ("leak", "word for word in the index, with kit/desk/book_room, which it has to find"),
+        ("leak", "word for word, with kit/desk/book_room, which it has to find"),
     ]
     assert (checked.usable, checked.failed()) == (32, False)
 
@@ -235,16 +237,16 @@ def test_examples_in_a_file_that_no_build_holds_out_are_told(check):
     assert found(check(*examples)) == []
 
 
-def test_what_is_never_asked_for_is_told(check):
+def test_what_is_uncovered_for_is_told(check):
     said = check(
         {"query": "look", "tools": ["git/search"], "kind": "mine", "origin": "logs"}, board=BOARD
     ).to_dict()
 
     assert said["coverage"] == {
-        "tools": {"asked": 2, "of": 7},
-        "agents": {"asked": 2, "of": 3},
-        "catalogs": {"asked": 1, "of": 1},
-        "never_asked": [
+        "tools": {"covered": 2, "of": 7},
+        "agents": {"covered": 2, "of": 3},
+        "catalogs": {"covered": 1, "of": 1},
+        "uncovered": [
             "kit/desk/book_room", "kit/git/create_issue", "kit/git/list_commits", "kit/web/get_forecast", "kit/web/search",
         ],
     }  # fmt: skip
@@ -274,7 +276,7 @@ def test_a_cosine_tells_what_words_do_not(hashing):
 
 def test_alike_texts_are_those_that_share_most_words():
     texts = ["a b c d e f g h i j", "a b c d e f g h i k", "k l m", "", "a b c d e f g h i j a"]
-    alike = AlikeTexts(texts)
+    alike = NearDuplicates(texts)
 
     assert alike.near("j i h g f e d c b a") == [(0, 1.0), (4, 1.0)]
     assert [number for number, _ in alike.near("a b c d e f g h i", 0.9)] == [0, 1, 4]
@@ -310,11 +312,13 @@ def test_the_command_checks_on_a_board(golden, board_uri, capsys):
 
     said = capsys.readouterr().out
     assert "32 queries on release" in said
-    assert "30 of them can be used" in said
-    assert "has to be mended:\n  - unknown-tool: no tool is called flie" in said
-    assert "worth a look:\n  - leak: 'I need a ride to the airport' stands word for word" in said
-    assert "asked for: 1 of 14 tools, 1 of 6 agents, 1 of 3 catalogs" in said
-    assert "never: " in said
+    assert "30 usable" in said
+    assert "errors:\n  - unknown-tool: no tool is called flie" in said
+    assert (
+        "warnings:\n  - leak: 'I need a ride to the airport' is in the index word for word" in said
+    )
+    assert "coverage: 1 of 14 tools, 1 of 6 agents, 1 of 3 catalogs" in said
+    assert "uncovered: " in said
 
 
 def test_the_command_takes_the_board_of_a_configuration_and_prints_json(
@@ -339,8 +343,8 @@ def test_the_command_takes_the_board_of_a_configuration_and_prints_json(
     workshop.configure('[golden]\nqueries = "golden.jsonl"\n')
     assert main([*asked, "--strict"]) == 0
 
-    assert (first["ok"], [one["what"] for one in first["findings"]]) == (True, ["not-held-out"])
-    assert first["coverage"]["tools"] == {"asked": 1, "of": 1}
+    assert (first["ok"], [one["kind"] for one in first["findings"]]) == (True, ["not-held-out"])
+    assert first["coverage"]["tools"] == {"covered": 1, "of": 1}
 
 
 def test_the_command_works_without_a_board(golden, monkeypatch, capsys):

@@ -123,7 +123,7 @@ def test_a_name_means_every_tool_that_has_it_and_an_id_only_its_own():
         )
     )
 
-    assert golden.meant(names) == (
+    assert golden.relevant_tools(names) == (
         [("q", {"a/x/find", "a/y/find"}), ("r", {"a/y/find", "a/y/stop"})], ["none"],
     )  # fmt: skip
 

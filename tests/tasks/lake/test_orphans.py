@@ -167,7 +167,7 @@ def lake(tmp_path):
     put(root / f"documents/{hexed('e')}.json", age, json.dumps({"layers": []}))
     put(root / f"documents/{hexed('f')}.json", age, json.dumps({"layers": []}))
     put(root / f"enriched/{hexed('7')}/tools.parquet", age)
-    put(root / f"bought/{hexed('8')}/tools.parquet", 3 * HOUR)
+    put(root / f"generated/{hexed('8')}/tools.parquet", 3 * HOUR)
     put(root / f"vectors/0123/{hexed('f')}.parquet", age)
     put(root / f"ledger/{hexed('f')}.parquet", age)
     put(root / f"vectors/0123/{hexed('f')}.parquet.77.tmp", age)

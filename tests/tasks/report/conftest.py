@@ -96,17 +96,17 @@ def board(tmp_path_factory: pytest.TempPathFactory, workshop_type: Any, encoder:
 def _run(release: str) -> dict[str, Any]:
     """As the flow's summary tells it of a run that asked an LLM."""
     product = {
-        "orders": 22,
+        "requests": 22,
         "accepted": 12,
         "rejected": 1,
-        "to_buy": 9,
+        "pending": 9,
         "calls": 9,
         "prompt_tokens": 900,
     }
     estimate = {
         "model": "openai/gpt-4o-mini",
         "products": {"questions": product},
-        "to_buy": 9,
+        "pending": 9,
         "calls": 9,
     }
     return {
@@ -127,7 +127,7 @@ def _run(release: str) -> dict[str, Any]:
             {"catalog": "kit", "where": "servers.json: fence[7]", "why": f"no name {HOSTILE}"}
         ],
         "overridden": ["kit/door/open_door"],
-        "problems": ["questions of kit/roof/open_roof was not written: refused"],
+        "problems": ["questions of kit/roof/open_roof was not generated: refused"],
         "golden": {"queries": 20, "seen": 0, "unknown": [], "indexes": {}},
         "enrichment": {
             "estimate": {
@@ -137,7 +137,7 @@ def _run(release: str) -> dict[str, Any]:
                 "cost_usd": 0.0042,
             },
             "actual": {
-                "bought": {"questions": 8},
+                "completed": {"questions": 8},
                 "accepted": {"questions": 20},
                 "rejected": {"questions": {"refusal": 1}},
                 "replies": 10,

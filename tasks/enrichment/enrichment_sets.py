@@ -1,15 +1,13 @@
-"""What was written about tools and agents, as row sets of the lake: before the filter (`bought`)
+"""Generated texts about tools and agents, as row sets of the lake: before the filter (`generated`)
 and after it (`enriched`).
 
-    <kind>/<digest>/tools    id, description, avoid, arguments (a JSON object), questions, topics;
-    one row per tool that has anything
-    <kind>/<digest>/agents   id, description
-    <kind>/<digest>/dependencies   id, dependencies (a JSON list); there only if anything was said
-    of any
+    <kind>/<digest>/tools          id, description, avoid, arguments (a JSON object), questions,
+                                   topics; one row per tool that has any
+    <kind>/<digest>/agents         id, description
+    <kind>/<digest>/dependencies   id, dependencies (a JSON list); only if there are any
 
-Every row has a `digest` over the others. The name is the digest of the content, so the same
-writings are stored once, whoever made them and when; and each set is stored as the difference to
-the one before."""
+Every row has a `digest` over the others. The name is the digest of the content, so the same texts
+are stored once, whoever made them and when; each set is stored as the difference to the last."""
 
 import json
 from collections.abc import Collection, Mapping
@@ -26,28 +24,24 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Writings:
-    """A folder of the lake with what was written, and for how many tools and agents there is
-    anything.
-    """
+class EnrichmentSet:
+    """A folder of the lake with generated texts, and the number of tools and agents in it."""
 
     path: str
     tools: int
     agents: int
 
 
-def write_writings(
+def write_enrichments(
     lake: Lake,
-    kind: Literal["bought", "enriched"],
+    kind: Literal["generated", "enriched"],
     tools: Mapping[str, Enrichment],
     agents: Mapping[str, str],
-) -> Writings:
-    """Store what was written about tools (by id) and agents (id -> description); what is empty is
-    left out.
-    """
+) -> EnrichmentSet:
+    """Store enrichments of tools and descriptions of agents, by id, without empty ones."""
     import polars as pl
 
-    rows = [row for row in (_row(key, tools[key]) for key in sorted(tools)) if row is not None]
+    rows = [row for key in sorted(tools) if (row := _row(key, tools[key])) is not None]
     described = [
         {"id": key, "description": agents[key], "digest": digest(agents[key])}
         for key in sorted(agents)
@@ -62,36 +56,34 @@ def write_writings(
         for key in sorted(tools)
         if tools[key].dependencies
     ]
-    path = f"{kind}/{digest([[row['id'], row['digest']] for row in (*rows, {'id': '', 'digest': ''}, *described)])}"
+    separator = {"id": "", "digest": ""}
+    contents = [[row["id"], row["digest"]] for row in (*rows, separator, *described)]
+    path = f"{kind}/{digest(contents)}"
     columns: dict[str, Any] = dict.fromkeys(("id", "description", "avoid", "arguments"), pl.String)
     columns |= dict.fromkeys(("questions", "topics"), pl.List(pl.String)) | {"digest": pl.String}
-    said = pl.DataFrame(described, schema=dict.fromkeys(("id", "description", "digest"), pl.String))
-    _store(lake, kind, f"{path}/agents", said)
+    _store(lake, kind, f"{path}/agents", _texts_frame("description", described))
     if judged:
-        verdicts = pl.DataFrame(
-            judged, schema=dict.fromkeys(("id", "dependencies", "digest"), pl.String)
-        )
-        _store(lake, kind, f"{path}/dependencies", verdicts)
-    written = [{name: row[name] for name in columns} for row in rows]
-    _store(lake, kind, f"{path}/tools", pl.DataFrame(written, schema=columns))
-    return Writings(path, len(rows), len(described))
+        _store(lake, kind, f"{path}/dependencies", _texts_frame("dependencies", judged))
+    tool_rows = [{name: row[name] for name in columns} for row in rows]
+    _store(lake, kind, f"{path}/tools", pl.DataFrame(tool_rows, schema=columns))
+    return EnrichmentSet(path, len(rows), len(described))
 
 
-def read_writings(lake: Lake, path: str) -> tuple[dict[str, Enrichment], dict[str, str]]:
-    """What a folder holds: the enrichments by tool id and the descriptions by agent id, both
-    ordered by id.
-    """
-    return read_written(lake, path), read_described(lake, path)
+def _texts_frame(column: str, rows: list[dict[str, Any]]) -> "pl.DataFrame":
+    import polars as pl
+
+    return pl.DataFrame(rows, schema=dict.fromkeys(("id", column, "digest"), pl.String))
 
 
-def read_written(
+def read_enrichments(lake: Lake, path: str) -> tuple[dict[str, Enrichment], dict[str, str]]:
+    """Return the enrichments by tool id and the descriptions by agent id, ordered by id."""
+    return read_tool_enrichments(lake, path), read_agent_descriptions(lake, path)
+
+
+def read_tool_enrichments(
     lake: Lake, path: str, ids: Collection[str] | None = None
 ) -> dict[str, Enrichment]:
-    """The enrichments by tool id, ordered by id.
-
-    Args:
-        ids: only of these tools.
-    """
+    """Return the enrichments by tool id, ordered by id; with `ids`, only of these tools."""
     verdicts = _verdicts(lake, f"{path}/dependencies", ids)
     return {
         row["id"]: Enrichment(
@@ -115,15 +107,13 @@ def _verdicts(
     return {key: tuple(json.loads(text)) for key, text in rows}
 
 
-def read_described(lake: Lake, path: str) -> dict[str, str]:
-    """The descriptions by agent id, ordered by id."""
+def read_agent_descriptions(lake: Lake, path: str) -> dict[str, str]:
+    """Return the descriptions by agent id, ordered by id."""
     return dict(read_rows(lake, f"{path}/agents", ["id", "description"]).rows())
 
 
-def written_digests(lake: Lake, path: str | None) -> "pl.DataFrame":
-    """The tools (`id`) about which anything was written, with a `digest` that is equal when and
-    only when the writing is.
-    """
+def enrichment_digests(lake: Lake, path: str | None) -> "pl.DataFrame":
+    """Return the tools (`id`) that have an enrichment, and the `digest` of each."""
     import polars as pl
 
     if path is None:

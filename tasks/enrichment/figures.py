@@ -1,0 +1,225 @@
+"""The figures of an enrichment: an estimate before the run, the actual figures after it, and the
+sentences for the person who started it."""
+
+import json
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, Protocol
+
+from pegboard.errors import CompletionError, PegboardError
+from pegboard.llm.budget import Price
+from pegboard.llm.client import Client
+from tasks.enrichment.ledger import LakeLedger
+from tasks.enrichment.models import Models
+from tasks.enrichment.products import typical_output_tokens
+from tasks.enrichment.requests import ProductRequest, RequestSet
+from tasks.settings.enrichment import EnrichSettings, Product
+
+SAMPLED_PROMPTS = 40
+"""Prompts of each product that are rendered and counted; the rest is taken to be like them."""
+MIN_REPLIES = 20
+"""From so many replies on, the ledger knows better than a table how long they are."""
+SHOWN_FAILURES = 5
+
+
+@dataclass(frozen=True, slots=True)
+class ProductEstimate:
+    """The estimate of one product.
+
+    Attributes:
+        requests: in all.
+        accepted, rejected: of those, what the ledger holds.
+        pending: of those, what is to be asked; tools with the same content share one reply.
+        calls: one or, with `think`, two for each pending request; repairs and retries come on top.
+        cost_usd: None if the price is unknown.
+    """
+
+    requests: int
+    accepted: int
+    rejected: int
+    pending: int
+    calls: int
+    prompt_tokens: int
+    completion_tokens: int
+    cost_usd: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """The estimate of a run, by product."""
+
+    model: str
+    products: dict[Product, ProductEstimate]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return JSON values, with the sums over all products."""
+        parts = list(self.products.values())
+        sums = ("pending", "calls", "prompt_tokens", "completion_tokens")
+        costs = [part.cost_usd for part in parts if part.cost_usd is not None]
+        return {
+            "model": self.model,
+            "products": {name: asdict(part) for name, part in self.products.items()},
+            **{name: sum(getattr(part, name) for part in parts) for name in sums},
+            "cost_usd": round(sum(costs), 6) if len(costs) == len(parts) else None,
+        }
+
+
+def estimate(
+    requests: RequestSet, ledger: LakeLedger, settings: EnrichSettings, models: Models
+) -> Estimate:
+    """Return what these requests would cost, without any network."""
+    lengths = _reply_lengths(ledger, settings.model)
+    by_product: dict[Product, list[ProductRequest]] = {one: [] for one in settings.products}
+    for request in requests:
+        by_product[request.product].append(request)
+    return Estimate(
+        settings.model,
+        {
+            product: _estimate_product(part, ledger, settings, models, lengths.get(product))
+            for product, part in by_product.items()
+        },
+    )
+
+
+def _estimate_product(
+    requests: Sequence[ProductRequest],
+    ledger: LakeLedger,
+    settings: EnrichSettings,
+    models: Models,
+    reply_tokens: float | None,
+) -> ProductEstimate:
+    replies = [(request, request.final_reply(ledger)) for request in requests]
+    pending = list({request.key: request for request, reply in replies if reply is None}.values())
+    accepted = sum(reply is not None and reply.value is not None for _, reply in replies)
+    rejected = sum(reply is not None and reply.value is None for _, reply in replies)
+    calls = len(pending) * (2 if settings.think else 1)
+    prompt = round(_mean_prompt_tokens(pending, ledger, models.count) * calls)
+    completion = 0
+    if pending:
+        typical = reply_tokens or typical_output_tokens(pending[0].product, settings)
+        completion = round(typical * calls)
+    cost = _cost(models.price, prompt, completion) if pending or models.price else 0.0
+    return ProductEstimate(
+        len(requests), accepted, rejected, len(pending), calls, prompt, completion, cost
+    )
+
+
+def _cost(price: Price | None, prompt: int, completion: int) -> float | None:
+    return prompt * price[0] + completion * price[1] if price else None
+
+
+def _mean_prompt_tokens(
+    pending: Sequence[ProductRequest], ledger: LakeLedger, count: Callable[[str], int]
+) -> float:
+    """Tokens of a prompt: counted in a sample, spread evenly over the requests."""
+    sample = pending[:: max(1, len(pending) // SAMPLED_PROMPTS)][:SAMPLED_PROMPTS]
+    if not sample:
+        return 0.0
+    calls = [request.next_call(ledger, {}).request for request in sample]
+    texts = [
+        "\n".join(message.content for message in call.messages) + str(call.schema or "")
+        for call in calls
+    ]
+    return sum(count(text) for text in texts) / len(texts)
+
+
+def _reply_lengths(ledger: LakeLedger, model: str) -> dict[str, float]:
+    """Mean tokens of a reply by product, where enough replies are known."""
+    tokens: dict[str, list[int]] = {}
+    for reply in ledger.all():
+        if reply.model == model:
+            tokens.setdefault(reply.product, []).append(reply.completion_tokens)
+    return {
+        product: sum(counts) / len(counts)
+        for product, counts in tokens.items()
+        if len(counts) >= MIN_REPLIES
+    }
+
+
+class EnrichmentRun(Protocol):
+    """What live and batch runs have in common; `live.LiveRun` describes the attributes."""
+
+    completed: Counter[Product]
+    failures: list[tuple[ProductRequest, CompletionError]]
+    stopped: PegboardError | None
+    waiting: list[str]
+
+    async def run(self) -> None:
+        """Ask for what the ledger lacks."""
+        ...
+
+
+def actual_figures(
+    requests: RequestSet, ledger: LakeLedger, run: EnrichmentRun, client: Client, seconds: float
+) -> dict[str, Any]:
+    """Return counts, tokens, cost and time of a run as JSON values, named as in the estimate."""
+    replies = [
+        (request.product, reply)
+        for request in requests
+        if (reply := request.final_reply(ledger)) is not None
+    ]
+    calls: dict[str, dict[str, int]] = {}
+    for (model, outcome), count in sorted(client.outcomes.items()):
+        calls.setdefault(model, {})[outcome] = count
+    budget = client.budget
+    return {
+        "completed": dict(run.completed),
+        "accepted": dict(Counter(product for product, reply in replies if reply.value is not None)),
+        "rejected": _by_product(
+            (product, reply.reason) for product, reply in replies if reply.value is None
+        ),
+        "dropped": _by_product(
+            (product, reason)
+            for product, reply in replies
+            if reply.value
+            for _, reason in json.loads(reply.dropped)
+        ),
+        "failed": len(run.failures),
+        "replies": budget.replies,
+        "calls": calls,
+        "prompt_tokens": budget.prompt_tokens,
+        "completion_tokens": budget.completion_tokens,
+        "cost_usd": None if budget.unpriced else round(budget.spent_usd, 6),
+        "seconds": round(seconds, 3),
+        "lowest_concurrency": client.lowest_concurrency,
+    }
+
+
+def _by_product(pairs: Iterable[tuple[str, str]]) -> dict[str, dict[str, int]]:
+    table: dict[str, dict[str, int]] = {}
+    for (product, reason), count in sorted(Counter(pairs).items()):
+        table.setdefault(product, {})[reason] = count
+    return table
+
+
+def stale_prompts(requests: RequestSet, ledger: LakeLedger) -> list[str]:
+    """Return warnings about prompt files whose wording changed without their version."""
+    stale: set[tuple[str, str]] = set()
+    for request in requests:
+        reply, prompt = request.final_reply(ledger), request.prompts.prompt
+        if reply is not None and reply.prompt != request.wording:
+            stale.add((str(prompt.path), prompt.version))
+    return [
+        f"{path} was changed, but its version is still '{version}': replies to the old wording are "
+        f"kept. Change the version to ask for new ones."
+        for path, version in sorted(stale)
+    ]
+
+
+def failure_messages(run: EnrichmentRun) -> list[str]:
+    """Return what could not be generated, the first few by name."""
+    shown, rest = run.failures[:SHOWN_FAILURES], run.failures[SHOWN_FAILURES:]
+    lines = [f"{one.product} of {one.subject} was not generated: {error}" for one, error in shown]
+    if rest:
+        lines.append(f"... and {len(rest)} more were not generated; the next run tries again")
+    return lines
+
+
+def stop_message(error: PegboardError | None, requests: RequestSet, ledger: LakeLedger) -> str:
+    """Return why a run ended early and how far it got; empty if it did not."""
+    if error is None:
+        return ""
+    replies = [request.final_reply(ledger) for request in requests]
+    done = sum(reply is not None for reply in replies)
+    return f"{str(error).rstrip('.')}. {done} of {len(replies)} requests are completed."
