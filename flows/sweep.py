@@ -1,26 +1,29 @@
-"""The sweep: index configurations x encoders x strategies x k x sizes of the catalog, measured cell
-by cell; and the best of them named.
+"""The sweep: indexes x strategies x k x sizes of the catalog are measured, and the best are named.
 
-read -> (build a board of its own, on a channel of its own) -> lay out -> measure every cell that is
-not done -> report
+read -> (build a board of its own) -> design -> measure every cell that is not done -> report
 
-Every cell is a file that is named by what decides it, so a sweep that was killed goes on where it
-stopped."""
+Every cell is a file whose name is a digest of what decides it, so a sweep that was killed continues
+where it stopped."""
 
 import time
+from collections.abc import Sequence
 from typing import Any
 
 from flows.artifacts import sweep_artifact
 from flows.reindex import reindex
 from flows.runner import Direct, Runner
 from pegboard.errors import CompletionError
+from pegboard.store.storage import remember_options
 from tasks import progress
+from tasks.settings.configuration import BoardSettings, Configuration
+from tasks.settings.release import FindSettings
 from tasks.settings.sweep import Sweep
-from tasks.sweep.board import sweep_configuration
 from tasks.sweep.cells import measure_cell
 from tasks.sweep.design import Design, design
-from tasks.sweep.pace import Pace
 from tasks.sweep.report import report_sweep
+
+CHANNEL = "sweep"
+"""The channel of a sweep's releases; no other channel moves."""
 
 
 def sweep(settings: Sweep, *, write: bool = False, runner: Runner | None = None) -> dict[str, Any]:
@@ -31,53 +34,84 @@ def sweep(settings: Sweep, *, write: bool = False, runner: Runner | None = None)
         write: write the recommended index and strategy into the configuration.
 
     Returns:
-        What `report_sweep` says, as JSON values.
+        The summary of `report_sweep`, with the seconds of each phase.
     """
     runner = runner or Direct()
-    began, problems = time.monotonic(), list[str]()
+    times, problems = [time.monotonic()], list[str]()
     if settings.settings.release is None:
-        settings, problems = _built(settings, runner)
-    laid_out = runner.call(design, settings)
-    built = time.monotonic() - began
-    _measure(laid_out, runner)
-    measured = time.monotonic() - began - built
-    outcome = runner.call(report_sweep, laid_out, write=write)
-    outcome["warnings"] += problems
-    outcome["seconds"] = {
-        "build": round(built, 1),
-        "measure": round(measured, 1),
-        "all": round(time.monotonic() - began, 1),
+        settings, problems = _build(settings, runner)
+    cells = runner.call(design, settings)
+    times.append(time.monotonic())
+    _measure(cells, runner)
+    times.append(time.monotonic())
+    summary = runner.call(report_sweep, cells, write=write)
+    summary["warnings"] += problems
+    summary["seconds"] = {
+        "build": round(times[1] - times[0], 1),
+        "measure": round(times[2] - times[1], 1),
+        "all": round(time.monotonic() - times[0], 1),
     }
-    runner.show(sweep_artifact(outcome))
-    return outcome
+    runner.show(sweep_artifact(summary))
+    return summary
 
 
-def _built(settings: Sweep, runner: Runner) -> tuple[Sweep, list[str]]:
-    """The sweep of the release that is built for it, every index of the configuration side by side;
-    and problems of its sources.
-    """
+def _build(settings: Sweep, runner: Runner) -> tuple[Sweep, list[str]]:
+    """Build a release with every index; returns its sweep, and the problems of its sources."""
     assert settings.configuration is not None
-    calibrated = any(strategy.needs_calibration() for strategy in settings.strategies)
     configuration = sweep_configuration(
-        settings.configuration, settings.uri, settings.settings.indexes, calibrated=calibrated
+        settings.configuration,
+        settings.uri,
+        settings.settings.indexes,
+        calibrated=any(strategy.needs_calibration() for strategy in settings.strategies),
     )
-    run = reindex(configuration, runner=runner)
-    if run["outcome"] == "waiting":
+    outcome = reindex(configuration, runner=runner)
+    if outcome["outcome"] == "waiting":
         raise CompletionError(
-            "A batch of the LLM is under way, so there is nothing to measure yet. Start the sweep "
-            "again to collect it."
+            "A batch of the LLM is in progress, so there is nothing to measure yet. Start the "
+            "sweep again to collect it."
         )
-    problems = [problem for catalog in run["catalogs"].values() for problem in catalog["problems"]]
-    return settings.of(run["release"]), [*problems, *run["problems"]]
+    catalogs = outcome["catalogs"].values()
+    problems = [problem for catalog in catalogs for problem in catalog["problems"]]
+    return settings.of(outcome["release"]), [*problems, *outcome["problems"]]
+
+
+def sweep_configuration(
+    configuration: Configuration, uri: str, indexes: Sequence[str] = (), *, calibrated: bool = False
+) -> Configuration:
+    """Return the configuration of the board at `uri`, without report, gate and default strategy.
+
+    Args:
+        indexes: those that the board has; all if empty.
+        calibrated: keep the golden queries, for strategies that return probabilities. Otherwise
+            they do not change the board.
+    """
+    storage = configuration.board.storage if "://" in uri else {}
+    changes: dict[str, Any] = {
+        "board": BoardSettings(uri=uri, channel=CHANNEL, report=False, storage=storage),
+        "find": FindSettings(),
+        "gate": None,
+    }
+    if not calibrated:
+        changes["golden"] = None
+    if indexes:
+        changes["indexes"] = tuple(one for one in configuration.indexes if one.name in indexes)
+        changes["default_index"] = None
+    changed = configuration.model_copy(update=changes)
+    remember_options(changed.uri, storage)
+    return changed
 
 
 def _measure(design: Design, runner: Runner) -> None:
     todo = design.todo
-    pace = Pace([len(cell.queries) for cell in todo])
+    total = sum(len(cell.queries) for cell in todo)
     if todo:
-        progress.start("queries", pace.total)
+        progress.start("queries", total)
     progress.start("cells", len(design.cells))
     progress.advance("cells", design.finished, "done before" if design.finished else None)
+    began, done = time.monotonic(), 0
     for cell in todo:
         runner.call(measure_cell, cell)
-        progress.advance("cells", text=pace.after(len(cell.queries)))
+        done += len(cell.queries)
+        seconds = (time.monotonic() - began) / max(done, 1) * (total - done)
+        left = f"{seconds / 60:.0f} min" if seconds >= 90 else f"{seconds:.0f} s"
+        progress.advance("cells", text=f"about {left} left")

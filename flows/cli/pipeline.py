@@ -133,12 +133,10 @@ def _init(options: argparse.Namespace) -> int:
 
 def _build(options: argparse.Namespace) -> int:
     gc.set_threshold(100_000, 50, 50)  # imports make objects, not garbage
-    from tasks.gate.spec import read_gate
     from tasks.settings.configuration import load_configuration
 
     configuration = load_configuration(options.config)
     configuration.catalogs_named(options.catalog)
-    read_gate(configuration)
     import lancedb  # noqa: F401
     import polars  # noqa: F401
 

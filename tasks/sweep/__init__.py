@@ -1,3 +1,1 @@
-"""The steps of a sweep: which parts, which encoder, how many questions, which strategy and which k
-find best, measured cell by cell.
-"""
+"""The steps of a sweep: indexes, strategies, cut-offs and catalog sizes, measured cell by cell."""

@@ -1,42 +1,44 @@
-"""One cell of a sweep: an index, a strategy and a sample of the catalog, asked all golden queries
-of the sample once, and measured at every k.
+"""One cell of a sweep: a strategy in an index of a sample, measured at every k.
 
-A cell is done when its file is there; the file's name is a digest of all that decides the result:
-the rows of the tables, the index, the strategy, the sample, the queries, the measures. So a sweep
-that was killed goes on where it stopped, and one with another index added measures only that.
-"""
+The name of a cell's file is a digest of everything that decides its values: the rows of the tables,
+the index, the strategy, the sample, the queries, the measures. So a sweep that was killed continues
+where it stopped, and a sweep with another index measures only the cells of that index."""
 
+import json
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from pegboard.canonical import digest
 from pegboard.encoders import Encoder
+from pegboard.errors import ConfigurationError
 from pegboard.evaluation.experiment import ReleaseSystem, evaluate
-from pegboard.evaluation.golden import GoldenQuery
-from pegboard.evaluation.intervals import interval
+from pegboard.evaluation.golden import GoldenQuery, read_queries
 from pegboard.evaluation.results import Evaluation
-from pegboard.evaluation.searcher import Searcher
+from pegboard.evaluation.searcher import CACHED_QUERY_VECTORS, Searcher
+from pegboard.retrieval.llm.caller import open_caller
 from pegboard.retrieval.strategy import Strategy
+from pegboard.search.loaded import LoadedRelease
 from pegboard.search.query_vectors import QueryVectors
+from pegboard.store.contract import VECTOR_OPTIONS
+from pegboard.tokens import prompt_tokens
 from tasks import progress
-from tasks.sweep.files import write_frame
-from tasks.sweep.opened import (
-    caller_of,
-    encoder_of,
-    golden_queries,
-    sample_of,
-    tokens_of,
-    vectors_of,
-)
+from tasks.embed import encoder_for
+from tasks.lake.query_vectors import CachedQueryEncoder
+from tasks.settings.configuration import IndexSettings
+from tasks.sweep.files import SweepFolder
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from pegboard.retrieval.llm.caller import LlmCaller
+
 VERSION = 1
-"""Counts up when what a cell holds, or how it is measured, changes."""
+"""Counts up when the columns of a cell, or how they are measured, change."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,14 +46,13 @@ class Cell:
     """What is measured, by names and paths.
 
     Attributes:
-        key: the digest of all that decides the result.
-        folder: of the sweep.
+        key: the digest of everything that decides the values.
+        folder: the folder of the sweep.
         uri, release: the board, and the release by its id.
         strategy: as JSON values.
-        size, seed, sample: of the sample, and its file.
-        golden, golden_digest, queries: the file of golden queries, and the places of those that are
-            asked.
-        timed: how many of them are asked one at a time.
+        size, seed, sample: of the sample, and the path of its file in the folder.
+        golden, golden_digest, queries: the file of golden queries, and the places of the queries.
+        timed: how many of them are searched one at a time to measure latency.
         options: of the encoder.
     """
 
@@ -63,7 +64,7 @@ class Cell:
     strategy: Mapping[str, Any]
     size: int
     seed: int
-    sample: Path
+    sample: str
     golden: Path
     golden_digest: str
     queries: tuple[int, ...]
@@ -76,128 +77,197 @@ class Cell:
 
     @property
     def name(self) -> str:
-        """For the person who watches."""
+        """The name of the cell in progress displays."""
         return f"{self.strategy['name']} in {self.index}, {self.size} tools"
 
     @property
-    def rows(self) -> Path:
-        """Its file: a row for each measure and k."""
-        return self.folder / "cells" / f"{self.key}.parquet"
+    def files(self) -> SweepFolder:
+        """The folder of the sweep."""
+        return SweepFolder(self.folder)
 
     @property
-    def values(self) -> Path:
-        """The values query by query."""
-        return self.folder / "cells" / f"{self.key}.values.parquet"
+    def rows(self) -> str:
+        """The file with a row for each measure and k."""
+        return f"cells/{self.key}.parquet"
 
+    @property
+    def values(self) -> str:
+        """The file with the values query by query."""
+        return f"cells/{self.key}.values.parquet"
 
-def is_done(cell: Cell) -> bool:
-    """Whether the cell was measured before."""
-    return cell.rows.is_file()
+    @property
+    def is_done(self) -> bool:
+        """Whether the cell was measured before."""
+        return self.files.exists(self.rows)
 
 
 def measure_cell(cell: Cell, encoder: Encoder | None = None) -> None:
-    """Ask, measure, and write the files of the cell.
+    """Evaluate a cell, and write its files.
 
     Args:
-        encoder: stands in for the one of the index.
+        encoder: replaces the encoder of the index.
+
+    Raises:
+        ConfigurationError: the golden queries were changed since the sweep began.
     """
     golden = golden_queries(cell.golden, cell.golden_digest)
     queries = [golden[place] for place in cell.queries]
-    strategy = Strategy.from_dict(cell.strategy)
-    loaded = sample_of(cell.uri, cell.release, cell.sample)
-    manifest, caller = loaded.index_manifest(cell.index), caller_of(cell.llm, cell.llm_api_base)
-    vectors = (
-        QueryVectors(encoder, None)
-        if encoder
-        else vectors_of(cell.folder / "queries", manifest, cell.options)
-    )
+    loaded = _sample(cell.uri, cell.release, cell.folder, cell.sample)
+    caller = _llm_caller(cell.llm, cell.llm_api_base)
+    cached = QueryVectors(encoder, None) if encoder else _cached_vectors(cell, loaded)
+    system = _system(cell, Searcher(loaded, cached, caller))
     evaluation = evaluate(
-        ReleaseSystem(Searcher(loaded, vectors, caller), strategy, cell.index),
+        system,
         queries,
-        [f"{kind}@{k}" for kind in cell.measures for k in cell.ks],
-        advance=lambda done: progress.advance("queries", done, cell.name),
+        [f"{measure}@{k}" for measure in cell.measures for k in cell.ks],
+        advance=lambda count: progress.advance("queries", count, cell.name),
     )
-    one_by_one = (
-        QueryVectors(encoder or encoder_of(manifest, cell.options), None, 0)
-        if cell.timed
-        else vectors
-    )
-    timed = _timed(Searcher(loaded, one_by_one, caller), queries, strategy, cell)
-    tokens = _tokens(cell, evaluation)
-    _write(cell, evaluation, tokens, timed)
+    if cell.timed:
+        uncached = QueryVectors(encoder or _encoder(cell, loaded), None, 0)
+        system = _system(cell, Searcher(loaded, uncached, caller))
+    _write(cell, evaluation, _latency(cell, system, queries))
 
 
-def _timed(
-    searcher: Searcher, queries: Sequence[GoldenQuery], strategy: Strategy, cell: Cell
-) -> dict[str, Any]:
-    """How long single requests take, their encoding included, and what an LLM would have done if
-    there had been one.
-    """
+def _system(cell: Cell, searcher: Searcher) -> ReleaseSystem:
+    return ReleaseSystem(searcher, Strategy.from_dict(cell.strategy), cell.index)
+
+
+def _latency(cell: Cell, system: ReleaseSystem, queries: Sequence[GoldenQuery]) -> dict[str, Any]:
+    """Milliseconds of single requests with their encoding, and the parts that lacked an LLM."""
     import numpy as np
 
     spent: list[float] = []
-    instead: list[str] = []
-    step = max(1, len(queries) // max(cell.timed, 1))
-    chosen = queries[::step][: cell.timed]
-    for query in [
-        *chosen[:1],
-        *chosen,
-    ]:  # the first one once more, since what it loads is loaded once
+    without_llm: list[str] = []
+    timed = queries[:: max(1, len(queries) // max(cell.timed, 1))][: cell.timed]
+    # The first query is searched once more in front: what it loads is loaded once.
+    for query in [*timed[:1], *timed]:
         began = time.perf_counter()
-        found = searcher.search([query], max(cell.ks), strategy=strategy, index=cell.index)[0]
+        hits = system.searcher.search(
+            [query], max(cell.ks), strategy=system.strategy, index=system.index
+        )[0]
         spent.append((time.perf_counter() - began) * 1000)
-        instead += [part.part for part in found.trace.parts if part.fallback_reason]
-    p50, p95 = np.percentile(spent[1:], [50, 95]).tolist() if chosen else (None, None)
-    return {"ms_p50": p50, "ms_p95": p95, "without_llm": ", ".join(dict.fromkeys(instead))}
+        without_llm += [part.part for part in hits.trace.parts if part.fallback_reason]
+    p50, p95 = np.percentile(spent[1:], [50, 95]).tolist() if timed else (None, None)
+    return {"ms_p50": p50, "ms_p95": p95, "without_llm": ", ".join(dict.fromkeys(without_llm))}
+
+
+def _write(cell: Cell, evaluation: Evaluation, latency: Mapping[str, Any]) -> None:
+    import polars as pl
+
+    by_query = {
+        "place": cell.queries,
+        "query": [result.query.id for result in evaluation.results],
+        "kind": [result.query.kind for result in evaluation.results],
+    }
+    integers = {"place": pl.Int32, "k": pl.Int16}
+    values = [
+        pl.DataFrame(
+            {**by_query, "measure": measure.kind, "k": measure.k, "value": column},
+            schema_overrides=integers,
+        )
+        for measure, column in evaluation.values.items()
+    ]
+    tokens = dict(zip(cell.ks, _tokens(cell, evaluation).mean(axis=0).tolist(), strict=True))
+    rows = [
+        {
+            "k": measure.k,
+            "measure": measure.kind,
+            **evaluation.interval(measure).to_dict(),
+            "tokens": tokens[measure.k or 0],
+            **latency,
+        }
+        for measure in evaluation.values
+    ]
+    types = {"k": pl.Int16, "ms_p50": pl.Float64, "ms_p95": pl.Float64}
+    cell.files.write(cell.values, pl.concat(values))
+    cell.files.write(cell.rows, pl.DataFrame(rows, schema_overrides=types))
 
 
 def _tokens(cell: Cell, evaluation: Evaluation) -> "NDArray[np.float64]":
-    """About how many prompt tokens the first k tools take, of shape (queries, ks)."""
+    """The prompt tokens of the first k tools, of shape (queries, ks)."""
     import numpy as np
 
-    found = {one.id for answer in evaluation.results for one in answer.retrieved}
-    known = tokens_of(cell.uri, cell.release, found)
-    summed = np.zeros((len(evaluation.results), max(cell.ks) + 1))
-    for row, answer in enumerate(evaluation.results):
-        taken = [known[one.id] for one in answer.retrieved[: max(cell.ks)]]
-        summed[row, 1 : len(taken) + 1] = taken
-    return np.cumsum(summed, axis=1)[:, list(cell.ks)]
+    most = max(cell.ks)
+    retrieved = [[tool.id for tool in one.retrieved[:most]] for one in evaluation.results]
+    known = _known_tokens(cell.uri, cell.release)
+    new = {tool for tools in retrieved for tool in tools if tool not in known}
+    known.update(prompt_tokens(release_searcher(cell.uri, cell.release).loaded, new))
+    table = np.zeros((len(retrieved), most + 1))
+    for row, tools in enumerate(retrieved):
+        table[row, 1 : len(tools) + 1] = [known[tool] for tool in tools]
+    return np.cumsum(table, axis=1)[:, list(cell.ks)]
 
 
-def _write(
-    cell: Cell, evaluation: Evaluation, tokens: "NDArray[np.float64]", timed: Mapping[str, Any]
-) -> None:
-    import polars as pl
+# What the cells of a process share.
 
-    values = [
-        pl.DataFrame(
-            {
-                "place": cell.queries,
-                "query": [answer.query.id for answer in evaluation.results],
-                "kind": [answer.query.kind for answer in evaluation.results],
-                "measure": one.kind,
-                "k": one.k,
-                "value": found,
-            },
-            schema_overrides={"place": pl.Int32, "k": pl.Int16},
+
+@lru_cache(maxsize=2)
+def release_searcher(uri: str, release: str) -> Searcher:
+    """Return a release by its id. Raises BoardNotFound."""
+    return Searcher.open(uri, release=release)
+
+
+@lru_cache(maxsize=2)
+def golden_queries(file: Path, expected: str) -> list[GoldenQuery]:
+    """Return the golden queries of a file.
+
+    Args:
+        expected: the digest of the queries.
+
+    Raises:
+        ConfigurationError: the queries have another digest.
+    """
+    queries = read_queries(file)
+    if digest([query.to_dict() for query in queries]) != expected:
+        raise ConfigurationError(
+            f"{file} was changed while the sweep ran. Start the sweep again; cells that are still "
+            f"valid are kept."
         )
-        for one, found in evaluation.values.items()
-    ]
-    means = dict(zip(cell.ks, tokens.mean(axis=0).tolist(), strict=True))
-    rows = [
-        {
-            "k": one.k,
-            "measure": one.kind,
-            **interval(found).to_dict(),
-            "tokens": means[one.k or 0],
-            **timed,
-        }
-        for one, found in evaluation.values.items()
-    ]
-    write_frame(cell.values, pl.concat(values))
-    write_frame(
-        cell.rows,
-        pl.DataFrame(
-            rows, schema_overrides={"k": pl.Int16, "ms_p50": pl.Float64, "ms_p95": pl.Float64}
-        ),
-    )
+    return queries
+
+
+@lru_cache(maxsize=1)
+def _sample(uri: str, release: str, folder: Path, file: str) -> LoadedRelease:
+    """The release with the tools of a sample only; itself, if the sample has all of them."""
+    whole = release_searcher(uri, release)
+    ids: list[str] = SweepFolder(folder).read_json(file)
+    return whole.loaded if len(ids) == len(whole.names.catalogs) else whole.restricted(ids).loaded
+
+
+@lru_cache(maxsize=2)
+def _known_tokens(_uri: str, _release: str) -> dict[str, float]:
+    return {}
+
+
+@cache
+def _llm_caller(llm: str | None, api_base: str | None) -> "LlmCaller | None":
+    return open_caller(llm, {"api_base": api_base} if api_base else None)
+
+
+_query_vectors: dict[tuple[str, str, str], QueryVectors] = {}
+"""By the folder of the sweep, the encoder's fingerprint and its options."""
+
+
+def _cached_vectors(cell: Cell, loaded: LoadedRelease) -> QueryVectors:
+    manifest = loaded.index_manifest(cell.index)
+    options = json.dumps(dict(cell.options), sort_keys=True)
+    key = (str(cell.folder), manifest["fingerprint"], options)
+    if key not in _query_vectors:
+        encoder = CachedQueryEncoder(
+            cell.files,
+            manifest["encoder"],
+            manifest["fingerprint"],
+            manifest["dimensions"],
+            lambda: _encoder(cell, loaded),
+        )
+        _query_vectors[key] = QueryVectors(encoder, None, CACHED_QUERY_VECTORS)
+    return _query_vectors[key]
+
+
+def _encoder(cell: Cell, loaded: LoadedRelease) -> Encoder:
+    """The encoder of the index, loaded once in a process."""
+    manifest = loaded.index_manifest(cell.index)
+    published = manifest.get("options", {})
+    options = {name: published[name] for name in VECTOR_OPTIONS if name in published}
+    settings = IndexSettings(encoder=manifest["encoder"], options={**options, **cell.options})
+    return encoder_for(settings)

@@ -1,32 +1,30 @@
-"""Which cells a sweep has: every index with every strategy on every sample of the catalog; and what
-stands in the way of measuring them.
-"""
+"""Which cells a sweep has, and the problems that prevent measuring them."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from pegboard.canonical import digest
+from pegboard.cli.tables import list_text
 from pegboard.errors import ConfigurationError
 from pegboard.evaluation.golden import Needed
 from pegboard.evaluation.searcher import Searcher
 from pegboard.retrieval.strategy import Strategy
 from pegboard.store.contract import EDGES, embedding_table
+from pegboard.store.releases import ReleaseStore
 from tasks.settings.sweep import Sweep
-from tasks.sweep.cells import VERSION, Cell, is_done
-from tasks.sweep.files import write_json
-from tasks.sweep.opened import release_named, release_of
+from tasks.sweep.cells import VERSION, Cell, release_searcher
+from tasks.sweep.files import SweepFolder
 from tasks.sweep.samples import Sample, default_sizes, nested_samples
 
-FEW = 30
-"""Fewer queries than this say little: the interval of a recall of .8 is then .29 wide."""
-NAMED = 10
+MIN_QUERIES = 30
+"""With fewer queries a mean says little: the interval of a recall of .8 is then .29 wide."""
+MAX_NAMES = 10
 
 
 @dataclass(frozen=True, slots=True)
 class IndexShape:
-    """What a release says of an index."""
+    """The recipe of an index, as the release has it."""
 
     name: str
     encoder: str
@@ -37,16 +35,15 @@ class IndexShape:
 
 @dataclass(frozen=True, slots=True)
 class Design:
-    """All that is measured.
+    """Everything that a sweep measures.
 
     Attributes:
-        sweep: what was asked for.
         release: the id of the release.
-        catalog: how many tools it has.
+        catalog: the number of its tools.
         samples: smallest first within each seed; the whole catalog once.
-        cells: in an order in which neighbours share a sample and an index.
-        finished: how many of them were done before.
-        warnings: what the results will not say by themselves.
+        cells: ordered so that neighbours share a sample and an index.
+        finished: the number of cells that were done before.
+        warnings: what to keep in mind when reading the results.
     """
 
     sweep: Sweep
@@ -61,32 +58,24 @@ class Design:
     @property
     def todo(self) -> list[Cell]:
         """The cells that are not done."""
-        return [cell for cell in self.cells if not is_done(cell)]
+        return [cell for cell in self.cells if not cell.is_done]
 
 
 def design(sweep: Sweep) -> Design:
-    """Draw the samples, and name the cells.
+    """Draw the samples, and list the cells.
 
     Raises:
-        ConfigurationError: with every reason why the release cannot be swept so.
+        ConfigurationError: lists every reason why the release cannot be swept.
         BoardNotFound: there is no such release.
     """
-    settings = sweep.settings
-    searcher = release_of(sweep.uri, release_named(sweep.uri, settings.release or "live"))
-    catalog = len(searcher.names.catalogs)
+    release = ReleaseStore(sweep.uri).named(sweep.settings.release or "live")
+    searcher = release_searcher(sweep.uri, release.id)
     needed = [searcher.names.resolve(query.tools) for query in sweep.queries]
-    indexes = _indexes(sweep, searcher)
-    problems = _problems(sweep, searcher, catalog, needed)
-    if problems:
-        raise ConfigurationError(_message(sweep, searcher, problems))
-    samples = _samples(sweep, searcher, needed, catalog)
-    if empty := [str(one.size) for one in samples if not one.queries]:
-        raise ConfigurationError(
-            f"No golden query has all its tools in a sample of {', '.join(empty)} tools. Take "
-            f"larger samples, or add golden queries that "
-            "need few tools."
-        )
-    files = {one.digest: _written(sweep.out, one) for one in samples}
+    indexes = _index_names(sweep, searcher)
+    if problems := _problems(sweep, searcher, needed, indexes):
+        raise ConfigurationError.from_problems(f"The sweep of release {release.id}", problems)
+    samples = _samples(sweep, searcher, needed)
+    files = {sample.digest: _write_sample(sweep, sample) for sample in samples}
     cells = tuple(
         _cell(sweep, searcher, index, strategy, sample, files[sample.digest])
         for sample in samples
@@ -94,144 +83,158 @@ def design(sweep: Sweep) -> Design:
         for strategy in sweep.strategies
     )
     return Design(
-        sweep,
-        searcher.release.id,
-        catalog,
-        tuple(_shape(searcher, index) for index in indexes),
-        tuple(samples),
-        cells,
-        sum(map(is_done, cells)),
-        tuple(_warnings(sweep, samples)),
+        sweep=sweep,
+        release=release.id,
+        catalog=len(searcher.names.catalogs),
+        indexes=tuple(_shape(searcher, index) for index in indexes),
+        samples=tuple(samples),
+        cells=cells,
+        finished=sum(cell.is_done for cell in cells),
+        warnings=tuple(_warnings(samples)),
     )
 
 
-def _indexes(sweep: Sweep, searcher: Searcher) -> list[str]:
-    """The names of the indexes that are asked, in the order of the configuration, where there is
-    one.
-    """
-    there: Iterable[str] = searcher.release.manifest["indexes"]
+def _index_names(sweep: Sweep, searcher: Searcher) -> list[str]:
+    """The indexes to measure, in the order of the configuration if there is one."""
+    published: Iterable[str] = searcher.release.manifest["indexes"]
     order = [index.name for index in sweep.configuration.indexes] if sweep.configuration else []
-    named = sweep.settings.indexes
-    known = [one for one in [*order, *there] if one in there and (not named or one in named)]
-    return list(dict.fromkeys(known))
+    chosen = sweep.settings.indexes or tuple(published)
+    names = [name for name in [*order, *published] if name in published and name in chosen]
+    return list(dict.fromkeys(names))
 
 
 def _shape(searcher: Searcher, index: str) -> IndexShape:
-    said = searcher.loaded.index_manifest(index)
+    manifest = searcher.loaded.index_manifest(index)
     return IndexShape(
-        index, said["encoder"], tuple(said["parts"]), said["shape"], said["questions"]
+        index,
+        manifest["encoder"],
+        tuple(manifest["parts"]),
+        manifest["shape"],
+        manifest["questions"],
     )
 
 
 def _problems(
-    sweep: Sweep, searcher: Searcher, catalog: int, needed: Sequence[Needed]
+    sweep: Sweep, searcher: Searcher, needed: Sequence[Needed], indexes: Sequence[str]
 ) -> list[str]:
-    settings, indexes = sweep.settings, searcher.release.manifest["indexes"]
-    sizes = [one for one in settings.tools if one != "all"]
+    settings, published = sweep.settings, searcher.release.manifest["indexes"]
+    catalog = len(searcher.names.catalogs)
+    sizes = [size for size in settings.tools if size != "all"]
     problems = [
-        f"tools: {size} are more than the {catalog} of the catalog"
+        f"tools: expected at most the {catalog} tools of the catalog (got {size})"
         for size in sizes
         if size > catalog
     ]
     smallest = min([*sizes, catalog])
     if settings.k[-1] > smallest:
         what = "the catalog" if smallest == catalog else "the smallest sample"
-        problems.append(f"k: {settings.k[-1]} is more than the {smallest} tools of {what}")
+        problems.append(
+            f"k: expected at most the {smallest} tools of {what} (got {settings.k[-1]})"
+        )
     problems += [
-        f"indexes: the release has no index '{one}'; it has {', '.join(sorted(indexes))}"
-        for one in settings.indexes
-        if one not in indexes
+        f"indexes: the release has no index '{name}'; expected one of "
+        f"{', '.join(sorted(published))}"
+        for name in settings.indexes
+        if name not in published
     ]
     problems += [
-        f"strategies: '{strategy.name}' asks for probabilities, and index '{index}' is not "
+        f"strategies: '{strategy.name}' returns probabilities, and index '{index}' is not "
         f"calibrated; add [golden] queries and build"
         for strategy in sweep.strategies
-        for index in _indexes(sweep, searcher)
+        for index in indexes
         if strategy.needs_calibration() and not searcher.loaded.calibration(index)
     ]
-    if unknown := sorted({name for one in needed for name in one.unknown}):
-        count = sum(1 for one in needed if one.unknown)
-        more = f" and {len(unknown) - NAMED} more" if len(unknown) > NAMED else ""
+    if unknown := sorted({name for tools in needed for name in tools.unknown}):
+        count = sum(bool(tools.unknown) for tools in needed)
         problems.append(
             f"golden: {count} queries need tools that the release does not have: "
-            f"{', '.join(unknown[:NAMED])}{more}; correct or "
-            "remove them, `pegboard golden check` lists them"
+            f"{list_text(unknown, MAX_NAMES)}; correct or remove them, `pegboard golden check` "
+            f"lists them"
         )
     return problems
 
 
-def _message(sweep: Sweep, searcher: Searcher, problems: Sequence[str]) -> str:
-    listed = "\n".join(f"  - {one}" for one in problems)
-    return f"Release {searcher.release.id} cannot be swept so:\n{listed}"
-
-
-def _samples(
-    sweep: Sweep, searcher: Searcher, needed: Sequence[Needed], catalog: int
-) -> list[Sample]:
-    settings = sweep.settings
-    sizes = [catalog if one == "all" else int(one) for one in settings.tools] or default_sizes(
-        catalog
-    )
+def _samples(sweep: Sweep, searcher: Searcher, needed: Sequence[Needed]) -> list[Sample]:
+    settings, tools = sweep.settings, searcher.names.catalogs
+    sizes = [len(tools) if size == "all" else size for size in settings.tools]
     seeds = range(settings.seed, settings.seed + settings.samples)
     drawn = [
         sample
         for seed in seeds
-        for sample in nested_samples(searcher.names.catalogs, needed, sizes, seed, settings.share)
+        for sample in nested_samples(
+            tools, needed, sizes or default_sizes(len(tools)), seed, settings.share
+        )
     ]
-    # The whole catalog is the same whatever the seed.
-    return [one for one in drawn if one.size < catalog or one.seed == settings.seed]
+    # The whole catalog is the same for every seed.
+    samples = [one for one in drawn if one.size < len(tools) or one.seed == settings.seed]
+    if empty := [str(sample.size) for sample in samples if not sample.queries]:
+        raise ConfigurationError(
+            f"No golden query has all its tools in a sample of {', '.join(empty)} tools. Choose "
+            f"larger samples, or add golden queries that need few tools."
+        )
+    return samples
 
 
-def _written(folder: Path, sample: Sample) -> Path:
-    path = folder / "samples" / f"{sample.digest[:24]}.json"
-    if not path.is_file():
-        write_json(path, list(sample.tools))
+def _write_sample(sweep: Sweep, sample: Sample) -> str:
+    files, path = SweepFolder(sweep.out), f"samples/{sample.digest[:24]}.json"
+    if not files.exists(path):
+        files.write_json(path, list(sample.tools))
     return path
 
 
 def _cell(
-    sweep: Sweep, searcher: Searcher, index: str, strategy: Strategy, sample: Sample, file: Path
+    sweep: Sweep, searcher: Searcher, index: str, strategy: Strategy, sample: Sample, file: str
 ) -> Cell:
     settings, release = sweep.settings, searcher.release
-    named = sweep.configuration.indexes if sweep.configuration else ()
     manifest: Mapping[str, Any] = searcher.loaded.index_manifest(index)
-    options = next(
-        (one.options for one in named if (one.name, one.encoder) == (index, manifest["encoder"])),
-        {},
-    )
-    tables = [release.tables[name] for name in ("tools", EDGES, embedding_table(index))]
-    asked = [sweep.queries[place].to_dict() for place in sample.queries]
-    decides = (
-        VERSION, [[pin.table, pin.digest] for pin in tables], manifest, strategy.to_dict(), sample.digest, asked, settings.measures,
-        settings.k, settings.timed, settings.llm, settings.llm_api_base,
-    )  # fmt: skip
-    return Cell(
-        digest(*decides)[:24],
-        sweep.out,
-        sweep.uri,
-        release.id,
-        index,
+    configured = sweep.configuration.indexes if sweep.configuration else ()
+    options = [
+        index_settings.options
+        for index_settings in configured
+        if (index_settings.name, index_settings.encoder) == (index, manifest["encoder"])
+    ]
+    names = ("tools", EDGES, embedding_table(index))
+    tables = [release.tables[name] for name in names if name in release.tables]
+    key = digest(
+        VERSION,
+        [[pin.table, pin.digest] for pin in tables],
+        manifest,
         strategy.to_dict(),
-        sample.size,
-        sample.seed,
-        file,
-        sweep.golden,
-        sweep.golden_digest,
-        sample.queries,
+        sample.digest,
+        [sweep.queries[place].to_dict() for place in sample.queries],
         settings.measures,
         settings.k,
         settings.timed,
-        options,
         settings.llm,
         settings.llm_api_base,
     )
+    return Cell(
+        key=key[:24],
+        folder=sweep.out,
+        uri=sweep.uri,
+        release=release.id,
+        index=index,
+        strategy=strategy.to_dict(),
+        size=sample.size,
+        seed=sample.seed,
+        sample=file,
+        golden=sweep.golden,
+        golden_digest=sweep.golden_digest,
+        queries=sample.queries,
+        measures=settings.measures,
+        ks=settings.k,
+        timed=settings.timed,
+        options=options[0] if options else {},
+        llm=settings.llm,
+        llm_api_base=settings.llm_api_base,
+    )
 
 
-def _warnings(sweep: Sweep, samples: Iterable[Sample]) -> list[str]:
+def _warnings(samples: Iterable[Sample]) -> list[str]:
     return [
-        f"{len(one.queries)} golden queries have all their tools in the sample of {one.size} "
-        f"tools (seed {one.seed}), which says little. "
-        "Add golden queries, take larger samples, or draw several with --samples."
-        for one in samples
-        if len(one.queries) < FEW
+        f"{len(sample.queries)} golden queries have all their tools in the sample of {sample.size} "
+        f"tools (seed {sample.seed}), which says little. Add golden queries, choose larger "
+        f"samples, or draw several with --samples."
+        for sample in samples
+        if len(sample.queries) < MIN_QUERIES
     ]

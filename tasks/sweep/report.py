@@ -1,195 +1,177 @@
-"""The last step of a sweep: its tables, pictures and page, and what to choose."""
+"""The last step of a sweep: its tables, pictures and page, and the recommendation."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
+from pegboard.cli.tables import difference_text, interval_text
 from pegboard.store.database import public_uri
-from tasks.sweep.best import Best, choose, falls
+from tasks.sweep.charts import draw
+from tasks.sweep.choice import Candidate, Choice, choose, size_effects
 from tasks.sweep.design import Design
-from tasks.sweep.figure import draw
-from tasks.sweep.files import write_bytes, write_json
+from tasks.sweep.files import SweepFolder
 from tasks.sweep.page import page
-from tasks.sweep.results import Results, collect, of_all_seeds
+from tasks.sweep.results import Results, collect, over_seeds
 from tasks.sweep.write_back import Written, write_choice
 
-NEAR_SHOWN = 20
-"""Candidates near the best that the summary lists; it counts them all."""
-TOKENS = "prompt tokens are estimated by the characters of the tools in OpenAI's form"
+MAX_NEAR = 20
+"""Candidates near the best in the summary; all are counted."""
+USUAL_K = 5
+TABLE_COLUMNS = (
+    "index", "strategy", "tools", "k", "measure", "value", "low", "high", "n", "tokens", "ms_p50",
+    "ms_p95",
+)  # fmt: skip
 
 
 def report_sweep(design: Design, *, write: bool = False) -> dict[str, Any]:
-    """Write the results of a sweep whose cells are all done, and give its summary as JSON values.
+    """Write the results of a sweep whose cells are all done, and return its summary as JSON values.
 
     Args:
         write: also write the recommended index and strategy into the configuration.
     """
-    settings, folder = design.sweep.settings, design.sweep.out
+    settings, files = design.sweep.settings, SweepFolder(design.sweep.out)
     results = collect(design)
-    best = choose(results, settings)
-    shown = _shown_k(settings.k, best)
-    written = _write(design, best) if write else None
-    summary: dict[str, Any] = {
+    choice = choose(results, settings)
+    written = _write(design, choice) if write else None
+    # Lists for tuples: what is returned is what is written.
+    summary = json.loads(json.dumps(_summary(design, results, choice, written)))
+    indexes = [shape.name for shape in design.indexes]
+    strategies = [strategy.name for strategy in design.sweep.strategies]
+    pictures = draw(results, settings.measures[0], indexes, strategies)
+    for name, picture in pictures.items():
+        files.write_text(f"{name}.svg", picture)
+    files.write_text("sweep.html", page(summary, pictures))
+    files.write_json("sweep.json", summary)
+    return summary
+
+
+def _summary(
+    design: Design, results: Results, choice: Choice, written: Written | None
+) -> dict[str, Any]:
+    sweep, settings, folder = design.sweep, design.sweep.settings, design.sweep.out
+    k = _table_k(settings.k, choice)
+    effects = [asdict(effect) for effect in size_effects(results, settings, k)]
+    choice_values = choice.to_dict()
+    return {
         "release": design.release,
-        "board": public_uri(design.sweep.uri),
+        "board": public_uri(sweep.uri),
         "tools": design.catalog,
-        "golden": {"file": str(design.sweep.golden), "queries": len(design.sweep.queries)},
-        "indexes": [asdict(one) for one in design.indexes],
-        "strategies": [strategy.to_dict() for strategy in design.sweep.strategies],
+        "golden": {"file": str(sweep.golden), "queries": len(sweep.queries)},
+        "indexes": [asdict(shape) for shape in design.indexes],
+        "strategies": [strategy.to_dict() for strategy in sweep.strategies],
         "k": list(settings.k),
         "measures": list(settings.measures),
         "llm": settings.llm,
         "samples": [
             {
-                "tools": one.size,
-                "seed": one.seed,
-                "n": len(one.queries),
-                "golden_share": round(one.share, 3),
+                "tools": sample.size,
+                "seed": sample.seed,
+                "n": len(sample.queries),
+                "golden_share": round(sample.share, 3),
             }
-            for one in design.samples
+            for sample in design.samples
         ],
         "cells": {"total": len(design.cells), "finished_before": design.finished},
         "limits": {"max_tokens": settings.max_tokens, "max_ms": settings.max_ms},
-        "table": _ordered(design, _table(results, settings.measures[0], shown)),
-        "falls": _ordered(design, [asdict(one) for one in falls(results, settings, shown)]),
-        "choice": _choice(best),
-        "says": _says(best, design),
-        "written": _told(written),
-        "warnings": [*design.warnings, *_without_llm(results)],
+        "table": _ordered(design, _table(results, settings.measures[0], k)),
+        "falls": _ordered(design, effects),
+        "choice": {
+            **choice_values,
+            "near": choice_values["near"][:MAX_NEAR],
+            "near_in_all": len(choice.near),
+        },
+        "says": _sentences(choice, timed=settings.timed > 0),
+        "written": written,
+        "warnings": [*design.warnings, *_missing_llm(results)],
         "files": {
             "rows": str(folder / "sweep.parquet"),
             "values": str(folder / "values.parquet"),
             "page": str(folder / "sweep.html"),
         },
     }
-    summary = json.loads(
-        json.dumps(summary)
-    )  # lists for tuples: what is returned is what is written
-    pictures = draw(
-        results,
-        settings.measures[0],
-        [one.name for one in design.indexes],
-        [strategy.name for strategy in design.sweep.strategies],
-    )
-    for name, picture in pictures.items():
-        write_bytes(folder / f"{name}.svg", picture.encode())
-    write_bytes(folder / "sweep.html", page(summary, pictures).encode())
-    write_json(folder / "sweep.json", summary)
-    return summary
 
 
-def _shown_k(ks: Sequence[int], best: Best) -> int:
-    """The k of the table: that of the recommendation, or the usual 5."""
-    if best.recommended is not None:
-        return best.recommended.k
-    return min(ks, key=lambda one: (abs(one - 5), one))
+def _table_k(ks: Sequence[int], choice: Choice) -> int:
+    """The k of the table: that of the recommendation, or the one nearest to the usual one."""
+    if choice.recommended is not None:
+        return choice.recommended.k
+    return min(ks, key=lambda k: (abs(k - USUAL_K), k))
 
 
 def _table(results: Results, measure: str, k: int) -> list[dict[str, Any]]:
     """One row for each index and strategy: the measure at k in every sample."""
     import polars as pl
 
-    rows = of_all_seeds(results).filter((pl.col("measure") == measure) & (pl.col("k") == k))
-    columns = (
-        "index",
-        "strategy",
-        "tools",
-        "k",
-        "measure",
-        "value",
-        "low",
-        "high",
-        "n",
-        "tokens",
-        "ms_p50",
-        "ms_p95",
-    )
-    return rows.select(columns).to_dicts()
+    is_shown = (pl.col("measure") == measure) & (pl.col("k") == k)
+    return over_seeds(results).filter(is_shown).select(TABLE_COLUMNS).to_dicts()
 
 
 def _ordered(design: Design, rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Rows in the order in which indexes and strategies were given."""
-    indexes = [one.name for one in design.indexes]
+    indexes = [shape.name for shape in design.indexes]
     strategies = [strategy.name for strategy in design.sweep.strategies]
     return sorted(
         rows, key=lambda row: (indexes.index(row["index"]), strategies.index(row["strategy"]))
     )
 
 
-def _choice(best: Best) -> dict[str, Any]:
-    said = best.to_dict()
-    return said | {"near": said["near"][:NEAR_SHOWN], "near_in_all": len(best.near)}
-
-
-def _says(best: Best, design: Design) -> list[str]:
-    """The choice in sentences."""
-    if best.best is None or best.recommended is None:
+def _sentences(choice: Choice, *, timed: bool) -> list[str]:
+    best, recommended, measure = choice.best, choice.recommended, choice.measure
+    if best is None or recommended is None:
         return [
-            f"None of the {best.candidates} candidates keeps within the limits. The rows say what "
-            f"each costs; raise --max-tokens or --max-ms."
+            f"None of the {choice.candidates} candidates is within the limits. The rows have the "
+            f"cost of each; raise --max-tokens or --max-ms."
         ]
-    best_one, named = best.best, best.recommended
     lines = [
-        f"Best of {best.allowed} candidates among {best.tools} tools: {_named(best_one)}, "
-        f"{best.measure} {best_one.value:.3f} "
-        f"[{best_one.low:.3f}, {best_one.high:.3f}] over {best_one.n} queries, {_cost(best_one)}."
+        f"Best of {choice.allowed} candidates among {choice.tools} tools: {_name(best)}, {measure} "
+        f"{interval_text(asdict(best))} over {best.n} queries, {_cost(best)}."
     ]
-    if named == best_one:
+    if recommended == best:
+        lines.append("Recommended: the same. Every cheaper candidate is significantly worse.")
+        if choice.near:
+            lines.append(
+                f"Not significantly worse: {len(choice.near)} that cost more, such as "
+                f"{_name(choice.near[0])}."
+            )
+    elif (gap := recommended.against) is not None:
         lines.append(
-            "Recommended: the same. No cheaper one is as good as far as these queries can tell."
+            f"Recommended: {_name(recommended)}, {measure} {interval_text(asdict(recommended))}, "
+            f"{_cost(recommended)}: the cheapest of {len(choice.near)} that are not significantly "
+            f"worse ({difference_text(gap)}, p {gap['p']:.3f} alone, {gap['p_holm']:.2f} among "
+            f"{choice.allowed - 1} comparisons)."
         )
-    elif named.against is not None:
-        gap = named.against
-        lines.append(
-            f"Recommended: {_named(named)}, {best.measure} {named.value:.3f} [{named.low:.3f}, "
-            f"{named.high:.3f}], {_cost(named)}: the cheapest "
-            f"of {len(best.near)} that are not significantly worse ({gap['value']:+.3f} "
-            f"[{gap['low']:+.3f}, {gap['high']:+.3f}], "
-            f"p {gap['p']:.3f} alone, {gap['p_holm']:.2f} among {best.allowed - 1} comparisons)."
-        )
-    if best.near and named == best_one:
-        lines.append(
-            f"Not told apart from it: {len(best.near)} that cost more, such as "
-            f"{_named(best.near[0])}."
-        )
-    ms = "" if design.sweep.settings.timed else "; nothing was timed"
-    return [*lines, f"Of the costs, {TOKENS}{ms}."]
+    latency = "" if timed else "; latency was not measured"
+    return [*lines, f"Prompt tokens are estimated by the length of the tools as JSON{latency}."]
 
 
-def _named(one: Any) -> str:
-    return f"index {one.index}, strategy {one.strategy}, k = {one.k}"
+def _name(candidate: Candidate) -> str:
+    return f"index {candidate.index}, strategy {candidate.strategy}, k = {candidate.k}"
 
 
-def _cost(one: Any) -> str:
-    took = (
-        "" if one.ms_p50 is None else f", {one.ms_p50:.0f} ms (95 of 100 within {one.ms_p95:.0f})"
-    )
-    return f"about {one.tokens:.0f} tokens{took}"
+def _cost(candidate: Candidate) -> str:
+    tokens = f"about {candidate.tokens:.0f} tokens"
+    if candidate.ms_p50 is None:
+        return tokens
+    return f"{tokens}, {candidate.ms_p50:.0f} ms (95th percentile {candidate.ms_p95:.0f})"
 
 
-def _write(design: Design, best: Best) -> Written | None:
-    chosen, configuration = best.recommended, design.sweep.configuration
-    if chosen is None or configuration is None:
+def _write(design: Design, choice: Choice) -> Written | None:
+    recommended, configuration = choice.recommended, design.sweep.configuration
+    if recommended is None or configuration is None:
         return None
-    strategy = next(
-        strategy for strategy in design.sweep.strategies if strategy.name == chosen.strategy
-    )
-    return write_choice(configuration, chosen, strategy)
+    strategies = {strategy.name: strategy for strategy in design.sweep.strategies}
+    return write_choice(configuration, recommended.index, strategies[recommended.strategy])
 
 
-def _told(written: Written | None) -> Mapping[str, Any] | None:
-    return None if written is None else dict(written)
-
-
-def _without_llm(results: Results) -> list[str]:
-    """The strategies that would ask an LLM and were measured without one."""
+def _missing_llm(results: Results) -> list[str]:
+    """Warnings for strategies that use an LLM and were measured without one."""
     import polars as pl
 
     rows = results.rows.filter(pl.col("without_llm").fill_null("") != "")
     pairs = rows.select("strategy", "without_llm").unique("strategy").sort("strategy").rows()
     return [
-        f"Strategy {strategy} was measured without what an LLM would do in {parts}: none was "
-        f"named, or it did not answer. Name one with --llm."
+        f"Strategy {strategy} was measured without the LLM that {parts} would use: none was named, "
+        f"or it did not answer. Name one with --llm."
         for strategy, parts in pairs
     ]

@@ -1,15 +1,13 @@
-"""The cells of a sweep as tables: a row for each cell, measure and k, and the values query by
-query, so that anything can be tested later.
-"""
+"""The cells of a sweep as tables: a row for each cell, measure and k, and the values by query."""
 
-from collections.abc import Iterable
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from pegboard.evaluation.intervals import interval
 from tasks.sweep.cells import Cell
 from tasks.sweep.design import Design, IndexShape
-from tasks.sweep.files import read_frame, write_frame
+from tasks.sweep.files import SweepFolder
 
 if TYPE_CHECKING:
     import polars as pl
@@ -19,13 +17,15 @@ COLUMNS = (
     "value", "low", "high", "n", "tokens", "ms_p50", "ms_p95", "without_llm",
 )  # fmt: skip
 """Of `sweep.parquet`. `tools` is the size of the sample, `tokens` an estimate; `seed` is null where
-the seeds are taken together.
+the seeds are averaged.
 """
+POINT = ["index", "strategy", "tools", "measure", "k"]
+"""The columns that rows of different seeds share."""
 
 
 @dataclass(frozen=True, slots=True)
 class Results:
-    """What came of all cells.
+    """The values of all cells.
 
     Attributes:
         rows: see COLUMNS; sorted.
@@ -45,35 +45,30 @@ def collect(design: Design) -> Results:
     """
     import polars as pl
 
-    shapes = {one.name: one for one in design.indexes}
-    rows = pl.concat(_rows(cell, shapes[cell.index]) for cell in design.cells)
+    shapes = {shape.name: shape for shape in design.indexes}
+    rows = pl.concat(_rows(cell, shapes) for cell in design.cells)
     values = pl.concat(_values(cell) for cell in design.cells)
     if design.sweep.settings.samples > 1:
-        rows = pl.concat([rows, _together(rows, values)])
-    rows = rows.select(COLUMNS).sort(
-        "index", "strategy", "tools", "seed", "measure", "k", nulls_last=False
-    )
-    write_frame(design.sweep.out / "values.parquet", values)
-    write_frame(design.sweep.out / "sweep.parquet", rows)
+        rows = pl.concat([rows, _averaged(rows, values)])
+    order = ["index", "strategy", "tools", "seed", "measure", "k"]
+    rows = rows.select(COLUMNS).sort(order, nulls_last=False)
+    files = SweepFolder(design.sweep.out)
+    files.replace("values.parquet", values)
+    files.replace("sweep.parquet", rows)
     return Results(rows, values)
 
 
-def of_all_seeds(results: Results) -> "pl.DataFrame":
-    """One row for each index, strategy, size, measure and k: the one without a seed, where there is
-    one.
-    """
-    cell = ["index", "strategy", "tools", "measure", "k"]
-    return (
-        results.rows.sort("seed", nulls_last=False)
-        .unique(cell, keep="first", maintain_order=True)
-        .sort(cell)
-    )
+def over_seeds(results: Results) -> "pl.DataFrame":
+    """Return one row for each index, strategy, size, measure and k: the averaged one if any."""
+    rows = results.rows.sort("seed", nulls_last=False)
+    return rows.unique(POINT, keep="first", maintain_order=True).sort(POINT)
 
 
-def _rows(cell: Cell, shape: IndexShape) -> "pl.DataFrame":
+def _rows(cell: Cell, shapes: Mapping[str, IndexShape]) -> "pl.DataFrame":
     import polars as pl
 
-    return read_frame(cell.rows).with_columns(
+    shape = shapes[cell.index]
+    return cell.files.read(cell.rows).with_columns(
         index=pl.lit(cell.index),
         encoder=pl.lit(shape.encoder),
         parts=pl.lit(" + ".join(shape.parts)),
@@ -88,7 +83,7 @@ def _rows(cell: Cell, shape: IndexShape) -> "pl.DataFrame":
 def _values(cell: Cell) -> "pl.DataFrame":
     import polars as pl
 
-    return read_frame(cell.values).select(
+    return cell.files.read(cell.values).select(
         pl.lit(cell.index).alias("index"),
         pl.lit(cell.strategy["name"]).alias("strategy"),
         pl.lit(cell.size, pl.Int32).alias("tools"),
@@ -97,37 +92,31 @@ def _values(cell: Cell) -> "pl.DataFrame":
     )
 
 
-def _together(rows: "pl.DataFrame", values: "pl.DataFrame") -> "pl.DataFrame":
+def _averaged(rows: "pl.DataFrame", values: "pl.DataFrame") -> "pl.DataFrame":
+    """The rows over all seeds, where there are several."""
     import polars as pl
 
-    cell = ["index", "strategy", "tools", "measure", "k"]
-    several = (
-        rows.group_by(cell).agg(pl.len().alias("seeds")).filter(pl.col("seeds") > 1).drop("seeds")
-    )
-    means = (
-        values.join(several, on=cell, how="semi")
-        .group_by([*cell, "place"])
-        .agg(pl.col("value").mean())
-        .sort([*cell, "place"])
-    )
-    bounds = [
-        dict(zip(cell, key, strict=True)) | _bounds(group.get_column("value"))
-        for key, group in means.group_by(cell)
-    ]
-    if not bounds:
+    repeated = rows.group_by(POINT).len().filter(pl.col("len") > 1).drop("len")
+    if not repeated.height:
         return rows.clear()
-    costs = ("tokens", "ms_p50", "ms_p95")
-    known = rows.join(several, on=cell, how="semi").group_by(cell, maintain_order=True)
-    rest = known.agg(
-        pl.col("encoder", "parts", "shape", "questions", "without_llm").first(),
-        pl.col(costs).mean(),
+    means = (
+        values.join(repeated, on=POINT, how="semi")
+        .group_by([*POINT, "place"])
+        .agg(pl.col("value").mean())
+        .sort([*POINT, "place"])
     )
-    schema = {name: rows.schema[name] for name in (*cell, "value", "low", "high", "n")}
-    seedless = rest.join(pl.DataFrame(bounds, schema=schema), on=cell).with_columns(
-        seed=pl.lit(None, pl.Int32)
+    intervals = [
+        dict(zip(POINT, point, strict=True)) | interval(group["value"].to_list()).to_dict()
+        for point, group in means.group_by(POINT)
+    ]
+    schema = {name: rows.schema[name] for name in (*POINT, "value", "low", "high", "n")}
+    labels = (
+        rows.join(repeated, on=POINT, how="semi")
+        .group_by(POINT, maintain_order=True)
+        .agg(
+            pl.col("encoder", "parts", "shape", "questions", "without_llm").first(),
+            pl.col("tokens", "ms_p50", "ms_p95").mean(),
+        )
     )
-    return seedless.select(rows.columns)
-
-
-def _bounds(values: "Iterable[float]") -> dict[str, float | int]:
-    return interval(list(values)).to_dict()
+    averaged = labels.join(pl.DataFrame(intervals, schema=schema), on=POINT)
+    return averaged.with_columns(seed=pl.lit(None, pl.Int32)).select(rows.columns)

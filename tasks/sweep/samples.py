@@ -1,12 +1,11 @@
-"""Samples of a catalog, each within the next larger one: what retrieval is worth among 100 tools,
-500, 1,000, all (tool-M in Toolshed, 4.2).
+"""Nested samples of a catalog, to measure retrieval among 100 tools, 500, 1,000, all (tool-M in
+Toolshed, 4.2).
 
-A small random sample would hold hardly any query with all its tools, so the tools are put in an
-order in which the tools of whole golden queries alternate with other tools, at a fixed share, and a
-sample is the beginning of that order. In a small sample the tools that queries
-need are therefore denser than in the catalog, and queries that need few tools are a little more
-frequent: what only looks like the effect of size is told apart by comparing the same queries in
-both samples."""
+A small random sample would have all tools of hardly any query. So the tools are put in an order in
+which tools of whole golden queries alternate with other tools, at a fixed share, and a sample is
+the beginning of that order. In a small sample the tools that queries need are therefore denser than
+in the catalog, and queries that need few tools are a little more frequent: to measure the effect of
+size alone, compare the same queries in both samples."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -15,13 +14,13 @@ from pegboard.canonical import digest
 from pegboard.evaluation.golden import Needed
 
 SIZES = (100, 500, 1_000, 5_000, 10_000)
-NEAR = 0.8
-"""A sample that has more of the catalog than this tells nothing beside the whole."""
+MAX_SHARE = 0.8
+"""A sample with more of the catalog than this is not worth measuring beside the whole."""
 
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """So many tools of a catalog, and the golden queries all of whose tools are among them.
+    """Some tools of a catalog, and the golden queries all of whose tools are among them.
 
     Attributes:
         seed: 0 and up; that of the whole catalog is the first.
@@ -43,14 +42,14 @@ class Sample:
 
 
 def default_sizes(tools: int) -> list[int]:
-    """The sizes for a catalog of so many tools, where nobody says others; the last is the whole."""
-    return [*(size for size in SIZES if size < NEAR * tools), tools]
+    """Return the sizes of samples for a number of tools; the last is the whole catalog."""
+    return [*(size for size in SIZES if size < MAX_SHARE * tools), tools]
 
 
 def nested_samples(
     tools: Iterable[str], needed: Sequence[Needed], sizes: Iterable[int], seed: int, share: float
 ) -> list[Sample]:
-    """The samples of one seed, smallest first, each within the next.
+    """Return the samples of one seed, smallest first, each within the next.
 
     Args:
         tools: the ids of the whole catalog.
@@ -58,33 +57,32 @@ def nested_samples(
         share: see `catalog_order`.
     """
     order = catalog_order(tools, needed, seed, share)
-    wanted = {tool for one in needed for ids in one.tools.values() for tool in ids}
+    golden = {tool for one in needed for ids in one.tools.values() for tool in ids}
     samples: list[Sample] = []
     for size in sorted(set(sizes)):
-        kept = frozenset(order[:size])
-        asked = tuple(at for at, one in enumerate(needed) if _holds(kept, one))
-        samples.append(
-            Sample(size, seed, tuple(sorted(kept)), asked, len(kept & wanted) / max(len(kept), 1))
-        )
+        ids = frozenset(order[:size])
+        queries = tuple(place for place, one in enumerate(needed) if _has_all(ids, one))
+        share_of_golden = len(ids & golden) / max(len(ids), 1)
+        samples.append(Sample(size, seed, tuple(sorted(ids)), queries, share_of_golden))
     return samples
 
 
 def catalog_order(
     tools: Iterable[str], needed: Sequence[Needed], seed: int, share: float
 ) -> list[str]:
-    """All tools in the order in which samples take them.
+    """Return all tools in the order in which samples take them.
 
     Args:
-        seed: another one gives another order; equal seeds give equal orders everywhere. A tool that
-            comes or goes leaves the order of the others nearly as it is.
-        share: of every beginning, how much are tools of golden queries, all tools of one query
+        seed: equal seeds give equal orders everywhere. A tool that is added or removed leaves the
+            order of the others nearly as it is.
+        share: of every beginning, the share of tools of golden queries, all tools of one query
             together, until there are none left.
     """
     shuffled = sorted(tools, key=lambda one: digest(seed, one))
     rank = {tool: place for place, tool in enumerate(shuffled)}
     queries = sorted(needed, key=lambda one: digest(seed, _names(one.tools)))
     golden = list(
-        dict.fromkeys(_chosen(ids, rank) for one in queries for _, ids in sorted(one.tools.items()))
+        dict.fromkeys(_first(ids, rank) for one in queries for _, ids in sorted(one.tools.items()))
     )
     others = [tool for tool in shuffled if tool not in set(golden)]
     order: list[str] = []
@@ -99,17 +97,14 @@ def catalog_order(
     return order
 
 
-def _chosen(ids: Iterable[str], rank: Mapping[str, int]) -> str:
-    """Of several tools of one name, any of which will do, the same one for all queries."""
-    return min(ids, key=lambda one: rank[one])
+def _first(ids: Iterable[str], rank: Mapping[str, int]) -> str:
+    """Of several tools with one name the same one for all queries."""
+    return min(ids, key=lambda tool: rank[tool])
 
 
-def _holds(kept: frozenset[str], needed: Needed) -> bool:
-    return (
-        bool(needed.tools)
-        and not needed.unknown
-        and all(ids & kept for ids in needed.tools.values())
-    )
+def _has_all(sample: frozenset[str], needed: Needed) -> bool:
+    known = bool(needed.tools) and not needed.unknown
+    return known and all(ids & sample for ids in needed.tools.values())
 
 
 def _names(tools: Mapping[str, frozenset[str]]) -> list[list[str]]:

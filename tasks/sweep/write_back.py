@@ -1,6 +1,6 @@
-"""A choice into the pegboard.toml: `default_index` and `[find] strategy`. Comments and order stay;
-the file is replaced as a whole.
-"""
+"""Write an index and a strategy into a pegboard.toml, as `default_index` and `[find] strategy`.
+
+Comments and order stay; the file is replaced as a whole."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -11,31 +11,31 @@ from pegboard.retrieval.strategies import STRATEGIES, named_strategy
 from pegboard.retrieval.strategy import Strategy
 from tasks.lake.places import Folder
 from tasks.settings.configuration import Configuration
-from tasks.sweep.best import Choice
 
 Written = Mapping[str, Mapping[str, Any]]
-"""For each setting that changed what it was `before` and is `now`."""
+"""For each setting that changed, its value `before` and `now`."""
 
 
-def write_choice(configuration: Configuration, choice: Choice, strategy: Strategy) -> Written:
-    """Write the choice, and say what changed.
+def write_choice(configuration: Configuration, index: str, strategy: Strategy) -> Written:
+    """Write an index and a strategy into the file of a configuration, and return what changed.
 
-    Raises ConfigurationError if the configuration has no such index, or the file cannot be written.
+    Raises:
+        ConfigurationError: there is no such index, or the file cannot be written.
     """
     import tomlkit
 
-    names = [index.name for index in configuration.indexes]
-    if choice.index not in names:
+    names = [settings.name for settings in configuration.indexes]
+    if index not in names:
         raise ConfigurationError(
-            f"{configuration.file} has no index '{choice.index}', which the sweep chose; it has "
-            f"{', '.join(names)}. Nothing was written: add "
-            "the index to the file, then sweep with --write again."
+            f"{configuration.file} has no index '{index}', which the sweep chose; it has "
+            f"{', '.join(names)}. Nothing was written: add the index to the file, then sweep with "
+            f"--write again."
         )
     document = cast("Any", tomlkit.parse(configuration.file.read_text("utf-8")))
     changes: dict[str, dict[str, Any]] = {}
-    if configuration.default != choice.index:
-        changes["default_index"] = {"before": configuration.default, "now": choice.index}
-        document = _with_first(document, "default_index", choice.index)
+    if configuration.default != index:
+        changes["default_index"] = {"before": configuration.default, "now": index}
+        document = _with_top_level(document, "default_index", index)
     named = strategy.name in STRATEGIES and named_strategy(strategy.name) == strategy
     now: Any = strategy.name if named else strategy.to_dict()
     if configuration.find.strategy != now:
@@ -48,10 +48,8 @@ def write_choice(configuration: Configuration, choice: Choice, strategy: Strateg
     return changes
 
 
-def _with_first(document: Any, name: str, value: str) -> Any:
-    """The document with a key of the whole file; a new one has to stand before the first table, or
-    it would belong to that.
-    """
+def _with_top_level(document: Any, name: str, value: str) -> Any:
+    """The document with a top-level key; a new one stands before the first table."""
     import tomlkit
 
     if name in document:
@@ -59,13 +57,10 @@ def _with_first(document: Any, name: str, value: str) -> Any:
         return document
     lines = tomlkit.dumps(document).splitlines(keepends=True)
     first = next((at for at, line in enumerate(lines) if line.lstrip().startswith("[")), len(lines))
-    while first > 0 and lines[first - 1].lstrip().startswith(
-        "#"
-    ):  # the table's own comment stays with it
+    while first > 0 and lines[first - 1].lstrip().startswith("#"):  # comments of that table
         first -= 1
-    return tomlkit.parse(
-        "".join([*lines[:first], f"{name} = {tomlkit.item(value).as_string()}\n\n", *lines[first:]])
-    )
+    new = f"{name} = {tomlkit.item(value).as_string()}\n\n"
+    return tomlkit.parse("".join([*lines[:first], new, *lines[first:]]))
 
 
 def _inline(strategy: Mapping[str, Any]) -> Any:

@@ -4,9 +4,9 @@ import json
 
 import pytest
 
+from flows.sweep import sweep_configuration
 from pegboard.errors import ConfigurationError
 from tasks.settings.sweep import read_sweep
-from tasks.sweep.board import sweep_configuration
 
 GOLDEN = '{"query": "what are 30 dollars in yen?", "tools": ["convert_currency"]}\n'
 

@@ -9,12 +9,13 @@ from typing import Any
 
 import pytest
 
+from pegboard.evaluation.golden import Needed
 from tasks.settings.sweep import Sweep, read_sweep
-from tasks.sweep.cells import Cell, is_done, measure_cell
+from tasks.sweep.cells import Cell, measure_cell
 from tasks.sweep.design import Design, design
 
 THINGS = ("invoice", "room", "taxi", "ticket", "parcel", "lamp", "garden", "recipe")
-DEEDS = {
+VERBS = {
     "book": "Reserves",
     "cancel": "Calls off",
     "list": "Shows every",
@@ -35,13 +36,11 @@ shape = "single"
 
 
 def golden() -> list[dict[str, Any]]:
-    """A query for each tool, in other words than the tool's own, and one for every two deeds with a
-    thing.
-    """
+    """A query for each tool, in words of its description, and one for two tools of each thing."""
     single = [
-        {"query": f"{said.lower()} my {thing}", "tools": [f"{deed}_{thing}"]}
+        {"query": f"{text.lower()} my {thing}", "tools": [f"{verb}_{thing}"]}
         for thing in THINGS
-        for deed, said in DEEDS.items()
+        for verb, text in VERBS.items()
     ]
     pairs = [
         {
@@ -65,40 +64,43 @@ class Bench:
     def config(self) -> Path:
         return self.folder / "pegboard.toml"
 
-    def read(self, **given: Any) -> Sweep:
-        values = {
-            "golden": str(self.folder / "golden.jsonl"),
+    @property
+    def golden(self) -> Path:
+        return self.folder / "golden.jsonl"
+
+    def read(self, **parameters: Any) -> Sweep:
+        defaults = {
+            "golden": str(self.golden),
             "release": "live",
             "timed": 2,
             "measures": ["Recall"],
             "k": "1..3",
         }
-        return read_sweep(self.config, {**values, **given})
+        return read_sweep(self.config, {**defaults, **parameters})
 
-    def design(self, **given: Any) -> Design:
-        return design(self.read(**given))
+    def design(self, **parameters: Any) -> Design:
+        return design(self.read(**parameters))
 
-    def measure(self, laid: Design) -> list[Cell]:
-        """Measure what is not done; returns what was."""
-        todo = [cell for cell in laid.cells if not is_done(cell)]
+    def measure(self, **parameters: Any) -> tuple[Design, list[Cell]]:
+        """Measure what is not done; returns the design, and the cells that were measured."""
+        made = self.design(**parameters)
+        todo = made.todo
         for cell in todo:
             measure_cell(cell, encoder=self.encoder)
-        return todo
+        return made, todo
 
 
 @pytest.fixture(scope="session")
 def shared_bench(tmp_path_factory, workshop_type, hashing) -> Bench:
     """Do not change it."""
     workshop = workshop_type(tmp_path_factory.mktemp("bench"))
-    servers = {
-        "office": [
-            workshop.tool(f"{deed}_{thing}", f"{said} a {thing}.")
-            for thing in THINGS
-            for deed, said in DEEDS.items()
-        ]
-    }
-    workshop.servers(servers)
-    workshop.write("golden.jsonl", "".join(json.dumps(one) + "\n" for one in golden()))
+    tools = [
+        workshop.tool(f"{verb}_{thing}", f"{text} a {thing}.")
+        for thing in THINGS
+        for verb, text in VERBS.items()
+    ]
+    workshop.servers({"office": tools})
+    workshop.write("golden.jsonl", "".join(json.dumps(row) + "\n" for row in golden()))
     encoder = hashing(48)
     release = workshop.run(workshop.configure(INDEXES), encoder=encoder).release
     return Bench(workshop.folder, encoder, release.id)
@@ -111,8 +113,6 @@ def bench(shared_bench, tmp_path) -> Bench:
 
 
 @pytest.fixture
-def whole() -> Callable[..., Any]:
+def needs() -> Callable[..., Needed]:
     """What a golden query of tools needs, whose names are their ids."""
-    from pegboard.evaluation.golden import Needed
-
     return lambda *tools: Needed({tool: frozenset((tool,)) for tool in tools})

@@ -1,46 +1,46 @@
-"""Cells: what they hold is what `evaluate` says; what is done is not done again."""
+"""Cells hold what `evaluate` returns for the sample, and none is measured twice."""
 
 import polars as pl
 import pytest
 
-from pegboard.errors import ConfigurationError
+from pegboard.errors import ConfigurationError, FingerprintMismatch
 from pegboard.evaluation.experiment import ReleaseSystem, evaluate
 from pegboard.evaluation.searcher import Searcher
-from tasks.sweep.cells import is_done, measure_cell
-from tasks.sweep.files import read_frame, read_json
+from tasks.lake.query_vectors import CachedQueryEncoder
+from tasks.settings.configuration import load_configuration
+from tasks.sweep.cells import golden_queries, measure_cell
+from tasks.sweep.files import SweepFolder
+
+ONE = {"strategies": ["search"], "indexes": ["whole"]}
 
 
-def test_a_cell_holds_what_evaluate_says_of_the_sample(bench):
-    laid = bench.design(
+def test_a_cell_holds_what_evaluate_returns_for_the_sample(bench):
+    design, _ = bench.measure(
         tools="10,all", strategies=["clauses"], indexes=["names"], measures=["Recall", "nDCG"]
     )
-    bench.measure(laid)
     searcher = Searcher.open(str(bench.folder / "board"), encoder=bench.encoder)
 
-    for cell, sample in zip(laid.cells, laid.samples, strict=True):
-        restricted = searcher.restricted(read_json(cell.sample))
-        queries = [laid.sweep.queries[place] for place in sample.queries]
+    for cell, sample in zip(design.cells, design.samples, strict=True):
+        restricted = searcher.restricted(cell.files.read_json(cell.sample))
+        queries = [design.sweep.queries[place] for place in sample.queries]
         direct = evaluate(
             ReleaseSystem.resolve(restricted, "clauses", "names"), queries, ["Recall@2", "nDCG@2"]
         )
 
-        rows = read_frame(cell.rows).filter(k=2).sort("measure")  # capitals first
-        assert rows.select("value", "low", "high", "n").to_dicts() == [
-            direct.interval(measure).to_dict() for measure in direct.values
-        ]
-        values = read_frame(cell.values).filter(k=2, measure="Recall").sort("place")
-        assert (
-            values.get_column("value").to_list()
-            == direct.values[next(iter(direct.values))].tolist()
-        )
+        rows = cell.files.read(cell.rows).filter(k=2).sort("measure")  # capitals first
+        intervals = [direct.interval(measure).to_dict() for measure in direct.values]
+        assert rows.select("value", "low", "high", "n").to_dicts() == intervals
+        values = cell.files.read(cell.values).filter(k=2, measure="Recall").sort("place")
+        recall = next(iter(direct.values.values()))
+        assert values.get_column("value").to_list() == recall.tolist()
         assert values.get_column("query").to_list() == [query.id for query in queries]
 
 
 def test_more_tools_take_more_tokens_and_requests_take_time(bench):
-    laid = bench.design(strategies=["search"], indexes=["whole"])
-    bench.measure(laid)
+    design, _ = bench.measure(**ONE)
+    cell = design.cells[0]
 
-    rows = read_frame(laid.cells[0].rows).sort("k")
+    rows = cell.files.read(cell.rows).sort("k")
 
     tokens = rows.get_column("tokens").to_list()
     assert tokens[0] > 5
@@ -49,28 +49,26 @@ def test_more_tools_take_more_tokens_and_requests_take_time(bench):
 
 
 def test_what_is_done_is_not_measured_again(bench):
-    laid = bench.design(tools="10,all")
-    first, *others = laid.cells
+    first, *others = bench.design(tools="10,all").cells
     measure_cell(first, encoder=bench.encoder)
-    before = first.rows.stat().st_mtime_ns
+    file = bench.folder / "sweep" / first.rows
+    before = file.stat().st_mtime_ns
 
-    again = bench.design(tools="10,all")
+    design, measured = bench.measure(tools="10,all")
 
-    assert (len(again.cells), again.finished) == (8, 1)
-    assert [cell.key for cell in bench.measure(again)] == [cell.key for cell in others]
-    assert first.rows.stat().st_mtime_ns == before
-    assert bench.design(tools="10,all").finished == 8
-    assert bench.measure(bench.design(tools="10,all")) == []
+    assert (len(design.cells), design.finished) == (8, 1)
+    assert [cell.key for cell in measured] == [cell.key for cell in others]
+    assert file.stat().st_mtime_ns == before
+    assert bench.measure(tools="10,all")[1] == []
 
 
 def test_a_cell_without_its_last_file_is_not_done(bench):
-    laid = bench.design(strategies=["search"], indexes=["whole"])
-    bench.measure(laid)
+    cell = bench.measure(**ONE)[0].cells[0]
 
-    laid.cells[0].rows.unlink()
+    cell.files.delete(cell.rows)
 
-    assert laid.cells[0].values.is_file()
-    assert not is_done(laid.cells[0])
+    assert cell.files.exists(cell.values)
+    assert not cell.is_done
 
 
 @pytest.mark.parametrize(
@@ -83,85 +81,64 @@ def test_a_cell_without_its_last_file_is_not_done(bench):
     ],
     ids=["k", "measure", "timed", "strategy"],
 )
-def test_whatever_decides_a_result_makes_another_cell(bench, changed):
-    usual = {"strategies": ["search"], "indexes": ["whole"]}
-    bench.measure(bench.design(**usual))
+def test_whatever_decides_a_value_makes_another_cell(bench, changed):
+    bench.measure(**ONE)
 
-    assert bench.design(**usual).finished == 1
-    assert bench.design(**{**usual, **changed}).finished == 0
-
-
-def test_another_order_of_other_queries_makes_other_cells_and_another_seed_other_samples(bench):
-    usual = {"strategies": ["search"], "indexes": ["whole"], "tools": "10,all"}
-    bench.measure(bench.design(**usual))
-    assert (
-        bench.design(**usual, seed=5).finished == 1
-    )  # the whole catalog is the same whatever the seed
-
-    golden = bench.folder / "golden.jsonl"
-    golden.write_text("\n".join(golden.read_text("utf-8").splitlines()[:-1]), "utf-8")
-
-    laid = bench.design(**usual)
-    assert laid.finished <= 1  # the small sample may do without the query that is gone
-    assert not is_done(laid.cells[-1])
+    assert bench.design(**ONE).finished == 1
+    assert bench.design(**{**ONE, **changed}).finished == 0
 
 
-def test_an_index_that_comes_later_leaves_the_others_done(bench, workshop_type, workshop):
-    laid = bench.design(strategies=["search"])
-    bench.measure(laid)
-    text = (
-        bench.config.read_text("utf-8") + '\n[[indexes]]\nname = "third"\nparts = ["description"]\n'
-    )
-    bench.config.write_text(text, "utf-8")
-    from tasks.settings.configuration import load_configuration
+def test_other_queries_make_other_cells_and_another_seed_other_samples(bench):
+    bench.measure(**ONE, tools="10,all")
+    assert bench.design(**ONE, tools="10,all", seed=5).finished == 1  # the whole catalog
 
+    lines = bench.golden.read_text("utf-8").splitlines()
+    bench.golden.write_text("\n".join(lines[:-1]), "utf-8")
+
+    design = bench.design(**ONE, tools="10,all")
+    assert design.finished <= 1  # the small sample may do without the query that is gone
+    assert not design.cells[-1].is_done
+
+
+def test_a_new_index_leaves_the_others_done(bench, workshop):
+    bench.measure(strategies=["search"])
+    third = '\n[[indexes]]\nname = "third"\nparts = ["description"]\n'
+    bench.config.write_text(bench.config.read_text("utf-8") + third, "utf-8")
     release = workshop.run(load_configuration(bench.config), encoder=bench.encoder).release
 
-    again = bench.design(strategies=["search"])
+    design, measured = bench.measure(strategies=["search"])
 
     assert release.id != bench.release
-    assert again.finished == 2
-    assert [cell.index for cell in bench.measure(again)] == ["third"]
+    assert design.finished == 2
+    assert [cell.index for cell in measured] == ["third"]
 
 
 def test_golden_queries_that_change_meanwhile_are_noticed(bench):
-    laid = bench.design(strategies=["search"], indexes=["whole"])
-    (bench.folder / "golden.jsonl").write_text(
-        '{"query": "book a room", "tools": ["book_room"]}\n', "utf-8"
-    )
-    from tasks.sweep.opened import golden_queries
+    cell = bench.design(**ONE).cells[0]
+    bench.golden.write_text('{"query": "book a room", "tools": ["book_room"]}\n', "utf-8")
 
     golden_queries.cache_clear()
     with pytest.raises(ConfigurationError, match="changed while the sweep ran"):
-        bench.measure(laid)
+        measure_cell(cell, encoder=bench.encoder)
 
 
-def test_the_vectors_of_queries_are_kept_and_no_encoder_is_loaded_for_them(tmp_path, hashing):
-    from tasks.sweep.query_store import StoredQueries
-
-    encoder = hashing(8)
-    first = StoredQueries(tmp_path, encoder.name, encoder.fingerprint, 8, lambda: encoder)
-    vectors = first.encode(["one", "two", "one"])
-
+def test_query_vectors_are_kept_and_no_encoder_is_loaded_for_them(tmp_path, hashing):
     def never():
         raise AssertionError("an encoder was loaded")
 
-    again = StoredQueries(tmp_path, encoder.name, encoder.fingerprint, 8, never)
+    folder, encoder = SweepFolder(tmp_path), hashing(8)
+    vectors = CachedQueryEncoder.of(encoder, folder).encode(["one", "two", "one"])
+    again = CachedQueryEncoder(folder, encoder.name, encoder.fingerprint, 8, never)
 
     assert (again.encode(["two", "one"]) == vectors[[1, 0]]).all()
-    files = list(tmp_path.rglob("*.parquet"))
-    assert len(files) == 1
-    assert pl.read_parquet(files[0]).columns == [
-        "text_digest",
-        "vector",
-    ]  # what people asked is not kept
+    (file,) = tmp_path.rglob("*.parquet")
+    assert pl.read_parquet(file).columns == ["text_digest", "vector"]  # the texts are not kept
 
 
 def test_vectors_of_another_encoder_are_refused(tmp_path, hashing):
-    from pegboard.errors import FingerprintMismatch
-    from tasks.sweep.query_store import StoredQueries
-
-    store = StoredQueries(tmp_path, "stub/hashing", "hashing-8", 8, lambda: hashing(16))
+    encoder = CachedQueryEncoder(
+        SweepFolder(tmp_path), "stub/hashing", "hashing-8", 8, lambda: hashing(16)
+    )
 
     with pytest.raises(FingerprintMismatch, match="hashing-16"):
-        store.encode(["one"])
+        encoder.encode(["one"])

@@ -11,8 +11,8 @@ CATALOG = [f"tool{number:03}" for number in range(200)]
 
 
 @pytest.fixture
-def needed(whole):
-    return [whole(*CATALOG[start : start + 1 + start % 3]) for start in range(0, 90, 3)]
+def needed(needs):
+    return [needs(*CATALOG[start : start + 1 + start % 3]) for start in range(0, 90, 3)]
 
 
 def test_every_sample_is_within_the_next(needed):

@@ -1,26 +1,28 @@
-"""The results as pictures, like figures 4 and 5 of Toolshed: what the size of the catalog does, and
-what k does. One panel for each strategy, one colour for each index; bands are 95 % intervals. Drawn
-here, without a browser and without the network."""
+"""The results of a sweep as SVG pictures, like figures 4 and 5 of Toolshed: the effect of the
+catalog's size, and of k.
+
+One panel for each strategy, one colour for each index; bands are 95 % intervals. Drawn without a
+browser and without the network."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from tasks.sweep.results import Results, of_all_seeds
+from tasks.sweep.results import Results, over_seeds
 
 if TYPE_CHECKING:
     import polars as pl
 
-SHOWN = 3
-"""Values of k, or sizes, that get a row of panels of their own."""
+MAX_ROWS = 3
+"""Rows of panels: values of k, or sizes."""
 USUAL_K = (1, 5, 10, 3, 20, 2)
 WIDTH, HEIGHT = 260, 170
 DIGITS = 4
 
 
 @dataclass(frozen=True, slots=True)
-class _Drawing:
-    """What all panels of the pictures share: the measure, and the order of colours and columns."""
+class _Style:
+    """What all panels share: the measure, and the order of colours and columns."""
 
     measure: str
     indexes: tuple[str, ...]
@@ -30,31 +32,29 @@ class _Drawing:
 def draw(
     results: Results, measure: str, indexes: Iterable[str], strategies: Iterable[str]
 ) -> dict[str, str]:
-    """The pictures as SVG by their names: `over-tools`, where there are several sizes, and
-    `over-k`, where there are several k.
+    """Return SVG by name: `over-tools` for several sizes, and `over-k` for several k.
 
     Args:
         indexes, strategies: their names, in the order of the legend and of the panels.
     """
     import polars as pl
 
-    drawing = _Drawing(measure, tuple(indexes), tuple(strategies))
-    rows = of_all_seeds(results).filter(pl.col("measure") == measure)
+    style = _Style(measure, tuple(indexes), tuple(strategies))
+    rows = over_seeds(results).filter(pl.col("measure") == measure)
     sizes: list[int] = sorted(rows.get_column("tools").unique().to_list())
     ks: list[int] = sorted(rows.get_column("k").unique().to_list())
     pictures: dict[str, str] = {}
     if len(sizes) > 1:
-        some = sorted([one for one in USUAL_K if one in ks][:SHOWN]) or _spread(ks)
+        some = sorted([k for k in USUAL_K if k in ks][:MAX_ROWS]) or _spread(ks)
         shown = rows.filter(pl.col("k").is_in(some)).with_columns(row=pl.format("k = {}", "k"))
-        over = _axis("tools", "tools in the catalog", sizes, "log")
-        pictures["over-tools"] = _chart(shown, drawing, over, [f"k = {one}" for one in some])
+        x = _axis("tools", "tools in the catalog", sizes, "log")
+        pictures["over-tools"] = _chart(shown, style, x, [f"k = {k}" for k in some])
     if len(ks) > 1:
         some = _spread(sizes)
-        shown = rows.filter(pl.col("tools").is_in(some)).with_columns(
-            row=pl.format("{} tools", "tools")
-        )
-        over = _axis("k", "k", None, "linear")
-        pictures["over-k"] = _chart(shown, drawing, over, [f"{one} tools" for one in some])
+        shown = rows.filter(pl.col("tools").is_in(some))
+        shown = shown.with_columns(row=pl.format("{} tools", "tools"))
+        x = _axis("k", "k", None, "linear")
+        pictures["over-k"] = _chart(shown, style, x, [f"{size} tools" for size in some])
     return pictures
 
 
@@ -72,21 +72,23 @@ def _axis(field: str, title: str, ticks: Sequence[int] | None, scale: Any) -> An
     )
 
 
-def _chart(rows: "pl.DataFrame", drawing: _Drawing, over: Any, order: Sequence[str]) -> str:
+def _chart(rows: "pl.DataFrame", style: _Style, x: Any, order: Sequence[str]) -> str:
     import altair as alt
+    import polars as pl
     import vl_convert
 
     fields = ["index", "strategy", "tools", "k", "row", "value", "low", "high"]
-    data = alt.Data(values=_rounded(rows.select(fields)).to_dicts())
+    rounded = rows.select(fields).with_columns(pl.col("value", "low", "high").round(DIGITS))
+    data = alt.Data(values=rounded.to_dicts())
     lowest = max(0.0, float(rows.get_column("low").to_numpy().min()) - 0.02)
     scale = alt.Scale(domain=[round(lowest, 2), 1], nice=False, zero=False)
-    axis = alt.Axis(format=".0%", title=drawing.measure)
+    axis = alt.Axis(format=".0%", title=style.measure)
     colour = alt.Color(
         "index:N",
         title="index",
         scale=alt.Scale(
-            domain=list(drawing.indexes),
-            scheme="category10" if len(drawing.indexes) <= 10 else "category20",
+            domain=list(style.indexes),
+            scheme="category10" if len(style.indexes) <= 10 else "category20",
         ),
         legend=alt.Legend(
             orient="bottom",
@@ -97,7 +99,7 @@ def _chart(rows: "pl.DataFrame", drawing: _Drawing, over: Any, order: Sequence[s
             labelLimit=300,
         ),
     )
-    base = alt.Chart(data).encode(x=over, color=colour)
+    base = alt.Chart(data).encode(x=x, color=colour)
     band = base.mark_area(opacity=0.12).encode(
         y=alt.Y("low:Q", scale=scale, axis=axis), y2="high:Q"
     )
@@ -107,14 +109,8 @@ def _chart(rows: "pl.DataFrame", drawing: _Drawing, over: Any, order: Sequence[s
         .properties(width=WIDTH, height=HEIGHT)
         .facet(
             row=alt.Row("row:N", title=None, sort=list(order)),
-            column=alt.Column("strategy:N", title=None, sort=list(drawing.strategies)),
+            column=alt.Column("strategy:N", title=None, sort=list(style.strategies)),
         )
         .configure_view(stroke="#ccc")
     )
     return vl_convert.vegalite_to_svg(chart.to_json(validate=False), vl_version="6.1")
-
-
-def _rounded(rows: "pl.DataFrame") -> "pl.DataFrame":
-    import polars as pl
-
-    return rows.with_columns(pl.col("value", "low", "high").round(DIGITS))
