@@ -15,8 +15,7 @@ from pegboard.canonical import digest
 from pegboard.graph.declared import declared_edges
 from pegboard.graph.tool_graph import DIRECT
 from pegboard.records import Edge
-from pegboard.store.checksums import edge_digest
-from pegboard.store.contract import CHECKSUM, column_names, edge_key
+from pegboard.store.contract import CHECKSUM, column_names, edge_digest, edge_key
 from tasks.dependencies.edges import EDGES_VERSION, edges_of
 from tasks.enrichment.enrichment_sets import read_tool_enrichments
 from tasks.lake.files import Lake

@@ -11,8 +11,7 @@ import time
 from typing import TYPE_CHECKING
 
 from pegboard.errors import PublishError, StoreError
-from pegboard.store.checksums import row_checksums, table_checksum
-from pegboard.store.contract import CHECKSUM, table_schema
+from pegboard.store.contract import CHECKSUM, row_checksums, table_checksum, table_schema
 from pegboard.store.database import open_table, public_uri, sql_literals, store_errors, table_names
 from pegboard.store.releases import Pin, ReleaseStore
 from tasks import progress

@@ -15,12 +15,12 @@ if TYPE_CHECKING:
     from pegboard.board import Board
     from pegboard.errors import PegboardError
     from pegboard.hits import Hit, as_anthropic_tools, as_mcp_tools, as_openai_tools, call_names
+    from pegboard.opening import open_board as open
+    from pegboard.opening import open_board_async as open_async
     from pegboard.records import Agent, Edge, Enrichment, Tool
     from pegboard.retrieval.results import AgentHit, FindResult
     from pegboard.retrieval.strategy import Strategy
     from pegboard.store.following import BoardStatus
-    from pegboard.store.opening import open_board as open
-    from pegboard.store.opening import open_board_async as open_async
     from pegboard.store.releases import Channel, Release, ReleaseStore
 
 __version__ = "0.1.0"
@@ -62,8 +62,8 @@ _HOMES = {
     "retrieval.strategy": ("Strategy",),
 }
 _PLACES = {
-    "open": ("store.opening", "open_board"),
-    "open_async": ("store.opening", "open_board_async"),
+    "open": ("opening", "open_board"),
+    "open_async": ("opening", "open_board_async"),
     **{name: (module, name) for module, names in _HOMES.items() for name in names},
 }
 

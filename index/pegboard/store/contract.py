@@ -1,14 +1,20 @@
 """The table contract: which tables a board has, their columns, and what each means.
 
-`docs/reference/table-contract.md` describes it in prose. Everything that writes or reads a board takes names
-and schemas from here.
+`docs/reference/table-contract.md` describes it in prose. Everything that writes or reads a board
+takes names, schemas and checksums from here.
+
+A row's `digest` covers what it was made from, so that equal inputs are recognised before anything
+is encoded. Its `checksum` covers what was written, vector and all, so that a reader of any language
+can prove that a release is as it was published.
 """
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from math import isfinite
+from typing import TYPE_CHECKING, Any, Literal
 
+from pegboard.canonical import digest
 from pegboard.errors import ConfigurationError, ContractMismatch
 
 if TYPE_CHECKING:
@@ -206,3 +212,51 @@ def edge_key(source: str, target: str, type: str, parameter: str | None) -> str:
     Two tools may have several, of other types or for other parameters.
     """
     return f"{source}#{target}#{type}#{parameter or ''}"
+
+
+def edge_digest(row: Mapping[str, Any]) -> str:
+    """Return the digest of a row of `edges`: over its columns between the key and the digest."""
+    says = [column.name for column in _COLUMNS[EDGES] if column not in _DIGESTS][1:]
+    return digest(*(_json_number(row[name]) for name in says))
+
+
+def row_checksum(row: Mapping[str, Any]) -> str:
+    """Return the sha256 over the canonical JSON of a row's columns but `checksum`.
+
+    A vector is the hexadecimal digits of its little-endian float32 values, one after another.
+    """
+    return digest({name: value for name, value in row.items() if name != CHECKSUM})
+
+
+def row_checksums(rows: "pa.Table", piece: int = 10_000) -> list[str]:
+    """Return the checksum of every row of a table, in their order.
+
+    Args:
+        piece: rows that are in memory as Python values at once.
+    """
+    import numpy as np
+
+    checksums: list[str] = []
+    for start in range(0, rows.num_rows, piece):
+        part = rows.slice(start, piece)
+        columns: dict[str, list[Any]] = {}
+        for name in part.column_names:
+            if name == "vector":
+                flat = part.column(name).combine_chunks().flatten().to_numpy(zero_copy_only=False)
+                matrix = np.ascontiguousarray(flat, dtype="<f4").reshape(part.num_rows, -1)
+                columns[name] = [row.tobytes().hex() for row in matrix]
+            elif name != CHECKSUM:
+                columns[name] = [_json_number(value) for value in part.column(name).to_pylist()]
+        values = zip(*columns.values(), strict=True)
+        checksums += [row_checksum(dict(zip(columns, row, strict=True))) for row in values]
+    return checksums
+
+
+def table_checksum(rows: Iterable[tuple[str, str]]) -> str:
+    """Return the checksum of a table from its rows (key, checksum), whatever their order."""
+    return digest(sorted(list(row) for row in rows))
+
+
+def _json_number(value: Any) -> Any:
+    """A number that JSON does not have, as only a damaged row has one, as text."""
+    return str(value) if isinstance(value, float) and not isfinite(value) else value

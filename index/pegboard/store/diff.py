@@ -1,11 +1,10 @@
-"""What is different between two releases: tools, the words they are found by, their dependencies
-and neighbours, and the indexes.
+"""The difference between two releases: tools and their texts, dependencies, neighbours, indexes.
 
 Tables whose pins are equal are not read. Of others the digests are compared first, and only rows
 that differ are read whole."""
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -28,9 +27,7 @@ RECIPE = ("encoder", "fingerprint", "dimensions", "options", "parts", "shape", "
 
 @dataclass(frozen=True, slots=True)
 class FieldChange:
-    """A field of a tool, as it was and as it is: a text, a JSON value, or a list, of which `added`
-    and `removed` are parts.
-    """
+    """A field of a tool, old and new: a text, a JSON value, or a list with parts added and removed."""
 
     old: Any
     new: Any
@@ -40,7 +37,7 @@ class FieldChange:
 
 @dataclass(frozen=True, slots=True)
 class Neighbours:
-    """The tools that came among the nearest ones of a tool, and those that went, nearest first."""
+    """The tools that became and ceased to be among the nearest of a tool, nearest first."""
 
     gained: tuple[str, ...]
     lost: tuple[str, ...] = ()
@@ -48,9 +45,10 @@ class Neighbours:
 
 @dataclass(frozen=True, slots=True)
 class EdgeChanges:
-    """What a tool came to depend on, what it no longer does, and what is said otherwise: ids of
-    tools, each with the dependency's type, and with the parameter for which it is needed if it is
-    needed for one."""
+    """The dependencies of a tool that were added, removed and changed.
+
+    Each is the id of a tool with the type of the dependency, and the parameter if it is for one.
+    """
 
     added: tuple[str, ...] = ()
     removed: tuple[str, ...] = ()
@@ -59,9 +57,7 @@ class EdgeChanges:
 
 @dataclass(frozen=True, slots=True)
 class ToolChange:
-    """A tool that both releases have, with the fields that differ; what was written about it is
-    `enrichment.<field>`.
-    """
+    """A tool of both releases with the fields that differ; those of an LLM are `enrichment.NAME`."""
 
     id: str
     fields: Mapping[str, FieldChange]
@@ -69,8 +65,9 @@ class ToolChange:
 
 @dataclass(frozen=True, slots=True)
 class IndexDiff:
-    """An index of either release: `added`, `dropped`, `other recipe` (with what differs of it),
-    `rows` or `same`.
+    """An index of either release; `recipe` holds the settings that differ.
+
+    `state` is `added`, `dropped`, `other recipe`, `rows` or `same`.
     """
 
     state: str
@@ -82,7 +79,7 @@ class IndexDiff:
 
 @dataclass(frozen=True, slots=True)
 class ReleaseDiff:
-    """What is different in release `new` as against `old`. Ids are sorted.
+    """What differs in release `new` from `old`. Ids are sorted.
 
     Attributes:
         neighbours: of changed and added tools, by id; only those whose neighbours differ.
@@ -120,12 +117,15 @@ def diff_releases(
     version of one is gone."""
     for release in (old, new):
         check_contract(release.contract)
-    before, after = (_column(store, one.tables["tools"], "id", "digest") for one in (old, new))
+    before, after = (
+        _column(store, release.tables["tools"], "id", "digest") for release in (old, new)
+    )
     added, removed = sorted(after.keys() - before.keys()), sorted(before.keys() - after.keys())
-    differing = sorted(one for one in before.keys() & after.keys() if before[one] != after[one])
+    both = before.keys() & after.keys()
+    differing = sorted(tool for tool in both if before[tool] != after[tool])
     changed = _changes(store, old, new, differing)
     index = _comparable_index(old, new) if neighbours else None
-    ids = [*(one.id for one in changed), *added]
+    ids = [*(tool.id for tool in changed), *added]
     near = _neighbours(store, old, new, index, ids[:NEIGHBOURS_OF], neighbours) if index else {}
     return ReleaseDiff(
         old=old.id,
@@ -140,7 +140,7 @@ def diff_releases(
             "added": len(added),
             "removed": len(removed),
             "changed": len(changed),
-            "unchanged": len(before.keys() & after.keys()) - len(changed),
+            "unchanged": len(both) - len(changed),
         },
         edges=_edges(store, old, new),
     )
@@ -150,7 +150,7 @@ def _changes(
     store: ReleaseStore, old: Release, new: Release, ids: Sequence[str]
 ) -> list[ToolChange]:
     before, after = _tools(store, old, ids), _tools(store, new, ids)
-    changes = (ToolChange(one, _fields(before[one], after[one])) for one in ids)
+    changes = (ToolChange(tool, _fields(before[tool], after[tool])) for tool in ids)
     return [change for change in changes if change.fields]
 
 
@@ -165,7 +165,7 @@ def _fields(old: tuple[Tool, str], new: tuple[Tool, str]) -> dict[str, FieldChan
 
 def _values(tool: Tool, kind: str) -> dict[str, Any]:
     written = tool.enrichment.to_dict() if tool.enrichment else {}
-    blank: dict[str, Any] = {
+    empty: dict[str, Any] = {
         "description": "",
         "avoid": "",
         "arguments": {},
@@ -181,21 +181,19 @@ def _values(tool: Tool, kind: str) -> dict[str, Any]:
         "annotations": tool.annotations,
         "tags": list(tool.tags),
         "examples": list(tool.examples),
-        "dependencies": [asdict(one) for one in tool.dependencies],
+        "dependencies": [asdict(dependency) for dependency in tool.dependencies],
         "flags": list(tool.flags),
-        **{f"enrichment.{name}": written.get(name, nothing) for name, nothing in blank.items()},
+        **{f"enrichment.{name}": written.get(name, value) for name, value in empty.items()},
     }
 
 
 def _change(old: Any, new: Any) -> FieldChange:
     if not isinstance(old, list) or not isinstance(new, list):
         return FieldChange(old, new)
-    before, after = [_text(one) for one in old], [_text(one) for one in new]
-    added, removed = (
-        [one for one in after if one not in before],
-        [one for one in before if one not in after],
-    )
-    return FieldChange(old, new, tuple(added), tuple(removed))
+    before, after = [_text(value) for value in old], [_text(value) for value in new]
+    added = tuple(value for value in after if value not in before)
+    removed = tuple(value for value in before if value not in after)
+    return FieldChange(old, new, added, removed)
 
 
 def _text(value: Any) -> str:
@@ -208,12 +206,17 @@ def _tools(
     store: ReleaseStore, release: Release, ids: Sequence[str]
 ) -> dict[str, tuple[Tool, str]]:
     """The tools of those ids, each with its kind."""
-    found: dict[str, tuple[Tool, str]] = {}
-    for start in range(0, len(ids), KEYS_AT_ONCE):
-        where = f"id IN ({sql_literals(ids[start : start + KEYS_AT_ONCE])})"
-        for row in _read(store, release.tables["tools"], where=where).to_pylist():
-            found[row["id"]] = tool_from_row(row), row["kind"]
-    return found
+    rows = _rows_of(store, release.tables["tools"], "id", ids)
+    return {row["id"]: (tool_from_row(row), row["kind"]) for row in rows}
+
+
+def _rows_of(
+    store: ReleaseStore, pin: Pin, column: str, values: Sequence[str], columns: Sequence[str] = ()
+) -> Iterator[dict[str, Any]]:
+    """The rows that have one of the values in a column."""
+    for start in range(0, len(values), KEYS_AT_ONCE):
+        where = f"{column} IN ({sql_literals(values[start : start + KEYS_AT_ONCE])})"
+        yield from _read(store, pin, columns or None, where).to_pylist()
 
 
 def _edges(store: ReleaseStore, old: Release, new: Release) -> dict[str, EdgeChanges]:
@@ -223,35 +226,27 @@ def _edges(store: ReleaseStore, old: Release, new: Release) -> dict[str, EdgeCha
         return {}
     before, after = (_column(store, pin, key_column(EDGES), "digest") for pin in pins)
     both = [key for key in sorted(before.keys() & after.keys()) if before[key] != after[key]]
-    said = [_said(store, pin, both) for pin in pins]
-    # Of a tool that needs one more, others have only another place.
-    differing = before.keys() ^ after.keys() | {
-        key for key in both if said[0].get(key) != said[1].get(key)
-    }
-    found: dict[str, dict[str, list[str]]] = {}
-    for key in sorted(differing):
+    old_edges, new_edges = (
+        {row["key"]: row for row in _edge_rows(store, pin, both)} for pin in pins
+    )
+    # A tool that gains a dependency moves its others to another place: that is no change.
+    changed = {key for key in both if old_edges[key] != new_edges[key]}
+    changes: dict[str, dict[str, list[str]]] = {}
+    for key in sorted(before.keys() ^ after.keys() | changed):
         kind = "removed" if key not in after else "changed" if key in before else "added"
         source, target, type_, parameter = key.split("#", 3)
-        needed = f"{target} ({type_}{f' for {parameter}' if parameter else ''})"
-        found.setdefault(source, {}).setdefault(kind, []).append(needed)
+        text = f"{target} ({type_}{f' for {parameter}' if parameter else ''})"
+        changes.setdefault(source, {}).setdefault(kind, []).append(text)
     return {
-        source: EdgeChanges(**{kind: tuple(said) for kind, said in kinds.items()})
-        for source, kinds in found.items()
+        source: EdgeChanges(**{kind: tuple(edges) for kind, edges in kinds.items()})
+        for source, kinds in changes.items()
     }
 
 
-def _said(store: ReleaseStore, pin: Pin, keys: Sequence[str]) -> dict[str, tuple[Any, ...]]:
-    """What the edges of those keys say besides their keys, but for their places."""
-    columns, found = (
-        ["key", "reason", "origin", "confidence", "evidence"],
-        dict[str, tuple[Any, ...]](),
-    )
-    for start in range(0, len(keys), KEYS_AT_ONCE):
-        where = f"key IN ({sql_literals(keys[start : start + KEYS_AT_ONCE])})"
-        rows = _read(store, pin, columns, where)
-        for key, *rest in zip(*(rows.column(name).to_pylist() for name in columns), strict=True):
-            found[key] = tuple(rest)
-    return found
+def _edge_rows(store: ReleaseStore, pin: Pin, keys: Sequence[str]) -> Iterator[dict[str, Any]]:
+    """The edges of those keys, but for their places."""
+    columns = ["key", "reason", "origin", "confidence", "evidence"]
+    return _rows_of(store, pin, "key", keys, columns)
 
 
 def _comparable_index(old: Release, new: Release) -> str | None:
@@ -266,70 +261,60 @@ def _neighbours(
     store: ReleaseStore, old: Release, new: Release, index: str, ids: Sequence[str], count: int
 ) -> dict[str, Neighbours]:
     before, after = (_nearest(store, release, index, ids, count) for release in (old, new))
-    found: dict[str, Neighbours] = {}
-    for one in ids:
-        then, now = before.get(one, ()), after.get(one, ())
-        gained, lost = (
-            tuple(x for x in now if x not in then),
-            tuple(x for x in then if x not in now),
-        )
+    neighbours: dict[str, Neighbours] = {}
+    for tool in ids:
+        then, now = before.get(tool, ()), after.get(tool, ())
+        gained = tuple(near for near in now if near not in then)
+        lost = tuple(near for near in then if near not in now)
         if gained or lost:
-            found[one] = Neighbours(gained, lost)
-    return found
+            neighbours[tool] = Neighbours(gained, lost)
+    return neighbours
 
 
 def _nearest(
     store: ReleaseStore, release: Release, index: str, ids: Sequence[str], count: int
 ) -> dict[str, tuple[str, ...]]:
-    """The nearest tools of each of those that the release has: by the vector of the tool's first
-    row.
-    """
+    """The nearest tools of those that the release has, by the vector of each tool's first row."""
     import numpy as np
 
     if not ids:
         return {}
-    pin, vectors = release.tables[embedding_table(index)], dict[str, Any]()
-    for start in range(0, len(ids), KEYS_AT_ONCE):
-        where = f"tool IN ({sql_literals(ids[start : start + KEYS_AT_ONCE])})"
-        rows = _read(store, pin, ["key", "tool", "vector"], where).sort_by("key").to_pylist()
-        for row in rows:
-            # `description` and `document` come first, before `question` and `topics`, but after
-            # `arguments`.
-            if row["tool"] not in vectors or "#arguments#" in vectors[row["tool"]][0]:
-                vectors[row["tool"]] = row["key"], row["vector"]
+    pin = release.tables[embedding_table(index)]
+    rows = _rows_of(store, pin, "tool", ids, ["key", "tool", "vector"])
+    first: dict[str, dict[str, Any]] = {}
+    for row in sorted(rows, key=lambda row: row["key"]):
+        # `description` and `document` come first, before `question` and `topics`, but after
+        # `arguments`.
+        if row["tool"] not in first or "#arguments#" in first[row["tool"]]["key"]:
+            first[row["tool"]] = row
     searched = LoadedRelease(store, release, IN_MEMORY_ROWS).index(index)
-    return {
-        tool: tuple(
-            near.tool
-            for near in searched.vector(np.asarray(vector, np.float32), count + 1, None)
-            if near.tool != tool
-        )[:count]
-        for tool, (_, vector) in vectors.items()
-    }
+    nearest: dict[str, tuple[str, ...]] = {}
+    for tool, row in first.items():
+        hits = searched.vector(np.asarray(row["vector"], np.float32), count + 1, None)
+        nearest[tool] = tuple(hit.tool for hit in hits if hit.tool != tool)[:count]
+    return nearest
 
 
 def _indexes(store: ReleaseStore, old: Release, new: Release) -> dict[str, IndexDiff]:
     before, after = old.manifest["indexes"], new.manifest["indexes"]
-    found: dict[str, IndexDiff] = {}
+    diffs: dict[str, IndexDiff] = {}
     for name in sorted({*before, *after}):
-        if name not in before or name not in after:
-            rows = (new if name in after else old).tables[embedding_table(name)].rows
-            found[name] = (
-                IndexDiff("added", rows_added=rows)
-                if name in after
-                else IndexDiff("dropped", rows_removed=rows)
-            )
+        table = embedding_table(name)
+        if name not in before:
+            diffs[name] = IndexDiff("added", rows_added=new.tables[table].rows)
+            continue
+        if name not in after:
+            diffs[name] = IndexDiff("dropped", rows_removed=old.tables[table].rows)
             continue
         recipe = {
             key: FieldChange(before[name].get(key), after[name].get(key))
             for key in RECIPE
             if before[name].get(key) != after[name].get(key)
         }
-        table = embedding_table(name)
         added, removed, changed = _rows(store, old.tables[table], new.tables[table])
         state = "other recipe" if recipe else "rows" if added or removed or changed else "same"
-        found[name] = IndexDiff(state, recipe, added, removed, changed)
-    return found
+        diffs[name] = IndexDiff(state, recipe, added, removed, changed)
+    return diffs
 
 
 def _rows(store: ReleaseStore, old: Pin, new: Pin) -> tuple[int, int, int]:
