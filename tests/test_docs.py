@@ -93,3 +93,10 @@ def test_the_command_line_reference_has_every_command(capsys):
 
     assert {command for command in commands if f"`pegboard {command}" not in text} == set()
     assert "build" in commands
+
+
+def test_the_architecture_names_files_that_exist():
+    text = (ROOT / "docs" / "architecture.md").read_text("utf-8")
+    paths = re.findall(r"`((?:index|flows|tasks|catalogs|benchmarks|examples|tests)/[^`]*)`", text)
+
+    assert [path for path in paths if not (ROOT / path).exists()] == []
