@@ -1,5 +1,6 @@
 """The documents: links lead somewhere, and the references are complete."""
 
+import dataclasses
 import re
 from pathlib import Path
 
@@ -9,7 +10,7 @@ from pydantic import BaseModel
 from catalogs.shared.kinds import source_kind
 from pegboard.cli.main import main
 from pegboard.retrieval.strategies import STRATEGIES
-from pegboard.retrieval.strategy import PARTS
+from pegboard.retrieval.strategy import PARTS, part_class
 from tasks.settings.configuration import Configuration
 from tasks.settings.sweep import SweepSettings
 
@@ -78,11 +79,18 @@ def test_the_configuration_reference_has_every_option_of_a_source(kind):
     assert set(source_kind(kind).options.model_fields) - documented == set()
 
 
-def test_the_strategies_reference_has_every_strategy_and_part():
+def test_the_strategies_reference_has_every_strategy_part_and_option():
     text = (REFERENCE / "strategies.md").read_text("utf-8")
     names = {*STRATEGIES, *(part for parts in PARTS.values() for part in parts)}
 
-    assert names - set(re.findall(r"`([\w-]+)`", text)) == set()
+    options = {
+        field.name
+        for stage, parts in PARTS.items()
+        for part in parts
+        for field in dataclasses.fields(part_class(stage, part))
+    }
+
+    assert (names | options) - set(re.findall(r"`([\w-]+)`", text)) == set()
 
 
 def test_the_command_line_reference_has_every_command(capsys):
