@@ -1,4 +1,4 @@
-"""One build, from Python or from a command: a direct run, or the same run as a Prefect flow."""
+"""Build a board from Python or from the command line, directly or as a Prefect flow."""
 
 from pathlib import Path
 from typing import Any
@@ -9,7 +9,7 @@ from tasks.settings.configuration import Configuration, load_configuration
 
 
 def build(
-    configuration: Configuration | str | Path,
+    configuration: Configuration | str | Path = "pegboard.toml",
     *,
     catalog: str = "all",
     allow_empty: bool = False,
@@ -17,13 +17,38 @@ def build(
     enrich_options: EnrichOptions | None = None,
     prefect: bool = False,
 ) -> dict[str, Any]:
-    """Index the catalogs of a configuration and publish a release if anything changed; see
-    `flows.reindex.reindex`.
+    """Index the catalogs of a configuration, and publish a release if anything changed.
+
+    Repeating it is safe, and so is killing it: what was listed and encoded is kept, and readers see
+    the old release until the new one is complete.
+
+        >>> from flows.build import build
+        >>> outcome = build("demo/pegboard.toml")  # doctest: +SKIP
+        >>> outcome["outcome"], outcome["release"]  # doctest: +SKIP
+        ('published', '3c1f0e9a2b7d')
 
     Args:
-        configuration: a pegboard.toml by its path, or read.
-        prefect: run as a Prefect flow, on the server that Prefect is configured for, or else on one
-            that it starts for the run.
+        configuration: the path of a pegboard.toml, or what `load_configuration` returns.
+        catalog: list only this one and take the others from their last snapshot; `all` lists all.
+        allow_empty: accept an empty listing from a source that had tools.
+        dry_run: stop after the plan, as `pegboard plan` does.
+        enrich_options: what an LLM is to write beyond what is due.
+        prefect: run as a Prefect flow, on the configured server, or else on one that Prefect starts
+            for the run.
+
+    Returns:
+        What `pegboard build --json` prints, as JSON values. `outcome` is `planned`, `waiting` for a
+        batch of an LLM, `unchanged`, `withdrawn`, `held` by the gate, or `published`; `release` is
+        the id of the release, `catalogs` what each source listed, `problems` what could not be
+        done, and `seconds` the time of each phase.
+
+    Raises:
+        ConfigurationError: the configuration has problems; all are listed.
+        SourceError: no source could be read, or published tools would be lost.
+        EncoderError: an encoder cannot load or does not answer.
+        CompletionError: the LLM refused, and `incomplete` is `stop`.
+        StoreError: the board's store cannot be read or written.
+        PublishError: another run published meanwhile; run again.
     """
     enrich_options = enrich_options or EnrichOptions()
     if not isinstance(configuration, Configuration):
@@ -49,5 +74,5 @@ def build(
             refresh_neighbours=enrich_options.refresh_neighbours,
             retry_rejected=enrich_options.retry_rejected,
         )
-    except GateFailed as held:
-        return dict(held.outcome)
+    except GateFailed as error:
+        return dict(error.outcome)

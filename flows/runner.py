@@ -54,7 +54,7 @@ class Runner(Protocol):
         ...
 
 
-class Direct:
+class DirectRunner:
     """Calls the steps in this process, concurrent ones in threads. Shows no artifacts: the command
     prints what is in them.
     """

@@ -1,6 +1,4 @@
-"""What a run did, collected while it runs: phases with their seconds, the plan, and what became of
-it.
-"""
+"""What a run did: the results of its steps, the seconds of its phases, and its outcome."""
 
 import time
 from collections.abc import Generator
@@ -10,16 +8,16 @@ from typing import Any, Literal
 
 from tasks.calibrate import CalibrationResult
 from tasks.edges import Edges
-from tasks.embed import Encoded
+from tasks.embed import EmbedResult
 from tasks.enrich import Enriched
 from tasks.enrichment.figures import Estimate
 from tasks.filter import Filtered
 from tasks.gate.decision import GateDecision
 from tasks.lake.files import Lake
 from tasks.plan import Plan
-from tasks.prune import Pruned
+from tasks.prune import PruneResult
 from tasks.report.storage import Report
-from tasks.revise import Revised
+from tasks.revise import Revision
 from tasks.settings.configuration import Configuration
 from tasks.snapshot import Snapshot
 
@@ -27,27 +25,27 @@ Outcome = Literal["planned", "waiting", "unchanged", "withdrawn", "held", "publi
 
 
 class RunSummary:
-    """Filled by the flow, step by step; `end` turns it into JSON values."""
+    """Filled step by step; `end` returns it as JSON values."""
 
     def __init__(self, configuration: Configuration) -> None:
         self.board = configuration.uri
         self.snapshots: list[Snapshot] = []
         self.plan: Plan | None = None
-        self.revised: Revised | None = None
+        self.revised: Revision | None = None
         self.estimate: Estimate | None = None
         self.enriched: Enriched | None = None
         self.filtered: Filtered | None = None
         self.edges: Edges | None = None
-        self.encoded = Encoded()
+        self.encoded = EmbedResult()
         self.calibrated = CalibrationResult()
         self.gated: GateDecision | None = None
-        self.pruned: Pruned | None = None
+        self.pruned: PruneResult | None = None
         self.report: Report | None = None
         self.seconds: dict[str, float] = {}
 
     @contextmanager
     def phase(self, name: str) -> Generator[None]:
-        """Time what runs inside under the name of a phase."""
+        """Time a phase."""
         start = time.monotonic()
         try:
             yield
@@ -56,19 +54,18 @@ class RunSummary:
 
     @property
     def held(self) -> bool:
-        """Whether a gate keeps the release from going live."""
+        """Whether the gate holds the release."""
         return self.gated is not None and not self.gated.passed
 
     @cached_property
     def gate(self) -> dict[str, Any] | None:
-        """All that the gate measured and decided, as JSON values (see `tasks/gate/details.py`);
-        None without one.
-        """
+        """What the gate measured and decided, as JSON values; None without a gate."""
         return Lake(self.board).read_json(self.gated.details) if self.gated is not None else None
 
     def end(self, outcome: Outcome, release: str | None = None) -> dict[str, Any]:
-        """The whole run as JSON values; `problems` and `rejected` say what was left out of the
-        release, and why.
+        """Return the whole run as JSON values.
+
+        `problems` and `rejected` list what was left out of the release, and why.
         """
         assert self.plan is not None
         assert self.revised is not None
@@ -80,19 +77,19 @@ class RunSummary:
             "truncated": self.encoded.truncated,
             "plan": self.plan.to_dict(),
             "catalogs": {
-                one.catalog: {
-                    "tools": one.tools,
-                    "agents": one.agents,
-                    "rejected": len(one.rejected),
-                    "kept": list(one.kept),
-                    "problems": list(one.problems),
+                snapshot.catalog: {
+                    "tools": snapshot.tools,
+                    "agents": snapshot.agents,
+                    "rejected": len(snapshot.rejected),
+                    "kept": list(snapshot.kept),
+                    "problems": list(snapshot.problems),
                 }
-                for one in self.snapshots
+                for snapshot in self.snapshots
             },
             "rejected": [
                 {"catalog": row.catalog, "where": row.where, "why": row.why}
                 for row in (
-                    *(row for one in self.snapshots for row in one.rejected),
+                    *(row for snapshot in self.snapshots for row in snapshot.rejected),
                     *self.revised.quarantined,
                 )
             ],
@@ -110,7 +107,7 @@ class RunSummary:
         }
 
     def _enrichment(self) -> dict[str, Any] | None:
-        """The estimate, and beside it what was really used; None without an LLM."""
+        """The estimate, and after a run the actual figures; None without an LLM."""
         if self.enriched is None:
             return {"estimate": self.estimate.to_dict()} if self.estimate else None
         return {

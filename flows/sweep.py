@@ -11,7 +11,7 @@ from typing import Any
 
 from flows.artifacts import sweep_artifact
 from flows.reindex import reindex
-from flows.runner import Direct, Runner
+from flows.runner import DirectRunner, Runner
 from pegboard.errors import CompletionError
 from pegboard.store.storage import remember_options
 from tasks import progress
@@ -36,7 +36,7 @@ def sweep(settings: Sweep, *, write: bool = False, runner: Runner | None = None)
     Returns:
         The summary of `report_sweep`, with the seconds of each phase.
     """
-    runner = runner or Direct()
+    runner = runner or DirectRunner()
     times, problems = [time.monotonic()], list[str]()
     if settings.settings.release is None:
         settings, problems = _build(settings, runner)

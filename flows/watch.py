@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from functools import partial
 
 from flows.reindex import SOURCES_AT_ONCE
-from flows.runner import Artifact, Direct, Runner
+from flows.runner import Artifact, DirectRunner, Runner
 from tasks.plan import SourceChange, compare_with_source
 from tasks.settings.configuration import Configuration
 
@@ -19,7 +19,7 @@ def watch(configuration: Configuration, runner: Runner | None = None) -> list[So
 
     A source that fails is no change; its problems are in the result.
     """
-    runner = runner or Direct()
+    runner = runner or DirectRunner()
     calls = [partial(compare_with_source, configuration, name) for name in configuration.catalogs]
     changes = runner.each(calls, SOURCES_AT_ONCE)
     runner.show(_artifact(str(configuration.file), changes))

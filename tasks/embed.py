@@ -18,20 +18,23 @@ from tasks.settings.configuration import IndexSettings
 if TYPE_CHECKING:
     import polars as pl
 
-MOST_SHARDS = 200
-"""Each shard is a file that later runs open. Many texts make larger shards; then a kill costs this
-part of the work.
+MAX_SHARDS = 200
+"""Each shard is a file that later runs open. With more texts the shards are larger, and a kill
+costs one shard.
 """
-_missing_texts: "dict[tuple[str, str, str], pl.DataFrame]" = {}
-"""What `shards_of` found missing last, so that its shards need not look through all documents
-again. Where they are encoded in another process, each looks for itself."""
-MOST_REMEMBERED = 4
+MAX_CACHED = 4
+_missing_cache: "dict[tuple[str, str, str], pl.DataFrame]" = {}
+"""What `shards_of` found missing last, so that its shards need not read all documents again. In
+another process each shard looks for itself."""
 
 
 @dataclass(frozen=True, slots=True)
 class Shard:
-    """A piece of an index's documents: the texts whose digests lie between two bounds, and how many
-    are to be encoded.
+    """A part of a table's texts: those with digests between two bounds.
+
+    Attributes:
+        path: the row set of the documents.
+        texts: how many are to be encoded.
     """
 
     index: str
@@ -43,24 +46,35 @@ class Shard:
 
 
 @dataclass(frozen=True, slots=True)
-class Encoded:
-    """How many texts were encoded, and how many of them were longer than the encoder reads: their
-    ends are in no vector.
-    """
+class EmbedResult:
+    """How many texts were encoded, and how many of them the encoder truncated."""
 
     texts: int = 0
     truncated: int = 0
 
-    def __add__(self, other: "Encoded") -> "Encoded":
-        return Encoded(self.texts + other.texts, self.truncated + other.truncated)
+    def __add__(self, other: "EmbedResult") -> "EmbedResult":
+        return EmbedResult(self.texts + other.texts, self.truncated + other.truncated)
+
+
+def encoder_for(settings: IndexSettings) -> Encoder:
+    """Return the encoder of an index, loaded once in a process.
+
+    Raises:
+        EncoderError: it cannot load; no other encoder is ever used instead.
+    """
+    return _encoder(settings.encoder, tuple(sorted(settings.options.items())))
+
+
+def usable_cores() -> int:
+    """Return how many cores this process may use; perhaps fewer than the machine has."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def at_once(settings: IndexSettings) -> int:
-    """How many shards of an index to encode at the same time: one for each core, or one if the
-    encoder runs elsewhere.
+    """Return how many shards of an index to encode at once: one per core, or one if hosted.
 
-    A batch tokenises and pools on one core while the model runs on others, so one shard alone
-    leaves cores idle. An encoder that is a service sends several requests at a time by itself.
+    A batch is tokenised and pooled on one core while the model runs on others, so a single shard
+    leaves cores idle. A hosted encoder sends several requests at a time by itself.
     """
     return usable_cores() if runs_here(settings.encoder) else 1
 
@@ -68,58 +82,63 @@ def at_once(settings: IndexSettings) -> int:
 def shards_of(
     uri: str, documents: Documents, settings: IndexSettings, encoder: Encoder | None = None
 ) -> list[Shard]:
-    """The shards with texts that are not in the lake. The bounds hold whatever another run encodes
-    meanwhile.
+    """Return the shards of the texts that are not in the lake.
+
+    Their bounds stay valid whatever another run encodes meanwhile.
 
     Args:
-        encoder: stands in for the one that is configured.
+        encoder: replaces the configured one.
     """
     lake, fingerprint = Lake(uri), (encoder or encoder_for(settings)).fingerprint
     merge_small_files(lake, fingerprint)
     texts = _missing(lake, documents.path, fingerprint)
-    while len(_missing_texts) >= MOST_REMEMBERED:
-        del _missing_texts[next(iter(_missing_texts))]
-    _missing_texts[uri, documents.path, fingerprint] = texts
-    missing: list[str] = texts.get_column("text_digest").to_list()
-    size = max(SHARD_TEXTS, -(-len(missing) // MOST_SHARDS))
-    pieces = [missing[start : start + size] for start in range(0, len(missing), size)]
+    while len(_missing_cache) >= MAX_CACHED:
+        del _missing_cache[next(iter(_missing_cache))]
+    _missing_cache[uri, documents.path, fingerprint] = texts
+    digests: list[str] = texts.get_column("text_digest").to_list()
+    size = max(SHARD_TEXTS, -(-len(digests) // MAX_SHARDS))
+    parts = [digests[start : start + size] for start in range(0, len(digests), size)]
     return [
-        Shard(settings.name, documents.path, number, piece[0], piece[-1], len(piece))
-        for number, piece in enumerate(pieces, start=1)
+        Shard(settings.name, documents.path, number, part[0], part[-1], len(part))
+        for number, part in enumerate(parts, start=1)
     ]
 
 
 def embed_shard(
     uri: str, shard: Shard, settings: IndexSettings, encoder: Encoder | None = None
-) -> Encoded:
-    """Encode what is still missing of a shard and store it.
+) -> EmbedResult:
+    """Encode the texts of a shard that are still missing, and store their vectors.
 
     Args:
-        encoder: stands in for the one that is configured.
+        encoder: replaces the configured one.
     """
     import polars as pl
 
     lake, encoder = Lake(uri), encoder or encoder_for(settings)
-    texts = _missing_texts.get((uri, shard.path, encoder.fingerprint))
+    texts = _missing_cache.get((uri, shard.path, encoder.fingerprint))
     if texts is None:
         texts = _missing(lake, shard.path, encoder.fingerprint)
     texts = texts.filter(pl.col("text_digest").is_between(pl.lit(shard.first), pl.lit(shard.last)))
     # Another run may have encoded some since the shards were made.
-    missing = texts.join(known_texts(lake, encoder.fingerprint), on="text_digest", how="anti").sort(
-        "text_digest"
-    )
+    known = known_texts(lake, encoder.fingerprint)
+    missing = texts.join(known, on="text_digest", how="anti").sort("text_digest")
     if not missing.height:
-        return Encoded()
+        return EmbedResult()
     digests: list[str] = missing.get_column("text_digest").to_list()
     before: int = getattr(encoder, "truncated", 0)
     vectors = encode_texts(encoder, missing.get_column("text").to_list(), "embed")
     store_vectors(lake, encoder, digests, vectors)
-    return Encoded(len(digests), getattr(encoder, "truncated", 0) - before)
+    return EmbedResult(len(digests), getattr(encoder, "truncated", 0) - before)
+
+
+@cache
+def _encoder(name: str, options: tuple[tuple[str, Any], ...]) -> Encoder:
+    return load_encoder(name, **dict(options))
 
 
 def _missing(lake: Lake, path: str, fingerprint: str) -> "pl.DataFrame":
-    """The texts of documents whose vectors are not in the lake as (text_digest, text), each once,
-    ordered by their digests.
+    """The texts of documents without a vector in the lake as (text_digest, text), sorted, each
+    once.
     """
     digests = (
         read_rows(lake, path, ["key", "text_digests"])
@@ -133,20 +152,3 @@ def _missing(lake: Lake, path: str, fingerprint: str) -> "pl.DataFrame":
     )
     texts = lists.explode("text_digest", "text").join(new, on="text_digest", how="semi")
     return texts.unique("text_digest").sort("text_digest")
-
-
-def encoder_for(settings: IndexSettings) -> Encoder:
-    """The encoder of an index. Raises EncoderError if it cannot load; nothing else is ever used in
-    its place.
-    """
-    return _encoder(settings.encoder, tuple(sorted(settings.options.items())))
-
-
-@cache
-def _encoder(name: str, options: tuple[tuple[str, Any], ...]) -> Encoder:
-    return load_encoder(name, **dict(options))
-
-
-def usable_cores() -> int:
-    """How many cores this process may use, which may be fewer than the machine has."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

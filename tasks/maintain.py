@@ -5,7 +5,7 @@ Indices of an embedding table follow its size:
 
     up to 50,000 rows       none: readers hold the table in memory
     up to 1,000,000 rows    IVF_FLAT: vectors as they are, in partitions of about 1,000
-    above                   IVF_HNSW_SQ: a graph over quantised vectors; the best are rescored exactly
+    above                   IVF_HNSW_SQ: a graph over quantised vectors; the best are rescored
 
 Every table with a vector index has a text index, and one for every column by which a search is
 filtered.

@@ -48,7 +48,7 @@ NOTHING = Leftovers()
 
 
 @dataclass(frozen=True, slots=True)
-class Pruned:
+class PruneResult:
     """What a prune did, or would do.
 
     Attributes:
@@ -81,7 +81,7 @@ class Pruned:
 
 def prune_board(
     uri: str, keep: KeepSettings, now: datetime | None = None, *, dry_run: bool = False
-) -> Pruned:
+) -> PruneResult:
     """Remove what is not wanted of the board at `uri`. Safe while readers search and while runs
     publish.
 
@@ -108,7 +108,7 @@ def prune_board(
     tables, versions, files = _prune_tables(store, marks, staying, now, before, dry_run=dry_run)
     marks.save()
     age = max(timedelta(days=keep.days), timedelta(hours=keep.grace_hours))
-    return Pruned(
+    return PruneResult(
         kept=tuple(one.id for one in releases if one.id in kept),
         marked=tuple(one.id for one in unwanted if one not in gone),
         removed=tuple(one.id for one in gone),

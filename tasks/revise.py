@@ -1,10 +1,10 @@
 """Step 1b: what people decided about tools (`[overrides]`), which of their examples are golden
-queries and so held out of the index (`golden_queries/held.py`), and what is kept out because its
-text is suspicious (`[untrusted]`).
+queries and so held out of the index (`golden/reading.py`), and which tools are quarantined because
+their text is suspicious (`[untrusted]`).
 
-A catalog that this changes gets a revised snapshot beside the others in the lake, under a digest of
-its own; `latest.json` goes on to name what the source said. A catalog that it does not change keeps
-its snapshot, and if nothing is asked of a catalog, it is not even read."""
+A catalog that this changes gets a revised snapshot in the lake, under a digest of its own;
+`latest.json` still names the listed one. Other catalogs keep their snapshot, and are not even read
+if nothing applies to them."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from catalogs.shared.listing import Listing
 from pegboard.canonical import canonical_json, digest
+from pegboard.cli.tables import list_text
 from pegboard.records import Agent, Rejected, Tool
 from tasks.golden.reading import held_out, remaining_examples
 from tasks.lake.files import Lake
@@ -26,67 +27,72 @@ from tasks.settings.enrichment import OverrideSettings
 if TYPE_CHECKING:
     import polars as pl
 
-RAW_KEPT = 2_000
+MAX_RAW = 2_000
 """Characters of a quarantined tool that are kept, so that a person can recognise it."""
-ARGUMENTS_NAMED = 20
-"""Arguments that a tool has which are named when an override is for another."""
+MAX_ARGUMENTS = 20
+"""Arguments of a tool that a problem names."""
 NOTHING: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
-class Revised:
-    """The snapshots to go on with (catalog -> digest), and what was changed on the way.
+class Revision:
+    """The snapshots to go on with, and what was changed.
 
-    `applied` names the tools and agents that an override changed or took out, `quarantined` what
-    was left out and why; `problems` are overrides that have nothing to apply to; `held_out` says
-    how many examples are golden queries instead."""
+    Attributes:
+        digests: the snapshots, catalog -> digest.
+        applied: the tools and agents that an override changed or removed.
+        quarantined: what was left out, and why.
+        problems: overrides that apply to nothing.
+        held_out: the number of examples that are golden queries instead.
+    """
 
-    identities: dict[str, str]
+    digests: dict[str, str]
     applied: tuple[str, ...] = ()
     quarantined: tuple[Rejected, ...] = ()
     problems: tuple[str, ...] = ()
     held_out: int = 0
 
 
-def revise_snapshots(configuration: Configuration, snapshots: Mapping[str, str]) -> Revised:
-    """Apply overrides, held-out examples and quarantine to snapshots (catalog -> digest), storing
-    those that change.
+def revise_snapshots(configuration: Configuration, snapshots: Mapping[str, str]) -> Revision:
+    """Apply overrides, hold-out and quarantine to snapshots, and store those that change.
+
+    Args:
+        snapshots: catalog -> digest.
     """
     quarantine = configuration.untrusted.flagged == "quarantine"
-    identities, notes = dict(snapshots), _Notes()
-    overrides = _by_catalog(configuration, notes)
+    digests, log = dict(snapshots), _Log()
+    overrides = _by_catalog(configuration, log)
     lake = Lake(configuration.uri)
     held = held_out(configuration, lake, snapshots)
-    for catalog, identity in snapshots.items():
-        asked = _Asked(overrides.get(catalog, {}), held.get(catalog, {}), quarantine)
-        if asked.anything:
-            identities[catalog] = _revise_catalog(lake, catalog, identity, asked, notes)
-    return Revised(
-        identities,
-        tuple(sorted(notes.applied)),
-        tuple(notes.quarantined),
-        tuple(notes.problems),
-        notes.held_out,
+    for catalog, snapshot in snapshots.items():
+        rules = _Rules(overrides.get(catalog, {}), held.get(catalog, {}), quarantine)
+        if rules.overrides or rules.held or rules.quarantine:
+            digests[catalog] = _revise_catalog(lake, catalog, snapshot, rules, log)
+    return Revision(
+        digests,
+        tuple(sorted(log.applied)),
+        tuple(log.quarantined),
+        tuple(log.problems),
+        log.held_out,
     )
 
 
 @dataclass(frozen=True, slots=True)
-class _Asked:
-    """What is asked of one catalog; `held` are the requests, as their words, that are taken from
-    the examples of tools.
+class _Rules:
+    """What applies to one catalog.
+
+    Attributes:
+        overrides: by the id of a tool or agent.
+        held: the queries to remove from each tool's examples, as their words.
     """
 
     overrides: Mapping[str, OverrideSettings]
     held: Mapping[str, frozenset[str]]
     quarantine: bool
 
-    @property
-    def anything(self) -> bool:
-        return bool(self.overrides or self.held or self.quarantine)
-
 
 @dataclass(slots=True)
-class _Notes:
+class _Log:
     applied: set[str] = field(default_factory=set[str])
     quarantined: list[Rejected] = field(default_factory=list[Rejected])
     problems: list[str] = field(default_factory=list[str])
@@ -96,189 +102,172 @@ class _Notes:
         self.problems.append(f'overrides."{key}": {text}')
 
     def quarantine(
-        self, catalog: str, identity: str, flags: Iterable[str], consequence: str, said: Any
+        self, catalog: str, identity: str, flags: Iterable[str], consequence: str, raw: Any
     ) -> None:
-        remedy = (
-            f'Say it in your own words under [overrides."{identity}"], or mend it at its source.'
+        why = (
+            f"{', '.join(sorted(flags))}: {consequence}. Describe it in your own words under "
+            f'[overrides."{identity}"], or correct it at its source.'
         )
-        why = f"{', '.join(sorted(flags))}: {consequence}. {remedy}"
         self.quarantined.append(
-            Rejected(catalog, identity, why, canonical_json(clean(said))[:RAW_KEPT])
+            Rejected(catalog, identity, why, canonical_json(clean(raw))[:MAX_RAW])
         )
 
 
-def _by_catalog(
-    configuration: Configuration, notes: _Notes
-) -> dict[str, dict[str, OverrideSettings]]:
+def _by_catalog(configuration: Configuration, log: _Log) -> dict[str, dict[str, OverrideSettings]]:
     grouped: dict[str, dict[str, OverrideSettings]] = {}
     for key, override in sorted(configuration.overrides.items()):
         catalog, *rest = key.split("/")
         if catalog not in configuration.catalogs:
-            notes.problem(
-                key,
-                f"there is no catalog '{catalog}'. There is: {', '.join(configuration.catalogs)}.",
-            )
+            names = ", ".join(configuration.catalogs)
+            log.problem(key, f"no catalog '{catalog}'; expected one of {names}.")
         elif len(rest) not in (1, 2):
-            notes.problem(
-                key, "expected a tool's id, catalog/agent/tool, or an agent's, catalog/agent."
+            log.problem(
+                key, "expected the id of a tool or agent: catalog/agent/tool or catalog/agent."
             )
         else:
             grouped.setdefault(catalog, {})[key] = override
     return grouped
 
 
-def _revise_catalog(lake: Lake, catalog: str, identity: str, asked: _Asked, notes: _Notes) -> str:
-    """The identity of the revised snapshot, stored. Rows are replaced: a large catalog is not made
-    anew for one override.
-    """
-    old_agents = snapshot_rows(lake, {catalog: identity}, "agents")
-    old_tools = snapshot_rows(lake, {catalog: identity}, "tools")
-    _note_missing(
-        asked.overrides, set(old_agents.get_column("id")) | set(old_tools.get_column("id")), notes
-    )
+def _revise_catalog(lake: Lake, catalog: str, snapshot: str, rules: _Rules, log: _Log) -> str:
+    """Store the revised snapshot and return its digest. Only changed rows are rebuilt."""
+    old_agents = snapshot_rows(lake, {catalog: snapshot}, "agents")
+    old_tools = snapshot_rows(lake, {catalog: snapshot}, "tools")
+    ids = set(old_agents.get_column("id")) | set(old_tools.get_column("id"))
+    _log_missing(rules.overrides, ids, log)
 
-    agents, gone = _revised_agents(old_agents, asked.overrides, notes)
-    tools = _revised_tools(old_tools, agents, gone, asked, notes)
-    if asked.quarantine:
-        agents = [_without_flagged_description(agent, notes) for agent in agents]
-        tools = _without_flagged(tools, notes)
+    agents, skipped = _revised_agents(old_agents, rules.overrides, log)
+    tools = _revised_tools(old_tools, agents, skipped, rules, log)
+    if rules.quarantine:
+        agents = [_without_flagged_description(agent, log) for agent in agents]
+        tools = _without_flagged(tools, log)
 
     new_agents = agent_frame(agents)
-    changed = [frame.get_column("digest").to_list() for frame in (new_agents, tools)]
-    if changed == [frame.get_column("digest").to_list() for frame in (old_agents, old_tools)]:
-        return identity
-    revised = digest("revised", *changed)
-    store_snapshot(lake, catalog, revised, new_agents, tools, identity)
+    digests = [frame.get_column("digest").to_list() for frame in (new_agents, tools)]
+    if digests == [frame.get_column("digest").to_list() for frame in (old_agents, old_tools)]:
+        return snapshot
+    revised = digest("revised", *digests)
+    store_snapshot(lake, catalog, revised, new_agents, tools, snapshot)
     point_to(lake, f"snapshots/{catalog}/latest-revised", f"snapshots/{catalog}/{revised}/tools")
     return revised
 
 
 def _revised_agents(
-    frame: "pl.DataFrame", overrides: Mapping[str, OverrideSettings], notes: _Notes
+    rows: "pl.DataFrame", overrides: Mapping[str, OverrideSettings], log: _Log
 ) -> tuple[list[Agent], set[str]]:
-    """The agents that stay, and the ids of those that an override takes out with their tools."""
-    agents = {row["id"]: Agent(**row) for row in frame.drop("digest").to_dicts()}
-    gone: set[str] = set()
+    """The agents that stay, and the ids of those that are skipped with their tools."""
+    agents = {row["id"]: Agent(**row) for row in rows.drop("digest").to_dicts()}
+    skipped: set[str] = set()
     for key in sorted(agents.keys() & overrides.keys()):
         override = overrides[key]
         if override.examples is not None or override.arguments or override.tags is not None:
-            notes.problem(
-                key, "an agent has no examples, arguments or tags; give them to its tools."
-            )
+            log.problem(key, "an agent has no examples, arguments or tags; set them on its tools.")
         if override.skip:
             del agents[key]
-            gone.add(key)
+            skipped.add(key)
         elif override.description is not None:
             agents[key] = replace(agents[key], description=override.description.strip())
         if override.skip or override.description is not None:
-            notes.applied.add(key)
-    return list(agents.values()), gone
+            log.applied.add(key)
+    return list(agents.values()), skipped
 
 
 def _revised_tools(
-    frame: "pl.DataFrame", agents: Sequence[Agent], gone: set[str], asked: _Asked, notes: _Notes
+    frame: "pl.DataFrame", agents: Sequence[Agent], skipped: set[str], rules: _Rules, log: _Log
 ) -> "pl.DataFrame":
     import polars as pl
 
-    frame = frame.filter(~pl.col("agent").is_in(sorted(gone)))
-    rows = frame.filter(
-        pl.col("id").is_in(sorted(asked.overrides.keys() | asked.held.keys()))
-    ).to_dicts()
-    revised = [_revised_tool(tool_of(row), asked, notes) for row in rows]
+    frame = frame.filter(~pl.col("agent").is_in(sorted(skipped)))
+    ids = sorted(rules.overrides.keys() | rules.held.keys())
+    rows = frame.filter(pl.col("id").is_in(ids)).to_dicts()
+    revised = [_revised_tool(tool_of(row), rules, log) for row in rows]
     if not rows:
         return frame
     rest = frame.filter(~pl.col("id").is_in([row["id"] for row in rows]))
-    kept = tuple(tool for tool in revised if tool is not None)
-    return pl.concat([rest, tool_frame(Listing(agents=tuple(agents), tools=kept))]).sort("id")
+    tools = tuple(tool for tool in revised if tool is not None)
+    return pl.concat([rest, tool_frame(Listing(agents=tuple(agents), tools=tools))]).sort("id")
 
 
-def _revised_tool(tool: Tool, asked: _Asked, notes: _Notes) -> Tool | None:
-    """The tool as people want it, without the examples that are golden queries; None if they do not
-    want it.
-    """
-    if (override := asked.overrides.get(tool.id)) is not None:
-        changes = _changes(tool, override, notes)
+def _revised_tool(tool: Tool, rules: _Rules, log: _Log) -> Tool | None:
+    """The tool with its override and without held-out examples; None if it is skipped."""
+    if (override := rules.overrides.get(tool.id)) is not None:
+        changes = _changes(tool, override, log)
         if override.skip or changes:
-            notes.applied.add(tool.id)
+            log.applied.add(tool.id)
         if override.skip:
             return None
         tool = replace(tool, **changes)
-    left = remaining_examples(tool, asked.held.get(tool.id, NOTHING))
-    notes.held_out += len(tool.examples) - len(left)
-    return tool if len(left) == len(tool.examples) else replace(tool, examples=left)
+    examples = remaining_examples(tool, rules.held.get(tool.id, NOTHING))
+    log.held_out += len(tool.examples) - len(examples)
+    return tool if len(examples) == len(tool.examples) else replace(tool, examples=examples)
 
 
-def _changes(tool: Tool, override: OverrideSettings, notes: _Notes) -> dict[str, Any]:
+def _changes(tool: Tool, override: OverrideSettings, log: _Log) -> dict[str, Any]:
     changes: dict[str, Any] = {}
     if override.description is not None:
         changes["description"] = override.description.strip()
     if override.examples is not None:
-        changes["examples"] = tuple(
-            dict.fromkeys(text.strip() for text in override.examples if text.strip())
-        )
+        texts = (text.strip() for text in override.examples)
+        changes["examples"] = tuple(dict.fromkeys(text for text in texts if text))
     if override.tags is not None:
         changes["tags"] = tuple(sorted({tag.strip() for tag in override.tags if tag.strip()}))
-    if override.arguments and (properties := _described(tool, override.arguments, notes)):
+    if override.arguments and (properties := _described(tool, override.arguments, log)):
         changes["input_schema"] = {**tool.input_schema, "properties": properties}
     return changes
 
 
-def _described(tool: Tool, texts: Mapping[str, str], notes: _Notes) -> dict[str, Any] | None:
-    """The properties of the tool with these descriptions; None if it has none of the arguments."""
-    given = tool.input_schema.get("properties")
-    properties: dict[str, Any] = dict(given) if isinstance(given, Mapping) else {}
-    known = [
+def _described(tool: Tool, texts: Mapping[str, str], log: _Log) -> dict[str, Any] | None:
+    """The tool's properties with these descriptions; None if it has none of the arguments."""
+    schema = tool.input_schema.get("properties")
+    properties: dict[str, Any] = dict(schema) if isinstance(schema, Mapping) else {}
+    valid = [
         name
         for name in texts
         if properties.get(name) is True or isinstance(properties.get(name), Mapping)
     ]
-    if unknown := [name for name in texts if name not in known]:
-        has = ", ".join(list(properties)[:ARGUMENTS_NAMED]) or "none"
-        notes.problem(tool.id, f"the tool has no argument {', '.join(unknown)}. It has: {has}.")
-    for name in known:
+    if unknown := [name for name in texts if name not in valid]:
+        names = list_text(properties, MAX_ARGUMENTS) or "none"
+        log.problem(tool.id, f"no argument {', '.join(unknown)}; the tool has {names}.")
+    for name in valid:
         spec = properties[name]
         properties[name] = {
             **(spec if isinstance(spec, Mapping) else {}),
             "description": texts[name].strip(),
         }
-    return properties if known else None
+    return properties if valid else None
 
 
-def _without_flagged_description(agent: Agent, notes: _Notes) -> Agent:
+def _without_flagged_description(agent: Agent, log: _Log) -> Agent:
     flags = flags_of_text(agent.description)
     if not flags:
         return agent
     consequence = "the agent is published without its description"
-    notes.quarantine(
-        agent.catalog, agent.id, flags, consequence, {"description": agent.description}
-    )
+    log.quarantine(agent.catalog, agent.id, flags, consequence, {"description": agent.description})
     return replace(agent, description="")
 
 
-def _without_flagged(frame: "pl.DataFrame", notes: _Notes) -> "pl.DataFrame":
+def _without_flagged(frame: "pl.DataFrame", log: _Log) -> "pl.DataFrame":
     import polars as pl
 
-    out: list[str] = []
+    flagged: list[str] = []
     for row in frame.iter_rows(named=True):
         tool = tool_of(row)
         if flags := flags_of(tool):
-            said = {
+            raw = {
                 "name": tool.name,
                 "description": tool.description,
                 "input_schema": tool.input_schema,
             }
-            notes.quarantine(tool.catalog, tool.id, flags, "the tool is left out", said)
-            out.append(tool.id)
-    return frame.filter(~pl.col("id").is_in(out))
+            log.quarantine(tool.catalog, tool.id, flags, "the tool is left out", raw)
+            flagged.append(tool.id)
+    return frame.filter(~pl.col("id").is_in(flagged))
 
 
-def _note_missing(overrides: Mapping[str, OverrideSettings], ids: set[str], notes: _Notes) -> None:
+def _log_missing(overrides: Mapping[str, OverrideSettings], ids: set[str], log: _Log) -> None:
     for key in sorted(overrides.keys() - ids):
-        what = "tool" if key.count("/") == 2 else "agent"
-        near = nearest_names(key, [one for one in ids if one.count("/") == key.count("/")])
-        hint = (
-            f"The nearest: {', '.join(near)}."
-            if near
-            else "Correct the id, or take the override out."
-        )
-        notes.problem(key, f"there is no such {what} now. {hint}")
+        kind = "tool" if key.count("/") == 2 else "agent"
+        near = nearest_names(key, [name for name in ids if name.count("/") == key.count("/")])
+        hint = "Correct the id, or remove the override."
+        if near:
+            hint = f"The nearest: {', '.join(near)}."
+        log.problem(key, f"no such {kind}. {hint}")

@@ -24,7 +24,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from flows.reindex import reindex
-from flows.runner import Direct
+from flows.runner import DirectRunner
 from pegboard.encoders import Encoder, load_encoder
 from pegboard.store.releases import Pin, Release, ReleaseStore
 from tasks.compose import Documents
@@ -168,7 +168,7 @@ class Stopped(Exception):
     """The run has come to the step before which it was to stop."""
 
 
-class Recorder(Direct):
+class Recorder(DirectRunner):
     """Calls the steps of a run, and keeps what each returned by the name of the step.
 
     Args:

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from flows.reindex import reindex
-from flows.runner import Direct
+from flows.runner import DirectRunner
 from pegboard.errors import PegboardError
 from tasks.settings.configuration import load_configuration
 from tests.children import end_child, start_child
@@ -88,7 +88,8 @@ def main() -> None:
     for _ in sys.stdin:
         try:
             outcome = reindex(
-                load_configuration(sys.argv[1]), runner=StepEvents(Direct(), _stop_before_writing)
+                load_configuration(sys.argv[1]),
+                runner=StepEvents(DirectRunner(), _stop_before_writing),
             )
             print(json.dumps([outcome["outcome"], outcome["release"]]), flush=True)
         except PegboardError as error:

@@ -249,13 +249,13 @@ def run(folder: Path) -> dict[str, Any]:
     import polars  # noqa: F401
 
     from flows.reindex import reindex
-    from flows.runner import Direct
+    from flows.runner import DirectRunner
     from tasks.settings.configuration import load_configuration
     from tests.step_events import StepEvents
 
     configuration = load_configuration(folder / "pegboard.toml")
     meter = Meter(folder / "board")
-    outcome = reindex(configuration, runner=StepEvents(Direct(), meter.step))
+    outcome = reindex(configuration, runner=StepEvents(DirectRunner(), meter.step))
     plan = outcome["plan"]
     changes = {kind: len(plan[kind]) for kind in ("new", "changed", "removed")}
     tools = sum(catalog["tools"] for catalog in outcome["catalogs"].values())

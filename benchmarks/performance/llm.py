@@ -44,7 +44,7 @@ def main() -> None:
     import gc
 
     from flows.reindex import reindex
-    from flows.runner import Direct
+    from flows.runner import DirectRunner
     from tasks.settings.configuration import load_configuration
     from tests.step_events import StepEvents
 
@@ -74,7 +74,7 @@ def main() -> None:
         configuration = load_configuration(f"{folder}/pegboard.toml")
         enrichment = Enrichment()
         with contextlib.suppress(Enrichment):
-            reindex(configuration, runner=StepEvents(Direct(), enrichment.step))
+            reindex(configuration, runner=StepEvents(DirectRunner(), enrichment.step))
         began = [
             json.loads(line)["at"] for line in log.read_text().splitlines() if '"began"' in line
         ]

@@ -1,5 +1,5 @@
-"""What the commands that run something share: --prefect, the encoders' warnings, and the time since
-the process started.
+"""What the pipeline's commands share: their options, quiet encoders, and the time since the process
+started.
 """
 
 import argparse
@@ -13,6 +13,28 @@ from pathlib import Path
 _LOADED = time.monotonic()
 
 
+def add_config_option(parser: argparse.ArgumentParser, default: str | None = None) -> None:
+    """Add -c and --config."""
+    parser.add_argument(
+        "-c",
+        "--config",
+        default=default,
+        metavar="FILE",
+        help="the configuration (default: pegboard.toml)",
+    )
+
+
+def add_output_options(parser: argparse.ArgumentParser, result: str, *, quiet: bool = True) -> None:
+    """Add --json, and --quiet for commands with progress.
+
+    Args:
+        result: what --json prints, such as `the run`.
+    """
+    if quiet:
+        parser.add_argument("--quiet", action="store_true", help="show no progress")
+    parser.add_argument("--json", action="store_true", help=f"print {result} as one JSON object")
+
+
 def add_prefect_option(parser: argparse.ArgumentParser) -> None:
     """Add --prefect and --no-prefect; the value is None where neither is given."""
     parser.add_argument(
@@ -20,16 +42,14 @@ def add_prefect_option(parser: argparse.ArgumentParser) -> None:
         action=argparse.BooleanOptionalAction,
         default=None,
         help="run as a Prefect flow, or directly (default: as a flow if PREFECT_API_URL or the "
-        "Prefect profile names a server; "
-        "with --prefect and no server, Prefect starts one for the run)",
+        "Prefect profile names a server; with --prefect and no server, Prefect starts one for the "
+        "run)",
     )
 
 
 @contextmanager
 def quiet_encoders() -> Generator[None]:
-    """Keep warnings of encoders off the terminal: a command reports once, at its end, how many
-    texts were cut.
-    """
+    """Mute warnings of encoders: the command reports at its end how many texts were truncated."""
     logger = logging.getLogger("pegboard.encoders")
     level = logger.level
     logger.setLevel(logging.ERROR)
@@ -40,9 +60,7 @@ def quiet_encoders() -> Generator[None]:
 
 
 def process_seconds() -> float:
-    """Seconds since this process was started, imports included; off Linux, since this module was
-    loaded.
-    """
+    """Return the seconds since this process started; off Linux, since this module was loaded."""
     try:
         started = int(Path("/proc/self/stat").read_text("ascii").rpartition(")")[2].split()[19])
         uptime = float(Path("/proc/uptime").read_text("ascii").split()[0])

@@ -1,4 +1,4 @@
-"""The pipeline's commands of `pegboard`: init, plan and build. Found under the entry-point group
+"""The pipeline's commands: `pegboard init`, `plan` and `build`, found under the entry-point group
 `pegboard.commands`.
 """
 
@@ -6,8 +6,15 @@ import argparse
 import gc
 import sys
 from pathlib import Path
+from typing import Any
 
-from flows.cli.options import add_prefect_option, process_seconds, quiet_encoders
+from flows.cli.options import (
+    add_config_option,
+    add_output_options,
+    add_prefect_option,
+    process_seconds,
+    quiet_encoders,
+)
 from flows.cli.printing import print_run
 from flows.cli.prompts import register_prompts
 from flows.prefect.server import use_prefect
@@ -15,59 +22,43 @@ from pegboard.cli.output import Subparsers, print_json
 from pegboard.errors import CompletionError, ConfigurationError, GateFailed, SourceError
 
 BUILD_EPILOG = """\
-A build is safe to repeat and to kill: what was listed and encoded is kept, and readers see the old release until the new
-one is complete. If nothing changed, no release is made. A source that fails keeps its last good tools, which is said here
-and in the JSON; with --strict the exit code is then 3, after publishing the rest.
+Builds are safe to repeat and to interrupt: listings and vectors are kept, and readers see the old
+release until the new one is complete. If nothing changed, no release is made. A source that fails
+keeps its last good tools and is reported; with --strict the exit code is then 3, after publishing
+the rest.
 
-With [gate] the golden queries are asked of the new release before readers see it. One that does not pass is held: it is
-recorded, no channel moves, the exit code is 8, and what is printed says which queries were lost, and to which tools.
+With [gate] the golden queries are searched in the new release before readers see it. A release that
+fails is held: it is recorded, no channel moves, the exit code is 8, and the output lists the
+queries it lost, and to which tools.
 
 examples:
   pegboard build
   pegboard build -c prod/pegboard.toml --catalog github --json
-  PREFECT_API_URL=http://127.0.0.1:4200/api pegboard build      the run then shows in that server's UI"""
+  PREFECT_API_URL=http://127.0.0.1:4200/api pegboard build      shows the run in that server's UI"""
 
 
 def register(subparsers: Subparsers) -> None:
     """Add the commands."""
-    init: argparse.ArgumentParser = subparsers.add_parser(
-        "init",
-        help="write a commented pegboard.toml",
-        description="Write a commented pegboard.toml to start from.",
-    )
-    init.add_argument(
-        "path",
-        nargs="?",
-        default="pegboard.toml",
-        help="where to write it (default: pegboard.toml)",
-    )
-    init.add_argument("--stdout", action="store_true", help="print it instead")
-    init.add_argument("--force", action="store_true", help="replace a file that is there")
-    init.add_argument(
-        "--json", action="store_true", help="print what was written as one JSON object"
-    )
-    init.set_defaults(run=_init)
-
+    _register_init(subparsers)
     plan: argparse.ArgumentParser = subparsers.add_parser(
         "plan",
-        help="say what a build would do",
-        description="List the sources and say what a build would do: new, changed, removed and "
-        "unchanged tools, the texts "
-        "to encode, and the calls, tokens and cost of the LLM, if one is configured. Nothing is "
-        "published, and no LLM is called.",
+        help="show what a build would do",
+        description="List the sources and show what a build would do: new, changed, removed and "
+        "unchanged tools, the texts to encode, and the calls, tokens and cost of the LLM, if one "
+        "is configured. Nothing is published, and no LLM is called.",
     )
-    _run_options(plan)
+    _add_run_options(plan)
     plan.set_defaults(run=_build, dry_run=True)
 
     build: argparse.ArgumentParser = subparsers.add_parser(
         "build",
         help="index the catalogs and publish a release",
-        description="Index the catalogs of a pegboard.toml and publish a release if anything "
+        description="Index the catalogs of a pegboard.toml, and publish a release if anything "
         "changed.",
         epilog=BUILD_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    _run_options(build)
+    _add_run_options(build)
     build.add_argument(
         "--dry-run", action="store_true", help="stop after the plan, as `pegboard plan` does"
     )
@@ -75,12 +66,25 @@ def register(subparsers: Subparsers) -> None:
     register_prompts(subparsers)
 
 
-def _run_options(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "-c", "--config", default="pegboard.toml", metavar="FILE", help="default: pegboard.toml"
+def _register_init(subparsers: Subparsers) -> None:
+    init: argparse.ArgumentParser = subparsers.add_parser(
+        "init",
+        help="write a commented pegboard.toml",
+        description="Write a commented pegboard.toml to start from.",
     )
+    init.add_argument(
+        "path", nargs="?", default="pegboard.toml", help="the file (default: pegboard.toml)"
+    )
+    init.add_argument("--stdout", action="store_true", help="print it instead")
+    init.add_argument("--force", action="store_true", help="replace an existing file")
+    add_output_options(init, "the path", quiet=False)
+    init.set_defaults(run=_init)
+
+
+def _add_run_options(parser: argparse.ArgumentParser) -> None:
+    add_config_option(parser, "pegboard.toml")
     parser.add_argument(
-        "--catalog", default="all", metavar="NAME", help="list only this one anew (default: all)"
+        "--catalog", default="all", metavar="NAME", help="list only this catalog (default: all)"
     )
     parser.add_argument(
         "--allow-empty",
@@ -90,22 +94,20 @@ def _run_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--strict",
         action="store_true",
-        help="end with 3 if any source failed, with 7 if the LLM left something unwritten",
+        help="exit with 3 if any source failed, with 7 if the LLM left something unwritten",
     )
     parser.add_argument(
         "--refresh-neighbours",
         action="store_true",
-        help="have descriptions rewritten whose nearest neighbours changed, however far away "
-        "those are",
+        help="rewrite every description whose nearest neighbours changed, however distant",
     )
     parser.add_argument(
         "--retry-rejected",
         action="store_true",
-        help="ask the LLM again where its reply was rejected in an earlier run",
+        help="ask the LLM again where an earlier run rejected its reply",
     )
     add_prefect_option(parser)
-    parser.add_argument("--quiet", action="store_true", help="show no progress")
-    parser.add_argument("--json", action="store_true", help="print the run as one JSON object")
+    add_output_options(parser, "the run")
 
 
 def _init(options: argparse.Namespace) -> int:
@@ -116,13 +118,13 @@ def _init(options: argparse.Namespace) -> int:
     path = Path(options.path)
     if path.exists() and not options.force:
         raise ConfigurationError(
-            f"{path} is there already. Give another path, or --force to replace it."
+            f"{path} exists already. Give another path, or --force to replace it."
         )
     try:
         path.write_text(text, "utf-8")
     except OSError as error:
         raise ConfigurationError(
-            f"{path} cannot be written: {error.strerror}. Choose a folder that can be."
+            f"{path} cannot be written: {error.strerror}. Choose another folder."
         ) from error
     if options.json:
         print_json({"written": str(path)})
@@ -160,34 +162,35 @@ def _build(options: argparse.Namespace) -> int:
         print_json(outcome)
     else:
         print_run(outcome)
-    problems = [
-        problem for catalog in outcome["catalogs"].values() for problem in catalog["problems"]
-    ]
-    for problem in [*problems, *outcome["problems"]]:
+    for problem in _problems(outcome):
         print(f"pegboard {options.command}: {problem}", file=sys.stderr)
+    return _exit_code(outcome, strict=options.strict)
+
+
+def _source_problems(outcome: dict[str, Any]) -> list[str]:
+    return [problem for catalog in outcome["catalogs"].values() for problem in catalog["problems"]]
+
+
+def _problems(outcome: dict[str, Any]) -> list[str]:
+    problems = [*_source_problems(outcome), *outcome["problems"]]
     if outcome["report"] and outcome["report"]["problem"]:
-        print(
-            f"pegboard {options.command}: no report: {outcome['report']['problem']}",
-            file=sys.stderr,
-        )
+        problems.append(f"no report: {outcome['report']['problem']}")
     if outcome["outcome"] == "held":
-        channel, there = outcome["plan"]["channel"], outcome["plan"]["live"]
-        stays = f"stays at release {there}" if there else "names no release yet"
-        print(
-            f"pegboard {options.command}: release {outcome['release']} is held by its gate; "
-            f"'{channel}' {stays}.",
-            file=sys.stderr,
+        live = outcome["plan"]["live"]
+        stays = f"stays at release {live}" if live else "has no release yet"
+        problems.append(
+            f"release {outcome['release']} is held by its gate; "
+            f"'{outcome['plan']['channel']}' {stays}."
         )
+    return problems
+
+
+def _exit_code(outcome: dict[str, Any], *, strict: bool) -> int:
+    if outcome["outcome"] == "held":
         return GateFailed.exit_code
-    if not options.strict:
-        return 0
-    return (
-        SourceError.exit_code
-        if problems
-        else CompletionError.exit_code
-        if outcome["problems"]
-        else 0
-    )
+    if strict and _source_problems(outcome):
+        return SourceError.exit_code
+    return CompletionError.exit_code if strict and outcome["problems"] else 0
 
 
 def _all_phases(

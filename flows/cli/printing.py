@@ -1,166 +1,162 @@
-"""What a run prints for a person: the plan, the LLM's part with its cost, and what became of it."""
+"""How a build or a plan is printed: the plan, the LLM's part with its cost, and the outcome."""
 
 from typing import Any
 
 from pegboard.cli.output import plain
+from pegboard.cli.tables import count_text, limited_lines
 from tasks.gate.messages import held_lines, measured_line
 
-NAMED = 10
-"""Rows that are printed of a long list; --json has all."""
+MAX_ROWS = 10
 
 
 def print_run(outcome: dict[str, Any]) -> None:
     """Print the outcome of a build or a plan (see `RunSummary.end`)."""
-    plan = outcome["plan"]
-    print(
+    for line in _lines(outcome):
+        print(line)
+
+
+def _lines(outcome: dict[str, Any]) -> list[str]:
+    plan, edges = outcome["plan"], outcome["edges"]
+    lines = [
         f"{len(plan['new'])} new, {len(plan['changed'])} changed, {len(plan['removed'])} removed, "
         f"{plan['unchanged']} unchanged tools"
-    )
+    ]
     for name, catalog in outcome["catalogs"].items():
         rejected = f", {catalog['rejected']} rejected" if catalog["rejected"] else ""
-        agents = f"{catalog['agents']} agent{'' if catalog['agents'] == 1 else 's'}"
-        print(f"  {name}: {catalog['tools']} tools of {agents}{rejected}")
-    _print_some([f"    rejected {row['where']}: {row['why']}" for row in outcome["rejected"]])
+        agents = count_text(catalog["agents"], "agent")
+        lines.append(f"  {name}: {catalog['tools']} tools of {agents}{rejected}")
+    lines += _listed([f"rejected {row['where']}: {row['why']}" for row in outcome["rejected"]])
     if outcome["enrichment"]:
-        _print_enrichment(outcome["enrichment"])
+        lines += _enrichment_lines(outcome["enrichment"])
     if outcome["filter"]:
-        _print_filter(outcome["filter"])
-    made = outcome["edges"]
-    _print_edges(made["origins"] if made else plan["edges"], made["unresolved"] if made else [])
+        lines += _filter_lines(outcome["filter"])
+    lines += _edge_lines(edges["origins"] if edges else plan["edges"])
+    lines += _listed([f"no dependency: {text}" for text in edges["unresolved"]] if edges else [])
     if outcome["held_out"]:
-        print(f"{outcome['held_out']} examples are golden queries, and held out of the index.")
-    print(_ended(outcome))
+        lines.append(
+            f"{outcome['held_out']} examples are golden queries, and held out of the index."
+        )
+    lines.append(_outcome_line(outcome))
     if outcome["report"] and outcome["report"]["html"]:
-        print(f"Its page: {outcome['report']['html']}")
+        lines.append(f"Report: {outcome['report']['html']}")
     if outcome["gate"] and outcome["outcome"] == "published":
-        print(measured_line(outcome["gate"]))
+        lines.append(measured_line(outcome["gate"]))
     if outcome["truncated"]:
-        print(
-            f"{outcome['truncated']} texts are longer than the encoder reads; what lies beyond is "
-            f"not in their vectors."
-        )
-    if outcome["golden"]["queries"] or outcome["golden"]["unknown"]:
-        _print_golden(outcome["golden"])
+        lines.append(f"{outcome['truncated']} texts were truncated to the encoder's input length.")
+    lines += _golden_lines(outcome["golden"])
     if pruned := outcome["pruned"]:
-        print(f"Pruned: {len(pruned['removed'])} releases, {pruned['bytes'] / 1e6:.1f} MB.")
-    print(
-        "seconds: "
-        + ", ".join(f"{name} {seconds:.1f}" for name, seconds in outcome["seconds"].items())
-    )
+        lines.append(f"Pruned: {len(pruned['removed'])} releases, {pruned['bytes'] / 1e6:.1f} MB.")
+    phases = [f"{name} {seconds:.1f}" for name, seconds in outcome["seconds"].items()]
+    return [*lines, f"seconds: {', '.join(phases)}"]
 
 
-def _ended(outcome: dict[str, Any]) -> str:
-    plan, texts = outcome["plan"], outcome["plan"]["texts"]
-    if outcome["outcome"] == "planned":
-        counts = [
-            f"{one['to_encode']} of {one['documents']} texts for {index}"
-            for index, one in texts.items()
-        ]
-        return "A build would encode " + (
-            ", ".join(counts) if counts else "what the LLM's replies change."
-        )
-    if outcome["outcome"] == "waiting":
-        batches = ", ".join(outcome["enrichment"]["waiting"])
-        return (
-            f"Waiting for {batches}. Nothing was published; run again to collect them (usually "
-            f"within 24 hours)."
-        )
-    if outcome["outcome"] == "unchanged":
-        return f"Nothing changed: release {outcome['release']} stays live."
-    if outcome["outcome"] == "withdrawn":
-        return (
-            f"Nothing was published: these tools make release {outcome['release']}, from which "
-            f"'{plan['channel']}' was rolled "
-            f"back. Release {plan['live']} stays. `pegboard promote {outcome['release']}` takes "
-            f"the other one again."
-        )
-    if outcome["outcome"] == "held":
-        return "\n".join(held_lines(outcome["gate"], plan["channel"]))
-    return (
-        f"Release {outcome['release']} is live on {outcome['board']} ({outcome['encoded']} "
-        f"texts encoded)."
-    )
+def _outcome_line(outcome: dict[str, Any]) -> str:
+    plan, release = outcome["plan"], outcome["release"]
+    match outcome["outcome"]:
+        case "planned":
+            counts = [
+                f"{texts['to_encode']} of {texts['documents']} texts for {index}"
+                for index, texts in plan["texts"].items()
+            ]
+            return f"A build would encode {', '.join(counts) or 'what the LLM replies change'}."
+        case "waiting":
+            batches = ", ".join(outcome["enrichment"]["waiting"])
+            return (
+                f"Waiting for {batches}. Nothing was published; run again to collect them (usually "
+                f"within 24 hours)."
+            )
+        case "unchanged":
+            return f"Nothing changed: release {release} stays live."
+        case "withdrawn":
+            return (
+                f"Nothing was published: these tools make release {release}, from which "
+                f"'{plan['channel']}' was rolled back. Release {plan['live']} stays. "
+                f"`pegboard promote {release}` restores the other."
+            )
+        case "held":
+            return "\n".join(held_lines(outcome["gate"], plan["channel"]))
+        case _:
+            return (
+                f"Release {release} is live on {outcome['board']} ({outcome['encoded']} texts "
+                f"encoded)."
+            )
 
 
-def _print_enrichment(enrichment: dict[str, Any]) -> None:
+def _enrichment_lines(enrichment: dict[str, Any]) -> list[str]:
     """The estimate by product; after a run, the actual figures beside it."""
-    expected, actual = enrichment["estimate"], enrichment.get("actual")
-    print(f"LLM {expected['model']}:")
-    for product, part in expected["products"].items():
-        held = f"{part['accepted']} written before"
+    estimate, actual = enrichment["estimate"], enrichment.get("actual")
+    lines = [f"LLM {estimate['model']}:"]
+    for product, part in estimate["products"].items():
+        written = f"{part['accepted']} written before"
         rejected = f", {part['rejected']} rejected before" if part["rejected"] else ""
-        bought = (
-            f", {part['pending']} to ask for"
-            if actual is None
-            else f", {actual['completed'].get(product, 0)} completed"
-        )
-        print(f"  {product}: {held}{rejected}{bought}{_now_rejected(actual, product)}")
-    tokens = expected["prompt_tokens"] + expected["completion_tokens"]
-    about = f"about {expected['calls']} calls, {tokens} tokens, {_usd(expected['cost_usd'])}"
+        if actual is None:
+            lines.append(f"  {product}: {written}{rejected}, {part['pending']} to ask for")
+        else:
+            completed = f", {actual['completed'].get(product, 0)} completed"
+            lines.append(f"  {product}: {written}{rejected}{completed}{_rejected(actual, product)}")
+    tokens = estimate["prompt_tokens"] + estimate["completion_tokens"]
+    about = f"about {estimate['calls']} calls, {tokens} tokens, {_usd(estimate['cost_usd'])}"
     if actual is None:
-        print(f"  estimate: {about}; retries and repairs come on top")
-        return
+        return [*lines, f"  estimate: {about}; retries and repairs come on top"]
     used = actual["prompt_tokens"] + actual["completion_tokens"]
-    print(
+    lines.append(
         f"  used: {actual['replies']} replies, {used} tokens, {_usd(actual['cost_usd'])}; "
         f"estimated: {about}"
     )
     for model, calls in actual["calls"].items():
-        print(
-            f"  calls to {model}: " + ", ".join(f"{count} {what}" for what, count in calls.items())
-        )
+        lines.append(f"  calls to {model}: {_counts(calls)}")
+    return lines
 
 
-def _now_rejected(actual: dict[str, Any] | None, product: str) -> str:
-    if actual is None:
-        return ""
-    rejected, dropped = actual["rejected"].get(product, {}), actual["dropped"].get(product, {})
-    said = [f"{count} {reason}" for reason, count in rejected.items()]
-    items = [f"{count} {reason}" for reason, count in dropped.items()]
-    return (f"; rejected: {', '.join(said)}" if said else "") + (
-        f"; single items left out: {', '.join(items)}" if items else ""
+def _rejected(actual: dict[str, Any], product: str) -> str:
+    rejected, dropped = actual["rejected"].get(product), actual["dropped"].get(product)
+    return (f"; rejected: {_counts(rejected)}" if rejected else "") + (
+        f"; single items left out: {_counts(dropped)}" if dropped else ""
     )
 
 
-def _print_filter(kept: dict[str, Any]) -> None:
-    asked, described = kept["questions"], kept["descriptions"]
-    if asked["written"]:
-        print(
-            f"  filter: {asked['kept']} of {asked['written']} questions find their tool among the "
-            f"first {asked['k']}"
+def _counts(counts: dict[str, int]) -> str:
+    return ", ".join(f"{count} {what}" for what, count in counts.items())
+
+
+def _filter_lines(result: dict[str, Any]) -> list[str]:
+    questions, descriptions, lines = result["questions"], result["descriptions"], list[str]()
+    if questions["written"]:
+        lines.append(
+            f"  filter: {questions['kept']} of {questions['written']} questions find their tool "
+            f"among the first {questions['k']}"
         )
-    if described["reverted"]:
-        print(
-            f"  filter: {described['reverted']} of {described['written']} new descriptions are "
-            f"reverted"
+    if descriptions["reverted"]:
+        lines.append(
+            f"  filter: {descriptions['reverted']} of {descriptions['written']} new descriptions "
+            f"are reverted"
         )
-    _print_some([f"    {report}" for report in kept["reports"]])
+    return [*lines, *_listed(result["reports"])]
 
 
-def _print_edges(origins: dict[str, int], unresolved: list[str]) -> None:
-    if origins:
-        said = ", ".join(f"{count} {origin}" for origin, count in origins.items())
-        total = sum(origins.values())
-        print(f"{total} {'dependency' if total == 1 else 'dependencies'} between tools: {said}")
-    _print_some([f"    no dependency: {one}" for one in unresolved])
+def _edge_lines(origins: dict[str, int]) -> list[str]:
+    if not origins:
+        return []
+    total = count_text(sum(origins.values()), "dependency", "dependencies")
+    return [f"{total} between tools: {_counts(origins)}"]
 
 
-def _print_golden(golden: dict[str, Any]) -> None:
-    calibrated = (
-        f"calibrate {', '.join(golden['indexes'])}"
-        if golden["indexes"]
-        else "are too few to calibrate an index"
-    )
-    seen = f", {golden['seen']} left out that stand in the index" if golden["seen"] else ""
-    print(f"{golden['queries']} golden requests {calibrated}{seen}.")
-    _print_some([f"    golden requests name an unknown tool: {one}" for one in golden["unknown"]])
+def _golden_lines(golden: dict[str, Any]) -> list[str]:
+    if not golden["queries"] and not golden["unknown"]:
+        return []
+    calibrated = "are too few to calibrate an index"
+    if golden["indexes"]:
+        calibrated = f"calibrate {', '.join(golden['indexes'])}"
+    leaked = f", {golden['seen']} left out that stand in the index" if golden["seen"] else ""
+    return [
+        f"{golden['queries']} golden queries {calibrated}{leaked}.",
+        *_listed([f"golden queries name an unknown tool: {name}" for name in golden["unknown"]]),
+    ]
 
 
-def _print_some(lines: list[str]) -> None:
-    for line in lines[:NAMED]:
-        print(plain(line))
-    if len(lines) > NAMED:
-        print(f"    ... and {len(lines) - NAMED} more; --json lists all")
+def _listed(texts: list[str]) -> list[str]:
+    lines = [f"    {plain(text)}" for text in texts]
+    return limited_lines(lines, MAX_ROWS, "    ", "; --json lists all")
 
 
 def _usd(cost: float | None) -> str:

@@ -1,4 +1,4 @@
-"""`pegboard releases prune`: removing what nobody needs. Found under the entry-point group
+"""`pegboard releases prune`: remove releases that nobody needs. Found under the entry-point group
 `pegboard.releases_commands`.
 """
 
@@ -6,20 +6,24 @@ import argparse
 import os
 from typing import TYPE_CHECKING
 
+from flows.cli.options import add_config_option, add_output_options
 from pegboard.cli.output import Subparsers, print_json
+from pegboard.cli.tables import table_lines
 from pegboard.errors import ConfigurationError
 
 if TYPE_CHECKING:
-    from tasks.prune import Pruned
+    from tasks.prune import PruneResult
     from tasks.settings.configuration import KeepSettings
 
 EPILOG = """\
-Kept are the releases that channels name and the ones that a rollback would take, the newest N, and all younger than D days. What
-is no longer wanted is marked; a prune after the grace period removes it. Vectors and an LLM's replies are never removed.
+Kept are the releases of channels and those that a rollback would restore, the newest N, and all
+younger than D days. The others are marked, and removed by the first prune after the grace period.
+Vectors and LLM replies are never removed.
 
 examples:
   pegboard releases prune --dry-run              what would go, by [board.keep] of pegboard.toml
   pegboard releases prune --board ./board --keep 7 --days 7"""
+OPTIONS = {"releases": "--keep", "days": "--days", "grace_hours": "--grace-hours"}
 
 
 def register(actions: Subparsers) -> None:
@@ -27,26 +31,23 @@ def register(actions: Subparsers) -> None:
     prune: argparse.ArgumentParser = actions.add_parser(
         "prune",
         help="remove releases that nobody needs, and what belongs to none",
-        description="Remove releases that are no longer wanted, with their tags, versions and "
-        "tables, what killed runs left "
-        "behind, and sets of the lake that nothing needs. Safe while readers search and runs "
-        "publish.",
+        description="Remove releases that are no longer needed, with their tags, versions and "
+        "tables, what killed runs left behind, and unused files of the lake. Safe while readers "
+        "search and runs publish.",
         epilog=EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    prune.add_argument(
-        "-c", "--config", metavar="FILE", help="default: pegboard.toml, if no board is named"
-    )
+    add_config_option(prune)
     prune.add_argument(
         "--board",
         metavar="URI",
         help="the board's root, without a configuration (default: $PEGBOARD_BOARD)",
     )
     prune.add_argument(
-        "--keep", type=int, metavar="N", help="how many of the newest releases stay (default: 30)"
+        "--keep", type=int, metavar="N", help="keep the newest N releases (default: 30)"
     )
     prune.add_argument(
-        "--days", type=float, metavar="D", help="those younger than so many days stay (default: 30)"
+        "--days", type=float, metavar="D", help="keep releases younger than D days (default: 30)"
     )
     prune.add_argument(
         "--grace-hours",
@@ -54,29 +55,25 @@ def register(actions: Subparsers) -> None:
         metavar="H",
         help="hours from the mark to the removal (default: 24)",
     )
-    prune.add_argument("--dry-run", action="store_true", help="only say what would go")
-    prune.add_argument(
-        "--json", action="store_true", help="print what was removed as one JSON object"
-    )
+    prune.add_argument("--dry-run", action="store_true", help="only show what would go")
+    add_output_options(prune, "what was removed", quiet=False)
     prune.set_defaults(run=_prune)
 
 
 def _prune(options: argparse.Namespace) -> int:
-    uri, keep = _asked(options)
+    uri, keep = _board_and_keep(options)
     from tasks.prune import prune_board
 
-    pruned = prune_board(uri, keep, dry_run=options.dry_run)
+    result = prune_board(uri, keep, dry_run=options.dry_run)
     if options.json:
-        print_json(pruned.to_dict())
+        print_json(result.to_dict())
     else:
-        _print(pruned, keep)
+        _print(result, keep)
     return 0
 
 
-def _asked(options: argparse.Namespace) -> "tuple[str, KeepSettings]":
-    """The board, and what is kept of it: by the options, else by the configuration, else by the
-    defaults.
-    """
+def _board_and_keep(options: argparse.Namespace) -> "tuple[str, KeepSettings]":
+    """The board and what is kept: options override the configuration, which overrides defaults."""
     from pydantic import ValidationError
 
     from tasks.settings.configuration import KeepSettings, load_configuration
@@ -91,41 +88,37 @@ def _asked(options: argparse.Namespace) -> "tuple[str, KeepSettings]":
     try:
         return uri, KeepSettings(**values)
     except ValidationError as error:
-        names = {"releases": "--keep", "days": "--days", "grace_hours": "--grace-hours"}
-        told = [
-            f"{names[str(one['loc'][0])]} is {one['input']}: {one['msg'].lower()}"
-            for one in error.errors()
+        problems = [
+            f"{OPTIONS[str(problem['loc'][0])]} is {problem['input']}: {problem['msg'].lower()}"
+            for problem in error.errors()
         ]
-        raise ConfigurationError(f"{'; '.join(told)}. Give another number.") from error
+        raise ConfigurationError(f"{'; '.join(problems)}. Give another number.") from error
 
 
-def _print(pruned: "Pruned", keep: "KeepSettings") -> None:
-    would = "would be " if pruned.dry_run else ""
-    rows = [
-        ("kept", len(pruned.kept), None, ", ".join(pruned.kept)),
-        (f"{would}marked", len(pruned.marked), None, ", ".join(pruned.marked)),
-        (f"{would}removed", len(pruned.removed), None, ", ".join(pruned.removed)),
-        ("tables", len(pruned.tables), None, ", ".join(pruned.tables)),
-        ("versions", pruned.versions.count, pruned.versions.bytes, "of tables, that nothing pins"),
-        (
-            "files",
-            pruned.files.count,
-            pruned.files.bytes,
-            "of tables, that belong to no version or release",
-        ),
-        ("lake", pruned.lake.count, pruned.lake.bytes, "files to which nothing leads"),
-        ("reports", pruned.reports.count, pruned.reports.bytes, "on releases that are gone"),
+def _print(result: "PruneResult", keep: "KeepSettings") -> None:
+    would = "would be " if result.dry_run else ""
+    lists = {
+        "kept": result.kept,
+        f"{would}marked": result.marked,
+        f"{would}removed": result.removed,
+        "tables": result.tables,
+    }
+    removals = {
+        "versions": (result.versions, "of tables, that nothing pins"),
+        "files": (result.files, "of tables, that belong to no version or release"),
+        "lake": (result.lake, "files that nothing uses"),
+        "reports": (result.reports, "on releases that are gone"),
+    }
+    rows = [(name, str(len(items)), "", ", ".join(items)) for name, items in lists.items()]
+    rows += [
+        (name, str(removal.count), str(removal.bytes), what if removal.count else "")
+        for name, (removal, what) in removals.items()
     ]
-    print(f"{'':<18}{'COUNT':>7}{'BYTES':>15}")
-    for name, count, size, what in rows:
+    for line in table_lines(["", "COUNT", "BYTES", "WHICH"], rows):
+        print(line)
+    print(f"{result.bytes} bytes {'would be' if result.dry_run else 'were'} removed.")
+    if result.marked:
         print(
-            (
-                f"{name:<18}{count:>7}{'' if size is None else size:>15}  {what if count else ''}"
-            ).rstrip()
-        )
-    print(f"{pruned.bytes} bytes {'would be' if pruned.dry_run else 'were'} removed.")
-    if pruned.marked:
-        print(
-            f"What is marked goes with the first prune after {keep.grace_hours:g} hours, unless "
-            f"it is wanted again."
+            f"Marked releases go with the first prune after {keep.grace_hours:g} hours, unless "
+            f"they are needed again."
         )

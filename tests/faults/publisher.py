@@ -23,7 +23,6 @@ import lancedb  # noqa: E402, F401
 import polars  # noqa: E402, F401
 
 from flows.reindex import reindex  # noqa: E402
-from flows.runner import Direct  # noqa: E402
 from pegboard.errors import PegboardError  # noqa: E402
 from tasks.settings.configuration import load_configuration  # noqa: E402
 from tests.children import follow_parent  # noqa: E402
@@ -35,7 +34,7 @@ from tests.step_events import StepEvents  # noqa: E402
 def work(folder: Path, n: int, holds: Sequence[str], keep: str) -> None:
     events = Events(folder, n, holds)
     configuration = load_configuration(world.write(folder, n, keep))
-    outcome = reindex(configuration, runner=StepEvents(Direct(), events.step))
+    outcome = reindex(configuration, runner=StepEvents(DirectRunner(), events.step))
     events.note("end run", **{key: outcome[key] for key in ("outcome", "release", "encoded")})
 
 

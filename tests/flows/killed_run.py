@@ -12,7 +12,7 @@ import sys
 
 import tasks.embed
 from flows.build import build
-from flows.runner import Direct
+from flows.runner import DirectRunner
 from tasks.sweep.cells import measure_cell
 
 FINISHED = 2
@@ -48,7 +48,7 @@ def main(how, config):
         from flows.reindex import reindex
         from tasks.settings.configuration import load_configuration
 
-        reindex(load_configuration(config), runner=Killed(Direct()))
+        reindex(load_configuration(config), runner=Killed(DirectRunner()))
     elif how == "flow":
         import flows.prefect.flows as adapter
 
@@ -59,7 +59,7 @@ def main(how, config):
         from flows.sweep import sweep
         from tasks.settings.sweep import read_sweep
 
-        sweep(read_sweep(config, {}), runner=Killed(Direct()))
+        sweep(read_sweep(config, {}), runner=Killed(DirectRunner()))
 
 
 if __name__ == "__main__":

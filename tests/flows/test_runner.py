@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from flows.reindex import reindex
-from flows.runner import Direct
+from flows.runner import DirectRunner
 from tests.children import end_child, start_child
 
 GUARD = 120.0
@@ -34,7 +34,7 @@ class Meeting:
 def test_calls_run_at_once_and_their_results_keep_the_order_of_the_calls():
     meeting = Meeting(3)
 
-    results = Direct().each([partial(meeting.attend, name) for name in "abc"], at_once=3)
+    results = DirectRunner().each([partial(meeting.attend, name) for name in "abc"], at_once=3)
 
     assert results == ["a", "b", "c"]
 
@@ -49,7 +49,11 @@ def test_results_keep_the_order_of_the_calls_when_the_last_ends_first():
         ended[name].set()
         return name
 
-    assert Direct().each([partial(call, name) for name in "abc"], at_once=3) == ["a", "b", "c"]
+    assert DirectRunner().each([partial(call, name) for name in "abc"], at_once=3) == [
+        "a",
+        "b",
+        "c",
+    ]
 
 
 @pytest.mark.parametrize("at_once", [1, 2])
@@ -64,7 +68,7 @@ def test_no_more_calls_run_at_once_than_asked_for(at_once):
             running.remove(number)
         return number
 
-    assert Direct().each([partial(call, number) for number in range(50)], at_once) == list(
+    assert DirectRunner().each([partial(call, number) for number in range(50)], at_once) == list(
         range(50)
     )
     assert max(most) <= at_once
@@ -88,7 +92,7 @@ def test_after_an_error_what_has_not_begun_is_dropped_and_what_is_under_way_ends
         begun.append("follow")
 
     with pytest.raises(ValueError, match="broken"):
-        Direct().each(
+        DirectRunner().each(
             [partial(fail), partial(last_long), partial(follow), partial(follow)], at_once=2
         )
 
@@ -102,7 +106,7 @@ def test_the_error_of_the_first_call_that_failed_is_raised_as_it_is():
         raise error
 
     with pytest.raises(ValueError, match="broken") as raised:
-        Direct().each([partial(int), partial(fail)], at_once=2)
+        DirectRunner().each([partial(int), partial(fail)], at_once=2)
 
     assert raised.value is error
 
@@ -116,7 +120,7 @@ def test_sources_are_listed_at_once(workshop):
     )
     meeting = Meeting(2)
 
-    class Waiting(Direct):
+    class Waiting(DirectRunner):
         def each(self, calls, at_once):
             return super().each([partial(attended, meeting, call) for call in calls], at_once)
 
@@ -133,7 +137,7 @@ def test_shards_are_encoded_at_once_where_there_are_several_cores(workshop, monk
     )
     shards = []
 
-    class Waiting(Direct):
+    class Waiting(DirectRunner):
         def each(self, calls, at_once):
             if calls and calls[0].func.__name__ == "embed_shard" and len(calls) > 1:
                 shards.append((len(calls), at_once))

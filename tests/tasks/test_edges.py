@@ -319,7 +319,7 @@ def test_a_tool_that_is_left_out_is_in_no_edge(workshop, hashing):
     run = workshop.run(configuration, "snapshot")
     revised = revise_snapshots(configuration, {one.catalog: one.digest for one in run.snapshots})
 
-    edges = compose_edges(configuration, revised.identities)
+    edges = compose_edges(configuration, revised.digests)
 
     assert edges.rows == 3
     assert edges.unresolved == ("desk/desk/book_flight: no tool has the name or id 'pay'",)

@@ -107,7 +107,7 @@ def test_a_plan_of_its_own_stands_in_the_release_and_another_one_makes_another_r
     workshop.servers(servers(workshop, "one"))
     plain = workshop.run(workshop.configure()).release
     named = workshop.run(workshop.configure('[find]\nstrategy = "search"\n')).release
-    own = workshop.run(workshop.configure('[find.plan]\nname = "mine"\ndepth = 20\n')).release
+    own = workshop.run(workshop.configure('[find.strategy]\nname = "mine"\ndepth = 20\n')).release
 
     assert "strategy" not in plain.manifest
     assert named.manifest["strategy"] == {"name": "search"}

@@ -40,7 +40,7 @@ def revised(workshop):
         configuration = workshop.configure(settings)
         before = take_snapshot(configuration, "kit").digest
         done = revise_snapshots(configuration, {"kit": before})
-        return before, done, load_snapshot(workshop.lake, "kit", done.identities["kit"])
+        return before, done, load_snapshot(workshop.lake, "kit", done.digests["kit"])
 
     return revise
 
@@ -73,7 +73,7 @@ def test_an_override_replaces_what_the_catalog_says_and_nothing_else(revised):
     assert tool_of(listing, "add").description == POISON
     assert done.applied == ("kit/git/create_issue",)
     assert (done.problems, done.quarantined) == ((), ())
-    assert done.identities["kit"] != before
+    assert done.digests["kit"] != before
 
 
 def test_an_empty_text_or_list_is_a_decision_too(revised):
@@ -104,21 +104,21 @@ def test_an_agent_is_described_by_an_override_and_has_nothing_else_to_override(r
     ]
     assert done.applied == ("kit/git",)
     assert done.problems == (
-        'overrides."kit/git": an agent has no examples, arguments or tags; give them to its tools.',
+        'overrides."kit/git": an agent has no examples, arguments or tags; set them on its tools.',
     )
 
 
 @pytest.mark.parametrize(
     ("key", "expected"),
     [
-        ("kit/git/list_commit", "there is no such tool now. The nearest: kit/git/list_commits."),
-        ("kit/got", "there is no such agent now. The nearest: kit/git."),
+        ("kit/git/list_commit", "no such tool. The nearest: kit/git/list_commits."),
+        ("kit/got", "no such agent. The nearest: kit/git."),
         (
             "kit/git/zzzzzzzz_qqqqqq_xxxxxx",
-            "there is no such tool now. Correct the id, or take the override out.",
+            "no such tool. Correct the id, or remove the override.",
         ),
-        ("kot/git/list_commits", "there is no catalog 'kot'. There is: kit."),
-        ("kit", "expected a tool's id, catalog/agent/tool, or an agent's, catalog/agent."),
+        ("kot/git/list_commits", "no catalog 'kot'; expected one of kit."),
+        ("kit", "expected the id of a tool or agent: catalog/agent/tool or catalog/agent."),
     ],
 )
 def test_an_override_with_nothing_to_apply_to_is_a_problem_that_names_the_nearest(
@@ -127,7 +127,7 @@ def test_an_override_with_nothing_to_apply_to_is_a_problem_that_names_the_neares
     before, done, _ = revised(f'[overrides."{key}"]\ndescription = "x"')
 
     assert done.problems == (f'overrides."{key}": {expected}',)
-    assert (done.identities, done.applied) == ({"kit": before}, ())
+    assert (done.digests, done.applied) == ({"kit": before}, ())
 
 
 def test_an_argument_that_the_tool_does_not_have_is_a_problem_and_the_others_are_described(revised):
@@ -139,7 +139,7 @@ def test_an_argument_that_the_tool_does_not_have_is_a_problem_and_the_others_are
         "description": "the headline"
     }
     assert done.problems == (
-        'overrides."kit/git/create_issue": the tool has no argument titel. It has: body, title.',
+        'overrides."kit/git/create_issue": no argument titel; the tool has body, title.',
     )
     assert done.applied == ("kit/git/create_issue",)
 
@@ -147,8 +147,8 @@ def test_an_argument_that_the_tool_does_not_have_is_a_problem_and_the_others_are
 def test_only_arguments_that_are_not_there_change_nothing(revised):
     before, done, _ = revised('[overrides."kit/git/list_commits".arguments]\nbranch = "its name"')
 
-    assert (done.identities, done.applied) == ({"kit": before}, ())
-    assert "It has: none." in done.problems[0]
+    assert (done.digests, done.applied) == ({"kit": before}, ())
+    assert "the tool has none." in done.problems[0]
 
 
 def test_an_argument_whose_schema_is_simply_true_can_be_described(workshop):
@@ -165,15 +165,15 @@ def test_an_argument_whose_schema_is_simply_true_can_be_described(workshop):
 
     done = revise_snapshots(configuration, {"own": snapshot.digest})
 
-    (tool,) = load_snapshot(workshop.lake, "own", done.identities["own"]).tools
+    (tool,) = load_snapshot(workshop.lake, "own", done.digests["own"]).tools
     assert tool.input_schema["properties"] == {"any": {"description": "whatever"}, "never": False}
-    assert "the tool has no argument never" in done.problems[0]
+    assert "no argument never" in done.problems[0]
 
 
 def test_an_override_that_says_what_the_catalog_says_keeps_the_snapshot(revised):
     before, done, _ = revised('[overrides."kit/git/list_commits"]\ndescription = "Lists commits."')
 
-    assert done.identities == {"kit": before}
+    assert done.digests == {"kit": before}
     assert done.applied == ("kit/git/list_commits",)
 
 
@@ -182,12 +182,12 @@ def test_what_is_not_asked_for_is_not_even_read(workshop):
 
     done = revise_snapshots(configuration, {"kit": "a-snapshot-that-is-nowhere"})
 
-    assert done.identities == {"kit": "a-snapshot-that-is-nowhere"}
+    assert done.digests == {"kit": "a-snapshot-that-is-nowhere"}
 
 
 def test_suspicious_tools_are_published_unless_quarantine_is_asked_for(revised):
     before, done, _ = revised("")
-    assert (done.identities, done.quarantined) == ({"kit": before}, ())
+    assert (done.digests, done.quarantined) == ({"kit": before}, ())
 
     _, done, listing = revised('[untrusted]\nflagged = "quarantine"')
 
@@ -264,7 +264,7 @@ def test_only_the_catalog_that_an_override_speaks_of_gets_another_snapshot(works
     configuration = load_configuration(file)
     before = {name: take_snapshot(configuration, name).digest for name in configuration.catalogs}
 
-    after = revise_snapshots(configuration, before).identities
+    after = revise_snapshots(configuration, before).digests
 
     assert [name for name in before if before[name] != after[name]] == ["desk"]
     listing = load_snapshot(workshop.lake, "desk", after["desk"])
@@ -305,7 +305,7 @@ def desk(workshop):
         )
         before = take_snapshot(configuration, "desk").digest
         done = revise_snapshots(configuration, {"desk": before})
-        return before, done, load_snapshot(workshop.lake, "desk", done.identities["desk"])
+        return before, done, load_snapshot(workshop.lake, "desk", done.digests["desk"])
 
     return hold_out
 
@@ -327,13 +327,13 @@ def test_golden_queries_that_are_examples_are_held_out_of_their_tools_examples(d
     assert tool_of(listing, "call_taxi").examples == ("I need a ride to the airport",)
     assert tool_of(listing, "water_plants").examples == ("the ferns look thirsty",)
     assert (done.held_out, done.applied, done.problems) == (3, (), ())
-    assert done.identities["desk"] != before
+    assert done.digests["desk"] != before
 
 
 def test_what_the_catalog_does_not_have_changes_no_snapshot(desk):
     before, done, _ = desk(held("sing a song", "book_room"), held("a room for Monday", "sing"))
 
-    assert (done.identities, done.held_out) == ({"desk": before}, 0)
+    assert (done.digests, done.held_out) == ({"desk": before}, 0)
 
 
 def test_examples_of_an_override_are_held_out_too(desk):
@@ -371,7 +371,7 @@ def test_no_held_out_query_stands_in_any_document_and_only_its_tools_are_compose
 
     def documents(*golden):
         _, done, _ = desk(*golden)
-        composed = compose_index(workshop.uri, settings, done.identities)
+        composed = compose_index(workshop.uri, settings, done.digests)
         rows = read_rows(workshop.lake, composed.path)
         return {row["key"]: (row["digest"], " ".join(row["texts"])) for row in rows.to_dicts()}
 

@@ -25,7 +25,7 @@ def test_init_writes_an_example_that_loads_and_keeps_what_is_there(command, work
     code, out, err = command("init")
     assert (code, out) == (2, "")
     assert (
-        err == "pegboard init: pegboard.toml is there already. Give another path, or --force to "
+        err == "pegboard init: pegboard.toml exists already. Give another path, or --force to "
         "replace it.\n"
     )
     assert path.read_text("utf-8") == "mine"

@@ -45,12 +45,12 @@ def test_a_board_is_pruned_without_a_configuration(capsys, workshop, three):
     _, second = ran(capsys, *asked, "--json")
 
     assert code == 0
-    assert f"marked                  1                 {three[0]}\n" in first
+    assert f"marked    1             {three[0]}\n" in first
     assert (
-        "What is marked goes with the first prune after 1e-07 hours, unless it is wanted again."
+        "Marked releases go with the first prune after 1e-07 hours, unless they are needed again."
         in first
     )
-    assert f"would be removed        1                 {three[0]}\n" in dry
+    assert f"would be removed  1              {three[0]}\n" in dry
     assert "bytes would be removed." in dry
     printed = json.loads(second)
     assert (printed["removed"], printed["kept"], printed["dry_run"]) == (

@@ -198,7 +198,7 @@ def test_queries_that_are_held_out_find_their_tools_less_well_than_those_that_le
         done = revise_snapshots(
             configuration, {"desk": take_snapshot(configuration, "desk").digest}
         )
-        listing = load_snapshot(desk.lake, "desk", done.identities["desk"])
+        listing = load_snapshot(desk.lake, "desk", done.digests["desk"])
         (tmp_path / name).mkdir()
         board = workshop_type(tmp_path / name)
         rows = [
