@@ -23,6 +23,7 @@ import lancedb  # noqa: E402, F401
 import polars  # noqa: E402, F401
 
 from flows.reindex import reindex  # noqa: E402
+from flows.runner import DirectRunner  # noqa: E402
 from pegboard.errors import PegboardError  # noqa: E402
 from tasks.settings.configuration import load_configuration  # noqa: E402
 from tests.children import follow_parent  # noqa: E402
