@@ -1,4 +1,4 @@
-"""`pegboard report`: a release's report, made anew from what is known of it."""
+"""`pegboard report`: make the report of a release again, from its data."""
 
 import argparse
 import os
@@ -10,14 +10,15 @@ from pegboard.errors import ConfigurationError
 from pegboard.store.releases import ReleaseStore
 
 EPILOG = """\
-Every build writes the report of the release that it makes; this makes it anew, for any release that is there. It goes into the board, as
-reports/<release>.html and .json, or with --out into a file of its own. The page needs nothing else: it opens from the disk,
-without a network, and can be sent to someone. --json prints the values of which the page is made, and writes nothing.
+Every build writes the report of its release; this command writes it again, for
+any release of the board: into the board, as reports/<release>.html and .json, or
+with --out into a file. The page has no dependencies: it opens from the disk,
+without a network. --json prints the values of the page, and writes nothing.
 
 examples:
-  pegboard report                                   the live release of the board of pegboard.toml
+  pegboard report                         the live release of pegboard.toml's board
   pegboard report --board s3://acme/pegboard --out report.html
-  pegboard report --board ./board --release 1f0c    by the beginning of its id; a held release, too
+  pegboard report --board ./board --release 1f0c        a held release, too
   pegboard report --board ./board --json | jq .verdict"""
 
 
@@ -26,36 +27,27 @@ def register(subparsers: Subparsers) -> None:
     report: argparse.ArgumentParser = subparsers.add_parser(
         "report",
         help="make a page about a release",
-        description="Make one HTML page, and JSON, of what is known of a release: its gate, its "
-        "measures, what changed, collisions, "
-        "a map of its tools, cost, rejected rows.",
+        description="Make an HTML page, and JSON, about a release: its gate, measures, changes, "
+        "collisions, cost, rejected rows, and a map of its tools.",
         epilog=EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     report.add_argument(
-        "-c", "--config", metavar="FILE", help="default: pegboard.toml, if no board is named"
+        "-c", "--config", metavar="FILE", help="default: pegboard.toml, without --board"
     )
     report.add_argument(
-        "--board",
-        metavar="URI",
-        help="the board's root, without a configuration (default: $PEGBOARD_BOARD)",
+        "--board", metavar="URI", help="the board's root (default: $PEGBOARD_BOARD)"
     )
     which = report.add_mutually_exclusive_group()
     which.add_argument("--release", metavar="ID", help="the id of a release or its beginning")
-    which.add_argument(
-        "--channel", metavar="NAME", help="the release that a channel names (default: live)"
-    )
-    report.add_argument(
-        "--out", metavar="FILE", help="write the page there, and nothing into the board"
-    )
-    report.add_argument(
-        "--json", action="store_true", help="print the report's values as one JSON object"
-    )
+    which.add_argument("--channel", metavar="NAME", help="a channel's release (default: live)")
+    report.add_argument("--out", metavar="FILE", help="write the page there instead of the board")
+    report.add_argument("--json", action="store_true", help="print the values as one JSON object")
     report.set_defaults(run=_report)
 
 
 def _report(options: argparse.Namespace) -> int:
-    uri, channel = _asked(options)
+    uri, channel = _board_and_channel(options)
     store = ReleaseStore(uri)
     release = (
         store.get(options.release) if options.release else store.named(options.channel or channel)
@@ -63,21 +55,20 @@ def _report(options: argparse.Namespace) -> int:
     print(f"report: release {release.id}, which takes some seconds", file=sys.stderr)
     from tasks.report.storage import make_report
 
-    written, data, page = make_report(uri, release.id, store=not (options.out or options.json))
+    report, data, page = make_report(uri, release.id, store=not (options.out or options.json))
     if options.out:
         _write(Path(options.out), page)
     if options.json:
         print_json(data)
         return 0
-    print(f"{written.title}: {written.says}")
-    print(f"page: {options.out or written.html} ({written.bytes / 1e6:.1f} MB)")
-    if written.json:
-        print(f"JSON: {written.json}")
+    print(f"{report.title}: {report.says}")
+    print(f"page: {options.out or report.html} ({report.bytes / 1e6:.1f} MB)")
+    if report.json:
+        print(f"JSON: {report.json}")
     return 0
 
 
-def _asked(options: argparse.Namespace) -> tuple[str, str]:
-    """The board, and its channel where none is named."""
+def _board_and_channel(options: argparse.Namespace) -> tuple[str, str]:
     uri = options.board or (None if options.config else os.environ.get("PEGBOARD_BOARD"))
     if uri and not options.config:
         return uri, "live"
@@ -92,5 +83,5 @@ def _write(path: Path, page: str) -> None:
         path.write_text(page, "utf-8")
     except OSError as error:
         raise ConfigurationError(
-            f"{path} cannot be written: {error.strerror}. Choose a folder that can be."
+            f"{path} cannot be written: {error.strerror}. Choose a writable folder."
         ) from error

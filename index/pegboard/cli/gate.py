@@ -1,18 +1,17 @@
-"""What the command line says of a release's gate: whether it passed, is held, and why. The manifest
-has it under `gate`.
-"""
+"""The gate of a release, as commands show it: the manifest has it under `gate`."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any
 
 from pegboard.cli.output import plain
+from pegboard.cli.tables import interval_text
 from pegboard.store.releases import Channel, Release
+
+STATES = {None: "not judged", True: "holds", False: "failed"}
 
 
 def gate_state(release: Release, channels: Iterable[Channel]) -> str:
-    """`passed`; `held`: it failed and no channel names it; `failed`: it did and someone promoted
-    it; blank without a gate.
-    """
+    """Return `passed`, `held`, or `failed` if promoted by hand; empty without a gate."""
     gate = _gate(release)
     if not gate:
         return ""
@@ -22,42 +21,34 @@ def gate_state(release: Release, channels: Iterable[Channel]) -> str:
 
 
 def failures(release: Release) -> list[str]:
-    """What its gate says against a release, in words; nothing for one that passed, or has no
-    gate.
-    """
+    """Return the rules and canaries that failed; empty if it passed, or has no gate."""
     gate = _gate(release)
-    said = [
-        f"{rule['rule']}: {rule['says']}"
-        for rule in gate.get("rules", ())
-        if rule["passed"] is False
-    ]
-    canaries = gate.get("canaries", {"lost": 0})
-    if canaries["lost"]:
-        said.append(f"{canaries['lost']} of {canaries['asked']} canaries broke")
-    return [plain(one) for one in said]
+    failed = [rule for rule in gate.get("rules", ()) if rule["passed"] is False]
+    lines = [f"{rule['rule']}: {rule['says']}" for rule in failed]
+    return [plain(line) for line in (*lines, *_broken_canaries(gate))]
 
 
 def gate_lines(release: Release, channels: Iterable[Channel]) -> list[str]:
-    """The gate of a release in lines: the state, what was measured, every rule."""
+    """Return the state of the gate, what was measured, and every rule, one per line."""
     gate = _gate(release)
     if not gate:
         return []
-    chosen, canaries = gate["chosen"], gate["canaries"]
-    asked = f", {canaries['asked']} canaries" if canaries["asked"] else ""
-    against = f", against {gate['live']}" if gate["live"] else ""
-    measured = (
-        f"{chosen['measure']} {chosen['value']:.3f} [{chosen['low']:.3f}, {chosen['high']:.3f}]"
-    )
+    chosen, canaries = gate["chosen"], gate["canaries"]["asked"]
     lines = [
-        f"{gate_state(release, channels)}, {gate['at']}: {gate['queries']} golden "
-        f"queries{asked}{against}",
-        f"{measured} by strategy {chosen['strategy']} in index {chosen['index']}",
+        f"{gate_state(release, channels)}, {gate['at']}: {gate['queries']} golden queries"
+        f"{f', {canaries} canaries' if canaries else ''}"
+        f"{', against ' + gate['live'] if gate['live'] else ''}",
+        f"{chosen['measure']} {interval_text(chosen)} by strategy {chosen['strategy']} in index "
+        f"{chosen['index']}",
+        *(f"{STATES[rule['passed']]}: {rule['rule']}: {rule['says']}" for rule in gate["rules"]),
+        *(f"failed: {line}" for line in _broken_canaries(gate)),
     ]
-    marks = {None: "not judged", True: "holds", False: "failed"}
-    lines += [f"{marks[rule['passed']]}: {rule['rule']}: {rule['says']}" for rule in gate["rules"]]
-    if canaries["lost"]:
-        lines.append(f"failed: {canaries['lost']} of {canaries['asked']} canaries broke")
     return [plain(line) for line in lines]
+
+
+def _broken_canaries(gate: Mapping[str, Any]) -> list[str]:
+    canaries = gate.get("canaries", {"lost": 0})
+    return [f"{canaries['lost']} of {canaries['asked']} canaries broke"] if canaries["lost"] else []
 
 
 def _gate(release: Release) -> Mapping[str, Any]:

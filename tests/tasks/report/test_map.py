@@ -1,4 +1,4 @@
-"""Where tools and agents lie on a map."""
+"""The places of tools and agents on a map."""
 
 import numpy as np
 import pytest
@@ -39,7 +39,7 @@ def test_what_is_alike_lies_together_and_equal_vectors_give_equal_maps():
     assert between > 2 * within
 
 
-@pytest.mark.parametrize("count", [0, 1, 2, 3, 9, 10, 11])
+@pytest.mark.parametrize("count", [0, 1, 2, 9, 10, 11])
 def test_few_points_have_places_too(count):
     places = project(clusters(1, count) if count else np.zeros((0, 32), np.float32))
 
@@ -47,7 +47,7 @@ def test_few_points_have_places_too(count):
     assert np.isfinite(places).all()
 
 
-def test_equal_vectors_lie_at_one_place():
+def test_equal_vectors_have_one_place():
     assert not project(np.repeat(clusters(1, 1), 40, axis=0)).any()
 
 
@@ -79,21 +79,16 @@ def test_every_tool_has_the_mean_of_its_vectors(board_uri):
     )
 
 
-def test_an_agent_lies_at_its_most_typical_tool(held_data):
+def test_an_agent_is_placed_at_one_of_its_tools(held_data):
     drawn = held_data["map"]
 
     for number, agent in enumerate(drawn["agents"]):
-        own = [(one["x"], one["y"]) for one in drawn["tools"] if one["agent"] == number]
+        own = [(tool["x"], tool["y"]) for tool in drawn["tools"] if tool["agent"] == number]
         assert (agent["x"], agent["y"]) in own
         assert agent["tools"] == len(own)
-    assert {one["name"] for one in drawn["agents"]} == {
-        "door",
-        "window",
-        "roof",
-        "fence",
-        "bicycle",
-    }
-    assert all(0 <= one[axis] <= 1 for one in drawn["tools"] for axis in "xy")
+    names = {agent["name"] for agent in drawn["agents"]}
+    assert names == {"door", "window", "roof", "fence", "bicycle"}
+    assert all(0 <= tool[axis] <= 1 for tool in drawn["tools"] for axis in "xy")
 
 
 def test_of_many_tools_landmarks_are_laid_out_and_the_others_lie_beside_them(workshop, hashing):
@@ -123,7 +118,9 @@ def test_of_many_tools_landmarks_are_laid_out_and_the_others_lie_beside_them(wor
     assert drawn == map_data(loaded(workshop.uri), landmarks=30)
 
 
-def test_of_too_many_tools_some_of_every_agent_are_shown(workshop, hashing):
+def test_of_too_many_tools_some_of_every_agent_are_shown_in_memory_and_in_the_store(
+    workshop, hashing
+):
     tools = {
         agent: [workshop.tool(f"{agent}_{n}", f"{agent} {n}") for n in range(12)]
         for agent in ("one", "two")
@@ -133,15 +130,6 @@ def test_of_too_many_tools_some_of_every_agent_are_shown(workshop, hashing):
     drawn = map_data(loaded(workshop.uri), shown=6)
 
     assert (drawn["of"], drawn["shown"]) == (24, 6)
-    assert [one["agent"] for one in drawn["tools"]] == [0, 0, 0, 1, 1, 1]
-    assert [one["tools"] for one in drawn["agents"]] == [3, 3]
-
-
-def test_a_board_that_is_searched_in_the_store_has_the_same_map(workshop, hashing):
-    tools = {
-        agent: [workshop.tool(f"{agent}_{n}", f"{agent} {n}") for n in range(8)]
-        for agent in ("one", "two")
-    }
-    workshop.publish(tools, encoder=hashing(16))
-
-    assert map_data(loaded(workshop.uri, in_memory_rows=1)) == map_data(loaded(workshop.uri))
+    assert [tool["agent"] for tool in drawn["tools"]] == [0, 0, 0, 1, 1, 1]
+    assert [agent["tools"] for agent in drawn["agents"]] == [3, 3]
+    assert map_data(loaded(workshop.uri, in_memory_rows=1), shown=6) == drawn

@@ -7,35 +7,30 @@ from tasks.lake.leftovers import Leftovers
 from tasks.report.storage import Report, Reports, make_report, remove_reports, report_release
 
 
-def test_a_report_lies_in_the_board_and_its_page_holds_its_values(board):
-    written, _, _ = make_report(board.uri, board.held.id, board.run)
+def test_a_report_is_stored_in_the_board_and_a_later_one_keeps_the_data_of_the_run(board):
+    report, data, _ = make_report(board.uri, board.held.id, board.run)
 
     folder = board.workshop.folder / "board" / "reports"
-    assert written.html == str(folder / f"{board.held.id}.html")
-    values = json.loads((folder / f"{board.held.id}.json").read_text("utf-8"))
-    assert values["verdict"]["title"] == written.title == "Held back by the gate"
-    assert (folder / f"{board.held.id}.html").stat().st_size == written.bytes > 800_000
+    assert report.html == str(folder / f"{board.held.id}.html")
+    assert json.loads((folder / f"{board.held.id}.json").read_text("utf-8")) == data
+    assert data["verdict"]["title"] == report.title == "Held back by the gate"
+    assert (folder / f"{board.held.id}.html").stat().st_size == report.bytes > 800_000
     assert not list(folder.glob("*.tmp"))
 
-
-def test_a_report_that_is_made_again_remembers_the_run(board):
-    make_report(board.uri, board.held.id, board.run)
-
-    again, data, _ = make_report(board.uri, board.held.id[:6], store=False)
-
-    assert again.html is None
+    later, data, _ = make_report(board.uri, board.held.id[:6], store=False)
+    assert later.html is None
     assert data["run"]["seconds"] == board.run["seconds"]
 
 
 def test_the_headline_is_there_as_markdown(board):
-    said = make_report(board.uri, board.held.id, board.run, store=False)[0].markdown()
+    markdown = make_report(board.uri, board.held.id, board.run, store=False)[0].markdown()
 
-    assert said.startswith("# Held back by the gate\n\n1 of 2 rules failed.")
-    assert "| Recall@5 | 0." in said
+    assert markdown.startswith("# Held back by the gate\n\n1 of 2 rules failed.")
+    assert "| Recall@5 | 0." in markdown
     assert Report(problem="no disk").markdown() == "# No report\n\nno disk"
 
 
-def test_trouble_with_a_report_fails_no_run(workshop, hashing):
+def test_a_failed_report_fails_no_run(workshop, hashing):
     release = workshop.publish({"git": [workshop.tool("one")]}, encoder=hashing(8)).release
     (workshop.folder / "board" / "reports").write_text("a file where the folder would be")
     configuration = workshop.configure()
@@ -49,17 +44,15 @@ def test_trouble_with_a_report_fails_no_run(workshop, hashing):
     assert "feedbeef" in unknown.problem
 
 
-def test_reports_go_with_their_releases(workshop):
+def test_reports_are_removed_with_their_releases(workshop):
+    now, ago = datetime.now(UTC) + timedelta(seconds=5), datetime.now(UTC) - timedelta(hours=1)
+    assert remove_reports(workshop.uri, set(), before=now) == Leftovers()  # there is no report yet
+
     reports = Reports(workshop.uri)
     for name in ("aaa.html", "aaa.json", "bbb.html", "bbb.json"):
         reports.write_text(name, "12345")
-    now, ago = datetime.now(UTC) + timedelta(seconds=5), datetime.now(UTC) - timedelta(hours=1)
 
     assert remove_reports(workshop.uri, {"aaa"}, before=ago) == Leftovers()
     assert remove_reports(workshop.uri, {"aaa"}, before=now, dry_run=True) == Leftovers(2, 10)
     assert remove_reports(workshop.uri, {"aaa"}, before=now) == Leftovers(2, 10)
     assert sorted(reports.walk()) == ["aaa.html", "aaa.json"]
-
-
-def test_a_board_without_reports_has_none_to_remove(workshop):
-    assert remove_reports(workshop.uri, set(), before=datetime.now(UTC)) == Leftovers()
