@@ -13,8 +13,8 @@ from typing import Any
 
 from benchmarks.papers.reading import LeftOut
 from catalogs.shared.listing import ListingBuilder
-from catalogs.shared.loose_schema import Unusable, loose_object
 from pegboard.cli.tables import count_text
+from pegboard.schemas.loose import Unusable, loose_object
 
 FILE = "toolret_tools.jsonl"
 NAMES = ("name", "api_name", "func_name", "function_name", "tool_name", "title")

@@ -16,10 +16,10 @@ from benchmarks.performance.data import BENCHMARKS, catalog_of
 from catalogs.mcp import dump as mcp_dump
 from catalogs.records import source as records
 from catalogs.shared.listing import Listing, ListingBuilder
+from pegboard.documents import agent_text, documents_of
 from pegboard.encoders import Encoder, load_encoder
 from pegboard.search.memory import MemoryIndex
 from pegboard.search.text import tokenize
-from tasks.compose import agent_text, documents_of
 from tasks.settings.configuration import DEFAULT_ENCODER, IndexSettings
 
 BATCH = 128

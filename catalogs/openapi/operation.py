@@ -11,7 +11,7 @@ from typing import Any
 
 from catalogs.openapi.document import InvalidPart, References
 from catalogs.openapi.schema import SchemaGraph, SchemaWriter
-from catalogs.shared.loose_schema import object_schema
+from pegboard.schemas.loose import object_schema
 
 IGNORED_HEADERS = {"accept", "content-type", "authorization"}
 """Parameters of these names are ignored, as OpenAPI says: the client sets the headers itself."""

@@ -7,12 +7,13 @@ so a tool's digest does not change when another operation of the document does.
 """
 
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from catalogs.openapi.document import InvalidPart, References
 from pegboard.graph.components import strong_components
+from pegboard.schemas.openapi import LISTED, NAMED, REMARKS, SINGLE, nullable, to_json_schema
 
 MAX_INLINED = 500
 """Subschemas of a tool with every reference written out. Up to here a model reads it best in one
@@ -27,72 +28,11 @@ every schema leads to thousands of others. The nearest ones are written first.""
 MAX_WRITTEN = 50_000
 """Subschemas of a tool; more would pass the size limit of a schema many times over."""
 
-NAMED = ("properties", "patternProperties", "dependentSchemas", "dependencies")
-LISTED = ("allOf", "anyOf", "oneOf", "prefixItems")
-SINGLE = (
-    "items", "additionalProperties", "not", "if", "then", "else", "contains", "propertyNames",
-    "unevaluatedItems", "unevaluatedProperties", "contentSchema",
-)  # fmt: skip
-DATA = {"type", "enum", "const", "default", "examples", "required", "dependentRequired"}
-DROPPED = {"discriminator", "xml", "externalDocs", "nullable", "example"}
-"""OpenAPI's own keywords, which say nothing to a validator, or which are said in another way here.
-"""
 IDENTITY = {"$schema", "$id", "$anchor", "$dynamicAnchor", "$vocabulary", "$defs", "definitions"}
 """Keywords of a schema's address. Every reference is resolved, and an `$id` would change what
 `#/$defs/...` means.
 """
-REMARKS = {"title", "description", "default", "examples", "deprecated", "readOnly", "writeOnly"}
-"""Keywords that describe and do not constrain, so that they may replace those of what a reference
-names.
-"""
-
 Side = Literal["input", "output"]
-
-
-def to_json_schema(schema: dict[str, Any], write: Callable[[Any], Any]) -> dict[str, Any]:
-    """Convert one schema of OpenAPI 3.0 or 3.1 to JSON Schema 2020-12.
-
-    Args:
-        write: converts each subschema.
-    """
-    out: dict[str, Any] = {}
-    for key, value in schema.items():
-        if key in DROPPED or key.startswith("x-"):
-            continue
-        if key in NAMED and isinstance(value, dict):
-            out[key] = {name: write(item) for name, item in value.items()}
-        elif key in (*LISTED, *SINGLE):
-            out[key] = [write(item) for item in value] if isinstance(value, list) else write(value)
-        elif key in DATA or not isinstance(value, dict | list):
-            # A structure under an unknown keyword may hold references, which nobody would resolve.
-            out[key] = value
-    for limit, exclusive in (("minimum", "exclusiveMinimum"), ("maximum", "exclusiveMaximum")):
-        if isinstance(out.get(exclusive), bool) and out.pop(exclusive) and limit in out:
-            out[exclusive] = out.pop(limit)
-    if isinstance(out.get("examples"), dict):
-        out["examples"] = [
-            item.get("value") if isinstance(item, dict) else item
-            for item in out["examples"].values()
-        ]
-    if "example" in schema and "examples" not in out:
-        out["examples"] = [schema["example"]]
-    return nullable(out) if schema.get("nullable") is True else out
-
-
-def nullable(schema: dict[str, Any]) -> dict[str, Any]:
-    """Return the schema, with null allowed besides."""
-    types = schema.get("type")
-    if types is None and "enum" not in schema:
-        remarks = {key: value for key, value in schema.items() if key in REMARKS}
-        rest = {key: value for key, value in schema.items() if key not in REMARKS}
-        return {**remarks, "anyOf": [rest, {"type": "null"}]} if rest else schema
-    out = dict(schema)
-    if types is not None:
-        listed = types if isinstance(types, list) else [types]
-        out["type"] = list(dict.fromkeys([*listed, "null"]))
-    if isinstance(out.get("enum"), list) and None not in out["enum"]:
-        out["enum"] = [*out["enum"], None]
-    return out
 
 
 def _title(key: str) -> str:

@@ -23,9 +23,9 @@ from typing import Any
 
 from pydantic import field_validator
 
-from catalogs.python.signature import NoSchema, described
 from catalogs.shared.listing import ListingBuilder, SourceKind, SourceOptions
 from pegboard.errors import SourceError
+from pegboard.schemas.signature import NoSchema, described
 
 IMPORTING = threading.Lock()
 """`sys.path` belongs to the process, and several sources may be read at once."""

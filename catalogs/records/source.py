@@ -35,9 +35,9 @@ from pydantic import BaseModel, ConfigDict
 from catalogs.records.files import Format, Row, read_rows
 from catalogs.shared.files import matching_files
 from catalogs.shared.listing import ListingBuilder, SourceKind, SourceOptions
-from catalogs.shared.loose_schema import Unusable, loose_object, object_schema
 from pegboard.errors import SourceError
 from pegboard.records import AgentKind, Dependency, DependencyType
+from pegboard.schemas.loose import Unusable, loose_object, object_schema
 
 DEPENDENCY_TYPES: tuple[str, ...] = get_args(DependencyType)
 

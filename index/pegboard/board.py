@@ -19,8 +19,9 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from pegboard.encoders import Encoder
     from pegboard.graph.tool_graph import ToolGraph
-    from pegboard.llm import Message
+    from pegboard.llm import Completer, Message
     from pegboard.retrieval.find import FindArguments
     from pegboard.retrieval.llm.caller import LlmCaller
     from pegboard.retrieval.results import AgentHit, FindResult
@@ -33,7 +34,7 @@ Where = Mapping[str, str | Sequence[str]] | None
 class Board:
     """A board of tools. Threads may share one; each call answers from one whole release.
 
-    Made by `pegboard.open`. A board opened by
+    Made by `pegboard.open`, or by `Board.from_tools` without a published board. A board opened by
     channel checks at the next call, once half of `refresh` has passed, whether the channel moved,
     and then swaps to the new release as a whole. While the store is away it keeps answering from
     the release it has, warns once through `logging`, and `status()` reports how old that is. Only a
@@ -60,6 +61,42 @@ class Board:
         self._caller = caller
         self._address = address
         self._opened_at = datetime.now(UTC)
+
+    @classmethod
+    def from_tools(
+        cls,
+        tools: Sequence[Any],
+        *,
+        encoder: "Encoder | str | None" = None,
+        llm: "str | Completer | None" = None,
+    ) -> Self:
+        """Return a board in memory of the tools given, without a store or configuration.
+
+        It ranks as a published board with the same tools and encoder and the default index does.
+
+        Args:
+            tools: Python functions, function schemas as OpenAI, Anthropic and Gemini take them, or
+                MCP tools (objects or dicts with `name`, `description` and `inputSchema`), mixed as
+                you like.
+            encoder: an encoder or its name; the embedded one by default.
+            llm: as in `pegboard.open`.
+
+        Raises:
+            ConfigurationError: lists every tool that is invalid or repeated.
+            EncoderError: the encoder is not installed; the message says how to install it.
+
+        Example:
+            >>> board = pegboard.Board.from_tools([convert_currency, send_email])
+            >>> board.search("what are 30 dollars in yen?", k=1)
+        """
+        from pegboard.encoders import DEFAULT_ENCODER, load_encoder
+        from pegboard.retrieval.llm.caller import open_caller
+        from pegboard.search.tool_release import release_of_tools
+
+        if encoder is None or isinstance(encoder, str):
+            encoder = load_encoder(encoder or DEFAULT_ENCODER)
+        release, vectors = release_of_tools(tools, encoder), QueryVectors(encoder, None)
+        return cls(release, vectors, caller=open_caller(llm), address="memory")
 
     @property
     def release(self) -> Release:

@@ -5,12 +5,14 @@ and all problems in one message.
 import re
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any, Literal, cast, get_args
+from typing import Annotated, Any, cast
 
 from pydantic import Field, ValidationError, field_validator
 
 from catalogs.shared.kinds import source_kind
 from catalogs.shared.listing import SourceOptions
+from pegboard.documents import DEFAULT_PARTS, Part, Shape
+from pegboard.encoders import DEFAULT_ENCODER
 from pegboard.errors import ConfigurationError
 from pegboard.redaction import is_secret_name
 from pegboard.retrieval.strategy import Strategy
@@ -25,12 +27,6 @@ from tasks.settings.release import (
     GraphSettings,
     default_strategy,
 )
-
-DEFAULT_ENCODER = "local/all-MiniLM-L6-v2"
-
-Part = Literal["name", "description", "arguments", "questions", "topics", "agent"]
-PARTS: tuple[Part, ...] = get_args(Part)
-DEFAULT_PARTS: tuple[Part, ...] = tuple(part for part in PARTS if part != "agent")
 
 
 class KeepSettings(Settings):
@@ -86,14 +82,14 @@ class BoardSettings(Settings):
 
 
 class IndexSettings(Settings):
-    """`[[indexes]]`: one way of turning tools into vectors; `tasks/compose.py` defines the parts
+    """`[[indexes]]`: one way of turning tools into vectors; `pegboard/documents.py` defines the parts
     and shapes.
     """
 
     name: str = "full"
     encoder: str = DEFAULT_ENCODER
     parts: Annotated[tuple[Part, ...], Field(min_length=1)] = DEFAULT_PARTS
-    shape: Literal["centroid", "single", "multi"] = "centroid"
+    shape: Shape = "centroid"
     questions: Annotated[int, Field(ge=0, le=1000)] = 10
     options: dict[str, Any] = Field(default_factory=dict[str, Any])
 

@@ -11,9 +11,9 @@ from pydantic import ValidationError
 
 from catalogs.records.source import source
 from catalogs.shared.listing import Listing, ListingBuilder
-from catalogs.shared.loose_schema import loose_object, loose_type
 from pegboard.errors import SourceError
 from pegboard.records import Dependency
+from pegboard.schemas.loose import loose_object, loose_type
 
 BENCHMARKS = Path(__file__).parents[3] / "shared" / "benchmarks"
 needs_benchmarks = pytest.mark.skipif(

@@ -7,13 +7,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pegboard.canonical import digest
+from pegboard.documents import PARTS, documents_of
 from pegboard.records import Agent, Enrichment, Tool
 from pegboard.search.text import tokenize
-from tasks.compose import compose_index, documents_of
+from tasks.compose import compose_index
 from tasks.enrichment.enrichment_sets import write_enrichments
 from tasks.lake.row_sets import read_rows
 from tasks.release_spec import compose_records
-from tasks.settings.configuration import PARTS, IndexSettings
+from tasks.settings.configuration import IndexSettings
 
 SHAPES = ["centroid", "single", "multi"]
 

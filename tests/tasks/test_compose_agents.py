@@ -2,8 +2,9 @@
 
 import pytest
 
+from pegboard.documents import agent_text
 from pegboard.records import Agent
-from tasks.compose import agent_text, compose_agents
+from tasks.compose import compose_agents
 from tasks.enrichment.enrichment_sets import write_enrichments
 from tasks.lake.row_sets import read_rows
 from tasks.settings.configuration import IndexSettings

@@ -32,8 +32,10 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-__all__ = ["GROUP", "Encoder", "encode_queries", "load_encoder", "runs_here"]
+__all__ = ["DEFAULT_ENCODER", "GROUP", "Encoder", "encode_queries", "load_encoder", "runs_here"]
 
+DEFAULT_ENCODER = "local/all-MiniLM-L6-v2"
+"""The embedded encoder: runs here, and needs no key."""
 GROUP = "pegboard.encoders"
 """The entry-point group of encoder plug-ins; an entry point's name is the prefix of encoder names
 before `/`.

@@ -1,7 +1,7 @@
 """One release, loaded: its tools, agents and indexes at exactly the versions that it pins."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from threading import Lock
 from typing import TYPE_CHECKING, Any
@@ -37,15 +37,20 @@ class LoadedRelease:
     searched.
     """
 
-    def __init__(self, store: ReleaseStore, release: Release, in_memory_rows: int) -> None:
+    def __init__(self, store: ReleaseStore | None, release: Release, in_memory_rows: int) -> None:
         check_contract(release.contract)
         self.release = release
-        self._store = store
+        self._given_store = store
         self._in_memory_rows = in_memory_rows
         self._indexes: dict[str, MemoryIndex | LanceIndex] = {}
         self._agent_indexes: dict[str, MemoryIndex] = {}
         self._calibrations: dict[str, Calibration | None] = {}
         self._lock = Lock()
+
+    @property
+    def _store(self) -> ReleaseStore:
+        assert self._given_store is not None, "a release in memory has no tables to read"
+        return self._given_store
 
     def index_name(self, name: str | None) -> str:
         """The index of that name, or the release's default. Raises BoardNotFound that names those
@@ -55,9 +60,8 @@ class LoadedRelease:
         name = name or str(self.release.manifest["default_index"])
         if name not in indexes:
             raise BoardNotFound(
-                f"Release {self.release.id} of {public_uri(self._store.uri)} has no index "
-                f"'{name}'. "
-                f"It has: {', '.join(sorted(indexes))}."
+                f"Release {self.release.id} has no index '{name}'. It has: "
+                f"{', '.join(sorted(indexes))}."
             )
         return name
 
@@ -114,16 +118,17 @@ class LoadedRelease:
     def list_tools(self, where: Mapping[str, Any] | None = None) -> list[Tool]:
         """Return the tools that pass a filter, by id."""
         parsed = self.filter(where)
+        return [
+            tool
+            for tool in self.all_tools()
+            if parsed is None or parsed.passes(tool, self.agents[tool.agent].kind)
+        ]
+
+    def all_tools(self) -> Iterator[Tool]:
+        """Yield every tool, by id."""
         rows = self._tool_rows if self._tool_rows is not None else self._read("tools")
-        tools = (tool_from_row(row) for row in rows.to_pylist())
-        return sorted(
-            (
-                tool
-                for tool in tools
-                if parsed is None or parsed.passes(tool, self.agents[tool.agent].kind)
-            ),
-            key=lambda tool: tool.id,
-        )
+        for row in rows.sort_by("id").to_pylist():
+            yield tool_from_row(row)
 
     def check_recorded(self) -> None:
         """Raise BoardNotFound if the store does not record the release any more."""

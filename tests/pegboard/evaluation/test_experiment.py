@@ -174,7 +174,7 @@ def test_what_cannot_be_evaluated_is_refused(measure, board_uri):
         measure("search", [])
     with pytest.raises(ConfigurationError, match="no measure 'Recal@5'"):
         measure("search", measures=["Recal@5"])
-    with pytest.raises(QueryError, match="no strategy 'best'"):
+    with pytest.raises(QueryError, match="Unknown strategy 'best'"):
         measure("best")
     with pytest.raises(BoardNotFound, match="no channel 'canary'"):
         Searcher.open(board_uri, "canary")

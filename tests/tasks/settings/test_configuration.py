@@ -5,9 +5,11 @@ from pathlib import Path
 
 import pytest
 
+from pegboard.documents import DEFAULT_PARTS, PARTS
+from pegboard.encoders import DEFAULT_ENCODER
 from pegboard.errors import ConfigurationError
 from pegboard.store.storage import storage_options
-from tasks.settings.configuration import DEFAULT_ENCODER, DEFAULT_PARTS, PARTS, load_configuration
+from tasks.settings.configuration import load_configuration
 from tasks.settings.enrichment import DEFAULT_PRODUCTS
 
 MINIMAL = '[board]\nuri = "board"\n\n[catalogs.tools]\ntype = "functions"\npath = "tools.json"\n'

@@ -12,7 +12,8 @@ from dataclasses import dataclass, field
 from types import SimpleNamespace
 from typing import Any
 
-from catalogs.shared.loose_schema import loose_type
+from pegboard.errors import ConfigurationError
+from pegboard.schemas.loose import loose_type
 
 INJECTED = {
     "CallbackContext",
@@ -227,7 +228,12 @@ def _output(function: Any, signature: inspect.Signature) -> dict[str, Any] | Non
 
 
 def _docstring(function: Any) -> _Docstring:
-    import griffe
+    try:
+        import griffe
+    except ImportError as error:
+        raise ConfigurationError(
+            "Python functions as tools need griffe. Install it: pip install 'pegboard[functions]'"
+        ) from error
 
     while isinstance(function, functools.partial):
         function = function.func

@@ -1,0 +1,1 @@
+"""Tools as their sources declare them: function schemas, Python functions, loose parameters."""

@@ -1,0 +1,126 @@
+"""Function schemas as they are given to an LLM API; their shape tells whose.
+
+| shape                                                                        | of                       |
+|------------------------------------------------------------------------------|--------------------------|
+| {"type": "function", "function": {"name", "parameters"}}                     | OpenAI, chat completions |
+| {"type": "function", "name", "parameters"}                                   | OpenAI, responses        |
+| {"name", "parameters"}                                                       | OpenAI before 2023-11    |
+| {"name", "input_schema"}                                                     | Anthropic                |
+| {"functionDeclarations": [{"name", "parameters" or "parametersJsonSchema"}]} | Gemini, or in snake case |
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, cast
+
+from pegboard.schemas.loose import object_schema
+from pegboard.schemas.openapi import to_json_schema
+
+LISTS = ("functionDeclarations", "function_declarations", "tools", "functions")
+"""The keys under which an object holds a list of declarations."""
+SHAPES = (
+    "OpenAI's (`type`: `function`, with `name` and `parameters`, in `function` or not), "
+    "Anthropic's (`name`, `input_schema`) and Gemini's (`functionDeclarations`)"
+)
+INPUTS = ("input_schema", "parametersJsonSchema", "parameters_json_schema", "parameters")
+OUTPUTS = ("responseJsonSchema", "response_json_schema", "response")
+GEMINI_TYPES = {"STRING", "NUMBER", "INTEGER", "BOOLEAN", "ARRAY", "OBJECT", "NULL"}
+COUNTS = {
+    f"{limit}{what}" for limit in ("min", "max") for what in ("Items", "Length", "Properties")
+}
+"""Keywords that Gemini's schemas may hold as text: 64-bit integers of Protocol Buffers."""
+
+
+@dataclass(frozen=True, slots=True)
+class Declaration:
+    """What a source declares of a tool, not yet validated."""
+
+    name: Any
+    description: Any = ""
+    input_schema: Any = None
+    output_schema: Any = None
+    annotations: Mapping[str, Any] = field(default_factory=dict[str, Any])
+
+
+def function_records(
+    value: Any, where: str, gemini: bool = False
+) -> Iterator[tuple[str, Any, bool]]:
+    """Yield each declaration in a value with its place, and whether it is in a list of Gemini's."""
+    if isinstance(value, list):
+        for index, item in enumerate(cast("list[Any]", value)):
+            yield from function_records(item, f"{where}[{index}]", gemini)
+        return
+    record = cast("dict[str, Any]", value) if isinstance(value, dict) else {}
+    lists = [key for key in LISTS if isinstance(record.get(key), list)]
+    if not lists or isinstance(record.get("name"), str):
+        yield where, value, gemini
+    for key in lists:
+        in_gemini = gemini or (key.startswith("function") and key != "functions")
+        yield from function_records(record[key], f"{where}.{key}", in_gemini)
+
+
+def read_function(record: Any, gemini: bool = False) -> Declaration | None:
+    """Return what a record declares; None if its shape is unknown."""
+    declared = _declared(record, gemini)
+    if declared is None:
+        return None
+    outputs = OUTPUTS if gemini else ()
+    output = _schema(declared, outputs, gemini)
+    shape = {"type", "name", "description", *INPUTS, *outputs}
+    return Declaration(
+        name=declared.get("name"),
+        description=declared.get("description"),
+        input_schema=_schema(declared, INPUTS, gemini),
+        output_schema=object_schema(output) if isinstance(output, dict) and output else None,
+        annotations={
+            key: value for key, value in declared.items() if key not in shape and value is not None
+        },
+    )
+
+
+def _declared(record: Any, gemini: bool) -> Mapping[str, Any] | None:
+    """The part of a record that has name and schema."""
+    if not isinstance(record, dict):
+        return None
+    outer = cast("dict[str, Any]", record)
+    inner = outer.get("function")
+    if isinstance(inner, dict) and outer.get("type", "function") == "function":
+        function = cast("dict[str, Any]", inner)
+        beside = {
+            key: value for key, value in outer.items() if key not in ("type", "function", *function)
+        }
+        return function | beside
+    if gemini or outer.get("type") == "function" or any(key in outer for key in INPUTS):
+        return outer
+    return None
+
+
+def _schema(declared: Mapping[str, Any], keys: tuple[str, ...], gemini: bool) -> Any:
+    key = next((key for key in keys if declared.get(key) is not None), None)
+    if key is None:
+        return None
+    schema = declared[key]
+    in_dialect = key in ("parameters", "response") and isinstance(schema, dict)
+    if in_dialect and (gemini or schema.get("type") in GEMINI_TYPES):
+        return _from_gemini(schema)
+    return schema
+
+
+def _from_gemini(schema: Any) -> Any:
+    """JSON Schema of Gemini's schema, a part of OpenAPI 3.0's with types in capitals."""
+    if not isinstance(schema, dict):
+        return schema
+    converted = {
+        key: value
+        for key, value in cast("dict[str, Any]", schema).items()
+        if key not in ("propertyOrdering", "property_ordering")
+    }
+    kind = converted.get("type")
+    if kind == "TYPE_UNSPECIFIED":
+        del converted["type"]
+    elif isinstance(kind, str) and kind in GEMINI_TYPES:
+        converted["type"] = kind.lower()
+    for key in COUNTS & converted.keys():
+        if isinstance(converted[key], str) and converted[key].isdecimal():
+            converted[key] = int(converted[key])
+    return to_json_schema(converted, _from_gemini)

@@ -1,0 +1,65 @@
+"""OpenAPI's schema dialect, 3.0 and 3.1, as JSON Schema 2020-12."""
+
+from collections.abc import Callable
+from typing import Any
+
+NAMED = ("properties", "patternProperties", "dependentSchemas", "dependencies")
+LISTED = ("allOf", "anyOf", "oneOf", "prefixItems")
+SINGLE = (
+    "items", "additionalProperties", "not", "if", "then", "else", "contains", "propertyNames",
+    "unevaluatedItems", "unevaluatedProperties", "contentSchema",
+)  # fmt: skip
+DATA = {"type", "enum", "const", "default", "examples", "required", "dependentRequired"}
+DROPPED = {"discriminator", "xml", "externalDocs", "nullable", "example"}
+"""OpenAPI's own keywords, which say nothing to a validator, or which are said in another way here.
+"""
+REMARKS = {"title", "description", "default", "examples", "deprecated", "readOnly", "writeOnly"}
+"""Keywords that describe and do not constrain, so that they may replace those of what a reference
+names.
+"""
+
+
+def to_json_schema(schema: dict[str, Any], write: Callable[[Any], Any]) -> dict[str, Any]:
+    """Convert one schema of OpenAPI 3.0 or 3.1 to JSON Schema 2020-12.
+
+    Args:
+        write: converts each subschema.
+    """
+    out: dict[str, Any] = {}
+    for key, value in schema.items():
+        if key in DROPPED or key.startswith("x-"):
+            continue
+        if key in NAMED and isinstance(value, dict):
+            out[key] = {name: write(item) for name, item in value.items()}
+        elif key in (*LISTED, *SINGLE):
+            out[key] = [write(item) for item in value] if isinstance(value, list) else write(value)
+        elif key in DATA or not isinstance(value, dict | list):
+            # A structure under an unknown keyword may hold references, which nobody would resolve.
+            out[key] = value
+    for limit, exclusive in (("minimum", "exclusiveMinimum"), ("maximum", "exclusiveMaximum")):
+        if isinstance(out.get(exclusive), bool) and out.pop(exclusive) and limit in out:
+            out[exclusive] = out.pop(limit)
+    if isinstance(out.get("examples"), dict):
+        out["examples"] = [
+            item.get("value") if isinstance(item, dict) else item
+            for item in out["examples"].values()
+        ]
+    if "example" in schema and "examples" not in out:
+        out["examples"] = [schema["example"]]
+    return nullable(out) if schema.get("nullable") is True else out
+
+
+def nullable(schema: dict[str, Any]) -> dict[str, Any]:
+    """Return the schema, with null allowed besides."""
+    types = schema.get("type")
+    if types is None and "enum" not in schema:
+        remarks = {key: value for key, value in schema.items() if key in REMARKS}
+        rest = {key: value for key, value in schema.items() if key not in REMARKS}
+        return {**remarks, "anyOf": [rest, {"type": "null"}]} if rest else schema
+    out = dict(schema)
+    if types is not None:
+        listed = types if isinstance(types, list) else [types]
+        out["type"] = list(dict.fromkeys([*listed, "null"]))
+    if isinstance(out.get("enum"), list) and None not in out["enum"]:
+        out["enum"] = [*out["enum"], None]
+    return out

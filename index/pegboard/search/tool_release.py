@@ -1,0 +1,216 @@
+"""A release of tools in memory, without a store: what `Board.from_tools` answers from."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from datetime import UTC, datetime
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from pegboard.canonical import digest
+from pegboard.documents import DefaultIndex, agent_text, documents_of
+from pegboard.encoders import Encoder
+from pegboard.errors import ConfigurationError
+from pegboard.records import Agent, Tool, agent_id, tool_id
+from pegboard.schemas.declarations import SHAPES, Declaration, function_records, read_function
+from pegboard.schemas.signature import NoSchema, described
+from pegboard.search.loaded import SEARCHED, LoadedRelease
+from pegboard.search.memory import MemoryIndex
+from pegboard.search.text import tokenize
+from pegboard.store.contract import CONTRACT, table_schema
+from pegboard.store.releases import Release
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from pegboard.graph.tool_graph import ToolGraph
+
+INDEX = "full"
+CATALOG = "memory"
+AGENT = Agent(agent_id(CATALOG, "tools"), CATALOG, "tools")
+"""The owner of all tools of a board in memory."""
+
+
+class ToolRelease(LoadedRelease):
+    """Tools in memory, encoded when they are first searched by vector.
+
+    Args:
+        tools: of the agent `AGENT`, with unique ids.
+        encoder: encodes their documents.
+    """
+
+    def __init__(self, tools: Sequence[Tool], encoder: Encoder) -> None:
+        self._by_id = {tool.id: tool for tool in sorted(tools, key=lambda tool: tool.id)}
+        self._encoder = encoder
+        super().__init__(None, self._described(), 0)
+
+    def check_recorded(self) -> None:
+        """Do nothing: there is no store that could have removed the release."""
+
+    def tools(self, ids: Sequence[str]) -> dict[str, Tool]:
+        """Return the tools of those ids; unknown ids are absent."""
+        return {identity: self._by_id[identity] for identity in ids if identity in self._by_id}
+
+    def all_tools(self) -> Iterator[Tool]:
+        """Yield every tool, by id."""
+        yield from self._by_id.values()
+
+    def tool_names(self) -> list[tuple[str, str, str]]:
+        """Return id, name and agent's name of every tool."""
+        return [(tool.id, tool.name, AGENT.name) for tool in self._by_id.values()]
+
+    @cached_property
+    def agents(self) -> dict[str, Agent]:
+        """The one agent by its id."""
+        return {AGENT.id: AGENT}
+
+    @cached_property
+    def graph(self) -> "ToolGraph":
+        """The dependencies that the tools declare."""
+        from pegboard.graph.tool_graph import ToolGraph
+
+        return ToolGraph.from_declared(self._by_id.values())
+
+    def agent_index(self, name: str) -> MemoryIndex:
+        """Return the agents' own descriptions, searched as tools are."""
+        with self._lock:
+            if name not in self._agent_indexes:
+                rows = [(AGENT.id, "document", (), agent_text(AGENT))]
+                self._agent_indexes[name] = MemoryIndex(self._table(rows))
+            return self._agent_indexes[name]
+
+    def _load_index(self, name: str) -> MemoryIndex:
+        rows = [
+            (tool.id, part, tool.tags, "\n".join(texts))
+            for tool in self._by_id.values()
+            for part, _, texts in documents_of(tool, AGENT, DefaultIndex())
+        ]
+        return MemoryIndex(self._table(rows))
+
+    def _table(self, rows: Sequence[tuple[str, str, Sequence[str], str]]) -> "pa.Table":
+        """The columns that a search needs, for rows of (id, part, tags, text)."""
+        import pyarrow as pa
+
+        texts = [text for *_, text in rows]
+        vectors = self._encoder.encode(texts) if texts else ()
+        flat = pa.array([value for vector in vectors for value in vector], pa.float32())
+        columns: dict[str, Any] = {
+            "tool": [identity for identity, *_ in rows],
+            "part": [part for _, part, *_ in rows],
+            "catalog": [CATALOG] * len(rows),
+            "agent": [AGENT.id] * len(rows),
+            "kind": [AGENT.kind] * len(rows),
+            "tags": [list(tags) for _, _, tags, _ in rows],
+            "tokens": [" ".join(tokenize(text)) for text in texts],
+            "vector": pa.FixedSizeListArray.from_arrays(flat, self._encoder.dimensions),
+        }
+        schema = table_schema("emb_full", self._encoder.dimensions)
+        return pa.table(columns, pa.schema([schema.field(name) for name in SEARCHED]))
+
+    def _described(self) -> Release:
+        index = {
+            "encoder": self._encoder.name,
+            "fingerprint": self._encoder.fingerprint,
+            "dimensions": self._encoder.dimensions,
+        }
+        content = digest(sorted(tool.digest for tool in self._by_id.values()), index)
+        manifest: dict[str, Any] = {
+            "indexes": {INDEX: index},
+            "default_index": INDEX,
+            "counts": {"tools": len(self._by_id), "agents": 1},
+        }
+        return Release(content[:12], content, CONTRACT, datetime.now(UTC), {}, manifest)
+
+
+def release_of_tools(tools: Sequence[Any], encoder: Encoder) -> ToolRelease:
+    """Return a release of functions, function schemas and MCP tools.
+
+    Raises:
+        ConfigurationError: lists every tool that is invalid or repeated.
+    """
+    if isinstance(tools, str | Mapping) or callable(tools):
+        raise ConfigurationError(f"Invalid tools: {tools!r:.80}. Expected a list of tools.")
+    problems: list[str] = []
+    accepted: dict[str, Tool] = {}
+    for place, value in enumerate(tools):
+        for where, declaration in _declarations(value, f"tools[{place}]"):
+            if isinstance(declaration, str):
+                problems.append(f"{where}: {declaration}")
+            elif problem := _problem(declaration):
+                problems.append(f"{where}: {problem}")
+            else:
+                tool = _tool(declaration)
+                if tool.id in accepted:
+                    problems.append(f"{where}: the name {tool.name!r} is repeated; rename one")
+                accepted.setdefault(tool.id, tool)
+    if problems:
+        lines = "\n".join(f"  - {problem}" for problem in problems)
+        raise ConfigurationError(f"{len(problems)} tools cannot be used:\n{lines}")
+    return ToolRelease(list(accepted.values()), encoder)
+
+
+def _declarations(value: Any, where: str) -> Iterator[tuple[str, Declaration | str]]:
+    """What one of the tools declares, or the problem with it, each with its place."""
+    if (mcp := _mcp_tool(value)) is not None:
+        yield where, mcp
+    elif callable(value):
+        yield where, _function(value)
+    else:
+        for place, record, gemini in function_records(value, where):
+            declaration = read_function(record, gemini)
+            expected = f"expected a Python function, an MCP tool, or one of {SHAPES}"
+            yield place, declaration or f"unknown shape {type(record).__name__}; {expected}"
+
+
+def _function(function: Callable[..., Any]) -> Declaration | str:
+    try:
+        signature = described(function)
+    except NoSchema as error:
+        return str(error)
+    name = getattr(function, "__name__", type(function).__name__)
+    annotations = {"injected": signature.injected} if signature.injected else {}
+    schemas = signature.input_schema, signature.output_schema
+    return Declaration(name, signature.description, *schemas, annotations)
+
+
+def _mcp_tool(value: Any) -> Declaration | None:
+    """The declaration of an MCP tool, as a dict or as the object of a client library."""
+    is_mapping = isinstance(value, Mapping)
+    if not is_mapping and not hasattr(value, "inputSchema"):
+        return None
+
+    def get(name: str) -> Any:
+        return value.get(name) if is_mapping else getattr(value, name, None)
+
+    if get("inputSchema") is None:
+        return None
+    annotations = get("annotations")
+    if annotations is not None and hasattr(annotations, "model_dump"):
+        annotations = annotations.model_dump(exclude_none=True)
+    description = get("description") or get("title")
+    schemas = get("inputSchema"), get("outputSchema")
+    return Declaration(get("name"), description, *schemas, annotations or {})
+
+
+def _problem(declaration: Declaration) -> str | None:
+    name, description = declaration.name, declaration.description
+    if not isinstance(name, str) or not name.strip():
+        return f"the name is {name!r:.40}, expected a text"
+    if description is not None and not isinstance(description, str):
+        return f"the description is {description!r:.40}, expected a text"
+    schema = declaration.input_schema
+    if schema is not None and not isinstance(schema, Mapping):
+        return f"the input schema is {schema!r:.40}, expected a JSON Schema object"
+    return None
+
+
+def _tool(declaration: Declaration) -> Tool:
+    name = declaration.name.strip()
+    return Tool(
+        id=tool_id(AGENT.id, name),
+        catalog=CATALOG,
+        agent=AGENT.id,
+        name=name,
+        description=(declaration.description or "").strip(),
+        input_schema=declaration.input_schema or {"type": "object", "properties": {}},
+        output_schema=declaration.output_schema,
+        annotations=declaration.annotations,
+    )

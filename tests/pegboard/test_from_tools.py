@@ -1,0 +1,113 @@
+"""`Board.from_tools`: a board of functions, function schemas and MCP tools, in memory."""
+
+import sys
+from types import SimpleNamespace
+
+import pytest
+
+import pegboard
+from pegboard.errors import ConfigurationError, QueryError
+
+SCHEMA = {
+    "type": "object",
+    "properties": {"amount": {"type": "number", "description": "how much"}},
+}
+
+
+def convert_currency(amount: float, to: str = "EUR") -> float:
+    """Converts an amount of money.
+
+    Args:
+        amount: how much, in dollars.
+    """
+    return amount
+
+
+SHAPES = [
+    convert_currency,
+    {"name": "convert_currency", "description": "Converts an amount.", "inputSchema": SCHEMA},
+    SimpleNamespace(name="convert_currency", description="Converts.", inputSchema=SCHEMA),
+    {"type": "function", "function": {"name": "convert_currency", "parameters": SCHEMA}},
+    {"type": "function", "name": "convert_currency", "parameters": SCHEMA},
+    {"name": "convert_currency", "input_schema": SCHEMA},
+    {"functionDeclarations": [{"name": "convert_currency", "parameters": {"type": "OBJECT"}}]},
+]
+
+
+@pytest.mark.parametrize("tool", SHAPES)
+def test_tools_of_every_shape_are_found(tool, encoder):
+    board = pegboard.Board.from_tools([tool], encoder=encoder)
+
+    [hit] = board.search("convert an amount of currency")
+
+    assert hit.tool.name == "convert_currency"
+    assert hit.tool.input_schema["type"] == "object"
+    assert pegboard.as_openai_tools([hit])[0]["function"]["name"] == "convert_currency"
+    assert [found.tool for found in board.find("convert currency")] == board.list_tools()
+    assert board.search_agents("convert currency")[0].agent.name == "tools"
+
+
+def test_a_function_gives_its_signature_and_docstring(encoder):
+    [tool] = pegboard.Board.from_tools([convert_currency], encoder=encoder).list_tools()
+
+    assert tool.description == "Converts an amount of money."
+    assert tool.input_schema["required"] == ["amount"]
+    assert tool.input_schema["properties"]["amount"]["description"] == "how much, in dollars."
+
+
+def test_it_ranks_as_a_published_board_does(workshop, encoder):
+    listed = [
+        workshop.tool("getTides_v2", "High and low tide at a harbour.", harbour="its name"),
+        workshop.tool("create_issue", "Opens an issue in a repository.", title="its headline"),
+        workshop.tool("list_commits", "Lists the commits of a branch.", branch="the name"),
+        workshop.tool("order_lunch", ""),
+    ]
+    workshop.publish({"tools": listed})
+    published = pegboard.open(workshop.uri, encoder=encoder)
+    board = pegboard.Board.from_tools(listed, encoder=encoder)
+
+    for request in ("high tide", "open an issue and list the commits", "lunch", ""):
+        for mode in ("hybrid", "vector", "text"):
+            expected = published.search(request, 4, mode=mode)
+            hits = board.search(request, 4, mode=mode)
+            assert [(hit.tool.name, hit.score) for hit in hits] == [
+                (hit.tool.name, hit.score) for hit in expected
+            ]
+        assert [(hit.tool.name, hit.score, hit.why) for hit in board.find(request)] == [
+            (hit.tool.name, hit.score, hit.why) for hit in published.find(request)
+        ]
+
+
+def test_all_invalid_tools_are_reported_together(encoder):
+    tools = [*SHAPES[:2], {"name": 5, "inputSchema": {}}, {"colour": "red"}, len]
+
+    with pytest.raises(ConfigurationError) as caught:
+        pegboard.Board.from_tools(tools, encoder=encoder)
+
+    for problem in (
+        "tools[1]: the name 'convert_currency' is repeated",
+        "tools[2]: the name is 5, expected a text",
+        "tools[3]: unknown shape",
+    ):
+        assert problem in str(caught.value)
+
+
+def test_tools_are_a_list(encoder):
+    with pytest.raises(ConfigurationError, match="Expected a list of tools"):
+        pegboard.Board.from_tools(convert_currency, encoder=encoder)
+
+
+def test_a_missing_encoder_names_the_extra(monkeypatch):
+    monkeypatch.setitem(sys.modules, "tokenizers", None)
+
+    with pytest.raises(pegboard.PegboardError, match=r"pegboard\[local\]"):
+        pegboard.Board.from_tools([convert_currency])
+
+
+def test_an_empty_board_answers_nothing_and_tells_what_it_is(encoder):
+    board = pegboard.Board.from_tools([], encoder=encoder)
+
+    assert list(board.find("anything")) == board.search("anything") == []
+    assert repr(board) == f"<Board 'memory', release '{board.release.id}', 0 tools>"
+    with pytest.raises(QueryError):
+        board.search("x", where={"colour": "red"})
