@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from pegboard.records import Agent, Edge, Enrichment, Tool
     from pegboard.retrieval.results import AgentHit, FindResult
     from pegboard.retrieval.strategy import Strategy
-    from pegboard.store.following import BoardStatus
+    from pegboard.store.follower import BoardStatus
     from pegboard.store.releases import Channel, Release, ReleaseStore
 
 __version__ = "0.1.0"
@@ -54,7 +54,7 @@ _HOMES = {
     "async_board": ("AsyncBoard",),
     "board": ("Board",),
     "errors": ("PegboardError",),
-    "store.following": ("BoardStatus",),
+    "store.follower": ("BoardStatus",),
     "hits": ("Hit", "as_anthropic_tools", "as_mcp_tools", "as_openai_tools", "call_names"),
     "records": ("Agent", "Edge", "Enrichment", "Tool"),
     "store.releases": ("Channel", "Release", "ReleaseStore"),

@@ -8,7 +8,7 @@ from pegboard.board import Board, Where
 from pegboard.hits import Hit
 from pegboard.records import Agent, Tool
 from pegboard.search.ranking import Mode
-from pegboard.store.following import BoardStatus
+from pegboard.store.follower import BoardStatus
 from pegboard.store.releases import Release
 
 if TYPE_CHECKING:

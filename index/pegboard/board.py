@@ -12,7 +12,7 @@ from pegboard.search.loaded import LoadedRelease
 from pegboard.search.one_search import SearchArguments, search_one
 from pegboard.search.query_vectors import QueryVectors
 from pegboard.search.ranking import Mode, check_mode
-from pegboard.store.following import BoardStatus, Following
+from pegboard.store.follower import BoardStatus, ChannelFollower
 from pegboard.store.releases import Release
 
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ class Board:
 
     def __init__(
         self,
-        releases: LoadedRelease | Following,
+        releases: LoadedRelease | ChannelFollower,
         vectors: QueryVectors,
         *,
         caller: "LlmCaller | None" = None,
@@ -124,14 +124,14 @@ class Board:
 
     def status(self) -> BoardStatus:
         """Return what the board answers from and how old that may be. Never waits."""
-        if isinstance(self._releases, Following):
+        if isinstance(self._releases, ChannelFollower):
             return self._releases.status()
         at = self._opened_at
         return BoardStatus(self._releases.release.id, None, None, at, at, 0.0, None)
 
     def close(self) -> None:
         """End the threads of `background=True` and `llm=`; the board still answers afterwards."""
-        if isinstance(self._releases, Following):
+        if isinstance(self._releases, ChannelFollower):
             self._releases.close()
         if self._caller is not None:
             self._caller.close()
@@ -144,7 +144,9 @@ class Board:
 
     def __repr__(self) -> str:
         status = self.status()
-        loaded = self._releases.held if isinstance(self._releases, Following) else self._releases
+        loaded = (
+            self._releases.loaded if isinstance(self._releases, ChannelFollower) else self._releases
+        )
         channel = f", channel {status.channel!r}" if status.channel else ""
         tools = loaded.release.manifest["counts"]["tools"]
         return f"<Board {self._address!r}{channel}, release {status.release!r}, {tools} tools>"
@@ -306,7 +308,7 @@ class Board:
         return await find_async(successor, arguments, self._vectors, caller)
 
     def _current(self) -> LoadedRelease:
-        if isinstance(self._releases, Following):
+        if isinstance(self._releases, ChannelFollower):
             return self._releases.current()
         return self._releases
 
@@ -323,7 +325,7 @@ class Board:
 
     def _successor(self, loaded: LoadedRelease) -> LoadedRelease | None:
         """The channel's release, if that is another than one that cannot be read any more."""
-        if isinstance(self._releases, Following):
-            return self._releases.instead_of(loaded)
+        if isinstance(self._releases, ChannelFollower):
+            return self._releases.replacement(loaded)
         loaded.check_recorded()
         return None

@@ -12,7 +12,7 @@ from pegboard.errors import BoardNotFound
 from pegboard.search.loaded import IN_MEMORY_ROWS, LoadedRelease
 from pegboard.search.query_vectors import QueryVectors
 from pegboard.store.database import public_uri
-from pegboard.store.following import Following
+from pegboard.store.follower import ChannelFollower
 from pegboard.store.releases import Channel, ReleaseStore
 
 if TYPE_CHECKING:
@@ -71,10 +71,10 @@ def open_board(
         return LoadedRelease(store, store.get(identity), in_memory_rows)
 
     if release:
-        releases: LoadedRelease | Following = load(release)
+        releases: LoadedRelease | ChannelFollower = load(release)
     else:
         read = partial(_channel, store, channel)
-        releases = Following(read, load, refresh=refresh, background=background)
+        releases = ChannelFollower(read, load, refresh=refresh, background=background)
     return Board(releases, vectors, caller=caller, address=public_uri(uri))
 
 

@@ -19,7 +19,7 @@ import pegboard
 from pegboard.errors import BoardNotFound, StoreError
 from pegboard.store import opening
 from pegboard.store.database import PUBLIC
-from pegboard.store.following import Following
+from pegboard.store.follower import ChannelFollower
 
 
 @pytest.fixture(params=["core", "public"])
@@ -230,7 +230,7 @@ def slow():
             raise StoreError("away")
         return pegboard.Channel("live", "a", 1, datetime.now(UTC), ())
 
-    yield Following(read, lambda _: loaded, refresh=0), entered, answer, looks
+    yield ChannelFollower(read, lambda _: loaded, refresh=0), entered, answer, looks
     answer.set()
 
 
