@@ -1,5 +1,4 @@
-"""Step 3: ask an LLM for what the ledger lacks, and collect every value that was ever accepted for
-these tools and agents.
+"""Step 3: ask an LLM for what the ledger lacks, and collect all accepted values of the tools.
 
 Every reply is stored the moment it arrives (`enrichment/ledger.py`); a run that was killed repeats
 only the calls that were under way."""

@@ -195,8 +195,10 @@ def filter_enrichments(
 
 @dataclass(slots=True)
 class _Texts:
-    """The tools and their texts, tool by tool: the head (name and description), the catalog's
-    requests, the generated questions, each text once.
+    """The tools and their texts, tool by tool.
+
+    The texts of a tool are its head (name and description), the catalog's requests and the
+    generated questions, each once.
 
     Attributes:
         starts: the row of each tool's head.
@@ -232,8 +234,7 @@ class _Texts:
 
 @dataclass(frozen=True, slots=True)
 class _Question:
-    """A judged question: the number of its tool and its own, its rank, why it is dropped, if so,
-    and which tool was found instead."""
+    """A judged question: its rank, why it is dropped, and the tool found instead."""
 
     tool: int
     number: int

@@ -209,6 +209,13 @@ class Script:
     def note(self, **what: Any) -> None:
         self.log.write(json.dumps({"at": round(time.time(), 4), **what}) + "\n")
 
+    def ended(
+        self, product: str, subject: str, outcome: Any, *, paid: bool = False, **more: Any
+    ) -> None:
+        self.note(
+            event="ended", product=product, subject=subject, outcome=outcome, paid=paid, **more
+        )
+
     def decide(self, body: dict[str, Any]) -> tuple[str, str, str]:
         product = (body.get("response_format") or {}).get("json_schema", {}).get("name", "text")
         users = [message["content"] for message in body["messages"] if message["role"] == "user"]
@@ -261,9 +268,7 @@ class Script:
         try:
             self.note(event="began", product=product, subject=subject)
             if outcome in ("429", "500", "503", "529"):
-                self.note(
-                    event="ended", product=product, subject=subject, outcome=outcome, paid=False
-                )
+                self.ended(product, subject, outcome)
                 headers = {"Retry-After": "0.2"} if outcome == "429" else {}
                 return web.json_response(
                     {"error": {"message": f"scripted {outcome}"}},
@@ -271,9 +276,7 @@ class Script:
                     headers=headers,
                 )
             if outcome == "hang":
-                self.note(
-                    event="ended", product=product, subject=subject, outcome=outcome, paid=False
-                )
+                self.ended(product, subject, outcome)
                 await asyncio.sleep(self.options.hang)
                 return web.json_response({"error": {"message": "too late"}}, status=500)
             await self.wait()
@@ -281,14 +284,12 @@ class Script:
                 self.completion(body, self.content(product, subject, outcome, body), outcome)
             )
             if outcome == "cut":
-                self.note(
-                    event="ended", product=product, subject=subject, outcome=outcome, paid=False
-                )
+                self.ended(product, subject, outcome)
                 return web.Response(text=text[: len(text) // 2], content_type="application/json")
             response = web.Response(text=text, content_type="application/json")
             await response.prepare(request)
             await response.write_eof()
-            self.note(event="ended", product=product, subject=subject, outcome=outcome, paid=True)
+            self.ended(product, subject, outcome, paid=True)
             return response
         finally:
             self.running -= 1
@@ -299,10 +300,14 @@ class Script:
         refused = {"fails": 500}.get(habit) or (
             400 if habit == "small" and len(tools) > 5 else None
         )
-        self.note(
-            event="ended", product="agent", subject=body["messages"][-1]["content"], tools=len(tools),
-            native=bool(body.get("tools")), outcome=refused or "good", paid=not refused,
-        )  # fmt: skip
+        self.ended(
+            "agent",
+            body["messages"][-1]["content"],
+            refused or "good",
+            paid=not refused,
+            tools=len(tools),
+            native=bool(body.get("tools")),
+        )
         if refused:
             return web.json_response({"error": {"message": f"scripted {refused}"}}, status=refused)
         await self.wait()
@@ -378,40 +383,31 @@ class Script:
         one = self.batches[name]
         ended = time.time() - one["at"] >= self.options.batch_delay
         if ended and one["output"] is None:
-            rows: list[str] = []
-            for line in one["lines"]:
-                product, subject, outcome = self.decide(line["body"])
-                outcome = outcome if outcome in CONTENT else "good"
-                self.note(
-                    event="ended",
-                    product=product,
-                    subject=subject,
-                    outcome=outcome,
-                    paid=True,
-                    batch=name,
-                )
-                reply = self.completion(
-                    line["body"], self.content(product, subject, outcome, line["body"]), outcome
-                )
-                rows.append(
-                    json.dumps(
-                        {
-                            "id": "r",
-                            "custom_id": line["custom_id"],
-                            "response": {"status_code": 200, "body": reply},
-                            "error": None,
-                        }
-                    )
-                )
+            rows = [json.dumps(self.batch_row(name, line)) for line in one["lines"]]
             one["output"] = f"file-{len(self.files)}"
             self.files[one["output"]] = "\n".join(rows)
         total = len(one["lines"])
         return {
-            "id": name, "object": "batch", "endpoint": "/v1/chat/completions", "input_file_id": one["input"],
-            "completion_window": "24h", "status": "completed" if ended else "in_progress", "output_file_id": one["output"],
-            "created_at": 1, "metadata": one["meta"],
+            "id": name,
+            "object": "batch",
+            "endpoint": "/v1/chat/completions",
+            "input_file_id": one["input"],
+            "completion_window": "24h",
+            "status": "completed" if ended else "in_progress",
+            "output_file_id": one["output"],
+            "created_at": 1,
+            "metadata": one["meta"],
             "request_counts": {"total": total, "completed": total if ended else 0, "failed": 0},
-        }  # fmt: skip
+        }
+
+    def batch_row(self, name: str, line: dict[str, Any]) -> dict[str, Any]:
+        body = line["body"]
+        product, subject, outcome = self.decide(body)
+        outcome = outcome if outcome in CONTENT else "good"
+        self.ended(product, subject, outcome, paid=True, batch=name)
+        reply = self.completion(body, self.content(product, subject, outcome, body), outcome)
+        response = {"status_code": 200, "body": reply}
+        return {"id": "r", "custom_id": line["custom_id"], "response": response, "error": None}
 
     async def retrieve(self, request: web.Request) -> web.Response:
         return web.json_response(self.batch(request.match_info["name"]))

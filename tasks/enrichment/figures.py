@@ -1,5 +1,4 @@
-"""The figures of an enrichment: an estimate before the run, the actual figures after it, and the
-sentences for the person who started it."""
+"""Figures of an enrichment: an estimate before the run, actual figures and messages after it."""
 
 import json
 from collections import Counter

@@ -1,5 +1,4 @@
-"""Builds the requests of a run: the products of each tool, in the order in which they are made, and
-the agents' descriptions."""
+"""Builds the requests of a run: products in the order in which they are made, then agents."""
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence

@@ -1,5 +1,4 @@
-"""What an enrichment asks for: a request for each product of each tool and agent, and how a request
-goes from prompt to accepted value.
+"""Requests of an enrichment: one for each product of each tool and agent.
 
 A request knows nothing of time or network. From the replies in the ledger it says what to ask next,
 and turns a reply into an entry of the ledger. So a run that was killed continues at the very reply
@@ -22,8 +21,7 @@ from tasks.enrichment.verdict import Subject
 from tasks.settings.enrichment import EnrichSettings, Product
 
 Accepted = Mapping[Product, Any]
-"""The values accepted for a tool so far, by product: topics are made from questions, questions from
-descriptions."""
+"""The values accepted for a tool so far, by product: later products are made from earlier ones."""
 REPAIR_CHARACTERS = 6_000
 """Of an invalid reply, shown to the model in the repair."""
 

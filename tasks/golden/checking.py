@@ -183,9 +183,7 @@ class _Check:
         self.findings.append(Finding("warning", kind, message, tuple(one.id for one in queries)))
 
     def repeats(self) -> None:
-        """The same request again, with the same tools or with others; and ids that are not one
-        query's.
-        """
+        """Find repeated requests, with the same tools or with others, and ambiguous ids."""
         groups: dict[tuple[str, Any], list[GoldenQuery]] = {}
         ids: dict[str, set[tuple[str, tuple[str, ...]]]] = {}
         for one in self.queries:
@@ -274,9 +272,7 @@ class _Check:
 
 
 def _suggestions(name: str, names: ToolNames) -> list[str]:
-    """What may be meant by a name that no tool has: tools of the same name elsewhere, or names like
-    it.
-    """
+    """Similar names, or tools of the same name elsewhere, for a name that no tool has."""
     moved = [
         one
         for one in sorted(names.catalogs)

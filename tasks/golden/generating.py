@@ -1,5 +1,4 @@
-"""Golden queries that an LLM writes: for sampled tools one request each, checked, and never paid
-for twice.
+"""Golden queries that an LLM writes: a request for each sample of tools, checked.
 
 Every reply is in a ledger beside the file of queries before anything else happens; a run that was
 killed, or that wants more queries, asks only for what is not there."""

@@ -1,9 +1,9 @@
 """Requests to an LLM, its replies, and the protocol of a completer.
 
-    openai/gpt-4o-mini      any LiteLLM model, run elsewhere                       pegboard[litellm]
+    openai/gpt-4o-mini      any LiteLLM model, hosted elsewhere        pegboard[litellm]
 
 A completer is anything with the members of `Completer`; a stub of ten lines is a valid one. It
-calls once: `llm.client` adds budget, pacing and retries. Importing this module imports no LiteLLM."""
+calls once: `llm.client` adds budget, pacing and retries. This module imports no LiteLLM."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

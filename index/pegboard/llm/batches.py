@@ -59,8 +59,7 @@ class BatchStatus:
 
 
 class HostedBatches:
-    """The batches of a model at OpenAI, or at a server that offers the same API. Arguments as of
-    `HostedCompleter`.
+    """The batches of a model at OpenAI, or at a server with the same API.
 
     Args:
         name: the model as LiteLLM names it, such as `openai/gpt-4o-mini`.

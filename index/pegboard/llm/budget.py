@@ -1,5 +1,6 @@
-"""What a run may spend: money and tokens are reserved before a call and counted after it, so that a
-budget is never exceeded."""
+"""Budgets: money and tokens are reserved before a call and counted after it.
+
+So a budget is never exceeded, however many calls are under way."""
 
 import asyncio
 from dataclasses import dataclass

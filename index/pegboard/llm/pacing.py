@@ -16,13 +16,15 @@ WINDOW = 50
 REFUSED_SHARE = 0.1
 """Of a window: more refusals than this mean too many calls at once."""
 MIN_THROUGHPUT = 0.7
-"""Where concurrency is the limit, half of it gets as many replies. If less than this share of the
-replies come through, refusals have another cause and the halving is undone: otherwise a provider
-with a bad day would be called one request at a time."""
+"""Share of replies below which halving the concurrency is undone.
+
+Where concurrency is the limit, half of it gets as many replies. If fewer come through, refusals
+have another cause: otherwise a provider with a bad day would be called one request at a time."""
 STARTS_PER_SECOND = 150.0
-"""Calls start one after the other. LiteLLM manages some 130 a second in a process; 128 that start
-at once also end at once, and the processor idles between such waves: 84 calls a second with replies
-after 1 s, against 110 when spread."""
+"""Calls start one after the other; LiteLLM manages some 130 a second in a process.
+
+128 that start at once also end at once, and the processor idles between such waves: 84 calls a
+second with replies after 1 s, against 110 when spread."""
 
 
 @dataclass(frozen=True, slots=True)

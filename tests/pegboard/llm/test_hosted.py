@@ -220,28 +220,20 @@ def test_a_request_goes_out_with_its_messages_its_limit_and_nothing_unasked(serv
 
 
 def test_a_schema_and_a_temperature_go_out_with_the_request(server, completer):
-    ask(
-        completer,
-        ChatRequest(
-            messages=ASKED.messages, max_tokens=9, temperature=0.0, schema=SCHEMA, schema_name="x"
-        ),
-    )
+    options = {"max_tokens": 9, "temperature": 0.5}
+    asked = ChatRequest(messages=ASKED.messages, schema=SCHEMA, schema_name="x", **options)
+    ask(completer, asked)
+    # A model that takes no temperature is not given one.
+    ask(HostedCompleter("openai/o3-mini", api_base=server.url), asked)
 
-    assert server.bodies[0]["temperature"] == 0
-    assert server.bodies[0]["response_format"] == {
+    first, second = server.bodies
+    assert (first["temperature"], first["max_tokens"]) == (0.5, 9)
+    assert first["response_format"] == {
         "type": "json_schema",
         "json_schema": {"name": "x", "schema": SCHEMA, "strict": True},
     }
-
-
-def test_a_model_that_takes_no_temperature_is_not_given_one(server):
-    ask(
-        HostedCompleter("openai/o3-mini", api_base=server.url),
-        ChatRequest(messages=ASKED.messages, max_tokens=9, temperature=0.5),
-    )
-
-    assert "temperature" not in server.bodies[0]
-    assert server.bodies[0]["max_completion_tokens"] == 9
+    assert "temperature" not in second
+    assert second["max_completion_tokens"] == 9
 
 
 def test_requests_at_once_each_get_their_own_reply(completer):
@@ -380,22 +372,16 @@ def test_tokens_that_the_server_does_not_count_are_estimated(server):
     assert answer.cost_usd == pytest.approx((6 + 30) / 1e6)
 
 
-def test_a_reply_costs_what_the_configuration_says(server):
-    completer = HostedCompleter("openai/gpt-4o-mini", api_base=server.url, price=(2, 8))
+@pytest.mark.parametrize(
+    ("price", "live", "batch"),
+    [((2, 8), (2e-6, 8e-6), (1e-6, 4e-6)), (None, (1.5e-7, 6e-7), (7.5e-8, 3e-7))],
+)
+def test_a_reply_costs_what_the_configuration_says_or_the_list(server, price, live, batch):
+    completer = HostedCompleter("openai/gpt-4o-mini", api_base=server.url, price=price)
     server.script = [reply(usage=(1000, 100))]
 
-    assert ask(completer).cost_usd == pytest.approx(0.002 + 0.0008)
-    assert completer.price_per_token() == (2e-6, 8e-6)
-    assert completer.batch_price_per_token() == (1e-6, 4e-6)
-
-
-def test_a_known_model_has_the_price_that_is_listed(server):
-    completer = HostedCompleter("openai/gpt-4o-mini", api_base=server.url)
-    server.script = [reply(usage=(1000, 100))]
-
-    assert completer.price_per_token() == (1.5e-7, 6e-7)
-    assert completer.batch_price_per_token() == (7.5e-8, 3e-7)
-    assert ask(completer).cost_usd == pytest.approx(1000 * 1.5e-7 + 100 * 6e-7)
+    assert (completer.price_per_token(), completer.batch_price_per_token()) == (live, batch)
+    assert ask(completer).cost_usd == pytest.approx(1000 * live[0] + 100 * live[1])
 
 
 def test_a_batch_price_that_is_not_listed_is_half():

@@ -1,4 +1,4 @@
-"""The token bucket and the adaptive concurrency, with a clock that only moves when somebody sleeps."""
+"""The token bucket and the adaptive concurrency, with a clock that moves only in sleeps."""
 
 import asyncio
 

@@ -15,7 +15,7 @@ from tests.children import end_child, start_child
 
 SERVER = Path(__file__).parents[2] / "scripted_llm.py"
 VERBS = ("archive", "open", "close", "approve", "print", "send", "check", "cancel", "copy", "sort")
-THINGS = (
+THINGS = [
     "invoice",
     "contract",
     "order",
@@ -26,8 +26,8 @@ THINGS = (
     "letter",
     "claim",
     "quote",
-)
-PLACES = (
+]
+PLACES = [
     "bakery",
     "harbour",
     "museum",
@@ -38,7 +38,7 @@ PLACES = (
     "library",
     "brewery",
     "station",
-)
+]
 
 
 @dataclass(frozen=True, slots=True)

@@ -115,7 +115,7 @@ def test_a_disk_that_refuses_is_an_error_and_not_a_reply(tmp_path: Path) -> None
         add(LakeLedger(Lake(str(tmp_path))), ENTRY)
 
 
-def test_a_journal_that_another_run_closes_while_the_ledger_is_read_is_neither_lost_nor_counted_twice(
+def test_a_journal_that_another_run_closes_meanwhile_is_neither_lost_nor_counted_twice(
     tmp_path: Path,
 ) -> None:
     class Closing(Lake):

@@ -117,11 +117,8 @@ def test_good_replies_are_accepted() -> None:
     ],
 )
 def test_json_is_found_in_fences_and_amid_prose(text: str) -> None:
-    assert raw(text).value == ["Tides"]
-
-
-def test_a_whole_reply_at_the_limit_of_tokens_is_good() -> None:
-    assert raw('{"topics": ["Tides"]}', "length").value == ["Tides"]
+    # A whole reply at the limit of tokens is good.
+    assert raw(text).value == raw(text, "length").value == ["Tides"]
 
 
 @pytest.mark.parametrize(
@@ -182,93 +179,85 @@ def test_a_refusal_is_no_description(text: str) -> None:
     assert described(does=text, description="").reason == "refusal"
 
 
-def test_a_tool_about_apologies_is_described() -> None:
-    does = (
-        "Writes an apology to a customer, such as 'I'm sorry, but we cannot deliver today', in "
-        "a friendly tone."
-    )
-    assert described(does=does, use_when="Use it to say sorry when an order is late.").reason == ""
+LONG_APOLOGY = (
+    "Writes an apology to a customer, such as 'I'm sorry, but we cannot deliver today', in a "
+    "friendly tone."
+)
+DANISH = (
+    "Viser tidspunkter og højder for højvande og lavvande i en havn på en bestemt dag i ugen, målt "
+    "i meter."
+)
+FEW_SHOT = json.loads(PROMPTS["description"].examples[0][1])["does"]
+
+
+@pytest.mark.parametrize(
+    ("reason", "does", "fields"),
+    [
+        ("", LONG_APOLOGY, {}),
+        ("", "Creates an API key or a password with at least 12 characters for a user.", {}),
+        ("", "列出港口的潮汐时间", {"use_when": "计划出海时使用", "description": ""}),
+        # Languages: nothing is guessed from little text, and similar ones count as the same.
+        ("language", FRENCH, {"use_when": FRENCH, "description": OWN * 2}),
+        ("language", DOES, {"language": "fr"}),
+        ("", FRENCH, {"use_when": FRENCH, "language": "fr"}),
+        ("", FRENCH, {"use_when": FRENCH, "description": "tides"}),
+        ("", DANISH, {"use_when": DANISH, "language": "no"}),
+        # Copies of the prompt; a tool that resembles a few-shot example is none.
+        (
+            "prompt-copy",
+            "Name the objects it works on in the words people use, and their usual synonyms.",
+            {},
+        ),
+        ("prompt-copy", "what the tool does, to what, and what comes back", {}),
+        ("prompt-copy", "...", {}),
+        ("prompt-copy", "<what the tool does>", {}),
+        ("prompt-copy", "Shows the tides of {{ tool }} at once.", {}),
+        ("prompt-copy", 'Shows <data label="tool"> to the user.', {}),
+        ("prompt-copy", "Logs in with [credential] and lists the tides.", {}),
+        ("prompt-copy", "string", {}),
+        ("prompt-copy", FEW_SHOT, {"description": "Berths."}),
+        ("", FEW_SHOT, {"description": f"{FEW_SHOT} In metres."}),
+        ("", "Names the objects that people use, in their usual words and with synonyms.", {}),
+        ("", "Replaces {{name}} in a template by the name of a customer.", {}),
+        # The catalog's own description.
+        ("unchanged", OWN, {"use_when": OWN}),
+        (
+            "unchanged",
+            "lists the times, and HEIGHTS of high and low tide",
+            {"use_when": "at a harbour on one day"},
+        ),
+        ("", OWN, {}),
+        # Length.
+        ("too-short", "Tides.", {"use_when": "Use it for tides."}),
+        ("too-short", DOES, {"use_when": " "}),
+        ("too-long", DOES * 30, {}),
+        ("too-long", DOES, {"use_when": USE * 40}),
+    ],
+)
+def test_a_description_is_judged(reason: str, does: str, fields: dict[str, Any]) -> None:
+    assert described(does, **fields).reason == reason
 
 
 @pytest.mark.parametrize(
     "question",
-    ["I'm sorry for being late, can you move my berth?", "I can't find my boat, where is it?"],
+    [
+        "I'm sorry for being late, can you move my berth?",
+        "I can't find my boat, where is it?",
+        "low tide St Malo 14 July",
+    ],
 )
 def test_a_request_may_begin_with_an_apology(question: str) -> None:
     assert asked(question).value == [question]
 
 
-def test_another_language_than_the_catalogs_is_rejected() -> None:
-    assert described(does=FRENCH, use_when=FRENCH, description=OWN * 2).reason == "language"
-
-
-def test_another_language_than_was_asked_for_is_rejected() -> None:
-    assert described(language="fr").reason == "language"
+def test_the_requested_language_is_told_to_the_model() -> None:
     assert "'fr'" in described(language="fr").detail
-    assert described(does=FRENCH, use_when=FRENCH, language="fr").reason == ""
-
-
-def test_a_language_is_not_guessed_from_little_text() -> None:
     assert named("Marées", "Port de plaisance", language="en").reason == ""
-    assert described(does=FRENCH, use_when=FRENCH, description="tides").reason == ""
 
 
-def test_languages_that_are_hardly_told_apart_are_taken_for_the_same() -> None:
-    danish = (
-        "Viser tidspunkter og højder for højvande og lavvande i en havn på en bestemt dag i "
-        "ugen, målt i meter."
-    )
-    assert described(does=danish, use_when=danish, language="no").reason == ""
-
-
-@pytest.mark.parametrize(
-    "does",
-    [
-        "Name the objects it works on in the words people use, and their usual synonyms.",
-        "what the tool does, to what, and what comes back",
-        "...",
-        "<what the tool does>",
-        "Shows the tides of {{ tool }} at once.",
-        'Shows <data label="tool"> to the user.',
-        "Logs in with [credential] and lists the tides.",
-        "string",
-    ],
-)
-def test_copies_of_the_prompt_are_rejected(does: str) -> None:
-    assert described(does=does).reason == "prompt-copy"
-
-
-def test_a_tool_that_resembles_a_few_shot_is_no_copy() -> None:
-    text = json.loads(PROMPTS["description"].examples[0][1])["does"]
-    assert described(does=text, description="Berths.").reason == "prompt-copy"
-    assert described(does=text, description=f"{text} In metres.").reason == ""
-
-
-def test_words_of_the_prompt_in_another_order_are_fine() -> None:
-    assert (
-        described(
-            does="Names the objects that people use, in their usual words and with synonyms."
-        ).reason
-        == ""
-    )
-    assert described(does="Replaces {{name}} in a template by the name of a customer.").reason == ""
-
-
-@pytest.mark.parametrize(
-    ("does", "use_when"),
-    [("lists the times, and HEIGHTS of high and low tide", "at a harbour on one day"), (OWN, OWN)],
-)
-def test_the_catalogs_own_description_is_no_new_one(does: str, use_when: str) -> None:
-    description = OWN.replace("times and", "times, and")
-    assert described(does, use_when, description=description).reason == "unchanged"
-
-
-def test_the_catalogs_description_with_a_use_for_it_is_a_new_one() -> None:
-    assert described(does=OWN).reason == ""
-
-
-def test_an_agents_own_description_is_no_new_one() -> None:
+def test_an_agents_own_description_is_no_new_one_and_names_no_tools() -> None:
     assert agent(OWN.upper()).reason == "unchanged"
+    assert agent("Harbour services such as getBerths and more of that kind.").reason == "other-tool"
 
 
 @pytest.mark.parametrize(
@@ -280,54 +269,34 @@ def test_a_description_names_no_other_tool(name: str) -> None:
 
 @pytest.mark.parametrize(
     "word",
-    [
-        "search",
-        "GitHub",
-        "check-in",
-        "list_tides",
-        "tide_type",
-        "get forecast",
-        "get_forecasts",
-        "getberths",
-    ],
+    ["search", "GitHub", "check-in", "list_tides", "tide_type", "get forecast", "get_forecasts"],
 )
 def test_ordinary_words_and_its_own_names_are_no_other_tool(word: str) -> None:
-    assert described(use_when=f"Use it to plan a trip with {word}.").reason == ""
+    assert described(use_when=f"Use it to plan a trip with {word} or getberths.").reason == ""
 
 
 def test_avoid_may_name_the_siblings_that_were_shown_and_no_others() -> None:
-    assert described(avoid=[{"when": "get_forecast fits better", "instead": "search"}]).reason == ""
-    assert (
-        described(avoid=[{"when": "list_moon_phases fits better", "instead": ""}]).reason
-        == "other-tool"
-    )
+    def avoiding(when: str, instead: str) -> Verdict:
+        return described(avoid=[{"when": when, "instead": instead}])
+
+    assert avoiding("get_forecast fits better", "search").reason == ""
+    assert avoiding("list_moon_phases fits better", "").reason == "other-tool"
     for instead in ("list_moon_phases", "get_weather", "list_tides", "the other one"):
-        assert described(avoid=[{"when": "it rains", "instead": instead}]).reason == "other-tool"
-
-
-def test_quotes_around_a_siblings_name_do_not_matter() -> None:
-    verdict = described(avoid=[{"when": "it rains", "instead": "`get_forecast`"}])
-    assert verdict.value is not None
-    assert verdict.value["avoid"] == "Not when it rains: use get_forecast."
-
-
-def test_an_agent_is_described_without_its_tools_names() -> None:
-    assert agent("Harbour services such as getBerths and more of that kind.").reason == "other-tool"
+        assert avoiding("it rains", instead).reason == "other-tool"
+    quoted = avoiding("it rains", "`get_forecast`").value
+    assert quoted is not None
+    assert quoted["avoid"] == "Not when it rains: use get_forecast."
 
 
 def test_a_note_may_name_a_tool_that_the_catalog_names() -> None:
     notes = (("hb", "name of the harbour, as getBerths gives it"),)
     assert noted(*notes).reason == "other-tool"
-    assert noted(*notes, description="Lists tides. Call getBerths first.").value == {
-        notes[0][0]: notes[0][1]
-    }
+    assert noted(*notes, description="Lists tides. Call getBerths first.").value == dict(notes)
 
 
 def test_a_note_on_an_argument_that_is_not_there_rejects_all() -> None:
-    assert (
-        noted(("hb", "name of the harbour"), ("date", "date of the tides")).reason
-        == "unknown-argument"
-    )
+    notes = (("hb", "name of the harbour"), ("date", "date of the tides"))
+    assert noted(*notes).reason == "unknown-argument"
 
 
 def test_poor_notes_are_dropped() -> None:
@@ -349,15 +318,6 @@ def test_a_description_with_a_credential_is_rejected(text: str) -> None:
     assert KEY not in verdict.detail
 
 
-def test_words_about_credentials_are_fine() -> None:
-    assert (
-        described(
-            does="Creates an API key or a password with at least 12 characters for a user."
-        ).reason
-        == ""
-    )
-
-
 def test_a_request_with_a_credential_is_dropped_and_not_shown() -> None:
     verdict = asked("When is high water?", f"Log in with {KEY} please")
     assert verdict.value == ["When is high water?"]
@@ -377,23 +337,6 @@ def test_an_instruction_that_came_through_rejects_the_reply(text: str) -> None:
     assert described(use_when=text).reason == "instructions"
     assert asked("When is high water?", text).reason == "instructions"
     assert noted(("hb", text)).reason == "instructions"
-
-
-@pytest.mark.parametrize(
-    ("does", "use_when", "reason"),
-    [
-        ("Tides.", "Use it for tides.", "too-short"),
-        (DOES, " ", "too-short"),
-        (DOES * 30, USE, "too-long"),
-        (DOES, USE * 40, "too-long"),
-    ],
-)
-def test_descriptions_of_no_use_for_their_length(does: str, use_when: str, reason: str) -> None:
-    assert described(does, use_when).reason == reason
-
-
-def test_a_chinese_description_says_much_in_few_characters() -> None:
-    assert described("列出港口的潮汐时间", "计划出海时使用", description="").reason == ""
 
 
 def test_poor_requests_are_dropped_with_their_reasons() -> None:

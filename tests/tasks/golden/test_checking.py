@@ -197,8 +197,8 @@ def test_names_that_several_tools_have_are_told_with_their_ids(check):
     (one,) = checked.findings
     assert (one.level, one.kind) == ("warning", "ambiguous")
     assert one.message == (
-        "2 tools are called search, which 1 query needs: any of them is relevant. To mean one, write "
-        "its id: kit/git/search, kit/web/search"
+        "2 tools are called search, which 1 query needs: any of them is relevant. To mean one, "
+        "write its id: kit/git/search, kit/web/search"
     )
 
 
@@ -247,7 +247,8 @@ def test_what_is_uncovered_for_is_told(check):
         "agents": {"covered": 2, "of": 3},
         "catalogs": {"covered": 1, "of": 1},
         "uncovered": [
-            "kit/desk/book_room", "kit/git/create_issue", "kit/git/list_commits", "kit/web/get_forecast", "kit/web/search",
+            "kit/desk/book_room", "kit/git/create_issue", "kit/git/list_commits",
+            "kit/web/get_forecast", "kit/web/search",
         ],
     }  # fmt: skip
     assert (said["kinds"], said["origins"]) == ({"single": 30, "mine": 1}, {"user": 30, "logs": 1})

@@ -542,8 +542,9 @@ def test_the_command_has_queries_written_and_pays_once(
     monkeypatch.setenv("STUB_KEY", "none")
     out = tmp_path / "golden.jsonl"
     asked = [
-        "golden", "generate", "--board", office, "--model", "hosted_vllm/stub", "--api-base", url, "--api-key-env", "STUB_KEY",
-        "--out", str(out), "-n", "8", "--price", "1,2", "--budget-usd", "1",
+        "golden", "generate", "--board", office, "--model", "hosted_vllm/stub",
+        "--api-base", url, "--api-key-env", "STUB_KEY", "--out", str(out), "-n", "8",
+        "--price", "1,2", "--budget-usd", "1",
     ]  # fmt: skip
 
     assert main([*asked, "--json"]) == 0
