@@ -5,6 +5,7 @@ import os
 import sys
 from pathlib import Path
 
+from flows.cli.options import add_config_option, add_output_options
 from pegboard.cli.output import Subparsers, print_json
 from pegboard.errors import ConfigurationError
 from pegboard.store.releases import ReleaseStore
@@ -32,9 +33,7 @@ def register(subparsers: Subparsers) -> None:
         epilog=EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    report.add_argument(
-        "-c", "--config", metavar="FILE", help="default: pegboard.toml, without --board"
-    )
+    add_config_option(report)
     report.add_argument(
         "--board", metavar="URI", help="the board's root (default: $PEGBOARD_BOARD)"
     )
@@ -42,7 +41,7 @@ def register(subparsers: Subparsers) -> None:
     which.add_argument("--release", metavar="ID", help="the id of a release or its beginning")
     which.add_argument("--channel", metavar="NAME", help="a channel's release (default: live)")
     report.add_argument("--out", metavar="FILE", help="write the page there instead of the board")
-    report.add_argument("--json", action="store_true", help="print the values as one JSON object")
+    add_output_options(report, "the values", quiet=False)
     report.set_defaults(run=_report)
 
 

@@ -5,7 +5,12 @@ import gc
 import sys
 from typing import Any, cast
 
-from flows.cli.options import add_prefect_option, quiet_encoders
+from flows.cli.options import (
+    add_config_option,
+    add_output_options,
+    add_prefect_option,
+    quiet_encoders,
+)
 from flows.prefect.server import use_prefect
 from pegboard.cli.output import Subparsers, plain, print_json
 from pegboard.cli.tables import print_table
@@ -95,9 +100,7 @@ def register(subparsers: Subparsers) -> None:
         epilog=EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument(
-        "-c", "--config", default="pegboard.toml", metavar="FILE", help="default: pegboard.toml"
-    )
+    add_config_option(parser, "pegboard.toml")
     for name, settings in OPTIONS.items():
         parser.add_argument(name, **settings)
     parser.add_argument(
@@ -106,8 +109,7 @@ def register(subparsers: Subparsers) -> None:
         help="write the recommended index and strategy into the configuration",
     )
     add_prefect_option(parser)
-    parser.add_argument("--quiet", action="store_true", help="show no progress")
-    parser.add_argument("--json", action="store_true", help="print the summary as one JSON object")
+    add_output_options(parser, "the summary")
     parser.set_defaults(run=_sweep)
 
 

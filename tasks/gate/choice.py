@@ -21,15 +21,15 @@ TOLERANCE = 1e-9
 
 
 @dataclass(frozen=True, slots=True)
-class Candidate:
+class SystemSpec:
     """A strategy in an index; `index` is None for a strategy that names its indexes."""
 
     strategy: Strategy
     index: str | None
 
     @classmethod
-    def of(cls, strategy: Strategy, index: str) -> "Candidate":
-        """Return the candidate in an index, unless the strategy names its indexes."""
+    def of(cls, strategy: Strategy, index: str) -> "SystemSpec":
+        """Return the system in an index, unless the strategy names its indexes."""
         return cls(strategy, None if strategy.indexes else index)
 
     @property
@@ -46,58 +46,58 @@ class Candidate:
 
 
 @dataclass(frozen=True, slots=True)
-class Measured:
-    """A candidate, its evaluation, and where in the lake its results are kept."""
+class MeasuredSystem:
+    """A system, its evaluation, and where in the lake its results are kept."""
 
-    candidate: Candidate
+    system: SystemSpec
     evaluation: Evaluation
     path: str
 
 
-def default_candidate(release: Release) -> Candidate:
+def default_system(release: Release) -> SystemSpec:
     """Return the default strategy and index of a release. Raises QueryError if it is unknown."""
     strategy: Mapping[str, Any] | None = release.manifest.get("strategy")
     resolved = (
         named_strategy(DEFAULT_STRATEGY) if strategy is None else Strategy.from_dict(strategy)
     )
-    return Candidate.of(resolved, str(release.manifest["default_index"]))
+    return SystemSpec.of(resolved, str(release.manifest["default_index"]))
 
 
-def default_if_known(release: Release | None) -> list[Candidate]:
-    """Return the default candidate of a release as a list; empty if this version lacks it."""
+def default_if_known(release: Release | None) -> list[SystemSpec]:
+    """Return the default system of a release as a list; empty if this version lacks it."""
     try:
-        return [default_candidate(release)] if release else []
+        return [default_system(release)] if release else []
     except PegboardError:
         return []
 
 
-def list_candidates(
+def list_systems(
     configuration: Configuration, gate: GateSpec, staged: Release
-) -> tuple[list[Candidate], list[str]]:
+) -> tuple[list[SystemSpec], list[str]]:
     """Return every strategy in every index, the configured default first.
 
     Returns:
-        The candidates that can be measured; for the others, why not.
+        The systems that can be measured; for the others, why not.
 
     Raises:
         PublishError: none can be measured, so no reader could search the release either.
     """
-    configured = Candidate.of(configured_strategy(configuration), configuration.default)
+    configured = SystemSpec.of(configured_strategy(configuration), configuration.default)
     everywhere = [strategy for strategy in gate.strategies if not strategy.indexes]
-    candidates = [
-        Candidate(strategy, index.name)
+    systems = [
+        SystemSpec(strategy, index.name)
         for index in configuration.indexes
         for strategy in everywhere
     ]
-    candidates += [Candidate(strategy, None) for strategy in gate.strategies if strategy.indexes]
-    if gate.choose is None or configured in candidates:
-        others = [candidate for candidate in candidates if candidate != configured]
-        candidates = [configured, *others]
-    usable = [candidate for candidate in candidates if not candidate.uncalibrated(staged)]
+    systems += [SystemSpec(strategy, None) for strategy in gate.strategies if strategy.indexes]
+    if gate.choose is None or configured in systems:
+        others = [system for system in systems if system != configured]
+        systems = [configured, *others]
+    usable = [system for system in systems if not system.uncalibrated(staged)]
     unusable = [
-        _uncalibrated_message(candidate, missing)
-        for candidate in candidates
-        if (missing := candidate.uncalibrated(staged))
+        _uncalibrated_message(system, missing)
+        for system in systems
+        if (missing := system.uncalibrated(staged))
     ]
     if not usable or (gate.choose is None and usable[0] != configured):
         reasons = unusable if gate.choose else unusable[:1]
@@ -109,16 +109,16 @@ def list_candidates(
     return usable, unusable
 
 
-def _uncalibrated_message(candidate: Candidate, missing: Sequence[str]) -> str:
+def _uncalibrated_message(system: SystemSpec, missing: Sequence[str]) -> str:
     return (
-        f"strategy '{candidate.strategy.name}' returns probabilities, and index "
+        f"strategy '{system.strategy.name}' returns probabilities, and index "
         f"{', '.join(missing)} is not calibrated"
     )
 
 
 def choose_best(
-    measured: Sequence[Measured], measure: Measure | None, preferred: Sequence[Candidate]
-) -> Measured:
+    measured: Sequence[MeasuredSystem], measure: Measure | None, preferred: Sequence[SystemSpec]
+) -> MeasuredSystem:
     """Return the best by a measure; of equal ones the first that is preferred, or else the first.
 
     Without a measure, the first of all.
@@ -129,15 +129,15 @@ def choose_best(
     best = [
         one for one, mean in zip(measured, means, strict=True) if mean >= max(means) - TOLERANCE
     ]
-    for candidate in preferred:
+    for system in preferred:
         for one in best:
-            if one.candidate == candidate:
+            if one.system == system:
                 return one
     return best[0]
 
 
-def manifest_default(chosen: Candidate, configuration: Configuration) -> dict[str, Any]:
-    """Return `default_index` and `strategy` of a manifest for a chosen candidate."""
+def manifest_default(chosen: SystemSpec, configuration: Configuration) -> dict[str, Any]:
+    """Return `default_index` and `strategy` of a manifest for a chosen system."""
     index = chosen.index
     if index is None:
         names = chosen.strategy.indexes
@@ -145,13 +145,13 @@ def manifest_default(chosen: Candidate, configuration: Configuration) -> dict[st
     return {"default_index": index, "strategy": chosen.strategy.to_dict()}
 
 
-def accept_threshold(candidate: Candidate, staged: Release) -> dict[str, Any] | None:
+def accept_threshold(system: SystemSpec, staged: Release) -> dict[str, Any] | None:
     """Return the probability from which on a request has an answer, in the first index searched.
 
     None if that index is not calibrated for the strategy's modes.
     """
-    calibration = staged.manifest["indexes"][candidate.indexes[0]].get("calibration")
-    mode = searched_as(candidate.strategy.modes)
+    calibration = staged.manifest["indexes"][system.indexes[0]].get("calibration")
+    mode = searched_as(system.strategy.modes)
     if calibration is None or mode not in (curves := Calibration.from_dict(calibration).curves):
         return None
     threshold = curves[mode].thresholds.get(THRESHOLD)

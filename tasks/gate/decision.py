@@ -12,13 +12,13 @@ from pegboard.search.loaded import IN_MEMORY_ROWS, LoadedRelease
 from pegboard.store.releases import Pin, Release, ReleaseStore
 from tasks import progress
 from tasks.gate.choice import (
-    Candidate,
-    Measured,
+    MeasuredSystem,
+    SystemSpec,
     accept_threshold,
     choose_best,
-    default_candidate,
     default_if_known,
-    list_candidates,
+    default_system,
+    list_systems,
     manifest_default,
 )
 from tasks.gate.details import MAX_K, recall_curve, worst_queries, write_details
@@ -94,13 +94,13 @@ def decide(configuration: Configuration, plan: Plan, staged: Release) -> GateDec
     values = _details(configuration, gate, plan, measurements)
     path, at = write_details(Lake(configuration.uri), staged.id, values)
     manifest = {**{key: values[key] for key in MANIFEST_KEYS}, "at": at, "details": path}
-    chosen = measurements.chosen.candidate
+    chosen = measurements.chosen.system
     default = {} if gate.choose is None else manifest_default(chosen, configuration)
     return GateDecision(measurements.passed, manifest, default)
 
 
 class _Measurer:
-    """Evaluates candidates in the releases of one board, with results and vectors kept."""
+    """Evaluates systems in the releases of one board, with results and vectors kept."""
 
     def __init__(self, configuration: Configuration, gate: GateSpec) -> None:
         self._store = ReleaseStore(configuration.uri)
@@ -118,23 +118,23 @@ class _Measurer:
         return self._searchers[release.id]
 
     def measure(
-        self, release: Release, candidate: Candidate, queries: Sequence[GoldenQuery]
-    ) -> Measured:
-        """Evaluate a candidate.
+        self, release: Release, system: SystemSpec, queries: Sequence[GoldenQuery]
+    ) -> MeasuredSystem:
+        """Evaluate a system.
 
         Raises:
             PegboardError: it cannot be searched, and no earlier results are kept.
         """
-        system = ReleaseSystem(self.searcher(release), candidate.strategy, candidate.index)
+        release_system = ReleaseSystem(self.searcher(release), system.strategy, system.index)
         evaluation = evaluate(
-            system,
+            release_system,
             queries,
             self._measures,
             depth=self._depth,
             store=self._results,
             advance=lambda count: progress.advance("gate", count),
         )
-        return Measured(candidate, evaluation, self._results.path(system, queries))
+        return MeasuredSystem(system, evaluation, self._results.path(release_system, queries))
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,11 +143,11 @@ class _Measurements:
 
     staged: Searcher
     live: Searcher | None
-    measured: Sequence[Measured]
+    systems: Sequence[MeasuredSystem]
     unusable: Sequence[str]
-    chosen: Measured
+    chosen: MeasuredSystem
     live_results: LiveResults
-    canaries: Measured | None
+    canaries: MeasuredSystem | None
     broken: Sequence[QueryChange]
     rules: Sequence[RuleResult]
     paths: Sequence[str]
@@ -160,27 +160,27 @@ class _Measurements:
 def _measure(
     configuration: Configuration, gate: GateSpec, plan: Plan, staged: Release
 ) -> _Measurements:
-    """Evaluate every candidate in the staged release, and the live release by its own default."""
+    """Evaluate every system in the staged release, and the live release by its own default."""
     store = ReleaseStore(configuration.uri)
     live = store.get(plan.live) if plan.live else None
-    candidates, unusable = list_candidates(configuration, gate, staged)
+    systems, unusable = list_systems(configuration, gate, staged)
     recorded = next((release for release in store.all() if release.id == staged.id), None)
     measurer, rounds = _Measurer(configuration, gate), 1 if live is None else 2
-    runs = len(gate.queries) * (len(candidates) + rounds - 1) + len(gate.canaries) * rounds
+    runs = len(gate.queries) * (len(systems) + rounds - 1) + len(gate.canaries) * rounds
     progress.start("gate", runs)
-    measured = [measurer.measure(staged, candidate, gate.queries) for candidate in candidates]
+    measured = [measurer.measure(staged, system, gate.queries) for system in systems]
     preferred = [*default_if_known(recorded), *default_if_known(live)]
     chosen = choose_best(measured, gate.choose, preferred)
     live_results, live_paths = _measure_live(measurer, live, gate.queries)
     canaries = before = None
     if gate.canaries:
-        canaries = measurer.measure(staged, chosen.candidate, gate.canaries)
+        canaries = measurer.measure(staged, chosen.system, gate.canaries)
         before = _measure_live(measurer, live, gate.canaries)[0].evaluation
     broken = broken_canaries(canaries.evaluation if canaries else None, before, gate.canary_k)
     return _Measurements(
         staged=measurer.searcher(staged),
         live=measurer.searcher(live) if live else None,
-        measured=measured,
+        systems=measured,
         unusable=unusable,
         chosen=chosen,
         live_results=live_results,
@@ -202,49 +202,49 @@ def _measure_live(
     if live is None:
         return LiveResults(), []
     try:
-        measured = measurer.measure(live, default_candidate(live), queries)
+        measured = measurer.measure(live, default_system(live), queries)
     except PegboardError as error:
         return LiveResults(live.id, None, str(error)), []
     return LiveResults(live.id, measured.evaluation), [measured.path]
 
 
 def _details(
-    configuration: Configuration, gate: GateSpec, plan: Plan, found: _Measurements
+    configuration: Configuration, gate: GateSpec, plan: Plan, measurements: _Measurements
 ) -> dict[str, Any]:
     """The details of a gate as JSON values, without the time and the path of their file."""
-    chosen, live = found.chosen.evaluation, found.live_results
+    chosen, live = measurements.chosen.evaluation, measurements.live_results
     lost, won = lost_and_won(chosen, live.evaluation, gate.k)
     changes, diff = tool_changes(
         ReleaseStore(configuration.uri),
-        found.live.release if found.live else None,
-        found.staged.release,
+        measurements.live.release if measurements.live else None,
+        measurements.staged.release,
         plan,
-        diff=bool(lost or found.broken or not found.passed),
+        diff=bool(lost or measurements.broken or not measurements.passed),
     )
-    before = found.live.loaded if found.live else None
+    before = measurements.live.loaded if measurements.live else None
     regressions, fields = attribute_changes(
-        [*lost, *found.broken], changes, diff, before, found.staged.loaded
+        [*lost, *measurements.broken], changes, diff, before, measurements.staged.loaded
     )
     return {
-        "release": found.staged.release.id,
-        "passed": found.passed,
+        "release": measurements.staged.release.id,
+        "passed": measurements.passed,
         "golden": gate.digest,
         "queries": len(gate.queries),
-        "rules": [result.to_dict() for result in found.rules],
-        "canaries": {"asked": len(gate.canaries), "lost": len(found.broken)},
-        "chosen": _chosen(gate, found),
+        "rules": [result.to_dict() for result in measurements.rules],
+        "canaries": {"asked": len(gate.canaries), "lost": len(measurements.broken)},
+        "chosen": _chosen(gate, measurements),
         "live": live.release,
         "live_trouble": live.trouble,
         "live_measures": live.evaluation.rows() if live.evaluation is not None else [],
-        "not_measured": list(found.unusable),
+        "not_measured": list(measurements.unusable),
         "k": gate.k,
         "canary_k": gate.canary_k,
-        "measures": [row for one in found.measured for row in one.evaluation.rows()],
+        "measures": [row for one in measurements.systems for row in one.evaluation.rows()],
         "groups": [
             *chosen.group_rows("kind", live.evaluation),
             *chosen.group_rows("catalog", live.evaluation),
         ],
-        "curve": recall_curve(chosen, found.staged.loaded),
+        "curve": recall_curve(chosen, measurements.staged.loaded),
         "unknown": list(chosen.unknown),
         "lost": [query.to_dict() for query in regressions[: len(lost)]],
         "won": {"count": len(won), "first": [query.to_dict() for query in won[:MAX_WON]]},
@@ -252,12 +252,12 @@ def _details(
         "worst": worst_queries(chosen, gate.main),
         "changes": asdict(changes),
         "changed": fields,
-        "answers": list(found.paths),
+        "answers": list(measurements.paths),
     }
 
 
-def _chosen(gate: GateSpec, found: _Measurements) -> dict[str, Any]:
-    evaluation = found.chosen.evaluation
+def _chosen(gate: GateSpec, measurements: _Measurements) -> dict[str, Any]:
+    evaluation = measurements.chosen.evaluation
     mean = evaluation.interval(gate.main)
     return {
         "index": evaluation.index,
@@ -266,5 +266,5 @@ def _chosen(gate: GateSpec, found: _Measurements) -> dict[str, Any]:
         "value": mean.value,
         "low": mean.low,
         "high": mean.high,
-        "threshold": accept_threshold(found.chosen.candidate, found.staged.release),
+        "threshold": accept_threshold(measurements.chosen.system, measurements.staged.release),
     }

@@ -28,7 +28,7 @@ def charts(data: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
     return specifications
 
 
-def system_name(row: Mapping[str, Any]) -> str:
+def system_label(row: Mapping[str, Any]) -> str:
     """Return what a system is called: its strategy and its index."""
     return f"{row['strategy']} · {row['index']}"
 
@@ -43,7 +43,7 @@ def _measures(data: Mapping[str, Any]) -> "alt.TopLevelMixin | None":
     chosen: Mapping[str, Any] = data["gate"].get("chosen") or {}
     values = [_row(row, _role(row, chosen)) for row in rows]
     live = data["release"]["id"] != data["gate"].get("live") and data["measures"]["live"]
-    values += [_row(row, "live") | {"system": f"live: {system_name(row)}"} for row in live or ()]
+    values += [_row(row, "live") | {"system": f"live: {system_label(row)}"} for row in live or ()]
     measure = alt.param(name="measure", value=chosen.get("measure") or rows[0]["measure"])
     base = alt.Chart(alt.Data(values=values)).transform_filter("datum.measure === measure")
     y = alt.Y(
@@ -92,7 +92,7 @@ def _role(row: Mapping[str, Any], chosen: Mapping[str, Any]) -> str:
 
 def _row(row: Mapping[str, Any], role: str) -> dict[str, Any]:
     values = {name: row[name] for name in ("measure", "value", "low", "high", "n")}
-    return {"system": system_name(row), "role": role, **values}
+    return {"system": system_label(row), "role": role, **values}
 
 
 def _tooltips(*fields: tuple[str, str, str]) -> "list[alt.Tooltip]":
@@ -114,7 +114,7 @@ def _curve(data: Mapping[str, Any]) -> "alt.TopLevelMixin | None":
         return None
     values = [
         {name: row[name] for name in ("k", "value", "low", "high", "tokens", "n")}
-        | {"system": system_name(row)}
+        | {"system": system_label(row)}
         for row in rows
     ]
     base = alt.Chart(alt.Data(values=values))

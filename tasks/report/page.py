@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pegboard.canonical import digest
-from tasks.report.charts import MAP_COLOURS, charts, system_name
+from tasks.report.charts import MAP_COLOURS, charts, system_label
 
 if TYPE_CHECKING:
     from jinja2 import Template
@@ -40,7 +40,7 @@ STYLES = {
 """How a number is written. `percent` is a share times 100."""
 
 
-def page(data: Mapping[str, Any], library: str | None = None) -> str:
+def report_page(data: Mapping[str, Any], library: str | None = None) -> str:
     """Return the HTML page for the values of `report_data`; equal values give an equal page.
 
     Args:
@@ -116,7 +116,7 @@ def vega_digest() -> str:
 def _measure_tables(rows: Sequence[Mapping[str, Any]], chosen: Mapping[str, Any]) -> dict[str, Any]:
     """The measures, and a table of the default system and one of the others."""
     places = _places(rows)
-    default = system_name(chosen) if chosen else ""
+    default = system_label(chosen) if chosen else ""
     return {
         "measures": list(dict.fromkeys(row["measure"] for row in rows)),
         "count": len(places),
@@ -129,7 +129,7 @@ def _places(rows: Sequence[Mapping[str, Any]]) -> dict[str, dict[str, int]]:
     """For each system the places of its rows among all, by measure."""
     places: dict[str, dict[str, int]] = {}
     for place, row in enumerate(rows):
-        places.setdefault(system_name(row), {})[row["measure"]] = place
+        places.setdefault(system_label(row), {})[row["measure"]] = place
     return places
 
 

@@ -15,7 +15,7 @@ from pegboard.store.releases import ReleaseStore
 from tasks.settings.sweep import Sweep
 from tasks.sweep.cells import VERSION, Cell, release_searcher
 from tasks.sweep.files import SweepFolder
-from tasks.sweep.samples import Sample, default_sizes, nested_samples
+from tasks.sweep.samples import CatalogSample, default_sizes, nested_samples
 
 MIN_QUERIES = 30
 """With fewer queries a mean says little: the interval of a recall of .8 is then .29 wide."""
@@ -50,7 +50,7 @@ class Design:
     release: str
     catalog: int
     indexes: tuple[IndexShape, ...]
-    samples: tuple[Sample, ...]
+    samples: tuple[CatalogSample, ...]
     cells: tuple[Cell, ...]
     finished: int
     warnings: tuple[str, ...]
@@ -154,7 +154,7 @@ def _problems(
     return problems
 
 
-def _samples(sweep: Sweep, searcher: Searcher, needed: Sequence[Needed]) -> list[Sample]:
+def _samples(sweep: Sweep, searcher: Searcher, needed: Sequence[Needed]) -> list[CatalogSample]:
     settings, tools = sweep.settings, searcher.names.catalogs
     sizes = [len(tools) if size == "all" else size for size in settings.tools]
     seeds = range(settings.seed, settings.seed + settings.samples)
@@ -175,7 +175,7 @@ def _samples(sweep: Sweep, searcher: Searcher, needed: Sequence[Needed]) -> list
     return samples
 
 
-def _write_sample(sweep: Sweep, sample: Sample) -> str:
+def _write_sample(sweep: Sweep, sample: CatalogSample) -> str:
     files, path = SweepFolder(sweep.out), f"samples/{sample.digest[:24]}.json"
     if not files.exists(path):
         files.write_json(path, list(sample.tools))
@@ -183,7 +183,12 @@ def _write_sample(sweep: Sweep, sample: Sample) -> str:
 
 
 def _cell(
-    sweep: Sweep, searcher: Searcher, index: str, strategy: Strategy, sample: Sample, file: str
+    sweep: Sweep,
+    searcher: Searcher,
+    index: str,
+    strategy: Strategy,
+    sample: CatalogSample,
+    file: str,
 ) -> Cell:
     settings, release = sweep.settings, searcher.release
     manifest: Mapping[str, Any] = searcher.loaded.index_manifest(index)
@@ -230,7 +235,7 @@ def _cell(
     )
 
 
-def _warnings(samples: Iterable[Sample]) -> list[str]:
+def _warnings(samples: Iterable[CatalogSample]) -> list[str]:
     return [
         f"{len(sample.queries)} golden queries have all their tools in the sample of {sample.size} "
         f"tools (seed {sample.seed}), which says little. Add golden queries, choose larger "

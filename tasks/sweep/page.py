@@ -23,7 +23,7 @@ Table = tuple[Sequence[str], list[list[str]]]
 """A header and rows."""
 
 
-def page(summary: Mapping[str, Any], pictures: Mapping[str, str]) -> str:
+def sweep_page(summary: Mapping[str, Any], pictures: Mapping[str, str]) -> str:
     """Return the HTML page; names of strategies and files are escaped.
 
     Args:

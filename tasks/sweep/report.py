@@ -11,7 +11,7 @@ from tasks.sweep.charts import draw
 from tasks.sweep.choice import Candidate, Choice, choose, size_effects
 from tasks.sweep.design import Design
 from tasks.sweep.files import SweepFolder
-from tasks.sweep.page import page
+from tasks.sweep.page import sweep_page
 from tasks.sweep.results import Results, collect, over_seeds
 from tasks.sweep.write_back import Written, write_choice
 
@@ -41,7 +41,7 @@ def report_sweep(design: Design, *, write: bool = False) -> dict[str, Any]:
     pictures = draw(results, settings.measures[0], indexes, strategies)
     for name, picture in pictures.items():
         files.write_text(f"{name}.svg", picture)
-    files.write_text("sweep.html", page(summary, pictures))
+    files.write_text("sweep.html", sweep_page(summary, pictures))
     files.write_json("sweep.json", summary)
     return summary
 

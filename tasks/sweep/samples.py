@@ -19,7 +19,7 @@ MAX_SHARE = 0.8
 
 
 @dataclass(frozen=True, slots=True)
-class Sample:
+class CatalogSample:
     """Some tools of a catalog, and the golden queries all of whose tools are among them.
 
     Attributes:
@@ -48,7 +48,7 @@ def default_sizes(tools: int) -> list[int]:
 
 def nested_samples(
     tools: Iterable[str], needed: Sequence[Needed], sizes: Iterable[int], seed: int, share: float
-) -> list[Sample]:
+) -> list[CatalogSample]:
     """Return the samples of one seed, smallest first, each within the next.
 
     Args:
@@ -58,12 +58,12 @@ def nested_samples(
     """
     order = catalog_order(tools, needed, seed, share)
     golden = {tool for one in needed for ids in one.tools.values() for tool in ids}
-    samples: list[Sample] = []
+    samples: list[CatalogSample] = []
     for size in sorted(set(sizes)):
         ids = frozenset(order[:size])
         queries = tuple(place for place, one in enumerate(needed) if _has_all(ids, one))
         share_of_golden = len(ids & golden) / max(len(ids), 1)
-        samples.append(Sample(size, seed, tuple(sorted(ids)), queries, share_of_golden))
+        samples.append(CatalogSample(size, seed, tuple(sorted(ids)), queries, share_of_golden))
     return samples
 
 

@@ -13,12 +13,12 @@ import pytest
 from pegboard.store.releases import ReleaseStore
 from tasks.report.charts import charts
 from tasks.report.data import report_data
-from tasks.report.page import format_number, number, page, resolve
+from tasks.report.page import format_number, number, report_page, resolve
 
 
 @pytest.fixture(scope="module")
 def text(held_data):
-    return page(held_data)
+    return report_page(held_data)
 
 
 class Numbers(HTMLParser):
@@ -48,7 +48,7 @@ class Numbers(HTMLParser):
 
 
 def test_equal_values_give_an_equal_page(held_data, text):
-    assert page(json.loads(json.dumps(held_data))) == text
+    assert report_page(json.loads(json.dumps(held_data))) == text
 
 
 def test_every_number_is_the_one_of_its_place_in_the_json(held_data, text):
@@ -144,7 +144,7 @@ def test_a_list_that_is_cut_says_so(held_data):
     collisions = {**held_data["collisions"], "total": 12_345}
     shown = {**held_data["map"], "of": 50_000}
 
-    cut = page(
+    cut = report_page(
         {**held_data, "changes": changes, "collisions": collisions, "map": shown}, library=""
     )
 
@@ -159,7 +159,9 @@ def test_a_part_that_is_missing_says_why(held_data):
     parts = ("gate", "changes", "map", "collisions", "llm", "sources", "flagged")
     lost = {part: {"missing": f"no {part} because <it> is gone"} for part in parts}
 
-    poor = page({**held_data, **lost, "rejected": {"missing": "no rows"}, "run": None}, library="")
+    poor = report_page(
+        {**held_data, **lost, "rejected": {"missing": "no rows"}, "run": None}, library=""
+    )
 
     for part in parts:
         assert f"no {part} because &lt;it&gt; is gone" in poor
@@ -168,7 +170,9 @@ def test_a_part_that_is_missing_says_why(held_data):
 
 
 def test_a_page_without_a_gate_or_a_run_can_be_made(board_uri):
-    without = page(report_data(board_uri, ReleaseStore(board_uri).channel().release), library="")
+    without = report_page(
+        report_data(board_uri, ReleaseStore(board_uri).channel().release), library=""
+    )
 
     assert "Nothing was measured before it was published" in without
     assert 'id="measures"' not in without

@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from tasks.report.page import page, resolve
+from tasks.report.page import report_page, resolve
 
 pytestmark = pytest.mark.slow
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
@@ -54,7 +54,7 @@ def chromium() -> Iterator[Any]:
 def file(held_data: dict[str, Any], tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The page of the held release, alone in a folder."""
     path = tmp_path_factory.mktemp("page") / "report.html"
-    path.write_text(page(held_data), "utf-8")
+    path.write_text(report_page(held_data), "utf-8")
     return path
 
 
