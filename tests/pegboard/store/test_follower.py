@@ -16,8 +16,8 @@ import numpy as np
 import pytest
 
 import pegboard
+from pegboard import opening
 from pegboard.errors import BoardNotFound, StoreError
-from pegboard.store import opening
 from pegboard.store.database import PUBLIC
 from pegboard.store.follower import ChannelFollower
 
