@@ -64,9 +64,9 @@ format: setup
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
+# Time and memory. What parts of retrieval are worth, on public data beside the checkout: benchmarks.performance.{abstention,dependencies,filter,shapes}.
 bench: setup
 	$(BIN)/python -m benchmarks.performance.start
-	$(BIN)/python -m benchmarks.performance.open
 	$(BIN)/python -m benchmarks.performance.search
 	$(BIN)/python -m benchmarks.performance.strategies
 	$(BIN)/python -m benchmarks.performance.incremental --tools 20000

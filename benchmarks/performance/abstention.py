@@ -36,8 +36,13 @@ import numpy as np
 
 from benchmarks.papers.livemcpbench import numbered
 from benchmarks.papers.tables import write_between_marks
-from benchmarks.performance.boards import BenchBoard, Encoding, load_board
-from benchmarks.performance.data import BENCHMARKS, lines
+from benchmarks.performance.data import (
+    CachingEncoder,
+    MemoryBoard,
+    lines,
+    memory_board,
+    require_benchmarks,
+)
 from pegboard.retrieval.calibration import Calibration, SearchEvidence
 from pegboard.search.ranking import convex_combination
 from tasks.calibrate import calibrate_evidence, search_evidence
@@ -73,18 +78,18 @@ def requests_of(benchmark: str) -> list[tuple[str, list[str]]]:
     return [(one["question"], []) for one in lines("ultratool/instances.jsonl")]
 
 
-def bench_pairs(encoding: Encoding) -> None:
+def bench_pairs(encoder: CachingEncoder) -> None:
     """Every board against the requests of the others."""
     for name, others in PAIRS:
-        board = load_board(name, encoding)
+        board = memory_board(name, encoder)
         asked = requests_of(name)
-        found = search_evidence(board.tools, encoding, [query for query, _ in asked])
+        found = search_evidence(board.tools, encoder, [query for query, _ in asked])
         fit, test = _halved([query for query, _ in asked], found)
         left = _halved([query for query, _ in asked], _left_out(board, asked, found))
         every: list[list[SearchEvidence]] = [[], []]
         for other in others:
             queries = [query for query, _ in requests_of(other)]
-            unrelated = _halved(queries, search_evidence(board.tools, encoding, queries))
+            unrelated = _halved(queries, search_evidence(board.tools, encoder, queries))
             every = [[*before, *half] for before, half in zip(every, unrelated, strict=True)]
             _compare({"board": name, "unanswerable": other}, fit, test, left[0], unrelated)
         _compare({"board": name, "unanswerable": "all three"}, fit, test, left[0], every)
@@ -98,26 +103,29 @@ def bench_pairs(encoding: Encoding) -> None:
         )
 
 
-def bench_style(encoding: Encoding) -> None:
+def bench_style(encoder: CachingEncoder) -> None:
     """Requests of one kind against requests of another, all of which the board answers."""
-    board = load_board("metatool", encoding)
+    board = memory_board("metatool", encoder)
     indexed = [(one["query"], [one["tool"]]) for one in lines("metatool/example_queries.jsonl")]
-    _style("metatool", board, encoding, {"indexed": indexed, "new": requests_of("metatool")})
-    board = load_board("livemcpbench", encoding)
+    _style("metatool", board, encoder, {"indexed": indexed, "new": requests_of("metatool")})
+    board = memory_board("livemcpbench", encoder)
     questions: list[tuple[str, list[str]]] = []
     steps: list[tuple[str, list[str]]] = []
     for line in lines("livemcpbench/annotations.jsonl"):
         tools = numbered(line["Annotator Metadata"]["Tools"])
         questions.append((line["Question"], tools))
         steps += [(step, tools) for step in numbered(line["Annotator Metadata"]["Steps"])]
-    _style("livemcpbench", board, encoding, {"steps": steps, "questions": questions})
+    _style("livemcpbench", board, encoder, {"steps": steps, "questions": questions})
 
 
 def _style(
-    name: str, board: BenchBoard, encoding: Encoding, kinds: dict[str, list[tuple[str, list[str]]]]
+    name: str,
+    board: MemoryBoard,
+    encoder: CachingEncoder,
+    kinds: dict[str, list[tuple[str, list[str]]]],
 ) -> None:
     found = {
-        kind: search_evidence(board.tools, encoding, [query for query, _ in asked])
+        kind: search_evidence(board.tools, encoder, [query for query, _ in asked])
         for kind, asked in kinds.items()
     }
     for kind, asked in kinds.items():
@@ -232,7 +240,7 @@ def _by_curve(made: Calibration, mode: str) -> Scoring:
 
 
 def _left_out(
-    board: BenchBoard, asked: Sequence[tuple[str, list[str]]], found: Sequence[SearchEvidence]
+    board: MemoryBoard, asked: Sequence[tuple[str, list[str]]], found: Sequence[SearchEvidence]
 ) -> list[SearchEvidence]:
     ids = {names: board.ids(names) for names in {tuple(sorted(tools)) for _, tools in asked}}
     return [
@@ -285,11 +293,10 @@ def main() -> None:
     )
     parser.add_argument("--write", action="store_true", help="put the means into docs/results.md")
     options = parser.parse_args()
-    if not BENCHMARKS.is_dir():
-        parser.error(f"the benchmarks are not at {BENCHMARKS}")
-    encoding = Encoding(options.cache)
-    bench_pairs(encoding)
-    bench_style(encoding)
+    require_benchmarks()
+    encoder = CachingEncoder(options.cache)
+    bench_pairs(encoder)
+    bench_style(encoder)
     if options.write:
         write_between_marks(RESULTS, "abstention", table(SAID))
 

@@ -1,115 +1,145 @@
-"""Boards of the benchmarks in memory, for measuring how they are searched: composed and encoded as
-a build does, without publishing.
-"""
+"""A published board of synthetic tools, its indexes as a run creates them."""
 
-import hashlib
-import tomllib
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-from functools import cache
+from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
+import lancedb
 import numpy as np
 import pyarrow as pa
 
-from benchmarks.performance.data import BENCHMARKS, catalog_of
-from catalogs.mcp import dump as mcp_dump
-from catalogs.records import source as records
-from catalogs.shared.listing import Listing, ListingBuilder
-from pegboard.documents import agent_text, documents_of
-from pegboard.encoders import Encoder, load_encoder
-from pegboard.search.memory import MemoryIndex
-from pegboard.search.text import tokenize
-from tasks.settings.configuration import DEFAULT_ENCODER, IndexSettings
+from pegboard.store.contract import CONTRACT, table_schema
+from pegboard.store.releases import Pin, Release, ReleaseStore
+from tasks.maintain import IndexSizes, VectorIndex, fit_indices
 
-BATCH = 128
+DIMENSIONS = 384
+WORDS = 40
+"""Words of a tool, frequent and rare ones."""
+VOCABULARY = 20_000
+AGENTS = 100
+SCHEMA = '{"type": "object", "properties": {"one": {"type": "string"}}}'
+
+Columns = dict[str, Any]
 
 
-@dataclass(frozen=True, slots=True)
-class Encoding:
-    """The embedded encoder, as `Encoder` asks for it; with a folder, vectors made before are found
-    there.
+def synthetic_board(
+    folder: Path, rows: int, encoder: tuple[str, str] = ("none", "none"), edges: int = 0
+) -> str:
+    """Publish a board with one release; returns its URI.
+
+    Args:
+        rows: tools.
+        encoder: the name and the fingerprint in the manifest.
+        edges: dependencies of each tool.
     """
-
-    cache: Path | None
-    name: str = DEFAULT_ENCODER
-
-    @property
-    def dimensions(self) -> int:
-        return _encoder(self.name).dimensions
-
-    @property
-    def fingerprint(self) -> str:
-        return _encoder(self.name).fingerprint
-
-    def encode(self, texts: Sequence[str]) -> np.ndarray:
-        file = None
-        if self.cache is not None:
-            self.cache.mkdir(parents=True, exist_ok=True)
-            file = (
-                self.cache / f"{hashlib.sha256(chr(0).join(texts).encode()).hexdigest()[:24]}.npy"
-            )
-            if file.exists():
-                return np.load(file)
-        encoder = _encoder(self.name)
-        starts = range(0, len(texts), BATCH)
-        vectors = np.concatenate([encoder.encode(list(texts[at : at + BATCH])) for at in starts])
-        if file is not None:
-            np.save(file, vectors)
-        return vectors
-
-
-@dataclass(frozen=True, slots=True)
-class BenchBoard:
-    """A catalog, its tools as an index, and its agents as another."""
-
-    listing: Listing
-    tools: MemoryIndex
-    agents: MemoryIndex
-
-    def ids(self, names: Iterable[str]) -> frozenset[str]:
-        """The ids of all tools of those true names."""
-        wanted = set(names)
-        return frozenset(tool.id for tool in self.listing.tools if tool.name in wanted)
+    tools = _tools(rows)
+    agents = sorted(set(tools["agent"]))
+    tables = {
+        "tools": _table("tools", rows, tools),
+        "agents": _table("agents", len(agents), _agents(agents)),
+        "emb_full": _table("emb_full", rows, tools),
+    }
+    if edges:
+        links = _edges(tools["id"], edges)
+        tables["edges"] = _table("edges", len(links["key"]), links)
+        documents = _agent_documents(agents, tools)
+        tables["agents_full"] = _table("agents_full", len(agents), documents)
+    uri = str(folder / f"board-{rows}")
+    store = ReleaseStore(uri)
+    store.create()
+    database = lancedb.connect(f"{uri}/tables")
+    opened = {name: database.create_table(name, data) for name, data in tables.items()}
+    fit_indices(opened["emb_full"], rows, changed=True)
+    index = {
+        "encoder": encoder[0],
+        "fingerprint": encoder[1],
+        "dimensions": DIMENSIONS,
+        "shape": "single",
+        "options": {},
+    }
+    manifest = {"default_index": "full", "indexes": {"full": index}}
+    pins = {name: _pin(name, table, rows) for name, table in opened.items()}
+    release = f"{rows:012x}"
+    store.add(Release(release, f"{rows:064x}", CONTRACT, datetime.now(UTC), pins, manifest))
+    store.promote(release)
+    return uri
 
 
-def load_board(name: str, encoding: Encoding) -> BenchBoard:
-    """The default index of a benchmark's catalog."""
-    (options,) = tomllib.loads(catalog_of(name))["catalogs"].values()
-    source = {"records": records, "mcp-dump": mcp_dump}[options["type"]].source
-    builder = ListingBuilder(name, BENCHMARKS)
-    source.read(builder, source.options.model_validate(options))
-    listing = builder.build()
-    settings = IndexSettings()
-    owners = {agent.id: agent for agent in listing.agents}
-    rows = [
-        (tool.id, part, texts)
-        for tool in listing.tools
-        for part, _, texts in documents_of(tool, owners[tool.agent], settings)
+def random_words(numbers: np.random.Generator, count: int) -> str:
+    """Words of the tools' vocabulary, frequent ones more often."""
+    return " ".join(f"w{int(VOCABULARY * number**3)}" for number in numbers.random(count))
+
+
+def _tools(rows: int) -> Columns:
+    numbers = np.random.default_rng(0)
+    topics = numbers.normal(size=(max(rows // 100, 1), DIMENSIONS))
+    vectors = topics[np.arange(rows) % len(topics)] + numbers.normal(size=(rows, DIMENSIONS))
+    vectors = (vectors / np.linalg.norm(vectors, axis=1, keepdims=True)).astype(np.float32)
+    words = (VOCABULARY * numbers.random((rows, WORDS)) ** 3).astype(int)
+    agents = [f"c/a{number % AGENTS}" for number in range(rows)]
+    names = [f"{agent}/t{number:07}" for number, agent in enumerate(agents)]
+    return {
+        "id": names,
+        "tool": names,
+        "key": [f"{name}#document#0" for name in names],
+        "part": ["document"] * rows,
+        "catalog": ["c"] * rows,
+        "agent": agents,
+        "kind": ["library"] * rows,
+        "tokens": [" ".join(f"w{word}" for word in line) for line in words],
+        "tags": pa.array([[f"t{number % 5}"] for number in range(rows)]),
+        "vector": pa.FixedSizeListArray.from_arrays(pa.array(vectors.ravel()), DIMENSIONS),
+        "input_schema": [SCHEMA] * rows,
+        "annotations": ["{}"] * rows,
+        "dependencies": ["[]"] * rows,
+    }
+
+
+def _agents(agents: list[str]) -> Columns:
+    count = len(agents)
+    return {"id": agents, "name": agents, "catalog": ["c"] * count, "kind": ["library"] * count}
+
+
+def _agent_documents(agents: list[str], tools: Columns) -> Columns:
+    names = ("part", "catalog", "kind", "vector", "tokens")
+    first = {name: tools[name][: len(agents)] for name in names}
+    return {"key": agents, "agent": agents, **first}
+
+
+def _edges(tools: list[str], edges: int) -> Columns:
+    count = len(tools)
+    pairs = [
+        (source, (source * 7 + 13 * step) % count, step)
+        for source in range(count)
+        for step in range(1, edges + 1)
     ]
-    agents = [(agent.id, "document", (agent_text(agent),)) for agent in listing.agents]
-    return BenchBoard(listing, _index(rows, encoding), _index(agents, encoding))
+    return {
+        "key": [f"{tools[source]}#{tools[target]}##" for source, target, _ in pairs],
+        "source": [tools[source] for source, _, _ in pairs],
+        "target": [tools[target] for _, target, _ in pairs],
+        "type": ["tool-directly-depends-on"] * len(pairs),
+        "origin": ["declared"] * len(pairs),
+        "confidence": [1.0] * len(pairs),
+        "place": [step - 1 for _, _, step in pairs],
+    }
 
 
-@cache
-def _encoder(name: str) -> Encoder:
-    return load_encoder(name)
+def _table(name: str, count: int, columns: Columns) -> pa.Table:
+    """A table of that schema; columns without values get empty ones."""
+    dimensions = DIMENSIONS if name in ("emb_full", "agents_full") else 0
+    schema = table_schema(name, dimensions)
+
+    def column(field: pa.Field) -> Any:
+        if field.name in columns:
+            return columns[field.name]
+        if pa.types.is_list(field.type):
+            return [[]] * count
+        return [None if field.nullable else "text"] * count
+
+    return pa.table({field.name: column(field) for field in schema}, schema=schema)
 
 
-def _index(rows: Sequence[tuple[str, str, Sequence[str]]], encoding: Encoding) -> MemoryIndex:
-    vectors = encoding.encode([text for _, _, texts in rows for text in texts])
-    starts = np.cumsum([0, *(len(texts) for _, _, texts in rows[:-1])])
-    sums = np.add.reduceat(vectors, starts, axis=0)
-    units = (sums / np.linalg.norm(sums, axis=1, keepdims=True)).astype(np.float32)
-    return MemoryIndex(
-        pa.table(
-            {
-                "tool": [row[0] for row in rows],
-                "part": [row[1] for row in rows],
-                "tokens": [" ".join(tokenize("\n".join(row[2]))) for row in rows],
-                "vector": pa.FixedSizeListArray.from_arrays(
-                    pa.array(units.ravel()), units.shape[1]
-                ),
-            }
-        )
-    )
+def _pin(name: str, table: Any, rows: int) -> Pin:
+    vector_index = VectorIndex.fitting(rows, IndexSizes()) if name == "emb_full" else None
+    search = vector_index.search() if vector_index else None
+    return Pin(name, table.version, table.count_rows(), "", "", search)

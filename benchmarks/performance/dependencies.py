@@ -12,45 +12,28 @@ out. Other catalogs declare nothing: what is counted there is edges for each too
 
 import json
 import sys
-import tomllib
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from pathlib import Path
 from time import process_time
 from typing import Any
 
 import numpy as np
 
-from catalogs.mcp import dump as mcp_dump
-from catalogs.records import source as records
-from catalogs.shared.listing import ListingBuilder
-from pegboard.encoders import load_encoder
+from benchmarks.performance.data import encode, lines, listing_of, require_benchmarks
 from pegboard.graph.declared import declared_edges
 from pegboard.records import Edge, Tool
 from pegboard.search.text import identifier_words
 from tasks.dependencies.edges import MIN_CONFIDENCE
 from tasks.dependencies.infer import infer_edges
-from tasks.settings.configuration import DEFAULT_ENCODER
 
-BENCHMARKS = Path(__file__).parents[3] / "shared" / "benchmarks"
-CATALOGS = {
-    "toollinkos": 'path = "toollinkos/tools.json"\ncolumns = {parameters = "parameters", '
-    'dependencies = "depends_on"}',
-    "seal-tools": 'path = "seal-tools/tool.jsonl"\n[columns]\nname = "api_name"\ndescription = '
-    '"api_description"\n'
-    'parameters = "parameters"\nrequired = "required"\noutput = "responses"\ntags = "field"',
-    "ultratool": 'path = "ultratool/tools.json"\ncolumns = {parameters = "arguments", output = '
-    '"results"}',
-}
 BEST, LIMIT, FINAL = 3, 10, 10
 Graph = Mapping[str, Sequence[str]]
 
 
 def main() -> None:
     """Print a line for each configuration."""
-    if not BENCHMARKS.is_dir():
-        sys.exit(f"The benchmarks are not at {BENCHMARKS}.")
-    tools = _tools("toollinkos")
+    require_benchmarks()
+    tools = listing_of("toollinkos").tools
     declared, _ = declared_edges(tools)
     inferred = infer_edges(tools)
     asked = _Asked(tools)
@@ -82,13 +65,12 @@ class _Asked:
     """
 
     def __init__(self, tools: Sequence[Tool]) -> None:
-        lines = (BENCHMARKS / "toollinkos" / "instances.jsonl").read_text("utf-8").splitlines()
-        rows: list[dict[str, Any]] = [json.loads(line) for line in lines]
+        rows = lines("toollinkos/instances.jsonl")
         self._needed = [set(row["golden_function_names"]) for row in rows]
         self._main = [row["main_golden_function_name"] for row in rows]
         documents, requests = (
-            _encoded([_document(tool) for tool in tools]),
-            _encoded([row["user_query"] for row in rows]),
+            encode([_document(tool) for tool in tools]),
+            encode([row["user_query"] for row in rows]),
         )
         order = np.argsort(-(requests @ documents.T), axis=1, kind="stable")[:, :FINAL]
         self._found = [[tools[at].name for at in row] for row in order]
@@ -175,27 +157,21 @@ def _reached(source: str, pairs: Collection[tuple[str, str]]) -> list[str]:
 
 
 def _count(name: str) -> None:
-    tools = _tools(name)
+    tools = listing_of(name).tools
     started = process_time()
     edges = infer_edges(tools)
     seconds, kept = process_time() - started, _kept(edges)
     kinds = Counter(_kind(edge) for edge in kept)
     sources = len({edge.source for edge in kept}) / len(tools)
     _say(
-        catalog=name, tools=len(tools), edges=len(kept), per_tool=round(len(kept) / len(tools), 2),
-        tools_with_edges=round(sources, 2), cpu_seconds=round(seconds, 1), kinds=dict(sorted(kinds.items())),
-    )  # fmt: skip
-
-
-def _tools(name: str) -> tuple[Tool, ...]:
-    builder = ListingBuilder(name, BENCHMARKS)
-    if name in CATALOGS:
-        options = {"type": "records", **tomllib.loads(CATALOGS[name])}
-        records.source.read(builder, records.source.options.model_validate(options))
-    else:
-        options = {"type": "mcp-dump", "path": f"{name}/tools.json"}
-        mcp_dump.source.read(builder, mcp_dump.source.options.model_validate(options))
-    return builder.build().tools
+        catalog=name,
+        tools=len(tools),
+        edges=len(kept),
+        per_tool=round(len(kept) / len(tools), 2),
+        tools_with_edges=round(sources, 2),
+        cpu_seconds=round(seconds, 1),
+        kinds=dict(sorted(kinds.items())),
+    )
 
 
 def _document(tool: Tool) -> str:
@@ -205,13 +181,6 @@ def _document(tool: Tool) -> str:
         for name, one in properties.items()
     )
     return f"{identifier_words(tool.name)}. {tool.description} {arguments}"
-
-
-def _encoded(texts: Sequence[str]) -> Any:
-    encoder = load_encoder(DEFAULT_ENCODER)
-    return np.concatenate(
-        [encoder.encode(texts[at : at + 256]) for at in range(0, len(texts), 256)]
-    )
 
 
 def _kept(edges: Iterable[Edge], least: float = MIN_CONFIDENCE) -> list[Edge]:

@@ -21,8 +21,6 @@ other."""
 
 import argparse
 import json
-import os
-import platform
 import random
 import resource
 import subprocess
@@ -30,101 +28,40 @@ import sys
 import tempfile
 import time
 from collections.abc import Sequence
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+from benchmarks.machine import machine, machine_line
+from pegboard.cli.tables import print_table
+
+PACKAGES = ("pegboard", "lancedb", "polars", "pyarrow", "numpy")
 RUNS = ("full", "change", "nothing", "again")
 CATALOGS = ("cloud", "office", "data", "shop")
 AGENT_TOOLS = 20
-VERBS = [
-    "list",
-    "get",
-    "create",
-    "update",
-    "delete",
-    "search",
-    "export",
-    "import",
-    "merge",
-    "approve",
-    "archive",
-    "assign",
-    "cancel",
-    "check",
-    "compare",
-    "convert",
-]
-THINGS = [
-    "invoice",
-    "order",
-    "customer",
-    "ticket",
-    "branch",
-    "commit",
-    "report",
-    "calendar",
-    "meeting",
-    "flight",
-    "hotel",
-    "parcel",
-    "contract",
-    "salary",
-    "device",
-    "sensor",
-    "bucket",
-    "cluster",
-    "certificate",
-    "database",
-    "backup",
-    "policy",
-    "budget",
-    "campaign",
-    "recipe",
-    "playlist",
-    "patient",
-    "prescription",
-    "translation",
-    "forecast",
-    "exchange-rate",
-    "vulnerability",
-    "pipeline",
-    "deployment",
-    "warehouse",
-    "supplier",
-]
-FIELDS = [
-    "id",
-    "name",
-    "status",
-    "owner",
-    "date",
-    "amount",
-    "currency",
-    "language",
-    "region",
-    "query",
-    "limit",
-    "page",
-    "format",
-    "priority",
-    "comment",
-    "tags",
-]
-QUALITIES = [
-    "monthly",
-    "overdue",
-    "regional",
-    "internal",
-    "shared",
-    "encrypted",
-    "archived",
-    "draft",
-    "recurring",
-    "public",
-    "pending",
-    "external",
-]
+
+
+def _words(text: str) -> list[str]:
+    return text.split()
+
+
+VERBS = _words("""
+    list get create update delete search export import merge approve archive assign cancel
+    check compare convert
+""")
+THINGS = _words("""
+    invoice order customer ticket branch commit report calendar meeting flight hotel parcel
+    contract salary device sensor bucket cluster certificate database backup policy budget
+    campaign recipe playlist patient prescription translation forecast exchange- rate
+    vulnerability pipeline deployment warehouse supplier
+""")
+FIELDS = _words("""
+    id name status owner date amount currency language region query limit page format
+    priority comment tags
+""")
+QUALITIES = _words("""
+    monthly overdue regional internal shared encrypted archived draft recurring public
+    pending external
+""")
 SENTENCES = (
     "{Verb}s {quality} {thing}s of a {other}.",
     "Use it when the {other} is known and the {thing} is {quality}.",
@@ -141,9 +78,14 @@ def make_tool(seed: int, edition: int = 0) -> dict[str, Any]:
 
     def text(pattern: str) -> str:
         return pattern.format(
-            Verb=verb.capitalize(), verb=verb, thing=thing, other=rng.choice(THINGS), quality=rng.choice(QUALITIES),
-            field=rng.choice(FIELDS), number=rng.randint(5, 5000),
-        )  # fmt: skip
+            Verb=verb.capitalize(),
+            verb=verb,
+            thing=thing,
+            other=rng.choice(THINGS),
+            quality=rng.choice(QUALITIES),
+            field=rng.choice(FIELDS),
+            number=rng.randint(5, 5000),
+        )
 
     fields = rng.sample(FIELDS, rng.randint(1, 5))
     properties = {
@@ -271,54 +213,38 @@ def total(steps: dict[str, dict[str, float]]) -> dict[str, float]:
     return {**sums, "peak_mb": max(step["peak_mb"] for step in steps.values())}
 
 
-def report(name: str, found: dict[str, Any], full: dict[str, Any] | None) -> None:
-    """One run as a table."""
+def report(name: str, run: dict[str, Any], full: dict[str, Any] | None) -> None:
+    """Print one run as a table."""
     print(
-        f"\n{name}: {found['tools']:,} tools, {found['new']} new, {found['changed']} changed, "
-        f"{found['removed']} removed; "
-        f"{found['encoded']:,} texts encoded"
+        f"\n{name}: {run['tools']:,} tools, {run['new']} new, {run['changed']} changed, "
+        f"{run['removed']} removed; {run['encoded']:,} texts encoded"
     )
-    print(
-        f"  {'STEP':<20}{'SECONDS':>9}{'SHARE':>8}{'LAKE MB':>10}{'SHARE':>8}{'TABLES MB':>11}{'SHARE':>8}{'PEAK MB':>9}"
-    )
-    for step, figures in {**found["steps"], "all": total(found["steps"])}.items():
-        beside = (
-            (total(full["steps"]) if step == "all" else full["steps"].get(step, {})) if full else {}
-        )
-        cells = []
-        for key, width in (("seconds", 9), ("lake_mb", 10), ("tables_mb", 11)):
-            share = f"{figures[key] / beside[key]:.1%}" if beside.get(key) else ""
-            cells.append(f"{figures[key]:>{width}.2f}{share:>8}")
-        print(f"  {step:<20}{''.join(cells)}{figures['peak_mb']:>9.0f}", flush=True)
-
-
-def machine() -> dict[str, Any]:
-    """What the figures were measured on."""
-    cpu = next(
-        (line.split(":")[1].strip() for line in _cpu_lines() if line.startswith("model name")),
-        platform.machine(),
-    )
-    packages = {
-        name: version(name) for name in ("pegboard", "lancedb", "polars", "pyarrow", "numpy")
-    }
-    return {"cpu": cpu, "cores": os.cpu_count(), "python": platform.python_version(), **packages}
-
-
-def _cpu_lines() -> list[str]:
-    path = Path("/proc/cpuinfo")
-    return path.read_text().splitlines() if path.exists() else []
+    steps = {**run["steps"], "all": total(run["steps"])}
+    others = {**full["steps"], "all": total(full["steps"])} if full else {}
+    header = ["STEP"]
+    for unit in ("SECONDS", "LAKE MB", "TABLES MB"):
+        header += [unit, "SHARE"] if full else [unit]
+    rows: list[list[str]] = []
+    for step, figures in steps.items():
+        cells = [step]
+        for key in ("seconds", "lake_mb", "tables_mb"):
+            whole = others.get(step, {}).get(key)
+            share = [f"{figures[key] / whole:.1%}" if whole else "-"] if full else []
+            cells += [f"{figures[key]:.2f}", *share]
+        rows.append([*cells, f"{figures['peak_mb']:.0f}"])
+    print_table([*header, "PEAK MB"], rows, "  ")
 
 
 def measure(folder: Path, arguments: argparse.Namespace) -> dict[str, Any]:
     """All runs, each in a process of its own, and their figures."""
     tools = dict.fromkeys(range(arguments.tools), 0)
     results: dict[str, Any] = {
-        "machine": machine(),
+        "machine": machine(*PACKAGES),
         "change": arguments.change,
         "encoder": arguments.encoder,
         "runs": {},
     }
-    print(", ".join(f"{name} {value}" for name, value in results["machine"].items()))
+    print(machine_line(*PACKAGES))
     write_configuration(folder, arguments.encoder)
     for name in RUNS:
         if name in ("change", "again"):

@@ -1,5 +1,4 @@
-"""How fast the enrichment asks: a thousand calls with replies after a second, at a concurrency of
-128.
+"""How fast the enrichment asks: 1,000 calls with replies after a second, at a concurrency of 128.
 
     python -m benchmarks.performance.llm [MODEL]      hosted_vllm/NAME (the default) or openai/NAME
 
@@ -18,13 +17,11 @@ from typing import Any
 
 CALLS = 1_000
 CONCURRENCY = 128
-SERVER = Path(__file__).with_name("scripted_llm.py")
+SERVER = Path(__file__).parents[2] / "tests" / "scripted_llm.py"
 
 
 class Enrichment(Exception):
-    """Ends the run after its enrichment, with what that returned and the seconds of CPU that it
-    took.
-    """
+    """Ends the run after its enrichment, with its result and its seconds of CPU."""
 
     def __init__(self) -> None:
         self.result: Any = None
@@ -75,14 +72,10 @@ def main() -> None:
         enrichment = Enrichment()
         with contextlib.suppress(Enrichment):
             reindex(configuration, runner=StepEvents(DirectRunner(), enrichment.step))
-        began = [
-            json.loads(line)["at"] for line in log.read_text().splitlines() if '"began"' in line
-        ]
-        ended = [
-            json.loads(line)["at"] for line in log.read_text().splitlines() if '"ended"' in line
-        ]
+        events = [json.loads(line) for line in log.read_text().splitlines()]
         server.communicate("")
-    seconds = max(ended) - min(began)
+    began = min(event["at"] for event in events if event["event"] == "began")
+    seconds = max(event["at"] for event in events if event["event"] == "ended") - began
     print(
         f"{model}: {enrichment.result.actual['replies']} replies in {seconds:.1f} s, "
         f"{CALLS / seconds:.0f} calls/s, "

@@ -9,8 +9,6 @@ Recall@k is the share of the tools that a request needs among its first k hits, 
 requests. `bare` is the name and the description alone. `mean3` is `multi` in which a tool scores by
 the mean of its best three rows, which no reader does."""
 
-import json
-import sys
 import tempfile
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -20,13 +18,12 @@ from typing import Any
 import numpy as np
 
 import pegboard
+from benchmarks.performance.data import BENCHMARKS, encode, lines, require_benchmarks
 from flows.reindex import reindex
-from pegboard.encoders import load_encoder
 from pegboard.search.ranking import Ranked, convex_combination
 from pegboard.store.database import open_table
-from tasks.settings.configuration import DEFAULT_ENCODER, Configuration, load_configuration
+from tasks.settings.configuration import Configuration, load_configuration
 
-BENCHMARKS = Path(__file__).parents[3] / "shared" / "benchmarks"
 DEPTHS = (1, 5, 10)
 COUNTS = (1, 2, 5, 10)
 SHAPES = ("centroid", "single", "multi")
@@ -42,14 +39,20 @@ SEAL_TOOLS = """
 [catalogs.seal]
 type = "records"
 path = "{0}/seal-tools/tool.jsonl"
-columns = {{ name = "api_name", description = "api_description", parameters = "parameters", required = "required", output = "responses", tags = "field" }}
+[catalogs.seal.columns]
+name = "api_name"
+description = "api_description"
+parameters = "parameters"
+required = "required"
+output = "responses"
+tags = "field"
 """
 
 
 def bench_metatool(folder: Path) -> None:
     """Every shape with every number of questions."""
-    lines = _lines(BENCHMARKS / "metatool" / "single_tool_queries.jsonl")
-    asked = _Asked([one["query"] for one in lines], [{one["tool"]} for one in lines])
+    rows = lines("metatool/single_tool_queries.jsonl")
+    asked = _Asked([one["query"] for one in rows], [{one["tool"]} for one in rows])
     configuration = _published(folder, METATOOL, COUNTS)
     _report_board("metatool", configuration, asked)
     for questions in COUNTS:
@@ -61,9 +64,9 @@ def bench_metatool(folder: Path) -> None:
 
 def bench_seal_tools(folder: Path) -> None:
     """Every shape of a catalog that has no questions."""
-    lines = _lines(BENCHMARKS / "seal-tools" / "dev.jsonl")
+    rows = lines("seal-tools/dev.jsonl")
     asked = _Asked(
-        [one["query"] for one in lines], [{call["api"] for call in one["calling"]} for one in lines]
+        [one["query"] for one in rows], [{call["api"] for call in one["calling"]} for one in rows]
     )
     _report_board("seal", _published(folder, SEAL_TOOLS, [10]), asked)
 
@@ -72,12 +75,9 @@ class _Asked:
     """Requests, their vectors, and the names of the tools that each needs."""
 
     def __init__(self, requests: list[str], needed: list[set[str]]) -> None:
-        encoder = load_encoder(DEFAULT_ENCODER)
         self._needed = needed
         self._requests = requests
-        self._vectors = np.concatenate(
-            [encoder.encode(requests[i : i + 256]) for i in range(0, len(requests), 256)]
-        )
+        self._vectors = encode(requests)
 
     def report(self, label: str, search: Callable[[str, Any], Iterable[str]]) -> None:
         """Print the recall of a search that gives ten names for a request and its vector."""
@@ -154,14 +154,9 @@ def _searches_by_mean(
     return by_vector, hybrid
 
 
-def _lines(path: Path) -> list[Any]:
-    return [json.loads(line) for line in path.read_text("utf-8").splitlines()]
-
-
 def main() -> None:
     """Print one line for each measurement, as it is made."""
-    if not BENCHMARKS.is_dir():
-        sys.exit(f"The benchmarks are not at {BENCHMARKS}.")
+    require_benchmarks()
     print("WHAT".ljust(31), *(f"{f'R@{depth}':>8}" for depth in DEPTHS))
     for bench in (bench_metatool, bench_seal_tools):
         with tempfile.TemporaryDirectory() as folder:

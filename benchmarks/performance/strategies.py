@@ -1,13 +1,11 @@
-"""How long a strategy takes: `python -m benchmarks.performance.strategies [--rows 10000] [--repeats
-150] [--json]`.
+"""`python -m benchmarks.performance.strategies [--rows 10000] [--json]`: time of each strategy.
 
-A board of synthetic tools (see `bench_search`) with three dependencies each is asked in requests of
-three clauses, none twice, by the embedded encoder, without an LLM. Strategies take turns, so that
-other load on the machine hits all alike. Milliseconds; `encoder` is the share of a request's time
-that the encoder takes."""
+A board of synthetic tools (see `boards`) with three dependencies each gets requests of three
+clauses, all different, by the embedded encoder, without an LLM. Strategies take turns, so that
+other load on the machine affects all alike. `encoder share` is the part of a request's time that
+the encoder takes.
+"""
 
-import argparse
-import json
 import tempfile
 import time
 from collections.abc import Callable
@@ -17,7 +15,8 @@ from typing import Any
 import numpy as np
 
 import pegboard
-from benchmarks.performance.search import machine, make_board
+from benchmarks.performance.boards import synthetic_board
+from benchmarks.performance.shared import parser_of, print_rows, seconds_of
 from pegboard.encoders import load_encoder
 from tasks.settings.configuration import DEFAULT_ENCODER
 
@@ -35,7 +34,7 @@ STRATEGIES: dict[str, Any] = {
 VERBS = ("find", "book", "send", "convert", "list", "cancel", "open", "translate")
 
 
-class Timed:
+class TimedEncoder:
     """The embedded encoder, with the seconds that it took."""
 
     def __init__(self) -> None:
@@ -45,7 +44,7 @@ class Timed:
         self.seconds = 0.0
 
     def encode(self, texts: Any) -> Any:
-        """What the encoder makes of the texts."""
+        """The vectors of the texts."""
         began = time.perf_counter()
         try:
             return self._encoder.encode(texts)
@@ -57,7 +56,7 @@ def requests(count: int) -> list[str]:
     """Requests of three clauses, all different."""
     dice = np.random.default_rng(1)
 
-    def clause():
+    def clause() -> str:
         return (
             f"{VERBS[dice.integers(8)]} the w{dice.integers(400)} of w{dice.integers(20_000)} "
             f"for number {dice.integers(10**6)}"
@@ -66,65 +65,53 @@ def requests(count: int) -> list[str]:
     return [f"{clause()}, then {clause()} and {clause()}." for _ in range(count)]
 
 
-def measure(rows: int, repeats: int) -> list[dict[str, Any]]:
+def measure(folder: Path, rows: int, repeats: int) -> list[dict[str, Any]]:
     """The times of all strategies on one board."""
-    encoder = Timed()
-    with tempfile.TemporaryDirectory() as folder:
-        board = pegboard.open(
-            make_board(Path(folder), rows, (encoder.name, encoder.fingerprint), 3),
-            encoder=encoder,
-            refresh=3600,
+    encoder = TimedEncoder()
+    uri = synthetic_board(folder, rows, (encoder.name, encoder.fingerprint), 3)
+    board = pegboard.open(uri, encoder=encoder, refresh=3600)
+    works: dict[str, Callable[[str], Any]] = {
+        name: lambda request, strategy=strategy: board.find(
+            request, K, strategy=strategy, llm=False
         )
-        asks: dict[str, Callable[[str], Any]] = {
-            name: lambda request, strategy=strategy: board.find(
-                request, K, strategy=strategy, llm=False
-            )
-            for name, strategy in STRATEGIES.items()
-        }
-        asks["agents"] = lambda request: board.search_agents(request, 5)
-        asks["agents, clauses"] = lambda request: board.search_agents(request, 5, decompose=True)
-        for ask in asks.values():
-            ask("warm up, then look at it")
-        spent: dict[str, list[tuple[float, float]]] = {name: [] for name in asks}
-        asked = iter(requests(repeats * len(asks)))
-        for _ in range(repeats):
-            for name, ask in asks.items():
-                request, before, began = next(asked), encoder.seconds, time.perf_counter()
-                ask(request)
-                spent[name].append((time.perf_counter() - began, encoder.seconds - before))
-    found: list[dict[str, Any]] = []
-    for name, pairs in spent.items():
-        whole, encoding = (np.array(values) * 1000 for values in zip(*pairs, strict=True))
-        p50, p99 = np.percentile(whole, [50, 99])
-        found.append(
-            {
-                "strategy": name,
-                "rows": rows,
-                "p50": round(float(p50), 2),
-                "p99": round(float(p99), 2),
-                "encoder_p50": round(float(np.median(encoding)), 2),
-                "encoder": round(float(encoding.sum() / whole.sum()), 3),
-            }
-        )
-    return found
+        for name, strategy in STRATEGIES.items()
+    }
+    works["agents"] = lambda request: board.search_agents(request, 5)
+    works["agents, clauses"] = lambda request: board.search_agents(request, 5, decompose=True)
+    for work in works.values():
+        work("warm up, then look at it")
+    times: dict[str, list[tuple[float, float]]] = {name: [] for name in works}
+    texts = iter(requests(repeats * len(works)))
+    for _ in range(repeats):
+        for name, work in works.items():
+            text, before = next(texts), encoder.seconds
+            taken = seconds_of(lambda: work(text))  # noqa: B023
+            times[name].append((taken, encoder.seconds - before))
+    return [_row(name, rows, np.array(pairs) * 1000) for name, pairs in times.items()]
+
+
+def _row(name: str, rows: int, times: Any) -> dict[str, Any]:
+    whole, encoding = times.T
+    p50, p99 = (float(value) for value in np.percentile(whole, [50, 99]))
+    return {
+        "strategy": name,
+        "tools": rows,
+        "p50 ms": p50,
+        "p99 ms": p99,
+        "encoder p50 ms": float(np.median(encoding)),
+        "encoder share": float(encoding.sum() / whole.sum()),
+    }
 
 
 def main() -> None:
     """Print one line for each strategy."""
-    parser = argparse.ArgumentParser(description=str(__doc__).splitlines()[0])
+    parser = parser_of(__doc__)
     parser.add_argument("--rows", type=int, default=10_000)
     parser.add_argument("--repeats", type=int, default=150)
-    parser.add_argument("--json", action="store_true")
     options = parser.parse_args()
-    found = measure(options.rows, options.repeats)
-    if options.json:
-        print(json.dumps({"machine": machine(), "strategies": found}, indent=2))
-        return
-    print(f"{machine()}\n{'strategy':<24}{'p50 ms':>9}{'p99 ms':>9}{'encoder p50':>13}{'share':>8}")
-    for one in found:
-        print(
-            f"{one['strategy']:<24}{one['p50']:>9}{one['p99']:>9}{one['encoder_p50']:>13}{one['encoder']:>8.0%}"
-        )
+    with tempfile.TemporaryDirectory() as folder:
+        measured = measure(Path(folder), options.rows, options.repeats)
+    print_rows("strategies", measured, as_json=options.json)
 
 
 if __name__ == "__main__":
