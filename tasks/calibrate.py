@@ -368,8 +368,8 @@ def _check(
         problems.append(f"{len(golden)} golden requests; expected {MIN_REQUESTS} or more")
     if 0 < len(unanswerable) < MIN_REQUESTS:
         problems.append(
-            f"{len(unanswerable)} unanswerable requests; expected {MIN_REQUESTS} or more, or none: then "
-            f"they are made from the golden ones"
+            f"{len(unanswerable)} unanswerable requests; expected {MIN_REQUESTS} or more, or none: "
+            f"then they are made from the golden ones"
         )
     if blank := [at for at, (query, _) in enumerate(golden) if not query.strip()]:
         problems.append(f"golden requests {blank[:SHOWN]} are blank ({len(blank)})")

@@ -19,8 +19,7 @@ from tasks.lake.files import Lake
 from tasks.lake.row_sets import point_to
 from tasks.lake.snapshot_rows import agent_frame, snapshot_rows, store_snapshot, tool_frame, tool_of
 from tasks.near_names import nearest_names
-from tasks.safety.text import clean
-from tasks.safety.untrusted import flags_of, flags_of_text
+from tasks.safety.untrusted import clean, flags_of, flags_of_text
 from tasks.settings.configuration import Configuration
 from tasks.settings.enrichment import OverrideSettings
 

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from catalogs.mcp.failures import Talk
+from catalogs.mcp.failures import Progress
 from pegboard.llm import endpoint
 from pegboard.redaction import (
     is_secret_name,
@@ -115,7 +115,7 @@ def store_message(text: str) -> str:
 
 
 def mcp_message(text: str) -> str:
-    return Talk(()).short(text)
+    return Progress(()).short(text)
 
 
 MESSAGES = [redact, redact_line, llm_message, store_message, mcp_message]

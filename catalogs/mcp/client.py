@@ -13,8 +13,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from catalogs.mcp.config import Server, ServerProblem
-from catalogs.mcp.failures import Talk, evidence, explain
-from catalogs.mcp.process import Stderr, leaving_nothing_behind, passed_environment
+from catalogs.mcp.failures import Progress, evidence, explain
+from catalogs.mcp.process import Stderr, killing_leftovers, passed_environment
 from catalogs.mcp.records import agent_description
 from pegboard.redaction import redact
 
@@ -42,14 +42,18 @@ async def list_server(server: Server, timeout: float) -> Answer:
     import mcp.client.sse  # noqa: F401  # loading the SDK takes seconds, which are not the server's
 
     _silence_sdk()
-    talk, stderr = Talk(server.secrets), Stderr()
+    progress, stderr = Progress(server.secrets), Stderr()
     answers: list[Answer] = []
     trouble: Exception | None = None
     try:
-        with leaving_nothing_behind() as mark, anyio.move_on_after(timeout) as limit:
+        with killing_leftovers() as mark, anyio.move_on_after(timeout) as limit:
             try:
                 await _converse(
-                    replace(server, env={**server.env, **mark}), timeout, talk, stderr, answers
+                    replace(server, env={**server.env, **mark}),
+                    timeout,
+                    progress,
+                    stderr,
+                    answers,
                 )
             except Exception as error:
                 trouble = error
@@ -60,31 +64,37 @@ async def list_server(server: Server, timeout: float) -> Answer:
         return answers[0]
     if limit.cancel_called:
         why = (
-            f"it did not answer within {timeout:g} seconds (waiting for {talk.stage}); try it "
+            f"it did not answer within {timeout:g} seconds (waiting for {progress.stage}); try it "
             f"by hand, or raise timeout"
         )
     else:
-        why = explain(trouble, server, talk)
+        why = explain(trouble, server, progress)
     raise ServerProblem(
-        redact(". ".join([why, *evidence(talk, written)]), server.secrets)
+        redact(". ".join([why, *evidence(progress, written)]), server.secrets)
     ) from None
 
 
 async def _converse(
-    server: Server, timeout: float, talk: Talk, stderr: Stderr, answers: list[Answer]
+    server: Server,
+    timeout: float,
+    progress: Progress,
+    stderr: Stderr,
+    answers: list[Answer],
 ) -> None:
     from mcp.client.session import ClientSession
     from mcp.shared.jsonrpc_dispatcher import JSONRPCDispatcher
     from mcp_types import Implementation
 
     async with AsyncExitStack() as stack:
-        streams = await stack.enter_async_context(_transport(server, timeout, talk, stderr))
-        pages = _RawPages(JSONRPCDispatcher(*streams, on_stream_exception=talk.heard))
+        streams = await stack.enter_async_context(_transport(server, timeout, progress, stderr))
+        pages = _RawPages(
+            JSONRPCDispatcher(*streams, on_stream_exception=progress.on_invalid_message)
+        )
         info = Implementation(name="pegboard", version="1")
         session = await stack.enter_async_context(ClientSession(dispatcher=pages, client_info=info))
-        talk.stage = "initialize"
+        progress.stage = "initialize"
         await _handshake(session)
-        talk.stage = "tools/list"
+        progress.stage = "tools/list"
         tools = await _all_tools(session, pages)
         about = session.server_info.model_dump() if session.server_info else {}
         answers.append(Answer(agent_description(about, session.instructions), tools))
@@ -92,7 +102,7 @@ async def _converse(
 
 @asynccontextmanager
 async def _transport(
-    server: Server, limit: float, talk: Talk, stderr: Stderr
+    server: Server, limit: float, progress: Progress, stderr: Stderr
 ) -> AsyncGenerator[Any]:
     import httpx2
     from mcp.client.sse import sse_client
@@ -100,9 +110,11 @@ async def _transport(
     from mcp.client.streamable_http import streamable_http_client
 
     def client(headers: Any = None, timeout: Any = None, auth: Any = None) -> httpx2.AsyncClient:
-        # The SSE transport asks for limits of its own; ours is the one of the whole conversation.
+        # The SSE transport asks for limits of its own; ours is for the whole conversation.
         return httpx2.AsyncClient(
-            headers=dict(server.headers), timeout=limit, event_hooks={"response": [talk.saw]}
+            headers=dict(server.headers),
+            timeout=limit,
+            event_hooks={"response": [progress.on_response]},
         )
 
     if server.transport == "stdio":

@@ -44,7 +44,7 @@ def passed_environment(environment: Mapping[str, str]) -> dict[str, str]:
 
 
 @contextmanager
-def leaving_nothing_behind() -> Iterator[dict[str, str]]:
+def killing_leftovers() -> Iterator[dict[str, str]]:
     """Variables for a server; afterwards every process that inherited them is killed, wherever it
     went.
 

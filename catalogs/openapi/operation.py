@@ -20,8 +20,8 @@ FLAT = {
     "default", "deprecated", "additionalProperties", "discriminator", "xml", "externalDocs",
     "$schema", "$id", "$defs",
 }  # fmt: skip
-"""Keywords of a body whose properties may stand beside the parameters. Any other constrains the body
-as a whole."""
+"""Keywords of a body whose properties may stand beside the parameters. Any other constrains the
+body as a whole."""
 MAX_PARENTS = 20
 """Levels of allOf within allOf."""
 
@@ -185,7 +185,7 @@ class _Body:
             out.extra["additionalProperties"] = False
 
     def _flatten(self, refs: References, placed: Placed, depth: int = 0) -> bool:
-        """Collect the properties of a schema and of its `allOf`; False if they cannot stand alone."""
+        """Collect the properties of a schema and its `allOf`; False if they cannot stand alone."""
         schema, base = placed
         if not isinstance(schema, dict) or depth > MAX_PARENTS or not _is_flat(schema):
             return False

@@ -1,8 +1,8 @@
-"""The source kinds that are installed: every distribution may add its own under the entry-point
-group `pegboard.catalogs`.
-"""
+"""The installed source kinds: a distribution adds its own under the entry-point group
+`pegboard.catalogs`."""
 
-from importlib.metadata import entry_points
+from functools import cache
+from importlib.metadata import EntryPoint, entry_points
 
 from catalogs.shared.listing import SourceKind
 from pegboard.errors import ConfigurationError
@@ -10,32 +10,36 @@ from pegboard.errors import ConfigurationError
 GROUP = "pegboard.catalogs"
 
 
+@cache
+def _entry_points() -> dict[str, EntryPoint]:
+    """Scan the installed distributions once per process."""
+    return {point.name: point for point in entry_points(group=GROUP)}
+
+
 def source_kinds() -> list[str]:
-    """The names of all installed source kinds, sorted."""
-    return sorted({point.name for point in entry_points(group=GROUP)})
+    """Return the names of all installed source kinds, sorted."""
+    return sorted(_entry_points())
 
 
+@cache
 def source_kind(name: str) -> SourceKind:
-    """The source kind of that name. Raises ConfigurationError if none is installed or it does not
-    import.
+    """Load the source kind of that name.
+
+    Raises ConfigurationError if none is installed or it cannot be imported.
     """
-    points = [point for point in entry_points(group=GROUP) if point.name == name]
-    if not points:
-        known = ", ".join(source_kinds())
+    point = _entry_points().get(name)
+    if point is None:
         raise ConfigurationError(
-            f"There is no source of type '{name}'. Installed types: {known}. "
+            f"There is no source of type '{name}'. Installed types: {', '.join(source_kinds())}. "
             f"A package adds one under the entry-point group '{GROUP}'."
         )
+    what = f"The source type '{name}' ({point.value})"
     try:
-        kind = points[0].load()
+        kind = point.load()
     except ImportError as error:
         raise ConfigurationError(
-            f"The source type '{name}' ({points[0].value}) cannot be imported: {error}. Install "
-            f"what it needs."
+            f"{what} cannot be imported: {error}. Install what it needs."
         ) from error
     if not isinstance(kind, SourceKind):
-        raise ConfigurationError(
-            f"The source type '{name}' ({points[0].value}) is not a "
-            f"catalogs.shared.listing.SourceKind."
-        )
+        raise ConfigurationError(f"{what} is not a catalogs.shared.listing.SourceKind.")
     return kind

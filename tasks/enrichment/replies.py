@@ -43,7 +43,7 @@ from tasks.enrichment.verdict import (
     Verdict,
 )
 from tasks.safety import untrusted
-from tasks.safety.text import visible
+from tasks.safety.untrusted import visible
 from tasks.settings.enrichment import Product
 
 DESCRIPTION_CHARACTERS = (20, 1_500)

@@ -13,8 +13,8 @@ from tasks.enrichment.prompts import Prompts, language_words
 from tasks.enrichment.requests import Accepted, Chain, ProductPrompts, ProductRequest, RequestSet
 from tasks.enrichment.text_checks import ToolNames
 from tasks.enrichment.verdict import Subject
-from tasks.safety.text import fenced
-from tasks.safety.tool import tool_data
+from tasks.safety.prompt_tool import tool_data
+from tasks.safety.untrusted import fenced
 from tasks.settings.configuration import Configuration
 from tasks.settings.enrichment import EnrichSettings, Product
 

@@ -31,8 +31,8 @@ from tasks.enrichment.text_checks import ToolNames
 from tasks.golden.request_checks import check_new, check_request
 from tasks.golden.samples import Sample, draw_samples
 from tasks.lake.files import Lake
-from tasks.safety.text import fenced
-from tasks.safety.tool import tool_data
+from tasks.safety.prompt_tool import tool_data
+from tasks.safety.untrusted import fenced
 from tasks.settings.enrichment import EnrichSettings
 
 VERSION = 1

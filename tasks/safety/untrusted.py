@@ -1,28 +1,30 @@
-"""What a catalog says is data, and some of it was written for the model that reads it: how that is
-noticed, and shown as data.
+"""Catalog text is data, and some of it was written for the model that reads it: flag it, clean it,
+and show it as data.
 
 Codes of what is suspicious in a tool:
-    hidden-instructions   text addressed to a model: to forget its instructions, to call this tool
-    before all others, to keep something from
-                          the user; pseudo tags such as <IMPORTANT> and markers of chat templates
-    invisible-unicode     characters that nobody sees and that no script or emoji there needs
-    exfiltration          a request to send conversations, keys or files elsewhere, or to put them
-    into an address or an argument
-    credential            a value that looks like a credential
 
-A code is a reason to look at a tool, not a verdict. The patterns were held against the benchmarks'
+- `hidden-instructions`: text addressed to a model: to forget its instructions, to call this tool
+  before all others, to keep something from the user; pseudo tags such as <IMPORTANT> and markers of
+  chat templates.
+- `invisible-unicode`: invisible characters that no script or emoji there needs. They can carry text
+  that only a model reads, split the words that a check looks for, or reorder a text.
+- `exfiltration`: a request to send conversations, keys or files elsewhere, or to put them into an
+  address or an argument.
+- `credential`: a value that looks like a credential (`pegboard.redaction`).
+
+A code is a reason to look at a tool, not a verdict. The patterns were tested on the benchmarks'
 5,800 tools: an instruction on how to use the tool itself ("you must call this before
-get_library_docs"), a tool that sends e-mail and an argument that takes a key are not suspicious.
-"""
+get_library_docs"), a tool that sends e-mail and an argument that takes a key are not suspicious."""
 
+import re
 import unicodedata
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from pegboard.llm import prompts
 from pegboard.records import Tool
 from pegboard.redaction import redact_credentials, takes_credential
 from tasks.safety.patterns import EXFILTRATION, INSTRUCTIONS
-from tasks.safety.text import has_invisible, visible
 
 INSTRUCTS = "hidden-instructions"
 INVISIBLE = "invisible-unicode"
@@ -31,9 +33,7 @@ CREDENTIAL = "credential"
 FLAGS = (CREDENTIAL, EXFILTRATES, INSTRUCTS, INVISIBLE)
 
 _VALUES = ("default", "example", "examples", "const", "enum")
-"""Keywords of a JSON Schema that hold values, which are told apart from words by the argument's
-name.
-"""
+"""Keywords of a JSON Schema that hold values of the argument."""
 _KEYWORDS = frozenset(
     (
         *_VALUES,
@@ -49,37 +49,65 @@ _KEYWORDS = frozenset(
         "maximum",
     )
 )
-"""The usual keywords of a schema, which say nothing; a property of such a name says nothing either.
-"""
+"""Usual keywords of a schema, which are not checked; nor is a property of such a name."""
 _TYPES = frozenset(("string", "integer", "number", "boolean", "object", "array", "null"))
 _BREAK = "\n\x00\n"
 """Between the strings of a tool: no pattern reaches over it."""
 
+_CONTROL = "\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f"
+_UNSEEN = (
+    # soft hyphen, joiners and selectors of single scripts
+    "\u00ad\u034f\u061c\u17b4\u17b5\u180b-\u180f"
+    "\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufeff"  # zero width, marks and embeddings of direction
+    # Hangul fillers, variation selectors, interlinear marks
+    "\u3164\uffa0\ufe00-\ufe0f\ufff9-\ufffb"
+    # musical formatting; tag characters and more selectors
+    "\U0001d173-\U0001d17a\U000e0000-\U000e0fff"
+)
+_REMOVED = re.compile(f"[{_CONTROL}{_UNSEEN}\ud800-\udfff\ufdd0-\ufdef\ufffe\uffff]")
+_SUSPICIOUS = re.compile(
+    "[\u180e\u200b-\u200d\u202a-\u202e\u2060-\u2064\u2066-\u206f\ufeff\u3164\uffa0\U000e0000-\U000e007f]|[\ufe00-\ufe0f\U000e0100-\U000e01ef]{2}"
+)
+_LEGITIMATE = re.compile(
+    # the flags of England, Scotland, Wales
+    "\U0001f3f4[\U000e0061-\U000e007a\U000e0030-\U000e0039]{2,6}\U000e007f"
+    "|(?<=[\u00a9\u00ae\u203c-\u3299\U0001f000-\U0001faff])"  # emoji and their sequences
+    "(?:[\ufe0e\ufe0f](?:\u200d(?=[\u2190-\u2bff\U0001f000-\U0001faff]))?|\u200d(?=[\u2190-\u2bff\U0001f000-\U0001faff]))"
+    "|(?<=[0-9#*])\ufe0f(?=\u20e3)"  # keycaps
+    "|(?<=[\u0600-\u07ff\u08a0-\u0dff\u1000-\u109f\u1780-\u18af])[\u200c\u200d](?=[\u0600-\u07ff\u08a0-\u0dff\u1000-\u109f\u1780-\u18af]|\\s|$)"
+    # breaks between words
+    "|(?<=[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff])\u200b(?=[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff])"
+    "|(?<=[\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff])[\ufe00-\ufe02\U000e0100-\U000e01ef](?![\ufe00-\ufe0f\U000e0100-\U000e01ef])"
+)
+_RIGHT_TO_LEFT = re.compile("[\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufefc]")
+_OVERRIDE = re.compile("[\u202d\u202e]")
+_MARKS_OF_DIRECTION = re.compile("[\u200e\u200f\u061c\u202a-\u202c\u2066-\u2069]")
+
 
 def flags_of(tool: Tool) -> tuple[str, ...]:
-    """The codes of what is suspicious in anything that the catalog says of a tool, sorted."""
-    said: list[Any] = [
+    """Return the sorted codes of what is suspicious in a tool's texts."""
+    fields: list[Any] = [
         tool.name,
         tool.description,
         tool.input_schema,
         tool.output_schema,
         tool.annotations,
     ]
-    texts = [text for value in (*said, tool.examples, tool.tags) for text in _strings(value, "")]
+    texts = [text for value in (*fields, tool.examples, tool.tags) for text in _strings(value, "")]
     return tuple(sorted(flags_of_text(_BREAK.join(texts))))
 
 
 def flags_of_text(text: str) -> set[str]:
-    """The codes of what is suspicious in a text."""
+    """Return the codes of what is suspicious in a text."""
     flags: set[str] = set()
     if has_invisible(text):
         flags.add(INVISIBLE)
     if not text.isascii():
         text = unicodedata.normalize("NFKC", visible(text.replace("\x00", "\n\n")))
     low = text.lower()
-    if any(pattern.found(low) for pattern in INSTRUCTIONS):
+    if any(pattern.matches(low) for pattern in INSTRUCTIONS):
         flags.add(INSTRUCTS)
-    if any(pattern.found(low) for pattern in EXFILTRATION):
+    if any(pattern.matches(low) for pattern in EXFILTRATION):
         flags.add(EXFILTRATES)
     if redact_credentials(text) != text:
         flags.add(CREDENTIAL)
@@ -87,9 +115,7 @@ def flags_of_text(text: str) -> set[str]:
 
 
 def _strings(value: Any, name: str) -> Iterator[str]:
-    """Every string of a JSON value; a value that stands for an argument is led by the argument's
-    name.
-    """
+    """Yield every string of a JSON value, values of an argument after the argument's name."""
     if isinstance(value, str):
         yield value
     elif isinstance(value, Mapping):
@@ -104,3 +130,40 @@ def _strings(value: Any, name: str) -> Iterator[str]:
     elif isinstance(value, Sequence):
         for item in value:
             yield from _strings(item, name)
+
+
+def has_invisible(text: str) -> bool:
+    """Whether the text has invisible characters that no script or emoji there needs."""
+    if text.isascii() or not _SUSPICIOUS.search(text):
+        return False
+    text = _LEGITIMATE.sub("", text).removeprefix("\ufeff")
+    if _RIGHT_TO_LEFT.search(text) and not _OVERRIDE.search(text):
+        text = _MARKS_OF_DIRECTION.sub("", text)
+    return _SUSPICIOUS.search(text) is not None
+
+
+def visible(text: str) -> str:
+    """Return the text in NFC without control (but line breaks, tabs) and invisible characters."""
+    if text.isascii() and text.isprintable():
+        return text
+    text = re.sub("\r\n?|\x85|\u2028|\u2029", "\n", text)
+    kept = iter(_LEGITIMATE.findall(text))
+    pieces = (_REMOVED.sub("", piece) for piece in _LEGITIMATE.split(text))
+    joined = "".join(piece + next(kept, "") for piece in pieces)
+    return unicodedata.normalize("NFC", joined)
+
+
+def clean(value: Any) -> Any:
+    """Return a JSON value whose strings, keys included, are visible and without credentials."""
+    if isinstance(value, str):
+        return redact_credentials(visible(value))
+    if isinstance(value, Mapping):
+        return {clean(str(key)): clean(item) for key, item in value.items()}
+    if isinstance(value, Sequence):
+        return [clean(item) for item in value]
+    return value
+
+
+def fenced(label: str, value: Any) -> str:
+    """Return a cleaned JSON value as a prompt shows it: data that cannot close its own fence."""
+    return prompts.fenced(label, value, clean)

@@ -14,8 +14,8 @@ from pegboard.records import Tool
 from pegboard.redaction import redact_credentials
 from tasks.enrichment.products import REPLIES
 from tasks.enrichment.prompts import BUILTIN_PROMPTS, FORMATS, load_prompts
-from tasks.safety.text import fenced
-from tasks.safety.tool import tool_data
+from tasks.safety.prompt_tool import tool_data
+from tasks.safety.untrusted import fenced
 from tasks.settings.enrichment import PRODUCTS
 
 BUILTIN = load_prompts(None, PRODUCTS)

@@ -10,14 +10,14 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from pegboard.records import Tool
-from tasks.safety.text import fenced
-from tasks.safety.tool import CUT, MAX_TOOL, tool_data
+from tasks.safety.prompt_tool import CUT, MAX_TOOL, tool_data
 from tasks.safety.untrusted import (
     CREDENTIAL,
     EXFILTRATES,
     FLAGS,
     INSTRUCTS,
     INVISIBLE,
+    fenced,
     flags_of,
     flags_of_text,
     visible,

@@ -1,6 +1,4 @@
-"""What a prompt shows of a tool: everything that says what it does, cleaned and of a bounded
-size.
-"""
+"""A tool as a prompt shows it: everything that says what it does, cleaned and of bounded size."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -9,10 +7,10 @@ from typing import Any
 
 from pegboard.records import Tool
 from pegboard.redaction import HIDDEN_CREDENTIAL, takes_credential
-from tasks.safety.text import clean
+from tasks.safety.untrusted import clean
 
 CUT = " [cut]"
-"""Stands where something was left out."""
+"""Replaces what was left out."""
 
 MAX_NAME = 200
 MAX_ARGUMENT_NAME = 100
@@ -27,9 +25,7 @@ context of 8,000.
 
 @dataclass(frozen=True, slots=True)
 class _Size:
-    """How much is shown: characters of the description and of an argument's note, and numbers of
-    the rest.
-    """
+    """Characters of the description and of an argument's note, and numbers of the rest."""
 
     description: int
     note: int
@@ -46,15 +42,14 @@ _SIZES = (
     _Size(description=3_000, note=100, arguments=40, values=3, examples=5),
     _Size(description=1_500, note=60, arguments=20, values=0, examples=3),
 )
-"""The first with which a tool fits `MAX_TOOL` is taken; with the last, everything does."""
+"""The first with which a tool fits `MAX_TOOL` is used; with the last, every tool fits."""
 
 
 def tool_data(tool: Tool, *, description: str | None = None) -> dict[str, Any]:
-    """A tool as JSON for a prompt: name, description, arguments, examples; visible, without
-    credentials, at most `MAX_TOOL` characters.
+    """Return a tool as JSON for a prompt, cleaned, of at most `MAX_TOOL` characters.
 
     Args:
-        description: stands for the catalog's own, if given.
+        description: replaces the catalog's own, if given.
     """
     data: dict[str, Any] = {}
     for size in _SIZES:
@@ -69,8 +64,8 @@ def _data(tool: Tool, description: str, size: _Size) -> dict[str, Any]:
         "name": _text(tool.name, MAX_NAME),
         "description": _text(description, size.description),
     }
-    if said := _arguments(tool.input_schema, size):
-        data["arguments"] = said
+    if arguments := _arguments(tool.input_schema, size):
+        data["arguments"] = arguments
     if tool.examples:
         data["examples"] = [
             _text(example, MAX_EXAMPLE) for example in tool.examples[: size.examples]
@@ -83,44 +78,46 @@ def _arguments(schema: Mapping[str, Any], size: _Size) -> dict[str, Any]:
     if not isinstance(properties, Mapping):
         return {}
     needed = {str(name) for name in _sequence(schema.get("required"))}
-    said: dict[str, Any] = {}
+    shown: dict[str, Any] = {}
     for name, spec in list(properties.items())[: size.arguments]:
         needs = {"required": True} if name in needed else {}
-        said[_text(str(name), MAX_ARGUMENT_NAME)] = _argument(str(name), spec, schema, size) | needs
+        shown[_text(str(name), MAX_ARGUMENT_NAME)] = (
+            _argument(str(name), spec, schema, size) | needs
+        )
     if len(properties) > size.arguments:
-        said[CUT.strip()] = f"{len(properties) - size.arguments} more arguments"
-    return said
+        shown[CUT.strip()] = f"{len(properties) - size.arguments} more arguments"
+    return shown
 
 
 def _argument(name: str, spec: Any, schema: Mapping[str, Any], size: _Size) -> dict[str, Any]:
     spec = _resolved(spec, schema)
     items = _resolved(spec.get("items"), schema)
-    said: dict[str, Any] = {}
+    shown: dict[str, Any] = {}
     if kind := _type(spec, schema):
-        said["type"] = kind
+        shown["type"] = kind
     if isinstance(shape := spec.get("format"), str):
-        said["format"] = _text(shape, MAX_VALUE)
+        shown["format"] = _text(shape, MAX_VALUE)
     if isinstance(note := spec.get("description"), str) and note.strip():
-        said["description"] = _text(note, size.note)
+        shown["description"] = _text(note, size.note)
     if values := _sequence(spec.get("enum") or items.get("enum")):
-        said["enum"] = _values(values, size)
+        shown["enum"] = _values(values, size)
     members = spec.get("properties") or items.get("properties")
     if isinstance(members, Mapping) and members:
-        said["members"] = _values(list(members), size)
+        shown["members"] = _values(list(members), size)
     for key in ("default", "example", "examples"):
         value = spec.get(key)
         if value not in (None, "", [], {}):
-            said[key] = HIDDEN_CREDENTIAL if takes_credential(name) else _value(value)
-    return said
+            shown[key] = HIDDEN_CREDENTIAL if takes_credential(name) else _value(value)
+    return shown
 
 
 def _type(spec: Mapping[str, Any], schema: Mapping[str, Any]) -> str:
     kind = spec.get("type")
-    kinds = [kind] if isinstance(kind, str) else [str(one) for one in _sequence(kind)]
+    kinds = [kind] if isinstance(kind, str) else [str(item) for item in _sequence(kind)]
     for keyword in ("anyOf", "oneOf"):
-        kinds += [_type(_resolved(one, schema), {}) for one in _sequence(spec.get(keyword))]
+        kinds += [_type(_resolved(item, schema), {}) for item in _sequence(spec.get(keyword))]
     inner = _resolved(spec.get("items"), schema).get("type")
-    text = " or ".join(dict.fromkeys(one for one in kinds if one and one != "null"))
+    text = " or ".join(dict.fromkeys(name for name in kinds if name and name != "null"))
     return _text(
         f"{text} of {inner}" if text == "array" and isinstance(inner, str) else text, MAX_VALUE
     )
@@ -130,13 +127,13 @@ def _resolved(spec: Any, schema: Mapping[str, Any]) -> Mapping[str, Any]:
     """The schema itself, or what its local reference points to."""
     if not isinstance(spec, Mapping):
         return {}
-    found: Any = schema
+    target: Any = schema
     reference = spec.get("$ref")
     if not isinstance(reference, str) or not reference.startswith("#/"):
         return spec
     for part in reference[2:].split("/"):
-        found = found.get(part) if isinstance(found, Mapping) else None
-    return found if isinstance(found, Mapping) else spec
+        target = target.get(part) if isinstance(target, Mapping) else None
+    return target if isinstance(target, Mapping) else spec
 
 
 def _sequence(value: Any) -> list[Any]:
