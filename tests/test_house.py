@@ -1,5 +1,6 @@
 """The rules of the house that can be counted."""
 
+import ast
 import subprocess
 import sys
 import tomllib
@@ -10,6 +11,7 @@ from tasks.settings.configuration import load_configuration
 ROOT = Path(__file__).parents[1]
 ROOMS = ("flows", "tasks", "catalogs", "index/pegboard")
 MAX_LINES = 400
+MAX_FUNCTION_LINES = 100
 MODULES = [path for room in ROOMS for path in sorted((ROOT / room).rglob("*.py"))]
 
 
@@ -32,6 +34,17 @@ def test_no_module_grows_too_long():
     lines = {str(path.relative_to(ROOT)): path.read_text("utf-8").count("\n") for path in MODULES}
 
     assert {name: count for name, count in lines.items() if count > MAX_LINES} == {}
+
+
+def test_no_function_grows_too_long():
+    lengths = {
+        f"{path.relative_to(ROOT)}:{node.name}": (node.end_lineno or 0) - node.lineno + 1
+        for path in MODULES
+        for node in ast.walk(ast.parse(path.read_text("utf-8")))
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+    }
+
+    assert {name: count for name, count in lengths.items() if count > MAX_FUNCTION_LINES} == {}
 
 
 def test_every_module_says_what_it_is():

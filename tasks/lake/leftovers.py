@@ -1,9 +1,14 @@
-"""Files and folders of the tables that belong to nothing: what killed merges, index builds and
-drops left behind.
+"""What nothing needs any more: files of tables that no version refers to, and files of the lake
+that no pointer and no kept release leads to.
 
-A file counts as forgotten when no version of its table refers to it and it was written before a
-given moment. Lance's own clean-up knows such files, too, but only after seven days, or at once and
-from under the hands of a writer at work."""
+Killed merges, index builds and drops leave files in tables. Such a file may go when no version of
+its table refers to it and it was written before a given moment. Lance's own clean-up removes them,
+too, but only after seven days, or at once and while a writer is at work.
+
+What the lake needs is found from what is written down: pointers (`latest*.json`) and the manifests
+of releases name sets by their digests, and a set that is a JSON file names its layers. A file is
+needed if a digest in its path was named. Removing another costs a little time at most: it is made
+again from what is never removed, the vectors and the LLM replies."""
 
 import json
 import re
@@ -24,15 +29,27 @@ if TYPE_CHECKING:
     from lance import LanceDataset
 
 RELEASE_TAG = re.compile(r"([0-9a-f]{12,64})-v(\d+)")
-"""The tags by which releases protect what they pin (see `tasks/publish.py`). All others are
-people's own, and stay.
+"""The tags by which releases protect what they pin (see `tasks/publish.py`). Others are people's
+own, and stay.
 """
 TABLE_FOLDERS = ("data/", "_deletions/", "_indices/", "_transactions/")
+LAKE_FOLDERS = (
+    "snapshots",
+    "documents",
+    "records",
+    "edges",
+    "generated",
+    "enriched",
+    "filtered",
+    "gates",
+)
+"""Folders of the lake that can be made again. The ledger and the vectors are not among them."""
+DIGEST = re.compile(r"[0-9a-f]{64}")
 
 
 @dataclass(frozen=True, slots=True)
 class Leftovers:
-    """What was removed, or would be: how many versions or files, and their bytes."""
+    """How many versions or files were removed, or would be, and their bytes."""
 
     count: int = 0
     bytes: int = 0
@@ -42,30 +59,29 @@ class Leftovers:
 
 
 def superseded(dataset: "LanceDataset", before: datetime, pinned: Collection[int]) -> list[int]:
-    """The versions that were replaced before that moment and that nothing pins; the newest is never
-    among them.
+    """Return the versions that were replaced before a moment and that nothing pins.
+
+    The newest version is never among them.
     """
     versions = sorted(dataset.versions(), key=lambda version: version["version"])
     return [
         old["version"]
         for old, new in pairwise(versions)
-        if old["version"] not in pinned and _moment(new["timestamp"]) <= before
+        if old["version"] not in pinned and _utc(new["timestamp"]) <= before
     ]
 
 
 def written_at(dataset: "LanceDataset") -> datetime:
-    """When the newest version was written."""
-    return max(_moment(version["timestamp"]) for version in dataset.versions())
+    """Return when the newest version was written."""
+    return max(_utc(version["timestamp"]) for version in dataset.versions())
 
 
 def remove_versions(dataset: "LanceDataset", versions: list[int], *, dry_run: bool) -> Leftovers:
-    """Remove versions with the files that no other version has; tagged ones stay whatever is
-    asked.
-    """
+    """Remove versions with the files that no other version has; tagged ones stay."""
     if not versions:
         return Leftovers()
     if dry_run:
-        sizes, users = _sizes(dataset), _users(dataset)
+        sizes, users = _files(dataset), _users(dataset)
         gone = set(versions)
         freed = (size for path, (size, _) in sizes.items() if path in users and users[path] <= gone)
         return Leftovers(len(versions), sum(freed))
@@ -74,17 +90,14 @@ def remove_versions(dataset: "LanceDataset", versions: list[int], *, dry_run: bo
 
 
 def remove_orphans(uri: str, table: str, before: datetime, *, dry_run: bool) -> Leftovers:
-    """Remove the files that were written before a moment and to which no version of the table
-    refers.
-    """
-    dataset = open_dataset(uri, table)
+    """Remove the files of a table that no version refers to, written before a moment."""
     # In this order: what a writer commits in between is then among what is referred to.
-    sizes = _sizes(dataset)
+    files = _files(open_dataset(uri, table))
     dataset = open_dataset(uri, table)
     users = _users(dataset)
     indices: set[str] | None = None
     orphans: dict[str, int] = {}
-    for path, (size, written) in sizes.items():
+    for path, (size, written) in files.items():
         if path in users or written > before or not path.startswith(TABLE_FOLDERS):
             continue
         if path.startswith("_indices/"):
@@ -94,29 +107,57 @@ def remove_orphans(uri: str, table: str, before: datetime, *, dry_run: bool) -> 
                 continue
         orphans[path] = size
     if orphans and not dry_run:
-        from lance.file import LanceFileSession
-
-        session = LanceFileSession(dataset.uri, storage_options=lance_options(uri))
-        for path in orphans:
-            try:
-                session.delete_file(path)
-            except OSError as error:
-                if "not found" not in str(error).lower():  # or else another prune was faster
-                    raise
+        _delete(uri, dataset, orphans)
     return Leftovers(len(orphans), sum(orphans.values()))
 
 
-def _sizes(dataset: "LanceDataset") -> dict[str, tuple[int, datetime]]:
+def remove_unused_files(
+    uri: str, releases: Iterable[Release], *, before: datetime, unused: datetime, dry_run: bool
+) -> Leftovers:
+    """Remove what nothing needs from the lake of the board at `uri`.
+
+    Args:
+        before: half-written files from before then go: their writers have ended.
+        unused: sets from before then go, if nothing leads to them.
+    """
+    lake, now = Lake(uri), datetime.now(UTC)
+    with store_errors(uri):
+        listing = place_at(lake.uri).walk("")
+    files = {path: (size, now - timedelta(seconds=age)) for path, (size, age) in listing.items()}
+    needed = _needed(lake, files, releases)
+    removed: dict[str, int] = {}
+    for path, (size, written) in files.items():
+        half_written = path.endswith(HALF_WRITTEN) and written <= before
+        digests = set(DIGEST.findall(path)) if _is_set(path) else set[str]()
+        if half_written or (digests and written <= unused and not needed & digests):
+            removed[path] = size
+    if not dry_run:
+        for path in removed:
+            lake.delete(path)
+    return Leftovers(len(removed), sum(removed.values()))
+
+
+def _delete(uri: str, dataset: "LanceDataset", paths: Iterable[str]) -> None:
+    from lance.file import LanceFileSession
+
+    session = LanceFileSession(dataset.uri, storage_options=lance_options(uri))
+    for path in paths:
+        try:
+            session.delete_file(path)
+        except OSError as error:
+            if "not found" not in str(error).lower():  # or else another prune was faster
+                raise
+
+
+def _files(dataset: "LanceDataset") -> dict[str, tuple[int, datetime]]:
     """Every file of a table: its bytes, and when it was written."""
-    files: Any = _listing(dataset)
+    files: Any = _list_files(dataset)
     columns = [files.column(name).to_pylist() for name in ("path", "size_bytes", "last_modified")]
     return {path: (size, written) for path, size, written in zip(*columns, strict=True)}
 
 
-def _listing(dataset: "LanceDataset", attempts: int = 5) -> Any:
-    """All files. A writer's passing files can go from under the hands of whoever lists them; then
-    once more.
-    """
+def _list_files(dataset: "LanceDataset", attempts: int = 5) -> Any:
+    """All files. A writer's temporary files can vanish during the listing; then it is repeated."""
     for _ in range(attempts - 1):
         try:
             return dataset.all_files().read_all()
@@ -128,10 +169,9 @@ def _listing(dataset: "LanceDataset", attempts: int = 5) -> Any:
 def _users(dataset: "LanceDataset") -> dict[str, set[int]]:
     """The versions that refer to a file, by its path."""
     files: Any = dataset.tracked_files().read_all()
+    columns = [files.column(name).to_pylist() for name in ("path", "version")]
     users: dict[str, set[int]] = {}
-    for path, version in zip(
-        files.column("path").to_pylist(), files.column("version").to_pylist(), strict=True
-    ):
+    for path, version in zip(*columns, strict=True):
         users.setdefault(path, set()).add(version)
     return users
 
@@ -144,66 +184,15 @@ def _index_folders(dataset: "LanceDataset", users: Collection[str]) -> set[str]:
     return folders
 
 
-def _moment(stamp: Any) -> datetime:
-    return stamp.astimezone(UTC)  # pylance gives local time without saying so
-
-
-LAKE_FOLDERS = (
-    "snapshots",
-    "documents",
-    "records",
-    "edges",
-    "generated",
-    "enriched",
-    "filtered",
-    "gates",
-)
-"""What can be made again. The ledger and the vectors are in no list of what may go."""
-DIGEST = re.compile(r"[0-9a-f]{64}")
-
-
-def remove_unused_files(
-    uri: str, releases: Iterable[Release], *, before: datetime, unused: datetime, dry_run: bool
-) -> Leftovers:
-    """Remove what is not needed of the lake of the board at `uri`.
-
-    Args:
-        before: half-written files from before then go: whoever wrote them has ended.
-        unused: sets from before then go, if nothing leads to them.
-    """
-    lake, now = Lake(uri), datetime.now(UTC)
-    with store_errors(uri):
-        place = place_at(lake.uri)
-        files = {
-            path: (size, now - timedelta(seconds=age))
-            for path, (size, age) in place.walk("").items()
-        }
-    sets = {path for path in files if path.split("/")[0] in LAKE_FOLDERS and not _is_pointer(path)}
-    needed = _needed(lake, files, releases)
-    gone = {
-        path: size
-        for path, (size, written) in files.items()
-        if (path.endswith(HALF_WRITTEN) and written <= before)
-        or (
-            path in sets
-            and written <= unused
-            and DIGEST.search(path)
-            and not needed & set(DIGEST.findall(path))
-        )
-    }
-    if not dry_run:
-        for path in gone:
-            lake.delete(path)
-    return Leftovers(len(gone), sum(gone.values()))
+def _utc(stamp: Any) -> datetime:
+    return stamp.astimezone(UTC)  # pylance returns naive local time
 
 
 def _needed(lake: Lake, files: Iterable[str], releases: Iterable[Release]) -> set[str]:
-    """The digests to which pointers and releases lead, directly or through sets that name
-    others.
-    """
-    named = {
-        one for release in releases for one in DIGEST.findall(json.dumps(dict(release.manifest)))
-    }
+    """The digests that pointers and releases name, directly or through sets that name others."""
+    named: set[str] = set()
+    for release in releases:
+        named |= set(DIGEST.findall(json.dumps(dict(release.manifest))))
     sets: dict[str, list[str]] = {}
     for path in files:
         if not path.endswith(".json"):
@@ -211,14 +200,13 @@ def _needed(lake: Lake, files: Iterable[str], releases: Iterable[Release]) -> se
         if _is_pointer(path):
             named |= _digests_in(lake, path)
         else:
-            for one in DIGEST.findall(path):
-                sets.setdefault(one, []).append(path)
-    needed, ahead = set[str](), named
-    while ahead:
-        needed |= ahead
-        ahead = {
-            one for name in ahead for path in sets.get(name, ()) for one in _digests_in(lake, path)
-        } - needed
+            for digest in DIGEST.findall(path):
+                sets.setdefault(digest, []).append(path)
+    needed = set[str]()
+    while named:
+        needed |= named
+        paths = [path for digest in named for path in sets.get(digest, ())]
+        named = {digest for path in paths for digest in _digests_in(lake, path)} - needed
     return needed
 
 
@@ -227,6 +215,10 @@ def _digests_in(lake: Lake, path: str) -> set[str]:
         return set(DIGEST.findall(lake.read_text(path)))
     except StoreError:
         return set()  # Another prune was faster.
+
+
+def _is_set(path: str) -> bool:
+    return path.split("/")[0] in LAKE_FOLDERS and not _is_pointer(path)
 
 
 def _is_pointer(path: str) -> bool:

@@ -1,10 +1,10 @@
-"""The vectors of an encoder as files of the lake: which texts they hold, reading some of them,
-merging many small ones.
+"""The vectors of an encoder in the lake: which texts they cover, reading some, merging small files,
+and the vector of every row of an index.
 
-Every file has the columns `text_digest` and `vector`, and never changes. So what texts a file holds
-is read once in a process; after that only the folder is listed, and files that another run added
-are found. A file that another run merged into a larger
-one may go away between listing and reading: then the folder is listed once more.
+Every file has the columns `text_digest` and `vector`, and never changes. So the digests of a file
+are read once in a process; after that only the folder is listed, which finds files of other runs. A
+file that another run merged may be gone between listing and reading: then the folder is listed once
+more.
 """
 
 import logging
@@ -21,118 +21,70 @@ if TYPE_CHECKING:
     import polars as pl
     from numpy.typing import NDArray
 
+logger = logging.getLogger(__name__)
+
 TIERS = ((1_000, 64), (16_000, 512))
-"""Files with fewer texts than the first number are merged when there are more of them than the
-second. Few are kept small, so that a nightly run does not write again what others wrote; few
-thousands, because each is opened by every run."""
-_seen: dict[tuple[str, str], "dict[str, pl.DataFrame]"] = {}
-"""The texts of each file, by the lake and the encoder's folder: 64 bytes for each text."""
+"""(texts, files): more than so many files with fewer texts are merged. Few small ones, so that a
+nightly run does not rewrite what others wrote; few larger ones, because each run opens them all."""
+MAX_TEXTS = 100_000
+"""Texts whose vectors are in memory at once: about 500 MB at 384 dimensions, where 60,000 tools
+with 10 questions have 1 GB.
+"""
+MIN_LENGTH = 1e-6
+"""A shorter sum of unit vectors has no direction: its texts cancel out."""
+_cache: dict[tuple[str, str], "dict[str, pl.DataFrame]"] = {}
+"""The digests of each file, by the lake and the encoder's folder: 64 bytes per text."""
 
 
 def known_texts(lake: Lake, fingerprint: str) -> "pl.DataFrame":
-    """The digests of all texts whose vectors of that encoder are in the lake, in the column
-    `text_digest`; some twice.
+    """Return the digests of all texts that the encoder encoded, in `text_digest`; some twice."""
+    import polars as pl
+
+    files = _digests_by_file(lake, fingerprint).values()
+    return pl.concat([pl.DataFrame(schema={"text_digest": pl.String}), *files])
+
+
+def vector_pieces(lake: Lake, fingerprint: str, digests: "pl.Series") -> "Iterator[pl.DataFrame]":
+    """Yield the rows (text_digest, vector) of these texts, file by file, each text once.
+
+    Raises:
+        StoreError: a file cannot be read.
     """
     import polars as pl
 
-    held = _held(lake, fingerprint).values()
-    return pl.concat([pl.DataFrame(schema={"text_digest": pl.String}), *held])
-
-
-def vector_pieces(lake: Lake, fingerprint: str, wanted: "pl.Series") -> "Iterator[pl.DataFrame]":
-    """The rows (text_digest, vector) of the wanted texts, file by file, one for each text that the
-    lake has.
-
-    Raises StoreError if a file cannot be read.
-    """
-    import polars as pl
-
-    missing = pl.DataFrame({"text_digest": wanted}, schema={"text_digest": pl.String}).unique()
-    for again in (False, True):
-        for path, texts in _held(lake, fingerprint).items():
-            found = texts.join(missing, on="text_digest", how="semi")
-            if not found.height:
+    missing = pl.DataFrame({"text_digest": digests}, schema={"text_digest": pl.String}).unique()
+    for retry in (False, True):
+        for path, texts in _digests_by_file(lake, fingerprint).items():
+            hits = texts.join(missing, on="text_digest", how="semi")
+            if not hits.height:
                 continue
             try:
                 rows = (
                     lake.read(path)
-                    .join(found, on="text_digest", how="semi")
+                    .join(hits, on="text_digest", how="semi")
                     .unique("text_digest", maintain_order=True)
                 )
             except StoreError:
-                if again or lake.exists(path):
+                if retry or lake.exists(path):
                     raise
                 continue  # merged into another one meanwhile, which the second listing shows
-            missing = missing.join(found, on="text_digest", how="anti")
+            missing = missing.join(hits, on="text_digest", how="anti")
             yield rows
         if not missing.height:
             return
 
 
 def merge_small_files(lake: Lake, fingerprint: str) -> None:
-    """Merge small files if there are many. Those that were merged are deleted when what replaces
-    them is there.
-    """
-    for texts, most in TIERS:
-        held = {
-            path: found.height
-            for path, found in _held(lake, fingerprint).items()
-            if found.height < texts
+    """Merge small files if there are many; they are deleted once the merged file is written."""
+    for max_texts, max_files in TIERS:
+        small = {
+            path: texts.height
+            for path, texts in _digests_by_file(lake, fingerprint).items()
+            if texts.height < max_texts
         }
-        if len(held) > most:
-            for group in _groups(held, TIERS[-1][0]):
+        if len(small) > max_files:
+            for group in _groups(small, TIERS[-1][0]):
                 _merge(lake, fingerprint, group)
-
-
-def _groups(held: dict[str, int], most: int) -> Iterator[list[str]]:
-    """The files in groups of so many texts at most."""
-    group, size = list[str](), 0
-    for path, texts in held.items():
-        if group and size + texts > most:
-            yield group
-            group, size = [], 0
-        group.append(path)
-        size += texts
-    yield group
-
-
-def _merge(lake: Lake, fingerprint: str, paths: list[str]) -> None:
-    import polars as pl
-
-    merged = pl.concat([lake.read(path) for path in paths]).unique(
-        "text_digest", keep="first", maintain_order=True
-    )
-    merged = merged.sort("text_digest")
-    name = f"{lake.vector_folder(fingerprint)}/{digest(fingerprint, merged.get_column('text_digest').to_list())}.parquet"
-    lake.write(name, merged)
-    for path in paths:
-        if path != name:
-            lake.delete(path)
-
-
-def _held(lake: Lake, fingerprint: str) -> "dict[str, pl.DataFrame]":
-    """The texts of every file that is there now, by its path."""
-    folder = lake.vector_folder(fingerprint)
-    before, now = _seen.get((lake.uri, folder), {}), dict[str, "pl.DataFrame"]()
-    for path in lake.files(folder):
-        try:
-            now[path] = before[path] if path in before else lake.read(path, ["text_digest"])
-        except StoreError:
-            if lake.exists(path):
-                raise
-    _seen[lake.uri, folder] = now
-    return now
-
-
-logger = logging.getLogger(__name__)
-
-TEXTS_AT_ONCE = 100_000
-"""Texts whose vectors are in memory at once: some 500 MB at 384 dimensions, where 60,000 tools with
-10 questions have 1 GB.
-"""
-NO_LENGTH = 1e-6
-"""A sum of unit vectors that is shorter has no direction: its texts say the opposite of each other.
-"""
 
 
 def row_vectors(
@@ -140,57 +92,96 @@ def row_vectors(
     fingerprint: str,
     rows: "pl.DataFrame",
     dimensions: int,
-    texts_at_once: int = TEXTS_AT_ONCE,
+    texts_at_once: int = MAX_TEXTS,
 ) -> "NDArray[np.float32]":
-    """The vectors of the rows, shape (rows, dimensions), in their order.
+    """Return the vectors of the rows, shape (rows, dimensions), in their order.
 
-    A row of one text has exactly that text's vector. Where the vectors of several cancel out, the
-    row has that of the first, which is its head document, and a warning names the row.
+    A row of one text has exactly that text's vector; a row of several has their normalised sum.
+    Where they cancel out, the row has the vector of the first, its head document, and a warning
+    names the row.
 
     Args:
         rows: with the columns `key` and `text_digests`.
-        texts_at_once: those whose vectors are in memory together; changes no result.
+        texts_at_once: texts whose vectors are in memory together; changes no result.
 
-    Raises PublishError if a vector is not in the lake.
+    Raises:
+        PublishError: a vector is not in the lake.
     """
     import numpy as np
 
-    lake, vectors, lost = Lake(uri), np.empty((rows.height, dimensions), np.float32), 0
-    lists = rows.get_column("text_digests")
-    for start, end in _pieces(lists.list.len().to_numpy(), texts_at_once):
+    lake, lists = Lake(uri), rows.get_column("text_digests")
+    vectors = np.empty((rows.height, dimensions), np.float32)
+    missing = 0
+    for start, end in _spans(lists.list.len().to_numpy(), texts_at_once):
         piece = rows.slice(start, end - start)
-        flat, missing = _of_texts(lake, fingerprint, piece, dimensions)
-        lost += missing
-        if not lost:
-            vectors[start:end] = _sums(flat, piece)
-    if lost:
+        text_vectors, absent = _text_vectors(lake, fingerprint, piece, dimensions)
+        missing += absent
+        if not missing:
+            vectors[start:end] = _normalised_sums(text_vectors, piece)
+    if missing:
         raise PublishError(
-            f"{lost} of {lists.list.len().sum()} vectors are not in the lake at "
-            f"{public_uri(uri)}/lake, although they were "
-            "encoded. Nothing was published. Was the lake changed by hand? Run again: what is "
-            "missing is encoded anew."
+            f"{missing} of {lists.list.len().sum()} vectors are not in the lake at "
+            f"{public_uri(uri)}/lake, although they were encoded. Nothing was published. Was the "
+            f"lake changed by hand? Run again: what is missing is encoded again."
         )
     return vectors
 
 
-def _pieces(counts: "NDArray[np.integer]", most: int) -> Iterator[tuple[int, int]]:
+def _groups(sizes: dict[str, int], limit: int) -> Iterator[list[str]]:
+    """The files in groups of at most so many texts."""
+    group, total = list[str](), 0
+    for path, texts in sizes.items():
+        if group and total + texts > limit:
+            yield group
+            group, total = [], 0
+        group.append(path)
+        total += texts
+    yield group
+
+
+def _merge(lake: Lake, fingerprint: str, paths: list[str]) -> None:
+    import polars as pl
+
+    merged = pl.concat([lake.read(path) for path in paths])
+    merged = merged.unique("text_digest", keep="first", maintain_order=True).sort("text_digest")
+    identity = digest(fingerprint, merged.get_column("text_digest").to_list())
+    target = f"{lake.vector_folder(fingerprint)}/{identity}.parquet"
+    lake.write(target, merged)
+    for path in paths:
+        if path != target:
+            lake.delete(path)
+
+
+def _digests_by_file(lake: Lake, fingerprint: str) -> "dict[str, pl.DataFrame]":
+    """The texts of every file that exists now, by its path."""
+    folder = lake.vector_folder(fingerprint)
+    before, now = _cache.get((lake.uri, folder), {}), dict[str, "pl.DataFrame"]()
+    for path in lake.files(folder):
+        try:
+            now[path] = before[path] if path in before else lake.read(path, ["text_digest"])
+        except StoreError:
+            if lake.exists(path):
+                raise
+    _cache[lake.uri, folder] = now
+    return now
+
+
+def _spans(counts: "NDArray[np.integer]", limit: int) -> Iterator[tuple[int, int]]:
     """Spans of rows with at most so many texts together, but at least one row each."""
     import numpy as np
 
     ends, start = np.cumsum(counts, dtype=np.int64), 0
     while start < len(counts):
         before = int(ends[start - 1]) if start else 0
-        end = max(int(np.searchsorted(ends, before + most, side="right")), start + 1)
+        end = max(int(np.searchsorted(ends, before + limit, side="right")), start + 1)
         yield start, end
         start = end
 
 
-def _of_texts(
+def _text_vectors(
     lake: Lake, fingerprint: str, rows: "pl.DataFrame", dimensions: int
 ) -> "tuple[NDArray[np.float32], int]":
-    """The vectors of all texts of the rows one after another, and how many the lake does not
-    have.
-    """
+    """The vectors of all texts of the rows, in order, and how many are not in the lake."""
     import numpy as np
     import polars as pl
 
@@ -198,37 +189,38 @@ def _of_texts(
     pieces = list(vector_pieces(lake, fingerprint, texts.get_column("text_digest")))
     if not pieces:
         return np.empty((0, dimensions), np.float32), texts.height
-    found = pl.concat(pieces)
-    numbered = found.select("text_digest").with_row_index("place")
-    places = texts.join(numbered, on="text_digest", how="left", maintain_order="left").get_column(
-        "place"
-    )
-    matrix = found.get_column("vector").explode().to_numpy().reshape(found.height, dimensions)
-    return matrix[places.drop_nulls().to_numpy()], places.null_count()
+    stored = pl.concat(pieces)
+    numbered = stored.select("text_digest").with_row_index("position")
+    joined = texts.join(numbered, on="text_digest", how="left", maintain_order="left")
+    positions = joined.get_column("position")
+    matrix = stored.get_column("vector").explode().to_numpy().reshape(stored.height, dimensions)
+    return matrix[positions.drop_nulls().to_numpy()], positions.null_count()
 
 
-def _sums(flat: "NDArray[np.float32]", rows: "pl.DataFrame") -> "NDArray[np.float32]":
+def _normalised_sums(
+    text_vectors: "NDArray[np.float32]", rows: "pl.DataFrame"
+) -> "NDArray[np.float32]":
     import numpy as np
 
     counts = rows.get_column("text_digests").list.len().to_numpy().astype(np.int64)
     starts = np.cumsum(counts) - counts
-    vectors = flat[starts]
+    vectors = text_vectors[starts]
     several = np.flatnonzero(counts > 1)
     # In double precision and in the order of the texts, so that every run has the same last bit.
     sums = vectors[several].astype(np.float64)
     for nth in range(1, counts.max(initial=0)):
-        more = np.flatnonzero(counts[several] > nth)
-        sums[more] += flat[starts[several[more]] + nth]
+        longer = np.flatnonzero(counts[several] > nth)
+        sums[longer] += text_vectors[starts[several[longer]] + nth]
     lengths = np.linalg.norm(sums, axis=1)
-    sound = lengths > NO_LENGTH
-    vectors[several[sound]] = sums[sound] / lengths[sound, np.newaxis]
-    if not sound.all():
-        keys = rows.get_column("key").gather(several[~sound]).to_list()
+    valid = lengths > MIN_LENGTH
+    vectors[several[valid]] = sums[valid] / lengths[valid, np.newaxis]
+    if not valid.all():
+        keys = rows.get_column("key").gather(several[~valid]).to_list()
+        more = " ..." if len(keys) > 5 else ""
         logger.warning(
-            "The texts of %s rows cancel out, so that these have the vector of the first text "
-            "alone: %s%s",
+            "The texts of %s rows cancel out; they get the vector of their first text: %s%s",
             len(keys),
             ", ".join(keys[:5]),
-            " ..." if len(keys) > 5 else "",
+            more,
         )
     return vectors

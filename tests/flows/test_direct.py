@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 import pegboard
+from flows.build import build
 
 # Runs commands in one process, and reports which sockets each listened on, which processes it
 # started, and what of Prefect is loaded.
@@ -116,6 +117,20 @@ def test_a_run_that_was_killed_leaves_readers_alone_and_the_next_encodes_only_th
         "to_encode": 30,
     }  # one is the agent's
     assert outcome["encoded"] == 30
+
+
+def test_a_build_from_python_takes_a_path_and_returns_what_the_command_prints(workshop):
+    workshop.servers({"git": [workshop.tool("create_issue", "Opens an issue.")]})
+    workshop.configure()
+    path = workshop.folder / "pegboard.toml"
+
+    planned, published, again = build(path, dry_run=True), build(path), build(str(path))
+
+    outcomes = [outcome["outcome"] for outcome in (planned, published, again)]
+    assert outcomes == ["planned", "published", "unchanged"]
+    assert (planned["release"], planned["plan"]["new"]) == (None, ["kit/git/create_issue"])
+    assert published["release"] == again["release"] == workshop.store.channel().release
+    assert json.loads(json.dumps(published)) == published
 
 
 @pytest.mark.parametrize("arguments", [(), ("--catalog", "extra")])

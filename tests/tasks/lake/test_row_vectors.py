@@ -69,8 +69,7 @@ def test_texts_that_cancel_out_leave_the_vector_of_the_first_and_a_warning_that_
 
     assert found.tolist() == [UNITS["east"], UNITS["north"], UNITS["east"], UNITS["south"]]
     assert [record.message for record in caplog.records] == [
-        "The texts of 2 rows cancel out, so that these have the vector of the first text alone: "
-        "row 1, row 3"
+        "The texts of 2 rows cancel out; they get the vector of their first text: row 1, row 3"
     ]
 
 
