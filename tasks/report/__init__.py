@@ -1,3 +1,1 @@
-"""The report of a release: its values as JSON (`data.py`), and an HTML page made from them alone
-(`page.py`).
-"""
+"""The report of a release: JSON values (`data.py`), and an HTML page made from them (`page.py`)."""

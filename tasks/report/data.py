@@ -1,8 +1,8 @@
-"""Everything that a report shows of a release, as JSON values: from its manifest, its tables, the
-lake and the run.
+"""Everything that a report shows of a release, as JSON values.
 
-The page is made from these values alone. Lists have `total`, and under `shown` as many rows as fit
-on a page. What is not known is None, with the reason beside it under `missing`."""
+They come from the manifest, the tables, the lake and the run; the page is made from them alone.
+Lists have `total`, and under `shown` as many rows as fit on a page. What is not known is None, with
+the reason beside it under `missing`."""
 
 import logging
 from collections.abc import Callable, Mapping, Sequence

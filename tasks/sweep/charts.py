@@ -1,5 +1,4 @@
-"""The results of a sweep as SVG pictures, like figures 4 and 5 of Toolshed: the effect of the
-catalog's size, and of k.
+"""The effect of the catalog's size, and of k, as SVG pictures (figures 4 and 5 of Toolshed).
 
 One panel for each strategy, one colour for each index; bands are 95 % intervals. Drawn without a
 browser and without the network."""

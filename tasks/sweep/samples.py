@@ -1,5 +1,4 @@
-"""Nested samples of a catalog, to measure retrieval among 100 tools, 500, 1,000, all (tool-M in
-Toolshed, 4.2).
+"""Nested samples of a catalog: retrieval among 100, 500, 1,000, all tools (Toolshed, 4.2).
 
 A small random sample would have all tools of hardly any query. So the tools are put in an order in
 which tools of whole golden queries alternate with other tools, at a fixed share, and a sample is

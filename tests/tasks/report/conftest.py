@@ -27,19 +27,18 @@ measures = ["Recall@1", "Recall@5", "nDCG@10"]
 rules = ["Recall@5 >= 0.5", "Recall@5 no worse than live"]
 """
 INDEXES = '\n[[indexes]]\nname = "full"\n\n[[indexes]]\nname = "fine"\nshape = "multi"\n'
-QUESTIONS = {"requests": 22, "accepted": 12, "rejected": 1, "to_buy": 9, "calls": 9}
+QUESTIONS = {"requests": 22, "accepted": 12, "rejected": 1, "calls": 9}
 ENRICHMENT = {
     "estimate": {
         "model": "openai/gpt-4o-mini",
         "products": {"questions": {**QUESTIONS, "prompt_tokens": 900}},
-        "to_buy": 9,
         "calls": 9,
         "prompt_tokens": 900,
         "completion_tokens": 700,
         "cost_usd": 0.0042,
     },
     "actual": {
-        "bought": {"questions": 8},
+        "completed": {"questions": 8},
         "accepted": {"questions": 20},
         "rejected": {"questions": {"refusal": 1}},
         "replies": 10,

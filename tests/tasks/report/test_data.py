@@ -136,6 +136,19 @@ def test_the_data_of_a_run_is_kept_by_the_earlier_report_of_its_release_only(boa
     assert report_data(board.uri, board.passed.id, board.run)["run"] is None
 
 
+def test_the_products_of_a_run_have_the_counts_of_its_estimate_and_of_what_was_done(held_data):
+    (questions,) = held_data["llm"]["products"]
+
+    assert questions == {
+        "product": "questions",
+        "pieces": 22,
+        "before": 12,
+        "bought": 8,
+        "accepted": 20,
+        "rejected": [{"reason": "refusal", "count": 1}],
+    }
+
+
 def test_a_release_without_a_gate_says_how_to_have_one(board_uri):
     release = ReleaseStore(board_uri).channel().release
 

@@ -27,11 +27,11 @@ PADDING = {"left": 2, "right": 6, "top": 4, "bottom": 2}
 
 @dataclass
 class Opened:
-    """A page that was opened, what its console said, and what it asked the network for."""
+    """An open page, the lines of its console, and the addresses that it requested."""
 
     page: Any
-    said: list[str] = field(default_factory=list)
-    asked: list[str] = field(default_factory=list)
+    console: list[str] = field(default_factory=list)
+    requests: list[str] = field(default_factory=list)
 
 
 @pytest.fixture(scope="module")
@@ -66,14 +66,14 @@ def opened(
     context = chromium.new_context(
         viewport=size, color_scheme=scheme, has_touch=width == "phone", offline=True
     )
-    found = Opened(context.new_page())
-    found.page.on("console", lambda message: found.said.append(message.text))
-    found.page.on("pageerror", lambda error: found.said.append(str(error)))
-    found.page.on("request", lambda request: found.asked.append(request.url))
+    opened_page = Opened(context.new_page())
+    opened_page.page.on("console", lambda message: opened_page.console.append(message.text))
+    opened_page.page.on("pageerror", lambda error: opened_page.console.append(str(error)))
+    opened_page.page.on("request", lambda request: opened_page.requests.append(request.url))
     try:
-        found.page.goto(file.as_uri())
-        found.page.wait_for_selector(f"html[data-drawn={scheme}]")
-        yield found
+        opened_page.page.goto(file.as_uri())
+        opened_page.page.wait_for_selector(f"html[data-drawn={scheme}]")
+        yield opened_page
     finally:
         context.close()
 
@@ -83,38 +83,38 @@ def opened(
 def test_it_opens_from_the_disk_with_its_charts_and_without_complaint(
     chromium, file, tmp_path, width, scheme
 ):
-    with opened(chromium, file, width, scheme) as found:
-        found.page.screenshot(path=tmp_path / f"{width}-{scheme}.png", full_page=True)
+    with opened(chromium, file, width, scheme) as opened_page:
+        opened_page.page.screenshot(path=tmp_path / f"{width}-{scheme}.png", full_page=True)
 
-        assert found.said == []
-        assert found.asked == [file.as_uri()]
-        assert found.page.title().endswith("Held back by the gate")
-        assert found.page.evaluate("document.documentElement.scrollWidth") <= WIDTHS[width][0]
+        assert opened_page.console == []
+        assert opened_page.requests == [file.as_uri()]
+        assert opened_page.page.title().endswith("Held back by the gate")
+        assert opened_page.page.evaluate("document.documentElement.scrollWidth") <= WIDTHS[width][0]
         for chart in (
             "#chart-measures svg",
             "#chart-curve svg",
             "#chart-history svg",
             "#chart-map canvas",
         ):
-            box = found.page.locator(chart).bounding_box()
+            box = opened_page.page.locator(chart).bounding_box()
             assert min(box["width"], box["height"]) > 100, chart
             assert box["x"] + box["width"] <= WIDTHS[width][0], chart
         assert (tmp_path / f"{width}-{scheme}.png").stat().st_size > 20_000
 
 
 def test_its_colours_follow_the_scheme(chromium, file):
-    with opened(chromium, file) as found:
-        before = _colours(found.page)
-        found.page.emulate_media(color_scheme="dark")
-        found.page.wait_for_selector("html[data-drawn=dark]")
-        after = _colours(found.page)
+    with opened(chromium, file) as opened_page:
+        before = _colours(opened_page.page)
+        opened_page.page.emulate_media(color_scheme="dark")
+        opened_page.page.wait_for_selector("html[data-drawn=dark]")
+        after = _colours(opened_page.page)
 
     assert [one != other for one, other in zip(before, after, strict=True)] == [True, True]
 
 
 def test_every_number_that_is_seen_is_the_one_of_the_json(chromium, file, held_data):
-    with opened(chromium, file) as found:
-        seen = found.page.evaluate(
+    with opened(chromium, file) as opened_page:
+        seen = opened_page.page.evaluate(
             "[...document.querySelectorAll('[data-json]')].map(one => [one.dataset.json, "
             "one.dataset.style, one.textContent])"
         )
@@ -135,12 +135,12 @@ def test_every_number_that_is_seen_is_the_one_of_the_json(chromium, file, held_d
 def test_the_chart_of_measures_shows_the_values_of_the_measure_that_is_chosen(
     chromium, file, held_data
 ):
-    with opened(chromium, file) as found:
-        found.page.select_option("#measure", "nDCG@10")
-        found.page.wait_for_function(
+    with opened(chromium, file) as opened_page:
+        opened_page.page.select_option("#measure", "nDCG@10")
+        opened_page.page.wait_for_function(
             "document.querySelector('#chart-measures svg').textContent.length > 0"
         )
-        marks = found.page.locator("#chart-measures svg [aria-roledescription=circle]")
+        marks = opened_page.page.locator("#chart-measures svg [aria-roledescription=circle]")
         drawn = [marks.nth(at).get_attribute("aria-label") for at in range(marks.count())]
 
     values = sorted(float(re.search(r"mean: ([\d.]+)", one)[1]) for one in drawn)
@@ -154,31 +154,31 @@ def test_pointing_at_the_map_shows_a_tool_with_its_agent_and_description(
     chromium, file, held_data, width
 ):
     tool = next(one for one in held_data["map"]["tools"] if one["name"] == "sell_bicycle")
-    with opened(chromium, file, width) as found:
-        _point(found.page, tool, touch=width == "phone")
+    with opened(chromium, file, width) as opened_page:
+        _point(opened_page.page, tool, touch=width == "phone")
 
-        assert found.page.locator("#tip b").text_content() == "sell_bicycle"
-        assert "bicycle" in found.page.locator("#tip i").text_content()
-        assert "Sells the bicycle of a customer." in found.page.locator("#tip").text_content()
-        box = found.page.locator("#tip").bounding_box()
+        assert opened_page.page.locator("#tip b").text_content() == "sell_bicycle"
+        assert "bicycle" in opened_page.page.locator("#tip i").text_content()
+        assert "Sells the bicycle of a customer." in opened_page.page.locator("#tip").text_content()
+        box = opened_page.page.locator("#tip").bounding_box()
         assert box["x"] >= 0
         assert box["x"] + box["width"] <= WIDTHS[width][0]
 
 
 def test_the_map_is_filtered_by_text_and_by_agent(chromium, file, held_data):
     other = next(one for one in held_data["map"]["tools"] if one["name"] == "sell_bicycle")
-    with opened(chromium, file) as found:
-        everything = found.page.locator("#map-count").text_content()
-        whole = _pixels(found.page)
-        found.page.fill("#map-text", "PAINT roof")
-        text = found.page.locator("#map-count").text_content()
-        names = found.page.locator("#map-list b").all_text_contents()
-        found.page.wait_for_function(f"{PIXELS} !== {json.dumps(whole)}")
-        _point(found.page, other)
-        hidden = found.page.locator("#tip").is_hidden()
-        found.page.fill("#map-text", "")
-        found.page.select_option("#map-agent", label="window (4)")
-        agent = found.page.locator("#map-count").text_content()
+    with opened(chromium, file) as opened_page:
+        everything = opened_page.page.locator("#map-count").text_content()
+        whole = _pixels(opened_page.page)
+        opened_page.page.fill("#map-text", "PAINT roof")
+        text = opened_page.page.locator("#map-count").text_content()
+        names = opened_page.page.locator("#map-list b").all_text_contents()
+        opened_page.page.wait_for_function(f"{PIXELS} !== {json.dumps(whole)}")
+        _point(opened_page.page, other)
+        hidden = opened_page.page.locator("#tip").is_hidden()
+        opened_page.page.fill("#map-text", "")
+        opened_page.page.select_option("#map-agent", label="window (4)")
+        agent = opened_page.page.locator("#map-count").text_content()
 
     assert (everything, text, agent) == ("22 tools", "1 of 22 tools shown", "4 of 22 tools shown")
     assert names == ["paint_roof"]
@@ -187,21 +187,21 @@ def test_the_map_is_filtered_by_text_and_by_agent(chromium, file, held_data):
 
 def test_unfriendly_names_are_shown_as_they_are_and_do_nothing(chromium, file, held_data):
     hostile = next(one for one in held_data["map"]["tools"] if one["name"].startswith("<img"))
-    with opened(chromium, file) as found:
-        found.page.fill("#map-text", "<img")
-        listed = found.page.locator("#map-list b").all_text_contents()
-        _point(found.page, hostile)
-        tip = found.page.locator("#tip").text_content()
-        for one in found.page.locator("details").all():
+    with opened(chromium, file) as opened_page:
+        opened_page.page.fill("#map-text", "<img")
+        listed = opened_page.page.locator("#map-list b").all_text_contents()
+        _point(opened_page.page, hostile)
+        tip = opened_page.page.locator("#tip").text_content()
+        for one in opened_page.page.locator("details").all():
             one.evaluate("one => { one.open = true; }")
-        _settle(found.page)
+        _settle(opened_page.page)
 
         assert listed == [hostile["name"]]
         assert hostile["name"] in tip
         assert "</script>" in tip
-        assert found.page.locator("img, important").count() == 0
-        assert found.page.title().endswith("Held back by the gate")
-        assert (found.said, found.asked) == ([], [file.as_uri()])
+        assert opened_page.page.locator("img, important").count() == 0
+        assert opened_page.page.title().endswith("Held back by the gate")
+        assert (opened_page.console, opened_page.requests) == ([], [file.as_uri()])
 
 
 def test_a_script_that_got_into_the_page_after_all_would_not_run(chromium, file, tmp_path):
@@ -212,11 +212,11 @@ def test_a_script_that_got_into_the_page_after_all_would_not_run(chromium, file,
     )
     spoilt.write_text(file.read_text("utf-8").replace("</footer>", injected), "utf-8")
 
-    with opened(chromium, spoilt) as found:
-        _settle(found.page)
+    with opened(chromium, spoilt) as opened_page:
+        _settle(opened_page.page)
 
-        assert found.page.title().endswith("Held back by the gate")
-        assert any("Content Security Policy" in one for one in found.said)
+        assert opened_page.page.title().endswith("Held back by the gate")
+        assert any("Content Security Policy" in one for one in opened_page.console)
 
 
 def _point(page: Any, place: dict[str, Any], *, touch: bool = False) -> None:
@@ -234,9 +234,7 @@ def _point(page: Any, place: dict[str, Any], *, touch: bool = False) -> None:
 
 
 def _settle(page: Any) -> None:
-    """Wait until scripts and failed images of the page have had their turn: two frames, and a task
-    after them.
-    """
+    """Wait until scripts and failed images had their turn: two frames, and a task after them."""
     page.wait_for_load_state("load")
     page.evaluate(
         "() => new Promise(done => requestAnimationFrame(() => requestAnimationFrame(() => "
