@@ -8,8 +8,9 @@ tests.contract.make_vectors`.
                       depend on
 
 What has to be found is worked out here, in plain Python from the formulas of
-docs/reference/table-contract.md, and not by asking `pegboard`. The vectors are of the hashing encoder with 16
-dimensions, so that there are many ties; requests are given as vectors and words, so that no reader
+docs/reference/table-contract.md, and not by asking `pegboard`. The vectors are of the hashing
+encoder with 16 dimensions, so that there are many ties; requests are given as vectors and words,
+so that no reader
 needs it. The files are in the repository; make them again when the contract has a new version."""
 
 import json

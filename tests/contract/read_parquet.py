@@ -1,5 +1,6 @@
-"""A reader of a Parquet export that knows only docs/reference/table-contract.md: `python read_parquet.py
-EXPORT vectors.json`.
+"""A reader of a Parquet export that knows only docs/reference/table-contract.md.
+
+    python read_parquet.py EXPORT vectors.json
 
 Every request is answered twice, by DuckDB in SQL and by polars in expressions, and compared with
 what has to be found. Ends with 1 if anything differs. Neither lancedb nor pegboard is imported.
@@ -19,8 +20,10 @@ Ranking = list[tuple[str, float]]
 Asked = Mapping[str, Any]
 
 CONDITION = """
-WHERE (len($agent) IS NULL OR list_contains($agent, agent)) AND (len($catalog) IS NULL OR list_contains($catalog, catalog))
-  AND (len($kind) IS NULL OR list_contains($kind, kind)) AND (len($tags) IS NULL OR list_has_any(tags, $tags))
+WHERE (len($agent) IS NULL OR list_contains($agent, agent))
+  AND (len($catalog) IS NULL OR list_contains($catalog, catalog))
+  AND (len($kind) IS NULL OR list_contains($kind, kind))
+  AND (len($tags) IS NULL OR list_has_any(tags, $tags))
 """
 VECTOR = """
 SELECT tool, max(round(list_dot_product(vector::DOUBLE[], $vector::DOUBLE[]), 5)) AS score
@@ -33,12 +36,15 @@ WITH documents AS (
 counted AS (SELECT count(*) AS total, avg(len(words)) AS average FROM documents),
 asked AS (SELECT DISTINCT unnest($words::VARCHAR[]) AS word),
 having_it AS (
-    SELECT word, count(*) FILTER (list_contains(words, word)) AS documents FROM asked, documents GROUP BY word),
+    SELECT word, count(*) FILTER (list_contains(words, word)) AS documents
+    FROM asked, documents GROUP BY word),
 scored AS (
     SELECT key, tool, agent, catalog, kind, tags, sum(
         ln(1 + (total - having_it.documents + 0.5) / (having_it.documents + 0.5))
         * found * (1 + $k1) / (found + $k1 * (1 - $b + $b * len(words) / average))) AS score
-    FROM (SELECT documents.*, word, len(list_filter(words, lambda one: one = word)) AS found FROM documents, asked)
+    FROM (
+        SELECT documents.*, word, len(list_filter(words, lambda one: one = word)) AS found
+        FROM documents, asked)
     JOIN having_it USING (word), counted
     WHERE found > 0 GROUP BY ALL)
 SELECT tool, max(round(score, 4)) AS score FROM scored
@@ -46,18 +52,23 @@ SELECT tool, max(round(score, 4)) AS score FROM scored
 FILTERS = ("agent", "catalog", "kind", "tags")
 AGENTS = """
 WITH entities AS (
-    SELECT tool AS entity, agent, catalog, kind, tags, vector FROM read_parquet($tools, hive_partitioning = true)
+    SELECT tool AS entity, agent, catalog, kind, tags, vector
+    FROM read_parquet($tools, hive_partitioning = true)
     UNION ALL BY NAME
-    SELECT agent AS entity, agent, catalog, kind, CASE WHEN len($tags) IS NULL THEN [] END AS tags, vector
+    SELECT agent AS entity, agent, catalog, kind,
+        CASE WHEN len($tags) IS NULL THEN [] END AS tags, vector
     FROM read_parquet($own, hive_partitioning = true)),
 scored AS (
-    SELECT entity, agent, max(round(list_dot_product(vector::DOUBLE[], $vector::DOUBLE[]), 5)) AS score FROM entities
+    SELECT entity, agent,
+        max(round(list_dot_product(vector::DOUBLE[], $vector::DOUBLE[]), 5)) AS score
+    FROM entities
 """ + CONDITION + """GROUP BY ALL)
 SELECT agent, max(score) AS score FROM scored
 GROUP BY agent ORDER BY score DESC, arg_min(entity, (-score, entity)) LIMIT $k
 """  # fmt: skip
 DEPENDENCIES = """
-SELECT target, type, parameter, origin, confidence FROM read_parquet($files) WHERE source = $tool ORDER BY place
+SELECT target, type, parameter, origin, confidence FROM read_parquet($files)
+WHERE source = $tool ORDER BY place
 """
 
 

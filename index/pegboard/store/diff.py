@@ -27,7 +27,7 @@ RECIPE = ("encoder", "fingerprint", "dimensions", "options", "parts", "shape", "
 
 @dataclass(frozen=True, slots=True)
 class FieldChange:
-    """A field of a tool, old and new: a text, a JSON value, or a list with parts added and removed."""
+    """A field of a tool, old and new: a text, a JSON value, or a list, with what came and went."""
 
     old: Any
     new: Any
@@ -57,7 +57,7 @@ class EdgeChanges:
 
 @dataclass(frozen=True, slots=True)
 class ToolChange:
-    """A tool of both releases with the fields that differ; those of an LLM are `enrichment.NAME`."""
+    """A tool of both releases and the fields that differ; an LLM's are named `enrichment.NAME`."""
 
     id: str
     fields: Mapping[str, FieldChange]

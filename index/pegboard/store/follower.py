@@ -1,4 +1,4 @@
-"""Following a channel: when it is checked, what happens when it cannot be, and how old answers are."""
+"""Follow a channel: when it is checked, what happens when it cannot be, how old answers are."""
 
 import logging
 import os

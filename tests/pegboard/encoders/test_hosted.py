@@ -157,31 +157,31 @@ def unit(*lengths):
     return rows / np.linalg.norm(rows, axis=1, keepdims=True)
 
 
-def test_texts_become_unit_vectors_in_their_order(encoder):
+@pytest.mark.parametrize("reply", [right, backwards])
+def test_texts_become_unit_vectors_in_their_order_whatever_that_of_the_reply(
+    server, encoder, reply
+):
+    server.script = [reply]
+
     np.testing.assert_allclose(encoder.encode(["a", "abc", "ab"]), unit(1, 3, 2), atol=1e-6)
 
 
-def test_a_reply_in_another_order_is_put_in_order_by_its_indices(server, encoder):
-    server.script = [backwards]
+@pytest.mark.parametrize(
+    ("options", "lengths", "sizes"),
+    [
+        ({"batch_size": 2}, [1, 2, 3, 4, 5], [2, 2, 1]),
+        ({"max_tokens": 200_000}, [100_000] * 3, [2, 1]),
+    ],
+)
+def test_requests_stay_within_the_batch_size_and_what_a_provider_takes(
+    server, options, lengths, sizes
+):
+    encoder = load_encoder(NAME, api_base=server.url, **options)
 
-    np.testing.assert_allclose(encoder.encode(["a", "abc", "ab"]), unit(1, 3, 2), atol=1e-6)
+    vectors = encoder.encode(["a" * length for length in lengths])
 
-
-def test_texts_go_out_in_requests_of_the_batch_size(server):
-    encoder = load_encoder(NAME, api_base=server.url, batch_size=2)
-
-    vectors = encoder.encode(["a", "ab", "abc", "abcd", "abcde"])
-
-    assert server.sizes == [2, 2, 1]
-    np.testing.assert_allclose(vectors, unit(1, 2, 3, 4, 5), atol=1e-6)
-
-
-def test_a_request_stays_below_what_a_provider_takes_in_all(server):
-    encoder = load_encoder(NAME, api_base=server.url, max_tokens=200_000)
-
-    encoder.encode(["a" * 100_000, "b" * 100_000, "c" * 100_000])
-
-    assert server.sizes == [2, 1]
+    assert server.sizes == sizes
+    np.testing.assert_allclose(vectors, unit(*lengths), atol=1e-6)
 
 
 def test_dimensions_not_asked_for_are_learnt_from_one_small_request(server, encoder):
@@ -407,7 +407,7 @@ def test_a_reply_of_another_kind_is_an_encoder_error(server, content):
         encoder.encode(["a"])
 
 
-def test_a_server_that_says_nothing_is_given_up_on(server):
+def test_a_server_that_does_not_answer_is_given_up_on(server):
     server.script = ["hang"]
     encoder = load_encoder(NAME, api_base=server.url, timeout=0.3, attempts=1)
 

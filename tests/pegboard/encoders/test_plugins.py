@@ -19,7 +19,8 @@ class Letters:
         self.name, self._first = name, first
 
     def encode(self, texts):
-        return np.array([[1, 0] if text.startswith(self._first) else [0, 1] for text in texts], np.float32)
+        rows = [[1, 0] if text.startswith(self._first) else [0, 1] for text in texts]
+        return np.array(rows, np.float32)
 
 def anything(name, **options):
     encoder = Letters(name)

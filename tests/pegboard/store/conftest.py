@@ -163,7 +163,8 @@ class Refusals:
                     ended.wait()
                     self.close_connection = True
                     return
-                body = f"<?xml version='1.0'?><Error><Code>{code}</Code><Message>{message}</Message></Error>".encode()
+                error = f"<Code>{code}</Code><Message>{message}</Message>"
+                body = f"<?xml version='1.0'?><Error>{error}</Error>".encode()
                 self.send_response(status)
                 self.send_header("content-type", "application/xml")
                 self.send_header("content-length", str(len(body)))

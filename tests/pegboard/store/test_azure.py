@@ -70,7 +70,8 @@ def azurite(tmp_path_factory, server, port):
 @pytest.fixture
 def container(azurite):
     name, date = f"container-{uuid.uuid4().hex[:12]}", email.utils.formatdate(usegmt=True)
-    signed = f"PUT{chr(10) * 12}x-ms-date:{date}\nx-ms-version:2021-08-06\n/{ACCOUNT}/{ACCOUNT}/{name}\nrestype:container"
+    signed = f"PUT{chr(10) * 12}x-ms-date:{date}\nx-ms-version:2021-08-06\n"
+    signed += f"/{ACCOUNT}/{ACCOUNT}/{name}\nrestype:container"
     signature = base64.b64encode(
         hmac.new(base64.b64decode(KEY), signed.encode(), hashlib.sha256).digest()
     ).decode()

@@ -43,7 +43,8 @@ def test_every_table_has_every_row_and_value_and_vectors_keep_their_type(
     folder = tmp_path / f"release={release.id}"
     assert (exported.folder, exported.written) == (str(folder), True)
     assert exported.rows == {
-        "tools": 14, "agents": 6, "edges": 0, "emb_full": 14, "agents_full": 6, "emb_fine": 26, "agents_fine": 6,
+        "tools": 14, "agents": 6, "edges": 0, "emb_full": 14, "emb_fine": 26,
+        "agents_full": 6, "agents_fine": 6,
     }  # fmt: skip
     for name in release.tables:
         expected, key = stored(store, release, name), key_column(name)

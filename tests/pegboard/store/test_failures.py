@@ -102,8 +102,13 @@ def test_a_store_that_is_away_is_said(opened, port):
 
 
 def test_a_silent_store_is_waited_for_only_so_long(refusing, configured, keys):
-    configuration = configured("s3://bucket/silent", aws_endpoint=refusing(None), open_timeout="0.5", read_timeout="1s",
-                               client_max_retries="1")  # fmt: skip
+    configuration = configured(
+        "s3://bucket/silent",
+        aws_endpoint=refusing(None),
+        open_timeout="0.5",
+        read_timeout="1s",
+        client_max_retries="1",
+    )
     for use in (
         lambda: pegboard.open(configuration.uri),
         lambda: ReleaseStore(configuration.uri).create(),

@@ -172,7 +172,8 @@ from tasks.lake.files import Lake
 import polars as pl
 resource.setrlimit(resource.RLIMIT_FSIZE, (10_000, 10_000))
 try:
-    Lake(sys.argv[1]).write("documents/a.parquet", pl.DataFrame({"a": [str(i * 7919 % 100003) for i in range(50_000)]}))
+    rows = pl.DataFrame({"a": [str(i * 7919 % 100003) for i in range(50_000)]})
+    Lake(sys.argv[1]).write("documents/a.parquet", rows)
 except StoreError as error:
     print(error)
 print(sorted(Lake(sys.argv[1]).walk()))

@@ -203,7 +203,8 @@ def tried(ask):
 sys.stdout.flush()
 child = os.fork()
 if not child:
-    print(tried(lambda: board.search(np.ones(256), 1)[0].tool.id), tried(lambda: pegboard.open(sys.argv[1])))
+    searched = tried(lambda: board.search(np.ones(256), 1)[0].tool.id)
+    print(searched, tried(lambda: pegboard.open(sys.argv[1])))
     print("forked" in (board.status().error or ""), flush=True)
     os._exit(0)
 assert os.waitpid(child, 0)[1] == 0

@@ -40,7 +40,8 @@ def test_a_sound_release_has_no_problem_and_says_what_was_read(board_uri):
 
     assert verified.problems == ()
     assert verified.rows == {
-        "agents": 6, "tools": 14, "edges": 0, "emb_full": 14, "agents_full": 6, "emb_fine": 26, "agents_fine": 6,
+        "tools": 14, "agents": 6, "edges": 0, "emb_full": 14, "emb_fine": 26,
+        "agents_full": 6, "agents_fine": 6,
     }  # fmt: skip
     assert verified.to_dict()["sound"] is True
     assert ("emb_fine", 26, 26) in told
