@@ -60,9 +60,7 @@ def main() -> None:
 
 
 class _Asked:
-    """The requests of ToolLinkOS, what each needs, and the tools that a vector search finds for
-    it.
-    """
+    """The requests of ToolLinkOS, their needed tools, and the results of a vector search."""
 
     def __init__(self, tools: Sequence[Tool]) -> None:
         rows = lines("toollinkos/instances.jsonl")
@@ -93,9 +91,7 @@ class _Asked:
 
 
 def _graph(edges: Iterable[Edge]) -> Graph:
-    """The targets of every tool by name: declared ones in their catalog's order, then others, the
-    surer ones first.
-    """
+    """The targets of every tool by name: declared ones first, then others by confidence."""
     targets: dict[str, dict[str, None]] = defaultdict(dict)
     for edge in sorted(edges, key=lambda edge: (edge.origin != "declared", -edge.confidence)):
         source, target = (id_.rpartition("/")[2] for id_ in (edge.source, edge.target))

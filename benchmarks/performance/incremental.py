@@ -105,9 +105,7 @@ def make_tool(seed: int, edition: int = 0) -> dict[str, Any]:
 
 
 def write_catalogs(folder: Path, tools: dict[int, int]) -> None:
-    """The saved answers of servers with about twenty tools each, in several catalogs; `tools` is
-    seed -> edition.
-    """
+    """Write the answers of servers with about twenty tools each; `tools` is seed -> edition."""
     servers: dict[str, dict[str, Any]] = {name: {} for name in CATALOGS}
     for seed in sorted(tools):
         agent = seed // AGENT_TOOLS
@@ -149,9 +147,7 @@ def write_configuration(folder: Path, encoder: str) -> None:
 
 
 class Meter:
-    """Seconds, bytes and memory of each step; what the run does between two steps counts for the
-    later one.
-    """
+    """Seconds, bytes and memory of each step; work between two steps counts for the later one."""
 
     def __init__(self, board: Path) -> None:
         self.board = board

@@ -125,9 +125,7 @@ def _report_board(name: str, configuration: Configuration, asked: _Asked) -> Non
 def _searches_by_mean(
     uri: str, index: str
 ) -> tuple[Callable[[str, Any], list[str]], Callable[[str, Any], list[str]]]:
-    """Searches of a `multi` index in which a tool scores by the mean of its best three rows: by
-    vector, and hybrid.
-    """
+    """Searches of a `multi` index that score a tool by the mean of its best three rows."""
     store, board = pegboard.ReleaseStore(uri), pegboard.open(uri, refresh=3600)
     pin = board.release.tables[f"emb_{index}"]
     table = open_table(store.database, pin.table, uri, pin.version).to_arrow()

@@ -1,6 +1,4 @@
-"""`python -m benchmarks` as a person runs it: two small benchmarks through the pipeline, once more with
-kept boards, and its errors.
-"""
+"""`python -m benchmarks`: two small benchmarks through the pipeline, kept boards, and errors."""
 
 import json
 

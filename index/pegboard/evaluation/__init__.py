@@ -1,3 +1,1 @@
-"""Judging retrieval by golden queries: measures, intervals, comparisons. Needs the extra
-`pegboard[eval]`.
-"""
+"""Evaluation of retrieval by golden queries; needs the extra `pegboard[eval]`."""

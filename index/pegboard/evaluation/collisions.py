@@ -23,9 +23,7 @@ NO_PAIR = -2.0
 
 @dataclass(frozen=True, slots=True)
 class Collision:
-    """Two tools, by their ids, and the cosine of their vectors: of the closest two rows, where an
-    index keeps several of a tool.
-    """
+    """Two tools, by their ids, and the cosine of their closest vectors."""
 
     first: str
     second: str
@@ -110,8 +108,9 @@ def collisions(
 def tool_vectors(
     loaded: LoadedRelease, name: str
 ) -> "tuple[list[str], NDArray[np.int64], NDArray[np.float32]]":
-    """The ids of an index's tools in order, each one's first row, and the unit vectors, of shape
-    (rows, dimensions).
+    """The ids of an index's tools in order, the first row of each, and the unit vectors.
+
+    Returns: ids, rows, and vectors of shape (rows, dimensions).
     """
     import numpy as np
 

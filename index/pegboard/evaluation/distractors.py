@@ -1,6 +1,4 @@
-"""Tools among which the right ones have to be found: so many for each right tool, drawn by chance
-or the nearest to it.
-"""
+"""Distractors for each right tool of a query: drawn at random, or the nearest to it."""
 
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
@@ -28,9 +26,7 @@ Kind = Literal["none", "random", "nearest", "all"]
 
 @dataclass(frozen=True, slots=True)
 class Noise:
-    """How many distractors there are for each right tool, and which; for `none` and `all` the
-    number says nothing.
-    """
+    """How many distractors each right tool gets, and which; `none` and `all` have no number."""
 
     kind: Kind
     count: int = 0
@@ -48,10 +44,10 @@ ALL = Noise("all")
 def noises(
     counts: Iterable[int], kinds: Iterable[Literal["random", "nearest"]], *, whole: bool = False
 ) -> list[Noise]:
-    """Every noise of these counts and kinds, the least first: 0 is the same for every kind; `whole`
-    adds all other tools.
+    """Every noise of these counts and kinds, the least first.
 
-    Raises ConfigurationError if there is none, or for a number below 0.
+    The count 0 is the same for every kind; `whole` adds all other tools. Raises ConfigurationError
+    if there is none, or for a negative count.
     """
     wanted, ways = sorted(set(counts)), list(dict.fromkeys(kinds))
     if (
@@ -69,15 +65,13 @@ def noises(
 
 
 class Distractors:
-    """The distractors of one release. Larger noise holds the smaller: the first ten are among the
-    first thirty.
+    """The distractors of one release. Larger noise contains the smaller.
 
     Args:
-        index: whose vectors say which tools are near; of several vectors of two tools the closest
-            count.
-        most: distractors for each right tool that are asked for at most.
-        seed: which are drawn by chance; besides it only the query's id and the release's tools
-            decide.
+        index: whose vectors decide which tools are near; of several vectors of two tools the
+            closest count.
+        most: the most distractors for each right tool.
+        seed: of the random ones; besides it only the query's id and the release's tools decide.
     """
 
     def __init__(self, loaded: LoadedRelease, index: str, most: int, seed: int = 0) -> None:

@@ -104,9 +104,7 @@ class AgentCurve:
         self.tokens = dict(sorted((tokens or {}).items()))
 
     def at(self, k: int) -> "tuple[NDArray[np.float64], bool] | None":
-        """The score of each query with k tools, and whether it is interpolated; None outside of
-        what was measured.
-        """
+        """The score of each query with k tools, and if it is interpolated; None out of range."""
         if k in self.values:
             return self.values[k], False
         below, above = _around(list(self.values), k)
@@ -116,9 +114,7 @@ class AgentCurve:
         return self.values[below] * (1 - share) + self.values[above] * share, True
 
     def tokens_at(self, k: int) -> float | None:
-        """Mean tokens of the prompt with k tools: every tool adds its own, so linear between two
-        measured numbers.
-        """
+        """Mean prompt tokens with k tools, interpolated linearly; None out of range."""
         if k in self.tokens:
             return self.tokens[k]
         below, above = _around(list(self.tokens), k)
@@ -229,8 +225,9 @@ def _around(known: Sequence[int], k: int) -> tuple[int | None, int | None]:
 
 
 def _draws(queries: int) -> "NDArray[np.float64]":
-    """How often each query is in each draw, over the number of queries: of shape (draws, queries),
-    rows sum to 1.
+    """How often each query is in each draw, over the number of queries.
+
+    Returns: shape (draws, queries); rows sum to 1.
     """
     import numpy as np
 

@@ -9,8 +9,8 @@ searches nothing if it returns results; after a search it calls `save`. If the s
 encoder is gone, a model cannot be reached), it calls `load` again with `stale=True`: then results
 that an earlier version of the library wrote are used, and only without them the error is raised.
 Measures are computed from the results, so another measure costs no search. A store derives the name
-of an entry from `system.key`, the queries (`[query.to_dict() for query in queries]`) and the depth; the
-gate keeps an entry as a Parquet file in the lake. To keep query vectors between runs, pass a
+of an entry from `system.key`, the queries (`[query.to_dict() for query in queries]`) and the depth;
+the gate keeps an entry as a Parquet file in the lake. To keep query vectors between runs, pass a
 `QueryVectors` with a remembering encoder to the `Searcher` instead, as sweeps do.
 """
 

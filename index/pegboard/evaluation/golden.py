@@ -84,15 +84,11 @@ class Needed:
 
     @property
     def labels(self) -> frozenset[str]:
-        """What a measure counts as right: one label for each tool that is named, also for those
-        that are not there.
-        """
+        """One label for each tool that the query names, also for those that no tool has."""
         return frozenset((*self.tools, *self.unknown))
 
     def labelled(self, ranking: Iterable[tuple[str, float]]) -> list[tuple[str, float]]:
-        """A ranking of ids with what the query names in the place of the first tool that is meant
-        by it.
-        """
+        """A ranking of ids, with the query's own name in place of the first tool it means."""
         label_of = {one: name for name, ids in self.tools.items() for one in ids}
         seen: set[str] = set()
         found: list[tuple[str, float]] = []
@@ -120,9 +116,7 @@ class ToolNames:
             self.catalogs[identity] = identity.partition("/")[0]
 
     def resolve(self, names: Iterable[str]) -> Needed:
-        """The tools that names mean. An id means its tool only, even where another tool is so
-        called.
-        """
+        """The tools that names mean; an id means its tool only, whatever else has that name."""
         tools: dict[str, frozenset[str]] = {}
         unknown: list[str] = []
         for name in dict.fromkeys(names):
@@ -163,8 +157,9 @@ def golden_problems(what: str, problems: Sequence[str]) -> str:
 
 
 def write_queries(path: str | Path, queries: Iterable[GoldenQuery]) -> None:
-    """Write the queries as JSON lines, whole or not at all. Raises ConfigurationError where that
-    cannot be done.
+    """Write the queries as JSON lines, as a whole or not at all.
+
+    Raises ConfigurationError if the file cannot be written.
     """
     path = Path(path)
     text = "".join(json.dumps(query.to_dict(), ensure_ascii=False) + "\n" for query in queries)

@@ -1,6 +1,4 @@
-"""How sure a mean over queries is: bootstrap intervals, and paired tests between two systems that
-answered the same queries.
-"""
+"""Confidence of a mean over queries: bootstrap intervals, and paired tests between two systems."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -70,8 +68,9 @@ class Difference:
 def interval(
     values: "Sequence[float] | NDArray[np.float64]", confidence: float = CONFIDENCE
 ) -> Interval:
-    """The mean of values per query with its percentile bootstrap interval. Raises
-    ConfigurationError for no values.
+    """The mean of values per query with its percentile bootstrap interval.
+
+    Raises ConfigurationError for no values.
     """
     import numpy as np
 
@@ -89,8 +88,9 @@ def compare(
     theirs: "Sequence[float] | NDArray[np.float64]",
     confidence: float = CONFIDENCE,
 ) -> Difference:
-    """How far the mean of `ours` is above that of `theirs`, query by query. Raises
-    ConfigurationError where they are not as many.
+    """How far the mean of `ours` is above that of `theirs`, query by query.
+
+    Raises ConfigurationError if their numbers differ.
     """
     import numpy as np
 

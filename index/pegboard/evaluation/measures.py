@@ -1,9 +1,9 @@
-"""Measures of retrieval by their names in the field: `Recall@5`, `nDCG@10`, `mAP@10`, `MRR`,
-`F1@5`, `Precision>=0.5`.
+"""Measures of retrieval by their names in the field: `Recall@5`, `nDCG@10`, `mAP@10`, `MRR`, ...
 
 Computed by ir-measures; recall, nDCG, average precision, reciprocal rank and precision are those of
-trec_eval. What is written the same way in Python, on the command line, in JSON and on pages is
-`str(measure)`."""
+trec_eval. `str(measure)` is the same text in Python, on the command line, in JSON and on pages:
+`F1@5`, `Precision>=0.5`.
+"""
 
 import re
 from collections.abc import Collection, Mapping, Sequence
@@ -63,9 +63,7 @@ STANDARD = (
 
 @dataclass(frozen=True, slots=True)
 class Measure:
-    """A kind of measure, of the first `k` that were found, of all of them, or of what scores at
-    least `least`.
-    """
+    """A kind of measure: of the first `k`, of all, or of scores of at least `least`."""
 
     kind: str
     k: int | None = None
@@ -99,9 +97,7 @@ def parse_measure(name: "str | Measure") -> Measure:
 
 
 def measures_of(names: "Sequence[str | Measure]") -> list[Measure]:
-    """The measures of those names, each once. Raises ConfigurationError with all that there are
-    not.
-    """
+    """Parse the names of measures, each once. Raises ConfigurationError with all unknown names."""
     known: dict[Measure, None] = {}
     problems: list[str] = []
     for name in names:
@@ -117,12 +113,13 @@ def measures_of(names: "Sequence[str | Measure]") -> list[Measure]:
 def per_query(
     measures: Sequence[Measure], needed: Sequence[Collection[str]], found: Sequence[Ranking]
 ) -> "dict[Measure, NDArray[np.float64]]":
-    """Each measure's value for each query, of shape (queries,). A query for which nothing was found
-    counts as 0.
+    """Each measure's value for each query, of shape (queries,).
+
+    A query without results counts as 0.
 
     Args:
-        needed: for each query the labels of what is right; at least one.
-        found: for each query what was found, best first.
+        needed: for each query the labels of the right tools; at least one.
+        found: for each query the ranking, best first.
 
     Raises ConfigurationError if ir-measures is not installed.
     """

@@ -155,9 +155,7 @@ def score_calls(
 
 
 def same_value(right: Any, given: Any, *, exact: bool = False) -> bool:
-    """Whether two values of an argument are the same, by the rules above. Raises nothing, whatever
-    they are.
-    """
+    """Whether two values of an argument are equal by the rules above, whatever they are."""
     if isinstance(right, Mapping) or isinstance(given, Mapping):
         return _same_objects(right, given, exact)
     if isinstance(right, list | tuple) or isinstance(given, list | tuple):
@@ -202,9 +200,7 @@ def _plain(value: Any, exact: bool) -> tuple[str, Any]:
 
 
 def _pair(right: RightCall, made: MadeCall, exact: bool) -> tuple[float, float, float, int]:
-    """Tool name, argument names and values of a right call that a made one answers, and how many
-    arguments it has too many.
-    """
+    """Recall of tool name, argument names and values in a pair of calls, and surplus arguments."""
     if made.tool not in right.tools:
         return 0.0, 0.0, 0.0, 0
     if made.arguments is None:

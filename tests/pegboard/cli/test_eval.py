@@ -24,99 +24,84 @@ def golden(tmp_path):
     return path
 
 
-def test_every_plan_is_asked_in_every_index_and_compared_with_the_first(golden, board_uri, capsys):
-    strategies, indexes = (
-        ["--strategy", "search", "--strategy", "clauses"],
-        ["--index", "full", "--index", "fine"],
-    )
-    code = main(
-        [
-            "eval",
-            str(golden),
-            "--board",
-            board_uri,
-            *strategies,
-            *indexes,
-            "--by",
-            "kind",
-            "--worst",
-            "1",
-            "--json",
-        ]
+@pytest.fixture
+def evaluate(golden, board_uri, capsys):
+    """Run the command with options in one text; returns exit code, stdout and stderr."""
+
+    def run(options=""):
+        code = main(["eval", str(golden), "--board", board_uri, *options.split()])
+        printed = capsys.readouterr()
+        return code, printed.out, printed.err
+
+    return run
+
+
+def test_every_strategy_is_evaluated_in_every_index_and_compared_with_the_first(evaluate):
+    code, out, _ = evaluate(
+        "--strategy search --strategy clauses --index full --index fine --by kind --worst 1 --json"
     )
 
-    told = json.loads(capsys.readouterr().out)
+    result = json.loads(out)
     assert code == 0
-    assert {(row["strategy"], row["index"]) for row in told["rows"]} == {
+    assert {(row["strategy"], row["index"]) for row in result["rows"]} == {
         (strategy, index) for strategy in ("search", "clauses") for index in ("full", "fine")
     }
-    assert {"value", "low", "high", "n", "measure", "encoder"} <= told["rows"][0].keys()
-    assert len(told["differences"]) == 3 * 6
-    assert {row["kind"] for row in told["groups"]["kind"]} == {"single", "parallel"}
-    assert len(told["worst"]) == 4
-    assert (told["queries"], told["unknown"]) == (3, [])
+    assert {"value", "low", "high", "n", "measure", "encoder"} <= result["rows"][0].keys()
+    assert len(result["differences"]) == 3 * 6
+    assert {row["kind"] for row in result["groups"]["kind"]} == {"single", "parallel"}
+    assert len(result["worst"]) == 4
+    assert (result["queries"], result["unknown"]) == (3, [])
 
 
-def test_people_get_tables_and_progress_goes_to_stderr(golden, board_uri, capsys):
-    main(
-        [
-            "eval",
-            str(golden),
-            "--board",
-            board_uri,
-            "--measure",
-            "recall@5",
-            "--against",
-            "live",
-            "--by",
-            "catalog",
-        ]
-    )
+def test_people_get_tables_and_progress_goes_to_stderr(evaluate):
+    _, out, err = evaluate("--measure recall@5 --against live --by catalog --worst 1")
 
-    said = capsys.readouterr()
-    assert "Recall@5" in said.out
-    assert "against clauses in full" in said.out
-    assert "finance" in said.out
-    assert "asked: 6 of 6" in said.err
+    assert "Recall@5" in out
+    assert "against clauses in full" in out
+    assert "finance" in out
+    assert "worst of clauses in full" in out
+    assert "asked: 6 of 6" in err
 
 
-def test_tools_that_the_release_lacks_are_named(golden, board_uri, capsys):
+def test_tools_that_the_release_lacks_are_named(golden, evaluate):
     golden.write_text(json.dumps({"query": "fly", "tools": ["fly_away"]}) + "\n", "utf-8")
 
-    assert main(["eval", str(golden), "--board", board_uri, "--quiet"]) == 0
-    assert (
-        "lacks 1 tools that queries need, which count as not found: fly_away"
-        in capsys.readouterr().err
-    )
+    code, _, err = evaluate("--quiet")
+
+    assert code == 0
+    assert "lacks 1 tools that queries need, which count as not found: fly_away" in err
 
 
-def test_what_is_wrong_with_a_golden_file_is_told_at_once(golden, board_uri, capsys):
+def test_all_problems_of_a_golden_file_are_reported_together(golden, evaluate):
     golden.write_text(
         '{"query": "a", "tools": []}\nno json\n{"query": " ", "tools": ["x"], "tool": 1}\n', "utf-8"
     )
 
-    assert main(["eval", str(golden), "--board", board_uri]) == 2
-    said = capsys.readouterr().err
-    assert f"{golden} has 4 problems" in said
-    for place in (
+    code, _, err = evaluate()
+
+    assert code == 2
+    assert f"{golden} has 4 problems" in err
+    for problem in (
         ":1: tools: expected a list",
         ":2: not JSON",
         ":3: query: expected a text",
         ":3: tool: there is no such field",
     ):
-        assert place in said
+        assert problem in err
 
 
-def test_an_unknown_measure_plan_or_index_is_refused_before_anything_is_asked(
-    golden, board_uri, capsys
-):
-    for options, says in (
-        (["--measure", "Recal@5"], "no measure 'Recal@5'"),
-        (["--strategy", "best"], "no strategy 'best'"),
-        (["--index", "none"], "has no index 'none'"),
-        (["--llm-api-base", "http://127.0.0.1:9"], "--llm MODEL"),
-    ):
-        assert main(["eval", str(golden), "--board", board_uri, *options]) in (2, 4)
-        said = capsys.readouterr().err
-        assert says in said
-        assert "asked:" not in said
+@pytest.mark.parametrize(
+    ("options", "problem"),
+    [
+        ("--measure Recal@5", "no measure 'Recal@5'"),
+        ("--strategy best", "strategy 'best'"),
+        ("--index none", "has no index 'none'"),
+        ("--llm-api-base http://127.0.0.1:9", "--llm MODEL"),
+    ],
+)
+def test_invalid_options_are_refused_before_anything_is_asked(evaluate, options, problem):
+    code, _, err = evaluate(options)
+
+    assert code in (2, 4)
+    assert problem in err
+    assert "asked:" not in err

