@@ -60,8 +60,8 @@ def tools_with_examples(configuration: Configuration) -> list[Tool]:
         )
         tools += [
             tool
-            for one in listed
-            if (tool := _overridden(configuration, one)) is not None and tool.examples
+            for original in listed
+            if (tool := _overridden(configuration, original)) is not None and tool.examples
         ]
     if not tools:
         raise ConfigurationError(
@@ -81,7 +81,7 @@ def pick_examples(
     seed: int = 0,
     existing: Iterable[GoldenQuery] = (),
 ) -> PickedExamples:
-    """Take a share of each tool's examples as golden queries.
+    """Pick a share of each tool's examples as golden queries.
 
     Args:
         share: above 0, at most 1; of a tool with few examples sometimes one more is picked,
@@ -102,38 +102,39 @@ def pick_examples(
         tool.id: {as_words(text): text for text in reversed(tool.examples) if text.strip()}
         for tool in tools
     }
-    free = _takeable(texts)
-    taken = {as_words(query.query) for query in existing}
-    picked: list[GoldenQuery] = []
+    free = _free_examples(texts)
+    picked_words = {as_words(query.query) for query in existing}
+    queries: list[GoldenQuery] = []
     for tool, examples in sorted(texts.items()):
-        gone = len(taken & examples.keys())
-        wanted = _wanted(tool, len(examples), share, per_tool, seed)
-        more = max(0, min(wanted, len(examples) - min_left) - gone)
-        chosen = sorted(free[tool] - taken, key=lambda words: digest(seed, words))[:more]
-        queries = sorted(" ".join(examples[words].split()) for words in chosen)
-        picked += [GoldenQuery(text, (tool,), origin="examples") for text in queries]
+        before = len(picked_words & examples.keys())
+        target = _target(tool, len(examples), share, per_tool, seed)
+        more = max(0, min(target, len(examples) - min_left) - before)
+        candidates = sorted(free[tool] - picked_words, key=lambda words: digest(seed, words))
+        chosen = sorted(" ".join(examples[words].split()) for words in candidates[:more])
+        queries += [GoldenQuery(text, (tool,), origin="examples") for text in chosen]
     count = sum(map(len, texts.values()))
-    return PickedExamples(tuple(picked), len(texts), count, count - sum(map(len, free.values())))
+    duplicates = count - sum(map(len, free.values()))
+    return PickedExamples(tuple(queries), len(texts), count, duplicates)
 
 
-def _wanted(tool: str, examples: int, share: float, per_tool: int | None, seed: int) -> int:
+def _target(tool: str, examples: int, share: float, per_tool: int | None, seed: int) -> int:
     """How many of a tool's examples are picked: the share, its fraction decided by chance."""
     exact = share * examples
     chance = int(digest(seed, tool)[:8], 16) / 16**8
-    wanted = int(exact) + (chance < exact - int(exact))
-    return wanted if per_tool is None else min(wanted, per_tool)
+    target = int(exact) + (chance < exact - int(exact))
+    return target if per_tool is None else min(target, per_tool)
 
 
-def _takeable(texts: Mapping[str, Mapping[str, str]]) -> dict[str, set[str]]:
+def _free_examples(texts: Mapping[str, Mapping[str, str]]) -> dict[str, set[str]]:
     """By tool the examples, as words, that no other tool has and that have no near-duplicate."""
     owners = Counter(words for examples in texts.values() for words in examples)
     free: dict[str, set[str]] = {}
     for tool, examples in texts.items():
-        alike = NearDuplicates(list(examples.values()))
+        index = NearDuplicates(list(examples.values()))
         free[tool] = {
             words
             for words, text in examples.items()
-            if owners[words] == 1 and len(text) <= MAX_CHARACTERS and len(alike.near(text)) < 2
+            if owners[words] == 1 and len(text) <= MAX_CHARACTERS and len(index.near(text)) < 2
         }
     return free
 

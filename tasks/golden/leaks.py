@@ -79,35 +79,36 @@ def find_leaks(queries: Sequence[str], indexed: Indexed, units: Units | None = N
         units: encodes texts to unit vectors of shape (texts, dimensions); without it only words
             are compared.
     """
-    found: dict[tuple[int, str], Leak] = {}
-    words = _Phrases([text for _, text in indexed.documents])
+    leaks: dict[tuple[int, str], Leak] = {}
+    phrases = _Phrases([text for _, text in indexed.documents])
     requests = NearDuplicates([text for _, text in indexed.requests])
-    close: list[tuple[int, int]] = []
+    candidates: list[tuple[int, int]] = []
     for at, query in enumerate(queries):
-        for number in words.holding(query):
+        for number in phrases.containing(query):
             tool, text = indexed.documents[number]
-            found.setdefault((at, tool), Leak(at, tool, "word for word", text))
+            leaks.setdefault((at, tool), Leak(at, tool, "word for word", text))
         for number, share in requests.near(query, MIN_SIMILARITY if units else NEAR):
             tool, text = indexed.requests[number]
             if tokenize(query) == tokenize(text):
-                found.setdefault((at, tool), Leak(at, tool, "word for word", text))
+                leaks.setdefault((at, tool), Leak(at, tool, "word for word", text))
             elif share >= NEAR:
-                found.setdefault((at, tool), Leak(at, tool, "nearly", text))
-            elif (at, tool) not in found:
-                close.append((at, number))
+                leaks.setdefault((at, tool), Leak(at, tool, "nearly", text))
+            elif (at, tool) not in leaks:
+                candidates.append((at, number))
     if units is not None:
-        for at, number in _same(queries, [text for _, text in indexed.requests], close, units):
+        texts = [text for _, text in indexed.requests]
+        for at, number in _equal_pairs(queries, texts, candidates, units):
             tool, text = indexed.requests[number]
-            found.setdefault((at, tool), Leak(at, tool, "nearly", text))
+            leaks.setdefault((at, tool), Leak(at, tool, "nearly", text))
     return sorted(
-        found.values(), key=lambda leak: (leak.query, leak.how != "word for word", leak.tool)
+        leaks.values(), key=lambda leak: (leak.query, leak.how != "word for word", leak.tool)
     )
 
 
-def _same(
+def _equal_pairs(
     queries: Sequence[str], requests: Sequence[str], pairs: Sequence[tuple[int, int]], units: Units
 ) -> list[tuple[int, int]]:
-    """The pairs of a query and a request whose cosine says that they are the same."""
+    """The pairs of a query and a request whose cosine is at least `COSINE`."""
     if not pairs:
         return []
     texts = list(
@@ -122,21 +123,21 @@ def _same(
 
 
 class _Phrases:
-    """Documents in which words are looked for in a row."""
+    """An index of documents by their words, in which phrases are found."""
 
     def __init__(self, texts: Sequence[str]) -> None:
         tokens = [tokenize(text) for text in texts]
         self._texts = [f" {' '.join(words)} " for words in tokens]
-        self._holders: dict[str, list[int]] = {}
+        self._postings: dict[str, list[int]] = {}
         for number, words in enumerate(tokens):
             for word in dict.fromkeys(words):
-                self._holders.setdefault(word, []).append(number)
+                self._postings.setdefault(word, []).append(number)
 
-    def holding(self, text: str) -> list[int]:
+    def containing(self, text: str) -> list[int]:
         """Return the numbers of the documents that contain the words of a text in a row."""
         words = tokenize(text)
         if len(words) < MIN_WORDS:
             return []
-        rarest = min((self._holders.get(word, []) for word in words), key=len)
+        rarest = min((self._postings.get(word, []) for word in words), key=len)
         phrase = f" {' '.join(words)} "
         return [number for number in rarest if phrase in self._texts[number]]

@@ -59,26 +59,26 @@ def draw_samples(
     Raises:
         ConfigurationError: a number of tools that is impossible.
     """
-    drawing = _Drawing(loaded, seed, loaded.index_name(index))
+    sampler = _Sampler(loaded, seed, loaded.index_name(index))
     distinct = list(dict.fromkeys(sizes))
-    most = min(MAX_TOOLS, len(drawing.ids))
+    most = min(MAX_TOOLS, len(sampler.ids))
     if not distinct or any(not 1 <= size <= most for size in distinct):
         raise ConfigurationError(
             f"The numbers of tools in a query are {distinct}; expected numbers from 1 to {most}, "
             "as in 1,2."
         )
-    return drawing.samples(distinct)
+    return sampler.samples(distinct)
 
 
 @dataclass(frozen=True)
-class _Drawing:
+class _Sampler:
     loaded: LoadedRelease
     seed: int
     index: str
 
     @cached_property
     def ids(self) -> list[str]:
-        return sorted(one for one, _, _ in self.loaded.tool_names())
+        return sorted(tool for tool, _, _ in self.loaded.tool_names())
 
     def samples(self, sizes: Sequence[int]) -> Iterator[Sample]:
         seen: set[frozenset[str]] = set()
@@ -101,15 +101,15 @@ class _Drawing:
         if not count:
             return []
         agent = tool.rpartition("/")[0]
-        own = [one for one in self.ids if one != tool and one.startswith(f"{agent}/")]
-        near = self._near.candidates(Noise("nearest", NEIGHBOURS), tool, [tool]) - {tool}
+        own = [other for other in self.ids if other != tool and other.startswith(f"{agent}/")]
+        near = self._neighbours.candidates(Noise("nearest", NEIGHBOURS), tool, [tool]) - {tool}
         apart = sorted(near - set(own)) or sorted(set(self.ids) - {tool})
         pool = own if same_agent and len(own) >= count else apart
         return self._shuffled(pool, round_, tool)[:count]
 
     @cached_property
-    def _near(self) -> Distractors:
+    def _neighbours(self) -> Distractors:
         return Distractors(self.loaded, self.index, NEIGHBOURS, self.seed)
 
-    def _shuffled(self, ids: Sequence[str], *what: object) -> list[str]:
-        return sorted(ids, key=lambda one: digest(self.seed, *what, one))
+    def _shuffled(self, ids: Sequence[str], *salt: object) -> list[str]:
+        return sorted(ids, key=lambda tool: digest(self.seed, *salt, tool))
