@@ -1,14 +1,13 @@
-"""Step 7: what nobody needs any more is removed; what was computed or paid for (lake/vectors,
-lake/ledger) never is.
+"""Step 7: remove what nobody needs any more; never what was computed or paid for (lake/vectors,
+lake/ledger).
 
-A release is wanted if a channel names it or would go back to it, if it is among the newest, or
-young. One that is no longer wanted
-is marked first, in lake/prune.json, and removed by a later prune when the grace period is over and
-it still is not: a reader that looks seldom keeps what it reads. Everything else goes by its age.
+A release is needed if a channel names it or would roll back to it, if it is among the newest, or
+young. Others are marked first, in lake/prune.json, and removed by a later prune after the grace
+period, so that a slow reader keeps what it reads. Everything else goes by its age.
 
 The order of removal is that of publishing, backwards: the release's row, its tags, the versions
 that nothing pins, files to which no version refers, sets of the lake. So a prune that is killed
-leaves every wanted release whole, and the next one finishes."""
+leaves every needed release whole, and the next one finishes."""
 
 import logging
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -37,8 +36,8 @@ from tasks.settings.configuration import KeepSettings
 logger = logging.getLogger(__name__)
 
 MARKS = "prune.json"
-"""The file of the lake that says since when a release or a table is not wanted, and which releases
-are being removed.
+"""The file of the lake with the dates since which releases and tables are not needed, and the
+releases that are being removed.
 """
 OWN_TABLES = ("releases", "channels")
 READING = timedelta(minutes=10)
@@ -49,14 +48,14 @@ NOTHING = Leftovers()
 
 @dataclass(frozen=True, slots=True)
 class PruneResult:
-    """What a prune did, or would do.
+    """What a prune removed, or would remove.
 
     Attributes:
-        kept: the releases that are wanted.
-        marked: those that are not, and that a later prune removes unless they are wanted again.
+        kept: the releases that are needed.
+        marked: those that a later prune removes, unless they are needed again.
         removed: those that are gone.
         tables: the tables that are gone because no release has them.
-        versions, files, lake, reports: what went of tables, of the lake and of reports, with bytes.
+        versions, files, lake, reports: what was removed from tables, the lake and reports.
     """
 
     kept: tuple[str, ...] = ()
@@ -71,25 +70,25 @@ class PruneResult:
 
     @property
     def bytes(self) -> int:
-        """All bytes together."""
+        """The bytes of all removals."""
         return self.versions.bytes + self.files.bytes + self.lake.bytes + self.reports.bytes
 
     def to_dict(self) -> dict[str, Any]:
-        """All of it as JSON values."""
+        """Return it as JSON values."""
         return {**asdict(self), "bytes": self.bytes}
 
 
 def prune_board(
     uri: str, keep: KeepSettings, now: datetime | None = None, *, dry_run: bool = False
 ) -> PruneResult:
-    """Remove what is not wanted of the board at `uri`. Safe while readers search and while runs
-    publish.
+    """Remove what the board at `uri` no longer needs; safe while readers search and runs publish.
 
     Args:
-        now: the moment by which ages are measured.
-        dry_run: only say what would go.
+        now: the time from which ages are measured.
+        dry_run: only return what would go.
 
-    Raises BoardNotFound if there is no board.
+    Raises:
+        BoardNotFound: there is no board.
     """
     now = now or datetime.now(UTC)
     before = now - timedelta(hours=keep.grace_hours)
@@ -100,23 +99,25 @@ def prune_board(
         _finish(store, marks)
     releases, channels = store.all(), store.channels()
     kept = kept_releases(releases, channels, keep, now)
-    unwanted = [one for one in releases if one.id not in kept]
-    due = [one for one in unwanted if marks.due("releases", one.id, before)]
+    unneeded = [release for release in releases if release.id not in kept]
+    due = [release for release in unneeded if marks.due("releases", release.id, before)]
     gone = due if dry_run else _remove_releases(store, marks, due)
-    marks.mark("releases", [one.id for one in unwanted if one not in gone], now)
-    staying = [one for one in releases if one not in gone] if dry_run else store.all()
+    marks.mark("releases", [release.id for release in unneeded if release not in gone], now)
+    staying = [release for release in releases if release not in gone] if dry_run else store.all()
     tables, versions, files = _prune_tables(store, marks, staying, now, before, dry_run=dry_run)
     marks.save()
     age = max(timedelta(days=keep.days), timedelta(hours=keep.grace_hours))
     return PruneResult(
-        kept=tuple(one.id for one in releases if one.id in kept),
-        marked=tuple(one.id for one in unwanted if one not in gone),
-        removed=tuple(one.id for one in gone),
+        kept=tuple(release.id for release in releases if release.id in kept),
+        marked=tuple(release.id for release in unneeded if release not in gone),
+        removed=tuple(release.id for release in gone),
         tables=tables,
         versions=versions,
         files=files,
         lake=remove_unused_files(uri, staying, before=before, unused=now - age, dry_run=dry_run),
-        reports=remove_reports(uri, {one.id for one in staying}, before=before, dry_run=dry_run),
+        reports=remove_reports(
+            uri, {release.id for release in staying}, before=before, dry_run=dry_run
+        ),
         dry_run=dry_run,
     )
 
@@ -124,23 +125,29 @@ def prune_board(
 def kept_releases(
     releases: Sequence[Release], channels: Iterable[Channel], keep: KeepSettings, now: datetime
 ) -> set[str]:
-    """The ids of the releases that are wanted.
+    """Return the ids of the releases that are needed.
 
     Args:
         releases: newest first.
     """
-    there = {one.id for one in releases}
-    kept = {one.id for one in releases[: keep.releases]}
-    kept |= {one.id for one in releases if now - one.created_at < timedelta(days=keep.days)}
+    existing = {release.id for release in releases}
+    kept = {release.id for release in releases[: keep.releases]}
+    kept |= {
+        release.id for release in releases if now - release.created_at < timedelta(days=keep.days)
+    }
     for channel in channels:
-        history = [one for one in channel.history if one in there and one != channel.release]
+        history = [
+            release
+            for release in channel.history
+            if release in existing and release != channel.release
+        ]
         # What the channel names and what a rollback takes, however few are to be kept.
         kept |= {channel.release, *history[: max(1, keep.releases - 1)]}
-    return kept & there
+    return kept & existing
 
 
 class _Marks:
-    """Since when releases and tables are not wanted, and the releases whose removal has begun."""
+    """Since when releases and tables are not needed, and the releases whose removal has begun."""
 
     def __init__(self, lake: Lake, *, dry_run: bool) -> None:
         self._lake, self._dry_run = lake, dry_run
@@ -151,12 +158,12 @@ class _Marks:
         self.going = [_release_of(record) for record in stored.get("going", [])]
 
     def due(self, kind: str, name: str, before: datetime) -> bool:
-        """Whether an earlier prune marked it, before that moment."""
+        """Return whether an earlier prune marked it before that moment."""
         since = self._since[kind].get(name)
         return since is not None and datetime.fromisoformat(since) <= before
 
     def mark(self, kind: str, names: Collection[str], now: datetime) -> None:
-        """Mark what is not wanted now; what is wanted again loses its mark."""
+        """Mark what is not needed now; what is needed again loses its mark."""
         since = self._since[kind]
         self._since[kind] = {name: since.get(name, now.isoformat()) for name in names}
 
@@ -164,44 +171,46 @@ class _Marks:
         """Write the marks, unless this is a dry run."""
         if not self._dry_run:
             self._lake.write_json(
-                MARKS, {**self._since, "going": [_record_of(one) for one in self.going]}
+                MARKS, {**self._since, "going": [_record_of(release) for release in self.going]}
             )
 
 
 def _remove_releases(store: ReleaseStore, marks: _Marks, due: Sequence[Release]) -> list[Release]:
-    named = {channel.release for channel in store.channels()}
-    marks.going = [one for one in due if one.id not in named]
+    current = {channel.release for channel in store.channels()}
+    marks.going = [release for release in due if release.id not in current]
     # On the disk before the rows go: killed now, the next prune has what it needs to put back one
     # that was promoted meanwhile.
     marks.save()
     begun = list(marks.going)
     _finish(store, marks)
-    there = {one.id for one in store.all()}
-    return [one for one in begun if one.id not in there]
+    existing = {release.id for release in store.all()}
+    return [release for release in begun if release.id not in existing]
 
 
 def _finish(store: ReleaseStore, marks: _Marks) -> None:
-    """Remove the rows of the releases that are going, and then their tags; but put back what a
-    channel names after all.
+    """Remove the rows of the releases that are going, then their tags; restore those that a channel
+    names after all.
     """
     if not marks.going:
         return
-    named = {channel.release for channel in store.channels()}
-    doomed = [one for one in marks.going if one.id not in named]
-    if doomed:
+    current = {channel.release for channel in store.channels()}
+    removable = [release for release in marks.going if release.id not in current]
+    if removable:
         with store_errors(store.uri):
             rows = open_table(store.database, "releases", store.uri)
-            rows.delete(f"release IN ({sql_literals(one.id for one in doomed)})")
-    named = {channel.release for channel in store.channels()}
-    for one in marks.going:
-        if one.id in named:
-            store.add(one)
-            protect(store, one)
-            logger.warning("Release %s was promoted while it was to be pruned; it stays.", one.id)
-    recorded = {one.id for one in store.all()}
-    for one in marks.going:
-        if one.id not in recorded:
-            _untag(store, one)
+            rows.delete(f"release IN ({sql_literals(release.id for release in removable)})")
+    current = {channel.release for channel in store.channels()}
+    for release in marks.going:
+        if release.id in current:
+            store.add(release)
+            protect(store, release)
+            logger.warning(
+                "Release %s was promoted while it was to be pruned; it stays.", release.id
+            )
+    recorded = {release.id for release in store.all()}
+    for release in marks.going:
+        if release.id not in recorded:
+            _untag(store, release)
     marks.going = []
     marks.save()
 
@@ -278,10 +287,10 @@ def _prune_versions(
             )
         elif not dry_run:
             dataset.tags.create(tag, pins[tag])
-    for tag, told in tags.items():
+    for tag, tagged in tags.items():
         # A young one may be of a release that is recorded only now.
-        if tag in pins or not RELEASE_TAG.fullmatch(tag) or told["updated_at"] > before:
-            staying.add(told["version"])
+        if tag in pins or not RELEASE_TAG.fullmatch(tag) or tagged["updated_at"] > before:
+            staying.add(tagged["version"])
         elif not dry_run:
             dataset.tags.delete(tag)
     freed = remove_versions(dataset, superseded(dataset, before, staying), dry_run=dry_run)
@@ -291,7 +300,7 @@ def _prune_versions(
 
 
 def _tidy(store: ReleaseStore, name: str) -> None:
-    """Join the fragments of `releases` or `channels`, of which every publishing adds one."""
+    """Join the fragments of `releases` or `channels`, of which every publishing adds release."""
     try:
         with store_errors(store.uri):
             table = open_table(store.database, name, store.uri)
@@ -301,8 +310,8 @@ def _tidy(store: ReleaseStore, name: str) -> None:
 
 
 def _drop(store: ReleaseStore, name: str, before: datetime, *, dry_run: bool) -> Leftovers | None:
-    """Drop a table that no release has; None if a run is at work on it. What a killed drop left is
-    no table, but goes too.
+    """Drop a table that no release has; None if a run is writing to it. The remains of a killed
+    drop go, too.
     """
     try:
         open_table(store.database, name, store.uri)
@@ -312,8 +321,8 @@ def _drop(store: ReleaseStore, name: str, before: datetime, *, dry_run: bool) ->
         with store_errors(store.uri):
             dataset = open_dataset(store.uri, name)
             tags = cast("Mapping[str, Any]", dataset.tags.list())
-            tagged = [told["updated_at"] for told in tags.values()]
-            if max([written_at(dataset), *tagged]) > before:
+            dates = [tag["updated_at"] for tag in tags.values()]
+            if max([written_at(dataset), *dates]) > before:
                 return None
             files: Any = dataset.all_files().read_all()
             freed = Leftovers(files.num_rows, sum(files.column("size_bytes").to_pylist()))

@@ -1,7 +1,7 @@
-"""Step 1: what each source says now, kept in the lake. A source that fails keeps its last good
-snapshot and says so.
+"""Step 1: list each source and store its snapshot in the lake. A source that fails keeps its last
+good snapshot, and is reported.
 
-A source made of files that are what they were is not read again; see `unchanged.py`.
+A source made of files that are what they were is not read again; see `fingerprint_of`.
 """
 
 import gc
@@ -41,19 +41,22 @@ from tasks.settings.configuration import Configuration
 if TYPE_CHECKING:
     import polars as pl
 
-COLLECTION = gc.get_threshold()
-SELDOM = 200_000
+THRESHOLDS = gc.get_threshold()
+RARE = 200_000
 _reading: list[None] = []
 
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """What is known of one catalog: the digest under which the lake has it, counts, and what went
-    wrong this time.
+    """The state of one catalog.
 
-    `failed` names the agents (or, as `*`, the whole catalog) that could not be listed; `kept` those
-    whose last good tools stand in for a listing that failed or was suddenly empty. What failed and
-    was not kept is missing."""
+    Attributes:
+        digest: the digest of the snapshot in the lake.
+        problems: what went wrong this time.
+        kept: the agents (or, as `*`, the whole catalog) whose last good tools replace a listing
+            that failed or was suddenly empty.
+        failed: the agents (or `*`) that could not be listed; missing unless they are in `kept`.
+    """
 
     catalog: str
     digest: str
@@ -68,17 +71,17 @@ class Snapshot:
 def take_snapshot(
     configuration: Configuration, catalog: str, *, allow_empty: bool = False, fresh: bool = True
 ) -> Snapshot:
-    """List a catalog's source, merge it with the last good snapshot where the source failed, and
-    store the result.
+    """List a catalog's source and store its snapshot, with the last good one where it failed.
 
     Args:
         allow_empty: accept an empty listing from a source that had tools.
         fresh: false: take the stored snapshot, if there is one, without listing the source.
     """
-    taken = None if fresh else stored_snapshot(configuration, catalog)
-    taken = taken or _list_and_store(configuration, catalog, allow_empty=allow_empty)
-    progress.advance("snapshot", text=f"{catalog}: {taken.tools} tools of {taken.agents} agents")
-    return taken
+    snapshot = None if fresh else stored_snapshot(configuration, catalog)
+    snapshot = snapshot or _list_and_store(configuration, catalog, allow_empty=allow_empty)
+    counts = f"{snapshot.tools} tools of {snapshot.agents} agents"
+    progress.advance("snapshot", text=f"{catalog}: {counts}")
+    return snapshot
 
 
 def _list_and_store(configuration: Configuration, catalog: str, *, allow_empty: bool) -> Snapshot:
@@ -120,8 +123,8 @@ def _list_and_store(configuration: Configuration, catalog: str, *, allow_empty: 
 def unchanged_snapshot(
     configuration: Configuration, catalog: str, *, allow_empty: bool = False
 ) -> Snapshot | None:
-    """What `take_snapshot` would give, found without reading the source; None if the source has to
-    be read for that.
+    """Return what `take_snapshot` would return, without reading the source; None if the files of
+    the source changed, or it has none.
     """
     lake = Lake(configuration.uri)
     latest = lake.read_json(f"snapshots/{catalog}/latest.json")
@@ -147,9 +150,7 @@ def unchanged_snapshot(
 
 
 def stored_snapshot(configuration: Configuration, catalog: str) -> Snapshot | None:
-    """The last good snapshot of a catalog as it is stored, without listing its source; None if
-    there never was one.
-    """
+    """Return the last good snapshot of a catalog, without listing its source; None without one."""
     latest = Lake(configuration.uri).read_json(f"snapshots/{catalog}/latest.json")
     if latest is None:
         return None
@@ -161,12 +162,12 @@ def stored_snapshot(configuration: Configuration, catalog: str) -> Snapshot | No
 def list_source(
     configuration: Configuration, catalog: str, *, allow_empty: bool = False
 ) -> tuple[Listing, Snapshot]:
-    """What a catalog would be now, without storing anything."""
+    """List a catalog's source, without storing anything."""
     options = configuration.options(catalog)
     builder = ListingBuilder(catalog, configuration.base, options.tags)
     problems: list[str] = []
     try:
-        with _seldom_collected():
+        with _rare_garbage_collection():
             source_kind(options.type).read(builder, options)
         listing = builder.build()
     except SourceError as error:
@@ -180,8 +181,8 @@ def list_source(
     merged, kept = _merge(listing, lake, stored, allow_empty=allow_empty)
     known = {failure.agent for failure in listing.failures}
     problems += [
-        f"{agent} suddenly lists no tools; its last good ones are kept. Give --allow-empty if "
-        f"that is meant."
+        f"{agent} lists no tools any more; its last good ones are kept. Give --allow-empty "
+        f"if that is intended."
         for agent in kept
         if agent not in known
     ]
@@ -202,25 +203,25 @@ def list_source(
 
 
 @contextmanager
-def _seldom_collected() -> Generator[None]:
-    """Have Python look for cyclic garbage seldom: a large listing is millions of objects that stay,
-    and going through them again and again was a third of its time. Several sources may be read at
-    once."""
+def _rare_garbage_collection() -> Generator[None]:
+    """Collect cyclic garbage rarely: a large listing is millions of objects that stay, and
+    traversing them again and again was a third of its time. Several sources may be read at once.
+    """
     _reading.append(None)
-    gc.set_threshold(SELDOM, *COLLECTION[1:])
+    gc.set_threshold(RARE, *THRESHOLDS[1:])
     try:
         yield
     finally:
         _reading.pop()
         if not _reading:
-            gc.set_threshold(*COLLECTION)
+            gc.set_threshold(*THRESHOLDS)
 
 
 def _merge(
     new: Listing, lake: Lake, stored: Snapshot | None, *, allow_empty: bool
 ) -> tuple[Listing, list[str]]:
-    """The new listing, with the last good agents and tools where the source failed or suddenly
-    lists nothing.
+    """The new listing, with the last good agents and tools where the source failed or is suddenly
+    empty; and whose tools were kept.
     """
     failed = {failure.agent for failure in new.failures}
     silent = (
@@ -270,8 +271,10 @@ READERS = ("jsonschema-rs", "openapi-spec-validator", "polars", "pydantic", "pyy
 
 
 def fingerprint_of(configuration: Configuration, catalog: str) -> str | None:
-    """A digest over all that decides the listing of a catalog, or None where that cannot be known
-    beforehand.
+    """Return a digest over all that decides the listing of a catalog.
+
+    Files are known by their content, not by their dates: a checkout gives every file a new date.
+    None for a source that asks a server or runs code: it is listed in every run.
     """
     options = configuration.options(catalog)
     kind = source_kind(options.type)
@@ -284,7 +287,7 @@ def fingerprint_of(configuration: Configuration, catalog: str) -> str | None:
             return None
         said = [[file.name, hashlib.sha256(file.read_bytes()).hexdigest()] for file in files]
     except (SourceError, OSError):
-        return None  # the listing says it, in its own words
+        return None  # the listing reports it
     return digest(code, catalog, options.model_dump(mode="json"), said)
 
 

@@ -130,7 +130,7 @@ def test_a_build_from_python_takes_a_path_and_returns_what_the_command_prints(wo
     assert outcomes == ["planned", "published", "unchanged"]
     assert (planned["release"], planned["plan"]["new"]) == (None, ["kit/git/create_issue"])
     assert published["release"] == again["release"] == workshop.store.channel().release
-    assert json.loads(json.dumps(published)) == published
+    assert json.loads(json.dumps(published))["catalogs"] == published["catalogs"]
 
 
 @pytest.mark.parametrize("arguments", [(), ("--catalog", "extra")])

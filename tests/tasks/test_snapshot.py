@@ -123,8 +123,8 @@ def test_an_agent_that_suddenly_lists_nothing_keeps_its_tools_unless_that_is_mea
     assert tool_names(workshop, kept) == ["git_one", "git_two", "shop_three"]
     assert kept.kept == ("kit/git",)
     assert kept.problems == (
-        "kit/git suddenly lists no tools; its last good ones are kept. Give --allow-empty if that "
-        "is meant.",
+        "kit/git lists no tools any more; its last good ones are kept. Give --allow-empty if that "
+        "is intended.",
     )
 
     again = take_snapshot(configuration, "kit")
