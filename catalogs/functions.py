@@ -17,9 +17,7 @@ from pegboard.schemas.declarations import SHAPES, function_records, read_functio
 
 
 class FunctionsOptions(SourceOptions):
-    """The options of a catalog of type `functions`. `agent` owns the functions; it defaults to the
-    catalog's name.
-    """
+    """Options of a catalog of type `functions`; `agent` defaults to the catalog's name."""
 
     path: str
     agent: str | None = None

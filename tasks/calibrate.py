@@ -125,9 +125,7 @@ def calibrate_release(
 
 
 def _check_strategy(configuration: Configuration, calibrated: CalibrationResult) -> None:
-    """Raises PublishError if the default strategy asks for probabilities that the release would not
-    have: every reader would fail.
-    """
+    """Raise PublishError if the default strategy needs a calibration that is missing."""
     strategy = default_strategy(configuration.find.strategy)
     if strategy is None or not Strategy.from_dict(strategy).needs_calibration():
         return
@@ -205,8 +203,7 @@ def calibrate_index(
 def unseen(
     golden: Sequence[tuple[str, Collection[str]]], documents: Mapping[str, Sequence[str]]
 ) -> list[tuple[str, Collection[str]]]:
-    """The golden requests that do not stand, word for word, in a document of one of their right
-    tools.
+    """Return the golden requests that no document of their right tools holds word for word.
 
     Args:
         documents: the texts of the index by the tool's id; those of the right tools are enough.
@@ -247,9 +244,7 @@ def calibrate_evidence(
     left_out: bool,
     share: float = 0.5,
 ) -> Calibration:
-    """The calibration by what requests with and without an answer found; a mode in which they do
-    not differ has no curve.
-    """
+    """Calibrate each mode of searching; a mode that cannot separate the requests has no curve."""
     curves: dict[str, Curve] = {}
     for mode in ("hybrid", "vector", "text"):
         sides = [
@@ -266,9 +261,7 @@ def _curve(
     unanswerable: Sequence[Mapping[str, Similarity]],
     share: float,
 ) -> Curve | None:
-    """A request counts by its best tool, and which that is depends on the weights: the two are
-    found in turn.
-    """
+    """Fit weights and each request's best tool in turn, since each depends on the other."""
     import numpy as np
 
     requests = [*answerable, *unanswerable]
@@ -336,9 +329,7 @@ def fit_logistic(
 
 
 def _rows(measures: Mapping[str, Similarity]) -> "NDArray[np.float64]":
-    """The measures of each tool, shape (tools, 2); those of an unrelated tool, where nothing was
-    found.
-    """
+    """Return the measures of each tool, shape (tools, 2); zeros where nothing was found."""
     import numpy as np
 
     return np.array([[one.cosine, one.words] for one in measures.values()] or [[0.0, 0.0]])

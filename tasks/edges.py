@@ -34,8 +34,10 @@ DECIMALS = 4
 
 @dataclass(frozen=True, slots=True)
 class Edges:
-    """The rows of a release's `edges` as a row set of the lake, their number, and how many there
-    are of each origin; `unresolved` says of which declared dependencies no edge came, and why."""
+    """The rows of a release's `edges` as a row set of the lake, and their counts by origin.
+
+    `unresolved` says of which declared dependencies no edge came, and why.
+    """
 
     path: str
     rows: int
@@ -54,8 +56,7 @@ class Edges:
 def compose_edges(
     configuration: Configuration, snapshots: Mapping[str, str], enrichments: str | None = None
 ) -> Edges:
-    """The edges between the tools of the snapshots (catalog -> digest), made now or found made
-    before.
+    """Make the edges between the tools of the snapshots (catalog -> digest), or find them.
 
     Args:
         enrichments: the folder of the lake with what was written about the tools, verdicts on edges
@@ -79,9 +80,7 @@ def compose_edges(
 
 
 def _rows(edges: Iterable[Edge], declared: Iterable[Edge]) -> Iterator[dict[str, Any]]:
-    """The rows, but for their checksums. A catalog's order is kept: it names first what matters
-    more.
-    """
+    """Yield the rows without checksums, in the catalog's order: the important ones come first."""
     said = {_key(edge): place for place, edge in enumerate(declared)}
     by_source: dict[str, list[Edge]] = {}
     for edge in edges:
@@ -120,9 +119,7 @@ def _path(
 
 
 def _verdicts(lake: Lake, enrichments: str) -> dict[str, str]:
-    """The digest of what was said of the dependencies of each tool, by its id; only of tools of
-    which anything was.
-    """
+    """Return the digest of the verdicts on each tool's dependencies, by the tool's id."""
     path = f"{enrichments}/dependencies"
     return dict(read_rows(lake, path, ["id", "digest"]).rows()) if find_rows(lake, path) else {}
 

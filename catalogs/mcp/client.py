@@ -144,8 +144,7 @@ async def _transport(
 
 @dataclass(slots=True)
 class _RawPages:
-    """The dispatcher under a session, which keeps each page of tools as it came and shows the
-    session an empty one.
+    """A dispatcher that keeps each raw page of tools and shows the session an empty one.
 
     The session would refuse a whole page because of one malformed tool.
     """
@@ -168,11 +167,11 @@ class _RawPages:
 
 
 async def _handshake(session: Any) -> None:
-    """Agree on a protocol: the handshake that every server has known until 2026-07 first, then the
-    one without a handshake.
+    """Agree on a protocol: the handshake used until 2026-07 first, then the one without.
 
     The SDK's own order costs 10 seconds with an older server that leaves unknown requests
-    unanswered."""
+    unanswered.
+    """
     from mcp.shared.exceptions import MCPError
     from mcp_types import METHOD_NOT_FOUND, UNSUPPORTED_PROTOCOL_VERSION
 
@@ -206,10 +205,10 @@ async def _all_tools(session: Any, pages: _RawPages) -> list[Any]:
             if error.code == METHOD_NOT_FOUND and session.server_capabilities.tools is None:
                 return []  # a server of prompts or resources only
             raise
-        found, cursor = pages.page.get("tools"), pages.page.get("nextCursor")
-        if not isinstance(found, list):
+        page, cursor = pages.page.get("tools"), pages.page.get("nextCursor")
+        if not isinstance(page, list):
             raise ServerProblem("its answer to tools/list has no list of tools")
-        tools += found
+        tools += page
         if not cursor:
             return tools
         if not isinstance(cursor, str) or cursor in cursors:
@@ -223,9 +222,7 @@ async def _all_tools(session: Any, pages: _RawPages) -> list[Any]:
 
 
 def _silence_sdk() -> None:
-    """Turn off the SDK's and its HTTP client's logging, unless someone set its level: it holds URLs
-    and whole messages.
-    """
+    """Turn off the logging of SDK and HTTP client, which holds URLs, unless its level was set."""
     for name in ("mcp", "client", "httpx2", "httpcore2"):
         logger = logging.getLogger(name)
         if logger.level == logging.NOTSET:

@@ -51,9 +51,7 @@ TRAILING_COMMA = re.compile(r'(?P<string>"(?:\\.|[^"\\])*")|,(?=\s*[}\]])', re.D
 
 @dataclass(frozen=True, slots=True)
 class Server:
-    """A server ready to be listed. Its references are resolved: of all this only `source` may be
-    shown.
-    """
+    """A server ready to be listed, with references resolved: only `source` may be shown."""
 
     transport: Transport
     source: str
@@ -67,25 +65,21 @@ class Server:
 
 
 class ServerProblem(Exception):
-    """Why a server cannot be listed, for a person and free of secrets. It never leaves this source
-    kind.
-    """
+    """Why a server cannot be listed, free of secrets; stays within this source kind."""
 
 
 def read_servers(path: Path) -> dict[str, Any]:
-    """The servers of a configuration file by name, as they stand there. Raises SourceError if it
-    holds none.
-    """
+    """Read the servers of a configuration file by name. Raises SourceError if it has none."""
     text = read_text(path)
     if not text.isascii() and any("\ud800" <= char <= "\udfff" for char in text):
         raise SourceError(f"{path} is not UTF-8 text. Save it as UTF-8.")
     document = parse_json(_without_comments(text), str(path))
     for shape in SHAPES:
-        found = document
+        servers = document
         for key in shape:
-            found = found.get(key) if isinstance(found, Mapping) else None
-        if isinstance(found, Mapping):
-            return dict(found)
+            servers = servers.get(key) if isinstance(servers, Mapping) else None
+        if isinstance(servers, Mapping):
+            return dict(servers)
     raise SourceError(
         f"{path} is not an MCP client configuration. Expected an object with the servers by name "
         f"under "
@@ -135,9 +129,7 @@ def resolve_server(entry: Any, base: Path) -> Server:
 
 
 class _Resolver:
-    """Reads the fields of an entry with references resolved, and remembers what is wrong and what
-    was filled in.
-    """
+    """Reads the fields of an entry, resolves references, and collects problems and secrets."""
 
     def __init__(self, entry: Mapping[str, Any]) -> None:
         self.entry = entry
@@ -228,9 +220,7 @@ def _list(value: Any) -> list[Any]:
 
 
 def _without_comments(text: str) -> str:
-    """JSON with comments and trailing commas blanked, at the same length, so that an error still
-    names the right place.
-    """
+    """Blank comments and trailing commas of JSON, so that errors still name the right place."""
 
     def blank(match: re.Match[str]) -> str:
         return match["string"] or re.sub(r"[^\n]", " ", match[0])

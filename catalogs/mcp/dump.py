@@ -1,4 +1,4 @@
-"""Saved answers of MCP servers: what `tools/list` returned, kept as JSON files.
+"""SavedServer answers of MCP servers: what `tools/list` returned, kept as JSON files.
 
     [catalogs.saved]
     type = "mcp-dump"
@@ -6,7 +6,7 @@
     agent = "github"                   # for dumps of one server; without it the file's own name for
     it, or the file's name
 
-Four shapes are known, and found by their shape:
+Four shapes are recognised:
 
     {"tools": [...]}                                 one server: a result, or {"jsonrpc", "id",
     "result"} around it
@@ -36,10 +36,8 @@ class McpDumpOptions(SourceOptions):
 
 
 @dataclass(frozen=True, slots=True)
-class Saved:
-    """The answer of one server; `name` is empty if its file does not tell. `tools` may be anything:
-    it is checked later.
-    """
+class SavedServer:
+    """The saved answer of one server; `name` may be empty, and `tools` is not checked yet."""
 
     name: str
     where: str
@@ -66,7 +64,7 @@ def read(listing: ListingBuilder, options: McpDumpOptions) -> None:
             _add(listing, path, saved, options.agent or saved.name.strip() or path.stem)
 
 
-def _add(listing: ListingBuilder, path: Path, saved: Saved, name: str) -> None:
+def _add(listing: ListingBuilder, path: Path, saved: SavedServer, name: str) -> None:
     if not isinstance(saved.tools, list):
         why = (
             f"it has no list of tools (got {type(saved.tools).__name__}); save the whole answer "
@@ -86,7 +84,7 @@ def _add(listing: ListingBuilder, path: Path, saved: Saved, name: str) -> None:
         )
 
 
-def _servers(document: Any, path: Path) -> list[Saved]:
+def _servers(document: Any, path: Path) -> list[SavedServer]:
     for shape in SHAPES.values():
         if servers := shape(document):
             return servers
@@ -96,39 +94,37 @@ def _servers(document: Any, path: Path) -> list[Saved]:
     )
 
 
-def _one_server(document: Any) -> list[Saved]:
+def _one_server(document: Any) -> list[SavedServer]:
     if not isinstance(document, Mapping) or not isinstance(tools := _tools(document), list):
         return []
     result = document.get("result")
-    told = {**(result if isinstance(result, Mapping) else {}), **document}
-    info = told.get("serverInfo") or told.get("server")
+    envelope = {**(result if isinstance(result, Mapping) else {}), **document}
+    info = envelope.get("serverInfo") or envelope.get("server")
     name = info.get("name") if isinstance(info, Mapping) else info
-    description = agent_description(info, told.get("instructions"))
-    return [Saved(name if isinstance(name, str) else "", "tools", tools, description)]
+    description = agent_description(info, envelope.get("instructions"))
+    return [SavedServer(name if isinstance(name, str) else "", "tools", tools, description)]
 
 
-def _plain_tools(document: Any) -> list[Saved]:
-    return [Saved("", "", document)] if is_tool_list(document) else []
+def _plain_tools(document: Any) -> list[SavedServer]:
+    return [SavedServer("", "", document)] if is_tool_list(document) else []
 
 
-def _server_entries(document: Any) -> list[Saved]:
-    """The entries of LiveMCPBench. An entry is one agent by its own name, also where the server
-    calls itself otherwise.
-    """
+def _server_entries(document: Any) -> list[SavedServer]:
+    """Read the entries of LiveMCPBench; an entry is one agent by its own name."""
     if not isinstance(document, list) or not any(_holds_servers(entry) for entry in document):
         return []
-    found: list[Saved] = []
+    entries: list[SavedServer] = []
     for position, entry in enumerate(document):
         where = f"[{position}].tools"
         if not _holds_servers(entry):
-            found.append(Saved("", where, entry))
+            entries.append(SavedServer("", where, entry))
             continue
         title, category = _text(entry, "name"), _text(entry, "category")
         for key, answer in entry["tools"].items():
             name = title if title and len(entry["tools"]) == 1 else f"{title} {key}"
             description, tags = _text(entry, "description"), (category,) if category else ()
-            found.append(
-                Saved(
+            entries.append(
+                SavedServer(
                     name,
                     f"{where}.{key}.tools",
                     _tools(answer),
@@ -137,26 +133,26 @@ def _server_entries(document: Any) -> list[Saved]:
                     tags,
                 )
             )
-    return found
+    return entries
 
 
-def _named_servers(document: Any) -> list[Saved]:
+def _named_servers(document: Any) -> list[SavedServer]:
     if not isinstance(document, Mapping) or not any(
         isinstance(_tools(value), list) for value in document.values()
     ):
         return []
     return [
-        Saved(
+        SavedServer(
             str(name),
             f"{name}.tools",
             _tools(answer),
-            (_one_server(answer) or [Saved("", "", [])])[0].description,
+            (_one_server(answer) or [SavedServer("", "", [])])[0].description,
         )
         for name, answer in document.items()
     ]
 
 
-SHAPES: Mapping[str, Callable[[Any], list[Saved]]] = {
+SHAPES: Mapping[str, Callable[[Any], list[SavedServer]]] = {
     "a tools/list answer {'tools': [...]}, alone or as the result of a JSON-RPC "
     "response": _one_server,
     "a list of servers [{'name': ..., 'tools': {key: {'tools': [...]}}}]": _server_entries,
@@ -169,9 +165,7 @@ like one of tools, too.
 
 
 def _tools(answer: Any) -> Any:
-    """The tools of one server's answer; whatever else stands in their place, if it is not an
-    answer.
-    """
+    """Return the tools of one server's answer, or whatever stands in their place."""
     if isinstance(answer, Mapping):
         return (
             _tools(answer["result"])

@@ -45,13 +45,13 @@ def passed_environment(environment: Mapping[str, str]) -> dict[str, str]:
 
 @contextmanager
 def killing_leftovers() -> Iterator[dict[str, str]]:
-    """Variables for a server; afterwards every process that inherited them is killed, wherever it
-    went.
+    """Yield variables for a server; afterwards kill every process that inherited them.
 
     The SDK ends a server's process group, but not if the server itself ended first: a launcher that
     leaves a child in the background would leave one more every night. Nor if this process exits
     while a server is listed in another thread, as after Ctrl-C. Only Linux tells the environment of
-    a process; elsewhere such a child stays."""
+    a process; elsewhere such a child stays.
+    """
     if _exiting:
         raise RuntimeError("this process is exiting")
     mark = secrets.token_hex(16)
@@ -75,9 +75,7 @@ def _kill_marked(marks: set[str]) -> None:
 
 @atexit.register
 def _kill_all_marked() -> None:
-    """Kill the servers that other threads are listing, and let those threads start no further
-    ones.
-    """
+    """Kill the servers that other threads are listing, and let these start no others."""
     _exiting.append(True)
     _kill_marked(set(_marks))
 

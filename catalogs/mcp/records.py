@@ -41,9 +41,7 @@ def add_tool(
 
 
 def agent_description(server_info: Any, instructions: Any = None) -> str:
-    """What a server says of itself: its title, its description and its instructions, whichever it
-    has.
-    """
+    """Join a server's title, description and instructions, whichever it has."""
     info = server_info if isinstance(server_info, Mapping) else {}
     texts = [info.get("title"), info.get("description"), instructions]
     return "\n\n".join(
@@ -52,9 +50,7 @@ def agent_description(server_info: Any, instructions: Any = None) -> str:
 
 
 def is_tool_list(value: Any) -> bool:
-    """Whether a value looks like the tools of one server: a list in which some record has a name or
-    an input schema.
-    """
+    """Whether a value is a list in which some record has a name or an input schema."""
     return isinstance(value, list) and (
         not value
         or any(
@@ -65,9 +61,7 @@ def is_tool_list(value: Any) -> bool:
 
 
 def _annotations(raw: Mapping[str, Any]) -> tuple[Any, str]:
-    """The annotations with the title in them and without nulls (a null hint and no hint mean the
-    same), and the title.
-    """
+    """Return the annotations, with the title and without nulls, and the title."""
     annotations = {} if raw.get("annotations") is None else raw["annotations"]
     if not isinstance(annotations, Mapping):
         return annotations, ""

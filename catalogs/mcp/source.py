@@ -45,8 +45,7 @@ class McpOptions(SourceOptions):
 
 
 def read(listing: ListingBuilder, options: McpOptions) -> None:
-    """Add the tools of every server that the configuration names, and a failure for each that
-    cannot be listed.
+    """Add the tools of every configured server, and a failure for each that cannot be listed.
 
     Raises SourceError if the configuration cannot be read.
     """
@@ -102,9 +101,7 @@ def _disabled(entry: Any) -> bool:
 async def _list_all(
     servers: Mapping[str, Server], options: McpOptions
 ) -> dict[str, Answer | ServerProblem]:
-    """What came of each server, in the order of the configuration. A server's time runs only while
-    it is its turn.
-    """
+    """List all servers, in the configuration's order; a server's time runs only in its turn."""
     outcomes: dict[str, Answer | ServerProblem] = {}
     turns = anyio.Semaphore(options.concurrency)
 

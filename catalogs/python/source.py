@@ -32,9 +32,7 @@ IMPORTING = threading.Lock()
 
 
 class PythonOptions(SourceOptions):
-    """The options of a catalog of type `python`. `agent` owns the functions; it defaults to the
-    catalog's name.
-    """
+    """Options of a catalog of type `python`; `agent` defaults to the catalog's name."""
 
     target: tuple[str, ...]
     agent: str | None = None
@@ -47,9 +45,7 @@ class PythonOptions(SourceOptions):
 
 
 def read(listing: ListingBuilder, options: PythonOptions) -> None:
-    """List the functions. Raises SourceError if a module cannot be imported, or has no function of
-    that name.
-    """
+    """List the functions. Raises SourceError for a module that does not import or lacks one."""
     with _importable([(listing.base / folder).resolve() for folder in options.search_path]):
         modules = {
             name: _import(name)
@@ -90,9 +86,7 @@ def _list_function(listing: ListingBuilder, agent: str, where: str, function: An
 
 @contextmanager
 def _importable(folders: list[Path]) -> Iterator[None]:
-    """Put folders on `sys.path` meanwhile, and forget their modules afterwards: they may have
-    changed before the next run.
-    """
+    """Put folders on `sys.path`, and forget their modules afterwards: they may change."""
     missing = [str(folder) for folder in folders if not folder.is_dir()]
     if missing:
         raise SourceError(

@@ -19,9 +19,7 @@ SUFFIXES: dict[str, Format] = {
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A record and its place in the source; with a `problem`, its value is only what stood
-    there.
-    """
+    """A record and its place in the source; with a `problem`, `value` is the raw content."""
 
     where: str
     value: Any
@@ -167,9 +165,7 @@ def _parquet(path: Path) -> Iterator[Row]:
 
 
 def _without_nulls(value: Any) -> Any:
-    """A value without what Parquet fills in: a struct has every field that any record has, and a
-    map is a list of pairs.
-    """
+    """Return a value without the nulls of structs that Parquet adds, and with maps as objects."""
     if isinstance(value, list):
         if value and all(
             isinstance(item, dict) and item.keys() == {"key", "value"} for item in value

@@ -43,9 +43,7 @@ DEPENDENCY_TYPES: tuple[str, ...] = get_args(DependencyType)
 
 
 class Columns(BaseModel):
-    """Which column of a record says what. `annotations` are columns that are kept under their own
-    names.
-    """
+    """Which column of a record holds what; `annotations` keep the columns' own names."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -62,9 +60,7 @@ class Columns(BaseModel):
 
 
 class Examples(BaseModel):
-    """A file of example queries: in each row a query, and the name of its tool (or a list of
-    names).
-    """
+    """A file of example queries: each row has a query and the name, or names, of its tools."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -75,9 +71,7 @@ class Examples(BaseModel):
 
 
 class RecordsOptions(SourceOptions):
-    """The options of a catalog of type `records`. `agent` owns the records that name none; it
-    defaults to the catalog's name.
-    """
+    """Options of a catalog of type `records`; `agent` defaults to the catalog's name."""
 
     path: str
     format: Format | None = None
@@ -89,9 +83,7 @@ class RecordsOptions(SourceOptions):
 
 
 def read(listing: ListingBuilder, options: RecordsOptions) -> None:
-    """List the records of the files. Raises SourceError if one cannot be read, or a column is in no
-    record.
-    """
+    """List the records. Raises SourceError for an unreadable file or a column in no record."""
     columns = options.columns
     rows = list(_rows(listing, options))
     _check_columns(options.path, rows, columns)
@@ -220,9 +212,7 @@ def _dependencies(record: Mapping[str, Any], column: str | None) -> _Dependencie
 
 
 def _dependency_type(text: str | None) -> DependencyType | None:
-    """`TOOL_DIRECTLY_DEPENDS_ON` as this project writes it; one that does not say how is taken as
-    direct.
-    """
+    """Normalise a type such as `TOOL_DIRECTLY_DEPENDS_ON`; without a word for it, it is direct."""
     name = (text or "tool-depends-on").strip().lower().replace("_", "-").replace(" ", "-")
     kinds: dict[str, DependencyType] = {kind: kind for kind in get_args(DependencyType)}
     return kinds.get(name) or kinds.get(name.replace("-depends-on", "-directly-depends-on"))

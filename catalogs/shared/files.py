@@ -29,8 +29,7 @@ def matching_files(base: Path, pattern: str) -> list[Path]:
 
 
 def read_text(path: Path) -> str:
-    """The text of a file. Bytes that are not UTF-8 become lone surrogates, by which a
-    ListingBuilder knows a broken record.
+    """Read a file. Bytes that are not UTF-8 become lone surrogates, which mark a broken record.
 
     Raises SourceError if the file cannot be read.
     """

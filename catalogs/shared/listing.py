@@ -57,12 +57,12 @@ class Failure:
 
 @dataclass(frozen=True, slots=True)
 class Listing:
-    """What a source says at one moment: tools and agents ordered by id, and everything that went
-    wrong.
+    """The agents and tools of a source at one moment, ordered by id, and what went wrong.
 
     `rows` are the tools as text, in their order (see `tool_row`); empty where nobody has made them
     yet. `repeatable` says whether the source would say the same again as long as its inputs stay
-    (see `SourceKind`)."""
+    (see `SourceKind`).
+    """
 
     agents: tuple[Agent, ...] = ()
     tools: tuple[Tool, ...] = ()
@@ -74,8 +74,7 @@ class Listing:
 
 @dataclass(slots=True)
 class ListingBuilder:
-    """Collects what a source lists. `base` is the folder of pegboard.toml, from which relative
-    paths count.
+    """Collects what a source lists; relative paths count from `base`, pegboard.toml's folder.
 
     A source that used more than the inputs that it names sets `repeatable` to False.
     """
@@ -94,9 +93,7 @@ class ListingBuilder:
     def agent(
         self, name: str, *, description: str = "", kind: AgentKind = "library", source: str = ""
     ) -> str:
-        """Add an agent, or complete the one of that name, and return its id, under which its tools
-        are added.
-        """
+        """Add an agent, or complete the one of that name, and return its id."""
         name, source = _valid_text(name), _valid_text(source)
         identity = agent_id(self.catalog, name)
         description = _valid_text(description).strip()
@@ -129,8 +126,7 @@ class ListingBuilder:
         dependencies: Iterable[Dependency] = (),
         tags: Iterable[str] = (),
     ) -> Tool | None:
-        """Add a tool of an agent that was added before, or reject it with all reasons; returns the
-        tool if it was kept.
+        """Add a tool of an agent, or reject it with all reasons; returns the tool unless rejected.
 
         Args:
             where: the place of the record in its source, for a person: `tools.json[3].tools[4]`.
@@ -190,15 +186,11 @@ class ListingBuilder:
         )
 
     def fail(self, agent: str, why: str) -> None:
-        """Record that an agent (by its id) could not be listed; its last good tools will be
-        kept.
-        """
+        """Record that an agent (by id) could not be listed; its last good tools are kept."""
         self._failures[agent] = Failure(agent, _valid_text(why))
 
     def build(self) -> Listing:
-        """Everything that was added. An agent without a tool stays: that it exists is worth
-        knowing.
-        """
+        """Return everything that was added, agents without tools included."""
         return Listing(
             agents=tuple(self._agents[key] for key in sorted(self._agents)),
             tools=tuple(self._tools[key] for key in sorted(self._tools)),
@@ -320,9 +312,7 @@ def _encoding_problems(row: Mapping[str, Any]) -> list[str]:
 
 
 def _valid_text(text: str) -> str:
-    """The text with what cannot be written as UTF-8 replaced, so that a report can always be
-    stored.
-    """
+    """Return the text with what cannot be written as UTF-8 replaced, so that it can be stored."""
     return text.encode("utf-8", "surrogatepass").decode("utf-8", "replace")
 
 

@@ -38,9 +38,7 @@ MERGE = object()
 
 
 def parse_yaml(text: str, where: str) -> Any:
-    """The value of a YAML text of one document. Raises SourceError that says where the text stops
-    being JSON in YAML.
-    """
+    """Parse a YAML text of one document as JSON, or raise SourceError that names the line."""
     import yaml
 
     loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)

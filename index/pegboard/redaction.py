@@ -116,7 +116,7 @@ _TECHNICAL = re.compile(
     r"|\d{1,4}[-–+]?\d{0,4}(?:[-_ ]?(?:char|bit|byte|digit|hour|minute|day|second)s?\w*)?"
     r"|\d{4}-\d\d-\d\d\S*"
 )
-"""Names of algorithms and types, lengths and dates: `token: base64`, `password: 8-20 characters`."""
+"""Algorithms and types, lengths and dates: `token: base64`, `password: 8-20 characters`."""
 
 _MASKED = re.compile(
     r"(?i)x{4,}|\*{3,}|\.{3,}|…|_{3,}|(?:^|[-_])"

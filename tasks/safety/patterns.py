@@ -11,8 +11,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Pattern:
-    """One way of saying it, looked for in the text in lower case (which is twice as fast as
-    ignoring case).
+    """One expression, searched in lower-case text (twice as fast as ignoring case).
 
     Attributes:
         hints: groups of words; of each group at least one stands in every text that the expression
@@ -44,9 +43,7 @@ def _pattern(
 
 
 def _unconditional(match: re.Match[str]) -> bool:
-    """Not "when you edit a file, always call this tool first": advice for a case is how tools are
-    documented.
-    """
+    """Exclude "when you edit a file, always call this tool first": advice for a case is usual."""
     text = match.string
     start = max(text.rfind(mark, 0, match.start()) for mark in (". ", "\n", "! ", "? ", ">"))
     before, after = text[start + 1 : match.start()], text[match.end() : match.end() + 40]
@@ -68,9 +65,7 @@ def _no_option(match: re.Match[str]) -> bool:
 
 
 def _emphatic_or_closed(match: re.Match[str]) -> bool:
-    """`<system>` may be a placeholder of a usage line; `<important>` and `<system>...</system>` are
-    none.
-    """
+    """Accept `<important>` and `<system>...</system>`; `<system>` alone may be a placeholder."""
     return match[1].startswith(("important", "sudo")) or f"</{match[1]}" in match.string
 
 
@@ -297,9 +292,7 @@ _SENT = re.compile(rf"\b{_SEND}\b[^\n\x00]{{0,60}}?\b(?:contents?|it|them|data|f
 
 
 def _read_and_sent(match: re.Match[str]) -> bool:
-    """Whether a file that holds secrets is to be read, and what is in it to be put somewhere;
-    looked at near its name only.
-    """
+    """Whether, near its name, a file of secrets is to be read and its content put somewhere."""
     before = match.string[max(0, match.start() - 70) : match.start()]
     after = match.string[match.end() : match.end() + 240].partition("\x00")[0]
     return _READ.search(before) is not None and _SENT.search(after) is not None

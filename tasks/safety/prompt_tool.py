@@ -157,8 +157,6 @@ def _value(value: Any) -> Any:
 
 
 def _text(text: str, most: int) -> str:
-    """The text cleaned, and cut. It is cleaned first: a cut through a credential would hide what it
-    was.
-    """
+    """Clean the text, then cut it: a cut through a credential would hide what it was."""
     text = clean(text).strip()
     return text if len(text) <= most else text[: most - len(CUT)].rstrip() + CUT
