@@ -1,15 +1,12 @@
-"""A release as Parquet, for everything that reads Parquet but not Lance: DuckDB, polars, Spark, a
-warehouse.
+"""Export a release as Parquet, for DuckDB, polars, Spark or a warehouse.
 
-    <out>/release=<id>/<table>/catalog=<name>/part-0.parquet      table: tools, agents, emb_<index>,
-    agents_<index>
-    <out>/release=<id>/edges/part-0.parquet                       an edge may lead from one catalog
-    to another
-    <out>/release=<id>/release.json                               the release's record, and the
-    files; written last
+    <out>/release=<id>/<table>/catalog=<name>/part-0.parquet   tools, agents, emb_<index>,
+                                                               agents_<index>
+    <out>/release=<id>/edges/part-0.parquet                    an edge may join two catalogs
+    <out>/release=<id>/release.json                            the release's record and the files
 
-The folders are hive partitions: `release` and `catalog` are columns to whoever reads them so. A
-release is there whole or not at all."""
+The folders are hive partitions: `release` and `catalog` are columns to readers that know these. An
+export is complete or absent."""
 
 import json
 import os
@@ -30,9 +27,7 @@ RECORD = "release.json"
 
 @dataclass(frozen=True, slots=True)
 class Exported:
-    """Where a release was written, its rows by table, its files, and their bytes; `written` is
-    False if it was there already.
-    """
+    """A release as Parquet: rows by table, files and bytes; `written` is False if it existed."""
 
     release: str
     folder: str
@@ -66,37 +61,39 @@ def export_release(
         )
     folder = Path(out).expanduser().resolve()
     target = folder / f"release={release.id}"
-    there = _there(target, release)
-    if there is not None:
-        return there
+    existing = _existing(target, release)
+    if existing is not None:
+        return existing
     if target.exists() and not force:
         raise ConfigurationError(
-            f"{target} is there already, and is not what would be written. Give another folder, "
-            f"or --force to replace it."
+            f"{target} exists and is not an export of this release. Give another folder, or "
+            f"--force to replace it."
         )
-    half = folder / f".release={release.id}.{os.getpid()}.tmp"
+    partial = folder / f".release={release.id}.{os.getpid()}.tmp"
     try:
-        half.mkdir(parents=True)
-        rows = {name: _write(store, name, pin, half / name) for name, pin in release.tables.items()}
+        partial.mkdir(parents=True)
+        rows = {
+            name: _write(store, name, pin, partial / name) for name, pin in release.tables.items()
+        }
         files = {
-            str(path.relative_to(half)): path.stat().st_size
-            for path in sorted(half.rglob("*.parquet"))
+            str(path.relative_to(partial)): path.stat().st_size
+            for path in sorted(partial.rglob("*.parquet"))
         }
         text = json.dumps({**_record(release), "files": files}, ensure_ascii=False, indent=1)
-        (half / RECORD).write_text(text, "utf-8")
-        _put(half, target)
+        (partial / RECORD).write_text(text, "utf-8")
+        _put(partial, target)
     except OSError as error:
         raise StoreError(
             f"{target} cannot be written: {error.strerror or error}. Check free space and "
             f"permissions."
         ) from error
     finally:
-        shutil.rmtree(half, ignore_errors=True)
+        shutil.rmtree(partial, ignore_errors=True)
     return Exported(release.id, str(target), rows, len(files), sum(files.values()), written=True)
 
 
-def _there(target: Path, release: Release) -> Exported | None:
-    """What is there already, if it is this release with all its files."""
+def _existing(target: Path, release: Release) -> Exported | None:
+    """The export in that folder, if it is of this release with all its files."""
     try:
         found = json.loads((target / RECORD).read_text("utf-8"))
         files: dict[str, int] = found.pop("files")
@@ -153,10 +150,10 @@ def _write(store: ReleaseStore, name: str, pin: Pin, folder: Path) -> int:
     return pin.rows
 
 
-def _put(half: Path, target: Path) -> None:
+def _put(partial: Path, target: Path) -> None:
     """Give a finished folder its name; what has it is moved away first and removed last."""
-    old = target.with_name(f"{half.name}.old")
+    old = target.with_name(f"{partial.name}.old")
     if target.exists():
         target.rename(old)
-    half.rename(target)
+    partial.rename(target)
     shutil.rmtree(old, ignore_errors=True)

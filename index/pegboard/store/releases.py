@@ -141,12 +141,12 @@ class ReleaseStore:
         if self._database is None:
             self._database = connect(self.uri, self._options)
         with store_errors(self.uri):
-            there = table_names(self._database)
+            existing = table_names(self._database)
             for name, schema in (
                 ("releases", table_schema("releases")),
                 ("channels", table_schema("channels")),
             ):
-                if name not in there:
+                if name not in existing:
                     self._database.create_table(name, schema=schema, exist_ok=True)
 
     def all(self) -> list[Release]:
@@ -155,19 +155,20 @@ class ReleaseStore:
         return sorted(releases, key=lambda release: (release.created_at, release.id), reverse=True)
 
     def get(self, release: str) -> Release:
-        """The release of that id, or the only one whose id begins so. Raises BoardNotFound that
-        names those there are.
+        """Return the release of that id, or the only one whose id begins so.
+
+        Raises BoardNotFound that names the releases of the board.
         """
         rows = self._rows(
             "releases", f"starts_with(release, '{release}')" if _is_id(release) else "false"
         )
         if len(rows) == 1:
             return _release(rows[0])
-        known = [known.id for known in self.all()]
+        ids = [release.id for release in self.all()]
         what = "several releases whose ids begin with" if rows else "no release"
         raise BoardNotFound(
             f"The board at {public_uri(self.uri)} has {what} '{release}'. "
-            f"It has: {', '.join(known[:10]) or 'none'}{' ...' if len(known) > 10 else ''}."
+            f"It has: {', '.join(ids[:10]) or 'none'}{' ...' if len(ids) > 10 else ''}."
         )
 
     def named(self, name: str) -> Release:
@@ -198,15 +199,11 @@ class ReleaseStore:
         return _channel(rows[0]) if rows else None
 
     def add(self, release: Release) -> bool:
-        """Record a release; its tables must be complete. Returns False if a release of that id is
-        there already.
-        """
+        """Record a release whose tables are complete; False if one of that id is recorded."""
         return self._insert("releases", "release", _release_row(release))
 
     def update(self, release: Release) -> bool:
-        """Record another manifest of a release that is recorded. Returns False if no release of
-        that id and digest is there.
-        """
+        """Record another manifest of a release; False if none of that id and digest is recorded."""
         same = f"target.digest = {sql_literals([release.digest])}"
         return self._replace("releases", "release", _release_row(release), same)
 
@@ -228,76 +225,82 @@ class ReleaseStore:
                 f"'-', at most 64."
             )
         identity = self.get(release).id
-        now = self.channel(channel)
+        current = self.channel(channel)
+        generation = current.generation if current else 0
         if expected is None:
-            expected = now.generation if now else 0
-        if now is not None and now.generation == expected and now.release == identity:
-            return now
-        history = (
-            [old for old in (now.release, *now.history) if old != identity][:HISTORY_KEPT]
-            if now
-            else []
-        )
-        withdrawn = tuple(old for old in now.withdrawn if old != identity) if now else ()
+            expected = generation
+        if current is not None and generation == expected and current.release == identity:
+            return current
+        history = (current.release, *current.history) if current else ()
         moved = Channel(
-            channel, identity, expected + 1, datetime.now(UTC), tuple(history), withdrawn
+            channel,
+            identity,
+            expected + 1,
+            datetime.now(UTC),
+            tuple(old for old in history if old != identity)[:HISTORY_KEPT],
+            tuple(old for old in (current.withdrawn if current else ()) if old != identity),
         )
         if not self._compare_and_set(moved, expected):
-            there = self.channel(channel)
-            raise PromotionConflict(
-                f"Channel '{channel}' was to move to release {identity} from generation "
-                f"{expected}, but it is at "
-                f"generation {there.generation if there else 0}"
-                f"{f' (release {there.release})' if there else ''}: someone else moved it "
-                f"meanwhile. "
-                f"Nothing was changed. Run again to build on theirs, or `pegboard promote "
-                f"{identity}` to replace it."
-            )
+            raise self._conflict(channel, identity, expected)
         return moved
+
+    def _conflict(self, channel: str, release: str, expected: int) -> PromotionConflict:
+        current = self.channel(channel)
+        generation = current.generation if current else 0
+        named = f" (release {current.release})" if current else ""
+        return PromotionConflict(
+            f"Channel '{channel}' was to move to release {release} from generation {expected}, "
+            f"but it is at generation {generation}{named}: another publisher moved it. Nothing "
+            f"was changed. Run again to build on that release, or `pegboard promote {release}` "
+            f"to replace it."
+        )
 
     def rollback(self, channel: str = "live") -> Channel:
-        """Make a channel name the release before that is still there. Raises BoardNotFound if there
-        is none.
+        """Make a channel name its previous release that is still recorded, and return the channel.
 
         The release that it named is withdrawn: a run that makes the same release again does not
-            promote it.
+        promote it.
+
+        Raises BoardNotFound if there is no such release.
         """
-        now = self.channel(channel)
-        kept = self._recorded(now.history) if now else ()
-        if now is None or not kept:
-            pruned = (
-                f"; those it had before were pruned: {', '.join(now.history[:10])}"
-                if now and now.history
-                else ""
-            )
-            raise BoardNotFound(
-                f"Channel '{channel}' of the board at {public_uri(self.uri)} has no earlier "
-                f"release to go back to{pruned}. "
-                "`pegboard releases list` shows all releases; `pegboard promote RELEASE` takes "
-                "any of them."
-            )
-        withdrawn = (
-            now.release,
-            *(old for old in now.withdrawn if old not in (now.release, kept[0])),
-        )[:HISTORY_KEPT]
+        current = self.channel(channel)
+        history = self._recorded(current.history) if current else ()
+        if current is None or not history:
+            raise self._no_previous(channel, current)
+        withdrawn = [old for old in current.withdrawn if old not in (current.release, history[0])]
         moved = Channel(
-            channel, kept[0], now.generation + 1, datetime.now(UTC), kept[1:], withdrawn
+            channel,
+            history[0],
+            current.generation + 1,
+            datetime.now(UTC),
+            history[1:],
+            (current.release, *withdrawn)[:HISTORY_KEPT],
         )
-        if not self._compare_and_set(moved, now.generation):
+        if not self._compare_and_set(moved, current.generation):
             raise PromotionConflict(
-                f"Channel '{channel}' moved while it was to be rolled back from generation "
-                f"{now.generation}. "
-                "Nothing was changed. Look with `pegboard releases list` and run again."
+                f"Channel '{channel}' moved while it was rolled back from generation "
+                f"{current.generation}. Nothing was changed. See `pegboard releases list`, and "
+                f"run again."
             )
         return moved
+
+    def _no_previous(self, channel: str, current: Channel | None) -> BoardNotFound:
+        pruned = ""
+        if current and current.history:
+            pruned = f"; those it had before were pruned: {', '.join(current.history[:10])}"
+        return BoardNotFound(
+            f"Channel '{channel}' of the board at {public_uri(self.uri)} has no earlier release to "
+            f"go back to{pruned}. `pegboard releases list` shows all releases; `pegboard promote "
+            f"RELEASE` takes any of them."
+        )
 
     def _recorded(self, releases: Sequence[str]) -> tuple[str, ...]:
         """Those of the releases that are still recorded, in their order."""
         if not releases:
             return ()
         rows = self._rows("releases", f"release IN ({sql_literals(releases)})", ["release"])
-        there = {row["release"] for row in rows}
-        return tuple(release for release in releases if release in there)
+        recorded = {row["release"] for row in rows}
+        return tuple(release for release in releases if release in recorded)
 
     def _compare_and_set(self, moved: Channel, expected: int) -> bool:
         import pyarrow as pa

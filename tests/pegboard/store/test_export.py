@@ -123,9 +123,7 @@ def test_again_nothing_is_written_and_something_else_is_only_replaced_if_asked(
     part.write_bytes(b"cut")
 
     assert (again.written, again.files, again.bytes) == (False, first.files, first.bytes)
-    with pytest.raises(
-        ConfigurationError, match="is there already, and is not what would be written"
-    ):
+    with pytest.raises(ConfigurationError, match="exists and is not an export of this release"):
         export_release(store, release, tmp_path)
     assert part.read_bytes() == b"cut"
     assert export_release(store, release, tmp_path, force=True).written
