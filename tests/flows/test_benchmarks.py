@@ -114,17 +114,9 @@ def test_two_benchmarks_are_built_measured_and_written_and_their_boards_found_ag
     assert str(tmp_path) not in out.read_text("utf-8")
     assert "**metatool, multi: 1 queries, 3 tools**" in document.read_text("utf-8")
 
+    more = "--json --quiet --strategy BM25"
     code, printed, err = command(
-        "bench",
-        "ultratool",
-        "--data",
-        data,
-        "--board",
-        boards,
-        "--json",
-        "--quiet",
-        "--strategy",
-        "BM25",
+        "bench", "ultratool", "--data", data, "--board", boards, *more.split()
     )
     again = json.loads(printed)
     assert (code, err) == (0, "")

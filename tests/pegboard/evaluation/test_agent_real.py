@@ -54,31 +54,16 @@ def test_what_a_real_agent_says_is_scored_and_kept(address, board_uri, tmp_path,
             for query, tool, arguments in GOLDEN
         )
     )
-    options = [
-        "eval-agent",
-        str(golden),
-        "--board",
-        board_uri,
-        "--model",
-        "hosted_vllm/smollm2",
-        "--api-base",
-        address,
-    ]
-    options += [
-        "--tools",
-        "1,3",
-        "-k",
-        "1..3",
-        "--reply-tokens",
-        "60",
-        "--concurrency",
-        "1",
-        "--timeout",
-        "200",
-    ]
-    options += ["--price", "1,1", "--out", str(tmp_path / "out"), "--json"]
+    fixed = "--tools 1,3 -k 1..3 --reply-tokens 60 --concurrency 1 --timeout 200 --price 1,1 --json"
+    options = {
+        "--board": board_uri,
+        "--model": "hosted_vllm/smollm2",
+        "--api-base": address,
+        "--out": str(tmp_path / "out"),
+    }
+    words = [word for option in options.items() for word in option]
 
-    assert main(options) == 0
+    assert main(["eval-agent", str(golden), *words, *fixed.split()]) == 0
 
     result = json.loads(capsys.readouterr().out)
     kept = [

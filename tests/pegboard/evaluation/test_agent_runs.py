@@ -109,25 +109,15 @@ class Agent:
         self._board, self._capsys, self._before = board, capsys, len(lines(self.log))
 
     def arguments(self, habit, *more):
-        options = [
-            "--board",
-            self._board,
-            "--out",
-            str(self.out),
-            "--api-base",
-            self.url,
-            "--strategy",
-            str(self.strategy),
-            *SIZES,
-        ]
-        return [
-            "eval-agent",
-            str(self.golden),
-            "--model",
-            f"hosted_vllm/agent-{habit}",
-            *options,
-            *more,
-        ]
+        options = {
+            "--model": f"hosted_vllm/agent-{habit}",
+            "--board": self._board,
+            "--out": str(self.out),
+            "--api-base": self.url,
+            "--strategy": str(self.strategy),
+        }
+        words = [word for option in options.items() for word in option]
+        return ["eval-agent", str(self.golden), *words, *SIZES, *more]
 
     def run(self, habit, *more):
         """The exit code, what was printed, and what was said."""
@@ -200,18 +190,8 @@ def test_an_agent_of_known_habits_has_the_score_of_its_habits(agent, habit, two,
 
 
 def test_the_expected_accuracy_is_the_agents_times_the_recall_and_a_k_is_named(agent):
-    result = agent.result(
-        "crowded",
-        "--calling",
-        "native",
-        "--retrieved",
-        "--tools",
-        "1,2,5,10",
-        "-k",
-        "1,2,5,8,10,12",
-        "--among",
-        "8",
-    )
+    options = "--calling native --retrieved --tools 1,2,5,10 -k 1,2,5,8,10,12 --among 8"
+    result = agent.result("crowded", *options.split())
 
     rows = {(row["tools"], row["k"]): row for row in result["expected"]}
     assert sorted({tools for tools, _ in rows}) == [8, 14]
@@ -314,16 +294,8 @@ def test_a_dry_run_asks_nothing_and_says_what_it_would_cost(agent):
 
 
 def test_a_budget_is_kept_and_a_larger_one_goes_on(agent):
-    options = (
-        "--calling",
-        "native",
-        "--price",
-        "1000,1000",
-        "--reply-tokens",
-        "100",
-        "--concurrency",
-        "1",
-    )
+    words = "--calling native --price 1000,1000 --reply-tokens 100 --concurrency 1"
+    options = words.split()
 
     code, _, err = agent.run("right", *options, "--budget-usd", "2")
 

@@ -304,19 +304,8 @@ def asked(tmp_path, board_uri):
 
 
 def test_the_command_prints_what_is_found_under_every_noise(asked, capsys):
-    assert (
-        asked(
-            "--strategy",
-            "search",
-            "--strategy",
-            "clauses",
-            "--noise",
-            "0,4,all",
-            "--collisions",
-            "0.3",
-        )
-        == 0
-    )
+    options = "--strategy search --strategy clauses --noise 0,4,all --collisions 0.3"
+    assert asked(*options.split()) == 0
 
     said = capsys.readouterr()
     assert "4 queries, release" in said.out
@@ -332,20 +321,10 @@ def test_the_command_prints_what_is_found_under_every_noise(asked, capsys):
 
 
 def test_the_command_prints_one_json_object(asked, capsys):
-    how = (
-        "--noise",
-        "0,3",
-        "--distractors",
-        "random",
-        "--measure",
-        "recall@5",
-        "--limit",
-        "3",
-        "--quiet",
-        "--seed",
-        "7",
+    options = (
+        "--noise 0,3 --distractors random --measure recall@5 --limit 3 --quiet --seed 7 --json"
     )
-    assert asked(*how, "--json") == 0
+    assert asked(*options.split()) == 0
 
     said = capsys.readouterr()
     found = json.loads(said.out)
