@@ -44,7 +44,7 @@ tasks (in the rows of --json)
 
 strategies
 {strategies}
-  and your own strategies: a JSON file, or JSON (`pegboard find --strategies`,
+  and your own strategies: a JSON file, or JSON (`pegboard strategies`,
   docs/reference/strategies.md). Default: all above that need no LLM and fit the benchmark; with
   --llm the others as well. The library's strategy `search` is called hybrid here.
 

@@ -9,25 +9,23 @@ from pegboard.errors import QueryError
 from pegboard.records import Agent, Tool
 
 Descriptions = Literal["catalog", "written"]
-"""Which description a model is shown: the catalog's own, or the one that an LLM wrote, where a
-release has one.
-"""
+"""Which description a model is shown: the catalog's, or one written by an LLM where there is one."""
 
 MAX_CALL_NAME = 64
-"""Characters that OpenAI and Anthropic take as the name of a tool; both want letters, digits, `_`
-and `-`.
-"""
+"""Characters of a tool's name for OpenAI and Anthropic, which take letters, digits, `_` and `-`."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Hit:
-    """A tool that a search found, its agent, its score (higher is better, comparable within one
-    search), and why.
+    """A tool that a search found.
 
-    `why` says for each ranking that found the tool its rank (from 1) and score there, and the part
-    that matched: `{"vector": {"rank": 2, "score": 0.61, "part": "document"}, "text": {...}}`.
-    `release` is the id of the release that answered: the same for all hits of one search.
-    `probability` says how likely the tool fits, where the index is calibrated."""
+    Attributes:
+        score: higher is better, comparable within one search.
+        why: for each ranking that found the tool its rank (from 1), its score and the part that
+            matched: `{"vector": {"rank": 2, "score": 0.61, "part": "document"}, "text": {...}}`.
+        release: the id of the release that answered: the same for all hits of one search.
+        probability: how likely the tool fits, where the index is calibrated.
+    """
 
     tool: Tool
     agent: Agent
@@ -36,10 +34,17 @@ class Hit:
     release: str = field(default="", compare=False)
     probability: float | None = None
 
+    def __repr__(self) -> str:
+        likely = "" if self.probability is None else f", probability {self.probability:.0%}"
+        by = ", ".join(
+            f"{scorer} rank {found['rank']}"
+            for scorer, found in self.why.items()
+            if "rank" in found
+        )
+        return f"<Hit {self.tool.id!r}, score {self.score:.4f}{likely}{f', {by}' if by else ''}>"
+
     def to_dict(self) -> dict[str, Any]:
-        """The hit as JSON values: id, name, agent, score, description, kind, tags, input_schema,
-        why; flags and enrichment if any.
-        """
+        """Return the hit as JSON values, with probability, flags and enrichment if any."""
         record: dict[str, Any] = {
             "id": self.tool.id,
             "name": self.tool.name,
@@ -61,11 +66,12 @@ class Hit:
 
 
 def call_names(hits: Sequence[Hit]) -> dict[str, Hit]:
-    """The name under which each hit is given to a model, unique and in the order of the hits.
+    """Return each hit by the unique name under which a model is given it, in their order.
 
-    It is the true name where an API takes it; a forbidden character becomes `_`, and of two tools
+    It is the true name where an API takes it; an invalid character becomes `_`, and of two tools
     with one name the later one is called `agent__name`. Look the model's call up here to find the
-    tool's true name and agent."""
+    tool's true name and agent.
+    """
     named: dict[str, Hit] = {}
     for hit in hits:
         name = _callable(hit.tool.name)
@@ -83,10 +89,10 @@ def call_names(hits: Sequence[Hit]) -> dict[str, Hit]:
 def as_openai_tools(
     hits: Sequence[Hit], descriptions: Descriptions = "catalog"
 ) -> list[dict[str, Any]]:
-    """The hits as the `tools` of an OpenAI chat completion; names as in `call_names`.
+    """Return the hits as the `tools` of an OpenAI chat completion; names as in `call_names`.
 
-    `descriptions="written"` gives what an LLM wrote about a tool, and when to take another one
-    instead, where there is that."""
+    `descriptions="written"` prefers what an LLM wrote about a tool, and when to use another.
+    """
     describe = _describer(descriptions)
     return [
         {
@@ -104,10 +110,10 @@ def as_openai_tools(
 def as_anthropic_tools(
     hits: Sequence[Hit], descriptions: Descriptions = "catalog"
 ) -> list[dict[str, Any]]:
-    """The hits as the `tools` of an Anthropic message; names as in `call_names`.
+    """Return the hits as the `tools` of an Anthropic message; names as in `call_names`.
 
-    `descriptions="written"` gives what an LLM wrote about a tool, and when to take another one
-    instead, where there is that."""
+    `descriptions="written"` prefers what an LLM wrote about a tool, and when to use another.
+    """
     describe = _describer(descriptions)
     return [
         {
@@ -122,10 +128,10 @@ def as_anthropic_tools(
 def as_mcp_tools(
     hits: Sequence[Hit], descriptions: Descriptions = "catalog"
 ) -> list[dict[str, Any]]:
-    """The hits as the `tools` of an MCP `tools/list` result; names as in `call_names`.
+    """Return the hits as the `tools` of an MCP `tools/list` result; names as in `call_names`.
 
-    `descriptions="written"` gives what an LLM wrote about a tool, and when to take another one
-    instead, where there is that."""
+    `descriptions="written"` prefers what an LLM wrote about a tool, and when to use another.
+    """
     describe = _describer(descriptions)
     listed: list[dict[str, Any]] = []
     for name, hit in call_names(hits).items():
@@ -145,7 +151,7 @@ def as_mcp_tools(
 def _describer(descriptions: Descriptions) -> Callable[[Hit], str]:
     if descriptions not in get_args(Descriptions):
         raise QueryError(
-            f"There are no descriptions '{descriptions}'. Expected one of: catalog, written."
+            f"Unknown descriptions '{descriptions}'. Expected one of: catalog, written."
         )
     return _written if descriptions == "written" else lambda hit: hit.tool.description
 

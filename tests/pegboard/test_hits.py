@@ -175,7 +175,7 @@ def test_a_model_is_shown_the_catalogs_description_or_what_was_written(shape, de
 
 def test_unknown_descriptions_are_refused_with_those_there_are():
     with pytest.raises(
-        QueryError, match=r"no descriptions 'best'\. Expected one of: catalog, written"
+        QueryError, match=r"Unknown descriptions 'best'\. Expected one of: catalog, written"
     ):
         pegboard.as_openai_tools([], descriptions="best")
 

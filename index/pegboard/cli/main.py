@@ -1,8 +1,9 @@
-"""The command line `pegboard`. Commands of the reader are here; other distributions add theirs
-under the entry-point group `pegboard.commands`, whose values are functions `register(subparsers)`.
+"""The command line `pegboard`, with the reader's commands.
 
-Results go to stdout, as a table or with --json as one JSON value; progress and trouble go to
-stderr."""
+Other distributions add theirs under the entry-point group `pegboard.commands`, whose values are
+functions `register(subparsers)`. Results go to stdout, as a table or with --json as one JSON value;
+progress and errors go to stderr.
+"""
 
 import argparse
 import os
@@ -16,8 +17,9 @@ from pegboard.errors import PegboardError
 
 GROUP = "pegboard.commands"
 EXIT_CODES = """\
-exit codes: 0 done · 1 unexpected · 2 wrong use or configuration · 3 a source failed · 4 no such board, release or store
-            5 encoder · 6 not published: someone else did meanwhile · 7 no LLM · 8 held by its gate · 130 interrupted"""
+exit codes: 0 success · 1 unexpected error · 2 invalid usage or configuration · 3 source failed
+            4 board, release or store unavailable · 5 encoder · 6 not published: a concurrent
+            publisher won · 7 LLM unavailable · 8 held by its gate · 130 interrupted"""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -40,7 +42,8 @@ def run_command(name: str, options: argparse.Namespace) -> int:
         return error.exit_code
     except KeyboardInterrupt:
         print(
-            f"{name}: interrupted. What was finished is kept; run again to go on.", file=sys.stderr
+            f"{name}: interrupted. Finished work is kept; run it again to continue.",
+            file=sys.stderr,
         )
         return 130
     except BrokenPipeError:
@@ -53,22 +56,22 @@ def _parser() -> argparse.ArgumentParser:
     from pegboard.cli.doctor import register_doctor
     from pegboard.cli.eval import register_eval
     from pegboard.cli.eval_agent import register_eval_agent
-    from pegboard.cli.find import register_agents, register_find
+    from pegboard.cli.find import register_find, register_strategies
     from pegboard.cli.graph import register_graph
     from pegboard.cli.releases import register_releases
-    from pegboard.cli.search import register_search
+    from pegboard.cli.search import register_search, register_agents
     from pegboard.cli.stress import register_stress
 
     parser = argparse.ArgumentParser(
         prog="pegboard",
-        description="Find the right few tools for a request, and publish the board on which they "
-        "hang.",
+        description="Publish boards of tools, and find the right few tools for a request.",
         epilog=EXIT_CODES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--version", action="version", version=f"pegboard {__version__}")
     subparsers = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
     register_find(subparsers)
+    register_strategies(subparsers)
     register_search(subparsers)
     register_agents(subparsers)
     register_graph(subparsers)

@@ -1,4 +1,4 @@
-"""`pegboard search`: ask a board from the command line."""
+"""`pegboard search` and `pegboard agents`, and what commands that search share."""
 
 import argparse
 import json
@@ -6,50 +6,95 @@ import textwrap
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from pegboard.cli.output import Subparsers, add_board_option, plain, print_json
+from pegboard.cli.output import (
+    Subparsers,
+    add_board_option,
+    add_channel_option,
+    add_json_option,
+    plain,
+    print_json,
+)
 
 if TYPE_CHECKING:
     from pegboard.board import Board
     from pegboard.hits import Hit
 
-EXAMPLES = """\
+SEARCH = """\
 examples:
   pegboard search "convert 30 dollars to yen" --board ./board
   pegboard search "open an issue" --board ./board -k 3 --catalog github --json
   pegboard search "open an issue" --board ./board --as openai > tools.json
 
-Nothing sensible among the hits? --mode text and --mode vector show which half found what; the score of one search
-cannot be compared with that of another mode."""
+One search ranks single needs. For requests with several steps use `pegboard find`.
+If the hits are poor, compare --mode text with --mode vector. Scores of different modes
+cannot be compared."""
+AGENTS = """\
+examples:
+  pegboard agents "plan a trip: flights, a hotel and the weather" --board ./board -k 3
+  pegboard agents "open an issue" --board ./board --json
+
+An agent is found by its own description and by its tools. To search the tools of one agent:
+pegboard find ... --agent NAME"""
 
 
 def register_search(subparsers: Subparsers) -> None:
-    """Add the command."""
+    """Add the command `search`."""
     parser: argparse.ArgumentParser = subparsers.add_parser(
         "search",
-        help="find the tools for a request",
-        description="Find the tools for a request on a published board.",
-        epilog=EXAMPLES,
+        help="rank the tools for a request by one search",
+        description="Rank the tools of a published board for a request, by one search.",
+        epilog=SEARCH,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("query", help="the request, in the words of the person who has it")
-    add_board_option(parser)
-    parser.add_argument("-k", type=int, default=5, help="tools to return (default: 5)")
-    parser.add_argument(
-        "--mode", choices=("hybrid", "vector", "text"), default="hybrid", help="default: hybrid"
-    )
-    parser.add_argument(
-        "--index", help="an index configuration (default: the release's own default)"
-    )
-    parser.add_argument("--channel", default="live", help="the channel to ask (default: live)")
-    parser.add_argument(
-        "--release", help="a release to ask instead of a channel, by id or its beginning"
-    )
-    add_filter_options(parser)
+    parser.add_argument("query", help="the request in plain words")
+    add_request_options(parser, 5, "tools")
+    _add_mode_option(parser)
     add_output_options(parser, "release, index, mode, hits")
     parser.set_defaults(run=_search)
 
 
-def add_filter_options(parser: argparse.ArgumentParser) -> None:
+def register_agents(subparsers: Subparsers) -> None:
+    """Add the command `agents`."""
+    parser: argparse.ArgumentParser = subparsers.add_parser(
+        "agents",
+        help="rank the agents (MCP servers, APIs) for a request",
+        description="Rank agents for a request: their descriptions and their tools are searched as "
+        "one space.",
+        epilog=AGENTS,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("request", help="the request in plain words")
+    add_request_options(parser, 3, "agents")
+    _add_mode_option(parser)
+    parser.add_argument(
+        "--decompose", action="store_true", help="search the clauses of the request, too"
+    )
+    add_json_option(parser, "release, agents")
+    parser.set_defaults(run=_search_agents)
+
+
+def add_request_options(parser: argparse.ArgumentParser, k: int, what: str) -> None:
+    """Add --board, -k, --index, --channel, --release and the filters."""
+    add_board_option(parser)
+    parser.add_argument("-k", type=int, default=k, help=f"{what} to return (default: {k})")
+    parser.add_argument("--index", help="the index to search (default: the release's own)")
+    add_channel_option(parser)
+    parser.add_argument(
+        "--release", help="a release to ask instead of a channel, by id or its beginning"
+    )
+    _add_filter_options(parser)
+
+
+def _add_mode_option(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--mode",
+        choices=("hybrid", "vector", "text"),
+        default="hybrid",
+        help="rank by meaning (vector), by words (text) or both (default: hybrid)",
+    )
+
+
+def _add_filter_options(parser: argparse.ArgumentParser) -> None:
     """Add --agent, --catalog, --kind and --tag, which `where_of` reads."""
     for name, what in (
         ("agent", "the agent with this id or name"),
@@ -63,7 +108,7 @@ def add_filter_options(parser: argparse.ArgumentParser) -> None:
 
 
 def where_of(options: argparse.Namespace) -> dict[str, list[str]]:
-    """The filter that the options say."""
+    """Return the filter that the options give."""
     filters = {
         "agent": options.agent,
         "catalog": options.catalog,
@@ -87,8 +132,8 @@ def add_output_options(parser: argparse.ArgumentParser, keys: str) -> None:
         "--descriptions",
         choices=("catalog", "written"),
         default="catalog",
-        help="with --as: the catalog's descriptions, or those that an LLM wrote, where there are "
-        "any (default: catalog)",
+        help="with --as: the catalog's descriptions, or those written by an LLM where a tool has "
+        "one (default: catalog)",
     )
 
 
@@ -105,7 +150,7 @@ def print_tools(hits: "Sequence[Hit]", shape: str, descriptions: Any) -> None:
 
 
 def print_hits(hits: "Sequence[Hit]", board: "Board", where: Mapping[str, Sequence[str]]) -> None:
-    """Print the hits for people; where there are none, what a filter could have let through."""
+    """Print the hits; without any, print the catalogs and agents that a filter may name."""
     if not hits:
         print("No tool was found.")
         if where:
@@ -114,7 +159,7 @@ def print_hits(hits: "Sequence[Hit]", board: "Board", where: Mapping[str, Sequen
                 ", ..." if len(agents) > 10 else ""
             )
             catalogs = ", ".join(sorted({plain(agent.catalog) for agent in agents}))
-            print(f"The filter may be why. Catalogs: {catalogs}. Agents: {names}.")
+            print(f"Check the filter. Catalogs: {catalogs}. Agents: {names}.")
     for rank, hit in enumerate(hits, start=1):
         summary = plain(textwrap.shorten(hit.tool.description, width=100, placeholder=" ..."))
         likely = f"  {hit.probability:.0%}" if hit.probability is not None else ""
@@ -150,4 +195,30 @@ def _search(options: argparse.Namespace) -> int:
         )
     else:
         print_hits(hits, board, where_of(options))
+    return 0
+
+
+def _search_agents(options: argparse.Namespace) -> int:
+    import pegboard
+
+    board = pegboard.open(options.board, options.channel, options.release)
+    hits = board.search_agents(
+        options.request,
+        options.k,
+        mode=options.mode,
+        decompose=options.decompose,
+        index=options.index,
+        where=where_of(options),
+    )
+    if options.json:
+        print_json({"release": board.release.id, "agents": [hit.to_dict() for hit in hits]})
+        return 0
+    if not hits:
+        print("No agent was found.")
+    for rank, hit in enumerate(hits, start=1):
+        tool = hit.why.get("tool")
+        by = f"by its tool {plain(tool)}" if tool else "by its description"
+        print(f"{rank:>3}. {plain(hit.agent.name)}  ({hit.agent.kind})  {hit.score:.4f}  {by}")
+        if summary := textwrap.shorten(hit.agent.description, width=100, placeholder=" ..."):
+            print(f"     {plain(summary)}")
     return 0

@@ -60,7 +60,7 @@ _STAGES = {
 }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Strategy:
     """A composition of parts. Every field has a value that does nothing, so a strategy says only
     what it does.
@@ -97,6 +97,11 @@ class Strategy:
         }
         if problems := [wrong for name, value in checked.items() if (wrong := _wrong(name, value))]:
             raise QueryError(f"The strategy cannot be used: {'; '.join(problems)}.")
+
+    def __repr__(self) -> str:
+        values = self.to_dict()
+        options = ", ".join(f"{name}={value!r}" for name, value in values.items() if name != "name")
+        return f"<Strategy {self.name!r}{f': {options}' if options else ''}>"
 
     def parts(self) -> list[Transform | Fusion | Refinement]:
         """All parts, in the order of the fields."""

@@ -1,12 +1,11 @@
 """Function schemas as they are given to an LLM API; their shape tells whose.
 
-| shape                                                                        | of                       |
-|------------------------------------------------------------------------------|--------------------------|
-| {"type": "function", "function": {"name", "parameters"}}                     | OpenAI, chat completions |
-| {"type": "function", "name", "parameters"}                                   | OpenAI, responses        |
-| {"name", "parameters"}                                                       | OpenAI before 2023-11    |
-| {"name", "input_schema"}                                                     | Anthropic                |
-| {"functionDeclarations": [{"name", "parameters" or "parametersJsonSchema"}]} | Gemini, or in snake case |
+{"type": "function", "function": {"name", "parameters"}}       OpenAI, chat completions
+{"type": "function", "name", "parameters"}                     OpenAI, responses
+{"name", "parameters"}                                         OpenAI before 2023-11
+{"name", "input_schema"}                                       Anthropic
+{"functionDeclarations": [{"name", "parameters"}]}             Gemini; also in snake case, and
+                                                               with "parametersJsonSchema"
 """
 
 from collections.abc import Iterator, Mapping

@@ -1,4 +1,4 @@
-"""`pegboard find` and `pegboard agents`, as they are typed."""
+"""`pegboard find`, `strategies` and `agents`, as they are typed."""
 
 import json
 
@@ -26,10 +26,11 @@ def test_find_prints_hits_for_people_and_all_for_programs(board_uri, capsys):
 
 def test_plans_are_listed_without_a_board(capsys, monkeypatch):
     monkeypatch.delenv("PEGBOARD_BOARD", raising=False)
-    with pytest.raises(SystemExit) as ended:
-        main(["find", "--strategies"])
-    assert ended.value.code == 0
+    assert main(["strategies"]) == 0
     assert "rag-tool-fusion" in capsys.readouterr().out
+    assert main(["strategies", "--json"]) == 0
+    listed = json.loads(capsys.readouterr().out)
+    assert listed["dependencies"]["strategy"]["refine"] == [{"part": "dependencies"}]
 
 
 def test_a_plan_comes_from_a_file_and_a_history_too(board_uri, tmp_path, capsys):
@@ -54,8 +55,8 @@ def test_a_plan_comes_from_a_file_and_a_history_too(board_uri, tmp_path, capsys)
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        ([], "There is no request."),
-        ([" "], "There is no request."),
+        ([], "The request is missing."),
+        ([" "], "The request is missing."),
         (["x", "--strategy", "none.json"], "none.json cannot be read as JSON"),
         (["x", "--strategy", "clause"], "Unknown strategy 'clause'"),
         (["x", "--llm-timeout", "3"], "Expected --llm MODEL"),
