@@ -59,7 +59,7 @@ def _parser() -> argparse.ArgumentParser:
     from pegboard.cli.find import register_find, register_strategies
     from pegboard.cli.graph import register_graph
     from pegboard.cli.releases import register_releases
-    from pegboard.cli.search import register_search, register_agents
+    from pegboard.cli.search import register_agents, register_search
     from pegboard.cli.stress import register_stress
 
     parser = argparse.ArgumentParser(
