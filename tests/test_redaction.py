@@ -63,14 +63,17 @@ ONLY_IN_MESSAGES = [
     ("Authorization: 0123456789abcdef", "Authorization: SECRET"),
     ("Authorization: Bearer abc.def", "Authorization: Bearer SECRET"),
     ("Authorization: SharedKey acct:c2ln", "Authorization: SharedKey SECRET"),
-    ("Authorization: AWS4-HMAC-SHA256 Credential=A, Signature=x", "Authorization: AWS4-HMAC-SHA256 SECRET"),
+    (
+        "Authorization: AWS4-HMAC-SHA256 Credential=A, Signature=x",
+        "Authorization: AWS4-HMAC-SHA256 SECRET",
+    ),
     ('"password": "correct-horse"', '"password": "SECRET"'),
     ("AccountName=a;AccountKey=abcd/1234+efg==;x", "AccountName=a;AccountKey=SECRET;x"),
     ("https://me@host/v1", "https://SECRET@host/v1"),
     ("https://host/?X-Amz-Signature=abc&x=1", "https://host/?X-Amz-Signature=SECRET&x=1"),
     ("http://host/?a=1&amp;sig=abc", "http://host/?a=1&amp;sig=SECRET"),
     (f"token: {UUID}", "token: SECRET"),
-]  # fmt: skip
+]
 
 NO_SECRETS = [
     UUID,

@@ -293,17 +293,39 @@ def test_a_repeated_operation_id_rejects_the_second(tmp_path: Path) -> None:
         ({"responses": {}, "operationId": 3}, "not of type"),
         ({"parameters": {}}, "parameters"),
         ({"description": "x" * 10_000_000}, "10,000,000 characters"),
-        ({"parameters": [{"name": "q", "in": "query", "schema": {"type": "strange"}}]}, "not valid JSON Schema"),
+        (
+            {"parameters": [{"name": "q", "in": "query", "schema": {"type": "strange"}}]},
+            "not valid JSON Schema",
+        ),
         ({"parameters": [{"$ref": "#/components/parameters/Loop"}]}, "circle"),
-        ({"parameters": [{"name": "q", "in": "query", "schema": {"$ref": "other.json"}}]}, "cannot be read"),
-        ({"parameters": [{"name": "q", "in": "query", "schema": {"$ref": "/etc/passwd"}}]}, "outside"),
-        ({"parameters": [{"name": "q", "in": "query", "schema": {"$ref": "file://host/x.json"}}]}, "only references inside"),
-        ({"parameters": [{"name": "q", "in": "query", "schema": {"$dynamicRef": "#x"}}]}, "dynamicRef"),
+        (
+            {"parameters": [{"name": "q", "in": "query", "schema": {"$ref": "other.json"}}]},
+            "cannot be read",
+        ),
+        (
+            {"parameters": [{"name": "q", "in": "query", "schema": {"$ref": "/etc/passwd"}}]},
+            "outside",
+        ),
+        (
+            {
+                "parameters": [
+                    {"name": "q", "in": "query", "schema": {"$ref": "file://host/x.json"}}
+                ]
+            },
+            "only references inside",
+        ),
+        (
+            {"parameters": [{"name": "q", "in": "query", "schema": {"$dynamicRef": "#x"}}]},
+            "dynamicRef",
+        ),
         ({"parameters": [{"name": "q", "in": "query", "schema": {"$ref": 7}}]}, "expected text"),
-        ({"parameters": [{"name": "q", "in": "query", "schema": {"$ref": "http://[x"}}]}, "no reference"),
+        (
+            {"parameters": [{"name": "q", "in": "query", "schema": {"$ref": "http://[x"}}]},
+            "no reference",
+        ),
         ({"summary": "caf\udce9"}, "UTF-8"),
     ],
-)  # fmt: skip
+)
 def test_a_broken_operation_leaves_the_others_alone(
     tmp_path: Path, given: dict[str, Any], why: str
 ) -> None:
@@ -394,8 +416,11 @@ def test_references_into_files_of_the_own_folder_are_followed_and_their_own_refe
         return {"parameters": [{"name": "q", "in": "query", "schema": {"$ref": ref}}]}
 
     given = document(
-        near=query("parts/pet.yaml#/Pet"), far=query("../secret.json"), link=query("parts/link.json"), bad=query("a b.json")
-    )  # fmt: skip
+        near=query("parts/pet.yaml#/Pet"),
+        far=query("../secret.json"),
+        link=query("parts/link.json"),
+        bad=query("a b.json"),
+    )
     (api / "api.json").write_text(json.dumps(given))
 
     listing = listed(api)

@@ -54,8 +54,14 @@ def test_toollinkos_loads_whole_with_its_dependencies() -> None:
     assert listing.rejected == ()
     assert sum(len(tool.dependencies) for tool in listing.tools) == 1496
     assert kinds(listing) == {
-        "string": 868, "integer": 204, "number": 71, "boolean": 42, "array": 12, "object": 9, None: 1,
-    }  # fmt: skip
+        "string": 868,
+        "integer": 204,
+        "number": 71,
+        "boolean": 42,
+        "array": 12,
+        "object": 9,
+        None: 1,
+    }
     assert [listing.tools[index].name for index in (0, 286, 572)] == sorted(
         r["name"] for r in records
     )[::286]
@@ -188,16 +194,22 @@ def test_records_are_a_list_lines_a_part_or_an_object_by_name(tmp_path: Path) ->
 
 def test_broken_lines_are_rejected_one_by_one(tmp_path: Path) -> None:
     lines = [
-        b'{"name": "a"}', b"", b'{"name": ', b'{"name": "\xff"}', b"[1]", b'{"name": "b"}', b'{"description": "no name"}',
-        b'{"name": "a"}', b'{"name": "c", "parameters": {"type": "object", "properties": {"x": '
-        b'{"type": 5}}}}',
-        b'{"name": "d", "parameters": [{"type": '
-        b'"string"}]}', b'{"name": "e", "parameters": "not json"}',
-        b'{"name": "f", "parameters": '
-        b'5}', b'{"name": "g", "parameters": [{"name": "x"}, {"name": "x"}]}',
-        b'{"name": "h", "description": '
-        b'' + json.dumps("x" * 10_000_000).encode() + b"}", b'{"name": "i"}',
-    ]  # fmt: skip
+        b'{"name": "a"}',
+        b"",
+        b'{"name": ',
+        b'{"name": "\xff"}',
+        b"[1]",
+        b'{"name": "b"}',
+        b'{"description": "no name"}',
+        b'{"name": "a"}',
+        b'{"name": "c", "parameters": {"type": "object", "properties": {"x": {"type": 5}}}}',
+        b'{"name": "d", "parameters": [{"type": "string"}]}',
+        b'{"name": "e", "parameters": "not json"}',
+        b'{"name": "f", "parameters": 5}',
+        b'{"name": "g", "parameters": [{"name": "x"}, {"name": "x"}]}',
+        b'{"name": "h", "description": ' + json.dumps("x" * 10_000_000).encode() + b"}",
+        b'{"name": "i"}',
+    ]
     (tmp_path / "t.jsonl").write_bytes(b"\n".join(lines))
 
     listing = listed(tmp_path, 'path = "t.jsonl"\ncolumns = {parameters = "parameters"}')
@@ -208,21 +220,32 @@ def test_broken_lines_are_rejected_one_by_one(tmp_path: Path) -> None:
         f"t.jsonl line {number}" for number in (3, 4, 5, 7, 8, 9, 10, 11, 12, 13, 14)
     ]
     for number, why in {
-        3: "not JSON", 4: "UTF-8", 5: "expected an "
-        "object", 7: "no name", 8: "the same tool", 9: "not valid JSON Schema",
-        10: "parameter 0 has no "
-        "name", 11: "not JSON", 12: "expected a JSON Schema", 13: "stands twice",
+        3: "not JSON",
+        4: "UTF-8",
+        5: "expected an object",
+        7: "no name",
+        8: "the same tool",
+        9: "not valid JSON Schema",
+        10: "parameter 0 has no name",
+        11: "not JSON",
+        12: "expected a JSON Schema",
+        13: "stands twice",
         14: "10,000,000 characters",
-    }.items():  # fmt: skip
+    }.items():
         assert why in whys[f"t.jsonl line {number}"]
 
 
 def test_text_columns_of_a_csv_may_hold_json(tmp_path: Path) -> None:
     rows = [
-        {"tool": "a", "parameters": '{"x": "int", "y": {"type": "str", "required": '
-        'true}}', "required": "x", "tags": '["p", "q"]', "owner": "one"},
+        {
+            "tool": "a",
+            "parameters": '{"x": "int", "y": {"type": "str", "required": true}}',
+            "required": "x",
+            "tags": '["p", "q"]',
+            "owner": "one",
+        },
         {"tool": "b", "parameters": "", "required": "", "tags": "p, q", "owner": ""},
-    ]  # fmt: skip
+    ]
     pl.DataFrame(rows).write_csv(tmp_path / "t.csv")
 
     listing = listed(
@@ -316,8 +339,10 @@ def test_dependencies_are_read_in_all_their_spellings(tmp_path: Path) -> None:
         7,
     ]
     listing = listed_records(
-        tmp_path, [{"name": "t", "depends_on": depends_on}, {"name": "u", "depends_on": None}], 'columns = {dependencies = "depends_on"}'
-    )  # fmt: skip
+        tmp_path,
+        [{"name": "t", "depends_on": depends_on}, {"name": "u", "depends_on": None}],
+        'columns = {dependencies = "depends_on"}',
+    )
 
     assert listing.tools[0].dependencies == (
         Dependency("plain", "tool-directly-depends-on"),
@@ -407,19 +432,37 @@ def test_loose_type_names_become_types_and_unknown_ones_are_kept(
     ("value", "properties"),
     [
         ({"type": "object", "properties": {"a": {"type": "string"}}}, {"a": {"type": "string"}}),
-        ({"type": "dict", "properties": {"a": {"type": "float", "required": True}}}, {"a": {"type": "number"}}),
-        ({"type": {"type": "str"}, "properties": {"type": "dict"}}, {"type": {"type": "string"}, "properties": {"type": "object"}}),
-        ({"properties": {"type": "str", "description": "d"}}, {"properties": {"type": "string", "description": "d"}}),
-        ({"city": "string", "day": "which day"}, {"city": {"type": "string"}, "day": {"description": "which day"}}),
+        (
+            {"type": "dict", "properties": {"a": {"type": "float", "required": True}}},
+            {"a": {"type": "number"}},
+        ),
+        (
+            {"type": {"type": "str"}, "properties": {"type": "dict"}},
+            {"type": {"type": "string"}, "properties": {"type": "object"}},
+        ),
+        (
+            {"properties": {"type": "str", "description": "d"}},
+            {"properties": {"type": "string", "description": "d"}},
+        ),
+        (
+            {"city": "string", "day": "which day"},
+            {"city": {"type": "string"}, "day": {"description": "which day"}},
+        ),
         ({"type": "str"}, {"type": {"type": "string"}}),
         (["city", "day"], {"city": {}, "day": {}}),
-        ([{"name": "a", "type": "str", "choices": ["x"], "example": "x"}], {"a": {"type": "string", "enum": ["x"], "examples": ["x"]}}),
+        (
+            [{"name": "a", "type": "str", "choices": ["x"], "example": "x"}],
+            {"a": {"type": "string", "enum": ["x"], "examples": ["x"]}},
+        ),
         ([{"name": "a", "type": "enum", "enum": "x, y"}], {"a": {"enum": ["x", "y"]}}),
-        ([{"name": "a", "type": "list", "items": "str"}], {"a": {"type": "array", "items": {"type": "string"}}}),
+        (
+            [{"name": "a", "type": "list", "items": "str"}],
+            {"a": {"type": "array", "items": {"type": "string"}}},
+        ),
         ({}, {}),
         ('{"a": "int"}', {"a": {"type": "integer"}}),
     ],
-)  # fmt: skip
+)
 def test_the_shape_of_parameters_is_found_out(value: Any, properties: dict[str, Any]) -> None:
     schema = loose_object(value)
 

@@ -80,10 +80,18 @@ def test_what_catalogs_declare_are_edges_between_tools_of_the_release(workshop, 
 
     (row,) = rows_of(workshop, run.release).values()
     assert row["key"] == "desk/desk/book#desk/desk/find#parameter-directly-depends-on#flight's id"
-    assert {name: row[name] for name in ("source", "target", "parameter", "reason", "origin", "confidence", "evidence")} == {
-        "source": "desk/desk/book", "target": "desk/desk/find", "parameter": "flight's id", "reason": "By id.",
-        "origin": "declared", "confidence": 1.0, "evidence": "",
-    }  # fmt: skip
+    assert {
+        name: row[name]
+        for name in ("source", "target", "parameter", "reason", "origin", "confidence", "evidence")
+    } == {
+        "source": "desk/desk/book",
+        "target": "desk/desk/find",
+        "parameter": "flight's id",
+        "reason": "By id.",
+        "origin": "declared",
+        "confidence": 1.0,
+        "evidence": "",
+    }
     assert (run.edges.origins, run.plan.edges, run.release.manifest["counts"]["edges"]) == (
         {"declared": 1},
         {"declared": 1},
@@ -98,8 +106,10 @@ def test_the_order_of_a_catalog_is_kept_whatever_was_written_first(workshop, has
 
     rows = rows_of(workshop, release).values()
     assert [row["target"] for row in sorted(rows, key=lambda row: row["place"])] == [
-        "desk/desk/ask", "desk/desk/pay", "desk/desk/find",
-    ]  # fmt: skip
+        "desk/desk/ask",
+        "desk/desk/pay",
+        "desk/desk/find",
+    ]
 
 
 def test_a_dependency_on_no_tool_is_no_edge_and_is_told(workshop, hashing):
@@ -203,21 +213,36 @@ def test_staging_edges_again_changes_nothing(workshop, hashing):
 @pytest.mark.parametrize(
     ("where", "values", "problem"),
     [
-        ("target = 'desk/desk/pay'", {"target": "desk/desk/nobody"}, "edges: 1 row: between tools "
-        "that are not both in 'tools'"),
-        ("target = 'desk/desk/pay'", {"target": "desk/desk/nobody"}, "edges: 1 row: without the "
-        "key that follows"),
-        ("target = 'desk/desk/pay'", {"reason": "Because."}, "edges: 1 row: without the digest "
-        "that follows"),
-        ("target = 'desk/desk/pay'", {"evidence": "Rumours."}, "edges: 1 row: without the "
-        "checksum that follows"),
+        (
+            "target = 'desk/desk/pay'",
+            {"target": "desk/desk/nobody"},
+            "edges: 1 row: between tools that are not both in 'tools'",
+        ),
+        (
+            "target = 'desk/desk/pay'",
+            {"target": "desk/desk/nobody"},
+            "edges: 1 row: without the key that follows",
+        ),
+        (
+            "target = 'desk/desk/pay'",
+            {"reason": "Because."},
+            "edges: 1 row: without the digest that follows",
+        ),
+        (
+            "target = 'desk/desk/pay'",
+            {"evidence": "Rumours."},
+            "edges: 1 row: without the checksum that follows",
+        ),
         ("true", {"confidence": 1.5}, "edges: 4 rows: with a confidence that is not from 0 to 1"),
-        ("true", {"confidence": float("nan")}, "edges: 4 rows: with a confidence that is not from "
-        "0 to 1"),
+        (
+            "true",
+            {"confidence": float("nan")},
+            "edges: 4 rows: with a confidence that is not from 0 to 1",
+        ),
         ("true", {"origin": "guessed"}, "edges: 4 rows: of an origin that there is not"),
         ("true", {"type": "likes"}, "edges: 4 rows: of a type that there is not"),
     ],
-)  # fmt: skip
+)
 def test_verify_finds_a_spoilt_edge(workshop, hashing, where, values, problem):
     release = published(workshop, hashing, TRAVEL).release
     assert verify_release(workshop.store, release).problems == ()
