@@ -24,7 +24,7 @@ def add_config_option(parser: argparse.ArgumentParser, default: str | None = Non
     )
 
 
-def add_output_options(parser: argparse.ArgumentParser, result: str, *, quiet: bool = True) -> None:
+def add_result_options(parser: argparse.ArgumentParser, result: str, *, quiet: bool = True) -> None:
     """Add --json, and --quiet for commands with progress.
 
     Args:

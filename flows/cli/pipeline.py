@@ -10,8 +10,8 @@ from typing import Any
 
 from flows.cli.options import (
     add_config_option,
-    add_output_options,
     add_prefect_option,
+    add_result_options,
     process_seconds,
     quiet_encoders,
 )
@@ -77,7 +77,7 @@ def _register_init(subparsers: Subparsers) -> None:
     )
     init.add_argument("--stdout", action="store_true", help="print it instead")
     init.add_argument("--force", action="store_true", help="replace an existing file")
-    add_output_options(init, "the path", quiet=False)
+    add_result_options(init, "the path", quiet=False)
     init.set_defaults(run=_init)
 
 
@@ -107,7 +107,7 @@ def _add_run_options(parser: argparse.ArgumentParser) -> None:
         help="ask the LLM again where an earlier run rejected its reply",
     )
     add_prefect_option(parser)
-    add_output_options(parser, "the run")
+    add_result_options(parser, "the run")
 
 
 def _init(options: argparse.Namespace) -> int:

@@ -6,7 +6,7 @@ import argparse
 import os
 from typing import TYPE_CHECKING
 
-from flows.cli.options import add_config_option, add_output_options
+from flows.cli.options import add_config_option, add_result_options
 from pegboard.cli.output import Subparsers, print_json
 from pegboard.cli.tables import table_lines
 from pegboard.errors import ConfigurationError
@@ -56,7 +56,7 @@ def register(actions: Subparsers) -> None:
         help="hours from the mark to the removal (default: 24)",
     )
     prune.add_argument("--dry-run", action="store_true", help="only show what would go")
-    add_output_options(prune, "what was removed", quiet=False)
+    add_result_options(prune, "what was removed", quiet=False)
     prune.set_defaults(run=_prune)
 
 

@@ -5,7 +5,7 @@ import os
 import sys
 from pathlib import Path
 
-from flows.cli.options import add_config_option, add_output_options
+from flows.cli.options import add_config_option, add_result_options
 from pegboard.cli.output import Subparsers, print_json
 from pegboard.errors import ConfigurationError
 from pegboard.store.releases import ReleaseStore
@@ -41,7 +41,7 @@ def register(subparsers: Subparsers) -> None:
     which.add_argument("--release", metavar="ID", help="the id of a release or its beginning")
     which.add_argument("--channel", metavar="NAME", help="a channel's release (default: live)")
     report.add_argument("--out", metavar="FILE", help="write the page there instead of the board")
-    add_output_options(report, "the values", quiet=False)
+    add_result_options(report, "the values", quiet=False)
     report.set_defaults(run=_report)
 
 

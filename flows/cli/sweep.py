@@ -7,8 +7,8 @@ from typing import Any, cast
 
 from flows.cli.options import (
     add_config_option,
-    add_output_options,
     add_prefect_option,
+    add_result_options,
     quiet_encoders,
 )
 from flows.prefect.server import use_prefect
@@ -109,7 +109,7 @@ def register(subparsers: Subparsers) -> None:
         help="write the recommended index and strategy into the configuration",
     )
     add_prefect_option(parser)
-    add_output_options(parser, "the summary")
+    add_result_options(parser, "the summary")
     parser.set_defaults(run=_sweep)
 
 

@@ -25,10 +25,23 @@ if TYPE_CHECKING:
 HALF_WRITTEN = ".tmp"
 """How the names of files end that a process is writing, or was killed while it wrote."""
 CLIENT_OPTIONS = {
-    "allow_http", "allow_invalid_certificates", "connect_timeout", "default_content_type", "http1_only", "http2_only",
-    "pool_idle_timeout", "pool_max_idle_per_host", "proxy_ca_certificate", "proxy_excludes", "proxy_url",
-    "randomize_addresses", "read_timeout", "root_certificate", "timeout", "user_agent",
-}  # fmt: skip
+    "allow_http",
+    "allow_invalid_certificates",
+    "connect_timeout",
+    "default_content_type",
+    "http1_only",
+    "http2_only",
+    "pool_idle_timeout",
+    "pool_max_idle_per_host",
+    "proxy_ca_certificate",
+    "proxy_excludes",
+    "proxy_url",
+    "randomize_addresses",
+    "read_timeout",
+    "root_certificate",
+    "timeout",
+    "user_agent",
+}
 LANCE_OPTIONS = {"client_max_retries", "client_retry_timeout", "download_retry_count", OPEN_TIMEOUT}
 """What Lance (or `pegboard.store.database`) takes out of the options, and the store itself does not
 know.

@@ -82,7 +82,7 @@ class BoardSettings(Settings):
 
 
 class IndexSettings(Settings):
-    """`[[indexes]]`: one way of turning tools into vectors; `pegboard/documents.py` defines the parts
+    """`[[indexes]]`: one way of turning tools into vectors; `pegboard/documents.py` defines parts
     and shapes.
     """
 

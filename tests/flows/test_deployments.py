@@ -248,9 +248,17 @@ def test_the_nightly_deployment_publishes_the_release_of_a_direct_run_and_of_a_f
     flow = json.loads(prefect.run(*command, "--json", "--quiet"))
     prefect.need_worker()
     printed = prefect.run(
-        "-m", "prefect", "deployment", "run", "reindex/nightly", "--param", "config=pegboard.toml", "--watch",
-        "--watch-interval", "1",
-    )  # fmt: skip
+        "-m",
+        "prefect",
+        "deployment",
+        "run",
+        "reindex/nightly",
+        "--param",
+        "config=pegboard.toml",
+        "--watch",
+        "--watch-interval",
+        "1",
+    )
 
     assert "Completed" in printed
     assert direct["outcome"] == flow["outcome"] == "published"

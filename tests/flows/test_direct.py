@@ -33,7 +33,8 @@ for arguments in json.loads(sys.argv[1]):
     print("\\n@", arguments[0], flush=True)
     command = benchmarks if arguments[0] == "bench" else main
     code = command([*arguments[arguments[0] == "bench":], "--quiet"])
-    print("\\n@", json.dumps([code, events, sorted(name for name in sys.modules if name.split(".")[0] == "prefect")]))
+    loaded = sorted(name for name in sys.modules if name.split(".")[0] == "prefect")
+    print("\\n@", json.dumps([code, events, loaded]))
     events.clear()
 """
 BENCHMARK = {

@@ -213,8 +213,17 @@ def test_a_flow_run_has_the_results_exit_codes_and_progress_of_a_direct_run(
     published, _ = both("build", code=0, kit=TOOLS)
     assert published["outcome"] == "published"
     assert published["seconds"] == [
-        "load", "snapshot", "plan", "compose", "embed", "stage", "gate", "publish", "report", "total",
-    ]  # fmt: skip
+        "load",
+        "snapshot",
+        "plan",
+        "compose",
+        "embed",
+        "stage",
+        "gate",
+        "publish",
+        "report",
+        "total",
+    ]
 
     failed, _ = both("build", "--strict", code=3, kit=TOOLS, extra=False)
     assert failed["catalogs"]["extra"]["kept"] == ["*"]
@@ -247,12 +256,26 @@ def test_a_flow_run_has_the_results_exit_codes_and_progress_of_a_direct_run(
     }
 
     task_names = [
-        "snapshot kit", "snapshot extra", "revise", "plan live", "compose full", "compose agents of full", "compose fine",
-        "compose agents of "
-        "fine", "edges", "records", "release", "embed full "
-        "1", "embed full 1", "embed fine 1", "embed fine 1",
-        f"stage {release}", f"gate {release}", f"publish {release}", f"report {release}",
-    ]  # fmt: skip
+        "snapshot kit",
+        "snapshot extra",
+        "revise",
+        "plan live",
+        "compose full",
+        "compose agents of full",
+        "compose fine",
+        "compose agents of fine",
+        "edges",
+        "records",
+        "release",
+        "embed full 1",
+        "embed full 1",
+        "embed fine 1",
+        "embed fine 1",
+        f"stage {release}",
+        f"gate {release}",
+        f"publish {release}",
+        f"report {release}",
+    ]
     recorded = eventually(
         lambda: api.task_names(build), lambda names: len(names) >= len(task_names)
     )

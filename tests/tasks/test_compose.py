@@ -118,7 +118,7 @@ def test_several_documents_hold_one_part_or_question_each():
     ]
 
 
-def test_what_was_written_stands_for_the_description_and_the_arguments_and_brings_topics_and_questions():
+def test_an_enrichment_replaces_description_and_arguments_and_adds_topics_and_questions():
     assert documents(shape="multi", written=WRITTEN) == [
         ("description", 0, ("create Issue v2. Reports a problem in a project.",)),
         (

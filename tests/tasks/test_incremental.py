@@ -118,8 +118,16 @@ def test_after_a_change_of_every_kind_a_run_makes_what_it_would_make_from_scratc
     tmp_path, workshop_type
 ):
     moves = [
-        ("write", 2), ("change", 2), ("rename", 1), ("write", 1), ("forget", 2), ("add", 40), ("kind", 0), ("remove", 0), ("nothing", 0),
-    ]  # fmt: skip
+        ("write", 2),
+        ("change", 2),
+        ("rename", 1),
+        ("write", 1),
+        ("forget", 2),
+        ("add", 40),
+        ("kind", 0),
+        ("remove", 0),
+        ("nothing", 0),
+    ]
     assert {kind for kind, _ in moves} == set(KINDS)
 
     assert_made_as_from_scratch(workshop_type(tmp_path), moves)

@@ -10,9 +10,21 @@ from pegboard.errors import BoardNotFound, SourceError
 def test_everything_is_new_on_an_empty_board(workshop):
     plan = workshop.run(workshop.full(), "plan").plan
 
-    assert (plan.live, plan.generation, len(plan.new), plan.changed, plan.removed, plan.unchanged) == (
-        None, 0, 14, (), (), 0,
-    )  # fmt: skip
+    assert (
+        plan.live,
+        plan.generation,
+        len(plan.new),
+        plan.changed,
+        plan.removed,
+        plan.unchanged,
+    ) == (
+        None,
+        0,
+        14,
+        (),
+        (),
+        0,
+    )
     assert plan.texts == {"full": (24, 24), "fine": (32, 32)}  # six of them are the agents'
 
 

@@ -156,7 +156,7 @@ def test_a_reader_gets_what_was_written_and_the_flags_beside_what_the_catalog_sa
     assert [hit.tool for hit in reader.search("file a bug", 1)] == [issue]
 
 
-def test_another_word_on_when_not_to_use_a_tool_is_a_release_of_its_own_for_which_nothing_is_encoded(
+def test_a_changed_avoid_text_makes_a_new_release_without_encoding(
     board,
 ):
     def publish(avoid):
