@@ -9,7 +9,7 @@ from pegboard.errors import QueryError
 from pegboard.records import Agent, Tool
 
 Descriptions = Literal["catalog", "written"]
-"""Which description a model is shown: the catalog's, or one written by an LLM where there is one."""
+"""Which description a model is shown: the catalog's, or an LLM's where there is one."""
 
 MAX_CALL_NAME = 64
 """Characters of a tool's name for OpenAI and Anthropic, which take letters, digits, `_` and `-`."""

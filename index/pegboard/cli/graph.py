@@ -26,7 +26,8 @@ examples:
   pegboard graph export --format graphml -o tools.graphml --board ./board
   pegboard graph export --format json --tool get_stock_price --depth 2 --board ./board
 
-No dependencies? Catalogs declare them in a column of their own (docs/explanation/dependencies.md), and the pipeline can infer them."""
+No dependencies? Catalogs declare them in a column of their own, and the pipeline can infer them
+(docs/explanation/dependencies.md)."""
 SHOWN = 10
 """Entries of a list that is printed; --json has all."""
 

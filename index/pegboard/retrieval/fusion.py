@@ -1,8 +1,7 @@
-"""One ranking out of several: what the searches for the queries of a step found, or what the steps
-of a request found.
+"""Fusions: one ranking out of those of a step's queries, or of a request's steps.
 
-    RoundRobin().fuse([[ScoredTool("a", 0.9), ScoredTool("b", 0.8)], [ScoredTool("c", 0.4)]], [1.0, 1.0])    #
-    a, c, b
+    first, second = [ScoredTool("a", 0.9), ScoredTool("b", 0.8)], [ScoredTool("c", 0.4)]
+    RoundRobin().fuse([first, second], [1.0, 1.0])    # a, c, b
 
 Every fusion gives the union of its rankings, each tool once, and orders equal scores by id. A
 ranking of weight 0 is left out. The score of a fused ranking orders that ranking; whether it says

@@ -195,7 +195,7 @@ def show_tools(labels: Mapping[str, Tool], agents: Mapping[str, Any]) -> str:
 
 
 def _not_copied(value: Value, request: ChatRequest) -> Value:
-    """The value; raises UnusableReply if it repeats an example of the prompt, as small models do."""
+    """The value; raises UnusableReply if it repeats the prompt, as small models do."""
     texts: list[Any] = value if isinstance(value, list) else [value]
     instructions = " ".join(request.messages[0].content.split()).casefold()
     asked = request.messages[-1].content.casefold()

@@ -268,41 +268,65 @@ me gustaría"""
 """What a clause begins with and says nothing about the need. English, German, French, Spanish."""
 
 VERBS = _words(
-    """accept access activate adapt add adjust administer advise aggregate allocate allow analyse analyze answer append apply approve
-arrange ascertain ask assemble assess assign attach authenticate authorise authorize backup begin block boost bring browse build buy
-calculate call cancel capture categorise categorize change chart check choose classify clean clear clone close collect combine compare
-compile complete compose compress compute conduct configure confirm connect consider construct contact convert copy correct craft create
-crop cut deactivate debug decide decode decrypt delete deliver deploy describe design detect determine develop diagnose disable discover
-display divide download draft draw edit email embed enable encode encrypt end ensure enter establish estimate evaluate examine execute
-expand explain explore export extract fetch figure fill filter find fix forecast format forward gather generate get give go grab grant
-group guide highlight identify illustrate implement import improve include increase indicate inform initialise initialize initiate insert
-inspect install integrate investigate invite issue join keep label launch learn let limit list listen load locate lock log look lookup
-make manage map mark match measure merge message modify monitor move mute name notify obtain offer open optimise optimize order organise
-organize outline parse paste pause pay perform pick pin plan play plot post predict prepare present preview print process produce propose
-provide publish pull purchase push put query quote raise rank rate read rebook recall recommend record recover redirect reduce refund
-register reject release remind remove rename render renew rent repair repeat replace reply report request reschedule research reserve
-reset resize resolve respond restart restore resume retrieve return revert review rewrite rotate run save scan schedule scrape search
-secure see select sell send separate set share shorten show simulate sign sketch solve sort specify split start stop store stream submit
-subscribe subtract suggest summarise summarize supply switch sync tag take tell test text throw track transcribe transfer transform
-translate trigger turn undo uninstall unlock unsubscribe update upgrade upload use validate verify view visit visualise visualize walk
+    """accept access activate adapt add adjust administer advise aggregate allocate allow analyse
+analyze answer append apply approve
+arrange ascertain ask assemble assess assign attach authenticate authorise authorize backup begin
+block boost bring browse build buy
+calculate call cancel capture categorise categorize change chart check choose classify clean clear
+clone close collect combine compare
+compile complete compose compress compute conduct configure confirm connect consider construct
+contact convert copy correct craft create
+crop cut deactivate debug decide decode decrypt delete deliver deploy describe design detect
+determine develop diagnose disable discover
+display divide download draft draw edit email embed enable encode encrypt end ensure enter
+establish estimate evaluate examine execute
+expand explain explore export extract fetch figure fill filter find fix forecast format forward
+gather generate get give go grab grant
+group guide highlight identify illustrate implement import improve include increase indicate
+inform initialise initialize initiate insert
+inspect install integrate investigate invite issue join keep label launch learn let limit list
+listen load locate lock log look lookup
+make manage map mark match measure merge message modify monitor move mute name notify obtain offer
+open optimise optimize order organise
+organize outline parse paste pause pay perform pick pin plan play plot post predict prepare
+present preview print process produce propose
+provide publish pull purchase push put query quote raise rank rate read rebook recall recommend
+record recover redirect reduce refund
+register reject release remind remove rename render renew rent repair repeat replace reply report
+request reschedule research reserve
+reset resize resolve respond restart restore resume retrieve return revert review rewrite rotate
+run save scan schedule scrape search
+secure see select sell send separate set share shorten show simulate sign sketch solve sort
+specify split start stop store stream submit
+subscribe subtract suggest summarise summarize supply switch sync tag take tell test text throw
+track transcribe transfer transform
+translate trigger turn undo uninstall unlock unsubscribe update upgrade upload use validate verify
+view visit visualise visualize walk
 warn watch withdraw write zip"""
 )
 """What people ask tools to do, as an imperative."""
 
 NAMING_VERBS = _words(
-    """access answer approach backup block boost call change chart check cut design display draft draw email end estimate figure fill filter
-fix forecast format group guide increase issue join label launch limit list load lock log look map mark match measure message monitor move
-name offer order pin plan play plot post present preview print process produce query quote rank rate record refund release rent repair
-report request research reserve return review run scan schedule search set share sign sketch sort split start stop store stream supply
-switch tag test text track transfer trigger turn update upgrade use view visit walk watch zip clean clear close complete correct present
-secure separate open copy crop export import insert pause pick purchase reset shorten upload download exchange book contact present"""
+    """access answer approach backup block boost call change chart check cut design display draft
+draw email end estimate figure fill filter
+fix forecast format group guide increase issue join label launch limit list load lock log look map
+mark match measure message monitor move
+name offer order pin plan play plot post present preview print process produce query quote rank
+rate record refund release rent repair
+report request research reserve return review run scan schedule search set share sign sketch sort
+split start stop store stream supply
+switch tag test text track transfer trigger turn update upgrade use view visit walk watch zip
+clean clear close complete correct present
+secure separate open copy crop export import insert pause pick purchase reset shorten upload
+download exchange book contact present"""
 ) | {"book", "exchange"}
 """Imperatives that are often something else, too: "the name and address list". They begin a clause
 only where an object follows.
 """
 
 DETERMINERS = _words(
-    """the a an my your our their its his her this that these those it them me us him all any every each some both another one two three
+    """the a an my your our their its his her this that these those it them me us him all any
+every each some both another one two three
 what how whether which where who when why if"""
 )
 """What an object begins with; "and" + a word + one of these is taken for an imperative that no list
@@ -334,7 +358,8 @@ COPULAS = _words(
 )
 
 SUBORDINATORS = _words(
-    """if when once after before while since because although though as for in on with given based using to by unless until during from
+    """if when once after before while since because although though as for in on with given based
+using to by unless until during from
 upon at about regarding considering without"""
 )
 """What a clause begins with that waits for its main clause behind the next comma."""
@@ -342,22 +367,33 @@ upon at about regarding considering without"""
 PRONOUNS = _words("it them this that these those they there its their same him her he she one ones")
 
 ABBREVIATIONS = _words(
-    """mr mrs ms dr prof st no nos vs etc e.g i.e eg ie approx dept inc ltd co corp jr sr fig figs vol ed al ca cf tel est min max
-jan feb mar apr jun jul aug sep sept oct nov dec mon tue wed thu fri sat sun u.s u.k a.m p.m z.b d.h bzw usw ca nr p.ej sra"""
+    """mr mrs ms dr prof st no nos vs etc e.g i.e eg ie approx dept inc ltd co corp jr sr fig figs
+vol ed al ca cf tel est min max
+jan feb mar apr jun jul aug sep sept oct nov dec mon tue wed thu fri sat sun u.s u.k a.m p.m z.b
+d.h bzw usw ca nr p.ej sra"""
 )
 
 EMPTY = (
     _words(
-        """a an the and or but of to in on at by for with from as is are was were be been being am do does did done have has had having can
-could would will should may might must shall not no yes i me my mine we us our you your he him his she her it its they them their this that
-these those there here what which who whom whose how why where when whether if so than then too very just also only some any all both each
-every other another such same own more most much many few about into over under again further once after before while during between
-please kindly thanks thank hello hi hey dear ok okay need want like wish help assist assistance assisting provide give tell let know get
-make sure using use used based regarding following below above step steps thing things something anything everything stuff task tasks
-request requests question questions favour favor way ways i'm i'd i've i'll let's it's that's don't you'd 'd few couple several various
-different specific certain first second third next last finally lastly additionally advance now today able possible trying looking would
+        """a an the and or but of to in on at by for with from as is are was were be been being am
+do does did done have has had having can
+could would will should may might must shall not no yes i me my mine we us our you your he him his
+she her it its they them their this that
+these those there here what which who whom whose how why where when whether if so than then too
+very just also only some any all both each
+every other another such same own more most much many few about into over under again further once
+after before while during between
+please kindly thanks thank hello hi hey dear ok okay need want like wish help assist assistance
+assisting provide give tell let know get
+make sure using use used based regarding following below above step steps thing things something
+anything everything stuff task tasks
+request requests question questions favour favor way ways i'm i'd i've i'll let's it's that's
+don't you'd 'd few couple several various
+different specific certain first second third next last finally lastly additionally advance now
+today able possible trying looking would
 information info details detail gathering gather going
-find found finding fetch retrieve obtain show see look looks handle share suggest recommend suggestions recommendations assist"""
+find found finding fetch retrieve obtain show see look looks handle share suggest recommend
+suggestions recommendations assist"""
     )
     | AND
 )
