@@ -214,7 +214,7 @@ def test_ctrl_c_while_a_source_hangs_ends_the_command_and_leaves_no_process(work
         end_child(build)
 
     assert (build.returncode, out) == (130, "")
-    assert err == "pegboard build: interrupted. What was finished is kept; run again to go on.\n"
+    assert err == "pegboard build: interrupted. Finished work is kept; run it again to continue.\n"
     deadline = time.monotonic() + GUARD  # a process that was killed may take a moment to go
     while marked_processes(workshop.folder) and time.monotonic() < deadline:
         time.sleep(0.02)
