@@ -45,7 +45,7 @@ class Pin:
         digest: over the digests of its rows: what they were made from.
         checksum: over the checksums of its rows: what they hold.
         search: of an embedding table, the indices that this version has and how to ask them (see
-            `tasks/indices.py`); None if it is searched without any.
+            `tasks/maintain.py`); None if it is searched without any.
     """
 
     table: str
@@ -118,9 +118,7 @@ class ReleaseStore:
 
     @property
     def database(self) -> "DBConnection":
-        """The LanceDB database for those who write, opened at the first use. Raises BoardNotFound
-        for a missing folder.
-        """
+        """The writers' database, opened at first use. Raises BoardNotFound for a missing folder."""
         if self._database is None:
             self._expect_folder()
             self._database = connect(self.uri, self._options)
