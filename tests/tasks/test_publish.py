@@ -337,6 +337,9 @@ def test_of_two_processes_that_planned_at_once_at_most_one_wins_and_what_is_live
     assert len(published) <= 1
     channel = workshop.store.channel()
     assert (channel.generation, channel.release) == (1 + len(published), [first.id, *published][-1])
-    assert {release.id for release in workshop.store.all()} == {first.id, *published}
+    recorded = {release.id for release in workshop.store.all()}
+    # Recording and promoting are two steps: a publisher that loses in between leaves its record.
+    assert recorded >= {first.id, *published}
+    assert at_once or recorded == {first.id, *published}
     for release in workshop.store.all():
         assert_whole(workshop.store, release)

@@ -35,8 +35,8 @@ def test_a_sabotaged_catalog_is_held_with_exit_code_8_and_live_stays(command, wo
     live = workshop.store.channel().release
     assert code == 0
     assert (
-        "Golden queries: Recall@5 1.000 [1.000, 1.000] over 20 by strategy clauses in index full; 1 "
-        "of 2 rules hold." in out
+        "Golden queries: Recall@5 1.000 [1.000, 1.000] over 20 by strategy clauses in index full; "
+        "1 of 2 rules hold." in out
     )
 
     sell(workshop, {**TOOLS, "tool_od": TOOLS["tool_cb"], "tool_cb": TOOLS["tool_od"]})

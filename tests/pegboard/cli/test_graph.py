@@ -243,7 +243,8 @@ def test_export_around_a_tool_is_written_to_a_file(ran, tmp_path):
     assert (code, out) == (0, f"3 dependencies between 3 tools are in {file}\n")
     value = json.loads(file.read_text("utf-8"))
     assert {node["id"] for node in value["nodes"]} == {
-        "stocks/stocks/get_stock_price", "stocks/stocks/get_stock_ticker", "system/system/get_wifi_status",
+        "stocks/stocks/get_stock_price", "stocks/stocks/get_stock_ticker",
+        "system/system/get_wifi_status",
     }  # fmt: skip
     assert [node["role"] for node in value["nodes"]].count("core") == 1
 

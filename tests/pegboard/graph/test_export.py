@@ -105,7 +105,8 @@ def test_node_link_is_json_that_tells_edges_between_the_same_tools_apart(graph):
         "role": "regular",
     }
     assert [(edge["source"], edge["target"], edge["key"]) for edge in value["edges"]] == [
-        ("c/a/price", "c/a/ticker", 0), ("c/a/ticker", "c/os/wifi", 0), ("c/a/price", "c/a/ticker", 1),
+        ("c/a/price", "c/a/ticker", 0), ("c/a/ticker", "c/os/wifi", 0), ("c/a/price", "c/a/ticker",
+        1),
     ]  # fmt: skip
 
 

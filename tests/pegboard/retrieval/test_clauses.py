@@ -82,9 +82,15 @@ SEVERAL = {
     "wake me at seven then play some jazz": ["wake me at seven", "play some jazz"],
     "Draw a chart of\nthe sales, and mail\nit to "
     "Ben": ["Draw a chart of the sales", "mail it to Ben"],
-    "帮我查一下北京的天气，然后订一张去上海的机票。": ["查一下北京的天气", "然后订一张去上海的机票"],
+    "帮我查一下北京的天气，然后订一张去上海的机票。": [
+        "查一下北京的天气",
+        "然后订一张去上海的机票",
+    ],
     "翻译这份文件。把它发给王先生！": ["翻译这份文件", "把它发给王先生"],
-    "東京の天気を調べて、その後、ホテルを予約してください。": ["東京の天気を調べて", "その後、ホテルを予約してください"],
+    "東京の天気を調べて、その後、ホテルを予約してください。": [
+        "東京の天気を調べて",
+        "その後、ホテルを予約してください",
+    ],
     "¿Puedes buscar un hotel en Madrid? Luego reserva un taxi, y después envía un correo.": [
         "¿Puedes buscar un hotel en Madrid", "reserva un taxi", "envía un correo",
     ],
@@ -154,8 +160,10 @@ def test_data_in_a_request_is_no_clause():
 
 
 PIECES = [
-    "find", "the", "map", "and", "then", ",", ".", ";", "?", "!", "\n", "\n\n", '"', "'", "`", "```", "“", "”", "„", "1.", "2)", "(a)", "- ",
-    "please", "can you", "Ana", "9.30", "1,000", "https://x.org/a;b", "e.g.", "。", "，", "然后", "天气", "¿", "it's", "if", "also", "to", "\t",
+    "find", "the", "map", "and", "then", ",", ".", ";", "?", "!", "\n", "\n\n", '"', "'", "`",
+    "```", "“", "”", "„", "1.", "2)", "(a)", "- ",
+    "please", "can you", "Ana", "9.30", "1,000", "https://x.org/a;b", "e.g.", "。", "，", "然后",
+    "天气", "¿", "it's", "if", "also", "to", "\t",
     "first", "next", "I need", "\u200b", "😀", "é", "٣", "Dr.", "don't forget "
     "to", "as well as", "café", "{", "}", "<b>", "\\", "/etc/x",
 ]  # fmt: skip
@@ -180,7 +188,8 @@ def test_whatever_the_text_clauses_are_pieces_of_it_in_their_order(seed):
 
 
 HOSTILE = [
-    "and find ", "'a ", '"', "`", "“", " ", "a, ", "first ", "if ", "please ", "then ", "and then ", "1. ", "x\n", "\n", ".(", "-, ", "a.", "e.g. ",
+    "and find ", "'a ", '"', "`", "“", " ", "a, ", "first ", "if ", "please ", "then ",
+    "and then ", "1. ", "x\n", "\n", ".(", "-, ", "a.", "e.g. ",
     "can you help me "
     "", "I'd like to "
     "", "'", ",", "，然后", "天", "((", "a'b ", "https://", "x-", "1,", "« ", "Dr. ", '"a b\n\n',
@@ -268,7 +277,8 @@ def test_the_last_query_of_the_request_is_split_and_steps_before_stay():
 @pytest.mark.parametrize(
     ("part", "options"),
     [
-        (Clauses, {"limit": 0}), (Clauses, {"background": -1}), (Clauses, {"background": 2}), (Variations, {"limit": 4}), (Variations, {"weight": -1}),
+        (Clauses, {"limit": 0}), (Clauses, {"background": -1}), (Clauses, {"background": 2}),
+        (Variations, {"limit": 4}), (Variations, {"weight": -1}),
         (StepBack, {"weight": -0.1}), (DummySteps, {"steps": 0}),
     ],
 )  # fmt: skip

@@ -60,7 +60,8 @@ def expanded(graph, ranking, k=10, **options):
     return "".join(one.tool for one in refined(Wanting(graph, k), ranking, **options))
 
 
-# FindResult by a search: A B C D E. What they need, as in the paper's first figure: letters by vectors,
+# What a search finds: A B C D E. What they need, as in the paper's first figure: letters by
+# vectors,
 # numbers by the graph.
 WORKED = graph_of("A>1", "A>2", "1>3", "B>2", "B>4", "4>C", "C>5", "C>1", "D>6")
 
@@ -188,7 +189,8 @@ def test_the_trace_and_the_context_say_what_was_added_and_why():
     assert context.trace.note == "2 of 4 tools added as dependencies, 1 moved up, for the first 1"
     assert set(context.added) == {"1", "C", "2"}
     assert context.added["C"] == {
-        "of": "1", "type": DIRECT, "parameter": None, "reason": "1>C!", "origin": "declared", "confidence": 1.0,
+        "of": "1", "type": DIRECT, "parameter": None, "reason": "1>C!", "origin": "declared",
+        "confidence": 1.0,
     }  # fmt: skip
 
 

@@ -1,5 +1,5 @@
-"""`Board.find` and `Board.search_agents`: strategies over a published board, what they cost, and that they
-answer whatever fails.
+"""`Board.find` and `Board.search_agents`: strategies over a published board, what they cost, and
+that they answer whatever fails.
 """
 
 import asyncio

@@ -360,10 +360,14 @@ class Echo:
     name = "stub/echo"
     async def complete(self, request):
         text = request.messages[-1].content
-        return ChatReply(text=text, finish_reason="stop", model=self.name, prompt_tokens=1, completion_tokens=1, cost_usd=0.0, seconds=0.0)
+        return ChatReply(
+            text=text, finish_reason="stop", model=self.name, prompt_tokens=1,
+            completion_tokens=1, cost_usd=0.0, seconds=0.0,
+        )  # fmt: skip
 
 def asked(text):
-    return [one.text for one in caller.ask_blocking([ChatRequest(messages=(Message("user", text),), max_tokens=9)])]
+    request = ChatRequest(messages=(Message("user", text),), max_tokens=9)
+    return [one.text for one in caller.ask_blocking([request])]
 
 caller = LlmCaller(Echo())
 assert asked("before") == ["before"]

@@ -81,7 +81,8 @@ def test_a_folder_that_is_not_there_is_said(tmp_path):
 
 def test_tools_of_one_name_are_told_apart_and_every_name_is_plain():
     tools = [
-        tool("list_tides"), tool("list_tides", agent="kit/post"), tool("List_Tides", agent="kit/post"),
+        tool("list_tides"), tool("list_tides", agent="kit/post"), tool("List_Tides",
+        agent="kit/post"),
         tool('x", "y'), tool("天気予報"), tool("a" * 200), tool("a" * 201),
     ]  # fmt: skip
 
