@@ -127,7 +127,8 @@ def check_contract(version: int) -> None:
     if version != CONTRACT:
         raise ContractMismatch(
             f"The release follows table contract {version}; this version of pegboard reads "
-            f"{CONTRACT}. Upgrade pegboard."
+            f"{CONTRACT}. "
+            + ("Upgrade pegboard." if version > CONTRACT else "Build the board again.")
         )
 
 
