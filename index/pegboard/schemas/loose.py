@@ -256,4 +256,4 @@ def _decoded(value: Any, comma: bool = False) -> Any:
     try:
         return json.loads(value)
     except (ValueError, RecursionError) as error:
-        raise Unusable(f"its text is not JSON: {error}") from None
+        raise Unusable(f"expected JSON text, got text that is not JSON: {error}") from None

@@ -119,7 +119,8 @@ class MeanOfRows:
     def __post_init__(self) -> None:
         if self.of < 1 or self.depth < 1:
             raise QueryError(
-                f"mean-of-rows: of={self.of}, depth={self.depth}; expected 1 or more of each"
+                f"mean-of-rows has of = {self.of} and depth = {self.depth}; expected each to be 1 "
+                "or more."
             )
 
     async def refine(self, candidates: Candidates, context: Context) -> list[ScoredTool]:
