@@ -2,9 +2,8 @@
 
 In ten pairs of processes that open a board and answer one search, the median was 1.1 s with the
 core and 3.7 s with `import lancedb` (processor time 0.6 s and 1.8 s): nearly all of the difference
-is Python modules that a reader never uses. The core is no published interface, so it is used only
-in the versions that it was tested with (TESTED); otherwise `database.py` uses the package, whose
-`query.py`, `table.py` and `_lancedb.pyi` show how the core is called.
+is Python modules that a reader never uses. The core is not a public interface, so only tested
+versions of it are used (TESTED); with others, `database.py` uses the package.
 
 The library is registered under its own name, since it can be loaded only once in a process: a later
 `import lancedb` finds it there, and where `lancedb` was imported before, its library is used.
