@@ -111,5 +111,5 @@ def test_a_tool_may_score_by_the_mean_of_its_best_rows(board_uri, encoder):
     )
     by_tool = {hit.tool.id: hit.score for hit in mean}
     assert by_tool["desk/desk/book_room"] < plain[0].score
-    with pytest.raises(pegboard.PegboardError, match="of=0"):
+    with pytest.raises(pegboard.PegboardError, match="of = 0"):
         MeanOfRows(of=0)
