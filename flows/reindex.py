@@ -66,10 +66,11 @@ def reindex(
     summary = RunSummary(configuration)
     run = _Run(configuration, runner or DirectRunner(), summary)
     snapshots = run.snapshot(catalog, allow_empty=allow_empty)
-    plan = run.plan(snapshots, enrich_options or EnrichOptions(), dry_run=dry_run)
+    enrich_options = enrich_options or EnrichOptions()
+    plan = run.plan(snapshots, enrich_options, dry_run=dry_run)
     if dry_run:
         return summary.end("planned")
-    enrichments = run.enrich(snapshots, enrich_options or EnrichOptions())
+    enrichments = run.enrich(snapshots, enrich_options)
     if run.waits_for_batches:
         return summary.end("waiting")
     documents, spec = run.compose(snapshots, enrichments)

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from flows.cli.golden_generate import register_generate
-from pegboard.cli.output import Subparsers, plain, print_json
+from pegboard.cli.output import Subparsers, add_channel_option, add_json_option, plain, print_json
 from pegboard.errors import ConfigurationError
 
 if TYPE_CHECKING:
@@ -79,7 +79,7 @@ def _register_check(commands: Subparsers) -> None:
     check.add_argument(
         "-c", "--config", metavar="FILE", help="check on the board of this pegboard.toml"
     )
-    check.add_argument("--channel", default="live", help="the channel to check on (default: live)")
+    add_channel_option(check, "the channel to check on")
     check.add_argument("--release", help="a release instead of a channel, by id or a prefix of it")
     check.add_argument(
         "--unanswerable", action="store_true", help="the file has requests that no tool answers"
@@ -90,9 +90,7 @@ def _register_check(commands: Subparsers) -> None:
         help="compare with the index by words only, without an encoder",
     )
     check.add_argument("--strict", action="store_true", help="exit with 2 for warnings, too")
-    check.add_argument(
-        "--json", action="store_true", help="print one JSON object: findings, usable, coverage, ..."
-    )
+    add_json_option(check, "findings, usable, coverage, ...")
     check.set_defaults(run=_check)
 
 

@@ -6,7 +6,13 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pegboard.cli.output import Subparsers, add_board_option, print_json
+from pegboard.cli.output import (
+    Subparsers,
+    add_board_option,
+    add_channel_option,
+    add_json_option,
+    print_json,
+)
 from pegboard.errors import ConfigurationError
 
 if TYPE_CHECKING:
@@ -55,18 +61,14 @@ def register_generate(commands: Subparsers) -> None:
     _add_query_options(parser)
     _add_model_options(parser)
     parser.add_argument("--quiet", action="store_true", help="show no progress")
-    parser.add_argument(
-        "--json",
-        action="store_true",
-        help="print one JSON object: file, queries, rejected requests, cost",
-    )
+    add_json_option(parser, "file, queries, rejected requests, cost")
     parser.set_defaults(run=_generate)
 
 
 def _add_query_options(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add_board_option(parser)
-    add("--channel", default="live", help="the channel to read tools from (default: live)")
+    add_channel_option(parser, "the channel to read tools from")
     add("--release", help="a release instead of a channel, by id or a prefix of it")
     add("--out", required=True, metavar="FILE", help="the file of golden queries to write")
     add("--add", action="store_true", help="keep the queries of the file, and add to them")

@@ -61,11 +61,13 @@ def open_board(
         >>> board = pegboard.open("./board")
         >>> [hit.tool.name for hit in board.find("what time is it in Oslo?")]
     """
-    from pegboard.retrieval.llm.caller import open_caller
-
     store = ReleaseStore(uri, storage_options)
     vectors = QueryVectors(encoder, encoder_options)
-    caller = open_caller(llm, llm_options) if llm is not None else None
+    caller = None
+    if llm is not None:  # a board without an LLM does not pay for the import
+        from pegboard.retrieval.llm.caller import open_caller
+
+        caller = open_caller(llm, llm_options)
 
     def load(identity: str) -> LoadedRelease:
         return LoadedRelease(store, store.get(identity), in_memory_rows)

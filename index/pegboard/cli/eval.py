@@ -5,7 +5,7 @@ import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from pegboard.cli.output import Subparsers, plain, print_json
+from pegboard.cli.output import Subparsers, add_json_option, plain, print_json
 from pegboard.cli.systems import (
     add_golden_options,
     add_system_options,
@@ -82,11 +82,7 @@ def register_eval(subparsers: Subparsers) -> None:
         metavar="N",
         help="show the N queries with the worst results",
     )
-    parser.add_argument(
-        "--json",
-        action="store_true",
-        help="print one JSON object: release, rows, differences, groups, worst, unknown",
-    )
+    add_json_option(parser, "release, rows, differences, groups, worst, unknown")
     parser.set_defaults(run=_eval)
 
 

@@ -6,7 +6,7 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from pegboard.cli.find import strategy_option
-from pegboard.cli.output import Subparsers, plain, print_json
+from pegboard.cli.output import Subparsers, add_json_option, plain, print_json
 from pegboard.cli.systems import add_golden_options
 from pegboard.cli.tables import list_text, progress_counter
 
@@ -56,11 +56,7 @@ def register_eval_agent(subparsers: Subparsers) -> None:
         action="store_true",
         help="print the number of calls and their highest cost, and exit; `auto` counts as native",
     )
-    parser.add_argument(
-        "--json",
-        action="store_true",
-        help="print one JSON object: agent, calls, expected, chosen, and how they were measured",
-    )
+    add_json_option(parser, "agent, calls, expected, chosen, and how they were measured")
     parser.set_defaults(run=_eval_agent)
 
 

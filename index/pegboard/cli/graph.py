@@ -8,7 +8,14 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pegboard.cli.output import Subparsers, add_board_option, plain, print_json
+from pegboard.cli.output import (
+    Subparsers,
+    add_board_option,
+    add_channel_option,
+    add_json_option,
+    plain,
+    print_json,
+)
 from pegboard.errors import BoardNotFound, ConfigurationError, QueryError
 
 if TYPE_CHECKING:
@@ -52,7 +59,7 @@ def register_graph(subparsers: Subparsers) -> None:
     path = _action(actions, "path", "why one tool needs another: the shortest ways, with reasons")
     path.add_argument("source", metavar="FROM", help="the tool that needs the other")
     path.add_argument("target", metavar="TO", help="the tool that is needed")
-    path.add_argument("--json", action="store_true", help="print one JSON object: from, to, paths")
+    add_json_option(path, "from, to, paths")
     path.set_defaults(run=_path)
     export = _action(
         actions,
@@ -79,7 +86,7 @@ def _action(actions: Subparsers, name: str, what: str) -> argparse.ArgumentParse
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )  # fmt: skip
     add_board_option(parser)
-    parser.add_argument("--channel", default="live", help="the channel to ask (default: live)")
+    add_channel_option(parser)
     parser.add_argument(
         "--release", help="a release to ask instead of a channel, by id or its beginning"
     )

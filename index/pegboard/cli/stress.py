@@ -5,7 +5,7 @@ import sys
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from pegboard.cli.output import Subparsers, plain, print_json
+from pegboard.cli.output import Subparsers, add_json_option, plain, print_json
 from pegboard.cli.systems import (
     add_golden_options,
     add_system_options,
@@ -79,11 +79,7 @@ def register_stress(subparsers: Subparsers) -> None:
     parser.add_argument(
         "--seed", type=int, default=0, help="of the random distractors (default: 0)"
     )
-    parser.add_argument(
-        "--json",
-        action="store_true",
-        help="print one JSON object: rows, against_none, against_first, collisions, ...",
-    )
+    add_json_option(parser, "rows, against_none, against_first, collisions, ...")
     parser.set_defaults(run=_stress)
 
 

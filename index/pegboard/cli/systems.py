@@ -5,7 +5,7 @@ from itertools import product
 from typing import TYPE_CHECKING
 
 from pegboard.cli.find import strategy_option
-from pegboard.cli.output import add_board_option
+from pegboard.cli.output import add_board_option, add_channel_option
 from pegboard.errors import QueryError
 
 if TYPE_CHECKING:
@@ -17,7 +17,7 @@ def add_golden_options(parser: argparse.ArgumentParser) -> None:
     """Add the file of golden queries, and --board, --channel and --release."""
     parser.add_argument("golden", help="golden queries as JSON lines")
     add_board_option(parser)
-    parser.add_argument("--channel", default="live", help="the channel to ask (default: live)")
+    add_channel_option(parser)
     parser.add_argument(
         "--release", help="a release to ask instead of a channel, by id or a prefix of it"
     )
