@@ -1,0 +1,381 @@
+"""Hostile sources of every kind, each with good tools between the hostile records."""
+
+import csv
+import io
+import json
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from random import Random
+from typing import Any
+
+from tests.fuzz.hostile import damaged, encode, hostile, mutated, plain
+
+SERVER = Path(__file__).with_name("server.py")
+
+
+@dataclass(frozen=True, slots=True)
+class Hostile:
+    """A hostile source.
+
+    Attributes:
+        options: the catalog's table in pegboard.toml.
+        good: names of the undamaged tools, all of which must be listed.
+        records: how many records were written; each must be listed or rejected. 0 where the damage
+            is to a file, so that its records cannot be counted.
+        unreadable: a file or server among the good ones may be reported as such.
+    """
+
+    options: dict[str, Any]
+    good: frozenset[str] = field(default_factory=frozenset[str])
+    records: int = 0
+    unreadable: bool = False
+
+
+def good_record(number: int) -> dict[str, Any]:
+    return {
+        "name": f"good_{number}",
+        "description": f"Files the report {number} of a department.",
+        "parameters": {
+            "type": "object",
+            "properties": {"month": {"type": "string", "description": "which month"}},
+            "required": ["month"],
+        },
+        "required": ["month"],
+        "tags": ["reports"],
+        "examples": ["file last month's report"],
+        "dependencies": [{"tool": "good_0", "type": "requires", "reason": "needs the report"}],
+        "web": "https://example.org/reports",
+    }
+
+
+def _mixed(
+    rng: Random, count: int, good: Callable[[int], dict[str, Any]]
+) -> tuple[list[Any], frozenset[str]]:
+    """Return good and mutated records in random order, and the names of the good ones."""
+    kept = max(1, count // 10)
+    goods = [good(number) for number in range(kept)]
+    bad = [mutated(rng, {**good(number), "name": f"bad_{number}"}) for number in range(kept, count)]
+    records = [*goods, *bad]
+    rng.shuffle(records)
+    return records, frozenset(record["name"] for record in goods)
+
+
+COLUMNS = {
+    "parameters": "parameters",
+    "required": "required",
+    "tags": "tags",
+    "examples": "examples",
+    "dependencies": "dependencies",
+    "annotations": ["web"],
+}
+
+
+def records_json(rng: Random, folder: Path, count: int) -> Hostile:
+    records, good = _mixed(rng, count, good_record)
+    (folder / "tools.json").write_bytes(encode(records))
+    return Hostile({"type": "records", "path": "tools.json", "columns": COLUMNS}, good, count)
+
+
+def records_jsonl(rng: Random, folder: Path, count: int) -> Hostile:
+    records, good = _mixed(rng, count, good_record)
+    (folder / "tools.jsonl").write_bytes(b"\n".join(map(encode, records)))
+    return Hostile({"type": "records", "path": "tools.jsonl", "columns": COLUMNS}, good, count)
+
+
+def records_csv(rng: Random, folder: Path, count: int) -> Hostile:
+    records, good = _mixed(rng, count, good_record)
+    names = list(good_record(0))
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator=rng.choice(("\n", "\r\n")))
+    writer.writerow(names)
+    for record in records:
+        row = plain(record)
+        row = row if isinstance(row, dict) else {"name": row}
+        writer.writerow([_cell(row.get(name)) for name in names])
+    (folder / "tools.csv").write_bytes(out.getvalue().encode("utf-8", "surrogatepass"))
+    return Hostile({"type": "records", "path": "tools.csv", "columns": COLUMNS}, good)
+
+
+def _cell(value: Any) -> str:
+    text = value if isinstance(value, str) else json.dumps(value, default=str)
+    return text.replace("\x00", "")
+
+
+def records_parquet(rng: Random, folder: Path, count: int) -> Hostile:
+    import polars
+
+    names = list(good_record(0))
+    records, good = _mixed(rng, count, good_record)
+    rows = [plain(record) for record in records]
+    rows = [row if isinstance(row, dict) else {"name": row} for row in rows]
+    texts = [
+        {name: _text(row.get(name)) if name in row else None for name in names} for row in rows
+    ]
+    polars.DataFrame(texts, schema=dict.fromkeys(names, polars.String)).write_parquet(
+        folder / "tools.parquet"
+    )
+    return Hostile({"type": "records", "path": "tools.parquet", "columns": COLUMNS}, good, count)
+
+
+def _text(value: Any) -> str:
+    return _cell(value).encode("utf-8", "replace").decode()
+
+
+def records_examples(rng: Random, folder: Path, count: int) -> Hostile:
+    """A table of example queries, where each row may be hostile."""
+    tools = [good_record(number) for number in range(5)]
+    (folder / "tools.json").write_bytes(encode(tools))
+    rows = [mutated(rng, {"query": "file it", "tool": f"good_{n % 5}"}) for n in range(count)]
+    (folder / "queries.jsonl").write_bytes(b"\n".join(map(encode, rows)))
+    options = {"type": "records", "path": "tools.json", "columns": COLUMNS}
+    examples = {"path": "queries.jsonl", "query": "query", "tool": "tool"}
+    return Hostile({**options, "examples": examples}, frozenset(tool["name"] for tool in tools))
+
+
+def good_function(number: int) -> dict[str, Any]:
+    record = good_record(number)
+    return {key: record[key] for key in ("name", "description", "parameters")}
+
+
+def functions(rng: Random, folder: Path, count: int) -> Hostile:
+    shapes: list[Callable[[int], dict[str, Any]]] = [
+        good_function,
+        lambda number: {"type": "function", **good_function(number)},
+        lambda number: {**good_function(number), "input_schema": {"type": "object"}},
+    ]
+    records, good = _mixed(rng, count, rng.choice(shapes))
+    (folder / "tools.json").write_bytes(encode(records))
+    return Hostile({"type": "functions", "path": "tools.json"}, good, count)
+
+
+def functions_jsonl(rng: Random, folder: Path, count: int) -> Hostile:
+    records, good = _mixed(rng, count, good_function)
+    (folder / "tools.jsonl").write_bytes(b"\n".join(map(encode, records)))
+    return Hostile({"type": "functions", "path": "tools.jsonl"}, good, count)
+
+
+def good_mcp_tool(number: int) -> dict[str, Any]:
+    record = good_record(number)
+    return {
+        "name": record["name"],
+        "description": record["description"],
+        "inputSchema": record["parameters"],
+        "annotations": {"title": "Report", "readOnlyHint": True},
+    }
+
+
+def mcp_dump(rng: Random, folder: Path, count: int) -> Hostile:
+    records, good = _mixed(rng, count, good_mcp_tool)
+    (folder / "server.json").write_bytes(encode({"tools": records}))
+    return Hostile({"type": "mcp-dump", "path": "*.json"}, good, count)
+
+
+def mcp_dump_servers(rng: Random, folder: Path, count: int) -> Hostile:
+    """Many servers in one file; what is hostile are the servers themselves."""
+    good = {"name": "reports", "web": "https://example.org", "tools": {}}
+    good["tools"] = {"tools": [good_mcp_tool(number) for number in range(3)]}
+    servers = [mutated(rng, {**good, "name": f"server_{number}"}) for number in range(count // 4)]
+    (folder / "servers.json").write_bytes(encode([good, *servers]))
+    return Hostile({"type": "mcp-dump", "path": "*.json"}, frozenset(f"good_{n}" for n in range(3)))
+
+
+def mcp_live(rng: Random, folder: Path, count: int) -> Hostile:
+    """A server that lists hostile tools between good ones, over stdio."""
+    records, good = _mixed(rng, count, good_mcp_tool)
+    (folder / "tools.raw").write_bytes(encode(records))
+    server = {"command": sys.executable, "args": [str(SERVER), str(folder / "tools.raw")]}
+    return Hostile({"type": "mcp", "servers": {"raw": server}, "timeout": 300}, good, count)
+
+
+def _operation(number: int) -> dict[str, Any]:
+    record = good_record(number)
+    return {
+        "operationId": record["name"],
+        "summary": record["description"],
+        "tags": ["reports"],
+        "parameters": [
+            {"name": "month", "in": "query", "required": True, "schema": {"type": "string"}},
+            {"$ref": "#/components/parameters/page"},
+        ],
+        "requestBody": {
+            "content": {"application/json": {"schema": {"$ref": "#/components/schemas/Report"}}}
+        },
+        "responses": {"200": {"description": "The report."}},
+        "security": [{"key": []}],
+    }
+
+
+def _document(operations: dict[str, Any]) -> dict[str, Any]:
+    report = {"type": "object", "properties": {"title": {"type": "string"}}}
+    node = {"type": "object", "properties": {"next": {"$ref": "#/components/schemas/Node"}}}
+    page = {"name": "page", "in": "query", "schema": {"type": "integer"}}
+    return {
+        "openapi": "3.0.3",
+        "info": {"title": "Reports", "version": "1"},
+        "servers": [{"url": "https://example.org/api"}],
+        "paths": operations,
+        "components": {
+            "schemas": {"Report": report, "Node": node},
+            "parameters": {"page": page},
+            "securitySchemes": {"key": {"type": "apiKey", "in": "header", "name": "X-Key"}},
+        },
+    }
+
+
+def openapi(rng: Random, folder: Path, count: int) -> Hostile:
+    """An API whose operations are hostile, each under a path of its own."""
+    paths: dict[str, Any] = {}
+    for number in range(count):
+        good = number % 10 == 0
+        operation = _operation(number)
+        if not good:
+            operation = mutated(rng, {**operation, "operationId": f"bad_{number}"})
+        path = f"/reports/{number}"
+        if not good and rng.random() < 0.2:
+            path += "/" + str(plain(hostile(rng)))[:2_000]
+        paths[path] = {"get": operation}
+    text = encode(_document(paths))
+    (folder / "api.json").write_bytes(text)
+    good_names = frozenset(f"good_{number}" for number in range(0, count, 10))
+    return Hostile({"type": "openapi", "path": "api.json"}, good_names, count)
+
+
+def openapi_document(rng: Random, folder: Path, count: int) -> Hostile:
+    """A document that is hostile anywhere, so that nothing of it need be listed."""
+    document = _document({f"/r/{n}": {"get": _operation(n)} for n in range(3)})
+    (folder / "api.json").write_bytes(encode(mutated(rng, document, times=3)))
+    return Hostile({"type": "openapi", "path": "api.json"}, unreadable=True)
+
+
+def openapi_yaml(rng: Random, folder: Path, count: int) -> Hostile:
+    """A YAML document with aliases, tags and damage."""
+    document = json.dumps(_document({f"/r/{n}": {"get": _operation(n)} for n in range(3)}))
+    extras = (
+        "&a [" + "*a, " * 10 + "]",
+        "!!python/object/apply:os.system ['true']",
+        "\n".join(f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 9) if n else 1}]" for n in range(12)),
+        "- [" * 2_000,
+        "? [key]\n: value",
+        "x: 2024-01-01\ny: 0o17\nz: .inf\nw: " + "9" * 5_000,
+        "\x00",
+    )
+    text = rng.choice((f"{document}\n{rng.choice(extras)}", rng.choice(extras), document))
+    content = text.encode()
+    (folder / "api.yaml").write_bytes(damaged(rng, content) if rng.random() < 0.5 else content)
+    return Hostile({"type": "openapi", "path": "api.yaml"}, unreadable=True)
+
+
+ANNOTATIONS = (
+    "int",
+    "str | None",
+    "list[dict[str, int]]",
+    "'Missing'",
+    "(lambda: 3)",
+    "type('T', (), {})",
+    "5",
+    "[int, str]",
+    "dict[tuple[int, int], 'Missing']",
+    "__import__('typing').Annotated[int, 'x' * 100000]",
+    "__import__('typing').Literal['\\ud800']",
+    "__import__('typing').Callable[[int], str]",
+)
+DEFAULTS = ("None", "1", "object()", "'\\ud800'", "float('nan')", "[1] * 10000", "b'\\xff'")
+MODULES = (
+    "",
+    "__all__ = 5\n",
+    "__all__ = ['missing', 7, None, 'f0']\n",
+    "print('{' * 1000)\n",
+    "import sys; sys.stderr.write('x' * 1000000)\n",
+    "def __getattr__(name): raise RuntimeError(name)\n__all__ = ['gone', 'f0']\n",
+    "raise SystemExit(3)\n",
+    "raise BaseException('no')\n",
+    "import os; os._exit(7)\n",
+    "import os; os.close(1)\n",
+    "class Odd:\n    def __getattr__(self, name): raise BaseException(name)\nodd = Odd()\n",
+    "f99 = property(lambda self: 1 / 0)\n",
+    "syntax error here\n",
+    "import ctypes; ctypes.string_at(0)\n",
+)
+
+
+def python_module(rng: Random, folder: Path, count: int) -> Hostile:
+    """A module of functions with hostile hints, defaults and docstrings."""
+    name = f"hostile_{rng.getrandbits(64):x}"
+    lines = [rng.choice(MODULES)]
+    for number in range(min(count, 10)):
+        hint, default = rng.choice(ANNOTATIONS), rng.choice(DEFAULTS)
+        doc = repr(str(plain(hostile(rng)))[:5_000].encode("utf-8", "replace").decode())
+        lines.append(f"def f{number}(a: {hint}, b: {hint} = {default}, *c, **d):\n    {doc}\n")
+    (folder / f"{name}.py").write_text("\n".join(lines), encoding="utf-8")
+    options = {"type": "python", "target": [name], "search_path": ["."]}
+    return Hostile(options, unreadable=True)
+
+
+def damaged_file(rng: Random, folder: Path, count: int) -> Hostile:
+    """A damaged file beside a good one: the good one's tools are listed, the damage reported."""
+    kind, suffix, good = rng.choice(
+        (
+            ("records", "json", good_record),
+            ("records", "jsonl", good_record),
+            ("records", "csv", good_record),
+            ("records", "parquet", good_record),
+            ("functions", "json", good_function),
+            ("functions", "jsonl", good_function),
+            ("mcp-dump", "json", good_mcp_tool),
+        )
+    )
+    records = [good(number) for number in range(10)]
+    content = _content(suffix, records, kind)
+    (folder / f"a.{suffix}").write_bytes(content)
+    others = [{**record, "name": f"other_{n}"} for n, record in enumerate(records)]
+    (folder / f"b.{suffix}").write_bytes(damaged(rng, _content(suffix, others, kind)))
+    options: dict[str, Any] = {"type": kind, "path": f"*.{suffix}"}
+    if kind == "records":
+        options["columns"] = {"parameters": "parameters", "tags": "tags"}
+    return Hostile(options, frozenset(record["name"] for record in records), unreadable=True)
+
+
+def _content(suffix: str, records: list[dict[str, Any]], kind: str) -> bytes:
+    if suffix == "json":
+        return encode({"tools": records} if kind == "mcp-dump" else records)
+    if suffix == "jsonl":
+        return b"\n".join(map(encode, records))
+    rows = [
+        {key: record[key] if key in ("name", "description") else json.dumps(record[key])}
+        | {"name": record["name"], "description": record["description"]}
+        for record in records
+        for key in ("parameters",)
+    ]
+    rows = [{**row, "tags": "reports"} for row in rows]
+    if suffix == "parquet":
+        import polars
+
+        out = io.BytesIO()
+        polars.DataFrame(rows).write_parquet(out)
+        return out.getvalue()
+    text = io.StringIO()
+    writer = csv.DictWriter(text, list(rows[0]))
+    writer.writeheader()
+    writer.writerows(rows)
+    return text.getvalue().encode()
+
+
+Generator = Callable[[Random, Path, int], Hostile]
+RECORDS: tuple[Generator, ...] = (
+    records_json,
+    records_jsonl,
+    records_csv,
+    records_parquet,
+    records_examples,
+    functions,
+    functions_jsonl,
+    mcp_dump,
+    mcp_dump_servers,
+    openapi,
+    mcp_live,
+)
+"""Sources of many hostile records."""
+DOCUMENTS: tuple[Generator, ...] = (openapi_document, openapi_yaml, python_module, damaged_file)
+"""Sources that are hostile as a whole; one counts as one record."""
