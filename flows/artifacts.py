@@ -77,7 +77,7 @@ def _gate_lines(details: dict[str, Any], channel: str, *, held: bool) -> list[st
     """The gate's decision. Queries and descriptions are untrusted: they stand in a code block."""
     lines = held_lines(details, channel) if held else [measured_line(details)]
     rules = [
-        f"- {_verdict(one['passed'])}: {one['rule']}: {one['says']}" for one in details["rules"]
+        f"- {_verdict(one['passed'])}: {one['rule']}: {one['reason']}" for one in details["rules"]
     ]
     return [
         "",

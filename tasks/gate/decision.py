@@ -231,7 +231,7 @@ def _details(
         "golden": gate.digest,
         "queries": len(gate.queries),
         "rules": [result.to_dict() for result in measurements.rules],
-        "canaries": {"asked": len(gate.canaries), "lost": len(measurements.broken)},
+        "canaries": {"count": len(gate.canaries), "missed": len(measurements.broken)},
         "chosen": _chosen(gate, measurements),
         "live": live.release,
         "live_trouble": live.trouble,

@@ -22,8 +22,8 @@ def measured_line(details: Details) -> str:
     chosen, rules = details["chosen"], details["rules"]
     judged = [rule for rule in rules if rule["passed"] is not None]
     parts = [f"{len(judged)} of {count_text(len(rules), 'rule')} hold"] if rules else []
-    if details["canaries"]["asked"]:
-        parts.append(count_text(details["canaries"]["asked"], "canary", "canaries") + " found")
+    if details["canaries"]["count"]:
+        parts.append(count_text(details["canaries"]["count"], "canary", "canaries") + " found")
     if details["live"] and not details["live_trouble"]:
         lost, won = len(details["lost"]), details["won"]["count"]
         parts.append(f"{lost} queries lost and {won} won against {details['live']}")
@@ -65,16 +65,16 @@ def _rule_lines(details: Details, channel: str) -> list[str]:
     failed = [rule for rule in details["rules"] if rule["passed"] is False]
     return [
         f"Release {details['release']} did not pass its gate and is held; '{channel}' {stays}.",
-        *(f"  rule failed: {rule['rule']}: {rule['says']}" for rule in failed),
+        *(f"  rule failed: {rule['rule']}: {rule['reason']}" for rule in failed),
     ]
 
 
 def _canary_lines(details: Details) -> list[str]:
     canaries = details["canaries"]
-    if not canaries["lost"]:
+    if not canaries["missed"]:
         return []
     return [
-        f"  {canaries['lost']} of {count_text(canaries['asked'], 'canary', 'canaries')} broke: not "
+        f"  {canaries['missed']} of {count_text(canaries['count'], 'canary', 'canaries')} broke: not "
         f"all their tools are among the first {details['canary_k']}"
     ]
 

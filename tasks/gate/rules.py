@@ -90,7 +90,7 @@ class RuleResult:
 
     rule: str
     passed: bool | None
-    says: str
+    reason: str
 
     def to_dict(self) -> dict[str, Any]:
         """Return JSON values, as they stand in a manifest."""

@@ -136,10 +136,10 @@ def verdict_data(
 
 def _failures(gate: Mapping[str, Any]) -> str:
     rules, canaries = list(gate.get("rules") or ()), gate.get("canaries") or {}
-    failed, lost = sum(rule["passed"] is False for rule in rules), canaries.get("lost")
+    failed, missed = sum(rule["passed"] is False for rule in rules), canaries.get("missed")
     reasons = [f"{failed} of {count_text(len(rules), 'rule')} failed"] if failed else []
-    if lost:
-        reasons.append(f"{lost} of {count_text(canaries['asked'], 'canary', 'canaries')} broke")
+    if missed:
+        reasons.append(f"{missed} of {count_text(canaries['count'], 'canary', 'canaries')} broke")
     return ", ".join(reasons)
 
 
@@ -149,8 +149,8 @@ def _successes(gate: Mapping[str, Any]) -> str:
     reasons = [f"{count_text(judged, 'rule')} held"] if judged else []
     if judged < len(rules):
         reasons.append(f"{count_text(len(rules) - judged, 'rule')} not judged")
-    if canaries.get("asked"):
-        reasons.append(f"{count_text(canaries['asked'], 'canary', 'canaries')} found")
+    if canaries.get("count"):
+        reasons.append(f"{count_text(canaries['count'], 'canary', 'canaries')} found")
     return ", ".join(reasons)
 
 

@@ -24,7 +24,7 @@ def failures(release: Release) -> list[str]:
     """Return the rules and canaries that failed; empty if it passed, or has no gate."""
     gate = _gate(release)
     failed = [rule for rule in gate.get("rules", ()) if rule["passed"] is False]
-    lines = [f"{rule['rule']}: {rule['says']}" for rule in failed]
+    lines = [f"{rule['rule']}: {rule['reason']}" for rule in failed]
     return [plain(line) for line in (*lines, *_broken_canaries(gate))]
 
 
@@ -33,22 +33,23 @@ def gate_lines(release: Release, channels: Iterable[Channel]) -> list[str]:
     gate = _gate(release)
     if not gate:
         return []
-    chosen, canaries = gate["chosen"], gate["canaries"]["asked"]
+    chosen, canaries = gate["chosen"], gate["canaries"]["count"]
     lines = [
         f"{gate_state(release, channels)}, {gate['at']}: {gate['queries']} golden queries"
         f"{f', {canaries} canaries' if canaries else ''}"
         f"{', against ' + gate['live'] if gate['live'] else ''}",
         f"{chosen['measure']} {interval_text(chosen)} by strategy {chosen['strategy']} in index "
         f"{chosen['index']}",
-        *(f"{STATES[rule['passed']]}: {rule['rule']}: {rule['says']}" for rule in gate["rules"]),
+        *(f"{STATES[rule['passed']]}: {rule['rule']}: {rule['reason']}" for rule in gate["rules"]),
         *(f"failed: {line}" for line in _broken_canaries(gate)),
     ]
     return [plain(line) for line in lines]
 
 
 def _broken_canaries(gate: Mapping[str, Any]) -> list[str]:
-    canaries = gate.get("canaries", {"lost": 0})
-    return [f"{canaries['lost']} of {canaries['asked']} canaries broke"] if canaries["lost"] else []
+    canaries = gate.get("canaries") or {}
+    missed = canaries.get("missed")
+    return [f"{missed} of {canaries['count']} canaries broke"] if missed else []
 
 
 def _gate(release: Release) -> Mapping[str, Any]:

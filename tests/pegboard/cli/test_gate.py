@@ -26,15 +26,15 @@ GATE = {
         {
             "rule": "Recall@5 >= 0.9",
             "passed": False,
-            "says": "it is 0.840 over 300 queries, 0.060 too low",
+            "reason": "it is 0.840 over 300 queries, 0.060 too low",
         },
         {
             "rule": "Recall@5 no worse than live",
             "passed": None,
-            "says": "not judged: no release is live",
+            "reason": "not judged: no release is live",
         },
     ],
-    "canaries": {"asked": 12, "lost": 1},
+    "canaries": {"count": 12, "missed": 1},
     "chosen": CHOSEN,
     "live": "abc",
     "details": "gates/x.json",

@@ -26,7 +26,7 @@ def test_a_first_release_is_judged_by_its_floors_only(shop):
     assert built.gated.passed
     assert shop.live == built.release.id
     assert built.rules == [True, None]
-    assert built.gated.gate["rules"][1]["says"] == "not judged: no release is live"
+    assert built.gated.gate["rules"][1]["reason"] == "not judged: no release is live"
     assert built.release.manifest["gate"] == built.gated.gate
     assert measured_line(built.details) == (
         "Golden queries: Recall@5 1.000 [1.000, 1.000] over 20 by strategy clauses in index full; "
@@ -150,8 +150,8 @@ def test_a_broken_canary_holds_the_release_whatever_the_rules(shop, queries, too
 
     held = shop.build()
 
-    assert first.gated.gate["canaries"] == {"asked": 2, "lost": 0}
-    assert (held.gated.passed, held.gated.gate["canaries"]) == (False, {"asked": 2, "lost": 1})
+    assert first.gated.gate["canaries"] == {"count": 2, "missed": 0}
+    assert (held.gated.passed, held.gated.gate["canaries"]) == (False, {"count": 2, "missed": 1})
     assert [query["query"] for query in held.details["broken"]] == ["please open my door"]
     message = "\n".join(held_lines(held.details, "live"))
     assert "1 of 2 canaries broke: not all their tools are among the first 1" in message
@@ -166,7 +166,7 @@ def test_a_removed_tool_counts_as_not_found_for_its_catalog_too(shop, tools, que
 
     held = shop.build()
 
-    assert held.gated.gate["rules"][0]["says"].startswith("it is 0.500 ")
+    assert held.gated.gate["rules"][0]["reason"].startswith("it is 0.500 ")
     assert held.details["unknown"] == held.details["changes"]["removed"] == ["kit/shop/tool_od"]
     assert "    kit/shop/tool_od was removed" in held_lines(held.details, "live")
 
@@ -186,7 +186,7 @@ def test_a_floor_for_a_catalog_that_no_query_needs_fails_with_the_reason(shop):
     built = shop.build()
 
     assert built.rules == [False, True]
-    assert built.gated.gate["rules"][0]["says"] == (
+    assert built.gated.gate["rules"][0]["reason"] == (
         "no golden query needs a tool of catalog fin, so this cannot be measured"
     )
     assert (shop.live, shop.releases) == (None, [built.release.id])

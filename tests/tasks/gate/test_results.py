@@ -54,7 +54,7 @@ def test_without_encoder_and_results_the_rule_fails_with_the_reason(without_enco
     held = without_encoder.build()
 
     assert held.rules == [False]
-    assert "cannot be searched: There is no" in held.gated.gate["rules"][0]["says"]
+    assert "cannot be searched: There is no" in held.gated.gate["rules"][0]["reason"]
     assert held.details["live_trouble"] is not None
     assert held.details["lost"] == []
 

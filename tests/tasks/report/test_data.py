@@ -174,7 +174,7 @@ def test_a_predecessor_that_was_pruned_leaves_its_numbers(plain, hashing):
 
 def test_a_gate_whose_details_are_gone_keeps_its_verdict(plain):
     workshop, release = plain
-    canaries = {"asked": 0, "lost": 0}
+    canaries = {"count": 0, "missed": 0}
     gate = {"passed": True, "rules": [], "queries": 3, "canaries": canaries, "details": "gates/x"}
     assert workshop.store.update(replace(release, manifest={**release.manifest, "gate": gate}))
 
