@@ -1,6 +1,4 @@
-"""`Direct`, the runner without Prefect: what runs at once, in which order results come, and what an
-error or Ctrl-C leaves.
-"""
+"""`DirectRunner`: concurrency, the order of results, and what an error or Ctrl-C leaves."""
 
 import signal
 import subprocess
@@ -20,26 +18,7 @@ GUARD = 120.0
 """Seconds after which a test gives up; no verdict depends on it."""
 
 
-class Meeting:
-    """Calls that end only when all of them have begun."""
-
-    def __init__(self, parties: int) -> None:
-        self.barrier = threading.Barrier(parties, timeout=GUARD)
-
-    def attend(self, name: str) -> str:
-        self.barrier.wait()
-        return name
-
-
-def test_calls_run_at_once_and_their_results_keep_the_order_of_the_calls():
-    meeting = Meeting(3)
-
-    results = DirectRunner().each([partial(meeting.attend, name) for name in "abc"], at_once=3)
-
-    assert results == ["a", "b", "c"]
-
-
-def test_results_keep_the_order_of_the_calls_when_the_last_ends_first():
+def test_calls_run_at_once_and_results_keep_their_order_when_the_last_ends_first():
     ended = {name: threading.Event() for name in "abc"}
     after = {"a": "b", "b": "c"}
 
@@ -49,15 +28,12 @@ def test_results_keep_the_order_of_the_calls_when_the_last_ends_first():
         ended[name].set()
         return name
 
-    assert DirectRunner().each([partial(call, name) for name in "abc"], at_once=3) == [
-        "a",
-        "b",
-        "c",
-    ]
+    calls = [partial(call, name) for name in "abc"]
+    assert DirectRunner().each(calls, at_once=3) == ["a", "b", "c"]
 
 
 @pytest.mark.parametrize("at_once", [1, 2])
-def test_no_more_calls_run_at_once_than_asked_for(at_once):
+def test_no_more_calls_run_at_once_than_allowed(at_once):
     lock, running, most = threading.Lock(), [], []
 
     def call(number):
@@ -68,95 +44,66 @@ def test_no_more_calls_run_at_once_than_asked_for(at_once):
             running.remove(number)
         return number
 
-    assert DirectRunner().each([partial(call, number) for number in range(50)], at_once) == list(
-        range(50)
-    )
+    calls = [partial(call, number) for number in range(50)]
+    assert DirectRunner().each(calls, at_once) == list(range(50))
     assert max(most) <= at_once
 
 
-def test_after_an_error_what_has_not_begun_is_dropped_and_what_is_under_way_ends():
+def test_after_an_error_pending_calls_are_dropped_running_ones_end_and_the_error_is_raised():
     both = threading.Barrier(2, timeout=GUARD)
-    threads, begun, ended = {}, [], []
+    error, threads, begun, ended = ValueError("broken"), {}, [], []
 
     def fail():
         threads["fail"] = threading.current_thread()
         both.wait()
-        raise ValueError("broken")
+        raise error
 
     def last_long():
         both.wait()
         threads["fail"].join(GUARD)
         ended.append("last_long")
 
-    def follow():
-        begun.append("follow")
+    pending = partial(begun.append, "pending")
 
-    with pytest.raises(ValueError, match="broken"):
-        DirectRunner().each(
-            [partial(fail), partial(last_long), partial(follow), partial(follow)], at_once=2
-        )
+    with pytest.raises(ValueError, match="broken") as raised:
+        DirectRunner().each([fail, last_long, pending, pending], at_once=2)
 
+    assert raised.value is error
     assert (ended, begun) == (["last_long"], [])
 
 
-def test_the_error_of_the_first_call_that_failed_is_raised_as_it_is():
-    error = ValueError("broken")
-
-    def fail():
-        raise error
-
-    with pytest.raises(ValueError, match="broken") as raised:
-        DirectRunner().each([partial(int), partial(fail)], at_once=2)
-
-    assert raised.value is error
-
-
-def test_sources_are_listed_at_once(workshop):
-    workshop.servers({"git": [workshop.tool("create_issue")]}, "one.json")
-    workshop.servers({"git": [workshop.tool("send_mail")]}, "two.json")
-    configuration = workshop.configure(
-        catalogs='[catalogs.one]\ntype = "mcp-dump"\npath = "one.json"\n[catalogs.two]\ntype = '
-        '"mcp-dump"\npath = "two.json"\n'
-    )
-    meeting = Meeting(2)
-
-    class Waiting(DirectRunner):
-        def each(self, calls, at_once):
-            return super().each([partial(attended, meeting, call) for call in calls], at_once)
-
-    outcome = reindex(configuration, dry_run=True, runner=Waiting())
-
-    assert list(outcome["catalogs"]) == ["one", "two"]
-
-
-def test_shards_are_encoded_at_once_where_there_are_several_cores(workshop, monkeypatch):
+def test_sources_are_listed_at_once_and_shards_encoded_at_once_on_several_cores(
+    workshop, monkeypatch
+):
     monkeypatch.setattr("tasks.embed.SHARD_TEXTS", 4)
     monkeypatch.setattr("tasks.embed.usable_cores", lambda: 2)
-    workshop.servers(
-        {"git": [workshop.tool(f"tool_{number}", f"Does {number}.") for number in range(8)]}
-    )
-    shards = []
+    for name in ("one", "two"):
+        tools = [workshop.tool(f"{name}_{number}", f"Does {number}.") for number in range(8)]
+        workshop.servers({name: tools}, f"{name}.json")
+    table = '[catalogs.{0}]\ntype = "mcp-dump"\npath = "{0}.json"\n'
+    configuration = workshop.configure(catalogs=table.format("one") + table.format("two"))
+    at_once = {}
 
-    class Waiting(DirectRunner):
-        def each(self, calls, at_once):
-            if calls and calls[0].func.__name__ == "embed_shard" and len(calls) > 1:
-                shards.append((len(calls), at_once))
-                meeting = Meeting(at_once)
-                pairs = calls[: len(calls) // at_once * at_once]
-                calls = [partial(attended, meeting, call) for call in pairs] + list(
-                    calls[len(pairs) :]
-                )
-            return super().each(calls, at_once)
+    class Meeting(DirectRunner):
+        """Lets as many calls as may run at once meet before any of them does its work."""
 
-    outcome = reindex(workshop.configure(), runner=Waiting())
+        def each(self, calls, limit):
+            parties = min(limit, len(calls))
+            at_once.setdefault(calls[0].func.__name__, []).append((len(calls), limit))
+            barrier = threading.Barrier(parties, timeout=GUARD)
 
-    assert shards == [(2, 2)]
-    assert (outcome["outcome"], outcome["encoded"]) == ("published", 9)  # the ninth is the agent's
+            def attend(call):
+                barrier.wait()
+                return call()
 
+            groups = len(calls) // parties * parties
+            met = [partial(attend, call) for call in calls[:groups]]
+            return super().each([*met, *calls[groups:]], limit)
 
-def attended(meeting, call):
-    meeting.attend("")
-    return call()
+    outcome = reindex(configuration, runner=Meeting())
+
+    assert at_once == {"take_snapshot": [(2, 8)], "embed_shard": [(4, 2), (1, 2)]}
+    assert (outcome["outcome"], outcome["encoded"]) == ("published", 18)  # two are the agents'
 
 
 SERVER = """

@@ -1,6 +1,4 @@
-"""When a process counts as gone. That its run is ended then is tested on a real server:
-test_deployments.py.
-"""
+"""When a process counts as gone; test_deployments.py ends its run on a real server."""
 
 import subprocess
 import sys
@@ -16,14 +14,8 @@ pytestmark = pytest.mark.skipif(HERE is None, reason="there is no /proc to tell 
 
 
 def stat(pid: int) -> list[str]:
-    """The fields of /proc/<pid>/stat from the third on: its state is the first of them, its start
-    the twentieth.
-    """
+    """The fields of /proc/<pid>/stat from the third on: the state, ..., the start (twentieth)."""
     return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-
-
-def test_a_running_process_is_not_gone():
-    assert not HERE.is_gone(HERE)
 
 
 def test_a_process_that_was_killed_is_gone_before_and_after_its_parent_collects_it():
@@ -40,18 +32,17 @@ def test_a_process_that_was_killed_is_gone_before_and_after_its_parent_collects_
     assert noted.is_gone(HERE)
 
 
-def test_another_process_with_the_same_id_is_not_taken_for_it():
-    assert replace(HERE, started=HERE.started - 1).is_gone(HERE)
-
-
-def test_after_a_restart_of_the_machine_every_process_is_gone():
-    assert replace(HERE, boot="an earlier one").is_gone(HERE)
-
-
 @pytest.mark.parametrize(
-    "elsewhere", [{"machine": "other/1"}, {"machine": "other/1", "boot": "2"}, {"namespace": "3"}]
+    ("changes", "gone"),
+    [
+        ({}, False),
+        ({"started": 1}, True),
+        ({"boot": "an earlier one"}, True),
+        ({"started": 1, "machine": "other/1"}, False),
+        ({"started": 1, "machine": "other/1", "boot": "2"}, False),
+        ({"started": 1, "namespace": "3"}, False),
+    ],
+    ids=["runs", "same id", "restart", "machine", "machine and boot", "container"],
 )
-def test_nothing_is_said_of_a_process_of_another_machine_or_container(elsewhere):
-    gone_here = replace(HERE, started=HERE.started - 1)
-
-    assert not replace(gone_here, **elsewhere).is_gone(HERE)
+def test_a_process_is_gone_only_if_this_machine_can_tell(changes, gone):
+    assert replace(HERE, **changes).is_gone(HERE) is gone

@@ -1,49 +1,23 @@
-"""`pegboard prompts`: which prompts are used, and one's own."""
+"""`pegboard prompts`: which prompts are used, and how to change one."""
 
 import json
 
-from pegboard.cli.main import main
+from tasks.enrichment.prompts import FORMATS
 
 
-def listed(capsys, config):
-    assert main(["prompts", "-c", str(config), "--json"]) == 0
-    return {row["name"]: row for row in json.loads(capsys.readouterr().out)["prompts"]}
+def test_a_prompt_is_copied_to_be_changed_and_is_used_from_then_on(command, tmp_path):
+    def listed():
+        return {row["name"]: row for row in json.loads(command("prompts", "--json")[1])["prompts"]}
 
+    assert listed().keys() == FORMATS.keys()
+    code, out, _ = command("prompts", "--write", "questions")
+    own = tmp_path / "prompts/questions.md"
+    assert (code, str(own) in out) == (0, True)
+    own.write_text(own.read_text("utf-8").replace('version = "1"', 'version = "bank-1"'), "utf-8")
 
-def test_a_prompt_is_copied_to_be_changed_and_is_used_from_then_on(tmp_path, capsys):
-    config = tmp_path / "pegboard.toml"
-    assert set(listed(capsys, config)) == {
-        "description",
-        "arguments",
-        "questions",
-        "topics",
-        "agents",
-        "dependencies",
-        "think",
-        "repair",
-    }
-
-    assert main(["prompts", "-c", str(config), "--write", "questions"]) == 0
-    mine = tmp_path / "prompts/questions.md"
-    assert str(mine) in capsys.readouterr().out
-    mine.write_text(mine.read_text("utf-8").replace('version = "1"', 'version = "bank-1"'), "utf-8")
-    assert listed(capsys, config)["questions"] == {
-        "name": "questions",
-        "version": "bank-1",
-        "file": str(mine),
-    }
-
-
-def test_what_is_there_is_not_overwritten(tmp_path, capsys):
-    config = tmp_path / "pegboard.toml"
-    main(["prompts", "-c", str(config), "--write", "topics"])
-    assert main(["prompts", "-c", str(config), "--write", "topics"]) == 2
-    assert "already has topics" in capsys.readouterr().err
-
-
-def test_an_unknown_prompt_is_told_with_those_there_are(tmp_path, capsys):
-    assert main(["prompts", "-c", str(tmp_path / "pegboard.toml"), "--write", "question"]) == 2
-    assert (
-        "Unknown prompt: question. Expected one of description, arguments"
-        in capsys.readouterr().err
-    )
+    assert listed()["questions"] == {"name": "questions", "version": "bank-1", "file": str(own)}
+    code, _, err = command("prompts", "--write", "questions")
+    assert (code, "already has questions" in err) == (2, True)
+    code, _, err = command("prompts", "--write", "question")
+    assert code == 2
+    assert "Unknown prompt: question. Expected one of description, arguments" in err

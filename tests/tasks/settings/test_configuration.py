@@ -139,48 +139,33 @@ def test_all_problems_are_in_one_message_each_with_its_place(load):
     assert message.splitlines()[-1] == "`pegboard init --stdout` prints a commented example."
 
 
-@pytest.mark.parametrize("name", ["a/b", "a b", "-a", ".a", "天気", "a" * 65, "", "a'b", "../up"])
-def test_a_catalog_with_an_impossible_name_is_refused(load, name):
-    message = problems(load, MINIMAL.replace("[catalogs.tools]", f'[catalogs."{name}"]'))
-
-    assert f"catalogs.{name}: expected a name of letters, digits" in message
-
-
-@pytest.mark.parametrize("name", ["Full", "1st", "a-b", "a b", "a" * 41, "天気", "a.b", ""])
-def test_an_index_with_an_impossible_name_is_refused(load, name):
-    assert "indexes.0.name: " in problems(load, MINIMAL + f'[[indexes]]\nname = "{name}"\n')
+INDEX = MINIMAL + "[[indexes]]\n"
+SOURCE_NEEDED = "catalogs: expected at least one source"
 
 
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        ("", "catalogs: expected at least one source"),
-        ('[board]\nuri = "b"\n', "catalogs: expected at least one source"),
-        ('catalogs = 5\n[board]\nuri = "b"\n', "catalogs: expected at least one source"),
-        ("indexes = []\n" + MINIMAL, "indexes: expected at least one, or leave it out"),
-        (
-            MINIMAL + '[[indexes]]\nname = "a"\n[[indexes]]\nname = "a"\n',
-            "indexes: two are named 'a'",
+        ("", SOURCE_NEEDED),
+        ('[board]\nuri = "b"\n', SOURCE_NEEDED),
+        ('catalogs = 5\n[board]\nuri = "b"\n', SOURCE_NEEDED),
+        *(
+            (MINIMAL.replace("[catalogs.tools]", f'[catalogs."{name}"]'), f"catalogs.{name}: expec")
+            for name in ("a/b", "a b", "-a", ".a", "天気", "a" * 65, "", "a'b", "../up")
         ),
+        *(
+            (f'{INDEX}name = "{name}"\n', "indexes.0.name: ")
+            for name in ("Full", "1st", "a-b", "a b", "a" * 41, "天気", "a.b", "")
+        ),
+        ("indexes = []\n" + MINIMAL, "indexes: expected at least one, or leave it out"),
+        (f'{INDEX}name = "a"\n[[indexes]]\nname = "a"\n', "indexes: two are named 'a'"),
+        (f"{INDEX}parts = []\n", "indexes.0.parts: Tuple should have at least 1 item"),
         ('default_index = "b"\n' + MINIMAL, "default_index: no index 'b'; expected one of full"),
         ('file = "x"\n' + MINIMAL, "file: no such setting"),
-        (
-            MINIMAL + "[[indexes]]\nparts = []\n",
-            "indexes.0.parts: Tuple should have at least 1 item",
-        ),
-        (
-            MINIMAL + "[board.keep]\nreleases = 0\n",
-            "board.keep.releases: Input should be greater than",
-        ),
+        (MINIMAL + "[board.keep]\nreleases = 0\n", "board.keep.releases: Input should be greater"),
         (MINIMAL + "[board.keep]\ndays = -1\n", "board.keep.days: Input should be greater than"),
-        (
-            MINIMAL + "[board.keep]\ngrace_hours = 0\n",
-            "board.keep.grace_hours: Input should be greater than",
-        ),
-        (
-            MINIMAL + "[graph]\nmin_confidence = 2\n",
-            "graph.min_confidence: Input should be less than or equal to 1 (got 2)",
-        ),
+        (MINIMAL + "[board.keep]\ngrace_hours = 0\n", "board.keep.grace_hours: Input should be"),
+        (MINIMAL + "[graph]\nmin_confidence = 2\n", "graph.min_confidence: Input should be less"),
         (MINIMAL + "[graph]\ninfer = 3\n", "graph.infer: Input should be a valid boolean"),
         (MINIMAL + "[graph]\nlimit = 3\n", "graph.limit: no such setting"),
         (MINIMAL + '[find]\nstrategy = "magic"\n', "find.strategy: "),
@@ -230,41 +215,23 @@ def test_storage_options_are_used_for_the_board_from_then_on(load, monkeypatch):
     assert "aws_access_key_id" not in storage_options("s3://kept/board")
 
 
-@pytest.mark.parametrize(
-    "option",
-    [
-        "aws_secret_access_key",
-        "aws_access_key_id",
-        "AZURE_STORAGE_SAS_TOKEN",
-        "connection_string",
-        "password",
-    ],
-)
 @pytest.mark.parametrize("value", ['"hunter2"', '"${A}hunter2"', "[1]"])
-def test_a_secret_of_the_store_in_plain_text_is_refused_without_being_shown(load, option, value):
-    message = problems(load, MINIMAL + f"[board.storage]\n{option} = {value}\n")
-
-    assert f"board.storage: {option}: secrets are not allowed in the file" in message
-    assert f'{option} = "${{NAME_OF_THE_VARIABLE}}"' in message
-    assert "hunter2" not in message
-
-
-@pytest.mark.parametrize(
-    "option", ["api_key", "API_KEY", "token", "aws_secret_access_key", "client_secret"]
-)
-def test_a_secret_in_the_options_of_an_index_is_refused_without_being_shown(load, option):
-    message = problems(
-        load, MINIMAL + f'[[indexes]]\nname = "a"\noptions = {{ {option} = "hunter2" }}\n'
-    )
-
-    assert f"indexes.0.options: {option}: secrets are read from the environment" in message
-    assert "hunter2" not in message
+def test_a_secret_in_plain_text_is_refused_without_being_shown(load, value):
+    storage = ("aws_secret_access_key", "AZURE_STORAGE_SAS_TOKEN", "connection_string", "password")
+    for option in storage:
+        message = problems(load, f"{MINIMAL}[board.storage]\n{option} = {value}\n")
+        assert f"board.storage: {option}: secrets are not allowed in the file" in message
+        assert f'{option} = "${{NAME_OF_THE_VARIABLE}}"' in message
+        assert "hunter2" not in message
+    for option in ("api_key", "API_KEY", "token", "aws_secret_access_key", "client_secret"):
+        message = problems(load, f"{INDEX}options = {{ {option} = {value} }}\n")
+        assert f"indexes.0.options: {option}: secrets are read from the environment" in message
+        assert "hunter2" not in message
 
 
 @pytest.mark.parametrize("option", ["max_tokens", "api_key_env"])
 def test_an_option_that_only_sounds_like_a_secret_is_accepted(load, option):
-    text = MINIMAL + f'[[indexes]]\nname = "a"\noptions = {{ {option} = 5 }}\n'
-    assert load(text).index("a").options == {option: 5}
+    assert load(f"{INDEX}options = {{ {option} = 5 }}\n").index("full").options == {option: 5}
 
 
 def test_tables_that_are_left_out_have_defaults(load):

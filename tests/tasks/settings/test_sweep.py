@@ -9,6 +9,7 @@ from pegboard.errors import ConfigurationError
 from tasks.settings.sweep import read_sweep
 
 GOLDEN = '{"query": "what are 30 dollars in yen?", "tools": ["convert_currency"]}\n'
+TABLE = '[sweep]\ngolden = "golden.jsonl"\n'
 
 
 @pytest.fixture
@@ -25,10 +26,7 @@ def add(config, text):
 
 
 def test_parameters_stand_above_the_table_and_the_table_above_defaults(config):
-    add(
-        config,
-        '[sweep]\ngolden = "golden.jsonl"\nk = "1..4, 9"\ntools = [10, "all"]\nsamples = 3\n',
-    )
+    add(config, TABLE + 'k = "1..4, 9"\ntools = [10, "all"]\nsamples = 3\n')
 
     sweep = read_sweep(config, {"k": ["2"], "seed": None})
 
@@ -37,18 +35,17 @@ def test_parameters_stand_above_the_table_and_the_table_above_defaults(config):
     assert (sweep.settings.samples, sweep.settings.seed) == (3, 0)
     assert [strategy.name for strategy in sweep.strategies] == ["search", "clauses"]
     assert [query.tools for query in sweep.queries] == [("convert_currency",)]
+    assert sweep.configuration is not None
+    assert sweep.configuration.file == config
     assert sweep.out == config.parent / "sweep"
     assert sweep.uri == str(
         config.parent / "sweep" / "board"
-    )  # nothing of the configured board is touched
-    assert sweep.configuration is not None
-    assert sweep.configuration.file == config
-    assert [one.name for one in config.parent.iterdir() if "sweep" in one.name] == []
+    )  # the configured board stays as it is
+    assert not [path for path in config.parent.iterdir() if "sweep" in path.name]
 
 
 def test_the_board_is_the_configured_one_where_an_llm_has_written_or_a_release_is_measured(config):
-    golden = str(config.parent / "golden.jsonl")
-    board = str(config.parent / "board")
+    golden, board = str(config.parent / "golden.jsonl"), str(config.parent / "board")
 
     assert read_sweep(config, {"golden": golden, "release": "live"}).uri == board
     add(config, '[enrich]\nmodel = "openai/gpt-4o-mini"\n')
@@ -56,47 +53,31 @@ def test_the_board_is_the_configured_one_where_an_llm_has_written_or_a_release_i
     assert read_sweep(config, {"golden": golden, "board": "s3://bucket/x"}).uri == "s3://bucket/x"
 
 
-def test_a_published_release_needs_no_configuration(config, tmp_path):
+def test_a_published_release_needs_no_configuration_and_strategies_may_be_files_or_tables(
+    config, tmp_path
+):
+    (tmp_path / "mine.json").write_text(json.dumps({"transforms": ["clauses"]}), "utf-8")
+    strategies = ["search", str(tmp_path / "mine.json"), {"name": "words", "modes": ["text"]}]
     given = {"golden": str(config.parent / "golden.jsonl"), "board": "b", "release": "live"}
 
-    sweep = read_sweep(tmp_path / "none.toml", given)
+    sweep = read_sweep(tmp_path / "none.toml", {**given, "strategies": strategies})
 
     assert sweep.configuration is None
+    assert [strategy.name for strategy in sweep.strategies] == ["search", "mine", "words"]
     with pytest.raises(ConfigurationError, match=r"No configuration at .*none\.toml"):
         read_sweep(tmp_path / "none.toml", {**given, "release": None})
     with pytest.raises(ConfigurationError, match="write: no configuration"):
         read_sweep(tmp_path / "none.toml", given, write=True)
 
 
-def test_strategies_are_names_files_or_tables(config):
-    file = config.parent / "mine.json"
-    file.write_text(json.dumps({"transforms": ["clauses"]}), "utf-8")
-    strategies = ["search", str(file), {"name": "words", "modes": ["text"]}]
-
-    sweep = read_sweep(
-        config, {"golden": str(config.parent / "golden.jsonl"), "strategies": strategies}
-    )
-
-    assert [strategy.name for strategy in sweep.strategies] == ["search", "mine", "words"]
-
-
 def test_all_problems_are_reported_together(config):
     add(config, "[sweep]\nspeed = 3\n")
+    own = {"name": "own", "indexes": ["full"]}
     given = {
         "golden": str(config.parent / "none.jsonl"),
-        "strategies": [
-            "nosuch",
-            "search",
-            "search",
-            {"name": "own", "indexes": ["full"]},
-            "confident",
-        ],
-        "k": ["0"],
-        "tools": ["few"],
-        "measures": ["Recall@5"],
-        "indexes": ["other"],
-        "max_ms": 5,
-        "timed": 0,
+        "strategies": ["nosuch", "search", "search", own, "confident"],
+        **{"k": ["0"], "tools": ["few"], "measures": ["Recall@5"], "indexes": ["other"]},
+        **{"max_ms": 5, "timed": 0},
     }
 
     with pytest.raises(ConfigurationError) as error:
@@ -121,39 +102,23 @@ def test_all_problems_are_reported_together(config):
 
 
 def test_problems_of_the_configuration_name_its_own_file(config):
-    add(config, '[sweep]\ngolden = "golden.jsonl"\n[find]\nstrategy = "nosuch"\n')
+    add(config, TABLE + '[find]\nstrategy = "nosuch"\n')
 
-    with pytest.raises(ConfigurationError, match=r"pegboard\.toml has 1 problem") as error:
+    with pytest.raises(ConfigurationError, match=r"pegboard\.toml has 1 problem"):
         read_sweep(config, {})
 
-    assert "sweep-check" not in str(error.value)
 
-
-def test_the_board_of_a_sweep_has_a_channel_of_its_own_and_no_gate_report_or_golden_queries(config):
-    add(
-        config,
-        '[sweep]\ngolden = "golden.jsonl"\n[find]\nstrategy = "search"\n[golden]\nqueries = '
-        '"golden.jsonl"\n'
-        '[gate]\nqueries = "golden.jsonl"\nrules = ["Recall@5 >= 0.9"]\n',
-    )
+def test_the_board_of_a_sweep_has_its_own_channel_and_what_its_strategies_need(config):
+    tables = '[find]\nstrategy = "search"\n[golden]\nqueries = "golden.jsonl"\n'
+    add(config, TABLE + tables + '[gate]\nrules = ["Recall@5 >= 0.9"]\n')
     configuration = read_sweep(config, {}).configuration
 
     own = sweep_configuration(configuration, "/elsewhere", ["fine"])
+    calibrated = sweep_configuration(configuration, "/elsewhere", calibrated=True)
 
     assert (own.uri, own.board.channel, own.board.report) == ("/elsewhere", "sweep", False)
     assert [index.name for index in own.indexes] == ["fine"]
     assert (own.find.strategy, own.golden, own.gate) == (None, None, None)
     assert own.catalogs == configuration.catalogs
     assert own.base == config.parent  # relative paths of catalogs count from there
-
-
-def test_the_board_of_a_sweep_keeps_every_index_and_for_plans_with_probabilities_the_golden_queries(
-    config,
-):
-    add(config, '[sweep]\ngolden = "golden.jsonl"\n[golden]\nqueries = "golden.jsonl"\n')
-    configuration = read_sweep(config, {}).configuration
-
-    own = sweep_configuration(configuration, "/elsewhere", calibrated=True)
-
-    assert own.indexes == configuration.indexes
-    assert own.golden == configuration.golden
+    assert (calibrated.indexes, calibrated.golden) == (configuration.indexes, configuration.golden)
