@@ -5,8 +5,11 @@ tests.
 import gc
 import logging
 import os
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 from unittest import mock
 
 import pytest
@@ -54,3 +57,24 @@ def command(
         yield run
     logger.setLevel(level)
     gc.set_threshold(*thresholds)
+
+
+@pytest.fixture
+def as_flow(
+    prefect_server: Any, tmp_path: Path
+) -> Callable[..., "subprocess.CompletedProcess[str]"]:
+    """Run a command of `pegboard` on the Prefect server of the session, in the folder `as-flow`."""
+    folder = tmp_path / "as-flow"
+    folder.mkdir()
+
+    def run(*arguments: object) -> "subprocess.CompletedProcess[str]":
+        return subprocess.run(
+            [sys.executable, "-m", "pegboard", *map(str, arguments)],
+            cwd=folder,
+            env=prefect_server.environment,
+            capture_output=True,
+            text=True,
+            timeout=300,
+        )
+
+    return run
