@@ -5,8 +5,6 @@ from pathlib import Path
 
 import pytest
 
-from catalogs.mcp.dump import source
-from catalogs.shared.listing import Listing, ListingBuilder
 from pegboard.errors import SourceError
 
 LIVEMCPBENCH = Path(__file__).parents[3] / "shared" / "benchmarks" / "livemcpbench" / "tools.json"
@@ -24,95 +22,63 @@ TOOLS = [
 ]
 
 
-def listed(
-    base: Path, document: object = None, *, path: str = "maths.json", agent: str | None = None
-) -> Listing:
-    if document is not None:
-        (base / path).write_bytes(
-            document if isinstance(document, bytes) else json.dumps(document).encode()
-        )
-    builder = ListingBuilder("acme", base)
-    source.read(builder, source.options(type="mcp-dump", path=path, agent=agent))
-    return builder.build()
+@pytest.fixture
+def dump(listed, tmp_path):
+    """A function that lists a document as the file `maths.json`."""
+
+    def listing_of(document, **options):
+        content = document if isinstance(document, bytes) else json.dumps(document).encode()
+        (tmp_path / "maths.json").write_bytes(content)
+        return listed("mcp-dump", path="*.json", **options)
+
+    return listing_of
 
 
-def ids(listing: Listing) -> list[str]:
+def ids(listing):
     assert (listing.rejected, listing.failures) == ((), ())
     return [tool.id for tool in listing.tools]
 
 
 @pytest.mark.parametrize(
-    "document",
+    ("document", "agent", "description"),
     [
-        {"tools": TOOLS},
-        {"tools": TOOLS, "nextCursor": None},
-        {"jsonrpc": "2.0", "id": 1, "result": {"tools": TOOLS}},
-        TOOLS,
-    ],
-    ids=["result", "result with a cursor", "response", "tools"],
-)
-def test_the_saved_answer_of_one_server_is_named_as_its_file(tmp_path, document):
-    listing = listed(tmp_path, document)
-
-    assert ids(listing) == ["acme/maths/add", "acme/maths/noop"]
-    assert listing.agents[0].kind == "mcp-server"
-    assert listing.agents[0].source == "maths.json"
-    assert listing.tools[0].input_schema == TOOLS[0]["inputSchema"]
-    assert listing.tools[1].description == "Does nothing"
-    assert listing.tools[1].annotations == {"title": "Does nothing", "readOnlyHint": True}
-
-
-@pytest.mark.parametrize(
-    "about",
-    [
-        {"server": "calc"},
-        {"server": {"name": "calc"}},
-        {"serverInfo": {"name": "calc", "version": "1"}},
+        ({"tools": TOOLS}, "maths", ""),
+        ({"tools": TOOLS, "nextCursor": None}, "maths", ""),
+        ({"jsonrpc": "2.0", "id": 1, "result": {"tools": TOOLS}}, "maths", ""),
+        (TOOLS, "maths", ""),
+        ({"server": "calc", "tools": TOOLS}, "calc", ""),
+        ({"server": {"name": "calc"}, "tools": TOOLS}, "calc", ""),
+        ({"result": {"serverInfo": {"name": "calc", "version": "1"}, "tools": TOOLS}}, "calc", ""),
+        (
+            {"serverInfo": {"title": "Sums"}, "instructions": "Ask.", "tools": TOOLS},
+            "maths",
+            "Sums\n\nAsk.",
+        ),
+        ({"calc": {"tools": TOOLS, "instructions": "Hello."}}, "calc", "Hello."),
+        ({"calc": {"result": {"tools": TOOLS}}}, "calc", ""),
+        ({"calc": TOOLS}, "calc", ""),
     ],
 )
-def test_a_dump_that_tells_its_server_is_named_by_it(tmp_path, about):
-    assert ids(listed(tmp_path, {**about, "tools": TOOLS})) == ["acme/calc/add", "acme/calc/noop"]
-    assert ids(listed(tmp_path, {"result": {**about, "tools": TOOLS}})) == [
-        "acme/calc/add",
-        "acme/calc/noop",
+def test_a_saved_answer_is_read_in_every_known_shape(dump, document, agent, description):
+    listing = dump(document)
+
+    assert ids(listing) == [f"kit/{agent}/add", f"kit/{agent}/noop"]
+    assert [(one.kind, one.source, one.description) for one in listing.agents] == [
+        ("mcp-server", "maths.json", description)
     ]
+    add, noop = listing.tools
+    assert add.input_schema == TOOLS[0]["inputSchema"]
+    assert noop.description == "Does nothing"
+    assert noop.annotations == {"title": "Does nothing", "readOnlyHint": True}
 
 
-def test_a_server_that_introduced_itself_is_described_by_that(tmp_path):
-    about = {"serverInfo": {"name": "calc", "title": "Calculator"}, "instructions": "Ask for sums."}
-
-    assert (
-        listed(tmp_path, {**about, "tools": TOOLS}).agents[0].description
-        == "Calculator\n\nAsk for sums."
-    )
-
-
-def test_the_option_names_the_agent(tmp_path):
-    assert (
-        ids(listed(tmp_path, {"server": "calc", "tools": TOOLS}, agent="sums"))[0]
-        == "acme/sums/add"
-    )
-
-
-def test_the_option_cannot_name_several_agents(tmp_path):
+def test_the_option_names_one_agent_and_cannot_name_several(dump):
+    assert ids(dump({"server": "calc", "tools": TOOLS}, agent="sums"))[0] == "kit/sums/add"
     with pytest.raises(SourceError, match="holds 2 servers, but agent names one: 'sums'"):
-        listed(tmp_path, {"a": {"tools": TOOLS}, "b": {"tools": TOOLS}}, agent="sums")
+        dump({"a": {"tools": TOOLS}, "b": {"tools": TOOLS}}, agent="sums")
 
 
-def test_answers_by_server_name_are_read(tmp_path):
-    document = {
-        "a": {"tools": TOOLS, "instructions": "Hello."},
-        "b": {"result": {"tools": TOOLS[:1]}},
-        "c": TOOLS[1:],
-    }
-
-    listing = listed(tmp_path, document)
-
-    assert ids(listing) == ["acme/a/add", "acme/a/noop", "acme/b/add", "acme/c/noop"]
-    assert [agent.description for agent in listing.agents] == ["Hello.", "", ""]
-
-
-def test_a_list_of_servers_is_read_with_descriptions_and_categories(tmp_path):
+def test_a_list_of_servers_is_read_with_descriptions_and_categories(dump):
     document = [
         {
             "name": "Maths",
@@ -124,7 +90,7 @@ def test_a_list_of_servers_is_read_with_descriptions_and_categories(tmp_path):
         {"name": "Two", "tools": {"a": {"tools": TOOLS[:1]}, "b": {"tools": TOOLS[:1]}}},
     ]
 
-    listing = listed(tmp_path, document)
+    listing = dump(document)
 
     assert len(ids(listing)) == 3
     assert [agent.name for agent in listing.agents] == ["Maths", "Two a", "Two b"]
@@ -133,14 +99,13 @@ def test_a_list_of_servers_is_read_with_descriptions_and_categories(tmp_path):
     assert listing.tools[0].tags == ("Science",)
 
 
-def test_all_files_of_a_pattern_are_read(tmp_path):
+def test_all_files_of_a_pattern_are_read(dump, tmp_path):
     (tmp_path / "one.json").write_text(json.dumps(TOOLS[:1]))
-    (tmp_path / "two.json").write_text(json.dumps({"tools": TOOLS}))
 
-    assert ids(listed(tmp_path, path="*.json")) == ["acme/one/add", "acme/two/add", "acme/two/noop"]
+    assert ids(dump({"tools": TOOLS})) == ["kit/maths/add", "kit/maths/noop", "kit/one/add"]
 
 
-def test_each_broken_tool_is_one_rejected_row(tmp_path):
+def test_a_broken_tool_is_rejected_alone(dump):
     good = json.dumps(TOOLS[0])
     broken = [
         good,
@@ -158,7 +123,7 @@ def test_each_broken_tool_is_one_rejected_row(tmp_path):
     ]
     text = f'{{"tools": [{",".join([*broken, json.dumps(TOOLS[1])])}]}}'
 
-    listing = listed(tmp_path, text.encode("utf-8", "surrogateescape"))
+    listing = dump(text.encode("utf-8", "surrogateescape"))
 
     assert [tool.name for tool in listing.tools] == ["add", "noop"]
     assert [row.where for row in listing.rejected] == [
@@ -167,7 +132,7 @@ def test_each_broken_tool_is_one_rejected_row(tmp_path):
     assert all(len(row.raw) < 3_000 for row in listing.rejected)
 
 
-def test_an_old_draft_without_its_name_and_a_result_that_is_no_object_are_good_schemas(tmp_path):
+def test_an_old_draft_without_its_name_and_a_result_that_is_no_object_are_good_schemas(dump):
     pages = {"type": "integer", "minimum": 0, "exclusiveMinimum": True}
     tool = {
         "name": "read",
@@ -175,58 +140,59 @@ def test_an_old_draft_without_its_name_and_a_result_that_is_no_object_are_good_s
         "outputSchema": {"type": "array", "items": {"type": "string"}},
     }
 
-    assert ids(listed(tmp_path, {"tools": [tool]})) == ["acme/maths/read"]
+    assert ids(dump({"tools": [tool]})) == ["kit/maths/read"]
 
 
-def test_a_server_without_a_list_of_tools_is_one_rejected_row(tmp_path):
-    by_name = listed(tmp_path, {"a": {"tools": TOOLS}, "b": {"error": "no"}, "c": "nonsense"})
-    by_entry = listed(
-        tmp_path, [{"name": "a", "tools": {"x": {"tools": TOOLS}, "y": {"tools": 5}}}, "nonsense"]
-    )
+@pytest.mark.parametrize(
+    ("document", "rejected"),
+    [
+        ({"a": {"tools": TOOLS}, "b": {"error": "no"}, "c": "nonsense"}, ["b.tools", "c.tools"]),
+        (
+            [{"name": "a", "tools": {"x": {"tools": TOOLS}, "y": {"tools": 5}}}, "nonsense"],
+            ["[0].tools.y.tools", "[1].tools"],
+        ),
+    ],
+)
+def test_a_server_without_a_list_of_tools_is_rejected_alone(dump, document, rejected):
+    listing = dump(document)
 
-    assert [row.where for row in by_name.rejected] == ["maths.json: b.tools", "maths.json: c.tools"]
-    assert [row.where for row in by_entry.rejected] == [
-        "maths.json: [0].tools.y.tools",
-        "maths.json: [1].tools",
-    ]
-    assert len(by_name.tools) == len(by_entry.tools) == 2
+    assert [row.where for row in listing.rejected] == [f"maths.json: {where}" for where in rejected]
+    assert len(listing.tools) == 2
 
 
 @pytest.mark.parametrize(
     "document",
     [5, "text", {}, {"mcpServers": {"a": {"command": "x"}}}, ["a", "b"], {"openapi": "3.1.0"}],
 )
-def test_an_unknown_shape_names_the_shapes_that_were_tried(tmp_path, document):
+def test_an_unknown_shape_names_the_shapes_that_were_tried(dump, document):
     with pytest.raises(
         SourceError,
         match=r"holds no saved MCP tools\. Tried: .*JSON-RPC.*list of servers.*list of tools",
     ):
-        listed(tmp_path, document)
+        dump(document)
 
 
-def test_a_file_that_is_missing_or_not_json_says_so(tmp_path):
+def test_a_file_that_is_missing_or_not_json_says_so(listed, dump):
     with pytest.raises(SourceError, match="There is no file"):
-        listed(tmp_path)
+        listed("mcp-dump", path="maths.json")
     with pytest.raises(SourceError, match="is not JSON"):
-        listed(tmp_path, b'{"tools": [')
+        dump(b'{"tools": [')
 
 
 @pytest.mark.skipif(
     not LIVEMCPBENCH.exists(), reason="the LiveMCPBench catalog is not at hand (shared/benchmarks)"
 )
-def test_livemcpbench_is_70_servers_and_527_tools():
-    listing = listed(LIVEMCPBENCH.parent, path="tools.json")
+def test_livemcpbench_is_70_servers_and_527_tools(listed):
+    listing = listed("mcp-dump", LIVEMCPBENCH.parent, path="tools.json")
 
     assert (len(listing.agents), len(listing.tools), listing.rejected) == (70, 527, ())
-    entries = json.loads(LIVEMCPBENCH.read_text())
-    assert {agent.name for agent in listing.agents} == {entry["name"] for entry in entries}
-    assert all(agent.description for agent in listing.agents)
+    entries = {entry["name"]: entry for entry in json.loads(LIVEMCPBENCH.read_text())}
+    assert {agent.name for agent in listing.agents} == entries.keys()
     by_id = {tool.id: tool for tool in listing.tools}
-    first, last = entries[0], entries[-1]
-    assert by_id["acme/Bing_CN_MCP/bing_search"].tags == (first["category"],)
-    for entry in (first, entries[35], last):
-        agent = next(agent for agent in listing.agents if agent.name == entry["name"])
-        (answer,) = entry["tools"].values()
-        assert [by_id[f"{agent.id}/{tool['name']}"].description for tool in answer["tools"]] == [
-            (tool["description"] or "").strip() for tool in answer["tools"]
-        ]
+    assert by_id["kit/Bing_CN_MCP/bing_search"].tags == (entries["Bing_CN_MCP"]["category"],)
+    for agent in listing.agents:
+        assert agent.description
+        (answer,) = entries[agent.name]["tools"].values()
+        for tool in answer["tools"]:
+            description = by_id[f"{agent.id}/{tool['name']}"].description
+            assert description == (tool["description"] or "").strip()

@@ -1,0 +1,19 @@
+"""What the tests of source kinds share: `listed` reads a source as a build does."""
+
+import pytest
+
+from catalogs.shared.kinds import source_kind
+from catalogs.shared.listing import ListingBuilder
+
+
+@pytest.fixture
+def listed(tmp_path):
+    """A function that lists a source of one kind as the catalog `kit`, from `tmp_path` on."""
+
+    def listing_of(kind, base=tmp_path, **options):
+        builder = ListingBuilder("kit", base)
+        source = source_kind(kind)
+        source.read(builder, source.options.model_validate({"type": kind, **options}))
+        return builder.build()
+
+    return listing_of
