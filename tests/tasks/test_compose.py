@@ -1,4 +1,4 @@
-"""Documents: the text that is embedded for a tool, in every shape."""
+"""Documents: the text that is embedded for a tool, in every shape, and for an agent."""
 
 from dataclasses import replace
 
@@ -7,11 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pegboard.canonical import digest
-from pegboard.documents import PARTS, documents_of
+from pegboard.documents import PARTS, agent_text, documents_of
 from pegboard.records import Agent, Enrichment, Tool
 from pegboard.search.text import tokenize
-from tasks.compose import compose_index
-from tasks.enrichment.enrichment_sets import write_enrichments
+from tasks.compose import compose_agents, compose_index
 from tasks.lake.row_sets import read_rows
 from tasks.release_spec import compose_records
 from tasks.settings.configuration import IndexSettings
@@ -47,6 +46,15 @@ WRITTEN = Enrichment(
 )
 
 
+HEAD = "create Issue v2. Opens an issue.\nArguments: repo Name: the repository; title; odd; any"
+REWRITTEN = (
+    "create Issue v2. Reports a problem in a project.\n"
+    "Arguments: repo Name: the project, as owner/name; title; odd; any\n"
+    "Topics: bug tracking; projects"
+)
+QUESTIONS = ("report a bug", "something is broken", "a third", "file a bug")
+
+
 def documents(tool=TOOL, agent=AGENT, written=None, **settings):
     return list(documents_of(tool, agent, IndexSettings(**settings), written or Enrichment()))
 
@@ -58,123 +66,61 @@ def words(tool=TOOL, written=None, **settings):
     )
 
 
-def test_a_single_document_joins_the_parts():
-    assert documents(shape="single", questions=2) == [
-        (
-            "document",
-            0,
-            (
-                "create Issue v2. Opens an issue.\n"
-                "Arguments: repo Name: the repository; title; odd; any\n"
-                "report a bug something is broken",
-            ),
-        )
-    ]
-
-
-def test_a_centroid_is_of_the_head_document_and_of_each_question():
-    head = "create Issue v2. Opens an issue.\nArguments: repo Name: the repository; title; odd; any"
-
-    assert documents() == documents(shape="centroid")
-    assert documents() == [
-        ("document", 0, (head, "report a bug", "something is broken", "a third"))
-    ]
-    assert (
-        documents(replace(TOOL, examples=()))
-        == documents(questions=0)
-        == [("document", 0, (head,))]
-    )
-    assert documents(parts=["questions"], questions=1) == [("document", 0, ("report a bug",))]
-
-
-@pytest.mark.parametrize("shape", ["single", "centroid"])
 @pytest.mark.parametrize(
-    ("parts", "text"),
+    ("settings", "written", "texts"),
     [
-        (["name"], "create Issue v2"),
-        (["description"], "Opens an issue."),
-        (["arguments"], "Arguments: repo Name: the repository; title; odd; any"),
-        (["questions"], "report a bug"),
-        (["agent", "name"], "git Hub v2. create Issue v2"),
-        (["name", "agent"], "git Hub v2. create Issue v2"),
-        (["topics"], "create Issue v2"),
+        ({}, None, (HEAD, *QUESTIONS[:3])),
+        ({"shape": "single"}, None, (f"{HEAD}\n{' '.join(QUESTIONS[:3])}",)),
+        ({"shape": "single", "questions": 2}, None, (f"{HEAD}\n{' '.join(QUESTIONS[:2])}",)),
+        ({}, WRITTEN, (REWRITTEN, *QUESTIONS)),
+        ({"shape": "single"}, WRITTEN, (f"{REWRITTEN}\n{' '.join(QUESTIONS)}",)),
+        ({"questions": 0}, Enrichment(topics=("bugs",)), (f"{HEAD}\nTopics: bugs",)),
+        ({"questions": 1}, WRITTEN, (REWRITTEN, *QUESTIONS[:1])),
+        ({"questions": 9}, WRITTEN, (REWRITTEN, *QUESTIONS)),
+        ({"parts": ["name"]}, None, ("create Issue v2",)),
+        ({"parts": ["description"]}, None, ("Opens an issue.",)),
+        (
+            {"parts": ["arguments"]},
+            None,
+            ("Arguments: repo Name: the repository; title; odd; any",),
+        ),
+        ({"parts": ["questions"], "questions": 1}, None, ("report a bug",)),
+        ({"parts": ["agent", "name"]}, None, ("git Hub v2. create Issue v2",)),
+        ({"parts": ["name", "agent"]}, None, ("git Hub v2. create Issue v2",)),
+        ({"parts": ["topics"]}, None, ("create Issue v2",)),
     ],
 )
-def test_only_the_parts_that_are_wanted_are_in_a_document(parts, text, shape):
-    assert documents(parts=parts, shape=shape, questions=1) == [("document", 0, (text,))]
-
-
-def test_several_documents_hold_one_part_or_question_each():
-    assert documents(shape="multi") == [
-        ("description", 0, ("create Issue v2. Opens an issue.",)),
-        (
-            "arguments",
-            0,
-            ("create Issue v2. Arguments: repo Name: the repository; title; odd; any",),
-        ),
-        ("question", 0, ("report a bug",)),
-        ("question", 1, ("something is broken",)),
-        ("question", 2, ("a third",)),
-    ]
-
-
-def test_an_enrichment_replaces_description_and_arguments_and_adds_topics_and_questions():
-    assert documents(shape="multi", written=WRITTEN) == [
-        ("description", 0, ("create Issue v2. Reports a problem in a project.",)),
-        (
-            "arguments",
-            0,
-            ("create Issue v2. Arguments: repo Name: the project, as owner/name; title; odd; any",),
-        ),
-        ("topics", 0, ("create Issue v2. Topics: bug tracking; projects",)),
-        ("question", 0, ("report a bug",)),
-        ("question", 1, ("something is broken",)),
-        ("question", 2, ("a third",)),
-        ("question", 3, ("file a bug",)),
-    ]
-    (head, *questions) = documents(written=WRITTEN)[0][2]
-    assert head == (
-        "create Issue v2. Reports a problem in a project.\n"
-        "Arguments: repo Name: the project, as owner/name; title; odd; any\n"
-        "Topics: bug tracking; projects"
-    )
-    assert questions == ["report a bug", "something is broken", "a third", "file a bug"]
-    assert documents(shape="single", written=WRITTEN) == [
-        ("document", 0, (f"{head}\n{' '.join(questions)}",))
-    ]
-
-
-def test_what_was_not_written_is_taken_from_the_catalog():
-    topics_alone = Enrichment(topics=("bugs",))
-
-    assert documents(written=topics_alone, questions=0) == [
-        (
-            "document",
-            0,
-            (
-                "create Issue v2. Opens an issue.\nArguments: repo Name: the repository; title; "
-                "odd; any\nTopics: bugs",
-            ),
-        )
-    ]
-
-
-def test_no_more_questions_than_wanted_are_taken_the_catalogs_own_first():
-    def questions(count):
-        return [
-            text
-            for part, _, (text,) in documents(shape="multi", written=WRITTEN, questions=count)
-            if part == "question"
+def test_one_document_has_the_parts_of_its_settings(settings, written, texts):
+    assert documents(written=written, **settings) == [("document", 0, texts)]
+    if len(texts) == 1:
+        assert documents(written=written, **{"shape": "single", **settings}) == [
+            ("document", 0, texts)
         ]
 
-    assert questions(1) == ["report a bug"]
-    assert (
-        questions(4)
-        == questions(9)
-        == ["report a bug", "something is broken", "a third", "file a bug"]
+
+@pytest.mark.parametrize("written", [None, WRITTEN])
+def test_several_documents_hold_one_part_or_question_each(written):
+    topics = [("topics", 0, "Topics: bug tracking; projects")] if written else []
+    head, arguments = (
+        ("Reports a problem in a project.", "the project, as owner/name")
+        if written
+        else ("Opens an issue.", "the repository")
     )
-    assert questions(0) == []
-    assert "bug" not in words(questions=0)
+
+    assert documents(shape="multi", written=written) == [
+        *(
+            (part, number, (f"create Issue v2. {text}",))
+            for part, number, text in (
+                ("description", 0, head),
+                ("arguments", 0, f"Arguments: repo Name: {arguments}; title; odd; any"),
+                *topics,
+            )
+        ),
+        *(
+            ("question", number, (text,))
+            for number, text in enumerate(QUESTIONS[: 4 if written else 3])
+        ),
+    ]
 
 
 @pytest.mark.parametrize("shape", SHAPES)
@@ -194,16 +140,17 @@ def test_a_credential_is_in_no_document(shape):
     )
     written = Enrichment(questions=(f"use {key} for it",), topics=(key,))
 
-    said = words(tool, written=written, shape=shape) + words(tool, shape=shape)
+    texts = words(tool, written=written, shape=shape) + words(tool, shape=shape)
+    texts += agent_text(Agent("kit/git", "kit", "git", f"Sign in with {key}."))
 
-    assert said.count("[credential]") >= 6
-    assert "4f9a8b7c" not in said
+    assert texts.count("[credential]") >= 7
+    assert "4f9a8b7c" not in texts
 
 
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize("name", ["x", "___", "天気", "_"])
 @pytest.mark.parametrize("part", PARTS)
-def test_a_tool_that_says_nothing_still_has_a_document_that_is_not_blank(shape, name, part):
+def test_a_tool_without_any_text_has_a_document_that_is_not_blank(shape, name, part):
     tool = Tool("kit/_/x", "kit", "kit/_", name)
 
     ((_, _, (text,)),) = documents(tool, Agent("kit/_", "kit", "_"), shape=shape, parts=[part])
@@ -282,72 +229,88 @@ def test_the_documents_of_a_board_carry_what_a_search_needs(workshop):
     assert multi.get_column("key").n_unique() == 26
 
 
-def test_the_same_recipe_and_tools_give_the_same_file_and_another_recipe_another(workshop):
+def test_only_the_recipe_decides_the_file_of_the_documents(workshop, snapshots):
     workshop.servers({"git": [workshop.tool("create_issue", "Opens an issue.")]})
-    snapshots = {
-        one.catalog: one.digest for one in workshop.run(workshop.configure(), "snapshot").snapshots
-    }
+    listed = snapshots()
 
     def path(**settings):
-        return compose_index(workshop.uri, IndexSettings(**settings), snapshots).path
+        return compose_index(workshop.uri, IndexSettings(**settings), listed).path
 
     assert path(name="a") == path(name="b") == path(encoder="other/model")
-    assert (
-        len(
-            {
-                path(),
-                path(shape="single"),
-                path(shape="multi"),
-                path(questions=3),
-                path(parts=["name"]),
-                path(parts=["description"]),
-            }
-        )
-        == 6
-    )
+    recipes = [{"shape": "single"}, {"shape": "multi"}, {"questions": 3}, {"parts": ["name"]}]
+    assert len({path(), *(path(**recipe) for recipe in recipes)}) == 5
 
 
-def test_a_document_changes_its_row_when_and_only_when_a_text_of_it_does(workshop):
+def test_a_row_changes_if_and_only_if_a_text_of_its_document_does(workshop, snapshots, written):
     tool = workshop.tool("create_issue", "Opens an issue.")
     workshop.servers({"git": [tool, workshop.tool("merge_branch")]})
-    snapshots = {
-        one.catalog: one.digest for one in workshop.run(workshop.configure(), "snapshot").snapshots
-    }
 
-    def rows(**written):
-        path = write_enrichments(
-            workshop.lake, "enriched", {"kit/git/create_issue": Enrichment(**written)}, {}
-        ).path
-        composed = compose_index(workshop.uri, IndexSettings(), snapshots, path)
+    def rows(**texts):
+        path = written({"kit/git/create_issue": Enrichment(**texts)})
+        composed = compose_index(workshop.uri, IndexSettings(), snapshots(), path)
         return dict(read_rows(workshop.lake, composed.path, ["tool", "digest"]).rows())
 
     plain = rows()
-    written = rows(questions=("file a bug", "report it"))
+    apart = rows(questions=("file a bug", "report it"))
     together = rows(questions=("file a bug\nreport it",))
 
-    assert plain["kit/git/merge_branch"] == written["kit/git/merge_branch"]
+    assert plain["kit/git/merge_branch"] == apart["kit/git/merge_branch"]
     assert rows(avoid="Use merge_branch.") == plain
     # The text of the row is the same in both; what is encoded for it is not.
-    assert len({one["kit/git/create_issue"] for one in (plain, written, together)}) == 3
+    assert len({one["kit/git/create_issue"] for one in (plain, apart, together)}) == 3
 
 
-def test_writings_about_a_tool_that_is_gone_are_passed_over(workshop):
+def test_enrichments_of_a_removed_tool_are_ignored(workshop, snapshots, written):
     workshop.servers({"git": [workshop.tool("create_issue", "Opens an issue.")]})
-    snapshots = {
-        one.catalog: one.digest for one in workshop.run(workshop.configure(), "snapshot").snapshots
-    }
-    enrichments = write_enrichments(
-        workshop.lake, "enriched", {"kit/git/gone": WRITTEN}, {"kit/gone": "It is gone."}
-    )
+    enrichments = written({"kit/git/gone": WRITTEN}, {"kit/gone": "It is gone."})
 
-    composed = compose_index(workshop.uri, IndexSettings(), snapshots, enrichments.path)
-    records = compose_records(workshop.uri, snapshots, enrichments.path)
+    composed = compose_index(workshop.uri, IndexSettings(), snapshots(), enrichments)
+    records = compose_records(workshop.uri, snapshots(), enrichments)
 
     assert read_rows(workshop.lake, composed.path, ["tool"]).rows() == [("kit/git/create_issue",)]
-    assert read_rows(workshop.lake, records.tools_path, ["id", "enrichment"]).rows() == [
-        ("kit/git/create_issue", None)
-    ]
-    assert read_rows(workshop.lake, records.agents_path, ["id", "enrichment"]).rows() == [
-        ("kit/git", None)
-    ]
+    for path, name in (
+        (records.tools_path, "kit/git/create_issue"),
+        (records.agents_path, "kit/git"),
+    ):
+        assert read_rows(workshop.lake, path, ["id", "enrichment"]).rows() == [(name, None)]
     assert (records.enriched, records.flagged) == (0, 0)
+
+
+@pytest.mark.parametrize(
+    ("agent", "described", "text"),
+    [
+        (Agent("a/b", "a", "gitHub_v2", "Hosts  code.\n"), "", "git Hub v2. Hosts code."),
+        (Agent("a/b", "a", "git", "Hosts."), "Stores code.", "git. Stores code."),
+        (Agent("a/b", "a", "git"), "", "git"),
+        (Agent("a/b", "a", "---", ""), "", "---"),
+    ],
+)
+def test_the_text_of_an_agent_is_its_name_in_words_and_its_description(agent, described, text):
+    assert agent_text(agent, described) == text
+
+
+def test_every_agent_has_one_row_which_only_its_description_changes(workshop, snapshots, written):
+    workshop.servers({"git": [workshop.tool("one")], "o'brien's": [workshop.tool("two")]})
+
+    def compose(enrichments=None):
+        done = compose_agents(workshop.uri, IndexSettings(), snapshots(), enrichments)
+        rows = read_rows(workshop.lake, done.path).to_dicts()
+        return done, {row["key"]: row for row in rows}
+
+    plain, before = compose()
+    described, after = compose(written(agents={"kit/git": "Hosts code."}))
+
+    assert (plain.table, plain.rows) == ("agents_full", 2)
+    assert list(before) == ["kit/git#document#0", "kit/o'brien's#document#0"]
+    row = before["kit/git#document#0"]
+    assert [row[name] for name in ("part", "catalog", "agent", "kind")] == [
+        "document",
+        "kit",
+        "kit/git",
+        "mcp-server",
+    ]
+    assert (row["texts"], row["tokens"]) == ([row["text"]], "git")
+    assert after["kit/git#document#0"]["text"] == "git. Hosts code."
+    assert [key for key in after if after[key] != before[key]] == ["kit/git#document#0"]
+    layers = workshop.lake.read_json(f"{described.path}.json")["layers"]
+    assert layers[-1]["rows"] <= 2

@@ -1,6 +1,4 @@
-"""The dependencies of a release: which rows there are, when they are made, and which of them are
-written.
-"""
+"""The dependencies of a release: its rows, when they are composed, and which are written."""
 
 import json
 from dataclasses import replace
@@ -14,9 +12,8 @@ from pegboard.store.database import open_table
 from pegboard.store.diff import EdgeChanges, diff_releases
 from pegboard.store.verify import verify_release
 from tasks.edges import compose_edges
-from tasks.enrichment.enrichment_sets import write_enrichments
 from tasks.maintain import IndexSizes
-from tasks.settings.configuration import load_configuration
+from tasks.revise import revise_snapshots
 from tasks.stage import stage_tables
 
 CATALOG = (
@@ -33,57 +30,57 @@ TRAVEL = {
 }
 
 
-def tools(workshop, needs):
-    workshop.write(
-        "tools.json",
-        [
-            {"name": name, "description": f"Does {name}.", "needs": needed}
+BOOK = "desk/desk/book_flight"
+
+
+class Travel:
+    """A catalog whose tools declare what they need."""
+
+    def __init__(self, workshop, encoder):
+        self.workshop, self.encoder = workshop, encoder
+
+    def publish(self, needs, graph=DECLARED, indexes="", text="Does {}."):
+        return self.workshop.run(self.configure(needs, graph, indexes, text), encoder=self.encoder)
+
+    def configure(self, needs, graph=DECLARED, indexes="", text="Does {}."):
+        rows = [
+            {"name": name, "description": text.format(name), "needs": needed}
             for name, needed in needs.items()
-        ],
-    )
+        ]
+        self.workshop.write("tools.json", rows)
+        return self.workshop.configure(indexes + graph, CATALOG)
+
+    def rows(self, release):
+        pin, store = release.tables["edges"], self.workshop.store
+        table = open_table(store.database, pin.table, self.workshop.uri, pin.version)
+        return {row["key"]: row for row in table.search().with_row_id(True).to_list()}
+
+    def problems(self, release):
+        """What verification finds when the release pins the newest version of `edges`."""
+        version = open_table(self.workshop.store.database, "edges", self.workshop.uri).version
+        pin = replace(release.tables["edges"], version=version)
+        newest = replace(release, tables={**release.tables, "edges": pin})
+        return verify_release(self.workshop.store, newest).problems
 
 
-def published(workshop, hashing, needs, graph=DECLARED, indexes=""):
-    tools(workshop, needs)
-    return workshop.run(workshop.configure(indexes + graph, CATALOG), encoder=hashing(16))
-
-
-def rows_of(workshop, release):
-    pin = release.tables["edges"]
-    rows = (
-        open_table(workshop.store.database, pin.table, workshop.uri, pin.version)
-        .search()
-        .with_row_id(True)
-        .to_list()
-    )
-    return {row["key"]: row for row in rows}
+@pytest.fixture
+def travel(workshop, hashing):
+    return Travel(workshop, hashing(16))
 
 
 def pairs(rows):
     return {(row["source"].split("/")[-1], row["target"].split("/")[-1]) for row in rows.values()}
 
 
-def test_what_catalogs_declare_are_edges_between_tools_of_the_release(workshop, hashing):
-    needs = {
-        "book": [
-            {
-                "name": "find",
-                "parameter": "flight's id",
-                "type": "parameter-directly-depends-on",
-                "reason": "By id.",
-            }
-        ],
-        "find": [],
-    }
+def test_declared_dependencies_are_edges_between_tools_of_the_release(travel):
+    need = {"name": "find", "parameter": "flight's id", "reason": "By id."}
+    need["type"] = "parameter-directly-depends-on"
 
-    run = published(workshop, hashing, needs)
+    run = travel.publish({"book": [need], "find": []})
 
-    (row,) = rows_of(workshop, run.release).values()
+    (row,) = travel.rows(run.release).values()
     assert row["key"] == "desk/desk/book#desk/desk/find#parameter-directly-depends-on#flight's id"
     assert {
-        name: row[name]
-        for name in ("source", "target", "parameter", "reason", "origin", "confidence", "evidence")
-    } == {
         "source": "desk/desk/book",
         "target": "desk/desk/find",
         "parameter": "flight's id",
@@ -91,33 +88,27 @@ def test_what_catalogs_declare_are_edges_between_tools_of_the_release(workshop, 
         "origin": "declared",
         "confidence": 1.0,
         "evidence": "",
-    }
-    assert (run.edges.origins, run.plan.edges, run.release.manifest["counts"]["edges"]) == (
-        {"declared": 1},
-        {"declared": 1},
-        1,
-    )
+    }.items() <= row.items()
+    assert run.edges.origins == run.plan.edges == {"declared": 1}
+    assert run.release.manifest["counts"]["edges"] == 1
 
 
-def test_the_order_of_a_catalog_is_kept_whatever_was_written_first(workshop, hashing):
+def test_edges_keep_the_order_of_the_catalog(travel):
     needs = {"book": ["pay", "find"], "find": [], "pay": [], "ask": []}
-    published(workshop, hashing, needs)
-    release = published(workshop, hashing, needs | {"book": ["ask", "pay", "find"]}).release
+    travel.publish(needs)
+    release = travel.publish(needs | {"book": ["ask", "pay", "find"]}).release
 
-    rows = rows_of(workshop, release).values()
-    assert [row["target"] for row in sorted(rows, key=lambda row: row["place"])] == [
-        "desk/desk/ask",
-        "desk/desk/pay",
-        "desk/desk/find",
+    rows = sorted(travel.rows(release).values(), key=lambda row: row["place"])
+    assert [row["target"] for row in rows] == [
+        f"desk/desk/{name}" for name in ("ask", "pay", "find")
     ]
 
 
-def test_a_dependency_on_no_tool_is_no_edge_and_is_told(workshop, hashing):
-    run = published(workshop, hashing, {"book": ["nobody", "book"], "find": []})
-    again = compose_edges(
-        load_configuration(workshop.folder / "pegboard.toml"),
-        {one.catalog: one.digest for one in run.snapshots},
-    )
+def test_a_dependency_on_no_tool_is_no_edge_and_is_reported(travel, snapshots):
+    needs = {"book": ["nobody", "book"], "find": []}
+    run = travel.publish(needs)
+    configuration = travel.configure(needs)
+    again = compose_edges(configuration, snapshots(configuration))
 
     assert (run.release.tables["edges"].rows, again) == (0, run.edges)
     assert run.edges.to_dict()["unresolved"] == [
@@ -126,272 +117,200 @@ def test_a_dependency_on_no_tool_is_no_edge_and_is_told(workshop, hashing):
     ]
 
 
-def test_only_edges_that_differ_are_written_and_those_of_removed_tools_go(workshop, hashing):
-    first = published(workshop, hashing, TRAVEL).release
-    before = rows_of(workshop, first)
-    changed = {name: needed for name, needed in TRAVEL.items() if name != "cancel"} | {
-        "find_city": ["pay"]
-    }
+def test_only_edges_that_differ_are_written_and_those_of_removed_tools_go(travel):
+    first = travel.publish(TRAVEL).release
+    before = travel.rows(first)
+    changed = {name: needed for name, needed in TRAVEL.items() if name != "cancel"}
 
-    second = published(workshop, hashing, changed).release
-    after = rows_of(workshop, second)
+    second = travel.publish(changed | {"find_city": ["pay"]}).release
+    after = travel.rows(second)
 
     assert pairs(before) == {
-        ("find_flight", "find_city"),
-        ("book_flight", "find_flight"),
-        ("book_flight", "pay"),
-        ("cancel", "book_flight"),
+        (name, needed) for name, several in TRAVEL.items() for needed in several
     }
-    assert [row["place"] for _, row in sorted(after.items())] == [0, 1, 0, 0]
     assert pairs(after) == pairs(before) - {("cancel", "book_flight")} | {("find_city", "pay")}
-    kept = before.keys() & after.keys()
-    assert len(kept) == 3
-    assert {key: after[key]["_rowid"] for key in kept} == {
-        key: before[key]["_rowid"] for key in kept
-    }
-    assert rows_of(workshop, first) == before
+    assert [row["place"] for _, row in sorted(after.items())] == [0, 1, 0, 0]
+    unchanged = before.keys() & after.keys()
+    assert len(unchanged) == 3
+    assert all(after[key]["_rowid"] == before[key]["_rowid"] for key in unchanged)
+    assert travel.rows(first) == before
 
 
-def test_a_tool_that_only_says_something_else_leaves_the_table_as_it_is(workshop, hashing):
-    first = published(workshop, hashing, TRAVEL).release
-    workshop.write(
-        "tools.json",
-        [
-            {"name": name, "description": f"Truly does {name}.", "needs": needed}
-            for name, needed in TRAVEL.items()
-        ],
-    )
+def test_other_descriptions_leave_the_table_of_edges_as_it_is(travel):
+    first = travel.publish(TRAVEL).release
 
-    second = workshop.run(workshop.configure(DECLARED, CATALOG), encoder=hashing(16)).release
+    second = travel.publish(TRAVEL, text="Truly does {}.").release
 
     assert second.id != first.id
     assert second.tables["edges"] == first.tables["edges"]
 
 
-def test_nothing_changed_makes_no_edge_again_and_writes_nothing(workshop, hashing):
-    path = published(workshop, hashing, TRAVEL).edges.path
+def test_an_unchanged_catalog_composes_no_edge_and_writes_nothing(travel, workshop):
+    path = travel.publish(TRAVEL).edges.path
     workshop.lake.write_json(f"{path}-unresolved.json", ["as it was left"])
-    files = {
-        path: path.stat().st_mtime_ns for path in Path(workshop.uri).rglob("*") if path.is_file()
-    }
 
-    again = published(workshop, hashing, TRAVEL)
+    def files():
+        paths = (path for path in Path(workshop.uri).rglob("*") if path.is_file())
+        return {path: path.stat().st_mtime_ns for path in paths}
+
+    before, again = files(), travel.publish(TRAVEL)
 
     assert again.release is None
     assert (again.edges.rows, again.edges.unresolved) == (4, ("as it was left",))
-    assert {
-        path: path.stat().st_mtime_ns for path in Path(workshop.uri).rglob("*") if path.is_file()
-    } == files
+    assert files() == before
 
 
-def test_other_settings_make_the_edges_again(workshop, hashing):
+def test_other_settings_compose_the_edges_again(travel):
     needs = TRAVEL | {"cancel": []}
-    sets = {
-        published(workshop, hashing, needs, graph).edges.path
-        for graph in (DECLARED, "", "[graph]\nmin_confidence = 0.9\n")
-    }
+    graphs = (DECLARED, "", "[graph]\nmin_confidence = 0.9\n")
 
-    assert len(sets) == 3
+    assert len({travel.publish(needs, graph).edges.path for graph in graphs}) == 3
 
 
-def test_a_board_whose_tools_need_nothing_any_more_has_an_empty_table(workshop, hashing):
-    first = published(workshop, hashing, TRAVEL).release
-    second = published(workshop, hashing, dict.fromkeys(TRAVEL, ())).release
-    third = published(workshop, hashing, TRAVEL).release
+def test_a_board_without_dependencies_has_an_empty_table_of_edges(travel, workshop):
+    first, second, third = (
+        travel.publish(needs).release for needs in (TRAVEL, dict.fromkeys(TRAVEL, ()), TRAVEL)
+    )
 
     assert [one.tables["edges"].rows for one in (first, second, third)] == [4, 0, 4]
     assert third.tables["edges"].checksum == first.tables["edges"].checksum
     assert verify_release(workshop.store, second).problems == ()
 
 
-def test_staging_edges_again_changes_nothing(workshop, hashing):
-    run = published(workshop, hashing, TRAVEL)
+def test_staging_edges_again_changes_nothing(travel, workshop):
+    run = travel.publish(TRAVEL)
 
     assert stage_tables(workshop.uri, run.spec) == run.pins
 
 
+NO_CONFIDENCE = "edges: 4 rows: with a confidence that is not from 0 to 1"
+
+
 @pytest.mark.parametrize(
-    ("where", "values", "problem"),
+    ("where", "values", "problems"),
     [
         (
             "target = 'desk/desk/pay'",
             {"target": "desk/desk/nobody"},
-            "edges: 1 row: between tools that are not both in 'tools'",
-        ),
-        (
-            "target = 'desk/desk/pay'",
-            {"target": "desk/desk/nobody"},
-            "edges: 1 row: without the key that follows",
+            [
+                "edges: 1 row: between tools that are not both in 'tools'",
+                "edges: 1 row: without the key that follows",
+            ],
         ),
         (
             "target = 'desk/desk/pay'",
             {"reason": "Because."},
-            "edges: 1 row: without the digest that follows",
+            ["edges: 1 row: without the digest that follows"],
         ),
         (
             "target = 'desk/desk/pay'",
             {"evidence": "Rumours."},
-            "edges: 1 row: without the checksum that follows",
+            ["edges: 1 row: without the checksum that follows"],
         ),
-        ("true", {"confidence": 1.5}, "edges: 4 rows: with a confidence that is not from 0 to 1"),
-        (
-            "true",
-            {"confidence": float("nan")},
-            "edges: 4 rows: with a confidence that is not from 0 to 1",
-        ),
-        ("true", {"origin": "guessed"}, "edges: 4 rows: of an origin that there is not"),
-        ("true", {"type": "likes"}, "edges: 4 rows: of a type that there is not"),
+        ("true", {"confidence": 1.5}, [NO_CONFIDENCE]),
+        ("true", {"confidence": float("nan")}, [NO_CONFIDENCE]),
+        ("true", {"origin": "guessed"}, ["edges: 4 rows: of an origin that there is not"]),
+        ("true", {"type": "likes"}, ["edges: 4 rows: of a type that there is not"]),
+        ("target = 'desk/desk/pay'", None, ["edges: it has 3 rows, the release pins 4"]),
     ],
 )
-def test_verify_finds_a_spoilt_edge(workshop, hashing, where, values, problem):
-    release = published(workshop, hashing, TRAVEL).release
-    assert verify_release(workshop.store, release).problems == ()
+def test_verify_finds_a_changed_or_lost_edge(travel, workshop, where, values, problems):
+    release = travel.publish(TRAVEL).release
+    assert travel.problems(release) == ()
     table = workshop.store.database.open_table("edges")
-    sql = {name: "CAST('NaN' AS DOUBLE)" for name, value in values.items() if value != value}
-    table.update(where=where, values_sql=sql) if sql else table.update(where=where, values=values)
-    version = open_table(workshop.store.database, "edges", workshop.uri).version
-    spoilt = replace(
-        release,
-        tables={**release.tables, "edges": replace(release.tables["edges"], version=version)},
-    )
+    if values is None:
+        table.delete(where)
+    elif values.get("confidence") != values.get("confidence"):
+        table.update(where=where, values_sql={"confidence": "CAST('NaN' AS DOUBLE)"})
+    else:
+        table.update(where=where, values=values)
 
-    found = verify_release(workshop.store, spoilt).problems
+    reported = travel.problems(release)
 
-    assert [one for one in found if one.startswith(problem)]
-
-
-def test_an_edge_that_is_lost_is_found(workshop, hashing):
-    release = published(workshop, hashing, TRAVEL).release
-    workshop.store.database.open_table("edges").delete("target = 'desk/desk/pay'")
-    version = open_table(workshop.store.database, "edges", workshop.uri).version
-    fewer = replace(
-        release,
-        tables={**release.tables, "edges": replace(release.tables["edges"], version=version)},
-    )
-
-    assert (
-        "edges: it has 3 rows, the release pins 4" in verify_release(workshop.store, fewer).problems
-    )
+    for problem in problems:
+        assert any(text.startswith(problem) for text in reported)
 
 
-def test_a_difference_names_what_tools_came_to_need(workshop, hashing, capsys):
-    old = published(workshop, hashing, TRAVEL).release
+def test_a_diff_names_added_removed_and_changed_dependencies(travel, workshop, capsys):
+    old = travel.publish(TRAVEL).release
     needs = TRAVEL | {
         "cancel": [{"name": "book_flight", "reason": "By its number."}],
         "book_flight": ["pay", "find_city"],
     }
-    new = published(workshop, hashing, needs).release
+    new = travel.publish(needs).release
     direct = "(tool-directly-depends-on)"
 
-    found = diff_releases(workshop.store, old, new, neighbours=0)
-    assert found.edges == {
-        "desk/desk/book_flight": EdgeChanges(
-            (f"desk/desk/find_city {direct}",), (f"desk/desk/find_flight {direct}",)
-        ),
-        "desk/desk/cancel": EdgeChanges(changed=(f"desk/desk/book_flight {direct}",)),
+    assert diff_releases(workshop.store, old, new, neighbours=0).edges == {
+        BOOK: EdgeChanges((f"desk/desk/find_city {direct}",), (f"desk/desk/find_flight {direct}",)),
+        "desk/desk/cancel": EdgeChanges(changed=(f"{BOOK} {direct}",)),
     }
     assert diff_releases(workshop.store, new, new).edges == {}
     assert main(["releases", "diff", "--board", workshop.uri]) == 0
-    assert (
-        f"  desk/desk/cancel: ~desk/desk/book_flight {direct}"
-        in capsys.readouterr().out.splitlines()
-    )
-    main(["releases", "diff", "--board", workshop.uri, "--tool", "desk/desk/book_flight", "--json"])
-    assert json.loads(capsys.readouterr().out)["edges"]["removed"] == [
-        f"desk/desk/find_flight {direct}"
-    ]
+    assert f"  desk/desk/cancel: ~{BOOK} {direct}" in capsys.readouterr().out.splitlines()
+    main(["releases", "diff", "--board", workshop.uri, "--tool", BOOK, "--json"])
+    removed = json.loads(capsys.readouterr().out)["edges"]["removed"]
+    assert removed == [f"desk/desk/find_flight {direct}"]
 
 
-def test_every_index_has_a_table_of_agents_which_goes_with_it(workshop, hashing):
-    two = '[[indexes]]\nname = "full"\n[[indexes]]\nname = "fine"\nshape = "multi"\n'
-    first = published(workshop, hashing, TRAVEL, indexes=two)
-    second = published(workshop, hashing, TRAVEL, indexes='[[indexes]]\nname = "full"\n')
+def test_every_index_has_a_table_of_agents_which_goes_with_it(travel):
+    one = '[[indexes]]\nname = "full"\n'
+    first = travel.publish(TRAVEL, indexes=f'{one}[[indexes]]\nname = "fine"\nshape = "multi"\n')
+    second = travel.publish(TRAVEL, indexes=one)
 
-    assert first.release.tables.keys() == {
-        "tools",
-        "agents",
-        "edges",
-        "emb_full",
-        "agents_full",
-        "emb_fine",
-        "agents_fine",
-    }
-    assert second.release.tables.keys() == {"tools", "agents", "edges", "emb_full", "agents_full"}
+    base = {"tools", "agents", "edges", "emb_full", "agents_full"}
+    assert first.release.tables.keys() == base | {"emb_fine", "agents_fine"}
+    assert second.release.tables.keys() == base
     assert second.release.tables["agents_full"] == first.release.tables["agents_full"]
     assert second.encoded == 0
     assert first.release.tables["agents_full"].digest == first.release.tables["agents_fine"].digest
 
 
-def test_a_large_table_of_agents_has_the_indices_of_the_columns_that_it_has(workshop, hashing):
-    servers = {f"server {number}": [workshop.tool("one")] for number in range(60)}
-    workshop.servers(servers)
+def test_a_large_table_of_agents_has_the_indices_of_its_columns(workshop, hashing):
+    workshop.servers({f"server {number}": [workshop.tool("one")] for number in range(60)})
     run = workshop.run(workshop.configure(DECLARED), "embed", encoder=hashing(8))
+    sizes = IndexSizes(in_memory=50, flat_partition=20)
 
-    pins = stage_tables(workshop.uri, run.spec, sizes=IndexSizes(in_memory=50, flat_partition=20))
-    again = stage_tables(workshop.uri, run.spec, sizes=IndexSizes(in_memory=50, flat_partition=20))
+    pins = stage_tables(workshop.uri, run.spec, sizes=sizes)
 
     assert pins["agents_full"].search["filters"] == ["agent", "catalog", "kind"]
     assert pins["emb_full"].search["filters"] == ["tool", "agent", "catalog", "kind", "tags"]
-    assert again == pins
+    assert stage_tables(workshop.uri, run.spec, sizes=sizes) == pins
 
 
-def test_a_tool_that_is_left_out_is_in_no_edge(workshop, hashing):
-    from tasks.revise import revise_snapshots
-
-    tools(workshop, TRAVEL)
+def test_a_skipped_tool_is_in_no_edge(travel, snapshots):
     skipped = '[overrides."desk/desk/pay"]\nskip = true\n'
-    configuration = workshop.configure(DECLARED + skipped, CATALOG)
-    run = workshop.run(configuration, "snapshot")
-    revised = revise_snapshots(configuration, {one.catalog: one.digest for one in run.snapshots})
+    configuration = travel.configure(TRAVEL, DECLARED + skipped)
+    revised = revise_snapshots(configuration, snapshots(configuration))
 
     edges = compose_edges(configuration, revised.digests)
 
     assert edges.rows == 3
-    assert edges.unresolved == ("desk/desk/book_flight: no tool has the name or id 'pay'",)
+    assert edges.unresolved == (f"{BOOK}: no tool has the name or id 'pay'",)
 
 
-def test_what_a_model_said_of_an_inferred_edge_counts_and_other_writings_make_no_edge_again(
-    workshop,
+def test_a_verdict_on_an_inferred_edge_counts_and_other_enrichments_compose_nothing(
+    workshop, snapshots, written
 ):
     user = {"user_id": {"type": "string", "description": "the id of the user"}}
-    workshop.servers(
-        {
-            "people": [
-                {
-                    "name": "delete_user",
-                    "description": "Deletes a user.",
-                    "inputSchema": {"type": "object", "properties": user},
-                },
-                {
-                    "name": "find_user",
-                    "description": "Finds a user by name and returns the user id.",
-                    "inputSchema": {"type": "object", "properties": {"name": {"type": "string"}}},
-                    "outputSchema": {"type": "object", "properties": user},
-                },
-            ]
-        }
+    find = workshop.tool(
+        "find_user", "Finds a user by name and returns the user id.", name="whose id"
     )
+    find["outputSchema"] = {"type": "object", "properties": user}
+    delete = {"name": "delete_user", "description": "Deletes a user."}
+    delete["inputSchema"] = find["outputSchema"]
+    workshop.servers({"people": [delete, find]})
     configuration = workshop.configure("[graph]\nmin_confidence = 0.0\n")
-    snapshots = {
-        one.catalog: one.digest for one in workshop.run(configuration, "snapshot").snapshots
-    }
+    listed = snapshots(configuration)
+    verdict = {"tool": "kit/people/find_user", "parameter": "user_id"}
+    verdict |= {"direct": True, "reason": "Its id."}
 
-    def made(verdict=None, **written):
-        said = {
-            "tool": "kit/people/find_user",
-            "parameter": "user_id",
-            "needed": verdict,
-            "direct": True,
-            "reason": "Its id.",
-        }
-        written = Enrichment(dependencies=() if verdict is None else (said,), **written)
-        tools = {"kit/people/delete_user": written}
-        return compose_edges(
-            configuration, snapshots, write_enrichments(workshop.lake, "enriched", tools, {}).path
-        )
+    def edges(enrichment):
+        enrichments = written({"kit/people/delete_user": enrichment})
+        return compose_edges(configuration, listed, enrichments)
 
-    plain = compose_edges(configuration, snapshots)
+    plain = compose_edges(configuration, listed)
     assert plain.origins == {"inferred": 1}
-    assert made(description="Removes someone.") == plain
-    assert made(verdict=True).origins == {"judged": 1}
-    assert made(verdict=False).origins == {}
+    assert edges(Enrichment(description="Removes someone.")) == plain
+    for needed, origins in ((True, {"judged": 1}), (False, {})):
+        judged = Enrichment(dependencies=({**verdict, "needed": needed},))
+        assert edges(judged).origins == origins

@@ -3,6 +3,7 @@ description may hide its tool.
 """
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -12,7 +13,7 @@ from pegboard.records import Enrichment
 from tasks.enrichment.enrichment_sets import read_enrichments, write_enrichments
 from tasks.enrichment.neighbours import head_text
 from tasks.enrichment.vectors import vectors_of
-from tasks.filter import filter_enrichments
+from tasks.filter import HiddenTool, filter_enrichments
 from tasks.lake.snapshot_rows import load_snapshot
 from tasks.snapshot import take_snapshot
 
@@ -66,6 +67,7 @@ PARAPHRASED = {
 }
 """Questions that a model of language connects with their tool."""
 SNOW = "is there snow in the weather forecast of Oslo?"
+CATALOG = '[catalogs.shop]\ntype = "records"\npath = "tools.json"\nagent = "desk"\n'
 
 
 class Shop:
@@ -74,34 +76,38 @@ class Shop:
     def __init__(self, workshop, encoder):
         self.workshop, self.encoder = workshop, encoder
 
-    def filter(self, written, tools=None, agents=None, enrich="", encoder=None):
-        tools = TOOLS if tools is None else tools
+    def filter(self, enrichments, tools=TOOLS, agents=None, enrich="", encoder=None):
         rows = [
-            {"name": name, "description": text, "examples": asked}
-            for name, (text, asked) in tools.items()
+            {"name": name, "description": text, "examples": examples}
+            for name, (text, examples) in tools.items()
         ]
         self.workshop.write("tools.json", rows)
-        catalogs = (
-            '[catalogs.shop]\ntype = "records"\npath = "tools.json"\nagent = '
-            '"desk"\ncolumns.examples = "examples"'
-        )
         configuration = self.workshop.configure(
-            f'[enrich]\nmodel = "openai/none"\n{enrich}', catalogs
+            f'[enrich]\nmodel = "openai/none"\n{enrich}', f'{CATALOG}columns.examples = "examples"'
         )
         self.snapshot = take_snapshot(configuration, "shop").digest
-        ids = {f"shop/desk/{name}": one for name, one in written.items()}
-        bought = write_enrichments(self.workshop.lake, "generated", ids, agents or {})
+        ids = {
+            f"shop/desk/{name}": one if isinstance(one, Enrichment) else Enrichment(questions=one)
+            for name, one in enrichments.items()
+        }
+        generated = write_enrichments(self.workshop.lake, "generated", ids, agents or {})
         return filter_enrichments(
-            configuration, {"shop": self.snapshot}, bought, encoder or self.encoder
+            configuration, {"shop": self.snapshot}, generated, encoder or self.encoder
         )
 
     def left(self, filtered):
         tools, _ = read_enrichments(self.workshop.lake, filtered.enrichments.path)
         return {key.removeprefix("shop/desk/"): one for key, one in tools.items()}
 
+    def questions(self, filtered):
+        return {name: one.questions for name, one in self.left(filtered).items()}
+
     def judged(self, filtered):
-        rows = self.workshop.lake.read(filtered.path).to_dicts()
-        return [row | {"tool": row["tool"].removeprefix("shop/desk/")} for row in rows]
+        """The judged questions: tool, number, reason and winner, by name, and rank."""
+        return [
+            {**row, **{key: row[key].removeprefix("shop/desk/") for key in ("tool", "winner")}}
+            for row in self.workshop.lake.read(filtered.path).to_dicts()
+        ]
 
 
 @pytest.fixture
@@ -109,42 +115,30 @@ def shop(workshop, encoder):
     return Shop(workshop, encoder)
 
 
-def asked(questions):
-    return {name: Enrichment(questions=tuple(texts)) for name, texts in questions.items()}
-
-
-def test_questions_that_find_their_tool_stay_in_their_order(shop):
-    filtered = shop.filter(asked(GOOD))
-
-    assert {name: one.questions for name, one in shop.left(filtered).items()} == GOOD
-    assert (filtered.questions, filtered.kept, filtered.k, filtered.reports) == (8, 8, 3, ())
-    assert all(
-        row["kept"] and row["rank"] <= 3 and not row["winner"] for row in shop.judged(filtered)
-    )
-
-
-def test_another_tools_questions_are_dropped_and_say_whose_they_are(shop):
+def test_questions_that_find_their_tool_stay_and_another_tools_are_dropped_with_the_winner(shop):
     mixed = {
         **GOOD,
         "book_room": (GOOD["book_room"][0], "call a taxi to the opera", GOOD["book_room"][1]),
         "translate": (SNOW, "call a taxi", "list commits of last week"),
     }
 
-    filtered = shop.filter(asked(mixed))
+    filtered = shop.filter(mixed)
 
-    assert shop.left(filtered)["book_room"].questions == GOOD["book_room"]
-    assert "translate" not in shop.left(filtered)
-    dropped = [row for row in shop.judged(filtered) if not row["kept"]]
-    assert [(row["tool"], row["number"], row["reason"]) for row in dropped] == [
-        ("book_room", 1, "not-found"),
-        ("translate", 0, "not-found"),
-        ("translate", 1, "not-found"),
-        ("translate", 2, "not-found"),
+    assert shop.questions(filtered) == GOOD
+    assert (filtered.questions, filtered.kept, filtered.k) == (12, 8, 3)
+    judged = shop.judged(filtered)
+    assert [
+        (row["tool"], row["number"], row["reason"], row["winner"])
+        for row in judged
+        if not row["kept"]
+    ] == [
+        ("book_room", 1, "not-found", "call_taxi"),
+        ("translate", 0, "not-found", "get_forecast"),
+        ("translate", 1, "not-found", "call_taxi"),
+        ("translate", 2, "not-found", "list_commits"),
     ]
-    winners = ["call_taxi", "get_forecast", "call_taxi", "list_commits"]
-    assert [row["winner"] for row in dropped] == [f"shop/desk/{name}" for name in winners]
-    assert all(row["rank"] > row["k"] == 3 for row in dropped)
-    assert (filtered.questions, filtered.kept) == (12, 8)
+    assert all((row["rank"] <= row["k"] == 3) == row["kept"] for row in judged)
+    assert not any(row["winner"] for row in judged if row["kept"])
 
 
 def test_a_tool_whose_questions_mostly_fail_is_reported_with_what_they_find(shop):
@@ -155,20 +149,14 @@ def test_a_tool_whose_questions_mostly_fail_is_reported_with_what_they_find(shop
         "reserve meeting room",
     )
 
-    (report,) = shop.filter(asked({"book_room": wrong, **{"call_taxi": GOOD["call_taxi"]}})).hidden
+    (hidden,) = shop.filter({"book_room": wrong, "call_taxi": GOOD["call_taxi"]}).hidden
 
-    assert (report.tool, report.dropped, report.questions, report.collides) == (
-        "shop/desk/book_room",
-        3,
-        4,
-        False,
-    )
-    assert (report.competitor, report.times) == ("shop/desk/get_forecast", 2)
-    assert str(report).startswith(
+    assert hidden == HiddenTool("shop/desk/book_room", 3, 4, "shop/desk/get_forecast", 2, False)
+    assert str(hidden).startswith(
         "shop/desk/book_room: 3 of 4 questions do not find it, and 2 of those find "
         "shop/desk/get_forecast"
     )
-    assert "say at its source or in an override what this one is for" in str(report)
+    assert "say at its source or in an override what this one is for" in str(hidden)
 
 
 def test_with_the_embedded_model_questions_in_other_words_are_kept_and_strays_are_dropped(
@@ -177,127 +165,86 @@ def test_with_the_embedded_model_questions_in_other_words_are_kept_and_strays_ar
     shop = Shop(workshop, real_encoder)
     strays = ("will there be snow in Oslo?", "order a cab", "commits of last week")
 
-    filtered = shop.filter(asked({**PARAPHRASED, "translate": strays}))
+    filtered = shop.filter({**PARAPHRASED, "translate": strays})
 
-    assert {name: one.questions for name, one in shop.left(filtered).items()} == PARAPHRASED
-    winners = [
-        row["winner"].rpartition("/")[2]
-        for row in shop.judged(filtered)
-        if row["tool"] == "translate"
-    ]
+    assert shop.questions(filtered) == PARAPHRASED
+    winners = [row["winner"] for row in shop.judged(filtered) if row["tool"] == "translate"]
     assert winners == ["get_forecast", "call_taxi", "list_commits"]
 
 
-def test_one_failing_question_is_not_worth_a_report(shop):
-    filtered = shop.filter(asked({"book_room": (SNOW,)}))
-
-    assert (filtered.kept, filtered.reports) == (0, ())
-
-
 def test_a_question_cannot_find_its_tool_by_itself(shop):
-    """Said five times in a row, or once as the catalog's own request, it is left out with all its
-    copies.
-    """
-    stray = SNOW
+    """Repeated five times, or once as the catalog's own request, it is dropped with all copies."""
+    copies = {"book_room": (SNOW,) * 5}
+    copies["call_taxi"] = ("I need a ride to the airport", "call me a taxi")
 
-    filtered = shop.filter(
-        asked(
-            {
-                "book_room": (stray,) * 5,
-                "call_taxi": ("I need a ride to the airport", "call me a taxi"),
-            }
-        )
-    )
+    filtered = shop.filter(copies)
 
-    reasons = [(row["tool"], row["reason"]) for row in shop.judged(filtered)]
-    assert reasons == [
+    assert [(row["tool"], row["reason"]) for row in shop.judged(filtered)] == [
         ("book_room", "not-found"),
         *[("book_room", "repeated")] * 4,
         ("call_taxi", "repeated"),
         ("call_taxi", ""),
     ]
-    assert shop.left(filtered)["call_taxi"].questions == ("call me a taxi",)
+    assert shop.questions(filtered) == {"call_taxi": ("call me a taxi",)}
     assert filtered.reports == ()
 
 
 def test_the_catalogs_own_requests_are_never_judged(shop):
     tools = {**TOOLS, "book_room": (TOOLS["book_room"][0], [SNOW])}
 
-    filtered = shop.filter(asked(GOOD), tools)
+    filtered = shop.filter(GOOD, tools)
 
     assert all(row["question"] != SNOW for row in shop.judged(filtered))
 
 
-def test_what_is_not_a_question_passes_through_and_what_is_empty_is_gone(shop):
+def test_other_products_pass_and_empty_enrichments_are_left_out(shop):
     whole = Enrichment(arguments={"to": "where"}, questions=(SNOW,), topics=("cabs",))
-    only_bad = Enrichment(questions=(SNOW,))
 
     filtered = shop.filter(
-        {"call_taxi": whole, "send_mail": only_bad, "gone": whole}, agents={"shop/desk": "A desk."}
+        {"call_taxi": whole, "send_mail": (SNOW,), "gone": whole}, agents={"shop/desk": "A desk."}
     )
 
-    assert shop.left(filtered) == {
-        "call_taxi": Enrichment(arguments={"to": "where"}, topics=("cabs",))
-    }
+    assert shop.left(filtered) == {"call_taxi": replace(whole, questions=())}
     assert (filtered.enrichments.tools, filtered.enrichments.agents) == (1, 1)
     assert filtered.enrichments.path.startswith("enriched/")
 
 
 @pytest.mark.parametrize(
-    "names", [["call_taxi"], ["call_taxi", "translate"], ["call_taxi", "translate", "get_tides"]]
+    "names",
+    [[], ["call_taxi"], ["call_taxi", "translate"], ["call_taxi", "translate", "get_tides"]],
 )
 def test_in_a_catalog_of_up_to_three_tools_every_question_is_kept(shop, names):
-    filtered = shop.filter(
-        asked({"call_taxi": (SNOW, "call a taxi")}), {name: TOOLS[name] for name in names}
-    )
+    enrichments = {"call_taxi": (SNOW, "call a taxi")} if names else {}
 
-    assert (filtered.questions, filtered.kept, filtered.k) == (2, 2, 3)
+    filtered = shop.filter(enrichments, {name: TOOLS[name] for name in names})
 
-
-def test_an_empty_catalog_and_nothing_bought_are_no_trouble(shop):
-    assert shop.filter({}).questions == 0
-    assert shop.filter({}, {}).to_dict()["enrichments"]["tools"] == 0
+    assert filtered.questions == filtered.kept == 2 * bool(names)
+    assert filtered.k == 3
 
 
-def test_twins_do_not_drop_each_others_questions(shop):
-    tools = {**TOOLS, **{f"taxi_{letter}": ("Calls a taxi to an address.", []) for letter in "ab"}}
-    written = {
-        f"taxi_{letter}": ("call a taxi to the opera", "send a taxi to my hotel") for letter in "ab"
-    }
+def test_twins_do_not_drop_each_others_questions_and_equal_tools_are_tied(shop):
+    twins = {f"taxi_{letter}": ("Calls a taxi to an address.", []) for letter in "ab"}
+    questions = dict.fromkeys(twins, ("call a taxi to the opera", "send a taxi to my hotel"))
+    ten = {"taxi" + "_" * n: ("", []) for n in range(10)} | {"send_mail": TOOLS["send_mail"]}
 
-    filtered = shop.filter(asked(written), tools)
-
-    assert {name: one.questions for name, one in shop.left(filtered).items()} == written
-
-
-def test_equal_tools_are_tied_not_better(shop):
-    """Ten tools say exactly the same; a question of one of them finds them all alike, so its rank
-    is the first.
-    """
-    tools = {
-        "taxi": ("", []),
-        **{"taxi" + "_" * n: ("", []) for n in range(1, 10)},
-        "send_mail": ("Sends an e-mail.", []),
-    }
-
-    filtered = shop.filter(asked({"taxi": ("order a taxi",)}), tools)
-
-    assert [row["rank"] for row in shop.judged(filtered)] == [1]
+    assert shop.questions(shop.filter(questions, {**TOOLS, **twins})) == questions
+    (question,) = shop.judged(shop.filter({"taxi": ("order a taxi",)}, ten))
+    assert question["rank"] == 1
 
 
-def test_a_collision_is_said_as_such(shop):
+def test_a_collision_is_reported_as_such(shop):
     words = (
         "Orders a ride, for people with luggage, between any two of: hotel, airport, station, "
         "office, home."
     )
-    double = {f"taxi{'_' * n}": (words, ["order a taxi", "call a cab"]) for n in range(4)}
-    tools = {**double, "cab": (words, []), **TOOLS}
+    taxis = {f"taxi{'_' * n}": (words, ["order a taxi", "call a cab"]) for n in range(4)}
+    tools = {**taxis, "cab": (words, []), **TOOLS}
 
-    (report,) = shop.filter(asked({"cab": ("order a taxi ride", "call a taxi")}), tools).hidden
+    (hidden,) = shop.filter({"cab": ("order a taxi ride", "call a taxi")}, tools).hidden
 
-    assert report.collides
-    assert report.competitor.startswith("shop/desk/taxi")
-    assert "does not say what sets it apart" in str(report)
+    assert hidden.collides
+    assert hidden.competitor.startswith("shop/desk/taxi")
+    assert "does not say what sets it apart" in str(hidden)
 
 
 def test_a_description_by_which_requests_find_their_tool_less_well_is_reverted(shop):
@@ -308,91 +255,67 @@ def test_a_description_by_which_requests_find_their_tool_less_well_is_reverted(s
     )
     better = Enrichment("Says how warm it will be and whether it will rain in a city on some day.")
     unchecked = Enrichment("Plans holidays in the mountains.", avoid="Not for cars.")
+    same = Enrichment("High and low tide at a harbour, soon.")
     tools = {**TOOLS, "call_taxi": (TOOLS["call_taxi"][0], ["to an address, please"])}
+    others = {"get_forecast": better, "send_mail": unchecked, "get_tides": same}
 
-    filtered = shop.filter(
-        {"call_taxi": away, "get_forecast": better, "send_mail": unchecked}, tools
-    )
+    filtered = shop.filter({"call_taxi": away, **others}, tools)
 
-    left = shop.left(filtered)
-    assert left == {
-        "call_taxi": Enrichment(topics=("cabs",)),
-        "get_forecast": better,
-        "send_mail": unchecked,
-    }
-    (report,) = filtered.reverted
-    assert (report.tool, report.requests, report.original) == ("shop/desk/call_taxi", 1, 1.0)
-    assert report.regenerated < 1
-    assert filtered.descriptions == 3
-    assert str(report) in filtered.reports
+    assert shop.left(filtered) == {"call_taxi": Enrichment(topics=("cabs",)), **others}
+    (reverted,) = filtered.reverted
+    assert (reverted.tool, reverted.requests, reverted.original) == ("shop/desk/call_taxi", 1, 1.0)
+    assert reverted.regenerated < 1
+    assert filtered.descriptions == 4
+    assert str(reverted) in filtered.reports
 
 
-def test_a_description_that_makes_no_difference_stays(shop):
-    same = Enrichment("Calls a taxi to an address, soon.")
+def test_a_wider_limit_keeps_more_questions(shop):
+    one = shop.filter({"book_room": (SNOW,)})
 
-    filtered = shop.filter({"call_taxi": same})
-
-    assert shop.left(filtered) == {"call_taxi": same}
-
-
-def test_more_places_keep_more(shop):
-    stray = {"book_room": (SNOW,)}
-
-    assert shop.filter(asked(stray)).kept == 0
-    assert shop.filter(asked(stray), enrich="keep_within = 1").kept == 1
+    assert (one.kept, one.reports) == (0, ())  # one failing question is not worth a report
+    assert shop.filter({"book_room": (SNOW,)}, enrich="keep_within = 1").kept == 1
 
 
-def test_the_same_writings_are_filtered_once_and_alike(shop, workshop, hashing):
-    class Gone:
-        name, dimensions, fingerprint = (
-            "stub/gone",
-            shop.encoder.dimensions,
-            shop.encoder.fingerprint,
-        )
+def test_the_same_enrichments_are_filtered_once(shop, workshop, hashing):
+    class Unreachable:
+        name, dimensions = "stub/unreachable", shop.encoder.dimensions
+        fingerprint = shop.encoder.fingerprint
 
         def encode(self, texts):
             raise ConnectionError("there was nothing to encode")
 
-    written = asked({**GOOD, "translate": (SNOW, "play the blues")})
-    first = shop.filter(written)
-    frame = shop.judged(first)
+    questions = {**GOOD, "translate": (SNOW, "play the blues")}
+    first = shop.filter(questions)
+    judged = shop.judged(first)
     for kind in ("json", "parquet"):
         Path(workshop.uri, "lake", first.path).with_suffix(f".{kind}").unlink()
 
-    again = shop.filter(written, encoder=Gone())
-    found = shop.filter(written, encoder=Gone())
-
-    assert again == first
-    assert found == first
-    assert shop.judged(again) == frame
+    for _ in range(2):  # from the stored vectors, then from the stored result
+        assert shop.filter(questions, encoder=Unreachable()) == first
+    assert shop.judged(first) == judged
     assert json.loads(json.dumps(first.to_dict())) == first.to_dict()
     assert first.to_dict()["questions"] == {"written": 10, "kept": 8, "dropped": 2, "k": 3}
-    assert shop.filter(written, encoder=hashing()).path != first.path
+    assert shop.filter(questions, encoder=hashing()).path != first.path
 
 
-def test_no_credential_is_encoded_or_kept_with_the_ranks(shop, workshop):
-    secret = "sk-proj-4f9aA81bTq7kLm20Zx81"
-    seen = []
+def test_a_credential_is_neither_encoded_nor_stored_with_the_ranks(shop):
+    secret, texts = "sk-proj-4f9aA81bTq7kLm20Zx81", []
 
     class Listening:
         name, dimensions, fingerprint = "stub/listening", shop.encoder.dimensions, "listening"
 
-        def encode(self, texts):
-            seen.extend(texts)
-            return shop.encoder.encode(texts)
+        def encode(self, batch):
+            texts.extend(batch)
+            return shop.encoder.encode(batch)
 
     tools = {**TOOLS, "call_api": (f"Calls with {secret}.", [f"call it with {secret}"])}
-    written = {
-        "call_api": Enrichment(
-            f"Calls the API with {secret}.", questions=(f"use {secret} to call the API",)
-        )
-    }
+    question = f"use {secret} to call the API"
+    enrichment = Enrichment(f"Calls the API with {secret}.", questions=(question,))
 
-    filtered = shop.filter(written, tools, encoder=Listening())
+    filtered = shop.filter({"call_api": enrichment}, tools, encoder=Listening())
 
-    assert any("[credential]" in text for text in seen)
-    assert secret not in "".join(seen)
-    assert secret not in str(shop.judged(filtered))
+    assert any("[credential]" in text for text in texts)
+    assert secret not in f"{texts} {shop.judged(filtered)}"
 
 
 def pairs(file, limit=None):
@@ -428,9 +351,9 @@ def test_on_metatool_the_filter_helps_an_index_of_spoiled_questions(workshop, re
         for name, texts in own.items()
     }
 
-    filtered = shop.filter(asked(spoiled), tools)
+    filtered = shop.filter({name: tuple(texts) for name, texts in spoiled.items()}, tools)
 
-    kept = {name: one.questions for name, one in shop.left(filtered).items()}
+    kept = shop.questions(filtered)
     listing = load_snapshot(workshop.lake, "shop", shop.snapshot)
     heads = {tool.name: head_text(tool, listing.agents[0]) for tool in listing.tools}
     queries = [(name, text) for name, texts in requests.items() for text in texts]

@@ -153,77 +153,83 @@ def assert_made_as_from_scratch(workshop, moves):
         assert office.made(configuration, str(folder / "grown")) == grown
 
 
-def two_hundred(tool):
-    """Two hundred tools of ten agents."""
-    return {
-        f"server-{agent}": [
-            tool(f"tool_{number}", f"Does {number} for {agent}.") for number in range(20)
+class Large:
+    """A board of two hundred published tools of ten agents, and its lake."""
+
+    def __init__(self, workshop):
+        self.workshop = workshop
+        self.servers = {
+            f"server-{agent}": [
+                workshop.tool(f"tool_{number}", f"Does {number} for {agent}.")
+                for number in range(20)
+            ]
+            for agent in range(10)
+        }
+
+    def change(self, text="Does another thing.", agent=3, number=7):
+        self.servers[f"server-{agent}"][number]["description"] = text
+
+    def publish(self):
+        return self.workshop.publish(self.servers)
+
+    def files(self, folder=None):
+        return {
+            path: path.stat().st_size
+            for path in Path(folder or self.workshop.lake.uri).rglob("*")
+            if path.is_file()
+        }
+
+    def new_rows(self, before):
+        """The rows of each Parquet file of the lake that was not there before."""
+        lake = self.workshop.lake
+        return [
+            lake.read(path.relative_to(lake.uri).as_posix()).height
+            for path in self.files().keys() - before.keys()
+            if path.suffix == ".parquet"
         ]
-        for agent in range(10)
-    }
 
 
 @pytest.fixture(scope="module")
 def large_uri(tmp_path_factory, workshop_type):
-    """A board of two hundred tools. Do not change it."""
-    workshop = workshop_type(tmp_path_factory.mktemp("large"))
-    workshop.publish(two_hundred(workshop.tool))
-    return workshop.uri
+    """A published board of two hundred tools. Do not change it."""
+    large = Large(workshop_type(tmp_path_factory.mktemp("large")))
+    large.publish()
+    return large.workshop.uri
 
 
 @pytest.fixture
 def large(workshop, large_uri):
-    """A workshop with two hundred published tools, and its servers."""
     shutil.copytree(large_uri, workshop.uri)
-    servers = two_hundred(workshop.tool)
-    workshop.servers(servers)
-    return workshop, servers
-
-
-def sizes(folder):
-    return {path: path.stat().st_size for path in Path(folder).rglob("*") if path.is_file()}
+    return Large(workshop)
 
 
 def test_one_changed_tool_writes_one_row_of_each_table_of_the_lake(large):
-    workshop, servers = large
-    before = sizes(workshop.lake.uri)
-    servers["server-3"][7]["description"] = "Does another thing."
+    before = large.files()
+    large.change()
 
-    run = workshop.publish(servers)
+    run = large.publish()
 
-    new = [
-        path
-        for path in sizes(workshop.lake.uri)
-        if path not in before and path.suffix == ".parquet"
-    ]
-    heights = {
-        path.parts[-3:-1]: workshop.lake.read(path.relative_to(workshop.lake.uri).as_posix()).height
-        for path in new
-    }
     assert run.encoded == 1
-    assert len(new) == 4
-    assert set(heights.values()) == {1}
+    assert large.new_rows(before) == [1] * 4
 
 
-def test_a_run_in_which_nothing_changed_writes_nothing(large):
-    workshop, servers = large
-    before = sizes(workshop.uri)
+def test_an_unchanged_run_writes_nothing(large):
+    before = large.files(large.workshop.uri)
 
-    run = workshop.publish(servers)
+    run = large.publish()
 
     assert run.release is None
-    assert sizes(workshop.uri) == before
+    assert large.files(large.workshop.uri) == before
 
 
-def test_a_change_that_is_undone_is_the_release_of_before(large):
-    workshop, servers = large
-    first = workshop.run(workshop.configure(), "compose").spec
-    words = servers["server-3"][7]["description"]
-    servers["server-3"][7]["description"] = "Does another thing."
-    second = workshop.publish(servers).release
-    servers["server-3"][7]["description"] = words
+def test_an_undone_change_gives_the_release_of_before(large):
+    original = large.servers["server-3"][7]["description"]
+    first = large.publish().spec
+    large.change()
+    second = large.publish().release
+    large.change(original)
 
-    third = workshop.publish(servers)
+    third = large.publish()
 
     assert third.spec.digest == first.digest != second.digest
     assert third.encoded == 0
@@ -232,73 +238,54 @@ def test_a_change_that_is_undone_is_the_release_of_before(large):
 @pytest.mark.parametrize(
     "lost", ["documents", "records", "edges", "snapshots/kit/layers", "latest-"]
 )
-def test_what_is_lost_from_the_lake_is_made_again_and_the_release_is_the_same(large, lost):
-    workshop, servers = large
-    servers["server-3"][7]["description"] = "Does another thing."
-    expected = workshop.publish(servers).spec
-    root = Path(workshop.lake.uri)
+def test_files_lost_from_the_lake_are_made_again_and_the_release_is_the_same(large, lost):
+    large.change()
+    expected = large.publish().spec
+    root = Path(large.workshop.lake.uri)
     if lost == "latest-":
         for path in root.rglob("latest-*.json"):
             path.write_text("{")
     else:
         shutil.rmtree(root / lost)
 
-    assert workshop.run(workshop.configure()).spec.digest == expected.digest
+    assert large.publish().spec.digest == expected.digest
 
 
-def test_damaged_layers_make_a_whole_composition_when_something_changed(large):
-    workshop, servers = large
-    for path in (Path(workshop.lake.uri) / "documents" / "layers").glob("*.parquet"):
+def test_damaged_layers_are_composed_again_when_something_changed(large):
+    for path in (Path(large.workshop.lake.uri) / "documents" / "layers").glob("*.parquet"):
         path.write_bytes(b"PAR1")
-    servers["server-3"][7]["description"] = "Does another thing."
+    large.change()
 
-    run = workshop.publish(servers)
+    documents, _ = large.publish().documents
 
-    documents, _ = run.documents
-    rows = read_rows(workshop.lake, documents.path, ["text"])
+    rows = read_rows(large.workshop.lake, documents.path, ["text"])
     assert rows.height == 200
     assert "Does another thing." in "".join(rows.get_column("text"))
 
 
 def test_random_changes_of_many_nights_stay_small(large):
-    workshop, servers = large
     rng, written = random.Random(1), []
     for night in range(8):
-        before = sizes(workshop.lake.uri)
+        before = large.files()
         for _ in range(2):
-            servers[f"server-{rng.randrange(10)}"][rng.randrange(20)]["description"] = (
-                f"Night {night}: {rng.random()}"
-            )
-        configuration = workshop.configure()
-        workshop.servers(servers)
-        workshop.run(configuration, "compose")
-        new = [
-            path
-            for path in sizes(workshop.lake.uri)
-            if path not in before and path.suffix == ".parquet"
-        ]
-        written.append(
-            sum(
-                workshop.lake.read(path.relative_to(workshop.lake.uri).as_posix()).height
-                for path in new
-            )
-        )
+            agent, number = rng.randrange(10), rng.randrange(20)
+            large.change(f"Night {night}: {rng.random()}", agent, number)
+        large.workshop.servers(large.servers)
+        large.workshop.run(large.workshop.configure(), "compose")
+        written.append(sum(large.new_rows(before)))
 
     assert sorted(written)[4] <= 3 * 2
     assert sum(written) < 8 * 3 * 20
 
 
-def test_the_plan_of_a_grown_board_is_that_of_a_fresh_lake(large):
-    workshop, servers = large
-    servers["server-1"].pop()
-    workshop.servers(servers)
-    configuration = workshop.configure()
-    identities = {
-        one.catalog: one.digest for one in workshop.run(configuration, "snapshot").snapshots
-    }
-    grown = make_plan(configuration, identities, "live")
+def test_the_plan_of_a_grown_board_is_that_of_a_fresh_lake(large, snapshots):
+    large.servers["server-1"].pop()
+    large.workshop.servers(large.servers)
+    configuration = large.workshop.configure()
+    listed = snapshots(configuration)
+    grown = make_plan(configuration, listed, "live")
     for folder in ("documents", "records"):
-        shutil.rmtree(Path(workshop.lake.uri) / folder)
+        shutil.rmtree(Path(large.workshop.lake.uri) / folder)
 
-    assert make_plan(configuration, identities, "live") == grown
+    assert make_plan(configuration, listed, "live") == grown
     assert (len(grown.removed), grown.unchanged, grown.texts) == (1, 199, {"full": (209, 0)})
