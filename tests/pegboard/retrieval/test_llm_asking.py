@@ -5,11 +5,9 @@ exception.
 import asyncio
 import gc
 import os
-import signal
 import subprocess
 import sys
 import threading
-import time
 
 import pytest
 
@@ -94,20 +92,13 @@ async def shortly():
     return reply()
 
 
-async def waits_in(function, thread):
-    """Wait until a thread waits for something in a function."""
-    while True:
-        frame, names = sys._current_frames()[thread.ident], []
-        while frame:
-            names.append(frame.f_code.co_name)
-            frame = frame.f_back
-        if names[0] == "wait" and function in names:
-            return
-        await asyncio.sleep(0.01)
+def ask(caller, requests):
+    """The completions, asked for in an event loop of their own."""
+    return asyncio.run(caller.ask(requests))
 
 
 def test_answers_come_in_the_order_of_the_requests_with_what_they_cost(made):
-    answers = made(Stub()).ask_blocking([question("one"), question("two")])
+    answers = ask(made(Stub()), [question("one"), question("two")])
 
     assert [(one.text, one.why) for one in answers] == [("one", None), ("two", None)]
     assert {(one.prompt_tokens, one.completion_tokens, one.cost_usd) for one in answers} == {
@@ -117,7 +108,7 @@ def test_answers_come_in_the_order_of_the_requests_with_what_they_cost(made):
 
 
 def test_no_request_needs_no_answer(made):
-    assert made(Stub()).ask_blocking([]) == []
+    assert ask(made(Stub()), []) == []
 
 
 def test_threads_and_event_loops_share_one_event_loop_of_the_callers_own(made):
@@ -130,7 +121,7 @@ def test_threads_and_event_loops_share_one_event_loop_of_the_callers_own(made):
     threads = [threading.Thread(target=from_a_loop) for _ in range(3)]
     for thread in threads:
         thread.start()
-    caller.ask_blocking([question("thread")])
+    ask(caller, [question("thread")])
     for thread in threads:
         thread.join()
 
@@ -148,8 +139,8 @@ def test_threads_and_event_loops_share_one_event_loop_of_the_callers_own(made):
 
 def test_all_requests_are_asked_at_once_up_to_the_bound(made):
     wide, narrow = Stub(lambda _: shortly()), Stub(lambda _: shortly())
-    made(wide, concurrency=8).ask_blocking([question()] * 6)
-    made(narrow, concurrency=2).ask_blocking([question()] * 6)
+    ask(made(wide, concurrency=8), [question()] * 6)
+    ask(made(narrow, concurrency=2), [question()] * 6)
 
     assert (wide.most, narrow.most, narrow.calls) == (6, 2, 6)
 
@@ -178,7 +169,7 @@ def test_the_event_loop_of_the_caller_goes_on_meanwhile(made):
 def test_each_request_is_given_up_after_the_timeout_and_the_others_are_answered(made):
     stub = Stub(lambda request: forever() if request.messages[0].content == "slow" else reply())
 
-    slow, quick = made(stub, timeout=0.3).ask_blocking([question("slow"), question("quick")])
+    slow, quick = ask(made(stub, timeout=0.3), [question("slow"), question("quick")])
 
     assert (slow.text, slow.why, slow.cost_usd) == (None, "timed out after 0.3 s", None)
     assert quick.text == "fine"
@@ -186,9 +177,7 @@ def test_each_request_is_given_up_after_the_timeout_and_the_others_are_answered(
 
 
 def test_waiting_for_a_place_counts_as_waiting(made):
-    answers = made(Stub(lambda _: forever()), timeout=0.3, concurrency=1).ask_blocking(
-        [question()] * 3
-    )
+    answers = ask(made(Stub(lambda _: forever()), timeout=0.3, concurrency=1), [question()] * 3)
 
     assert [one.why for one in answers] == ["timed out after 0.3 s"] * 3
 
@@ -202,7 +191,7 @@ def test_waiting_for_a_place_counts_as_waiting(made):
     ],
 )
 def test_a_reply_that_says_nothing_is_no_text_but_was_paid_for(made, came, why):
-    [answer] = made(Stub(lambda _: came)).ask_blocking([question()])
+    [answer] = ask(made(Stub(lambda _: came)), [question()])
 
     assert (answer.text, answer.why) == (None, why)
     assert (answer.prompt_tokens, answer.cost_usd) == (7, 0.5)
@@ -224,7 +213,7 @@ def test_a_reply_that_says_nothing_is_no_text_but_was_paid_for(made, came, why):
     ],
 )
 def test_no_failure_is_raised_and_each_says_why(made, error, why):
-    [answer] = made(Stub(lambda _: error)).ask_blocking([question()])
+    [answer] = ask(made(Stub(lambda _: error)), [question()])
 
     assert (answer.text, answer.why) == (None, why)
     assert answer.prompt_tokens == 0
@@ -233,16 +222,16 @@ def test_no_failure_is_raised_and_each_says_why(made, error, why):
 def test_no_key_stands_in_a_reason(made):
     error = CompletionError("bad key sk-abcdefgh12345678 given")
 
-    [answer] = made(Stub(lambda _: error)).ask_blocking([question()])
+    [answer] = ask(made(Stub(lambda _: error)), [question()])
 
     assert "sk-" not in answer.why
 
 
 def test_what_may_pass_is_asked_once_more(made):
     came = [CompletionError("busy", may_pass=True, retry_after=0.05), reply()]
-    [answer] = made(Stub(lambda _: came.pop(0))).ask_blocking([question()])
+    [answer] = ask(made(Stub(lambda _: came.pop(0))), [question()])
     stub = Stub(lambda _: CompletionError("busy", kind="rate", may_pass=True, status=429))
-    [given_up] = made(stub).ask_blocking([question()])
+    [given_up] = ask(made(stub), [question()])
 
     assert answer.text == "fine"
     assert (given_up.why, stub.calls) == ("too many requests: busy", 2)
@@ -258,7 +247,7 @@ def test_what_may_pass_is_asked_once_more(made):
 def test_what_will_not_pass_in_time_is_asked_once(made, error):
     stub = Stub(lambda _: error)
 
-    [answer] = made(stub, timeout=10).ask_blocking([question()])
+    [answer] = ask(made(stub, timeout=10), [question()])
 
     assert stub.calls == 1
     assert str(error) in answer.why
@@ -280,39 +269,7 @@ def test_cancelling_cancels_the_calls(made):
     stub.cancelled.wait()
 
 
-def test_an_interrupt_of_the_thread_that_waits_cancels_the_calls(made):
-    async def interrupted():
-        await waits_in("ask_blocking", threading.main_thread())
-        os.kill(os.getpid(), signal.SIGINT)
-        await forever()
-
-    stub = Stub(lambda _: interrupted())
-
-    with pytest.raises(KeyboardInterrupt):
-        made(stub).ask_blocking([question()])
-
-    stub.cancelled.wait()
-
-
 def test_closing_answers_those_who_wait_and_closes_the_completer_in_its_loop(made):
-    stub = Stub(lambda _: forever())
-    caller, answers = made(stub), []
-    waiting = threading.Thread(target=lambda: answers.extend(caller.ask_blocking([question()])))
-    waiting.start()
-    while not stub.calls:
-        time.sleep(0.01)
-
-    caller.close()
-    waiting.join()
-    for thread in stub.threads:
-        thread.join()
-
-    assert [one.why for one in answers] == ["the caller was closed meanwhile"]
-    assert len(stub.closed_in) == 1
-    assert set(stub.closed_in) == stub.loops
-
-
-def test_closing_answers_an_event_loop_that_waits(made):
     stub = Stub(lambda _: forever())
     caller = made(stub)
 
@@ -324,24 +281,29 @@ def test_closing_answers_an_event_loop_that_waits(made):
         return await asked
 
     [answer] = asyncio.run(run())
+    for thread in stub.threads:
+        thread.join()
+
     assert answer.why == "the caller was closed meanwhile"
+    assert len(stub.closed_in) == 1
+    assert set(stub.closed_in) == stub.loops
 
 
 def test_a_closed_caller_starts_again(made):
     stub = Stub()
     caller = made(stub)
-    caller.ask_blocking([question()])
+    ask(caller, [question()])
     caller.close()
     caller.close()
 
-    assert [one.text for one in caller.ask_blocking([question("again")])] == ["again"]
+    assert [one.text for one in ask(caller, [question("again")])] == ["again"]
     assert len(stub.loops) == 2
 
 
 def test_a_caller_that_is_forgotten_ends_its_thread():
     stub = Stub()
     caller = LlmCaller(stub)
-    caller.ask_blocking([question()])
+    ask(caller, [question()])
     [thread] = stub.threads
 
     del caller
@@ -352,6 +314,7 @@ def test_a_caller_that_is_forgotten_ends_its_thread():
 
 
 FORKED = """
+import asyncio
 import multiprocessing
 from pegboard.llm import ChatReply, ChatRequest, Message
 from pegboard.retrieval.llm.caller import LlmCaller
@@ -367,7 +330,7 @@ class Echo:
 
 def asked(text):
     request = ChatRequest(messages=(Message("user", text),), max_tokens=9)
-    return [one.text for one in caller.ask_blocking([request])]
+    return [one.text for one in asyncio.run(caller.ask([request]))]
 
 caller = LlmCaller(Echo())
 assert asked("before") == ["before"]

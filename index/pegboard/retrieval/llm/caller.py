@@ -1,7 +1,7 @@
 """Asks an LLM while a person waits: concurrently, in bounded time, and never with an exception.
 
     caller = LlmCaller(completer_of("openai/gpt-4o-mini"), timeout=10)
-    completions = caller.ask_blocking([ChatRequest(...)])        # or: await caller.ask([...])
+    completions = await caller.ask([ChatRequest(...)])
     caller.close()
 
 Threads and event loops may share a caller.
@@ -12,7 +12,7 @@ import threading
 import time
 import weakref
 from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
-from concurrent.futures import CancelledError, Future
+from concurrent.futures import Future
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar, cast
 
@@ -103,19 +103,11 @@ class LlmCaller:
         # lost one must not be given again.
         self._threads: list[LoopThread] = []
 
-    def ask_blocking(self, requests: Sequence[ChatRequest]) -> list[Completion]:
-        """Return the completions in order, asked concurrently; a failing LLM raises nothing."""
-        future = self._start(requests)
-        try:
-            return future.result()
-        except CancelledError:
-            return _closed(requests)
-        except BaseException:  # such as KeyboardInterrupt
-            future.cancel()
-            raise
-
     async def ask(self, requests: Sequence[ChatRequest]) -> list[Completion]:
-        """As `ask_blocking`, for coroutines of any event loop; cancelling cancels the calls."""
+        """Return the completions in order, asked concurrently; a failing LLM raises nothing.
+
+        Call it from any event loop; cancelling cancels the calls.
+        """
         try:
             return await asyncio.wrap_future(self._start(requests))
         except asyncio.CancelledError:
