@@ -35,6 +35,7 @@ from tasks.release_spec import ReleaseSpec
 from tasks.settings.configuration import Configuration, load_configuration
 from tasks.snapshot import Snapshot
 from tests.children import end_child, start_child
+from tests.local_llm import local_llm as serve_local_llm
 
 SERVICES = {"prefect_server", "chromium", "local_llm"}
 """Fixtures that start a service for the whole session."""
@@ -381,6 +382,13 @@ def board_uri(tmp_path_factory: pytest.TempPathFactory) -> str:
 @pytest.fixture
 def own_board_uri(board_uri: str, tmp_path: Path) -> str:
     return str(shutil.copytree(board_uri, tmp_path / "own"))
+
+
+@pytest.fixture(scope="session")
+def local_llm() -> Generator[str]:
+    """The address of a real but very small model; mark tests that use it with `slow`."""
+    with serve_local_llm() as address:
+        yield address
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,6 @@ import json
 import os
 import subprocess
 import sys
-from pathlib import Path
 
 import polars as pl
 import pytest
@@ -14,7 +13,6 @@ import pytest
 import pegboard
 from tasks.enrichment.ledger import LakeLedger
 
-SERVER = Path(__file__).parents[1] / "local_llm.py"
 TOOLS = {
     "create_issue": "Opens an issue in a repository.",
     "list_commits": "Lists the commits of a branch.",
@@ -37,22 +35,6 @@ TOOLS = {
     "resize_image": "Changes the size of an image.",
     "water_plants": "Waters the plants of a garden bed.",
 }
-
-
-@pytest.fixture
-def local_llm():
-    """The address of the model; its process ends with the test."""
-    process = subprocess.Popen(
-        [sys.executable, str(SERVER)],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-        text=True,
-    )
-    yield f"http://127.0.0.1:{process.stdout.readline().strip()}/v1"
-    process.stdin.close()
-    process.wait(timeout=30)
-    process.stdout.close()
 
 
 @pytest.mark.slow

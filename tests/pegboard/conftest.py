@@ -6,6 +6,21 @@ import shutil
 
 import pytest
 
+from tests.openai_server import KEY, serve_openai
+
+
+@pytest.fixture
+def server():
+    """A scripted server with OpenAI's API."""
+    with serve_openai() as server:
+        yield server
+
+
+@pytest.fixture
+def openai_key(monkeypatch):
+    monkeypatch.setenv("OPENAI_API_KEY", KEY)
+    monkeypatch.delenv("OPENAI_BASE_URL", raising=False)
+
 
 @pytest.fixture(scope="session")
 def two_releases_built(tmp_path_factory, workshop_type):

@@ -3,14 +3,10 @@ What it says is read, scored and kept.
 """
 
 import json
-import subprocess
-import sys
-from pathlib import Path
 
 import pytest
 
 from pegboard.cli.main import main
-from tests.children import start_child
 
 pytestmark = [
     pytest.mark.slow,
@@ -20,30 +16,13 @@ pytestmark = [
     ),
 ]
 
-SERVER = Path(__file__).parents[2] / "local_llm.py"
 GOLDEN = [
     ("what will the weather be in Oslo?", "get_forecast", {"city": "Oslo"}),
     ("convert 30 dollars to yen", "convert_currency", {"amount": 30, "to": "JPY"}),
 ]
 
 
-@pytest.fixture(scope="module")
-def address():
-    """Where the model is served; its process ends with the tests of this module."""
-    process = start_child(
-        [sys.executable, str(SERVER)],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-        text=True,
-    )
-    yield f"http://127.0.0.1:{process.stdout.readline().strip()}/v1"
-    process.stdin.close()
-    process.wait()
-    process.stdout.close()
-
-
-def test_what_a_real_agent_says_is_scored_and_kept(address, board_uri, tmp_path, capsys):
+def test_what_a_real_agent_says_is_scored_and_kept(local_llm, board_uri, tmp_path, capsys):
     golden = tmp_path / "golden.jsonl"
     golden.write_text(
         "".join(
@@ -58,7 +37,7 @@ def test_what_a_real_agent_says_is_scored_and_kept(address, board_uri, tmp_path,
     options = {
         "--board": board_uri,
         "--model": "hosted_vllm/smollm2",
-        "--api-base": address,
+        "--api-base": local_llm,
         "--out": str(tmp_path / "out"),
     }
     words = [word for option in options.items() for word in option]

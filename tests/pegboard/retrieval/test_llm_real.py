@@ -2,10 +2,7 @@
 each is used, or it is said why not.
 """
 
-import subprocess
-import sys
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
@@ -20,7 +17,6 @@ from pegboard.retrieval.llm.transforms import (
     StepBackPrompting,
 )
 from pegboard.retrieval.parts import Query
-from tests.children import start_child
 
 pytestmark = [
     pytest.mark.slow,
@@ -30,7 +26,6 @@ pytestmark = [
     ),
 ]
 
-SERVER = Path(__file__).parents[2] / "local_llm.py"
 REQUEST = "list the tides of the harbour, and convert 200 pounds to euros"
 STEPS = {1: ["sea/find_berth", "sea/list_tides"], 2: ["bank/list_rates", "bank/convert_currency"]}
 TEXTS = {1: "list the tides of the harbour", 2: "convert 200 pounds to euros"}
@@ -53,21 +48,9 @@ class Short:
         await self.completer.aclose()
 
 
-@pytest.fixture(scope="module")
-def llm():
-    """The model; its process ends with the tests of this module."""
-    process = start_child(
-        [sys.executable, str(SERVER)],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-        text=True,
-    )
-    address = f"http://127.0.0.1:{process.stdout.readline().strip()}/v1"
-    yield Short(completer_of("hosted_vllm/smollm2", api_base=address, timeout=200, price=(1, 1)))
-    process.stdin.close()
-    process.wait()
-    process.stdout.close()
+@pytest.fixture
+def llm(local_llm):
+    return Short(completer_of("hosted_vllm/smollm2", api_base=local_llm, timeout=200, price=(1, 1)))
 
 
 @pytest.mark.parametrize("part", [*TRANSFORMS, *REFINEMENTS], ids=lambda part: part.part)
