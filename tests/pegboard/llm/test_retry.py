@@ -11,7 +11,7 @@ BUSY = CompletionError("busy", kind="rate", may_pass=True)
 WRONG = CompletionError("wrong", kind="request")
 
 
-def asks_to_wait(seconds):
+def busy(seconds):
     return CompletionError("busy", kind="rate", may_pass=True, retry_after=seconds)
 
 
@@ -39,63 +39,46 @@ class Call:
         return asyncio.run(asynchronous(attempts, max_seconds, self.sleep, **options)(self.later))
 
 
-@pytest.fixture(params=["asynchronous", "synchronous"])
-def kind(request):
-    return request.param
+@pytest.mark.parametrize("kind", ["asynchronous", "synchronous"])
+@pytest.mark.parametrize(
+    ("errors", "raised", "made"),
+    [
+        ([], None, 1),
+        ([BUSY, BUSY], None, 3),
+        ([BUSY, WRONG], WRONG, 2),
+        ([BUSY] * 9, BUSY, 4),
+        # A wait that is too long is not waited for.
+        ([failure := busy(3600)], failure, 1),
+    ],
+)
+def test_what_may_pass_is_retried_and_the_last_failure_is_raised(kind, errors, raised, made):
+    call = Call(*errors)
 
+    if raised is None:
+        assert call.run(kind=kind) == "answer"
+    else:
+        with pytest.raises(CompletionError) as caught:
+            call.run(kind=kind)
+        assert caught.value is raised
 
-def test_a_call_that_succeeds_is_made_once(kind):
-    call = Call()
-
-    assert call.run(kind=kind) == "answer"
-    assert (call.made, call.slept) == (1, [])
-
-
-def test_a_failure_that_may_pass_is_tried_again(kind):
-    call = Call(BUSY, BUSY)
-
-    assert call.run(kind=kind) == "answer"
-    assert call.made == 3
+    assert (call.made, len(call.slept)) == (made, made - 1)
     assert all(0 <= seconds <= 30 for seconds in call.slept)
 
 
-def test_a_failure_for_good_is_raised_as_it_is(kind):
-    call = Call(BUSY, WRONG)
+@pytest.mark.parametrize("kind", ["asynchronous", "synchronous"])
+def test_the_wait_that_the_server_asks_for_is_kept_and_reported(kind):
+    call, seen = Call(busy(7), busy(0.5)), []
 
-    with pytest.raises(CompletionError) as caught:
-        call.run(kind=kind)
-
-    assert caught.value is WRONG
-    assert call.made == 2
-
-
-def test_the_last_failure_is_raised_when_the_attempts_are_used_up(kind):
-    call = Call(*[BUSY] * 9)
-
-    with pytest.raises(CompletionError, match="busy"):
-        call.run(attempts=3, kind=kind)
-
-    assert (call.made, len(call.slept)) == (3, 2)
-
-
-def test_the_server_says_how_long_to_wait(kind):
-    call = Call(asks_to_wait(7), asks_to_wait(0.5))
-
-    call.run(kind=kind)
+    call.run(
+        kind=kind,
+        before_sleep=lambda state: seen.append((state.attempt_number, state.next_action.sleep)),
+    )
 
     assert call.slept == [7, 0.5]
+    assert seen == [(1, 7), (2, 0.5)]
 
 
-def test_a_wait_that_is_too_long_is_not_waited_for(kind):
-    call = Call(asks_to_wait(3600))
-
-    with pytest.raises(CompletionError, match="busy"):
-        call.run(kind=kind)
-
-    assert (call.made, call.slept) == (1, [])
-
-
-def test_waits_without_a_word_from_the_server_grow_and_differ():
+def test_other_waits_grow_and_are_random():
     calls = [Call(*[BUSY] * 8) for _ in range(40)]
     for call in calls:
         call.run(attempts=9, max_seconds=1000)
@@ -104,17 +87,6 @@ def test_waits_without_a_word_from_the_server_grow_and_differ():
 
     assert means[0] < 0.5 < means[4] < means[7]
     assert len({call.slept[7] for call in calls}) == len(calls)
-
-
-def test_who_asks_hears_of_every_failure_that_is_followed_by_another_attempt(kind):
-    heard = []
-
-    Call(asks_to_wait(7)).run(
-        kind=kind,
-        before_sleep=lambda state: heard.append((state.attempt_number, state.next_action.sleep)),
-    )
-
-    assert heard == [(1, 7)]
 
 
 def test_a_cancelled_call_is_not_made_again():
