@@ -38,7 +38,7 @@ class TextEmbedding:
 """
 
 
-@pytest.fixture
+@pytest.fixture(autouse=True)
 def package(tmp_path, monkeypatch):
     (tmp_path / "fastembed").mkdir()
     (tmp_path / "fastembed/__init__.py").write_text(STAND_IN)
@@ -59,7 +59,6 @@ def folder(tmp_path):
     return tmp_path / "model"
 
 
-@pytest.mark.usefixtures("package")
 def test_documents_and_queries_each_take_their_way(folder):
     encoder = load_encoder("fastembed/Acme/tiny", folder=folder)
 
@@ -71,7 +70,6 @@ def test_documents_and_queries_each_take_their_way(folder):
     assert encoder.encode(["abc"]).dtype == np.float32
 
 
-@pytest.mark.usefixtures("package")
 def test_prefixes_are_added_and_are_part_of_the_fingerprint(folder):
     encoder = load_encoder(
         "fastembed/Acme/tiny", folder=folder, query_prefix="q:", document_prefix="d: "
@@ -81,7 +79,6 @@ def test_prefixes_are_added_and_are_part_of_the_fingerprint(folder):
     assert encoder.fingerprint.endswith("/l2/query='q:'/document='d: '")
 
 
-@pytest.mark.usefixtures("package")
 def test_the_fingerprint_holds_the_loaded_weights_and_the_version(folder):
     encoder = load_encoder("fastembed/acme/TINY", folder=folder)
 
@@ -89,7 +86,6 @@ def test_the_fingerprint_holds_the_loaded_weights_and_the_version(folder):
     assert encoder.name == "fastembed/acme/TINY"
 
 
-@pytest.mark.usefixtures("package")
 def test_a_failed_download_says_the_ways_out():
     with pytest.raises(
         EncoderError,
@@ -98,25 +94,11 @@ def test_a_failed_download_says_the_ways_out():
         load_encoder("fastembed/Acme/tiny")
 
 
-@pytest.mark.usefixtures("package")
 def test_an_unknown_model_names_those_there_are():
     with pytest.raises(EncoderError, match=r"no model 'Acme/huge'\. It has: Acme/tiny\."):
         load_encoder("fastembed/Acme/huge")
 
 
-@pytest.mark.usefixtures("package")
 def test_an_unknown_option_is_a_wrong_configuration(folder):
     with pytest.raises(ConfigurationError, match="has no option cuda"):
         load_encoder("fastembed/Acme/tiny", folder=folder, cuda=True)
-
-
-def test_a_missing_package_answers_with_its_install_command(monkeypatch):
-    monkeypatch.setitem(
-        sys.modules, "fastembed", None
-    )  # how Python marks a module that cannot be imported
-
-    with pytest.raises(
-        EncoderError,
-        match=r"fastembed, which is not installed.*pip install 'pegboard\[fastembed\]'",
-    ):
-        load_encoder("fastembed/BAAI/bge-small-en-v1.5")

@@ -5,22 +5,8 @@ import sys
 from zlib import crc32
 
 import numpy as np
-import pytest
 
 from pegboard.encoders import encode_queries, hashing, load_encoder
-from pegboard.errors import ConfigurationError, EncoderError
-
-TEXTS = ["convert 30 dollars to yen", "", "日本の天気予報", "getRecord_v2 " * 500, "!!!"]
-
-
-def test_texts_become_unit_vectors_in_their_order():
-    encoder = load_encoder("hashing/256")
-
-    vectors = encoder.encode(TEXTS)
-
-    assert (vectors.shape, vectors.dtype) == ((len(TEXTS), 256), np.float32)
-    np.testing.assert_allclose(np.linalg.norm(vectors, axis=1), 1, atol=1e-6)
-    np.testing.assert_array_equal(encoder.encode(TEXTS[::-1]), vectors[::-1])
 
 
 def test_the_name_gives_the_dimensions_and_the_fingerprint():
@@ -74,31 +60,3 @@ def test_texts_with_common_words_are_nearer_than_texts_without():
     )
 
     assert query @ tide > query @ lunch
-
-
-def test_no_texts_give_an_empty_matrix():
-    assert load_encoder("hashing/32").encode([]).shape == (0, 32)
-
-
-@pytest.mark.parametrize("model", ["0", "-4", "12.5", "many", "010", "256/512", "٣", "9" * 5000])
-def test_a_name_without_a_positive_number_of_dimensions_is_a_wrong_configuration(model):
-    with pytest.raises(
-        ConfigurationError, match=r"expected a positive number of dimensions.*Try 'hashing/256'"
-    ):
-        load_encoder(f"hashing/{model}")
-
-
-def test_a_name_without_dimensions_names_no_model():
-    with pytest.raises(ConfigurationError, match="names no model"):
-        load_encoder("hashing")
-
-
-def test_it_has_no_options():
-    with pytest.raises(ConfigurationError, match=r"no option dimensions\. It has: none\."):
-        load_encoder("hashing/256", dimensions=8)
-
-
-@pytest.mark.parametrize("texts", [["fine", "\ud800"], ["fine", None], "one text"])
-def test_what_is_not_a_list_of_valid_texts_is_an_encoder_error(texts):
-    with pytest.raises(EncoderError, match=r"not valid Unicode text: \[1\]|Pass \[text\]"):
-        load_encoder("hashing/256").encode(texts)

