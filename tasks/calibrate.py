@@ -78,7 +78,7 @@ class CalibrationResult:
     seen: int = 0
 
     def to_dict(self) -> dict[str, Any]:
-        """All of it as JSON values."""
+        """Return all of it as JSON values."""
         return asdict(self)
 
 
@@ -107,16 +107,18 @@ def calibrate_release(
     loaded = LoadedRelease(ReleaseStore(configuration.uri), staged, IN_MEMORY_ROWS)
     meant, unknown = golden.relevant_tools(ToolNames(loaded.tool_names()))
     calibrations: dict[str, Mapping[str, Any]] = {}
-    left = len(meant)
+    usable = len(meant)
     for index in configuration.indexes:
         fresh = unseen(meant, _texts(configuration.uri, pins[embedding_table(index.name)], meant))
-        left = min(left, len(fresh))
+        usable = min(usable, len(fresh))
         if len(fresh) >= MIN_REQUESTS:
             searched = loaded.index(index.name)
             made_by = CachedQueryEncoder.of(encoder or encoder_for(index), Lake(configuration.uri))
-            found = calibrate_index(searched, made_by, fresh, golden.unanswerable, name=index.name)
-            calibrations[index.name] = found.to_dict()
-    calibrated = CalibrationResult(len(meant), tuple(unknown), calibrations, len(meant) - left)
+            calibration = calibrate_index(
+                searched, made_by, fresh, golden.unanswerable, name=index.name
+            )
+            calibrations[index.name] = calibration.to_dict()
+    calibrated = CalibrationResult(len(meant), tuple(unknown), calibrations, len(meant) - usable)
     if (
         configuration.gate is None
     ):  # a gate asks by the strategy that it chooses, and says what cannot be asked
@@ -129,8 +131,8 @@ def _check_strategy(configuration: Configuration, calibrated: CalibrationResult)
     strategy = default_strategy(configuration.find.strategy)
     if strategy is None or not Strategy.from_dict(strategy).needs_calibration():
         return
-    asked = strategy.get("indexes") or [configuration.default]
-    if missing := sorted(set(asked) - set(calibrated.indexes)):
+    indexes = strategy.get("indexes") or [configuration.default]
+    if missing := sorted(set(indexes) - set(calibrated.indexes)):
         usable = calibrated.queries - calibrated.seen
         raise PublishError(
             f"Nothing was published: the default strategy '{strategy['name']}' asks for "
@@ -146,7 +148,7 @@ def _check_strategy(configuration: Configuration, calibrated: CalibrationResult)
 def _texts(
     uri: str, pin: Pin, meant: Sequence[tuple[str, Collection[str]]]
 ) -> dict[str, list[str]]:
-    """The texts of an index by the id of the tool, of the right tools."""
+    """Return the texts of an index by the id of the tool, of the right tools."""
     right = {tool for _, tools in meant for tool in tools}
     table = open_table(ReleaseStore(uri).database, pin.table, uri, pin.version)
     with store_errors(uri):
@@ -177,7 +179,7 @@ def calibrate_index(
     share: float = 0.5,
     name: str = "",
 ) -> Calibration:
-    """What the scores of an index mean, by requests that are searched in it.
+    """Return what the scores of an index mean, by requests that are searched in it.
 
     Args:
         encoder: the one that made the index's vectors.
@@ -192,12 +194,14 @@ def calibrate_index(
         ConfigurationError: there are too few requests, one is blank, or one has no right tools.
     """
     _check(golden, unanswerable, share, name)
-    found = search_evidence(searched, encoder, [query for query, _ in golden])
+    answerable = search_evidence(searched, encoder, [query for query, _ in golden])
     if unanswerable:
         others = search_evidence(searched, encoder, unanswerable)
     else:
-        others = [one.without(tools) for one, (_, tools) in zip(found, golden, strict=True)]
-    return calibrate_evidence(found, others, left_out=not unanswerable, share=share)
+        others = [
+            evidence.without(tools) for evidence, (_, tools) in zip(answerable, golden, strict=True)
+        ]
+    return calibrate_evidence(answerable, others, left_out=not unanswerable, share=share)
 
 
 def unseen(
@@ -214,8 +218,8 @@ def unseen(
     }
 
     def stands(query: str, tools: Collection[str]) -> bool:
-        asked = f" {' '.join(tokenize(query))} "
-        return any(asked in text for tool in tools for text in words.get(tool, ()))
+        words_in_order = f" {' '.join(tokenize(query))} "
+        return any(words_in_order in text for tool in tools for text in words.get(tool, ()))
 
     return [(query, tools) for query, tools in golden if not stands(query, tools)]
 
@@ -223,18 +227,18 @@ def unseen(
 def search_evidence(
     searched: SearchableIndex, encoder: Encoder, queries: Sequence[str]
 ) -> list[SearchEvidence]:
-    """What each query finds by its vector and by its words."""
+    """Return what each query finds by its vector and by its words."""
     import numpy as np
 
-    found: list[SearchEvidence] = []
+    evidence: list[SearchEvidence] = []
     for start in range(0, len(queries), BATCH):
         batch = queries[start : start + BATCH]
         vectors = np.asarray(encode_queries(encoder, batch), np.float32)
         units = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
         for query, unit in zip(batch, units, strict=True):
             vector, text = searched.both(unit, tokenize(query), DEPTH)
-            found.append(SearchEvidence.of(query, {"vector": vector, "text": text}))
-    return found
+            evidence.append(SearchEvidence.of(query, {"vector": vector, "text": text}))
+    return evidence
 
 
 def calibrate_evidence(
@@ -248,7 +252,7 @@ def calibrate_evidence(
     curves: dict[str, Curve] = {}
     for mode in ("hybrid", "vector", "text"):
         sides = [
-            [one.searched_by(mode).similarities() for one in side]
+            [evidence.searched_by(mode).similarities() for evidence in side]
             for side in (answerable, unanswerable)
         ]
         if curve := _curve(sides[0], sides[1], share):
@@ -266,7 +270,7 @@ def _curve(
 
     requests = [*answerable, *unanswerable]
     labels = np.arange(len(requests)) < len(answerable)
-    tools = [_rows(one) for one in requests]
+    tools = [_rows(request) for request in requests]
     best = np.array([rows.max(axis=0) for rows in tools])
     bias, weights = fit_logistic(best, labels, share)
     for _ in range(ROUNDS):
@@ -281,7 +285,7 @@ def _curve(
         return None
     curve = Curve(round(bias, 6), round(float(weights[0]), 6), round(float(weights[1]), 6), {})
     likely = [
-        max((curve.probability(one) for one in each.values()), default=0.0) for each in requests
+        max((curve.probability(tool) for tool in each.values()), default=0.0) for each in requests
     ]
     return Curve(
         curve.bias,
@@ -332,7 +336,9 @@ def _rows(measures: Mapping[str, Similarity]) -> "NDArray[np.float64]":
     """Return the measures of each tool, shape (tools, 2); zeros where nothing was found."""
     import numpy as np
 
-    return np.array([[one.cosine, one.words] for one in measures.values()] or [[0.0, 0.0]])
+    return np.array(
+        [[measure.cosine, measure.words] for measure in measures.values()] or [[0.0, 0.0]]
+    )
 
 
 def _thresholds(answerable: Sequence[float], unanswerable: Sequence[float]) -> dict[str, Threshold]:

@@ -256,7 +256,7 @@ def _is_fragmented(dataset: "LanceDataset", upkeep: Upkeep) -> bool:
 def _small_fragments(
     dataset: "LanceDataset", rows: int, upkeep: Upkeep, *, rebuild: bool
 ) -> set[int]:
-    """The fragments that are due to be merged; none if they are few.
+    """Return the fragments that are due to be merged; none if they are few.
 
     Those of the oldest segment of the vector index stay apart: to merge one of them would rewrite
     that whole segment. Right before an index is built, as few fragments as possible are best.
@@ -313,7 +313,9 @@ def _text_is_stale(dataset: "LanceDataset", rows: int) -> bool:
 
 
 def _segments(dataset: "LanceDataset", column: str) -> list[set[int]]:
-    """The segments of a column's index, oldest first, each as the fragments whose rows it has."""
+    """Return the segments of a column's index, oldest first, each as the fragments whose rows it
+    has.
+    """
     for index in dataset.describe_indices():
         if index.field_names == [column]:
             return [set(segment.fragment_ids) for segment in index.segments]
@@ -326,7 +328,7 @@ def _index_name(dataset: "LanceDataset", column: str) -> str | None:
 
 
 def _filters(columns: Collection[str]) -> list[str]:
-    """The columns by which rows are filtered; the first has a value for nearly every row."""
+    """Return the columns by which rows are filtered; the first has a value for nearly every row."""
     return [column for column in FILTERS if column in columns]
 
 

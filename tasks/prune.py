@@ -101,16 +101,18 @@ def prune_board(
     kept = kept_releases(releases, channels, keep, now)
     unneeded = [release for release in releases if release.id not in kept]
     due = [release for release in unneeded if marks.due("releases", release.id, before)]
-    gone = due if dry_run else _remove_releases(store, marks, due)
-    marks.mark("releases", [release.id for release in unneeded if release not in gone], now)
-    staying = [release for release in releases if release not in gone] if dry_run else store.all()
+    removed = due if dry_run else _remove_releases(store, marks, due)
+    marks.mark("releases", [release.id for release in unneeded if release not in removed], now)
+    staying = (
+        [release for release in releases if release not in removed] if dry_run else store.all()
+    )
     tables, versions, files = _prune_tables(store, marks, staying, now, before, dry_run=dry_run)
     marks.save()
     age = max(timedelta(days=keep.days), timedelta(hours=keep.grace_hours))
     return PruneResult(
         kept=tuple(release.id for release in releases if release.id in kept),
-        marked=tuple(release.id for release in unneeded if release not in gone),
-        removed=tuple(release.id for release in gone),
+        marked=tuple(release.id for release in unneeded if release not in removed),
+        removed=tuple(release.id for release in removed),
         tables=tables,
         versions=versions,
         files=files,
@@ -235,7 +237,7 @@ def _prune_tables(
     *,
     dry_run: bool,
 ) -> tuple[tuple[str, ...], Leftovers, Leftovers]:
-    """The tables that were dropped, and the versions and files that were removed from the
+    """Return the tables that were dropped, and the versions and files that were removed from the
     others.
     """
     pins: dict[str, dict[str, int]] = {name: {} for name in OWN_TABLES}
@@ -272,13 +274,13 @@ def _prune_versions(
     dataset = open_dataset(store.uri, name)
     tags = cast("Mapping[str, Any]", dataset.tags.list())
     staying = set(pins.values())
-    there = (
+    existing = (
         {version["version"] for version in dataset.versions()}
         if pins.keys() - tags.keys()
         else set[int]()
     )
     for tag in sorted(pins.keys() - tags.keys()):
-        if pins[tag] not in there:
+        if pins[tag] not in existing:
             logger.warning(
                 "Release %s is not whole: table '%s' has no version %s.",
                 tag.split("-")[0],

@@ -124,7 +124,7 @@ def _write_differences(uri: str, table: "Table", spec: TableSpec) -> int:
 
 
 def _open_or_create(uri: str, database: "DBConnection", spec: TableSpec) -> "Table":
-    """The table of these rows: beside one of that name with vectors of another length."""
+    """Return the table of these rows: beside one of that name with vectors of another length."""
     schema = table_schema(spec.name, spec.dimensions or 0)
     names = [spec.name]
     if spec.dimensions is not None:

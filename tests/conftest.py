@@ -246,6 +246,10 @@ class Workshop:
         """Write the saved answers of MCP servers, which the catalog `kit` lists."""
         self.write(file, {name: {"tools": list(tools)} for name, tools in servers.items()})
 
+    def named(self, *names: str) -> dict[str, list[dict[str, Any]]]:
+        """Return the server `git` with a tool for each name."""
+        return {"git": [tool(name, f"Does {name}.") for name in names]}
+
     def configure(
         self, indexes: str = "", catalogs: str | None = None, board: str = ""
     ) -> Configuration:

@@ -43,7 +43,7 @@ def read_document(path: Path) -> Any:
 
 
 def parse(text: str, where: str) -> Any:
-    """The value of a text that is JSON, or else YAML (which nearly all JSON is, too)."""
+    """Return the value of a text that is JSON, or else YAML (which nearly all JSON is, too)."""
     if not text.lstrip().startswith(("{", "[")):
         return parse_yaml(text, where)
     try:
@@ -110,13 +110,13 @@ def _expanded(header: str, value: str) -> str:
     """A header's value with each `${NAME}` replaced by that environment variable."""
 
     def variable(match: re.Match[str]) -> str:
-        found = os.environ.get(match[1])
-        if found is None:
+        value = os.environ.get(match[1])
+        if value is None:
             raise SourceError(
                 f"The environment variable {match[1]}, which the header {header} needs, is not "
                 f"set. Set it."
             )
-        return found
+        return value
 
     expanded = re.sub(r"\$\{(\w+)\}", variable, value)
     if not (expanded.isascii() and expanded.isprintable()):

@@ -198,7 +198,7 @@ class _Body:
 
 
 def _is_flat(schema: Mapping[str, Any]) -> bool:
-    """Whether nothing but the properties of an object, each by itself, constrains it."""
+    """Return whether nothing but the properties of an object, each by itself, constrains it."""
     return (
         all(key in FLAT or key.startswith("x-") for key in schema)
         and schema.get("type", "object") in ("object", ["object"])

@@ -159,12 +159,14 @@ class SchemaWriter:
     def _reference(self, schema: dict[str, Any], base: str) -> Any:
         key = self.graph.refs.key(schema["$ref"], base)
         if self.graph.is_cyclic(key) or self.graph.size_of(key) > self._inlined:
-            known = key in self._names or self._written <= MAX_PARTS
+            described = key in self._names or self._written <= MAX_PARTS
             left_out = (
                 f"{_title(key)}, whose schema is left out, because the whole would have "
                 f"over {MAX_PARTS:,} parts."
             )
-            target = {"$ref": f"#/$defs/{self._name(key)}"} if known else {"description": left_out}
+            target = (
+                {"$ref": f"#/$defs/{self._name(key)}"} if described else {"description": left_out}
+            )
         else:
             target = self._write(self.graph.refs.lookup(key), key.partition("#")[0])
         # OpenAPI 3.0 says that what stands beside a $ref is ignored; its authors mean it all the
@@ -192,13 +194,13 @@ class SchemaWriter:
         properties = schema.get("properties")
         if not isinstance(properties, dict):
             return schema
-        gone = {name for name, item in properties.items() if _has(item, hidden)}
-        if not gone:
+        hidden_names = {name for name, item in properties.items() if _has(item, hidden)}
+        if not hidden_names:
             return schema
-        shown = {name: item for name, item in properties.items() if name not in gone}
+        shown = {name: item for name, item in properties.items() if name not in hidden_names}
         out = {**schema, "properties": shown}
         if isinstance(schema.get("required"), list):
-            out["required"] = [name for name in schema["required"] if name not in gone]
+            out["required"] = [name for name in schema["required"] if name not in hidden_names]
         return out
 
 

@@ -76,14 +76,14 @@ def _load(listing: ListingBuilder, options: OpenAPIOptions) -> tuple[Any, Refere
         place = public_url(options.url)
         document = parse(fetch(options.url, options.headers, options.timeout), place)
         return document, References.of(document, None), place
-    found = matching_files(listing.base, options.path or "")
-    if len(found) > 1:
+    files = matching_files(listing.base, options.path or "")
+    if len(files) > 1:
         raise SourceError(
-            f"'{options.path}' matches {len(found)} files, expected one. Add a catalog for each "
+            f"'{options.path}' matches {len(files)} files, expected one. Add a catalog for each "
             f"document."
         )
-    document = read_document(found[0])
-    return document, References.of(document, found[0]), options.path or ""
+    document = read_document(files[0])
+    return document, References.of(document, files[0]), options.path or ""
 
 
 def _check(document: Any, place: str) -> None:
@@ -245,12 +245,12 @@ def _annotations(
 def _security(document: Mapping[str, Any], spec: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Return the security schemes of the operation; an empty list of its own overrides."""
     components = document.get("components")
-    known = components.get("securitySchemes") if isinstance(components, dict) else None
+    schemes = components.get("securitySchemes") if isinstance(components, dict) else None
     required = spec.get("security", document.get("security"))
     out: dict[str, dict[str, Any]] = {}
     for alternative in required if isinstance(required, list) else []:
         for name in alternative if isinstance(alternative, dict) else ():
-            scheme = known.get(name) if isinstance(known, dict) else None
+            scheme = schemes.get(name) if isinstance(schemes, dict) else None
             kind = scheme.get("type") if isinstance(scheme, dict) else None
             out[name] = {"name": name} | ({"type": kind} if isinstance(kind, str) else {})
     return list(out.values())
@@ -279,7 +279,7 @@ def _name(method: str, path: str) -> str:
 
 
 def inputs(base: Path, options: OpenAPIOptions) -> list[Path] | None:
-    """The document, if it is a file; one that refers to other files says so when it is read."""
+    """Return the document, if it is a file; one that refers to others says so when it is read."""
     return matching_files(base, options.path) if options.path else None
 
 

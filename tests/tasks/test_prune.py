@@ -5,7 +5,7 @@ happens meanwhile.
 import json
 import shutil
 import threading
-from dataclasses import replace
+from dataclasses import asdict, replace
 from datetime import UTC, datetime, timedelta
 
 import lance
@@ -17,7 +17,7 @@ from lance.dataset import Tags as DatasetTags
 import pegboard
 from pegboard.errors import BoardNotFound, PromotionConflict
 from pegboard.store.database import open_table
-from pegboard.store.releases import Channel, Pin, Release
+from pegboard.store.releases import Channel, Release
 from tasks import prune
 from tasks.lake.files import Lake
 from tasks.lake.leftovers import written_at
@@ -44,12 +44,10 @@ def names(number):
 
 
 def published(workshop, encoder, states, channel="live"):
-    """A board with a release for each state, oldest first."""
+    """A release for each state, oldest first."""
     return [
         workshop.publish(
-            {"git": [workshop.tool(name, f"Does {name}.") for name in [*names(0), *names(state)]]},
-            encoder=encoder,
-            channel=channel,
+            workshop.named(*names(0), *names(state)), encoder=encoder, channel=channel
         ).release
         for state in states
     ]
@@ -137,10 +135,10 @@ def test_what_is_not_wanted_is_marked_first_and_removed_by_a_later_prune_after_t
 
 
 def test_without_a_grace_period_it_still_takes_two(workshop, four):
-    assert prune_board(workshop.uri, Keep(grace_hours=SHORT), NOW).removed == ()
-    assert prune_board(workshop.uri, Keep(grace_hours=SHORT), NOW + DAY).removed == ids(
-        [four[1], four[0]]
-    )
+    keep = Keep(grace_hours=SHORT)
+
+    assert prune_board(workshop.uri, keep, NOW).removed == ()
+    assert prune_board(workshop.uri, keep, NOW + DAY).removed == ids([four[1], four[0]])
 
 
 def test_a_release_that_is_wanted_again_loses_its_mark(workshop, four):
@@ -239,26 +237,23 @@ def test_a_table_of_which_a_run_has_just_pinned_a_version_stays(workshop, four):
     assert prune_board(workshop.uri, Keep(), due).tables == ("emb_new",)
 
 
-def test_tags_of_a_release_that_was_never_recorded_go_and_those_of_people_stay(workshop, four):
+def test_tags_of_a_release_that_was_never_recorded_are_removed_and_those_of_people_are_not(
+    workshop, four
+):
     table = open_table(workshop.store.database, "tools", workshop.uri)
-    table.tags.create(
-        f"{'b' * 12}-v{four[0].tables['tools'].version}", four[0].tables["tools"].version
-    )
-    table.tags.create("before-the-audit", four[1].tables["tools"].version)
+    versions = [release.tables["tools"].version for release in four]
+    unrecorded = f"{'b' * 12}-v{versions[0]}"
+    table.tags.create(unrecorded, versions[0])
+    table.tags.create("before-the-audit", versions[1])
     prune_board(workshop.uri, Keep(), NOW)
-    assert f"{'b' * 12}-v{four[0].tables['tools'].version}" in table.tags.list()
+    assert unrecorded in table.tags.list()
 
     prune_board(workshop.uri, Keep(), NOW + 2 * DAY)
 
-    assert {tag for tag in table.tags.list() if not tag.startswith(tuple(ids(four)))} == {
-        "before-the-audit"
-    }
-    assert (
-        open_table(
-            workshop.store.database, "tools", workshop.uri, four[1].tables["tools"].version
-        ).count_rows()
-        == 8
-    )
+    others = {tag for tag in table.tags.list() if not tag.startswith(tuple(ids(four)))}
+    assert others == {"before-the-audit"}
+    audited = open_table(workshop.store.database, "tools", workshop.uri, versions[1])
+    assert audited.count_rows() == 8
 
 
 def test_a_missing_tag_is_set_again_before_anything_is_removed(workshop, four):
@@ -280,24 +275,13 @@ def test_a_release_that_was_promoted_while_it_was_to_go_is_put_back(workshop, fo
     # release just before.
     workshop.store.promote(four[0].id, "audit")
     workshop.store.database.open_table("releases").delete(f"release = '{four[0].id}'")
-    one = {**_plain(four[0]), "created_at": four[0].created_at.isoformat()}
-    workshop.lake.write_json(MARKS, {**record, "going": [one]})
+    going = {**asdict(four[0]), "created_at": four[0].created_at.isoformat()}
+    workshop.lake.write_json(MARKS, {**record, "going": [going]})
 
     prune_board(workshop.uri, Keep(), NOW + 2 * DAY)
 
     assert workshop.store.get(four[0].id) == four[0]
     assert is_whole(workshop.store, four[0])
-
-
-def _plain(release):
-    tables = {
-        name: {key: getattr(pin, key) for key in Pin.__dataclass_fields__}
-        for name, pin in release.tables.items()
-    }
-    return {
-        **{key: getattr(release, key) for key in Release.__dataclass_fields__},
-        "tables": tables,
-    }
 
 
 def test_a_release_whose_versions_were_pruned_is_published_anew(workshop, hashing):
@@ -320,9 +304,7 @@ def test_a_release_whose_versions_were_pruned_is_published_anew(workshop, hashin
 
 
 def _servers(workshop, state):
-    workshop.servers(
-        {"git": [workshop.tool(name, f"Does {name}.") for name in [*names(0), *names(state)]]}
-    )
+    workshop.servers(workshop.named(*names(0), *names(state)))
     return workshop.configure()
 
 
@@ -338,15 +320,18 @@ def test_a_board_that_is_not_there_is_said_so(tmp_path):
 def test_vectors_and_ledger_are_never_touched(workshop, hashing, four):
     for path in (f"ledger/{'c' * 64}.parquet", f"vectors/{'d' * 16}/{'e' * 64}.parquet"):
         workshop.lake.write_text(path, "paid for")
-    before = {one for one in files(workshop) if one.startswith(("lake/vectors", "lake/ledger"))}
+
+    def paid_for():
+        return {
+            path for path in files(workshop) if path.startswith(("lake/vectors", "lake/ledger"))
+        }
+
+    before = paid_for()
 
     for number in range(3):
         prune_board(workshop.uri, Keep(), NOW + 100 * number * DAY)
 
-    assert before
-    assert {
-        one for one in files(workshop) if one.startswith(("lake/vectors", "lake/ledger"))
-    } == before
+    assert paid_for() == before != set()
     again = workshop.run(_servers(workshop, 1), "embed", encoder=hashing(8))
     assert again.encoded == 0
 

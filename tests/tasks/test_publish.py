@@ -32,14 +32,10 @@ def assert_whole(store, release):
         assert table.tags.list()[f"{release.id}-v{pin.version}"]["version"] == pin.version, name
 
 
-def servers(workshop, *names):
-    return {"git": [workshop.tool(name, f"Does {name}.") for name in names]}
-
-
 @pytest.fixture(scope="module")
 def shared_first(tmp_path_factory, workshop_type):
     workshop = workshop_type(tmp_path_factory.mktemp("first"))
-    return workshop.uri, workshop.publish(servers(workshop, "one")).release
+    return workshop.uri, workshop.publish(workshop.named("one")).release
 
 
 @pytest.fixture
@@ -47,7 +43,7 @@ def first(workshop, shared_first):
     """The release with the tool `one`, the only one of the workshop's board."""
     uri, release = shared_first
     shutil.copytree(uri, workshop.uri)
-    workshop.servers(servers(workshop, "one"))
+    workshop.servers(workshop.named("one"))
     return release
 
 
@@ -57,7 +53,7 @@ def issues_uri(tmp_path_factory, workshop_type):
     it.
     """
     workshop = workshop_type(tmp_path_factory.mktemp("issues"))
-    workshop.publish(servers(workshop, "create_issue", "delete_issue"))
+    workshop.publish(workshop.named("create_issue", "delete_issue"))
     return workshop.uri
 
 
@@ -65,7 +61,7 @@ def issues_uri(tmp_path_factory, workshop_type):
 def undisturbed(tmp_path_factory, workshop_type):
     """What a run publishes of three tools if nothing happens to it."""
     workshop = workshop_type(tmp_path_factory.mktemp("undisturbed"))
-    return workshop.publish(servers(workshop, "create_issue", "close_issue", "open_issue")).release
+    return workshop.publish(workshop.named("create_issue", "close_issue", "open_issue")).release
 
 
 def test_a_release_says_what_went_into_it(workshop, encoder):
@@ -74,13 +70,8 @@ def test_a_release_says_what_went_into_it(workshop, encoder):
     assert release == workshop.store.get(release.id)
     assert workshop.store.channel().release == release.id
     assert release.manifest["default_index"] == "full"
-    assert release.manifest["counts"] == {
-        "tools": 14,
-        "agents": 6,
-        "enriched": 0,
-        "flagged": 0,
-        "edges": 0,
-    }
+    counts = {"tools": 14, "agents": 6, "enriched": 0, "flagged": 0, "edges": 0}
+    assert release.manifest["counts"] == counts
     assert release.manifest["indexes"]["fine"] == {
         "encoder": "hashing/256",
         "options": {},
@@ -93,18 +84,13 @@ def test_a_release_says_what_went_into_it(workshop, encoder):
     assert {name: one["tools"] for name, one in release.manifest["catalogs"].items()} == {
         "kit": 8, "finance": 3, "desk": 3,
     }  # fmt: skip
-    assert release.manifest["changes"] == {
-        "against": None,
-        "new": 14,
-        "changed": 0,
-        "removed": 0,
-        "unchanged": 0,
-    }
+    changes = {"against": None, "new": 14, "changed": 0, "removed": 0, "unchanged": 0}
+    assert release.manifest["changes"] == changes
     assert_whole(workshop.store, release)
 
 
-def test_a_plan_of_its_own_stands_in_the_release_and_another_one_makes_another_release(workshop):
-    workshop.servers(servers(workshop, "one"))
+def test_a_strategy_is_part_of_the_release(workshop):
+    workshop.servers(workshop.named("one"))
     plain = workshop.run(workshop.configure()).release
     named = workshop.run(workshop.configure('[find]\nstrategy = "search"\n')).release
     own = workshop.run(workshop.configure('[find.strategy]\nname = "mine"\ndepth = 20\n')).release
@@ -134,7 +120,7 @@ def test_a_run_that_was_killed_after_a_step_is_completed_by_the_next(
 ):
     if live:
         shutil.copytree(issues_uri, workshop.uri)
-    workshop.servers(servers(workshop, "create_issue", "close_issue", "open_issue"))
+    workshop.servers(workshop.named("create_issue", "close_issue", "open_issue"))
 
     abandoned = workshop.run(workshop.configure(), step)
     if live:
@@ -153,24 +139,9 @@ def test_a_run_that_was_killed_after_a_step_is_completed_by_the_next(
     assert workshop.store.channel().release == again.release.id
 
 
-def test_a_run_that_was_killed_before_its_promotion_is_completed_by_the_next(workshop):
-    configuration = workshop.full()
-    run = workshop.run(configuration, "stage")
-    publish_release(configuration, run.plan, run.snapshots, run.spec, run.pins)
-    # As if the process had ended between recording the release and moving the channel.
-    workshop.store.database.open_table("channels").delete("true")
-
-    again = workshop.run(configuration)
-
-    assert again.release.id == run.spec.release
-    assert workshop.store.channel().release == again.release.id
-    assert len(workshop.store.all()) == 1
-    assert_whole(workshop.store, again.release)
-
-
 def test_a_channel_that_moved_since_the_plan_is_not_overwritten(workshop, first):
-    second = workshop.publish(servers(workshop, "one", "two")).release
-    workshop.servers(servers(workshop, "one", "two", "three"))
+    second = workshop.publish(workshop.named("one", "two")).release
+    workshop.servers(workshop.named("one", "two", "three"))
     run = workshop.run(workshop.configure(), "stage")
     workshop.store.rollback()
 
@@ -178,9 +149,7 @@ def test_a_channel_that_moved_since_the_plan_is_not_overwritten(workshop, first)
         publish_release(workshop.configure(), run.plan, run.snapshots, run.spec, run.pins)
 
     assert workshop.store.channel().release == first.id
-    assert run.spec.release not in [
-        one.id for one in workshop.store.all()
-    ]  # the loser changed nothing
+    assert run.spec.release not in {release.id for release in workshop.store.all()}
     third = workshop.run(workshop.configure()).release
     assert (third.id, workshop.store.channel().release) == (run.spec.release, run.spec.release)
     for release in (first, second, third):
@@ -191,7 +160,7 @@ def test_a_channel_that_moved_since_the_plan_is_not_overwritten(workshop, first)
 def test_a_publishing_that_was_killed_after_any_of_its_writes_is_completed_by_the_next(
     workshop, first, how_far
 ):
-    workshop.servers(servers(workshop, "one", "two"))
+    workshop.servers(workshop.named("one", "two"))
     run = workshop.run(workshop.configure(), "stage")
     pins = list(run.pins.values())
     for pin in pins[: 1 if how_far == "one tag" else len(pins)]:
@@ -214,7 +183,7 @@ def test_a_publishing_that_was_killed_after_any_of_its_writes_is_completed_by_th
 
 
 def test_what_changed_since_it_was_staged_is_not_published(workshop, first):
-    workshop.servers(servers(workshop, "one", "two"))
+    workshop.servers(workshop.named("one", "two"))
     run = workshop.run(workshop.configure(), "stage")
     spoilt = {
         **run.pins,
@@ -238,7 +207,7 @@ def test_a_release_that_a_table_lost_meanwhile_is_recorded_anew(workshop, first)
     workshop.store.add(replace(first, tables=broken))
     workshop.store.database.open_table("channels").delete("true")
 
-    again = workshop.publish(servers(workshop, "one")).release
+    again = workshop.publish(workshop.named("one")).release
 
     assert (again.id, again.tables["tools"].version) == (first.id, first.tables["tools"].version)
     assert len(workshop.store.all()) == 1
@@ -248,10 +217,10 @@ def test_a_release_that_a_table_lost_meanwhile_is_recorded_anew(workshop, first)
 def test_going_back_to_earlier_tools_goes_back_to_the_earlier_release_and_keeps_it_whole(
     workshop, encoder
 ):
-    first = workshop.publish(servers(workshop, "one", "two")).release
-    workshop.publish(servers(workshop, "one", "three"))
+    first = workshop.publish(workshop.named("one", "two")).release
+    workshop.publish(workshop.named("one", "three"))
 
-    back = workshop.publish(servers(workshop, "one", "two")).release
+    back = workshop.publish(workshop.named("one", "two")).release
 
     assert back == first
     assert len(workshop.store.all()) == 2
@@ -260,19 +229,17 @@ def test_going_back_to_earlier_tools_goes_back_to_the_earlier_release_and_keeps_
     assert pegboard.open(workshop.uri, encoder=encoder).search("two", 1)[0].tool.name == "two"
 
 
-def test_channels_are_published_to_on_their_own(workshop, first):
-    canary = workshop.publish(servers(workshop, "one", "two"), channel="canary").release
+def test_channels_are_published_to_separately(workshop, first):
+    canary = workshop.publish(workshop.named("one", "two"), channel="canary").release
 
-    assert {one.name: one.release for one in workshop.store.channels()} == {
-        "live": first.id,
-        "canary": canary.id,
-    }
+    channels = {channel.name: channel.release for channel in workshop.store.channels()}
+    assert channels == {"live": first.id, "canary": canary.id}
 
 
 def test_secrets_and_addresses_of_an_encoder_are_not_in_the_manifest(workshop):
     # of the built-in encoders that run here, the one with options
     settings = '[[indexes]]\nencoder = "local/all-MiniLM-L6-v2"\n'
-    workshop.servers(servers(workshop, "one"))
+    workshop.servers(workshop.named("one"))
     release = workshop.run(workshop.configure(settings)).release
 
     again = workshop.run(
@@ -313,7 +280,7 @@ def test_of_two_processes_that_planned_at_once_at_most_one_wins_and_what_is_live
 ):
     for name, rival in zip("ab", rivals, strict=True):
         workshop.servers(
-            servers(workshop, *(f"{name}_{number}" for number in range(5))), f"{name}.json"
+            workshop.named(*(f"{name}_{number}" for number in range(5))), f"{name}.json"
         )
         rival.start()
     for rival in rivals:

@@ -19,10 +19,6 @@ from tasks.stage import stage_tables
 MODES = ["hybrid", "vector", "text"]
 
 
-def many(workshop, *names):
-    return {"git": [workshop.tool(name, f"Does {name}.") for name in names]}
-
-
 def rows_of(workshop, pin, columns=("id",)):
     table = open_table(workshop.store.database, pin.table, workshop.uri, pin.version)
     return table.search().select(list(columns)).with_row_id(True).to_arrow().to_pylist()
@@ -46,8 +42,8 @@ def test_every_table_has_the_rows_that_it_pins(workshop):
 
 def test_only_rows_that_changed_are_written(workshop):
     names = [f"tool_{number}" for number in range(30)]
-    first = workshop.publish(many(workshop, *names)).release
-    servers = many(workshop, *names)
+    first = workshop.publish(workshop.named(*names)).release
+    servers = workshop.named(*names)
     servers["git"][7]["description"] = "Does something else."
     second = workshop.publish(servers).release
 
@@ -64,8 +60,8 @@ def test_only_rows_that_changed_are_written(workshop):
 def test_a_removed_tool_is_found_by_no_mode_and_the_old_release_still_has_it(
     workshop, encoder, rows
 ):
-    first = workshop.publish(many(workshop, "create_issue", "o'clock", "delete_issue")).release
-    workshop.publish(many(workshop, "create_issue"))
+    first = workshop.publish(workshop.named("create_issue", "o'clock", "delete_issue")).release
+    workshop.publish(workshop.named("create_issue"))
     board = pegboard.open(workshop.uri, encoder=encoder, in_memory_rows=rows)
     old = pegboard.open(workshop.uri, release=first.id, encoder=encoder, in_memory_rows=rows)
 
@@ -81,9 +77,9 @@ def test_a_removed_tool_is_found_by_no_mode_and_the_old_release_still_has_it(
 
 def test_more_rows_than_one_condition_takes_are_removed(workshop, hashing):
     encoder = hashing(8)
-    workshop.publish(many(workshop, *(f"old'{number}" for number in range(1_200))), encoder=encoder)
+    workshop.publish(workshop.named(*(f"old'{number}" for number in range(1_200))), encoder=encoder)
 
-    second = workshop.publish(many(workshop, "the_only_one"), encoder=encoder).release
+    second = workshop.publish(workshop.named("the_only_one"), encoder=encoder).release
 
     assert second.tables["tools"].rows == second.tables["emb_full"].rows == 1
     assert [row["id"] for row in rows_of(workshop, second.tables["tools"])] == [
@@ -94,124 +90,85 @@ def test_more_rows_than_one_condition_takes_are_removed(workshop, hashing):
 def test_staging_again_changes_nothing(workshop):
     run = workshop.run(workshop.full(), "stage")
 
-    again = stage_tables(workshop.uri, run.spec)
-
-    assert again == run.pins
+    assert stage_tables(workshop.uri, run.spec) == run.pins
     assert workshop.run(workshop.full(), "stage").spec == run.spec
 
 
-def test_a_large_table_is_pinned_with_the_indices_that_it_has_and_staging_again_changes_nothing(
+def test_a_large_table_is_pinned_with_its_indices_and_staging_again_changes_nothing(
     workshop, hashing
 ):
-    sizes, encoder = IndexSizes(in_memory=50, flat_partition=20), hashing(8)
+    sizes = IndexSizes(in_memory=50, flat_partition=20)
     names = [f"tool_{number}" for number in range(120)]
-    workshop.servers(many(workshop, *names))
-    run = workshop.run(workshop.configure(), "embed", encoder=encoder)
-    pins = stage_tables(workshop.uri, run.spec, sizes=sizes)
-    again = stage_tables(workshop.uri, run.spec, sizes=sizes)
-    workshop.servers(many(workshop, *names[:90], "tool_zebra"))
-    fewer = stage_tables(
-        workshop.uri,
-        workshop.run(workshop.configure(), "embed", encoder=encoder).spec,
-        sizes=sizes,
-    )
-    workshop.servers(many(workshop, *names[:40]))
-    small = stage_tables(
-        workshop.uri,
-        workshop.run(workshop.configure(), "embed", encoder=encoder).spec,
-        sizes=sizes,
-    )
+
+    def stage(*names):
+        workshop.servers(workshop.named(*names))
+        run = workshop.run(workshop.configure(), "embed", encoder=hashing(8))
+        pins = stage_tables(workshop.uri, run.spec, sizes=sizes)
+        assert stage_tables(workshop.uri, run.spec, sizes=sizes) == pins
+        return pins
+
+    pins, fewer, small = stage(*names), stage(*names[:90], "tool_zebra"), stage(*names[:40])
 
     assert pins["tools"].search is pins["agents"].search is None
     assert pins["emb_full"].search == {
         "vector": "ivf_flat", "partitions": 6, "nprobes": 6, "text": "fts",
         "filters": ["tool", "agent", "catalog", "kind", "tags"],
     }  # fmt: skip
-    assert again == pins
     assert fewer["emb_full"].search == pins["emb_full"].search
     assert small["emb_full"].search is None
     table = open_table(workshop.store.database, "emb_full", workshop.uri, fewer["emb_full"].version)
-    found = (
-        table.search("zebra", query_type="fts", fts_columns="tokens")
-        .select(["tool", "_score"])
-        .to_arrow()
-    )
-    assert found.column("tool").to_pylist() == ["kit/git/tool_zebra"]
-    assert {table.index_stats(index.name).num_unindexed_rows for index in table.list_indices()} == {
-        0
-    }
+    query = table.search("zebra", query_type="fts", fts_columns="tokens")
+    hits = query.select(["tool", "_score"]).to_arrow()
+    assert hits.column("tool").to_pylist() == ["kit/git/tool_zebra"]
+    statistics = [table.index_stats(index.name) for index in table.list_indices()]
+    assert {stats.num_unindexed_rows for stats in statistics} == {0}
 
 
 def test_the_table_in_use_is_found_again_when_a_name_before_it_became_free(workshop, hashing):
-    servers = many(workshop, "create_issue", "delete_issue")
+    servers = workshop.named("create_issue", "delete_issue")
     workshop.publish(servers, encoder=hashing(8))
     second = workshop.publish(servers, encoder=hashing(12)).release
     workshop.store.database.drop_table(
         "emb_full"
     )  # as a prune does when no release has it any more
 
-    third = workshop.publish(many(workshop, "create_issue"), encoder=hashing(12)).release
+    third = workshop.publish(workshop.named("create_issue"), encoder=hashing(12)).release
 
     assert third.tables["emb_full"].table == second.tables["emb_full"].table == "emb_full_12"
 
 
-def test_identical_inputs_on_another_board_have_the_same_release(tmp_path, workshop):
-    here = workshop.run(workshop.full(), "compose").spec
-    (tmp_path / "elsewhere").mkdir()
-    there = type(workshop)(tmp_path / "elsewhere")
-
-    assert there.run(there.full(), "compose").spec == here
-
-
 def test_key_order_and_whole_floats_in_a_schema_change_nothing(workshop):
     def servers(schema):
-        return {
-            "git": [
-                {"name": "create_issue", "description": "Opens an issue.", "inputSchema": schema}
-            ]
-        }
+        return {"git": [{"name": "issue", "description": "Opens it.", "inputSchema": schema}]}
 
-    title, limit = (
-        {"type": "string", "description": "its headline"},
-        {"type": "number", "maximum": 5},
-    )
-    first = workshop.publish(
-        servers(
-            {
-                "type": "object",
-                "properties": {"title": title, "limit": limit},
-                "required": ["title", "limit"],
-            }
-        )
-    )
-    workshop.servers(
-        servers(
-            {
-                "required": ["limit", "title"],
-                "properties": {
-                    "limit": {"maximum": 5.0, "type": "number"},
-                    "title": {"description": "its headline", "type": "string"},
-                },
-                "type": "object",
-            }
-        )
-    )
+    title = {"type": "string", "description": "its headline"}
+    limit = {"type": "number", "maximum": 5}
+    properties = {"title": title, "limit": limit}
+    schema = {"type": "object", "properties": properties, "required": ["title", "limit"]}
+    turned = {
+        "required": ["limit", "title"],
+        "properties": {
+            "limit": {"maximum": 5.0, "type": "number"},
+            "title": dict(reversed(title.items())),
+        },
+        "type": "object",
+    }
+    first = workshop.publish(servers(schema))
 
-    again = workshop.run(workshop.configure())
+    again = workshop.publish(servers(turned))
 
     assert again.plan.changed == ()
-    assert again.release is None
-    assert again.spec.release == first.release.id
+    assert (again.release, again.spec.release) == (None, first.release.id)
 
 
 def test_vectors_of_another_length_go_to_another_table_and_the_old_release_still_answers(
     workshop, hashing
 ):
     small, large = hashing(8), hashing(12)
-    servers = many(workshop, "create_issue", "delete_issue")
+    servers = workshop.named("create_issue", "delete_issue")
     first = workshop.publish(servers, encoder=small).release
     second = workshop.publish(servers, encoder=large).release
-    third = workshop.publish(many(workshop, "create_issue"), encoder=large).release
+    third = workshop.publish(workshop.named("create_issue"), encoder=large).release
 
     assert [one.tables["emb_full"].table for one in (first, second, third)] == [
         "emb_full", "emb_full_12", "emb_full_12",
@@ -276,7 +233,7 @@ def test_whatever_another_writer_does_meanwhile_no_mixture_is_pinned(workshop):
 
 
 def test_a_row_that_was_changed_by_hand_is_mended(workshop):
-    run = workshop.publish(many(workshop, "create_issue", "delete_issue"))
+    run = workshop.publish(workshop.named("create_issue", "delete_issue"))
     table = workshop.store.database.open_table("tools")
     table.update(
         where="name = 'delete_issue'", values={"description": "spoilt", "digest": "spoilt"}
@@ -291,22 +248,23 @@ def test_a_row_that_was_changed_by_hand_is_mended(workshop):
     assert described["kit/git/delete_issue"] == "Does delete_issue."
 
 
-def test_wanted_is_the_same_whatever_the_order_of_the_catalogs(workshop):
+def test_the_spec_depends_neither_on_the_board_nor_on_the_order_of_catalogs(tmp_path, workshop):
     configuration = workshop.full()
     run = workshop.run(configuration, "compose")
-    identities = {one.catalog: one.digest for one in reversed(run.snapshots)}
+    identities = {snapshot.catalog: snapshot.digest for snapshot in reversed(run.snapshots)}
+    (tmp_path / "elsewhere").mkdir()
+    elsewhere = type(workshop)(tmp_path / "elsewhere")
 
     documents = [
-        make(workshop.uri, index, identities)
+        compose(workshop.uri, index, identities)
         for index in configuration.indexes
-        for make in (compose_index, compose_agents)
+        for compose in (compose_index, compose_agents)
     ]
-    records, edges = (
-        compose_records(workshop.uri, identities),
-        compose_edges(configuration, identities),
-    )
+    records = compose_records(workshop.uri, identities)
+    edges = compose_edges(configuration, identities)
 
     assert make_release_spec(configuration, documents, records, edges) == run.spec
+    assert elsewhere.run(elsewhere.full(), "compose").spec == run.spec
 
 
 def test_the_vector_of_a_tool_is_the_unit_sum_of_its_description_and_each_of_its_questions(
@@ -326,22 +284,9 @@ def test_the_vector_of_a_tool_is_the_unit_sum_of_its_description_and_each_of_its
     )
 
 
-def test_without_questions_a_centroid_is_the_same_as_one_document(workshop):
-    index = '[[indexes]]\nname = "full"\nshape = "{}"\n'
-    workshop.servers(many(workshop, "create_issue", "delete_issue"))
-    single = workshop.run(workshop.configure(index.format("single")))
-
-    centroid = workshop.run(workshop.configure(index.format("centroid")))
-
-    assert centroid.encoded == 0
-    assert centroid.pins["emb_full"] == single.pins["emb_full"]
-
-
-def test_a_configuration_that_comes_or_goes_touches_no_other_table_and_encodes_no_text_again(
-    workshop,
-):
+def test_an_index_that_comes_or_goes_changes_no_other_table_and_encodes_no_text_again(workshop):
     first = '[[indexes]]\nname = "full"\n'
-    # without questions the same texts by the same encoder
+    # Without questions it has the same texts, by the same encoder.
     second = '\n[[indexes]]\nname = "plain"\nshape = "single"\n'
     workshop.full()
     before = workshop.run(workshop.configure(first))
@@ -349,19 +294,11 @@ def test_a_configuration_that_comes_or_goes_touches_no_other_table_and_encodes_n
     added = workshop.run(workshop.configure(first + second))
     dropped = workshop.run(workshop.configure(first))
 
-    assert before.encoded > 0
-    assert added.encoded == 0
-    assert added.release.tables["emb_plain"].rows == before.release.tables["emb_full"].rows
-    assert (
-        added.release.tables["agents_plain"].rows == before.release.tables["agents_full"].rows == 4
-    )
-    for one in (added, dropped):
-        same = {
-            name: one.release.tables[name]
-            for name in ("tools", "agents", "edges", "emb_full", "agents_full")
-        }
-        assert same == before.release.tables
+    assert before.encoded > added.encoded == 0
+    tables = added.release.tables
+    assert tables["emb_plain"].rows == tables["emb_full"].rows
+    assert tables["agents_plain"].rows == tables["agents_full"].rows == 4
+    assert {name: tables[name] for name in before.release.tables} == before.release.tables
     assert dropped.release == before.release
-    assert pegboard.open(workshop.uri, release=added.release.id).search(
-        "merge a branch", 1, index="plain"
-    )
+    board = pegboard.open(workshop.uri, release=added.release.id)
+    assert board.search("merge a branch", 1, index="plain")

@@ -70,14 +70,14 @@ class Encoder(Protocol):
     def fingerprint(self) -> str: ...
 
     def encode(self, texts: Sequence[str]) -> "NDArray[np.float32]":
-        """The vectors of the texts, shape (len(texts), dimensions), in their order, each of length
-        1.
+        """Return the vectors of the texts, shape (len(texts), dimensions), in their order, each of
+        length 1.
         """
         ...
 
 
 def load_encoder(name: str, **options: Any) -> Encoder:
-    """The encoder of that name, ready to encode.
+    """Return the encoder of that name, ready to encode.
 
         encoder = load_encoder("local/all-MiniLM-L6-v2")
         encoder.encode(["Converts an amount from one currency to another"]).shape    # (1, 384)
@@ -106,15 +106,15 @@ def load_encoder(name: str, **options: Any) -> Encoder:
 
 
 def runs_here(name: str) -> bool:
-    """Whether the encoder of that name is one of Pegboard's own that compute in this process and
-    may be called by several threads.
+    """Return whether the encoder of that name is one of Pegboard's own that compute in this process
+    and may be called by several threads.
     """
     return name.partition("/")[0] in _IN_PROCESS
 
 
 def encode_queries(encoder: Encoder, texts: Sequence[str]) -> "NDArray[np.float32]":
-    """The vectors of search queries: by the encoder's own `encode_queries` where it has one, else
-    by `encode`.
+    """Return the vectors of search queries: by the encoder's own `encode_queries` where it has one,
+    else by `encode`.
     """
     method = cast(
         "Callable[[Sequence[str]], NDArray[np.float32]]",
@@ -124,8 +124,8 @@ def encode_queries(encoder: Encoder, texts: Sequence[str]) -> "NDArray[np.float3
 
 
 def import_extra(module: str) -> Any:
-    """The imported module of an optional extra; raises EncoderError with the install command where
-    it is missing.
+    """Return the imported module of an optional extra; raises EncoderError with the install command
+    where it is missing.
     """
     try:
         return importlib.import_module(module)
@@ -139,8 +139,8 @@ def import_extra(module: str) -> Any:
 
 
 def missing_extra(module: str, requirement: str | None = None) -> EncoderError:
-    """The error for a package that is not installed; `requirement` is what brings it, where that is
-    another package.
+    """Return the error for a package that is not installed; `requirement` is what brings it, where
+    that is another package.
     """
     command = install_command(requirement or module)
     return EncoderError(
@@ -149,7 +149,7 @@ def missing_extra(module: str, requirement: str | None = None) -> EncoderError:
 
 
 def install_command(package: str) -> str:
-    """How to install the extra that brings a package, read from this distribution's own
+    """Return how to install the extra that brings a package, read from this distribution's own
     metadata.
     """
     import importlib.metadata  # slow to import, and only an error needs it
@@ -168,8 +168,8 @@ def install_command(package: str) -> str:
 
 
 def checked_texts(texts: Sequence[str]) -> list[str]:
-    """The texts as a list; raises EncoderError naming those that no encoder takes: what is no text,
-    or no valid Unicode.
+    """Return the texts as a list; raises EncoderError naming those that no encoder takes: what is
+    no text, or no valid Unicode.
     """
     if isinstance(texts, str):
         raise EncoderError("An encoder takes a list of texts, got one text. Pass [text].")
@@ -183,7 +183,7 @@ def checked_texts(texts: Sequence[str]) -> list[str]:
 
 
 def unit_rows(matrix: "NDArray[np.float32]") -> "NDArray[np.float32]":
-    """The matrix with each row scaled to length 1."""
+    """Return the matrix with each row scaled to length 1."""
     import numpy as np
 
     return matrix / np.linalg.norm(matrix, axis=1, keepdims=True)
@@ -204,7 +204,7 @@ def check_positive(name: str, **values: object) -> None:
 
 
 def prefix_notation(query_prefix: str, document_prefix: str) -> str:
-    """How prefixes appear at the end of a fingerprint; nothing where there are none."""
+    """Return how prefixes appear at the end of a fingerprint; nothing where there are none."""
     prefixes = {"query": query_prefix, "document": document_prefix}
     return "".join(f"/{kind}={prefix!r}" for kind, prefix in prefixes.items() if prefix)
 
@@ -255,15 +255,15 @@ def _check_options(factory: Callable[..., Any], name: str, options: dict[str, An
     parameters = inspect.signature(factory).parameters
     if any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters.values()):
         return
-    known = [
+    available = [
         option
         for option, parameter in parameters.items()
         if parameter.kind is parameter.KEYWORD_ONLY
     ]
-    if unknown := sorted(set(options) - set(known)):
+    if unknown := sorted(set(options) - set(available)):
         raise ConfigurationError(
             f"Encoder {name!r} has no option {', '.join(unknown)}. It has: "
-            f"{', '.join(known) or 'none'}."
+            f"{', '.join(available) or 'none'}."
         )
 
 

@@ -68,11 +68,11 @@ class FastembedEncoder:
         )
 
     def encode(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """The vectors of documents, shape (len(texts), dimensions), in their order."""
+        """Return the vectors of documents, shape (len(texts), dimensions), in their order."""
         return self._rows(self._model.passage_embed, self._document_prefix, texts)
 
     def encode_queries(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """The vectors of queries, shape (len(texts), dimensions), in their order."""
+        """Return the vectors of queries, shape (len(texts), dimensions), in their order."""
         return self._rows(self._model.query_embed, self._query_prefix, texts)
 
     def _rows(self, embed: Any, prefix: str, texts: Sequence[str]) -> NDArray[np.float32]:
@@ -90,11 +90,11 @@ class FastembedEncoder:
 
 
 def _description(text_embedding: Any, model: str) -> dict[str, Any]:
-    known: list[dict[str, Any]] = text_embedding.list_supported_models()
-    for description in known:
+    models: list[dict[str, Any]] = text_embedding.list_supported_models()
+    for description in models:
         if description["model"].lower() == model.lower():
             return description
-    names = ", ".join(sorted(description["model"] for description in known))
+    names = ", ".join(sorted(description["model"] for description in models))
     raise EncoderError(f"fastembed has no model {model!r}. It has: {names}.")
 
 

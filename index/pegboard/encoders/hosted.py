@@ -120,7 +120,7 @@ class HostedEncoder:
         return cast("int", self._dimensions)
 
     def encode(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """The vectors of documents, shape (len(texts), dimensions), in their order.
+        """Return the vectors of documents, shape (len(texts), dimensions), in their order.
 
         Raises:
             EncoderError: the server did not answer, refused, or answered with something that is not
@@ -131,7 +131,7 @@ class HostedEncoder:
         )
 
     def encode_queries(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """The vectors of queries, shape (len(texts), dimensions), in their order. Raises as
+        """Return the vectors of queries, shape (len(texts), dimensions), in their order. Raises as
         `encode` does.
         """
         return self._encode(
@@ -219,7 +219,7 @@ class HostedEncoder:
 
     def _checked(self, reply: Any, expected: int) -> NDArray[np.float32]:
         try:
-            answers = {int(one["index"]): one["embedding"] for one in reply.data or []}
+            answers = {int(answer["index"]): answer["embedding"] for answer in reply.data or []}
             count = len(reply.data or [])
             matrix = np.asarray([answers[at] for at in sorted(answers)], np.float64)
         except (AttributeError, KeyError, TypeError, ValueError) as error:
@@ -270,10 +270,10 @@ class HostedEncoder:
             batch_size=self._batch_size,
             timeout=self._timeout,
         )
-        asked = retry_after(error)
+        seconds = retry_after(error)
         wait = (
-            f" (the server asks to wait {asked:.0f} s)"
-            if asked is not None and kind == "rate"
+            f" (the server asks to wait {seconds:.0f} s)"
+            if seconds is not None and kind == "rate"
             else ""
         )
         where = f" at {redact_line(self._api_base)}" if self._api_base else ""
@@ -294,7 +294,9 @@ class HostedEncoder:
 
 
 def _requests(inputs: list[str], batch_size: int) -> Iterator[list[str]]:
-    """The inputs in order, cut into requests of at most batch_size texts and _MAX_REQUEST_BYTES."""
+    """Return the inputs in order, cut into requests of at most batch_size texts and
+    _MAX_REQUEST_BYTES.
+    """
     request: list[str] = []
     size = 0
     for text in inputs:

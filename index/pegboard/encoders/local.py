@@ -89,10 +89,10 @@ class LocalEncoder:
         self, name: str, *, threads: int = 2, batch_size: int = 32, folder: str | Path | None = None
     ) -> None:
         check_positive(name, threads=threads, batch_size=batch_size)
-        wanted = name.removeprefix("local/")
-        if (model := MODELS.get(wanted)) is None:
+        label = name.removeprefix("local/")
+        if (model := MODELS.get(label)) is None:
             raise EncoderError(
-                f"There is no local model {wanted!r}. There is: {', '.join(sorted(MODELS))}."
+                f"There is no local model {label!r}. There is: {', '.join(sorted(MODELS))}."
             )
         self.name = name
         self.dimensions = model.dimensions
@@ -105,8 +105,8 @@ class LocalEncoder:
         self._session = _load_session(_read(model.weights, folder), threads)
 
     def encode(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """The vectors of the texts, shape (len(texts), dimensions), in their order; a text over 256
-        tokens is cut, counted and logged.
+        """Return the vectors of the texts, shape (len(texts), dimensions), in their order; a text
+        over 256 tokens is cut, counted and logged.
         """
         encodings = [self._tokenizer.encode(text) for text in checked_texts(texts)]
         self._note_truncated(
@@ -146,7 +146,7 @@ class LocalEncoder:
 
 
 def _read(file: PinnedFile, folder: str | Path | None) -> bytes:
-    """The bytes of a pinned file: what was checked is what is loaded, since the file is read
+    """Return the bytes of a pinned file: what was checked is what is loaded, since the file is read
     once.
     """
     path = (
@@ -160,9 +160,9 @@ def _read(file: PinnedFile, folder: str | Path | None) -> bytes:
         raise EncoderError(
             f"{path} cannot be read ({error.strerror}). {_reinstall(file)}"
         ) from error
-    if (found := hashlib.sha256(data).hexdigest()) != file.sha256:
+    if (digest := hashlib.sha256(data).hexdigest()) != file.sha256:
         raise EncoderError(
-            f"{path} is not the pinned file: expected sha256 {file.sha256}, got {found}. "
+            f"{path} is not the pinned file: expected sha256 {file.sha256}, got {digest}. "
             f"{_reinstall(file)}"
         )
     return data

@@ -107,7 +107,7 @@ class HostedBatches:
         Raises:
             CompletionError: the provider did not answer, or refused.
         """
-        if len({one for one, _ in requests}) != len(requests) or not requests:
+        if len({custom_id for custom_id, _ in requests}) != len(requests) or not requests:
             raise self._endpoint.error(
                 "was not asked: a batch needs requests, each with an id of its own", "request"
             )
@@ -131,9 +131,9 @@ class HostedBatches:
             page = await self._call(
                 lambda client, more=more: client.batches.list(limit=100, **more)
             )
-            for one in page.data or []:
-                if (one.metadata or {}).get("pegboard") == token:
-                    return str(one.id)
+            for batch in page.data or []:
+                if (batch.metadata or {}).get("pegboard") == token:
+                    return str(batch.id)
             if not page.data or not page.has_more or page.data[-1].id == more.get("after"):
                 return None
             more = {"after": page.data[-1].id}
@@ -142,7 +142,7 @@ class HostedBatches:
         """Return the progress of the batch; raises as `submit`."""
         batch = await self._call(lambda client: client.batches.retrieve(batch_id))
         counts = batch.request_counts
-        problems = [str(one.message) for one in getattr(batch.errors, "data", None) or []]
+        problems = [str(problem.message) for problem in getattr(batch.errors, "data", None) or []]
         return BatchStatus(
             _STATES.get(batch.status, "running"),
             getattr(counts, "completed", 0) or 0,
@@ -281,7 +281,7 @@ class _Bodies:
         texts = [
             json.dumps(message.content, ensure_ascii=False)[1:-1] for message in request.messages
         ]
-        return self._marks.sub(lambda found: texts[int(found[1])], self._frames[kind])
+        return self._marks.sub(lambda match: texts[int(match[1])], self._frames[kind])
 
     def _frame(self, request: ChatRequest) -> str:
         litellm = self._endpoint.litellm

@@ -62,7 +62,7 @@ def read_answer(reply: Any, *, tools: bool = False) -> Answer | None:
     text = content if isinstance(content, str) else ""
     reason = str(getattr(choices[0], "finish_reason", None) or "stop")
     calls: Any = getattr(message, "tool_calls", None)
-    asked = tuple(_calls(calls)) if tools else ()
+    tool_calls = tuple(_calls(calls)) if tools else ()
     if (
         not text and calls and not tools
     ):  # some providers answer a schema by a call of a tool with that schema
@@ -70,13 +70,13 @@ def read_answer(reply: Any, *, tools: bool = False) -> Answer | None:
         reason = "stop" if reason in ("tool_calls", "function_call") else reason
     usage = getattr(reply, "usage", None)
     return Answer(
-        text, reason, _count(usage, "prompt_tokens"), _count(usage, "completion_tokens"), asked
+        text, reason, _count(usage, "prompt_tokens"), _count(usage, "completion_tokens"), tool_calls
     )
 
 
 def _calls(calls: Any) -> Iterator[ToolCall]:
-    for one in calls if isinstance(calls, list) else ():
-        function: Any = getattr(one, "function", None)
+    for call in calls if isinstance(calls, list) else ():
+        function: Any = getattr(call, "function", None)
         arguments: Any = getattr(function, "arguments", None)
         # Some servers give the arguments as an object instead of its text.
         text = (

@@ -236,5 +236,7 @@ class _Model:
 
 
 def _is_overload(error: CompletionError) -> bool:
-    """Whether calling less may help: 429, 529 (overloaded), a time to wait, no reply in time."""
+    """Return whether calling less may help: 429, 529 (overloaded), a time to wait, no reply in
+    time.
+    """
     return error.kind in ("rate", "timeout") or error.status == 529 or error.retry_after is not None

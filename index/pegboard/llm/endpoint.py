@@ -54,7 +54,7 @@ class Endpoint:
             raise ConfigurationError(
                 f"Model {name!r}: timeout = {timeout!r}. Give seconds, more than 0."
             )
-        if price is not None and not all(one >= 0 for one in price):
+        if price is not None and not all(usd >= 0 for usd in price):
             raise ConfigurationError(
                 f"Model {name!r}: price = {price!r}. Give USD for a million tokens, at least 0."
             )
@@ -120,8 +120,8 @@ class Endpoint:
         """Return the error that replaces a vendor's."""
         kind = failure_kind(error)
         status: Any = getattr(error, "status_code", None)
-        asked = retry_after(error)
-        wait = f" (the server asks to wait {asked:.0f} s)" if asked is not None else ""
+        seconds = retry_after(error)
+        wait = f" (the server asks to wait {seconds:.0f} s)" if seconds is not None else ""
         message = self.scrubbed(
             str(error).partition("Traceback (most recent call last)")[0]
         )  # LiteLLM quotes its own
@@ -129,7 +129,7 @@ class Endpoint:
             f"did not answer: {message.rstrip('.')}{wait}",
             kind,
             may_pass=may_pass(error) or kind == "reply",
-            retry_after=asked,
+            retry_after=seconds,
             status=status if isinstance(status, int) else None,
         )
 

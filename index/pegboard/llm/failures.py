@@ -67,19 +67,19 @@ def failure_kind(error: BaseException) -> str:
     status: Any = getattr(error, "status_code", None)
     if "APIResponseValidationError" in names:
         return "reply"
-    said = f"{error} {getattr(error, 'body', None) or ''}"
-    if "ContextWindowExceededError" in names or (status == 400 and _TOO_LONG.search(said)):
+    message = f"{error} {getattr(error, 'body', None) or ''}"
+    if "ContextWindowExceededError" in names or (status == 400 and _TOO_LONG.search(message)):
         return "length"
-    if "ContentPolicyViolationError" in names or (status == 400 and _FILTERED.search(said)):
+    if "ContentPolicyViolationError" in names or (status == 400 and _FILTERED.search(message)):
         return "content"
     # Without a key, the OpenAI client raises before it sends anything, and LiteLLM files that under
     # 500.
-    if status in (401, 403) or _NO_KEY.search(said):
+    if status in (401, 403) or _NO_KEY.search(message):
         return "key"
     if status == 404:
         return "model"
     if status in (402, 429):
-        spent = status == 402 or (_NO_QUOTA.search(said) and retry_after(error) is None)
+        spent = status == 402 or (_NO_QUOTA.search(message) and retry_after(error) is None)
         return "quota" if spent else "rate"
     if status in (408, 504) or names & {"APITimeoutError", "TimeoutError"}:
         return "timeout"
@@ -97,21 +97,22 @@ def failure_kind(error: BaseException) -> str:
 
 
 def may_pass(error: BaseException) -> bool:
-    """Whether the same request may succeed later."""
+    """Return whether the same request may succeed later."""
     return error.may_pass if isinstance(error, CompletionError) else failure_kind(error) in _PASSING
 
 
 def retry_after(error: BaseException | None) -> float | None:
-    """The seconds that the server asks to wait: a Retry-After of either form (RFC 9110, section
-    10.2.3), else what its message says; None if it asks nothing."""
+    """Return the seconds that the server asks to wait: a Retry-After of either form (RFC 9110,
+    section 10.2.3), else what its message says; None if it asks nothing.
+    """
     if isinstance(error, CompletionError):
         return error.retry_after
     # LiteLLM keeps a reply's headers in one place, the OpenAI client beneath it in another.
     headers: Any = getattr(error, "litellm_response_headers", None) or getattr(
         getattr(error, "response", None), "headers", {}
     )
-    said = _COME_BACK.search(str(error))
-    value = str(headers.get("retry-after") or (said[1] if said else "")).strip()
+    match = _COME_BACK.search(str(error))
+    value = str(headers.get("retry-after") or (match[1] if match else "")).strip()
     try:
         seconds = float(value)
     except ValueError:

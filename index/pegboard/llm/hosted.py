@@ -96,8 +96,8 @@ class HostedCompleter:
             )
         counted = answer.prompt_tokens is not None
         prompt = answer.prompt_tokens or self.count_tokens(prompt_text(request))
-        said = answer.text + "".join(call.name + call.arguments for call in answer.calls)
-        completion = answer.completion_tokens or self.count_tokens(said)
+        reply_text = answer.text + "".join(call.name + call.arguments for call in answer.calls)
+        completion = answer.completion_tokens or self.count_tokens(reply_text)
         return ChatReply(
             text=answer.text,
             finish_reason=answer.finish_reason,

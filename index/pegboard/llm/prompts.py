@@ -221,7 +221,7 @@ def _user_files(
 
 
 def _read_file(path: Path, expected: PromptFormat, problems: list[str]) -> Prompt | None:
-    """The prompt of a file; None if it has problems, which are added to the list."""
+    """Return the prompt of a file; None if it has problems, which are added to the list."""
     try:
         content = path.read_bytes()
         lines = content.decode("utf-8-sig").replace("\r\n", "\n").split("\n")
@@ -254,7 +254,7 @@ def _read_file(path: Path, expected: PromptFormat, problems: list[str]) -> Promp
 
 
 def _front_matter(lines: list[str], problems: Problems) -> tuple[dict[str, Any], int | None]:
-    """The front matter, and the index of the line behind it; None if there is none."""
+    """Return the front matter, and the index of the line behind it; None if there is none."""
     end = next((n for n, line in enumerate(lines[1:], 1) if line.rstrip() == "+++"), None)
     if lines[0].rstrip() != "+++" or end is None:
         problem = 'expected a front matter first: a line `+++`, `version = "1"`, a line `+++`'
@@ -301,7 +301,7 @@ def _are_examples(value: Any) -> bool:
 def _sections(
     expected: Sequence[str], lines: list[str], start: int, problems: Problems
 ) -> dict[str, tuple[int, str]]:
-    """The template of every section, with the number of its first line."""
+    """Return the template of every section, with the number of its first line."""
     heads = [
         (number, head[1].lower())
         for number, line in enumerate(lines[start:], start)
@@ -325,7 +325,7 @@ def _sections(
 
 
 def _check(expected: PromptFormat, source: str, line: int, problems: Problems) -> list[str]:
-    """The constant texts of a template; its problems are added to the list."""
+    """Return the constant texts of a template; its problems are added to the list."""
     try:
         names, constant = names_and_text(source)
     except Exception as error:  # Jinja2 is missing, or its TemplateSyntaxError
@@ -335,8 +335,8 @@ def _check(expected: PromptFormat, source: str, line: int, problems: Problems) -
     unknown = names.keys() - set(expected.names)
     for name in sorted(unknown):
         suggestion = did_you_mean(name, expected.names)
-        known = ", ".join(expected.names)
-        problem = f"unknown value `{name}`{suggestion}; expected one of {known}"
+        choices = ", ".join(expected.names)
+        problem = f"unknown value `{name}`{suggestion}; expected one of {choices}"
         problems.append((line + names[name] - 1, problem))
     if not unknown:
         _try(expected, source, line, problems)

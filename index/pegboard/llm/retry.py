@@ -52,8 +52,8 @@ def _policy(tenacity: Any, attempts: int, max_seconds: float) -> dict[str, Any]:
     jitter = tenacity.wait_random_exponential(multiplier=0.5, max=30)
 
     def wait(state: Any) -> float:
-        asked = retry_after(state.outcome.exception())
-        return jitter(state) if asked is None else asked
+        seconds = retry_after(state.outcome.exception())
+        return jitter(state) if seconds is None else seconds
 
     return {
         "retry": tenacity.retry_if_exception(may_pass),

@@ -39,7 +39,7 @@ MIN_COSINE = -1.0
 
 
 def searched_as(modes: Collection[str]) -> str:
-    """How a search in those modes, or with rankings of those names, is calibrated: `hybrid`,
+    """Return how a search in those modes, or with rankings of those names, is calibrated: `hybrid`,
     `vector` or `text`.
     """
     return next(iter(modes)) if len(modes) == 1 else "hybrid"
@@ -71,7 +71,7 @@ class SearchEvidence:
 
     @classmethod
     def of(cls, query: str, rankings: Mapping[str, Sequence[Ranked]]) -> "SearchEvidence":
-        """What the rankings by `vector`, by `text` or by both say of a query."""
+        """Return what the rankings by `vector`, by `text` or by both say of a query."""
         return cls(rankings.get("vector"), rankings.get("text"), len(set(tokenize(query))))
 
     @property
@@ -80,7 +80,7 @@ class SearchEvidence:
         return "text" if self.vector is None else "vector" if self.text is None else "hybrid"
 
     def searched_by(self, mode: str) -> "SearchEvidence":
-        """What of this a search in one mode would have."""
+        """Return what of this a search in one mode would have."""
         return replace(
             self,
             vector=None if mode == "text" else self.vector,
@@ -88,7 +88,7 @@ class SearchEvidence:
         )
 
     def without(self, tools: Collection[str]) -> "SearchEvidence":
-        """What the query would find if those tools were not there."""
+        """Return what the query would find if those tools were not there."""
 
         def left(ranking: Sequence[Ranked] | None) -> list[Ranked] | None:
             return None if ranking is None else [row for row in ranking if row.tool not in tools]
@@ -96,10 +96,11 @@ class SearchEvidence:
         return replace(self, vector=left(self.vector), text=left(self.text))
 
     def similarities(self) -> Mapping[str, Similarity]:
-        """The measures of every tool that was found, in no order.
+        """Return the measures of every tool that was found, in no order.
 
         A tool that only its words found gets the cosine of the last that the vectors found, which
-        its own does not exceed."""
+        its own does not exceed.
+        """
         length = sqrt(max(self.words, 1))
         bm25 = {row.tool: row.score / length for row in self.text or ()}
         cosines = {row.tool: row.score for row in self.vector or ()}
@@ -140,7 +141,7 @@ class Curve:
     thresholds: Mapping[str, Threshold]
 
     def probability(self, similarity: Similarity) -> float:
-        """The probability that a request whose best tool has these measures has an answer."""
+        """Return the probability that a request with these measures of its best tool has an answer."""
         odds = self.bias + self.cosine * similarity.cosine + self.words * similarity.words
         return round(1 / (1 + exp(-odds)) if odds >= 0 else 1 - 1 / (1 + exp(odds)), DIGITS)
 
@@ -164,14 +165,14 @@ class Calibration:
     share: float
 
     def knows(self, modes: Collection[str]) -> bool:
-        """Whether it says what a search in these modes means."""
+        """Return whether it says what a search in these modes means."""
         return searched_as(modes) in self.curves
 
     def probabilities(
         self, query: str, rankings: Mapping[str, Sequence[Ranked]]
     ) -> dict[str, float]:
-        """The probability of every tool that was found, most probable first; the first is that of
-        the request as a whole.
+        """Return the probability of every tool that was found, most probable first; the first is
+        that of the request as a whole.
 
         Args:
             query: what was searched for.
@@ -186,14 +187,14 @@ class Calibration:
         return dict(sorted(scored.items(), key=lambda pair: (-pair[1], pair[0])))
 
     def answers(self, query: str, rankings: Mapping[str, Sequence[Ranked]]) -> float:
-        """The probability that the request has an answer on this board; 0.0 if nothing was
+        """Return the probability that the request has an answer on this board; 0.0 if nothing was
         evidence.
         """
         return max(self.probabilities(query, rankings).values(), default=0.0)
 
     def thresholds(self, modes: Collection[str]) -> dict[str, float]:
-        """The probability of every threshold of a search in these modes, by name. Raises QueryError
-        if there is no curve for it.
+        """Return the probability of every threshold of a search in these modes, by name. Raises
+        QueryError if there is no curve for it.
         """
         return {
             name: one.probability
@@ -206,8 +207,8 @@ class Calibration:
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> "Calibration":
-        """The calibration of such JSON values. Raises ContractMismatch if it is over other measures
-        than this version's.
+        """Return the calibration of such JSON values. Raises ContractMismatch if it is over other
+        measures than this version's.
         """
         if values.get("version") != CALIBRATION_VERSION:
             raise ContractMismatch(
