@@ -1,6 +1,4 @@
-"""The experiment: what counts, for whole releases and some of their tools; stored results;
-comparisons of systems.
-"""
+"""The experiment: measures over whole and restricted releases, stored results, comparisons."""
 
 import pytest
 
@@ -38,7 +36,7 @@ def measure(searcher):
     return measure
 
 
-def test_an_evaluation_has_a_value_for_every_query_and_the_means_have_intervals(measure):
+def test_an_evaluation_has_a_value_for_every_query_and_intervals_of_the_means(measure):
     evaluation = measure("search", measures=["Recall@5", "MRR"])
 
     row = evaluation.rows(task="all")[0]
@@ -49,7 +47,7 @@ def test_an_evaluation_has_a_value_for_every_query_and_the_means_have_intervals(
     assert evaluation.results[0].ranks() == {"create_issue": 1}
 
 
-def test_a_query_for_which_nothing_is_found_and_a_tool_that_is_gone_count_as_zero(measure):
+def test_a_query_without_results_and_a_removed_tool_count_as_zero(measure):
     queries = [
         GoldenQuery("zzzz qqqq", ("create_issue",)),
         GoldenQuery("open an issue", ("create_issue", "no_such_tool")),
@@ -61,23 +59,20 @@ def test_a_query_for_which_nothing_is_found_and_a_tool_that_is_gone_count_as_zer
     assert evaluation.unknown == ("no_such_tool",)
 
 
-def test_any_tool_of_a_shared_name_will_do_and_only_once(workshop, hashing, measure):
+def test_any_tool_of_a_shared_name_is_right_and_counts_once(workshop, hashing, measure):
     say = workshop.tool("say_hello", "Says hello to a person.")
-    workshop.servers(
-        {"one": [say], "two": [say], "three": [workshop.tool("count_sheep", "Counts sheep.")]}
-    )
+    workshop.servers({"one": [say], "two": [say], "three": [workshop.tool("count_sheep")]})
     workshop.run(workshop.configure(), encoder=hashing(64))
-    searcher = Searcher.open(str(workshop.folder / "board"), encoder=hashing(64))
-
+    searcher = Searcher.open(workshop.uri, encoder=hashing(64))
     either = GoldenQuery("says hello to a person", ("say_hello",))
     second = GoldenQuery("says hello to a person", ("two/say_hello",))
-    evaluation = measure(
-        VECTOR, [either, second], ["Recall@1", "Precision@2", "Recall@2"], searcher
-    )
 
-    recall_1, precision_2, recall_2 = evaluation.values.values()
-    assert (recall_1[0], precision_2[0]) == (1.0, 0.5)
-    assert recall_2[1] == 1.0
+    measures = ["Recall@1", "Precision@2", "Recall@2"]
+    recall_1, precision_2, recall_2 = measure(
+        VECTOR, [either, second], measures, searcher
+    ).values.values()
+
+    assert (recall_1[0], precision_2[0], recall_2[1]) == (1.0, 0.5, 1.0)
 
 
 def test_groups_are_by_kind_and_by_the_catalogs_of_the_needed_tools(measure):
@@ -90,7 +85,7 @@ def test_groups_are_by_kind_and_by_the_catalogs_of_the_needed_tools(measure):
     assert gone.groups("catalog", evaluation.subset([2])) == {"finance": [0], "old": [0]}
 
 
-def test_a_history_is_asked_with_its_own_queries(measure):
+def test_queries_with_and_without_history_are_searched_together(measure):
     before = ({"role": "user", "content": "hello"},)
     mixed = [
         GoldenQuery(query.query, query.tools, history=before if place == 1 else ())
@@ -98,14 +93,13 @@ def test_a_history_is_asked_with_its_own_queries(measure):
     ]
 
     with_history, without = measure("search", mixed), measure("search")
+
     assert [result.retrieved for result in with_history.results] == [
         result.retrieved for result in without.results
     ]
 
 
-def test_a_restricted_release_finds_only_the_tools_that_it_has_and_counts_words_among_them(
-    searcher, measure
-):
+def test_a_restricted_release_has_only_its_tools_and_counts_words_among_them(searcher, measure):
     ids = [tool for tool in searcher.names.catalogs if tool.startswith("finance/")]
     few = searcher.restricted(ids)
 
@@ -126,13 +120,11 @@ def test_systems_are_compared_query_by_query(searcher, measure):
     best, none = measure("search"), measure("search", searcher=searcher.restricted([]))
 
     gap = differences([none, best])[0]
-    assert (gap["value"], gap["measure"], gap["against"]) == (1.0, "Recall@5", "search in full")
     values = comparison([none, best], by=["kind"], worst=1)
+
+    assert (gap["value"], gap["measure"], gap["against"]) == (1.0, "Recall@5", "search in full")
     assert values["groups"]["kind"][0]["kind"] == "parallel"
-    assert values["worst"][0]["queries"][0]["ranks"] == {
-        "convert_currency": None,
-        "list_rates": None,
-    } or values["worst"][0]["queries"][0]["ranks"] == {"create_issue": None}
+    assert set(values["worst"][0]["queries"][0]["ranks"].values()) == {None}
     with pytest.raises(ConfigurationError, match="the same queries"):
         best.difference(measure("search", QUERIES[:2]), "Recall@5")
 
@@ -150,26 +142,29 @@ class Store:
         self.entries[str(system.key), len(queries), depth] = results
 
 
+class Unreachable(ReleaseSystem):
+    def search(self, queries, depth, advance):
+        raise EncoderError("the encoder is gone")
+
+
 def test_stored_results_are_measured_without_a_search(searcher):
     store, counts = Store(), []
     system = ReleaseSystem.resolve(searcher, "search")
+    unreachable = Unreachable(searcher, system.strategy)
     first = evaluate(system, QUERIES, ["Recall@5"], store=store)
 
-    class Unreachable(ReleaseSystem):
-        def search(self, queries, depth, advance):
-            raise EncoderError("the encoder is gone")
+    again = evaluate(unreachable, QUERIES, ["MRR@5"], store=store, advance=counts.append)
+    stale = Store(stale=first.results[:1])
+    other = evaluate(unreachable, QUERIES[:1], ["MRR@5"], store=stale)
 
-    gone = Unreachable(searcher, system.strategy)
-    again = evaluate(gone, QUERIES, ["MRR@5"], store=store, advance=counts.append)
     assert again.results == tuple(first.results)
     assert counts == [3]
-    other = evaluate(gone, QUERIES[:1], ["MRR@5"], store=Store(stale=first.results[:1]))
     assert other.results == first.results[:1]
     with pytest.raises(EncoderError, match="encoder is gone"):
-        evaluate(gone, QUERIES[:1], ["MRR@5"], store=Store())
+        evaluate(unreachable, QUERIES[:1], ["MRR@5"], store=Store())
 
 
-def test_what_cannot_be_evaluated_is_refused(measure, board_uri):
+def test_invalid_queries_measures_strategies_and_channels_are_refused(measure, board_uri):
     with pytest.raises(ConfigurationError, match="no golden queries"):
         measure("search", [])
     with pytest.raises(ConfigurationError, match="no measure 'Recal@5'"):

@@ -28,51 +28,45 @@ def parts(score):
 
 CONVERT = right("convert", amount=30, to="JPY")
 FORECAST = right("forecast", city="Oslo", days=2)
+RESOURCES = right("resources", location="API_call_1", kind="timber")
 
 
 @pytest.mark.parametrize(
-    ("call", "expected"),
+    ("rights", "calls", "expected"),
     [
-        (made("convert", amount=30, to="JPY"), (1, 1, 1, 1)),
-        (made("convert", amount=30, to="EUR"), (1, 1, 0.5, 0.875)),
-        (made("convert", amount=30), (1, 0.5, 0.5, 0.75)),
-        (made("convert", amount=30, to="JPY", date="today"), (1, 1, 1, 1)),
-        (made("convert", Amount=30, To="JPY"), (1, 0, 0, 0.5)),
-        (made("convert"), (1, 0, 0, 0.5)),
-        (MadeCall("convert", None), (1, 0, 0, 0.5)),
-        (made("forecast", amount=30, to="JPY"), (0, 0, 0, 0)),
-        (MadeCall(None, {"amount": 30, "to": "JPY"}), (0, 0, 0, 0)),
+        ([CONVERT], [made("convert", amount=30, to="JPY")], (1, 1, 1, 1)),
+        ([CONVERT], [made("convert", amount=30, to="EUR")], (1, 1, 0.5, 0.875)),
+        ([CONVERT], [made("convert", amount=30)], (1, 0.5, 0.5, 0.75)),
+        ([CONVERT], [made("convert", amount=30, to="JPY", date="today")], (1, 1, 1, 1)),
+        ([CONVERT], [made("convert", Amount=30, To="JPY")], (1, 0, 0, 0.5)),
+        ([CONVERT], [MadeCall("convert", None)], (1, 0, 0, 0.5)),
+        ([CONVERT], [made("forecast", amount=30, to="JPY")], (0, 0, 0, 0)),
+        ([CONVERT], [MadeCall(None, {"amount": 30, "to": "JPY"})], (0, 0, 0, 0)),
+        ([CONVERT], [], (0, 0, 0, 0)),
+        # The mean over the right calls; one call answers one right call only.
+        ([CONVERT, FORECAST], [made("forecast", city="Oslo", days=3)], (0.5, 0.5, 0.25, 0.4375)),
+        ([FORECAST, FORECAST], [made("forecast", city="Oslo", days=2)], (0.5, 0.5, 0.5, 0.5)),
+        # Calls of one tool are matched so that the sum is highest.
+        (
+            [FORECAST, right("forecast", city="Bergen", days=5)],
+            [made("forecast", city="Bergen", days=5), made("forecast", city="Oslo", days=9)],
+            (1, 1, 0.75, 0.9375),
+        ),
+        # A right call without arguments needs its tool, called with arguments that can be read.
+        ([right("rates")], [made("rates", day="today")], (1, 1, 1, 1)),
+        ([right("rates")], [MadeCall("rates", None)], (1, 0, 0, 0.5)),
+        # The result of another call counts where its argument was given.
+        ([RESOURCES], [made("resources", location="the farm", kind="timber")], (1, 1, 1, 1)),
+        ([RESOURCES], [made("resources", kind="timber")], (1, 0.5, 0.5, 0.75)),
+        # Any tool of a shared name.
+        ([RightCall(frozenset({"git/search", "web/search"}), {})], [made("web/search")], (1,) * 4),
     ],
 )
-def test_a_call_scores_by_its_tool_its_argument_names_and_their_values(call, expected):
-    assert parts(score_calls([CONVERT], [call])) == expected
+def test_calls_score_by_their_tools_argument_names_and_values(rights, calls, expected):
+    assert parts(score_calls(rights, calls)) == expected
 
 
-def test_several_calls_are_averaged_and_what_is_missing_counts_as_nothing():
-    score = score_calls([CONVERT, FORECAST], [made("forecast", city="Oslo", days=3)])
-
-    assert parts(score) == (0.5, 0.5, 0.25, 0.25 + 0.125 + 0.0625)
-    assert (score.right, score.made, score.matched, score.surplus) == (2, 1, 1, 0)
-
-
-def test_no_call_at_all_scores_nothing():
-    assert parts(score_calls([CONVERT], [])) == (0, 0, 0, 0)
-
-
-def test_calls_of_one_tool_are_matched_so_that_the_sum_is_highest():
-    wanted = [right("forecast", city="Oslo", days=2), right("forecast", city="Bergen", days=5)]
-    calls = [made("forecast", city="Bergen", days=5), made("forecast", city="Oslo", days=9)]
-
-    assert parts(score_calls(wanted, calls)) == (1, 1, 0.75, 0.9375)
-
-
-def test_one_call_answers_one_right_call_only():
-    score = score_calls([FORECAST, FORECAST], [made("forecast", city="Oslo", days=2)])
-
-    assert parts(score) == (0.5, 0.5, 0.5, 0.5)
-
-
-def test_surplus_calls_and_arguments_lower_nothing_and_are_counted():
+def test_surplus_calls_and_arguments_are_counted_and_do_not_lower_the_score():
     calls = [
         made("convert", amount=30, to="JPY", note="?"),
         made("convert"),
@@ -83,91 +77,52 @@ def test_surplus_calls_and_arguments_lower_nothing_and_are_counted():
     score = score_calls([CONVERT], calls)
 
     assert score.weighted == 1
-    assert (score.made, score.matched, score.surplus) == (4, 1, 3)
+    assert (score.right, score.made, score.matched, score.surplus) == (1, 4, 1, 3)
     assert (score.surplus_arguments, score.unknown, score.malformed) == (1, 1, 1)
 
 
-def test_a_right_call_without_arguments_wants_nothing_but_its_tool():
-    assert parts(score_calls([right("rates")], [made("rates")])) == (1, 1, 1, 1)
-    assert parts(score_calls([right("rates")], [made("rates", day="today")])) == (1, 1, 1, 1)
-    assert parts(score_calls([right("rates")], [MadeCall("rates", None)])) == (1, 0, 0, 0.5)
-
-
-def test_the_result_of_another_call_counts_where_its_argument_was_given():
-    wanted = [right("resources", location="API_call_1", kind="timber")]
-
-    assert parts(
-        score_calls(wanted, [made("resources", location="where the crop grows", kind="timber")])
-    ) == (
-        1,
-        1,
-        1,
-        1,
-    )
-    assert parts(score_calls(wanted, [made("resources", kind="timber")])) == (1, 0.5, 0.5, 0.75)
-
-
-def test_any_tool_of_a_shared_name_will_do():
-    wanted = RightCall(frozenset({"git/search", "web/search"}), {})
-
-    assert score_calls([wanted], [made("web/search")]).name == 1
-
-
 @pytest.mark.parametrize(
-    ("one", "other"),
+    ("first", "second", "equal"),
     [
-        (30, 30.0),
-        (30, "30"),
-        (0.1, "0.10"),
-        (1000, "1e3"),
-        (True, "true"),
-        (None, None),
-        ("Oslo", " oslo "),
-        ("two  words", "Two\nwords"),
-        ("ﬁne", "fine"),
-        ([1, "a"], [1.0, "A"]),
-        ({"a": {"b": [1]}}, {"a": {"b": ["1"]}}),
-        ("007", "007"),
-        (float("inf"), float("inf")),
+        (30, 30.0, True),
+        (30, "30", True),
+        (0.1, "0.10", True),
+        (1000, "1e3", True),
+        (True, "true", True),
+        (None, None, True),
+        ("Oslo", " oslo ", True),
+        ("two  words", "Two\nwords", True),
+        ("ﬁne", "fine", True),
+        ([1, "a"], [1.0, "A"], True),
+        ({"a": {"b": [1]}}, {"a": {"b": ["1"]}}, True),
+        (float("inf"), float("inf"), True),
+        (30, 31, False),
+        (1, True, False),
+        (0, None, False),
+        ("", None, False),
+        ("007", 7, False),
+        ("1,000", 1000, False),
+        (9007199254740993, 9007199254740992, False),
+        ("Oslo", "Bergen", False),
+        ([1, 2], [2, 1], False),
+        ([1], 1, False),
+        ({"a": 1}, {"A": 1}, False),
+        ({"a": 1}, {"a": 1, "b": 2}, False),
+        ({"a": 1}, [["a", 1]], False),
+        ("1e999999999", 5, False),
     ],
 )
-def test_values_are_equal_in_their_plain_form(one, other):
-    assert same_value(one, other)
-    assert same_value(other, one)
-
-
-@pytest.mark.parametrize(
-    ("one", "other"),
-    [
-        (30, 31),
-        (1, True),
-        (0, False),
-        (0, None),
-        ("", None),
-        ("007", 7),
-        ("1,000", 1000),
-        (9007199254740993, 9007199254740992),
-        ("Oslo", "Bergen"),
-        ([1, 2], [2, 1]),
-        ([1], 1),
-        ({"a": 1}, {"A": 1}),
-        ({"a": 1}, {"a": 1, "b": 2}),
-        ({"a": 1}, [["a", 1]]),
-        ("1e999999999", 5),
-    ],
-)
-def test_values_that_differ_are_not_equal(one, other):
-    assert not same_value(one, other)
-    assert not same_value(other, one)
+def test_values_are_compared_in_their_plain_form(first, second, equal):
+    assert same_value(first, second) == equal
+    assert same_value(second, first) == equal
 
 
 def test_texts_may_be_compared_character_by_character():
     assert not same_value("Oslo", "oslo", exact=True)
     assert same_value("Oslo", "Oslo", exact=True)
     assert same_value(30, "30.0", exact=True)
-    assert (
-        score_calls([FORECAST], [made("forecast", city="oslo", days=2)], exact=True).values == 0.5
-    )
+    lower_case = made("forecast", city="oslo", days=2)
+    assert score_calls([FORECAST], [lower_case], exact=True).values == 0.5
 
 
 @pytest.mark.parametrize(
@@ -178,19 +133,13 @@ def test_texts_may_be_compared_character_by_character():
         (" null ", {}),
         ('{"a": 1', None),
         ("[1]", None),
-        ('"a"', None),
         ("[" * 100_000, None),
         ("1" * 5_000, None),
     ],
 )
-def test_what_a_model_writes_as_arguments_is_read_or_kept_as_malformed(text, arguments):
-    call = made_call(" find ", text, {"find": "web/find"})
-
-    assert call == MadeCall("web/find", arguments)
-
-
-def test_a_tool_that_was_not_given_is_unknown():
-    assert made_call("summon", "{}", {"find": "web/find"}).tool is None
+def test_arguments_are_read_as_json_or_counted_as_malformed(text, arguments):
+    assert made_call(" find ", text, {"find": "web/find"}) == MadeCall("web/find", arguments)
+    assert made_call("summon", text, {"find": "web/find"}) == MadeCall(None, arguments)
 
 
 def test_a_query_without_right_calls_cannot_be_scored():
@@ -198,100 +147,77 @@ def test_a_query_without_right_calls_cannot_be_scored():
         score_calls([], [made("convert")])
 
 
-@pytest.mark.skipif(
-    not SEAL_TOOLS.exists(), reason="the benchmark does not stand beside this checkout"
-)
-def test_the_right_calls_of_seal_tools_are_read_and_score_fully_against_themselves(tmp_path):
-    lines = [json.loads(line) for line in SEAL_TOOLS.read_text("utf-8").splitlines()]
+@pytest.mark.skipif(not SEAL_TOOLS.exists(), reason="the benchmark is not beside this checkout")
+def test_the_right_calls_of_seal_tools_score_fully_against_themselves(tmp_path):
+    rows = [json.loads(line) for line in SEAL_TOOLS.read_text("utf-8").splitlines()]
     golden = tmp_path / "golden.jsonl"
-    golden.write_text(
-        "".join(
-            json.dumps(
-                {
-                    "query": one["query"],
-                    "tools": [call["api"] for call in one["calling"]],
-                    "calls": [
-                        {"tool": call["api"], "arguments": call["parameters"]}
-                        for call in one["calling"]
-                    ],
-                }
-            )
-            + "\n"
-            for one in lines
-        )
-    )
+    with golden.open("w") as file:
+        for row in rows:
+            calls = [
+                {"tool": call["api"], "arguments": call["parameters"]} for call in row["calling"]
+            ]
+            tools = [call["tool"] for call in calls]
+            file.write(json.dumps({"query": row["query"], "tools": tools, "calls": calls}) + "\n")
 
     queries = read_queries(golden)
 
-    assert len(queries) == len(lines) == 700
+    assert len(queries) == len(rows) == 700
     for query in queries:
-        wanted = [RightCall(frozenset({call["tool"]}), call["arguments"]) for call in query.calls]
+        rights = [RightCall(frozenset({call["tool"]}), call["arguments"]) for call in query.calls]
+        ids = {tool: tool for tool in query.tools}
         calls = [
-            made_call(
-                call["tool"], json.dumps(call["arguments"]), {one: one for one in query.tools}
-            )
-            for call in query.calls
+            made_call(call["tool"], json.dumps(call["arguments"]), ids) for call in query.calls
         ]
-        score = score_calls(wanted, calls[::-1])
+        score = score_calls(rights, calls[::-1])
         assert score.weighted == pytest.approx(1)
         assert score.surplus == score.unknown == score.malformed == 0
 
 
 names = st.sampled_from("abcd")
+scalars = st.none() | st.booleans() | st.integers(-5, 5) | st.floats(allow_nan=False, width=16)
 values = st.recursive(
-    st.none()
-    | st.booleans()
-    | st.integers(-5, 5)
-    | st.floats(allow_nan=False, width=16)
-    | st.text("ab 1", max_size=3),
+    scalars | st.text("ab 1", max_size=3),
     lambda inner: st.lists(inner, max_size=2) | st.dictionaries(names, inner, max_size=2),
     max_leaves=3,
 )
 arguments = st.dictionaries(names, values, max_size=4)
 tools = st.sampled_from(["one", "two", "three"])
-rights = st.lists(
-    st.builds(lambda tool, given: RightCall(frozenset({tool}), given), tools, arguments),
-    min_size=1,
-    max_size=4,
-)
+right_calls = st.builds(RightCall, tools.map(lambda tool: frozenset({tool})), arguments)
+rights = st.lists(right_calls, min_size=1, max_size=4)
 calls = st.lists(st.builds(MadeCall, tools | st.none(), arguments | st.none()), max_size=5)
 
 
-@given(wanted=rights)
-def test_the_right_calls_themselves_score_fully(wanted):
-    score = score_calls(wanted, [MadeCall(min(one.tools), one.arguments) for one in wanted])
+@given(rights=rights)
+def test_the_right_calls_themselves_score_fully(rights):
+    score = score_calls(rights, [MadeCall(min(call.tools), call.arguments) for call in rights])
 
     assert parts(score) == pytest.approx((1, 1, 1, 1))
     assert score.surplus == 0
 
 
-@given(wanted=rights, given_calls=calls, dice=st.randoms(use_true_random=False))
-def test_the_order_of_calls_changes_nothing(wanted, given_calls, dice):
-    before = score_calls(wanted, given_calls)
-    dice.shuffle(wanted)
-    dice.shuffle(given_calls)
+@given(rights=rights, calls=calls, dice=st.randoms(use_true_random=False))
+def test_the_order_of_calls_changes_nothing(rights, calls, dice):
+    before = score_calls(rights, calls)
+    dice.shuffle(rights)
+    dice.shuffle(calls)
 
-    after = score_calls(wanted, given_calls)
+    after = score_calls(rights, calls)
 
     assert parts(after) == pytest.approx(parts(before))
     assert (after.matched, after.surplus_arguments) == (before.matched, before.surplus_arguments)
 
 
-@given(wanted=rights, given_calls=calls, data=st.data())
-def test_dropping_an_argument_or_a_call_never_raises_the_score(wanted, given_calls, data):
-    before = score_calls(wanted, given_calls)
-    assert 0 <= before.values <= before.arguments <= before.name <= 1
-    if not given_calls:
-        return
-    at = data.draw(st.integers(0, len(given_calls) - 1))
-    call = given_calls[at]
-    shorter = [*given_calls[:at], *given_calls[at + 1 :]]
+@given(rights=rights, calls=calls.filter(bool), data=st.data())
+def test_dropping_an_argument_or_a_call_never_raises_the_score(rights, calls, data):
+    before = score_calls(rights, calls)
+    place = data.draw(st.integers(0, len(calls) - 1))
+    call = calls[place]
+    others = [*calls[:place], *calls[place + 1 :]]
 
-    assert score_calls(wanted, shorter).weighted <= before.weighted + 1e-9
+    assert 0 <= before.values <= before.arguments <= before.name <= 1
+    assert score_calls(rights, others).weighted <= before.weighted + 1e-9
     if call.arguments:
         dropped = data.draw(st.sampled_from(sorted(call.arguments)))
         fewer = {name: value for name, value in call.arguments.items() if name != dropped}
-        assert (
-            score_calls(wanted, [*shorter, MadeCall(call.tool, fewer)]).weighted
-            <= before.weighted + 1e-9
-        )
+        shorter = [*others, MadeCall(call.tool, fewer)]
+        assert score_calls(rights, shorter).weighted <= before.weighted + 1e-9
