@@ -10,6 +10,7 @@ from pegboard.store.diff import diff_releases
 from tasks.gate.messages import held_headline, held_lines, measured_line
 
 QUERIES = 'queries = "golden.jsonl"\nmeasures = ["Recall@5"]\n'
+FLOOR = f'{QUERIES}rules = ["Recall@5 >= 0.99"]\n'
 WHOLE = (
     f'{QUERIES}rules = ["Recall@5 >= 0.99", "Recall@5 no worse than live by more than 0.01 '
     f'with 95 % confidence"]\n'
@@ -62,7 +63,6 @@ def test_a_sabotaged_release_is_held_and_the_message_names_the_queries_and_the_t
         "rule failed: Recall@5 >= 0.99: it is 0.900 [0.750, 1.000] over 20 queries, 0.090 too low",
         '"please open my door" needs tool_od (rank 1 -> rank',
         "in front now: kit/shop/tool_cb",
-        "tools against live",
         "0 new, 2 changed, 0 removed",
         "kit/shop/tool_od changed in description",
         'description: before "Opens the door of a customer.", after "Cleans the bicycle of a '
@@ -80,17 +80,22 @@ def test_a_sabotaged_release_is_held_and_the_message_names_the_queries_and_the_t
     assert live.search("clean the bicycle", 1)[0].tool.name == "tool_cb"
 
 
-def test_an_honest_change_passes(shop, publish_first, tools):
+def test_a_corrected_source_after_a_held_release_is_compared_with_live_and_passes(
+    shop, publish_first, tools, sabotaged
+):
     first = publish_first(WHOLE).release
-    shop.sells(
-        {**tools, "tool_od": "Opens the front door of a customer.", "tool_new": "Sends an invoice."}
-    )
+    shop.sells(sabotaged)
+    held = shop.build().release
+    text = "Opens the front door of a customer."
+    shop.sells({**tools, "tool_od": text, "tool_new": "Sends an invoice."})
 
     built = shop.build()
 
     assert built.rules == [True, True]
     assert (shop.live, built.gated.gate["live"]) == (built.release.id, first.id)
     assert "2 of 2 rules hold, 0 queries lost and 0 won" in measured_line(built.details)
+    assert shop.workshop.store.channel().history == (first.id,)
+    assert set(shop.releases) == {first.id, held.id, built.release.id}
 
 
 def test_a_held_release_is_judged_again_by_other_rules_and_promoted_without_another_row(
@@ -125,25 +130,9 @@ def test_a_held_release_can_be_promoted_by_hand_and_is_live_then(shop, publish_f
     assert shop.live == held.id
 
 
-def test_a_corrected_source_after_a_held_release_goes_on_from_what_is_live(
-    shop, publish_first, tools, sabotaged
-):
-    first = publish_first(WHOLE).release
-    shop.sells(sabotaged)
-    held = shop.build().release
-    shop.sells({**tools, "tool_new": "Sends an invoice."})
-
-    corrected = shop.build()
-
-    assert (corrected.gated.passed, corrected.gated.gate["live"]) == (True, first.id)
-    assert shop.workshop.store.channel().history == (first.id,)
-    assert set(shop.releases) == {first.id, held.id, corrected.release.id}
-
-
 def test_a_broken_canary_holds_the_release_whatever_the_rules(shop, queries, tools):
-    shop.lines(
-        "canaries.jsonl", [queries[0], {"query": "please sell my roof", "tools": ["tool_sr"]}]
-    )
+    sell = {"query": "please sell my roof", "tools": ["tool_sr"]}
+    shop.lines("canaries.jsonl", [queries[0], sell])
     shop.configure(f'{QUERIES}canaries = "canaries.jsonl"\ncanary_k = 1\n')
     first = shop.build()
     shop.sells({**tools, "tool_od": "Does something else."})
@@ -172,9 +161,8 @@ def test_a_removed_tool_counts_as_not_found_for_its_catalog_too(shop, tools, que
 
 
 def test_a_floor_for_a_catalog_that_no_query_needs_fails_with_the_reason(shop):
-    shop.workshop.write(
-        "functions.json", [{"name": "pay", "description": "Pays a bill.", "parameters": {}}]
-    )
+    pay = {"name": "pay", "description": "Pays a bill.", "parameters": {}}
+    shop.workshop.write("functions.json", [pay])
     shop.catalogs = (
         '[catalogs.kit]\ntype = "mcp-dump"\npath = "servers.json"\n[catalogs.fin]\ntype = '
         '"functions"\npath = "functions.json"\n'
@@ -193,10 +181,8 @@ def test_a_floor_for_a_catalog_that_no_query_needs_fails_with_the_reason(shop):
     assert "'live' names no release yet" in held_headline(built.details, "live")
 
 
-def test_the_best_strategy_and_index_become_the_default_and_the_reader_uses_them(shop, encoder):
-    shop.configure(
-        f'{QUERIES}strategies = ["search", "clauses"]\nrules = ["Recall@5 >= 0.99"]\n', NAMES
-    )
+def test_the_best_strategy_and_index_become_the_default_and_readers_use_them(shop, encoder):
+    shop.configure(f'{FLOOR}strategies = ["search", "clauses"]\n', NAMES)
 
     built = shop.build()
 
@@ -214,20 +200,19 @@ def test_the_best_strategy_and_index_become_the_default_and_the_reader_uses_them
     assert board.find("open the door", 1)[0].tool.name == "tool_od"
 
 
-def test_of_equal_candidates_the_one_that_is_live_stays(shop):
-    shop.configure(
-        f'{QUERIES}strategies = ["clauses", "search"]\n', '[find]\nstrategy = "search"\n'
-    )
+def test_of_equal_candidates_the_live_one_stays(shop):
+    gate = f'{QUERIES}strategies = ["clauses", "search"]\n'
+    shop.configure(gate, '[find]\nstrategy = "search"\n')
     first = shop.build().release
-    shop.configure(f'{QUERIES}strategies = ["clauses", "search"]\n')
+    shop.configure(gate)
     second = shop.build().release
 
-    assert [one.manifest["strategy"]["name"] for one in (first, second)] == ["search", "search"]
+    assert [release.manifest["strategy"]["name"] for release in (first, second)] == ["search"] * 2
     assert first.id != second.id
 
 
 def test_without_a_choice_the_configured_default_is_judged_and_stays(shop):
-    shop.configure(f'{QUERIES}choose = false\nrules = ["Recall@5 >= 0.99"]\n', NAMES)
+    shop.configure(f"{FLOOR}choose = false\n", NAMES)
 
     built = shop.build()
 
@@ -249,11 +234,9 @@ def test_golden_queries_without_a_gate_are_measured_and_hold_nothing(shop, queri
     assert first.rules == second.rules == []
     assert (second.gated.passed, shop.live) == (True, second.release.id)
     assert "strategy" not in second.release.manifest
-    chosen, calibration = (
-        second.gated.gate["chosen"],
-        second.release.manifest["indexes"]["full"]["calibration"],
-    )
+    chosen = second.gated.gate["chosen"]
     assert chosen["value"] < first.gated.gate["chosen"]["value"]
+    calibration = second.release.manifest["indexes"]["full"]["calibration"]
     threshold = calibration["curves"]["hybrid"]["thresholds"]["accept_95"]
     assert chosen["threshold"] == {"name": "accept_95", "mode": "hybrid", **threshold}
     assert len(second.details["lost"]) == 4
@@ -269,7 +252,7 @@ def test_without_golden_queries_nothing_is_measured(shop):
     assert not shop.workshop.lake.walk("gates")
 
 
-def test_rules_make_no_other_release_and_strategies_do(shop):
+def test_other_strategies_make_another_release_and_other_rules_do_not(shop):
     shop.configure(f"{QUERIES}rules = []\n")
     first = shop.build().release
     shop.configure(WHOLE)
@@ -286,18 +269,14 @@ def test_rules_make_no_other_release_and_strategies_do(shop):
 def test_a_strategy_without_its_calibration_is_not_measured_and_an_error_if_there_is_no_other(shop):
     shop.lines("gone.jsonl", [{"query": f"how is life {n}", "tools": ["gone"]} for n in range(30)])
     golden = '[golden]\nqueries = "gone.jsonl"\n'
+    reason = "strategy 'confident' returns probabilities"
     shop.configure(f'{QUERIES}strategies = ["confident", "search"]\n', golden)
     built = shop.build()
     shop.configure(f'{QUERIES}strategies = ["confident"]\n', golden)
 
     assert built.release.manifest["strategy"] == {"name": "search"}
-    assert built.details["not_measured"] == [
-        "strategy 'confident' returns probabilities, and index full is not calibrated"
-    ]
-    with pytest.raises(
-        PublishError,
-        match="no reader could search this release: strategy 'confident' returns probabilities",
-    ):
+    assert built.details["not_measured"] == [f"{reason}, and index full is not calibrated"]
+    with pytest.raises(PublishError, match=f"no reader could search this release: {reason}"):
         shop.build()
 
 
@@ -308,12 +287,11 @@ def test_the_details_have_what_a_report_needs(shop):
 
     rows, groups, curve = details["measures"], details["groups"], details["curve"]
     assert {row["measure"] for row in rows} >= {"Recall@1", "Recall@5", "nDCG@10", "MRR@10"}
-    assert set(rows[0]) == {
-        "strategy", "index", "encoder", "measure", "value", "low", "high", "n",
-    }  # fmt: skip
-    kinds = {row["kind"] for row in groups if "kind" in row}
-    assert kinds == {"open", "paint", "sell", "clean"}
-    assert {row["catalog"] for row in groups if "catalog" in row} == {"kit"}
+    columns = "strategy index encoder measure value low high n"
+    assert set(rows[0]) == set(columns.split())
+    names = {(by, row[by]) for row in groups for by in ("kind", "catalog") if by in row}
+    kinds = {("kind", kind) for kind in ("open", "paint", "sell", "clean")}
+    assert names == {("catalog", "kit"), *kinds}
     assert [row["k"] for row in curve] == list(range(1, 21))
     assert curve[0]["value"] <= curve[4]["value"] == 1.0
     assert 10 < curve[0]["tokens"] < curve[1]["tokens"]

@@ -12,6 +12,7 @@ from tasks.settings.configuration import KeepSettings
 QUERIES = 'queries = "golden.jsonl"\nmeasures = ["Recall@5"]\n'
 AGAINST = f'{QUERIES}rules = ["Recall@5 no worse than live by more than 0.01"]\n'
 NOW = KeepSettings(releases=1, days=0, grace_hours=1e-9)
+RESULTS = "gates/answers"
 
 
 @pytest.fixture
@@ -25,30 +26,26 @@ def without_encoder(shop, publish_first, tools):
     return shop
 
 
-def test_the_results_of_live_serve_when_its_encoder_is_gone(without_encoder):
-    built = without_encoder.build()
-
-    assert built.rules == [True]
-    assert built.gated.gate["live"] == built.release.manifest["changes"]["against"]
-
-
-def test_results_of_another_version_serve_only_if_the_search_fails(without_encoder):
+def test_stored_results_of_live_serve_when_its_encoder_is_gone_also_of_another_version(
+    without_encoder,
+):
     lake = without_encoder.workshop.lake
-    pointers = lake.files("gates/answers", "json")
+    pointers = lake.files(RESULTS, "json")
     for path in pointers:
         lake.write_json(path, {**lake.read_json(path), "by": "0.0.0"})
 
     built = without_encoder.build()
 
     assert built.rules == [True]
+    assert built.gated.gate["live"] == built.release.manifest["changes"]["against"]
     assert {lake.read_json(path)["by"] for path in pointers} == {"0.0.0"}  # still the old results
-    new = set(lake.files("gates/answers", "json")) - set(pointers)
+    new = set(lake.files(RESULTS, "json")) - set(pointers)
     assert {lake.read_json(path)["by"] for path in new} != {"0.0.0"}
 
 
 def test_without_encoder_and_results_the_rule_fails_with_the_reason(without_encoder):
     lake = without_encoder.workshop.lake
-    for path in lake.walk("gates/answers"):
+    for path in lake.walk(RESULTS):
         lake.delete(path)
 
     held = without_encoder.build()
@@ -59,36 +56,28 @@ def test_without_encoder_and_results_the_rule_fails_with_the_reason(without_enco
     assert held.details["lost"] == []
 
 
-def test_damaged_results_are_replaced_by_a_new_search(shop, publish_first, tools):
+def test_damaged_results_are_replaced_and_no_query_is_encoded_twice(
+    shop, publish_first, tools, encoder
+):
     publish_first(AGAINST)
-    for path in shop.workshop.lake.files("gates/answers"):
-        shop.workshop.lake.write_text(path, "no table")
-    shop.sells({**tools, "tool_new": "Sends an invoice."})
+    lake, queries = shop.workshop.lake, f"{encoder.fingerprint}, as queries"
+    vectors, files = known_texts(lake, queries), lake.walk("vectors")
+    for path in lake.files(RESULTS):
+        lake.write_text(path, "no table")
+    shop.sells({**tools, "tool_od": "Opens the front door of a customer."})
 
     assert shop.build().rules == [True]
 
-
-def test_no_query_is_encoded_twice(shop, publish_first, tools, encoder):
-    publish_first(AGAINST)
-    vectors = known_texts(shop.workshop.lake, f"{encoder.fingerprint}, as queries")
-    files = shop.workshop.lake.walk("vectors")
-    shop.sells({**tools, "tool_od": "Opens the front door of a customer."})
-
-    shop.build()
-
-    assert vectors.height >= 20
-    again = known_texts(shop.workshop.lake, f"{encoder.fingerprint}, as queries")
-    assert again.height == vectors.height
-    assert len(shop.workshop.lake.walk("vectors")) == len(files) + 1  # the tool's new text
+    assert known_texts(lake, queries).height == vectors.height >= 20
+    assert len(lake.walk("vectors")) == len(files) + 1  # the tool's new text
 
 
 def test_results_and_details_are_pruned_with_their_release(shop, tools, sabotaged):
     shop.configure(f'{QUERIES}rules = ["Recall@5 >= 0.99"]\n')
-    first = shop.build().release
-    shop.sells(sabotaged)
-    held = shop.build().release
-    shop.sells({**tools, "tool_new": "Sends an invoice."})
-    live = shop.build().release
+    first, held, live = (
+        (shop.sells(offered), shop.build().release)[1]
+        for offered in (tools, sabotaged, {**tools, "tool_new": "Sends an invoice."})
+    )
     lake = shop.workshop.lake
     before = set(lake.walk("gates"))
 

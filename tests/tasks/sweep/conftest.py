@@ -2,14 +2,12 @@
 
 import json
 import shutil
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from pegboard.evaluation.golden import Needed
 from tasks.settings.sweep import Sweep, read_sweep
 from tasks.sweep.cells import Cell, measure_cell
 from tasks.sweep.design import Design, design
@@ -110,9 +108,3 @@ def shared_bench(tmp_path_factory, workshop_type, hashing) -> Bench:
 def bench(shared_bench, tmp_path) -> Bench:
     shutil.copytree(shared_bench.folder, tmp_path, dirs_exist_ok=True)
     return replace(shared_bench, folder=tmp_path)
-
-
-@pytest.fixture
-def needs() -> Callable[..., Needed]:
-    """What a golden query of tools needs, whose names are their ids."""
-    return lambda *tools: Needed({tool: frozenset((tool,)) for tool in tools})

@@ -28,9 +28,7 @@ def results(*cells):
 
 def hits(share):
     """1 for the first queries, 0 for the others, so that the mean is `share`."""
-    values = np.zeros(QUERIES)
-    values[: int(share * QUERIES)] = 1
-    return values
+    return (np.arange(QUERIES) < int(share * QUERIES)).astype(float)
 
 
 RESULTS = results(
@@ -52,40 +50,41 @@ def test_the_cheapest_that_is_not_significantly_worse_is_recommended():
     assert (choice.recommended.strategy, choice.recommended.k) == ("clauses", 5)
     assert choice.recommended.against["value"] == pytest.approx(-0.005)
     assert choice.recommended.against["p_holm"] > 0.05
-    assert [(one.strategy, one.k) for one in choice.near] == [("clauses", 5)]
+    assert [(candidate.strategy, candidate.k) for candidate in choice.near] == [("clauses", 5)]
     assert choice.best.low < choice.best.value < choice.best.high
 
 
 @pytest.mark.parametrize(
-    ("limits", "expected"),
+    ("limits", "allowed", "best"),
     [
-        ({"max_tokens": 505}, ("search", 5)),
-        ({"max_ms": 10}, ("search", 10)),
-        ({"max_ms": 10, "max_tokens": 400}, ("search", 1)),
+        ({"max_tokens": 505}, 2, ("search", 5)),
+        ({"max_ms": 10}, 3, ("search", 10)),
+        ({"max_ms": 10, "max_tokens": 400}, 1, ("search", 1)),
+        ({"max_tokens": 10}, 0, None),
     ],
 )
-def test_limits_decide_which_candidates_there_are(limits, expected):
-    best = choose(RESULTS, SweepSettings(**limits)).best
+def test_limits_decide_which_candidates_there_are(limits, allowed, best):
+    choice = choose(RESULTS, SweepSettings(**limits))
 
-    assert (best.strategy, best.k) == expected
-
-
-def test_without_a_candidate_within_the_limits_there_is_no_best():
-    choice = choose(RESULTS, SweepSettings(max_tokens=10))
-
-    assert (choice.best, choice.recommended) == (None, None)
-    assert (choice.allowed, choice.candidates) == (0, 5)
+    assert (choice.allowed, choice.candidates) == (allowed, 5)
+    assert (choice.best and (choice.best.strategy, choice.best.k)) == best
+    assert (choice.recommended is None) == (best is None)
 
 
-def test_of_equals_the_cheapest_is_the_best():
+def test_of_equals_the_cheapest_is_the_best_and_one_query_is_not_significant():
     equal = results(
         ("b", "search", 10, 5, hits(0.7), 500, 5), ("a", "search", 10, 5, hits(0.7), 400, 5)
     )
+    close = results(
+        ("a", "search", 10, 5, hits(0.7025), 500, 5), ("a", "clauses", 10, 5, hits(0.7), 400, 5)
+    )
 
-    choice = choose(equal, SweepSettings())
+    cheapest, pair = choose(equal, SweepSettings()), choose(close, SweepSettings())
 
-    assert choice.best == choice.recommended
-    assert (choice.best.index, [one.index for one in choice.near]) == ("a", ["b"])
+    assert cheapest.best == cheapest.recommended
+    assert (cheapest.best.index, [other.index for other in cheapest.near]) == ("a", ["b"])
+    assert (pair.best.strategy, pair.recommended.strategy) == ("search", "clauses")
+    assert pair.recommended.against["p_holm"] == 1.0
 
 
 def test_a_large_difference_is_significant_however_many_candidates_there_are():
@@ -95,20 +94,7 @@ def test_a_large_difference_is_significant_however_many_candidates_there_are():
 
     choice = choose(results(("best", "search", 10, 5, np.ones(60), 500, 5), *many), SweepSettings())
 
-    assert choice.allowed == 301
-    assert choice.near == ()
-    assert choice.recommended.index == "best"
-
-
-def test_a_difference_in_one_query_is_not_significant():
-    pair = results(
-        ("a", "search", 10, 5, hits(0.7025), 500, 5), ("a", "clauses", 10, 5, hits(0.7), 400, 5)
-    )
-
-    choice = choose(pair, SweepSettings())
-
-    assert (choice.best.strategy, choice.recommended.strategy) == ("search", "clauses")
-    assert choice.recommended.against["p_holm"] == 1.0
+    assert (choice.allowed, choice.near, choice.recommended.index) == (301, (), "best")
 
 
 def test_the_effect_of_size_is_measured_with_the_same_queries():

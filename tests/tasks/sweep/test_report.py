@@ -15,7 +15,7 @@ from tasks.sweep.results import COLUMNS
 from tasks.sweep.write_back import write_choice
 
 SCRIPT = "<script>alert(1)</script>"
-ONE = {"strategies": ["search"], "indexes": ["names"]}
+CELL = {"strategies": ["search"], "indexes": ["names"]}
 
 
 def test_a_sweep_writes_rows_values_pictures_and_a_page(bench):
@@ -52,7 +52,7 @@ def test_a_choice_is_written_and_the_rest_of_the_file_stays(bench):
     bench.config.write_text(
         f"# Ours.\n\n{text}\n[graph]  # between tools\ninfer = false\n", "utf-8"
     )
-    design, _ = bench.measure(**ONE)
+    design, _ = bench.measure(**CELL)
 
     summary = report_sweep(design, write=True)
 
@@ -67,10 +67,10 @@ def test_a_choice_is_written_and_the_rest_of_the_file_stays(bench):
     configuration = load_configuration(bench.config)
     assert (configuration.default, configuration.find.strategy) == ("names", "search")
     assert configuration.catalogs
-    assert report_sweep(bench.design(**ONE), write=True)["written"] == {}
+    assert report_sweep(bench.design(**CELL), write=True)["written"] == {}
 
 
-def test_a_strategy_of_ones_own_is_written_with_its_parts(bench):
+def test_a_custom_strategy_is_written_and_an_unknown_index_is_not(bench):
     find = '\n[find]\nstrategy = "search"  # for now\n'
     bench.config.write_text(bench.config.read_text("utf-8") + find, "utf-8")
     own = Strategy.from_dict({"name": "mine", "transforms": [{"part": "clauses"}], "depth": 20})
@@ -80,27 +80,20 @@ def test_a_strategy_of_ones_own_is_written_with_its_parts(bench):
     assert list(changes) == ["find.strategy"]
     assert load_configuration(bench.config).find.strategy == own.to_dict()
     assert write_choice(load_configuration(bench.config), "whole", own) == {}
-
-
-def test_an_index_that_the_configuration_lacks_is_not_written(bench):
     before = bench.config.read_bytes()
-
-    with pytest.raises(
-        ConfigurationError, match="has no index 'gone', which the sweep chose; it has whole, names"
-    ):
+    reason = "has no index 'gone', which the sweep chose; it has whole, names"
+    with pytest.raises(ConfigurationError, match=reason):
         write_choice(load_configuration(bench.config), "gone", named_strategy("search"))
-
     assert bench.config.read_bytes() == before
 
 
 def test_without_a_candidate_within_the_limits_nothing_is_written(bench):
     before = bench.config.read_bytes()
-    design, _ = bench.measure(**ONE, max_tokens=0.1)
+    design, _ = bench.measure(**CELL, max_tokens=0.1)
 
     summary = report_sweep(design, write=True)
 
-    assert summary["written"] is None
-    assert summary["choice"]["best"] is None
+    assert (summary["written"], summary["choice"]["best"]) == (None, None)
     assert "None of the 3 candidates is within the limits" in summary["says"][0]
     assert bench.config.read_bytes() == before
 

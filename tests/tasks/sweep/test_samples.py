@@ -10,64 +10,57 @@ from tasks.sweep.samples import catalog_order, default_sizes, nested_samples
 CATALOG = [f"tool{number:03}" for number in range(200)]
 
 
-@pytest.fixture
-def needed(needs):
-    return [needs(*CATALOG[start : start + 1 + start % 3]) for start in range(0, 90, 3)]
+def needs(*tools):
+    """What a golden query of tools needs, whose names are their ids."""
+    return Needed({tool: frozenset((tool,)) for tool in tools})
 
 
-def test_every_sample_is_within_the_next(needed):
-    samples = nested_samples(CATALOG, needed, [80, 20, 200, 40], 0, 0.5)
+NEEDED = [needs(*CATALOG[start : start + 1 + start % 3]) for start in range(0, 90, 3)]
 
-    assert [one.size for one in samples] == [20, 40, 80, 200]
-    assert [len(one.tools) for one in samples] == [20, 40, 80, 200]
+
+@pytest.mark.parametrize(("seed", "share"), [(0, 0.5), (3, 0.6)])
+def test_every_sample_is_within_the_next_and_has_the_queries_whose_tools_it_has(seed, share):
+    samples = nested_samples(CATALOG, NEEDED, [80, 20, 200, 40], seed, share)
+
+    assert [sample.size for sample in samples] == [20, 40, 80, 200]
+    assert [len(sample.tools) for sample in samples] == [20, 40, 80, 200]
     for smaller, larger in pairwise(samples):
         assert set(smaller.tools) < set(larger.tools)
         assert set(smaller.queries) <= set(larger.queries)
-    assert len(samples[0].queries) < len(samples[1].queries) < len(samples[2].queries)
-    assert samples[-1].queries == tuple(range(len(needed)))
-
-
-def test_a_sample_is_asked_the_queries_whose_tools_it_has_and_no_others(needed):
-    for sample in nested_samples(CATALOG, needed, [15, 50], 3, 0.6):
-        inside = [at for at, one in enumerate(needed) if set(one.tools) <= set(sample.tools)]
-
+    for sample in samples:
+        inside = [at for at, query in enumerate(NEEDED) if set(query.tools) <= set(sample.tools)]
         assert list(sample.queries) == inside
+    assert 0 < len(samples[0].queries) < len(samples[1].queries)
+    assert samples[-1].queries == tuple(range(len(NEEDED)))
 
 
-def test_a_small_sample_holds_whole_queries_and_other_tools_at_the_given_share(needed):
-    small = nested_samples(CATALOG, needed, [20], 0, 0.75)[0]
+def test_a_small_sample_holds_whole_queries_and_other_tools_at_the_given_share():
+    small = nested_samples(CATALOG, NEEDED, [20], 0, 0.75)[0]
 
     assert small.share == pytest.approx(0.75, abs=0.05)
     assert len(small.queries) >= 5
     by_chance = nested_samples(CATALOG, [], [20], 0, 0.75)[0].tools
-    assert sum(1 for one in needed if set(one.tools) <= set(by_chance)) < len(small.queries)
+    assert sum(set(query.tools) <= set(by_chance) for query in NEEDED) < len(small.queries)
 
 
-def test_a_seed_decides_the_order_whatever_the_order_of_the_catalog(needed):
-    assert catalog_order(CATALOG, needed, 1, 0.5) == catalog_order(
-        CATALOG[::-1], needed[::-1], 1, 0.5
-    )
-    assert catalog_order(CATALOG, needed, 1, 0.5) != catalog_order(CATALOG, needed, 2, 0.5)
+def test_the_seed_decides_the_order_and_a_new_tool_leaves_the_others_in_place():
+    order = catalog_order(CATALOG, NEEDED, 1, 0.5)
+
+    assert order == catalog_order(CATALOG[::-1], NEEDED[::-1], 1, 0.5)
+    assert order != catalog_order(CATALOG, NEEDED, 2, 0.5)
+    with_new = catalog_order([*CATALOG, "new"], NEEDED, 1, 0.5)
+    assert [tool for tool in with_new if tool != "new"] == order
 
 
-def test_a_new_tool_leaves_the_others_where_they_were(needed):
-    before = catalog_order(CATALOG, needed, 0, 0.5)
-    after = [one for one in catalog_order([*CATALOG, "new"], needed, 0, 0.5) if one != "new"]
-
-    assert after == before
-
-
-def test_of_tools_that_share_a_name_one_is_enough():
+def test_one_of_several_tools_of_a_name_is_enough_and_an_unknown_tool_excludes_a_query():
     either = Needed({"send": frozenset(("tool001", "tool002"))})
+    unknown = Needed({}, ("gone",))
 
     small = nested_samples(CATALOG, [either], [1], 0, 1.0)[0]
 
     assert small.queries == (0,)
     assert set(small.tools) < {"tool001", "tool002"}
-
-
-def test_a_query_with_an_unknown_tool_is_in_no_sample():
-    assert nested_samples(CATALOG, [Needed({}, ("gone",))], [200], 0, 0.5)[0].queries == ()
+    assert nested_samples(CATALOG, [unknown], [200], 0, 0.5)[0].queries == ()
 
 
 @pytest.mark.parametrize(
