@@ -21,7 +21,7 @@ from tasks.compose import Documents
 from tasks.edges import Edges
 from tasks.embed import encoder_for
 from tasks.enrichment.enrichment_sets import read_agent_descriptions, read_tool_enrichments
-from tasks.gate.spec import gate_digest
+from tasks.gate.spec import read_gate
 from tasks.golden.reading import read_golden
 from tasks.lake.files import Lake
 from tasks.lake.incremental import row_inputs, update_rows
@@ -76,12 +76,17 @@ class TableSpec:
 
 @dataclass(frozen=True, slots=True)
 class ReleaseSpec:
-    """A release before it is staged: its id and digest, its tables, and counts of their rows."""
+    """A release before it is staged: its id and digest, its tables, and counts of their rows.
+
+    Attributes:
+        queries: the digest of the gate's golden queries; None without a gate.
+    """
 
     release: str
     digest: str
     tables: tuple[TableSpec, ...]
     counts: Mapping[str, int]
+    queries: str | None = None
 
 
 def compose_records(
@@ -156,11 +161,14 @@ def make_release_spec(
     golden = read_golden(configuration)
     calibration = [CALIBRATION_VERSION, golden.digest] if golden else None
     retrieval = [default_strategy(configuration.find.strategy), calibration]
-    if (gate := gate_digest(configuration)) is not None:
-        retrieval.append(gate)
+    gate = read_gate(configuration)
+    if gate is not None and configuration.gate is not None:
+        retrieval.append(gate.release_digest)
     whole = digest(CONTRACT, recipes, configuration.default, contents, retrieval)
     counts = {"enriched": records.enriched, "flagged": records.flagged, "edges": edges.rows}
-    return ReleaseSpec(whole[:RELEASE_ID_DIGITS], whole, tuple(tables), counts)
+    return ReleaseSpec(
+        whole[:RELEASE_ID_DIGITS], whole, tuple(tables), counts, gate.digest if gate else None
+    )
 
 
 def staged_release(

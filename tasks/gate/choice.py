@@ -125,14 +125,16 @@ def choose_best(
     """
     if measure is None:
         return measured[0]
-    means = [float(one.evaluation.values[measure].mean()) for one in measured]
+    means = [float(candidate.evaluation.values[measure].mean()) for candidate in measured]
     best = [
-        one for one, mean in zip(measured, means, strict=True) if mean >= max(means) - TOLERANCE
+        candidate
+        for candidate, mean in zip(measured, means, strict=True)
+        if mean >= max(means) - TOLERANCE
     ]
     for system in preferred:
-        for one in best:
-            if one.system == system:
-                return one
+        for candidate in best:
+            if candidate.system == system:
+                return candidate
     return best[0]
 
 

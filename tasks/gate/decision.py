@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from pegboard.errors import PegboardError
+from pegboard.errors import ConfigurationError, PegboardError
 from pegboard.evaluation.experiment import ReleaseSystem, evaluate, search_depth
 from pegboard.evaluation.golden import GoldenQuery
 from pegboard.evaluation.searcher import Searcher
@@ -75,21 +75,20 @@ def gate_release(
     pins: dict[str, Pin],
     calibrations: dict[str, Any],
 ) -> GateDecision | None:
-    """Return the decision on what was staged; see `decide`."""
-    staged = staged_release(configuration, plan, snapshots, spec, pins, calibrations)
-    return decide(configuration, plan, staged)
-
-
-def decide(configuration: Configuration, plan: Plan, staged: Release) -> GateDecision | None:
-    """Return the decision of a configuration's gate on a staged release; None without a gate.
+    """Return the decision of a configuration's gate on what was staged; None without a gate.
 
     Raises:
-        ConfigurationError: the gate is invalid.
+        ConfigurationError: the gate is invalid, or its queries are not those of `spec`.
         PublishError: no strategy can search the release.
     """
     gate = read_gate(configuration)
     if gate is None:
         return None
+    if gate.digest != spec.queries:
+        raise ConfigurationError(
+            f"The golden queries of {configuration.file} changed while the build ran. Build again."
+        )
+    staged = staged_release(configuration, plan, snapshots, spec, pins, calibrations)
     measurements = _measure(configuration, gate, plan, staged)
     values = _details(configuration, gate, plan, measurements)
     path, at = write_details(Lake(configuration.uri), staged.id, values)
@@ -188,7 +187,7 @@ def _measure(
         broken=broken,
         rules=[judge_rule(rule, chosen.evaluation, live_results) for rule in gate.rules],
         paths=[
-            *(one.path for one in measured),
+            *(system.path for system in measured),
             *live_paths,
             *([canaries.path] if canaries else []),
         ],
@@ -239,7 +238,7 @@ def _details(
         "not_measured": list(measurements.unusable),
         "k": gate.k,
         "canary_k": gate.canary_k,
-        "measures": [row for one in measurements.systems for row in one.evaluation.rows()],
+        "measures": [row for system in measurements.systems for row in system.evaluation.rows()],
         "groups": [
             *chosen.group_rows("kind", live.evaluation),
             *chosen.group_rows("catalog", live.evaluation),

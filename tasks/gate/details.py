@@ -78,7 +78,7 @@ def _mean_tokens(evaluation: Evaluation, loaded: LoadedRelease) -> list[float]:
     """The mean prompt tokens of the first k tools, for each k."""
     import numpy as np
 
-    retrieved = [[tool.id for tool in one.retrieved[:MAX_K]] for one in evaluation.results]
+    retrieved = [[tool.id for tool in result.retrieved[:MAX_K]] for result in evaluation.results]
     sizes = prompt_tokens(loaded, {tool for tools in retrieved for tool in tools})
     table = np.zeros((len(retrieved), MAX_K))
     for row, tools in enumerate(retrieved):

@@ -139,8 +139,8 @@ def _tool_lines(tool: Details) -> list[str]:
     change = CHANGES.get(tool["change"], f"changed in {', '.join(tool['fields'])}")
     lines = [f"    {tool['tool']} {change}"]
     for name, pair in tool["fields"].items():
-        known = [when for when in ("before", "after") if pair[when] is not None]
-        texts = [f'{when} "{_short(pair[when])}"' for when in known]
+        present = [when for when in ("before", "after") if pair[when] is not None]
+        texts = [f'{when} "{_short(pair[when])}"' for when in present]
         lines.append(f"      {name}: {', '.join(texts)}")
     return lines
 

@@ -99,7 +99,7 @@ def broken_canaries(
 
 def _query_change(now: QueryResult, before: QueryResult | None, k: int) -> QueryChange:
     needed = [now.needed, *([before.needed] if before else [])]
-    ids = {tool for one in needed for tools in one.tools.values() for tool in tools}
+    ids = {tool for part in needed for tools in part.tools.values() for tool in tools}
     front = [tool.id for tool in now.retrieved[:k] if tool.id not in ids]
     front_before = {tool.id for tool in before.retrieved[:k]} if before else set[str]()
     instead = tuple(tool for tool in front if tool not in front_before) or tuple(front)
@@ -160,7 +160,9 @@ def attribute_changes(
     removed = before.tools([tool for tool in tools if kinds[tool] == "removed"])
     rows: list[Mapping[str, Any]] = []
     for tool in tools:
-        changed = {name: _pair(one.old, one.new) for name, one in fields.get(tool, {}).items()}
+        changed = {
+            name: _pair(change.old, change.new) for name, change in fields.get(tool, {}).items()
+        }
         if tool in added or tool in removed:
             pair = _pair(_description(removed.get(tool)), _description(added.get(tool)))
             changed = {"description": pair}

@@ -70,7 +70,7 @@ class LakeResults:
         }
         path = self.path(system, queries)
         answers = f"{FOLDER}/{digest(path, version('pegboard'), depth)}.parquet"
-        self._lake.write(answers, pl.DataFrame([_row(one) for one in results], schema=schema))
+        self._lake.write(answers, pl.DataFrame([_row(result) for result in results], schema=schema))
         pointer = {"by": version("pegboard"), "depth": depth, "answers": answers}
         self._lake.write_json(path, pointer)
 
@@ -79,8 +79,8 @@ class LakeResults:
             value = self._lake.read_json(path)
         except ValueError:
             return {}
-        known = isinstance(value, dict) and {"by", "depth", "answers"} <= value.keys()
-        return value if known else {}  # pyright: ignore[reportUnknownVariableType]
+        is_pointer = isinstance(value, dict) and {"by", "depth", "answers"} <= value.keys()
+        return value if is_pointer else {}  # pyright: ignore[reportUnknownVariableType]
 
 
 def _row(result: QueryResult) -> dict[str, Any]:

@@ -53,6 +53,12 @@ class GateSpec:
         """Equal for equal golden queries in the same order."""
         return digest([query.to_dict() for query in self.queries])
 
+    @property
+    def release_digest(self) -> str:
+        """What a release owes to `[gate]`: queries, strategies and the choice, not the rules."""
+        strategies = [strategy.to_dict() for strategy in self.strategies]
+        return digest(self.digest, strategies, str(self.choose) if self.choose else None)
+
 
 def has_gate(configuration: Configuration) -> bool:
     """Return whether staged releases are measured: there are rules, or at least golden queries."""
@@ -65,18 +71,6 @@ def configured_strategy(configuration: Configuration) -> Strategy:
     return (
         named_strategy(DEFAULT_STRATEGY) if configured is None else Strategy.from_dict(configured)
     )
-
-
-def gate_digest(configuration: Configuration) -> str | None:
-    """Return a digest of what a release owes to `[gate]`; None without `[gate]`.
-
-    It covers the queries, and the strategies among which the gate chooses, not the rules.
-    """
-    gate = read_gate(configuration) if configuration.gate is not None else None
-    if gate is None:
-        return None
-    strategies = [strategy.to_dict() for strategy in gate.strategies]
-    return digest(gate.digest, strategies, str(gate.choose) if gate.choose else None)
 
 
 def read_gate(configuration: Configuration) -> GateSpec | None:

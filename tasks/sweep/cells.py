@@ -188,13 +188,13 @@ def _tokens(cell: Cell, evaluation: Evaluation) -> "NDArray[np.float64]":
     import numpy as np
 
     most = max(cell.ks)
-    retrieved = [[tool.id for tool in one.retrieved[:most]] for one in evaluation.results]
-    known = _known_tokens(cell.uri, cell.release)
-    new = {tool for tools in retrieved for tool in tools if tool not in known}
-    known.update(prompt_tokens(release_searcher(cell.uri, cell.release).loaded, new))
+    retrieved = [[tool.id for tool in result.retrieved[:most]] for result in evaluation.results]
+    sizes = _known_tokens(cell.uri, cell.release)
+    new = {tool for tools in retrieved for tool in tools if tool not in sizes}
+    sizes.update(prompt_tokens(release_searcher(cell.uri, cell.release).loaded, new))
     table = np.zeros((len(retrieved), most + 1))
     for row, tools in enumerate(retrieved):
-        table[row, 1 : len(tools) + 1] = [known[tool] for tool in tools]
+        table[row, 1 : len(tools) + 1] = [sizes[tool] for tool in tools]
     return np.cumsum(table, axis=1)[:, list(cell.ks)]
 
 

@@ -166,7 +166,9 @@ def _samples(sweep: Sweep, searcher: Searcher, needed: Sequence[Needed]) -> list
         )
     ]
     # The whole catalog is the same for every seed.
-    samples = [one for one in drawn if one.size < len(tools) or one.seed == settings.seed]
+    samples = [
+        sample for sample in drawn if sample.size < len(tools) or sample.seed == settings.seed
+    ]
     if empty := [str(sample.size) for sample in samples if not sample.queries]:
         raise ConfigurationError(
             f"No golden query has all its tools in a sample of {', '.join(empty)} tools. Choose "

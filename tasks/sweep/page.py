@@ -91,8 +91,14 @@ def size_effect_caption(summary: Mapping[str, Any]) -> str:
 
 def _index_table(summary: Mapping[str, Any]) -> Table:
     rows = [
-        [one["name"], one["encoder"], " + ".join(one["parts"]), one["shape"], str(one["questions"])]
-        for one in summary["indexes"]
+        [
+            index["name"],
+            index["encoder"],
+            " + ".join(index["parts"]),
+            index["shape"],
+            str(index["questions"]),
+        ]
+        for index in summary["indexes"]
     ]
     return ["index", "encoder", "parts", "shape", "questions"], rows
 

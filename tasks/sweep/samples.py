@@ -56,7 +56,7 @@ def nested_samples(
         share: see `catalog_order`.
     """
     order = catalog_order(tools, needed, seed, share)
-    golden = {tool for one in needed for ids in one.tools.values() for tool in ids}
+    golden = {tool for query in needed for ids in query.tools.values() for tool in ids}
     samples: list[CatalogSample] = []
     for size in sorted(set(sizes)):
         ids = frozenset(order[:size])
@@ -77,11 +77,13 @@ def catalog_order(
         share: of every beginning, the share of tools of golden queries, all tools of one query
             together, until there are none left.
     """
-    shuffled = sorted(tools, key=lambda one: digest(seed, one))
+    shuffled = sorted(tools, key=lambda tool: digest(seed, tool))
     rank = {tool: place for place, tool in enumerate(shuffled)}
-    queries = sorted(needed, key=lambda one: digest(seed, _names(one.tools)))
+    queries = sorted(needed, key=lambda query: digest(seed, _names(query.tools)))
     golden = list(
-        dict.fromkeys(_first(ids, rank) for one in queries for _, ids in sorted(one.tools.items()))
+        dict.fromkeys(
+            _first(ids, rank) for query in queries for _, ids in sorted(query.tools.items())
+        )
     )
     others = [tool for tool in shuffled if tool not in set(golden)]
     order: list[str] = []
@@ -102,8 +104,8 @@ def _first(ids: Iterable[str], rank: Mapping[str, int]) -> str:
 
 
 def _has_all(sample: frozenset[str], needed: Needed) -> bool:
-    known = bool(needed.tools) and not needed.unknown
-    return known and all(ids & sample for ids in needed.tools.values())
+    answerable = bool(needed.tools) and not needed.unknown
+    return answerable and all(ids & sample for ids in needed.tools.values())
 
 
 def _names(tools: Mapping[str, frozenset[str]]) -> list[list[str]]:

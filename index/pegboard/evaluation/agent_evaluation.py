@@ -130,11 +130,11 @@ def prepare(
     tools = sorted(searcher.names.catalogs)
     sizes, dropped = _possible_sizes(spec, len(tools))
     measures = [Measure(spec.kind, k) for k in spec.ks]
-    asked = [case.query for case in cases]
+    usable = [case.query for case in cases]
 
     def retrieve(searcher: Searcher) -> Evaluation:
         system = ReleaseSystem.resolve(searcher, spec.strategy, spec.index)
-        return evaluate(system, asked, measures, advance=advance)
+        return evaluate(system, usable, measures, advance=advance)
 
     restricted: dict[int, Evaluation] = {}
     for size in spec.among:

@@ -236,7 +236,11 @@ class AgentRun:
         pending, answered = self._pending(trials)
         count: Callable[[str], int] = getattr(self._completer, "count_tokens", token_bound)
         requests = [self._request(trial) for trial in pending]
-        texts = [text for one in requests for text in (prompt_text(one), str(one.schema or ""))]
+        texts = [
+            text
+            for request in requests
+            for text in (prompt_text(request), str(request.schema or ""))
+        ]
         prompt = sum(map(count, texts))
         completion = len(pending) * self._options.max_tokens
         cost = self._price and prompt * self._price[0] + completion * self._price[1]

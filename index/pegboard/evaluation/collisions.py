@@ -36,7 +36,7 @@ class Collisions:
 
     Attributes:
         tools: how many tools the index has.
-        pairs: the closest, highest first; at most as many as were asked for.
+        pairs: the closest, highest first; at most `shown`.
         total: how many pairs there are in all.
         colliding: the ids of all tools that are in such a pair.
     """
@@ -62,8 +62,8 @@ class Collisions:
             "density": self.density,
             "colliding": len(self.colliding),
             "pairs": [
-                {"first": one.first, "second": one.second, "cosine": one.cosine}
-                for one in self.pairs
+                {"first": pair.first, "second": pair.second, "cosine": pair.cosine}
+                for pair in self.pairs
             ],
         }
 
@@ -89,20 +89,19 @@ def collisions(
     with six vectors each minutes.
 
     Raises:
-        ConfigurationError: `least` or `shown` cannot be meant.
+        ConfigurationError: `least` or `shown` is out of range.
         BoardNotFound: the release has no such index.
     """
     if not 0 < least <= 1 or shown < 0:
         raise ConfigurationError(
-            f"Collisions cannot be looked for above {least!r}, {shown!r} of them shown: expected "
-            f"a cosine above 0, at most 1, "
-            "and a number of pairs, 0 or more."
+            f"Invalid bounds of collisions: expected a cosine above 0, at most 1 (got {least!r}), "
+            f"and a number of pairs, 0 or more (got {shown!r})."
         )
     ids, starts, matrix = tool_vectors(loaded, loaded.index_name(index))
     pairs = _Pairs(len(ids), shown)
     for at, cosines in group_cosines(matrix, starts, block_scores=block_scores):
         pairs.add(cosines, at, least)
-    return pairs.found(ids, least)
+    return pairs.result(ids, least)
 
 
 def tool_vectors(
@@ -169,7 +168,7 @@ class _Pairs:
         order = np.lexsort((places[:, 1], places[:, 0], -values))[: self._shown]
         self._values, self._places = values[order], places[order]
 
-    def found(self, ids: list[str], least: float) -> Collisions:
+    def result(self, ids: list[str], least: float) -> Collisions:
         import numpy as np
 
         pairs = tuple(
@@ -178,5 +177,5 @@ class _Pairs:
                 self._values.tolist(), self._places.tolist(), strict=True
             )
         )
-        colliding = frozenset(ids[one] for one in np.flatnonzero(self._colliding).tolist())
+        colliding = frozenset(ids[place] for place in np.flatnonzero(self._colliding).tolist())
         return Collisions(least, len(ids), pairs, self._total, colliding)

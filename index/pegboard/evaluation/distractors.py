@@ -49,19 +49,19 @@ def noises(
     The count 0 is the same for every kind; `whole` adds all other tools. Raises ConfigurationError
     if there is none, or for a negative count.
     """
-    wanted, ways = sorted(set(counts)), list(dict.fromkeys(kinds))
+    levels, ways = sorted(set(counts)), list(dict.fromkeys(kinds))
     if (
-        (not wanted and not whole)
-        or any(count < 0 for count in wanted)
-        or (any(wanted) and not ways)
+        (not levels and not whole)
+        or any(count < 0 for count in levels)
+        or (any(levels) and not ways)
     ):
         raise ConfigurationError(
-            f"The noise is {wanted} of {ways}; expected numbers of distractors for each right "
+            f"The noise is {levels} of {ways}; expected numbers of distractors for each right "
             f"tool, 0 or more, and random or nearest."
         )
-    found = [NONE] if 0 in wanted else []
-    found += [Noise(kind, count) for kind in ways for count in wanted if count]
-    return [*found, ALL] if whole else found
+    result = [NONE] if 0 in levels else []
+    result += [Noise(kind, count) for kind in ways for count in levels if count]
+    return [*result, ALL] if whole else result
 
 
 class Distractors:
@@ -100,12 +100,12 @@ class Distractors:
     def _drawn(self, query: str, right: frozenset[str]) -> list[str]:
         import numpy as np
 
-        wanted = (self._most + 1) * len(right)
+        count = (self._most + 1) * len(right)
         order = np.random.default_rng([self._seed, crc32(query.encode())]).permutation(
             len(self._ids)
         )
         return [
-            tool for tool in (self._ids[at] for at in order[:wanted].tolist()) if tool not in right
+            tool for tool in (self._ids[at] for at in order[:count].tolist()) if tool not in right
         ]
 
     def _nearest(self, tool: str, right: frozenset[str]) -> list[str]:
@@ -124,7 +124,7 @@ class Distractors:
                 ids[other] for other in order[: self._most + BEYOND].tolist() if other != at
             ]
         # A query's other right tools are no distractors, however near they are.
-        return [one for one in self._near[tool] if one not in right]
+        return [near for near in self._near[tool] if near not in right]
 
     @cached_property
     def _vectors(self) -> "tuple[list[str], NDArray[np.int64], NDArray[np.float32]]":

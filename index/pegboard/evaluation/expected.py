@@ -139,7 +139,7 @@ class ExpectedAccuracy:
     def __init__(
         self, curve: AgentCurve, retrieval: "Mapping[int, NDArray[np.float64]]", tools: int
     ) -> None:
-        sizes = {len(one) for one in (*curve.values.values(), *retrieval.values())}
+        sizes = {len(values) for values in (*curve.values.values(), *retrieval.values())}
         if len(sizes) != 1 or not all(sizes):
             raise ConfigurationError(
                 f"The agent and the retrieval have to be measured on the same queries; they are "
@@ -157,10 +157,10 @@ class ExpectedAccuracy:
             max_tokens: the most tokens of the prompt; a k whose tokens are not known is not taken
                 then.
         """
-        rows = [one for one in self.rows if one.expected is not None and _within(one, max_tokens)]
+        rows = [row for row in self.rows if row.expected is not None and _within(row, max_tokens)]
         if not rows:
             return None
-        best = max(rows, key=lambda one: (one.expected or 0.0, -one.k))
+        best = max(rows, key=lambda row: (row.expected or 0.0, -row.k))
         for row in rows:
             below = self._difference(best.k, row.k)
             if below.low <= ROUNDING or row is best:
@@ -218,10 +218,10 @@ def _within(row: ExpectedRow, max_tokens: int | None) -> bool:
     return max_tokens is None or (row.tokens is not None and row.tokens <= max_tokens)
 
 
-def _around(known: Sequence[int], k: int) -> tuple[int | None, int | None]:
-    return max((one for one in known if one < k), default=None), min(
-        (one for one in known if one > k), default=None
-    )
+def _around(sizes: Sequence[int], k: int) -> tuple[int | None, int | None]:
+    below = max((size for size in sizes if size < k), default=None)
+    above = min((size for size in sizes if size > k), default=None)
+    return below, above
 
 
 def _draws(queries: int) -> "NDArray[np.float64]":

@@ -61,8 +61,8 @@ class GoldenQuery:
         values: dict[str, Any] = {name: getattr(self, name) for name in FIELDS}
         lists = {
             name: [
-                dict(one) if isinstance(one, Mapping) else one
-                for one in cast("tuple[Any, ...]", values[name])
+                dict(message) if isinstance(message, Mapping) else message
+                for message in cast("tuple[Any, ...]", values[name])
             ]
             for name in LISTS
         }
@@ -89,15 +89,15 @@ class Needed:
 
     def labelled(self, ranking: Iterable[tuple[str, float]]) -> list[tuple[str, float]]:
         """A ranking of ids, with the query's own name in place of the first tool it means."""
-        label_of = {one: name for name, ids in self.tools.items() for one in ids}
+        label_of = {tool: name for name, ids in self.tools.items() for tool in ids}
         seen: set[str] = set()
-        found: list[tuple[str, float]] = []
-        for one, score in ranking:
-            label = label_of.get(one)
+        labelled: list[tuple[str, float]] = []
+        for tool, score in ranking:
+            label = label_of.get(tool)
             free = label is not None and label not in seen
-            seen.add(label if label is not None and free else one)
-            found.append((label if label is not None and free else f"id:{one}", score))
-        return found
+            seen.add(label if label is not None and free else tool)
+            labelled.append((label if label is not None and free else f"id:{tool}", score))
+        return labelled
 
 
 class ToolNames:
@@ -190,7 +190,7 @@ def read_problems(path: Path, *, answerable: bool = True) -> tuple[list[GoldenQu
             problems.append(f"{path}:{number}: not JSON: {error}")
             continue
         wrong = list(_wrong(value, answerable))
-        problems += [f"{path}:{number}: {one}" for one in wrong]
+        problems += [f"{path}:{number}: {problem}" for problem in wrong]
         if not wrong:
             queries.append(_query(value))
     return queries, problems
@@ -209,35 +209,36 @@ def _wrong(value: Any, answerable: bool) -> Iterable[str]:
     if not isinstance(value, dict):
         yield f"expected a JSON object, got {json.dumps(value)[:60]}"
         return
-    known = cast("dict[str, Any]", value)
-    if not _is_text(known.get("query")):
-        yield f"query: expected a text (got {known.get('query')!r:.60})"
-    if answerable and not (_is_texts(known.get("tools")) and known["tools"]):
-        yield f"tools: expected a list of names or ids (got {known.get('tools')!r:.60})"
-    if not answerable and known.get("tools"):
-        yield f"tools: expected none for a query that no tool answers (got {known['tools']!r:.60})"
-    if not _is_texts(known.get("steps", [])):
-        yield f"steps: expected a list of texts (got {known['steps']!r:.60})"
+    row = cast("dict[str, Any]", value)
+    if not _is_text(row.get("query")):
+        yield f"query: expected a text (got {row.get('query')!r:.60})"
+    if answerable and not (_is_texts(row.get("tools")) and row["tools"]):
+        yield f"tools: expected a list of names or ids (got {row.get('tools')!r:.60})"
+    if not answerable and row.get("tools"):
+        yield f"tools: expected none for a query that no tool answers (got {row['tools']!r:.60})"
+    if not _is_texts(row.get("steps", [])):
+        yield f"steps: expected a list of texts (got {row['steps']!r:.60})"
     for name in ("kind", "id", "by"):
-        if name in known and not _is_text(known[name]):
-            yield f"{name}: expected a text (got {known[name]!r:.60})"
-    if "origin" in known and known["origin"] not in get_args(Origin):
-        yield f"origin: expected one of {', '.join(get_args(Origin))} (got {known['origin']!r:.60})"
-    history: Any = known.get("history", [])
+        if name in row and not _is_text(row[name]):
+            yield f"{name}: expected a text (got {row[name]!r:.60})"
+    if "origin" in row and row["origin"] not in get_args(Origin):
+        yield f"origin: expected one of {', '.join(get_args(Origin))} (got {row['origin']!r:.60})"
+    history: Any = row.get("history", [])
     if not (
-        isinstance(history, list) and all(_is_message(one) for one in cast("list[Any]", history))
+        isinstance(history, list)
+        and all(_is_message(message) for message in cast("list[Any]", history))
     ):
         yield (
             f'history: expected messages such as {{"role": "user", "content": "hello"}} (got '
             f"{history!r:.60})"
         )
-    calls: Any = known.get("calls", [])
-    if not (isinstance(calls, list) and all(_is_call(one) for one in cast("list[Any]", calls))):
+    calls: Any = row.get("calls", [])
+    if not (isinstance(calls, list) and all(_is_call(call) for call in cast("list[Any]", calls))):
         yield (
             f'calls: expected calls such as {{"tool": "convert", "arguments": {{"amount": '
             f"30}}}} (got {calls!r:.60})"
         )
-    for other in sorted(known.keys() - set(FIELDS)):
+    for other in sorted(row.keys() - set(FIELDS)):
         yield f"{other}: there is no such field"
 
 
@@ -246,7 +247,7 @@ def _is_text(value: Any) -> bool:
 
 
 def _is_texts(value: Any) -> bool:
-    return isinstance(value, list) and all(_is_text(one) for one in cast("list[Any]", value))
+    return isinstance(value, list) and all(_is_text(text) for text in cast("list[Any]", value))
 
 
 def _is_call(value: Any) -> bool:

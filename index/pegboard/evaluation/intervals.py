@@ -109,7 +109,7 @@ def holm(p_values: Mapping[str, float]) -> dict[str, float]:
     """The p values of several comparisons, corrected for their number (Holm 1979), by name."""
     corrected: dict[str, float] = {}
     least = 0.0
-    for place, (name, p) in enumerate(sorted(p_values.items(), key=lambda one: one[1])):
+    for place, (name, p) in enumerate(sorted(p_values.items(), key=lambda pair: pair[1])):
         least = max(least, min(1.0, p * (len(p_values) - place)))
         corrected[name] = least
     return {name: corrected[name] for name in p_values}
@@ -118,7 +118,7 @@ def holm(p_values: Mapping[str, float]) -> dict[str, float]:
 def _bounds(values: "NDArray[np.float64]", confidence: float) -> tuple[float, float]:
     if (values == values[0]).all():  # nothing to resample, and scipy warns of it
         return float(values[0]), float(values[0])
-    found = _stats().bootstrap(
+    result = _stats().bootstrap(
         (values,),
         _mean,
         n_resamples=RESAMPLES,
@@ -127,14 +127,14 @@ def _bounds(values: "NDArray[np.float64]", confidence: float) -> tuple[float, fl
         method="percentile",
         rng=SEED,
     )
-    return float(found.confidence_interval.low), float(found.confidence_interval.high)
+    return float(result.confidence_interval.low), float(result.confidence_interval.high)
 
 
 def _randomised(ours: "NDArray[np.float64]", theirs: "NDArray[np.float64]") -> float:
     differing = ours != theirs  # where both are equal, swapping them changes nothing
     if differing.sum() < 2:  # one difference is as large with either sign
         return 1.0
-    found = _stats().permutation_test(
+    result = _stats().permutation_test(
         (ours[differing], theirs[differing]),
         _gap,
         permutation_type="samples",
@@ -143,7 +143,7 @@ def _randomised(ours: "NDArray[np.float64]", theirs: "NDArray[np.float64]") -> f
         vectorized=True,
         rng=SEED,
     )
-    return min(1.0, float(found.pvalue))
+    return min(1.0, float(result.pvalue))
 
 
 def _mean(values: Any, axis: int = -1) -> Any:

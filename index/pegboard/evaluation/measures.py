@@ -82,36 +82,36 @@ def parse_measure(name: "str | Measure") -> Measure:
     """
     if isinstance(name, Measure):
         return name
-    found = re.fullmatch(
+    match = re.fullmatch(
         r"\s*([A-Za-z][A-Za-z0-9]*?)\s*(?:@\s*(\d{1,6})|>=\s*(\d*\.?\d+))?\s*", name
     )
     kinds = {kind.lower(): kind for kind in KINDS} | ALIASES
-    kind = kinds.get(found[1].lower()) if found else None
-    if found is None or kind is None or found[2] == "0" or (found[3] and kind not in SETS):
+    kind = kinds.get(match[1].lower()) if match else None
+    if match is None or kind is None or match[2] == "0" or (match[3] and kind not in SETS):
         raise ConfigurationError(
             f"There is no measure '{name}'. Expected one of {', '.join(KINDS)}, each of the first "
             f"k as in Recall@5; or one of "
             f"{', '.join(SETS)} of what scores at least so much, as in F1>=0.5."
         )
-    return Measure(kind, int(found[2]) if found[2] else None, float(found[3]) if found[3] else None)
+    return Measure(kind, int(match[2]) if match[2] else None, float(match[3]) if match[3] else None)
 
 
 def measures_of(names: "Sequence[str | Measure]") -> list[Measure]:
     """Parse the names of measures, each once. Raises ConfigurationError with all unknown names."""
-    known: dict[Measure, None] = {}
+    measures: dict[Measure, None] = {}
     problems: list[str] = []
     for name in names:
         try:
-            known[parse_measure(name)] = None
+            measures[parse_measure(name)] = None
         except ConfigurationError as error:
             problems.append(str(error))
     if problems:
         raise ConfigurationError("\n".join(problems))
-    return list(known)
+    return list(measures)
 
 
 def per_query(
-    measures: Sequence[Measure], needed: Sequence[Collection[str]], found: Sequence[Ranking]
+    measures: Sequence[Measure], needed: Sequence[Collection[str]], rankings: Sequence[Ranking]
 ) -> "dict[Measure, NDArray[np.float64]]":
     """Each measure's value for each query, of shape (queries,).
 
@@ -119,7 +119,7 @@ def per_query(
 
     Args:
         needed: for each query the labels of the right tools; at least one.
-        found: for each query the ranking, best first.
+        rankings: for each query the ranking, best first.
 
     Raises ConfigurationError if ir-measures is not installed.
     """
@@ -132,34 +132,36 @@ def per_query(
             f"queries."
         )
     names = [str(at) for at in range(len(needed))]
-    qrels = {name: dict.fromkeys(one, 1) for name, one in zip(names, needed, strict=True)}
+    qrels = {name: dict.fromkeys(labels, 1) for name, labels in zip(names, needed, strict=True)}
     run = {
         name: {label: -float(rank) for rank, (label, _) in enumerate(ranking)}
-        for name, ranking in zip(names, found, strict=True)
+        for name, ranking in zip(names, rankings, strict=True)
     }
     values: dict[Measure, NDArray[np.float64]] = {}
     for least in {measure.least for measure in measures}:
-        kept = run if least is None else _at_least(run, names, found, least)
-        wanted = {
+        ranked = run if least is None else _at_least(run, names, rankings, least)
+        parts = {
             part: _of(library, part)
-            for one in measures
-            if one.least == least
-            for part in _parts(one)
+            for measure in measures
+            if measure.least == least
+            for part in _parts(measure)
         }
-        by_part = _calculated(library, wanted, qrels, kept)
-        values.update((one, _combined(one, by_part)) for one in measures if one.least == least)
+        by_part = _calculated(library, parts, qrels, ranked)
+        values.update(
+            (measure, _combined(measure, by_part)) for measure in measures if measure.least == least
+        )
     return {measure: values[measure] for measure in measures}
 
 
 def _at_least(
     run: Mapping[str, Mapping[str, float]],
     names: Sequence[str],
-    found: Sequence[Ranking],
+    rankings: Sequence[Ranking],
     least: float,
 ) -> dict[str, dict[str, float]]:
     return {
         name: {label: run[name][label] for label, score in ranking if score >= least}
-        for name, ranking in zip(names, found, strict=True)
+        for name, ranking in zip(names, rankings, strict=True)
     }
 
 
@@ -192,16 +194,16 @@ def _of(library: Any, measure: Measure) -> Any:
 
 def _calculated(
     library: Any,
-    wanted: Mapping[Measure, Any],
+    parts: Mapping[Measure, Any],
     qrels: Mapping[str, Mapping[str, int]],
     run: Mapping[str, Mapping[str, float]],
 ) -> "dict[Measure, NDArray[np.float64]]":
     import numpy as np
 
-    values = {part: np.zeros(len(qrels)) for part in wanted}
-    by_measure = {str(measure): part for part, measure in wanted.items()}
-    for one in library.iter_calc(list(wanted.values()), qrels, run) if qrels else ():
-        values[by_measure[str(one.measure)]][int(one.query_id)] = one.value
+    values = {part: np.zeros(len(qrels)) for part in parts}
+    by_measure = {str(measure): part for part, measure in parts.items()}
+    for row in library.iter_calc(list(parts.values()), qrels, run) if qrels else ():
+        values[by_measure[str(row.measure)]][int(row.query_id)] = row.value
     return values
 
 

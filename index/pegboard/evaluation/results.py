@@ -114,7 +114,9 @@ class Evaluation:
 
         Raises ConfigurationError if the queries differ.
         """
-        ours, theirs = ([result.query.id for result in one.results] for one in (self, baseline))
+        ours, theirs = (
+            [result.query.id for result in evaluation.results] for evaluation in (self, baseline)
+        )
         if ours != theirs:
             raise ConfigurationError(
                 "Two systems can only be compared over the same queries in the same order; got "
@@ -208,14 +210,21 @@ def comparison(
     return {
         "release": last.release,
         "queries": len(last.results),
-        "rows": [row for one in evaluations for row in one.rows(release=one.release)],
+        "rows": [
+            row for evaluation in evaluations for row in evaluation.rows(release=evaluation.release)
+        ],
         "differences": differences(evaluations),
         "groups": {
-            name: [row for one in evaluations for row in one.group_rows(name)] for name in by
+            name: [row for evaluation in evaluations for row in evaluation.group_rows(name)]
+            for name in by
         },
         "worst": [
-            {"strategy": one.strategy, "index": one.index, "queries": one.worst(worst)}
-            for one in evaluations
+            {
+                "strategy": evaluation.strategy,
+                "index": evaluation.index,
+                "queries": evaluation.worst(worst),
+            }
+            for evaluation in evaluations
             if worst
         ],
         "unknown": list(last.unknown),
@@ -229,7 +238,7 @@ def differences(evaluations: Sequence[Evaluation]) -> list[dict[str, Any]]:
     return [
         row
         for measure in baseline.values
-        for row in difference_rows([(one, baseline, against) for one in others], measure)
+        for row in difference_rows([(other, baseline, against) for other in others], measure)
     ]
 
 

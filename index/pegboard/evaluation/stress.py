@@ -183,8 +183,8 @@ def stress(
     candidates: dict[Noise, float] = {}
     # All tools first: there the queries are encoded in batches, and their vectors are cached.
     if ALL in levels:
-        asked = [query for query, _ in usable]
-        results[ALL] = [system.search(asked, depth, advance) for system in systems]
+        searched = [query for query, _ in usable]
+        results[ALL] = [system.search(searched, depth, advance) for system in systems]
         candidates[ALL] = len(searcher.names.catalogs)
     for noise in levels:
         if noise != ALL:

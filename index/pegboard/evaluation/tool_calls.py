@@ -134,7 +134,7 @@ def score_calls(
 
     if not right:
         raise ConfigurationError("There is no right call to compare with. Give the query `calls`.")
-    pairs = np.array([[_pair(one, other, exact) for other in made] for one in right], np.float64)
+    pairs = np.array([[_pair(call, other, exact) for other in made] for call in right], np.float64)
     pairs = pairs.reshape(len(right), len(made), 4)
     matched = [(row, column) for row, column in _assigned(pairs) if pairs[row, column, 0]]
     name, arguments, values = (
@@ -149,8 +149,8 @@ def score_calls(
         made=len(made),
         matched=len(matched),
         surplus_arguments=int(sum(pairs[at][3] for at in matched)),
-        unknown=sum(one.tool is None for one in made),
-        malformed=sum(one.arguments is None for one in made),
+        unknown=sum(call.tool is None for call in made),
+        malformed=sum(call.arguments is None for call in made),
     )
 
 
@@ -177,7 +177,7 @@ def _same_lists(right: Any, given: Any, exact: bool) -> bool:
         return False
     ours, theirs = cast("Sequence[Any]", right), cast("Sequence[Any]", given)
     return len(ours) == len(theirs) and all(
-        same_value(one, other, exact=exact) for one, other in zip(ours, theirs, strict=True)
+        same_value(mine, other, exact=exact) for mine, other in zip(ours, theirs, strict=True)
     )
 
 
@@ -205,18 +205,18 @@ def _pair(right: RightCall, made: MadeCall, exact: bool) -> tuple[float, float, 
         return 0.0, 0.0, 0.0, 0
     if made.arguments is None:
         return 1.0, 0.0, 0.0, 0
-    wanted = right.arguments
-    surplus = len(made.arguments.keys() - wanted.keys())
-    if not wanted:
+    expected = right.arguments
+    surplus = len(made.arguments.keys() - expected.keys())
+    if not expected:
         return 1.0, 1.0, 1.0, surplus
-    given = wanted.keys() & made.arguments.keys()
-    equal = [name for name in given if _is_right(wanted[name], made.arguments[name], exact)]
-    return 1.0, len(given) / len(wanted), len(equal) / len(wanted), surplus
+    given = expected.keys() & made.arguments.keys()
+    equal = [name for name in given if _is_right(expected[name], made.arguments[name], exact)]
+    return 1.0, len(given) / len(expected), len(equal) / len(expected), surplus
 
 
-def _is_right(wanted: Any, given: Any, exact: bool) -> bool:
-    placeholder = isinstance(wanted, str) and PLACEHOLDER.search(wanted) is not None
-    return placeholder or same_value(wanted, given, exact=exact)
+def _is_right(expected: Any, given: Any, exact: bool) -> bool:
+    placeholder = isinstance(expected, str) and PLACEHOLDER.search(expected) is not None
+    return placeholder or same_value(expected, given, exact=exact)
 
 
 def _weighted(parts: Collection[float]) -> float:

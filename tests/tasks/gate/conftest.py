@@ -11,10 +11,9 @@ import pytest
 
 from pegboard.store.releases import Release
 from tasks.calibrate import calibrate_release
-from tasks.gate.decision import GateDecision, decide
+from tasks.gate.decision import GateDecision, gate_release
 from tasks.gate.details import read_details
 from tasks.publish import publish_release
-from tasks.release_spec import staged_release
 
 VERBS = {"open": "Opens", "paint": "Paints", "sell": "Sells", "clean": "Cleans"}
 THINGS = ("door", "window", "roof", "fence", "bicycle")
@@ -86,7 +85,7 @@ class Shop:
             return Built(None, None, {})
         calibrations = calibrate_release(configuration, run.spec, run.pins).indexes
         staging = (configuration, run.plan, run.snapshots, run.spec, run.pins, calibrations)
-        gated = decide(configuration, run.plan, staged_release(*staging))
+        gated = gate_release(*staging)
         if not publish:
             return Built(gated, None, {})
         release = publish_release(*staging, gated)

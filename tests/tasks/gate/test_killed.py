@@ -4,7 +4,9 @@ from dataclasses import replace
 
 import pytest
 
+from pegboard.errors import ConfigurationError
 from pegboard.store.database import open_table
+from tasks.gate.decision import gate_release
 
 QUERIES = 'queries = "golden.jsonl"\nmeasures = ["Recall@5"]\n'
 GATE = f'{QUERIES}rules = ["Recall@5 >= 0.99"]\n'
@@ -59,6 +61,16 @@ def test_a_run_killed_between_passing_and_promoting_is_completed_by_the_next(sho
 
     assert shop.live == held.id == again.release.id
     assert len(shop.releases) == 2
+
+
+def test_golden_queries_that_change_during_a_build_end_it(shop, live, queries):
+    configuration = shop.configuration
+    run = shop.workshop.run(configuration, until="stage")
+    shop.lines("golden.jsonl", queries[:10])
+
+    with pytest.raises(ConfigurationError, match="changed while the build ran"):
+        gate_release(configuration, run.plan, run.snapshots, run.spec, run.pins, {})
+    assert shop.releases == [live]
 
 
 def test_only_the_manifest_of_a_recorded_release_can_be_updated(shop, live):

@@ -3,7 +3,7 @@
 import pytest
 
 from pegboard.errors import ConfigurationError
-from tasks.gate.spec import gate_digest, has_gate, read_gate
+from tasks.gate.spec import has_gate, read_gate
 
 GOLDEN = '[golden]\nqueries = "many.jsonl"\n'
 QUERIES = 'queries = "golden.jsonl"\n'
@@ -23,7 +23,7 @@ def test_without_golden_queries_there_is_no_gate(shop):
     shop.configure(gate="")
 
     assert not has_gate(shop.configuration)
-    assert (read_gate(shop.configuration), gate_digest(shop.configuration)) == (None, None)
+    assert read_gate(shop.configuration) is None
 
 
 def test_golden_queries_alone_are_measured_without_rules(many):
@@ -33,7 +33,6 @@ def test_golden_queries_alone_are_measured_without_rules(many):
     assert has_gate(many.configuration)
     assert (len(gate.queries), gate.rules, gate.canaries, gate.choose) == (40, (), (), None)
     assert [strategy.name for strategy in gate.strategies] == ["clauses"]
-    assert gate_digest(many.configuration) is None
 
 
 def test_queries_and_strategies_are_those_of_the_gate_or_else_the_configured_ones(many):
@@ -112,7 +111,7 @@ def test_queries_strategies_and_the_choice_belong_to_a_release_rules_and_canarie
 ):
     def digest(gate):
         shop.configure(gate)
-        return gate_digest(shop.configuration)
+        return read_gate(shop.configuration).release_digest
 
     shop.lines("canaries.jsonl", queries[:2])
     rest = ["", 'rules = ["Recall@5 >= 0.9"]\n', 'canaries = "canaries.jsonl"\n']
