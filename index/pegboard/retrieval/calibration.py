@@ -141,7 +141,7 @@ class Curve:
     thresholds: Mapping[str, Threshold]
 
     def probability(self, similarity: Similarity) -> float:
-        """Return the probability that a request with these measures of its best tool has an answer."""
+        """Return the probability that a request whose best tool measures so has an answer."""
         odds = self.bias + self.cosine * similarity.cosine + self.words * similarity.words
         return round(1 / (1 + exp(-odds)) if odds >= 0 else 1 - 1 / (1 + exp(odds)), DIGITS)
 
