@@ -1,8 +1,6 @@
-"""How a run calls its steps: `Direct` calls them in this process; `flows.prefect.runner` submits
-them as Prefect tasks.
-
-A step is a plain function. What a run decides must not depend on the runner: both publish the same
-release."""
+"""How a run calls its steps, which are plain functions: `DirectRunner` calls them in this process,
+`flows.prefect.runner` submits them as Prefect tasks. Both publish the same release.
+"""
 
 from collections.abc import Callable, Sequence
 from concurrent.futures import FIRST_EXCEPTION, Future, wait
@@ -14,19 +12,17 @@ from threading import Thread
 from typing import Any, ParamSpec, Protocol, TypeVar
 
 POLL_SECONDS = 0.5
-"""Polars installs a handler of SIGINT with SA_RESTART: a wait for a lock that has no timeout is
-then not interrupted by Ctrl-C.
-"""
+"""Polars handles SIGINT with SA_RESTART, so Ctrl-C interrupts no wait without a timeout."""
 P = ParamSpec("P")
 T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
 class Artifact:
-    """Something to look at in the UI of an orchestrator: Markdown, or a table if it has rows.
+    """What an orchestrator's UI shows: Markdown, or a table if there are rows.
 
     Attributes:
-        key: lower-case letters, digits and dashes; the same in every run, so that a UI can show its
+        key: lower-case letters, digits and dashes; equal in every run, so that a UI shows its
             history.
     """
 
@@ -44,31 +40,28 @@ class Runner(Protocol):
         ...
 
     def each(self, calls: Sequence[partial[T]], at_once: int) -> list[T]:
-        """Call a step several times, at most `at_once` at a time, and return the results in the
-        order of the calls.
-        """
+        """Make calls, at most `at_once` at a time; return the results in the order of the calls."""
         ...
 
     def show(self, artifact: Artifact) -> None:
-        """Publish something to look at, where there is a place for it."""
+        """Show an artifact, where there is a UI for it."""
         ...
 
 
 class DirectRunner:
     """Calls the steps in this process, concurrent ones in threads. Shows no artifacts: the command
-    prints what is in them.
+    prints their content.
     """
 
     def call(self, step: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         return step(*args, **kwargs)
 
     def each(self, calls: Sequence[partial[T]], at_once: int) -> list[T]:
-        """Call a step several times; see `Runner.each`.
+        """Make calls; see `Runner.each`.
 
-        After an error, calls that have not begun are dropped, those under way end, and the error is
-        raised. After an interrupt none
-        is waited for: the threads are daemons, unlike those of `ThreadPoolExecutor`, so a source
-            that hangs does not delay the exit.
+        After an error, pending calls are dropped, running ones end, and the error is raised. After
+        an interrupt none is waited for: the threads are daemons, unlike those of
+        `ThreadPoolExecutor`, so a source that hangs does not delay the exit.
         """
         if at_once == 1 or len(calls) < 2:
             return [call() for call in calls]
@@ -92,13 +85,13 @@ class DirectRunner:
 
 
 def _is_over(futures: Sequence[Future[Any]]) -> bool:
-    """Whether all are done or any failed, after waiting for it for a moment."""
+    """Wait for a moment; return whether all are done or any failed."""
     done, waiting = wait(futures, POLL_SECONDS, FIRST_EXCEPTION)
     return not waiting or any(future.exception() is not None for future in done)
 
 
 def _work(todo: SimpleQueue[tuple[Future[T], partial[T]]]) -> None:
-    """Make calls in their order until none is left, or one fails."""
+    """Make calls in order until none is left, or one fails."""
     with suppress(Empty):
         while True:
             future, call = todo.get_nowait()

@@ -49,7 +49,7 @@ class Rival:
 
     def start(self) -> None:
         """Begin a run."""
-        self._tell()
+        self._send_line()
 
     def wait_until_planned(self) -> None:
         """Wait until the run has planned and encoded; it writes to the board after `publish`."""
@@ -58,16 +58,14 @@ class Rival:
 
     def publish(self) -> None:
         """Let the run stage and publish."""
-        self._tell()
+        self._send_line()
 
     def outcome(self) -> tuple[str, str]:
-        """How the run ended: `published` and the release, or the name of an error and its
-        message.
-        """
+        """`published` and the release, or the name of an error and its message."""
         how, detail = json.loads(self._line())
         return how, detail
 
-    def _tell(self) -> None:
+    def _send_line(self) -> None:
         self._process.stdin.write("\n")
         self._process.stdin.flush()
 

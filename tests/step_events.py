@@ -1,6 +1,4 @@
-"""A runner for tests: reports when each step of a run begins and ends, so that a test can record
-it, wait there or stop the run.
-"""
+"""A runner that reports when each step begins and ends, so that a test can record it or wait."""
 
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -13,7 +11,7 @@ class StepEvents:
     """Has another runner call the steps. Calls of one step at the same time count as one step.
 
     Args:
-        runner: who calls the steps: `Direct`, or the runner of a Prefect flow.
+        runner: who calls the steps: `DirectRunner`, or the runner of a Prefect flow.
         report: called with `begin STEP` and no results, then with `end STEP` and the results of all
             calls of the step. The run goes on when it returns, and ends with what it raises.
     """

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from flows.cli.golden_generate import register_generate
+from flows.cli.options import add_command, add_config_option
 from pegboard.cli.output import Subparsers, add_channel_option, add_json_option, plain, print_json
 from pegboard.errors import ConfigurationError
 
@@ -48,13 +49,13 @@ examples:
 
 def register(subparsers: Subparsers) -> None:
     """Add the command."""
-    parser: argparse.ArgumentParser = subparsers.add_parser(
+    parser = add_command(
+        subparsers,
         "golden",
+        epilog=EPILOG,
         help="check, hold out or generate golden queries",
         description="Check golden queries, hold out examples of the catalogs, or have an LLM write "
         "some.",
-        epilog=EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     commands = parser.add_subparsers(dest="golden_command", metavar="COMMAND", required=True)
     _register_check(commands)
@@ -63,12 +64,13 @@ def register(subparsers: Subparsers) -> None:
 
 
 def _register_check(commands: Subparsers) -> None:
-    check: argparse.ArgumentParser = commands.add_parser(
+    check = add_command(
+        commands,
         "check",
+        _check,
+        CHECK,
         help="check a file of golden queries, and its coverage",
         description="Check a file of golden queries, by itself and on a board, and its coverage.",
-        epilog=CHECK,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     check.add_argument("golden", help="JSON lines of queries with their relevant tools")
     check.add_argument(
@@ -91,21 +93,19 @@ def _register_check(commands: Subparsers) -> None:
     )
     check.add_argument("--strict", action="store_true", help="exit with 2 for warnings, too")
     add_json_option(check, "findings, usable, coverage, ...")
-    check.set_defaults(run=_check)
 
 
 def _register_hold_out(commands: Subparsers) -> None:
-    hold_out: argparse.ArgumentParser = commands.add_parser(
+    hold_out = add_command(
+        commands,
         "hold-out",
+        _hold_out,
+        HOLD_OUT,
         help="hold out examples of the catalogs as golden queries",
         description="Pick some of the catalogs' own example requests as golden queries, and hold "
         "them out of the index from then on.",
-        epilog=HOLD_OUT,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    hold_out.add_argument(
-        "-c", "--config", default="pegboard.toml", metavar="FILE", help="default: pegboard.toml"
-    )
+    add_config_option(hold_out, "pegboard.toml")
     hold_out.add_argument(
         "--out", required=True, metavar="FILE", help="the file of golden queries to write"
     )
@@ -124,10 +124,7 @@ def _register_hold_out(commands: Subparsers) -> None:
         help="examples that every tool keeps (default: 1)",
     )
     hold_out.add_argument("--seed", type=int, default=0, help="seed of the choice (default: 0)")
-    hold_out.add_argument(
-        "--json", action="store_true", help="print one JSON object with the figures"
-    )
-    hold_out.set_defaults(run=_hold_out)
+    add_json_option(hold_out, "the figures")
 
 
 def _check(options: argparse.Namespace) -> int:

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from flows.cli.options import add_command, add_quiet_option
 from pegboard.cli.output import (
     Subparsers,
     add_board_option,
@@ -50,19 +51,19 @@ MODEL_OPTIONS = (
 
 def register_generate(commands: Subparsers) -> None:
     """Add the command."""
-    parser: argparse.ArgumentParser = commands.add_parser(
+    parser = add_command(
+        commands,
         "generate",
+        _generate,
+        EPILOG,
         help="have an LLM write golden queries",
         description="Have an LLM write requests for tools of a board, and keep those that can be "
         "golden queries.",
-        epilog=EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     _add_query_options(parser)
     _add_model_options(parser)
-    parser.add_argument("--quiet", action="store_true", help="show no progress")
+    add_quiet_option(parser)
     add_json_option(parser, "file, queries, rejected requests, cost")
-    parser.set_defaults(run=_generate)
 
 
 def _add_query_options(parser: argparse.ArgumentParser) -> None:

@@ -1,16 +1,33 @@
-"""What the pipeline's commands share: their options, quiet encoders, and the time since the process
-started.
-"""
+"""What the pipeline's commands share: options, quiet encoders, and the seconds since the start."""
 
 import argparse
 import logging
 import os
 import time
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
+
+from pegboard.cli.output import Subparsers
 
 _LOADED = time.monotonic()
+
+
+def add_command(
+    commands: Subparsers,
+    name: str,
+    run: Callable[[argparse.Namespace], int] | None = None,
+    epilog: str = "",
+    **texts: Any,
+) -> argparse.ArgumentParser:
+    """Add a command that calls `run`; `texts` are its help and description."""
+    if epilog:
+        texts |= {"epilog": epilog, "formatter_class": argparse.RawDescriptionHelpFormatter}
+    parser: argparse.ArgumentParser = commands.add_parser(name, **texts)
+    if run is not None:
+        parser.set_defaults(run=run)
+    return parser
 
 
 def add_config_option(parser: argparse.ArgumentParser, default: str | None = None) -> None:
@@ -24,15 +41,9 @@ def add_config_option(parser: argparse.ArgumentParser, default: str | None = Non
     )
 
 
-def add_result_options(parser: argparse.ArgumentParser, result: str, *, quiet: bool = True) -> None:
-    """Add --json, and --quiet for commands with progress.
-
-    Args:
-        result: what --json prints, such as `the run`.
-    """
-    if quiet:
-        parser.add_argument("--quiet", action="store_true", help="show no progress")
-    parser.add_argument("--json", action="store_true", help=f"print {result} as one JSON object")
+def add_quiet_option(parser: argparse.ArgumentParser) -> None:
+    """Add --quiet."""
+    parser.add_argument("--quiet", action="store_true", help="show no progress")
 
 
 def add_prefect_option(parser: argparse.ArgumentParser) -> None:

@@ -9,16 +9,17 @@ from pathlib import Path
 from typing import Any
 
 from flows.cli.options import (
+    add_command,
     add_config_option,
     add_prefect_option,
-    add_result_options,
+    add_quiet_option,
     process_seconds,
     quiet_encoders,
 )
 from flows.cli.printing import print_run
 from flows.cli.prompts import register_prompts
 from flows.prefect.server import use_prefect
-from pegboard.cli.output import Subparsers, print_json
+from pegboard.cli.output import Subparsers, add_json_option, print_json
 from pegboard.errors import CompletionError, ConfigurationError, GateFailed, SourceError
 
 BUILD_EPILOG = """\
@@ -40,35 +41,39 @@ examples:
 def register(subparsers: Subparsers) -> None:
     """Add the commands."""
     _register_init(subparsers)
-    plan: argparse.ArgumentParser = subparsers.add_parser(
+    plan = add_command(
+        subparsers,
         "plan",
+        _build,
         help="show what a build would do",
         description="List the sources and show what a build would do: new, changed, removed and "
         "unchanged tools, the texts to encode, and the calls, tokens and cost of the LLM, if one "
         "is configured. Nothing is published, and no LLM is called.",
     )
     _add_run_options(plan)
-    plan.set_defaults(run=_build, dry_run=True)
+    plan.set_defaults(dry_run=True)
 
-    build: argparse.ArgumentParser = subparsers.add_parser(
+    build = add_command(
+        subparsers,
         "build",
+        _build,
+        BUILD_EPILOG,
         help="index the catalogs and publish a release",
         description="Index the catalogs of a pegboard.toml, and publish a release if anything "
         "changed.",
-        epilog=BUILD_EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     _add_run_options(build)
     build.add_argument(
         "--dry-run", action="store_true", help="stop after the plan, as `pegboard plan` does"
     )
-    build.set_defaults(run=_build)
     register_prompts(subparsers)
 
 
 def _register_init(subparsers: Subparsers) -> None:
-    init: argparse.ArgumentParser = subparsers.add_parser(
+    init = add_command(
+        subparsers,
         "init",
+        _init,
         help="write a commented pegboard.toml",
         description="Write a commented pegboard.toml to start from.",
     )
@@ -77,8 +82,7 @@ def _register_init(subparsers: Subparsers) -> None:
     )
     init.add_argument("--stdout", action="store_true", help="print it instead")
     init.add_argument("--force", action="store_true", help="replace an existing file")
-    add_result_options(init, "the path", quiet=False)
-    init.set_defaults(run=_init)
+    add_json_option(init, "the path")
 
 
 def _add_run_options(parser: argparse.ArgumentParser) -> None:
@@ -107,7 +111,8 @@ def _add_run_options(parser: argparse.ArgumentParser) -> None:
         help="ask the LLM again where an earlier run rejected its reply",
     )
     add_prefect_option(parser)
-    add_result_options(parser, "the run")
+    add_quiet_option(parser)
+    add_json_option(parser, "the run")
 
 
 def _init(options: argparse.Namespace) -> int:

@@ -3,7 +3,8 @@
 import argparse
 from pathlib import Path
 
-from pegboard.cli.output import Subparsers, print_json
+from flows.cli.options import add_command, add_config_option
+from pegboard.cli.output import Subparsers, add_json_option, print_json
 from pegboard.errors import ConfigurationError
 
 EPILOG = """\
@@ -18,17 +19,16 @@ examples:
 
 def register_prompts(subparsers: Subparsers) -> None:
     """Add the command."""
-    prompts: argparse.ArgumentParser = subparsers.add_parser(
+    prompts = add_command(
+        subparsers,
         "prompts",
+        _prompts,
+        EPILOG,
         help="list the LLM prompts, or copy one to change it",
         description="List the prompts of an enrichment, or copy one beside the configuration to "
         "change it.",
-        epilog=EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    prompts.add_argument(
-        "-c", "--config", default="pegboard.toml", metavar="FILE", help="default: pegboard.toml"
-    )
+    add_config_option(prompts, "pegboard.toml")
     prompts.add_argument(
         "--write",
         metavar="NAME",
@@ -36,8 +36,7 @@ def register_prompts(subparsers: Subparsers) -> None:
         default=[],
         help="copy this built-in prompt; may be repeated",
     )
-    prompts.add_argument("--json", action="store_true", help="print the list as one JSON object")
-    prompts.set_defaults(run=_prompts)
+    add_json_option(prompts, "the list")
 
 
 def _prompts(options: argparse.Namespace) -> int:

@@ -6,8 +6,8 @@ import argparse
 import os
 from typing import TYPE_CHECKING
 
-from flows.cli.options import add_config_option, add_result_options
-from pegboard.cli.output import Subparsers, print_json
+from flows.cli.options import add_command, add_config_option
+from pegboard.cli.output import Subparsers, add_json_option, print_json
 from pegboard.cli.tables import table_lines
 from pegboard.errors import ConfigurationError
 
@@ -28,14 +28,15 @@ OPTIONS = {"releases": "--keep", "days": "--days", "grace_hours": "--grace-hours
 
 def register(actions: Subparsers) -> None:
     """Add the action to `pegboard releases`."""
-    prune: argparse.ArgumentParser = actions.add_parser(
+    prune = add_command(
+        actions,
         "prune",
+        _prune,
+        EPILOG,
         help="remove releases that nobody needs, and what belongs to none",
         description="Remove releases that are no longer needed, with their tags, versions and "
         "tables, what killed runs left behind, and unused files of the lake. Safe while readers "
         "search and runs publish.",
-        epilog=EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     add_config_option(prune)
     prune.add_argument(
@@ -56,8 +57,7 @@ def register(actions: Subparsers) -> None:
         help="hours from the mark to the removal (default: 24)",
     )
     prune.add_argument("--dry-run", action="store_true", help="only show what would go")
-    add_result_options(prune, "what was removed", quiet=False)
-    prune.set_defaults(run=_prune)
+    add_json_option(prune, "what was removed")
 
 
 def _prune(options: argparse.Namespace) -> int:

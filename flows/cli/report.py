@@ -5,8 +5,8 @@ import os
 import sys
 from pathlib import Path
 
-from flows.cli.options import add_config_option, add_result_options
-from pegboard.cli.output import Subparsers, print_json
+from flows.cli.options import add_command, add_config_option
+from pegboard.cli.output import Subparsers, add_json_option, print_json
 from pegboard.errors import ConfigurationError
 from pegboard.store.releases import ReleaseStore
 
@@ -25,13 +25,14 @@ examples:
 
 def register(subparsers: Subparsers) -> None:
     """Add the command."""
-    report: argparse.ArgumentParser = subparsers.add_parser(
+    report = add_command(
+        subparsers,
         "report",
+        _report,
+        EPILOG,
         help="make a page about a release",
         description="Make an HTML page, and JSON, about a release: its gate, measures, changes, "
         "collisions, cost, rejected rows, and a map of its tools.",
-        epilog=EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     add_config_option(report)
     report.add_argument(
@@ -41,8 +42,7 @@ def register(subparsers: Subparsers) -> None:
     which.add_argument("--release", metavar="ID", help="the id of a release or its beginning")
     which.add_argument("--channel", metavar="NAME", help="a channel's release (default: live)")
     report.add_argument("--out", metavar="FILE", help="write the page there instead of the board")
-    add_result_options(report, "the values", quiet=False)
-    report.set_defaults(run=_report)
+    add_json_option(report, "the values")
 
 
 def _report(options: argparse.Namespace) -> int:

@@ -6,13 +6,14 @@ import sys
 from typing import Any, cast
 
 from flows.cli.options import (
+    add_command,
     add_config_option,
     add_prefect_option,
-    add_result_options,
+    add_quiet_option,
     quiet_encoders,
 )
 from flows.prefect.server import use_prefect
-from pegboard.cli.output import Subparsers, plain, print_json
+from pegboard.cli.output import Subparsers, add_json_option, plain, print_json
 from pegboard.cli.tables import print_table
 from pegboard.errors import ConfigurationError
 
@@ -92,13 +93,14 @@ OPTIONS: dict[str, dict[str, Any]] = {
 
 def register(subparsers: Subparsers) -> None:
     """Add the command."""
-    parser: argparse.ArgumentParser = subparsers.add_parser(
+    parser = add_command(
+        subparsers,
         "sweep",
+        _sweep,
+        EPILOG,
         help="measure indexes, encoders, strategies and k, and name the best",
         description="Measure every index with every strategy, at every k, in catalogs of several "
         "sizes, and name the best.",
-        epilog=EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     add_config_option(parser, "pegboard.toml")
     for name, settings in OPTIONS.items():
@@ -109,8 +111,8 @@ def register(subparsers: Subparsers) -> None:
         help="write the recommended index and strategy into the configuration",
     )
     add_prefect_option(parser)
-    add_result_options(parser, "the summary")
-    parser.set_defaults(run=_sweep)
+    add_quiet_option(parser)
+    add_json_option(parser, "the summary")
 
 
 def _sweep(options: argparse.Namespace) -> int:

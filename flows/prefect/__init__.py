@@ -1,3 +1,1 @@
-"""Prefect as an adapter: the same runs as flows, their steps as tasks. The only package that
-imports Prefect, with `flows.steps`.
-"""
+"""Prefect as an adapter: the same runs as flows, their steps as tasks. No other package imports it."""

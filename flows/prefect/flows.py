@@ -1,6 +1,4 @@
-"""The Prefect flows, which prefect.yaml deploys: the runs of `flows/` with their steps as Prefect
-tasks.
-"""
+"""The Prefect flows, which prefect.yaml deploys: the runs of `flows/`, their steps as tasks."""
 
 import logging
 from collections.abc import Generator
@@ -26,7 +24,7 @@ from tasks.gate.messages import held_headline
 from tasks.settings.configuration import load_configuration
 from tasks.settings.sweep import read_sweep
 
-# Its threads call the steps; how many of a kind run at once is up to the run.
+# Its threads call the steps; the run limits how many of a kind run at once.
 THREADS = cast(
     "TaskRunner[Any]", ThreadPoolTaskRunner(max_workers=max(SOURCES_AT_ONCE, usable_cores()))
 )
@@ -138,11 +136,9 @@ def sweep(
 
 
 def _held(outcome: dict[str, Any]) -> dict[str, Any]:
-    """The state in which a run ends whose release is held: failed, for whoever waits for it; it
-    raises GateFailed for who called it.
-    """
+    """Return the final state of a run whose release is held: failed, raising GateFailed."""
     message = held_headline(outcome["gate"], outcome["plan"]["channel"])
-    # Prefect takes a state for a flow's result, which its types do not say.
+    # A flow may return a state; Prefect's types do not include it.
     return cast(
         "dict[str, Any]", Failed(name="Held", message=message, data=GateFailed(message, outcome))
     )
@@ -150,7 +146,7 @@ def _held(outcome: dict[str, Any]) -> dict[str, Any]:
 
 @contextmanager
 def _logged() -> Generator[None]:
-    """Send the log of the run to the Prefect server while it runs."""
+    """Send the run's log to the Prefect server."""
     handler = APILogHandler()
     handler.setLevel(logging.INFO)
     loggers = [logging.getLogger(name) for name in LOGGERS]

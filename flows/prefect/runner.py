@@ -1,24 +1,83 @@
-"""The runner of a flow: every step is a task run of the flow run that is under way."""
+"""The runner of a flow: every step is a task run of the current flow run.
+
+No task caches its result or is retried by Prefect: every step finds in the lake what an earlier run
+finished, and what may fail for a moment (a source, a store, an LLM) is retried where it is called,
+with its own limits.
+"""
 
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, ParamSpec, TypeVar, cast
 from uuid import UUID
 
+from prefect import Task, task
 from prefect.artifacts import (
     create_markdown_artifact,
     create_progress_artifact,
     create_table_artifact,
     update_progress_artifact,
 )
+from prefect.cache_policies import NO_CACHE
 from prefect.futures import PrefectFuture
 from prefect.utilities.annotations import quote
 
 from flows.runner import Artifact
-from flows.steps import task_of
+from tasks.calibrate import calibrate_release
+from tasks.compose import compose_agents, compose_index
+from tasks.edges import compose_edges
+from tasks.embed import embed_shard
+from tasks.enrich import enrich_tools, estimate_tools
+from tasks.filter import filter_enrichments
+from tasks.gate.decision import gate_release
+from tasks.plan import compare_with_source, make_plan
+from tasks.prune import prune_board
+from tasks.publish import publish_release
+from tasks.release_spec import compose_records, make_release_spec
+from tasks.report.storage import report_release
+from tasks.revise import revise_snapshots
+from tasks.snapshot import take_snapshot
+from tasks.stage import stage_tables
+from tasks.sweep.cells import measure_cell
+from tasks.sweep.design import design
+from tasks.sweep.report import report_sweep
 
 P = ParamSpec("P")
 T = TypeVar("T")
+# step: (name of the task, name of its runs, filled in from the arguments of the step)
+STEPS: dict[Callable[..., Any], tuple[str, str]] = {
+    take_snapshot: ("snapshot", "snapshot {catalog}"),
+    revise_snapshots: ("revise", "revise"),
+    make_plan: ("plan", "plan {channel}"),
+    estimate_tools: ("estimate", "estimate the cost of the LLM"),
+    enrich_tools: ("enrich", "enrich with an LLM"),
+    filter_enrichments: ("filter", "filter"),
+    compose_index: ("compose", "compose {settings.name}"),
+    compose_agents: ("compose agents", "compose agents of {settings.name}"),
+    compose_edges: ("edges", "edges"),
+    compose_records: ("records", "records"),
+    make_release_spec: ("release", "release"),
+    embed_shard: ("embed", "embed {shard.index} {shard.number}"),
+    stage_tables: ("stage", "stage {spec.release}"),
+    calibrate_release: ("calibrate", "calibrate {spec.release}"),
+    gate_release: ("gate", "gate {spec.release}"),
+    publish_release: ("publish", "publish {spec.release}"),
+    prune_board: ("prune", "prune"),
+    report_release: ("report", "report {release}"),
+    compare_with_source: ("compare", "compare {catalog}"),
+    design: ("lay out", "lay out the sweep"),
+    measure_cell: ("measure", "measure {cell.name}"),
+    report_sweep: ("report sweep", "report the sweep"),
+}
+
+_TASKS: dict[Callable[..., Any], Task[..., Any]] = {
+    step: task(name=name, task_run_name=run_name, cache_policy=NO_CACHE, retries=0)(step)
+    for step, (name, run_name) in STEPS.items()
+}
+
+
+def task_of(step: Callable[..., Any]) -> Task[..., Any]:
+    """Return the Prefect task of a step. Raises KeyError for a function that is none."""
+    return _TASKS[step]
 
 
 class PrefectRunner:
@@ -53,9 +112,7 @@ class PrefectRunner:
 
 
 def _quoted(args: tuple[Any, ...]) -> list[Any]:
-    """The arguments, marked so that Prefect does not look into them for futures: a plan may hold
-    thousands of names.
-    """
+    """Keep Prefect from searching the arguments for futures: a plan may hold thousands of names."""
     return [quote(value) for value in args]
 
 
@@ -64,8 +121,8 @@ def _quoted_named(kwargs: dict[str, Any]) -> dict[str, Any]:
 
 
 def _progress_bar(calls: Sequence[partial[Any]]) -> Callable[[int], None]:
-    """A progress artifact of the calls; returns what is told how many are done. None is made for a
-    single call: it would only jump.
+    """Create a progress artifact, unless there is only one call; returns the function that takes
+    the number of calls that are done.
     """
     if len(calls) < 2:
         return lambda _: None

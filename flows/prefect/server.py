@@ -1,5 +1,4 @@
-"""Which Prefect server a command uses: the one that the environment or the user's profile names, or
-none.
+"""Which Prefect server a command uses: that of the environment or the user's profile, or none.
 
 Importing this module does not import Prefect, so that a direct run never does.
 """
@@ -19,9 +18,7 @@ ANSWER_SECONDS = 30
 
 
 def server_url() -> str | None:
-    """The URL in PREFECT_API_URL, else in the active Prefect profile; None if neither names a
-    server.
-    """
+    """Return the URL in PREFECT_API_URL, else that of the active Prefect profile, else None."""
     if url := os.environ.get("PREFECT_API_URL"):
         return url
     home = Path(os.environ.get("PREFECT_HOME") or Path.home() / ".prefect")
@@ -35,22 +32,22 @@ def server_url() -> str | None:
     return url if isinstance(url, str) and url else None
 
 
-def use_prefect(wanted: bool | None) -> bool:
-    """Whether a command runs as a Prefect flow, and if so, prepare the environment of Prefect,
-    which must not be imported yet.
+def use_prefect(option: bool | None) -> bool:
+    """Return whether a command runs as a Prefect flow; if so, prepare Prefect's environment before
+    its first import.
 
     Args:
-        wanted: what the user asked for by --prefect or --no-prefect; None: run as a flow if a
-            server is named.
+        option: --prefect or --no-prefect; with None, a command is a flow if a server is named.
 
-    Raises PegboardError if a server is named and does not answer.
+    Raises:
+        PegboardError: a server is named and does not answer.
     """
     url = server_url()
-    if wanted is False or (wanted is None and url is None):
+    if option is False or (option is None and url is None):
         return False
     os.environ.setdefault("PREFECT_SERVER_ANALYTICS_ENABLED", "false")
     os.environ.setdefault("DO_NOT_TRACK", "1")
-    if "prefect" not in sys.modules:  # later its settings are made
+    if "prefect" not in sys.modules:  # its settings are read at its import
         # The command reports errors itself, in one message; the run's log is on the server.
         os.environ.setdefault("PREFECT_LOGGING_HANDLERS_CONSOLE_LEVEL", "CRITICAL")
         # A new database takes longer than the default of 20 seconds on a small machine.
@@ -69,12 +66,11 @@ def check_server(url: str) -> None:
         with urllib.request.urlopen(f"{place.rstrip('/')}/health", timeout=ANSWER_SECONDS):  # noqa: S310  the user's own
             return
     except urllib.error.HTTPError:
-        return  # it answers; whether it lets us in is for Prefect's client to find out
+        return  # it answers; Prefect's client reports a refused login
     except (OSError, ValueError, HTTPException) as error:
         reason = getattr(error, "reason", error)
         raise PegboardError(
             f"The Prefect server at {place} does not answer: {reason}. Start it (`prefect server "
-            f"start`), correct "
-            "PREFECT_API_URL or the Prefect profile that names it, or run without Prefect: "
-            "--no-prefect."
+            "start`), correct PREFECT_API_URL or the Prefect profile that names it, or run without "
+            "Prefect: --no-prefect."
         ) from error

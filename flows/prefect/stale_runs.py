@@ -1,25 +1,20 @@
-"""Runs that Prefect believes are running though their process was killed, ended as Crashed so that
-others get their turn.
+"""End runs as Crashed that Prefect believes are running though their process is gone.
 
 Nothing tells Prefect that a machine lost power. The run stays Running, and holds the one slot of
-`reindex/nightly` until its
-lease expires: 225 to 315 s after the kill in Prefect 3.8, which renews a lease of 300 s every 225
-s. Longer, if the server
-restarts meanwhile: leases live in its memory, slots in its database. Nothing ever ends the run
-itself.
+`reindex/nightly` until its lease expires: 225 to 315 s after the kill in Prefect 3.8, which renews
+a lease of 300 s every 225 s; longer if the server restarts meanwhile, since leases live in its
+memory and slots in its database. Nothing ever ends the run itself.
 
-So every run notes its process in its labels, and every run, and whoever starts a worker, looks for
-the dead:
+So every run records its process in its labels, and every run looks for stale ones, as does whoever
+starts a worker:
 
     python -m flows.prefect.stale_runs && prefect worker start --pool pegboard
 
-A waiting `reindex` cannot do it, as it is not started while the slot is held; `watch` has no slot
-and can.
+A waiting `reindex` cannot do it, as it is not started while the slot is held; `watch` has no slot.
 
-A run is ended only if its process is known to be gone: same machine, and another boot, or no such
-process, or one that started at another time. Runs of other machines and containers are not touched,
-nor those that never got as far as noting
-their process: a Pending run's lease expires, too.
+A run is ended only if its process is known to be gone: same machine, and another boot, no such
+process, or one that started at another time. Runs of other machines and containers are left alone,
+and so are those that recorded no process: a Pending run's lease expires, too.
 """
 
 import logging
@@ -62,9 +57,7 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Process:
-    """A process, so that no other is ever taken for it. `started` is in clock ticks since the
-    boot.
-    """
+    """The identity of a process. `started` is in clock ticks since the boot."""
 
     machine: str
     boot: str
@@ -73,42 +66,36 @@ class Process:
     started: int
 
     def is_gone(self, here: "Process") -> bool:
-        """Whether the process is known to have ended, seen from a process that runs here."""
+        """Return whether the process is known to have ended, as seen from the process `here`."""
         if self.machine != here.machine:
             return False
         if self.boot != here.boot:
             return True
-        if (
-            self.namespace != here.namespace
-        ):  # a container on this machine: its process ids mean nothing here
+        if self.namespace != here.namespace:  # a container's process ids mean nothing here
             return False
         return not _runs(self.pid, self.started)
 
 
 def clean_up() -> None:
-    """At the start of a flow: note which process runs it, and end the runs whose process is gone.
-
-    It is no reason to fail a run if that does not work: the next one tries again.
-    """
+    """At the start of a flow, record its process and end stale runs; a failure is only logged."""
     here, context = this_process(), FlowRunContext.get()
     if here is None or context is None or context.flow_run is None:
         return
     try:
         with get_client(sync_client=True) as client:
             run = client.read_flow_run(context.flow_run.id)
-            # A run that is tried again may run in another process: the count tells whose labels
-            # these are.
+            # A retry may run in another process: the count tells whose labels these are.
             labels = {**asdict(here), "try": run.run_count}
             client.update_flow_run_labels(
                 run.id, {LABEL + name: value for name, value in labels.items()}
             )
             end_stale_runs(client, here)
     except httpx.HTTPError as error:
-        logger.warning("Stale runs were not looked for: %s", error)
+        logger.warning("Stale runs could not be looked up: %s", error)
 
 
 def end_stale_runs(client: "SyncPrefectClient", here: Process) -> list[FlowRun]:
-    """Force the runs of Pegboard's flows whose process is gone to Crashed, and return them."""
+    """Set the runs of Pegboard's flows whose process is gone to Crashed, and return them."""
     stale = [
         run
         for run in _active_runs(client, flow_filter=FlowFilter(name=FlowFilterName(any_=FLOWS)))
@@ -125,12 +112,10 @@ def end_stale_runs(client: "SyncPrefectClient", here: Process) -> list[FlowRun]:
 
 
 def process_of(run: FlowRun) -> Process | None:
-    """The process that a running flow noted in its labels; None if it did not, or in an earlier
-    try.
-    """
+    """Return the process that a running flow recorded in its labels; None if this try did not."""
     labels: Mapping[str, object] = run.labels
-    noted = {name: labels.get(LABEL + name) for name in (*Process.__dataclass_fields__, "try")}
-    match noted:
+    recorded = {name: labels.get(LABEL + name) for name in (*Process.__dataclass_fields__, "try")}
+    match recorded:
         case {
             "machine": str(machine),
             "boot": str(boot),
@@ -145,7 +130,7 @@ def process_of(run: FlowRun) -> Process | None:
 
 
 def this_process() -> Process | None:
-    """This process; None where there is no /proc to tell processes apart."""
+    """Return this process; None without /proc."""
     stat = _stat(os.getpid())
     if stat is None:
         return None
@@ -154,8 +139,7 @@ def this_process() -> Process | None:
         machine = Path("/etc/machine-id").read_text("ascii").strip()
     except OSError:
         machine = ""
-    # Containers have no id of their own and may share a name: then another boot has to count as
-    # another machine.
+    # Containers without an id may share a name: then another boot counts as another machine.
     machine = f"{socket.gethostname()}/{machine or boot}"
     return Process(machine, boot, str(Path("/proc/self/ns/pid").readlink()), os.getpid(), stat[1])
 
@@ -163,23 +147,17 @@ def this_process() -> Process | None:
 def main() -> int:
     """End stale runs once, before a worker is started on this machine."""
     if not os.environ.get("PREFECT_API_URL"):
-        print(
-            "Set PREFECT_API_URL to the Prefect server whose runs are to be looked at.",
-            file=sys.stderr,
-        )
+        print("PREFECT_API_URL is not set; set it to the Prefect server.", file=sys.stderr)
         return 2
     here = this_process()
     if here is None:
-        print("Stale runs can be told only where there is a /proc.", file=sys.stderr)
+        print("Stale runs are found only on systems with /proc.", file=sys.stderr)
         return 2
     try:
         with get_client(sync_client=True) as client:
             ended = end_stale_runs(client, here)
     except httpx.HTTPError as error:
-        print(
-            f"The Prefect server at {os.environ['PREFECT_API_URL']} did not answer: {error}",
-            file=sys.stderr,
-        )
+        print(f"The Prefect server does not answer: {error}", file=sys.stderr)
         return 1
     print(f"{len(ended)} stale runs ended" + "".join(f"\n  {run.name} ({run.id})" for run in ended))
     return 0
@@ -209,10 +187,10 @@ def _end(client: "SyncPrefectClient", run: FlowRun) -> None:
 
 
 def _count_slots_again(client: "SyncPrefectClient", deployment: UUID) -> None:
-    """Put right the number of taken slots after a run whose lease had expired was ended.
+    """Correct the number of taken slots after ending a run whose lease had expired.
 
-    The server took that run's slot back when the lease expired, and takes one back again when the
-    run ends: the slot of whichever run has it now, and a third run would start beside that one.
+    The server released that run's slot when the lease expired, and releases one again when the run
+    ends: that of another run, beside which a third would start.
     """
     name = f"deployment:{deployment}"
     taken = sum(_holds_lease(client, run) for run in _active_runs(client, deployment=deployment))
@@ -223,7 +201,7 @@ def _count_slots_again(client: "SyncPrefectClient", deployment: UUID) -> None:
 
 
 def _holds_lease(client: "SyncPrefectClient", run: FlowRun) -> bool:
-    """Whether a run has a lease on a slot; renewing it is the one way to ask."""
+    """Return whether a run has a lease on a slot; renewing it is the only way to ask."""
     lease = run.state.state_details.deployment_concurrency_lease_id if run.state else None
     if lease is None:
         return False
@@ -244,15 +222,12 @@ def _runs(pid: int, started: int) -> bool:
     except PermissionError:
         pass
     stat = _stat(pid)
-    # Ended, but not collected by its parent: Z. Not readable: nothing is known, so it counts as
-    # running.
+    # Z has ended, but was not collected by its parent. What cannot be read counts as running.
     return stat is None or (stat[0] not in "ZX" and stat[1] == started)
 
 
 def _stat(pid: int) -> tuple[str, int] | None:
-    """The state of a process and when it started, in clock ticks since the boot; None if that
-    cannot be read.
-    """
+    """Return a process's state and start, in clock ticks since the boot; None if unreadable."""
     try:
         fields = Path(f"/proc/{pid}/stat").read_text("utf-8", "replace").rpartition(")")[2].split()
     except OSError:

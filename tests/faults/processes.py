@@ -1,6 +1,5 @@
-"""The processes of these tests as a test sees them: publishers, which it may hold and kill, flows
-and readers.
-"""
+"""The processes of these tests as a test sees them: publishers and flows, which it may hold and
+kill, and readers."""
 
 import json
 import os
@@ -29,6 +28,25 @@ def wait_until(condition: Callable[[], Any], *processes: subprocess.Popen[Any]) 
         time.sleep(PAUSE)
 
 
+class JsonLines:
+    """A file to which other processes append JSON lines."""
+
+    def __init__(self, path: Path) -> None:
+        self._path, self._offset = path, 0
+        self._lines: list[dict[str, Any]] = []
+
+    def read(self) -> list[dict[str, Any]]:
+        """All whole lines so far."""
+        if self._path.exists():
+            with self._path.open("rb") as file:
+                file.seek(self._offset)
+                fresh = file.read()
+            whole = fresh[: fresh.rfind(b"\n") + 1]
+            self._offset += len(whole)
+            self._lines += [json.loads(line) for line in whole.splitlines()]
+        return self._lines
+
+
 class Publisher:
     """The process that publishes to the board `FOLDER/board`. `start` forks a child of it for every
     run.
@@ -51,7 +69,7 @@ class Publisher:
         )
         self._pids: list[int] = []
         self._ends: dict[int, tuple[int, str]] = {}
-        self._offset, self._events = 0, list[dict[str, Any]]()
+        self._events = JsonLines(folder / "events.jsonl")
         assert self._process.stdout.readline(), self._log.read_text()
         self._listener = Thread(target=self._listen, daemon=True)
         self._listener.start()
@@ -61,9 +79,7 @@ class Publisher:
         return ReleaseStore(self.uri)
 
     def start(self, n: int, holds: Sequence[str] = ()) -> int:
-        """Fork a child that publishes the n-th state and waits at some events; returns its process
-        id.
-        """
+        """Fork a child that publishes the n-th state and waits at some events; returns its id."""
         started = len(self._pids)
         self._process.stdin.write(json.dumps({"n": n, "holds": list(holds)}) + "\n")
         self._process.stdin.flush()
@@ -102,15 +118,7 @@ class Publisher:
 
     def events(self, pid: int | None = None) -> list[dict[str, Any]]:
         """What the runs did so far, in order; only of one if given."""
-        path = self.folder / "events.jsonl"
-        if path.exists():
-            with path.open("rb") as file:
-                file.seek(self._offset)
-                fresh = file.read()
-            whole = fresh[: fresh.rfind(b"\n") + 1]
-            self._offset += len(whole)
-            self._events += [json.loads(line) for line in whole.splitlines()]
-        return [event for event in self._events if pid in (None, event["pid"])]
+        return [event for event in self._events.read() if pid in (None, event["pid"])]
 
     def states(self) -> dict[str, int]:
         """Which state of the world a release shows, by the release's id."""
@@ -164,14 +172,8 @@ class Flow(_Child):
     ) -> None:
         self._publisher = publisher
         self._output = (publisher.folder / "flow.out").open("w+")
-        command = [
-            sys.executable,
-            str(HERE / "flow.py"),
-            str(publisher.folder),
-            str(n),
-            publisher.keep,
-            *holds,
-        ]
+        arguments = [str(publisher.folder), str(n), publisher.keep, *holds]
+        command = [sys.executable, str(HERE / "flow.py"), *arguments]
         self.process = start_child(
             command, env=environment, stdout=self._output, stderr=subprocess.STDOUT
         )
@@ -183,9 +185,8 @@ class Flow(_Child):
     def wait_for(self, event: str) -> None:
         """Wait until the flow has come to an event."""
         while not self._publisher.has(self.pid, event):
-            assert self.process.poll() is None or self._publisher.has(self.pid, event), (
-                self.printed()
-            )
+            ended = self.process.poll() is not None and not self._publisher.has(self.pid, event)
+            assert not ended, self.printed()
             time.sleep(PAUSE)
 
     def kill(self) -> None:
@@ -206,29 +207,16 @@ class Reader(_Child):
 
     def __init__(self, folder: Path, uri: str, stop: Path, **options: Any) -> None:
         self.options = options
-        self._path = folder / f"answers-{options['seed']}.jsonl"
+        path = folder / f"answers-{options['seed']}.jsonl"
+        self._answers = JsonLines(path)
         self._output = (folder / f"reader-{options['seed']}.err").open("w+")
-        command = [
-            sys.executable,
-            str(HERE / "reader.py"),
-            uri,
-            str(self._path),
-            str(stop),
-            json.dumps(options),
-        ]
+        arguments = [uri, str(path), str(stop), json.dumps(options)]
+        command = [sys.executable, str(HERE / "reader.py"), *arguments]
         self.process = start_child(command, stderr=self._output, stdout=subprocess.DEVNULL)
-        self._offset, self._answers = 0, list[dict[str, Any]]()
 
     def answers(self) -> list[dict[str, Any]]:
         """All answers so far, in the order in which they were noted."""
-        if self._path.exists():
-            with self._path.open("rb") as file:
-                file.seek(self._offset)
-                fresh = file.read()
-            whole = fresh[: fresh.rfind(b"\n") + 1]
-            self._offset += len(whole)
-            self._answers += [json.loads(line) for line in whole.splitlines()]
-        return self._answers
+        return self._answers.read()
 
     def has_answered_from(self, generation: int) -> bool:
         """Whether an answer began when the reader knew of that generation of the channel."""

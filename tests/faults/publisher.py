@@ -24,7 +24,6 @@ import polars  # noqa: E402, F401
 
 from flows.reindex import reindex  # noqa: E402
 from flows.runner import DirectRunner  # noqa: E402
-from pegboard.errors import PegboardError  # noqa: E402
 from tasks.settings.configuration import load_configuration  # noqa: E402
 from tests.children import follow_parent  # noqa: E402
 from tests.faults import world  # noqa: E402
@@ -43,10 +42,8 @@ def attend(child: int, errors: int) -> None:
     with os.fdopen(errors) as pipe:
         error = pipe.read()
     _, how = os.waitpid(child, 0)
-    print(
-        json.dumps({"pid": child, "status": os.waitstatus_to_exitcode(how), "error": error}),
-        flush=True,
-    )
+    status = os.waitstatus_to_exitcode(how)
+    print(json.dumps({"pid": child, "status": status, "error": error}), flush=True)
 
 
 def main() -> None:
@@ -66,12 +63,9 @@ def main() -> None:
             try:
                 work(folder, order["n"], order["holds"], keep)
                 status = 0
-            except PegboardError as error:
-                status = error.exit_code
-                os.write(write, f"{type(error).__name__}: {error}".encode())
             except BaseException as error:
+                status = getattr(error, "exit_code", 1)
                 os.write(write, f"{type(error).__name__}: {error}".encode())
-                raise
             finally:
                 os._exit(status)
         os.close(write)

@@ -13,10 +13,13 @@ certain. Moments are those of the monotonic clock, which all processes of a mach
 
 import asyncio
 import json
+import os
 import random
 import sys
 import threading
 import time
+import traceback
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from pathlib import Path
 from typing import Any
 
@@ -34,11 +37,8 @@ class Search:
     def __init__(self, board: pegboard.Board, dice: random.Random) -> None:
         self.tool = dice.randrange(world.TOOLS)
         self.query = f"handle {world.WORDS[self.tool]}"
-        self.options: dict[str, Any] = {
-            "k": 5,
-            "mode": dice.choice(MODES),
-            "index": dice.choice(INDEXES),
-        }
+        mode, index = dice.choice(MODES), dice.choice(INDEXES)
+        self.options: dict[str, Any] = {"k": 5, "mode": mode, "index": index}
         self._board, self._began = board, time.monotonic()
         status = board.status()
         # The age is taken after `_began`: the look began at this moment or later.
@@ -71,25 +71,18 @@ class Notes:
 
 
 def search_in_threads(board: pegboard.Board, notes: Notes, stop: Path, seeds: list[int]) -> None:
-    errors: list[BaseException] = []
-
     def search(seed: int) -> None:
         dice = random.Random(seed)
-        try:
-            while not stop.exists() and not errors:
-                request = Search(board, dice)
-                notes.write(request.answer(board.search(request.query, **request.options)))
-                time.sleep(PAUSE)
-        except BaseException as error:
-            errors.append(error)
+        while not stop.exists():
+            request = Search(board, dice)
+            notes.write(request.answer(board.search(request.query, **request.options)))
+            time.sleep(PAUSE)
 
-    threads = [threading.Thread(target=search, args=(seed,)) for seed in seeds]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    if errors:
-        raise errors[0]
+    with ThreadPoolExecutor(len(seeds)) as threads:
+        for ended in as_completed([threads.submit(search, seed) for seed in seeds]):
+            if ended.exception():
+                traceback.print_exception(ended.exception())
+                os._exit(1)
 
 
 async def search_in_coroutines(
@@ -104,7 +97,7 @@ async def search_in_coroutines(
             notes.write(request.answer(await beside.search(request.query, **request.options)))
             await asyncio.sleep(PAUSE)
 
-    await asyncio.gather(*(search(seed) for seed in seeds))
+    await asyncio.gather(*map(search, seeds))
 
 
 def main() -> None:

@@ -1,6 +1,4 @@
-"""What the boards of these tests hold: a catalog whose n-th state follows from n alone, so that any
-answer can be checked.
-"""
+"""The catalog of these tests: its n-th state follows from n alone, so any answer can be checked."""
 
 import json
 from pathlib import Path
@@ -33,19 +31,12 @@ encoder = "{ENCODER}"
 
 def _words() -> list[str]:
     """A word for each tool; no two of them share a place of the hashing encoder's vectors."""
-    words: list[str] = []
-    places = {
-        crc32(common.encode()) % DIMENSIONS
-        for common in ("handle", "tool", "revision", "please", "argument")
-    }
-    number = 0
-    while len(words) < TOOLS:
+    common = ("handle", "tool", "revision", "please", "argument")
+    words = {crc32(word.encode()) % DIMENSIONS: word for word in common}
+    for number in range(10 * TOOLS):
         word = f"zorb{number:03d}x"
-        number += 1
-        if (place := crc32(word.encode()) % DIMENSIONS) not in places:
-            places.add(place)
-            words.append(word)
-    return words
+        words.setdefault(crc32(word.encode()) % DIMENSIONS, word)
+    return list(words.values())[len(common) :][:TOOLS]
 
 
 WORDS = _words()
@@ -57,9 +48,7 @@ def exists(tool: int, n: int) -> bool:
 
 
 def description(tool: int, n: int) -> str:
-    """The tool's description in the n-th state: that of every fifth tool is another one in the
-    next.
-    """
+    """The tool's description in the n-th state; that of every fifth tool differs in the next."""
     return f"Handle {WORDS[tool]}. Revision r{(n + tool) // 5}."
 
 
@@ -73,20 +62,19 @@ def content(n: int) -> dict[str, str]:
     return {identity(tool): description(tool, n) for tool in range(TOOLS) if exists(tool, n)}
 
 
+def check_hits(tool: int, n: int, hits: list[str]) -> None:
+    """Check that a search for the tool's word shows the n-th state: the tool is first, or absent."""
+    assert hits[0] == identity(tool) if exists(tool, n) else identity(tool) not in hits, (n, hits)
+
+
 def servers(n: int) -> dict[str, dict[str, list[dict[str, Any]]]]:
     """The n-th state as MCP servers answer it."""
-    listed: dict[str, dict[str, list[dict[str, Any]]]] = {
-        f"server{number}": {"tools": []} for number in range(4)
-    }
+    listed = {f"server{number}": {"tools": list[dict[str, Any]]()} for number in range(4)}
+    schema = {"type": "object", "properties": {"argument": {"type": "string"}}}
     for tool in range(TOOLS):
         if exists(tool, n):
-            schema = {"type": "object", "properties": {"argument": {"type": "string"}}}
-            record = {
-                "name": f"tool_{WORDS[tool]}",
-                "description": description(tool, n),
-                "inputSchema": schema,
-            }
-            listed[f"server{tool % 4}"]["tools"].append(record)
+            record = {"name": f"tool_{WORDS[tool]}", "description": description(tool, n)}
+            listed[f"server{tool % 4}"]["tools"].append({**record, "inputSchema": schema})
     return listed
 
 

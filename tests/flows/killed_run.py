@@ -1,9 +1,6 @@
-"""A run in a process of its own that is killed when two shards are encoded, or two cells of a sweep
-are measured.
+"""A run that is killed when two shards of ten texts are encoded, or two cells of a sweep measured.
 
-    killed_run.py build|flow|sweep CONFIG
-
-Shards have ten texts and are encoded one after another, so that it is known what the run leaves.
+killed_run.py build|flow|sweep CONFIG
 """
 
 import os
@@ -12,7 +9,11 @@ import sys
 
 import tasks.embed
 from flows.build import build
+from flows.reindex import reindex
 from flows.runner import DirectRunner
+from flows.sweep import sweep
+from tasks.settings.configuration import load_configuration
+from tasks.settings.sweep import read_sweep
 from tasks.sweep.cells import measure_cell
 
 FINISHED = 2
@@ -45,9 +46,6 @@ class Killed:
 def main(how, config):
     tasks.embed.SHARD_TEXTS = 10
     if how == "build":
-        from flows.reindex import reindex
-        from tasks.settings.configuration import load_configuration
-
         reindex(load_configuration(config), runner=Killed(DirectRunner()))
     elif how == "flow":
         import flows.prefect.flows as adapter
@@ -56,9 +54,6 @@ def main(how, config):
         adapter.PrefectRunner = lambda: Killed(runner_of_prefect())
         build(config, prefect=True)
     else:
-        from flows.sweep import sweep
-        from tasks.settings.sweep import read_sweep
-
         sweep(read_sweep(config, {}), runner=Killed(DirectRunner()))
 
 

@@ -1,6 +1,4 @@
-"""Runs without Prefect: what a command loads and opens, and what a run that was killed leaves to
-the next.
-"""
+"""Runs without Prefect: what a command loads, and what a killed run leaves to the next."""
 
 import json
 import signal
@@ -13,8 +11,7 @@ import pytest
 import pegboard
 from flows.build import build
 
-# Runs commands in one process, and reports which sockets each listened on, which processes it
-# started, and what of Prefect is loaded.
+# Reports which sockets each command listened on, which processes it started, and Prefect's modules.
 AUDIT = """
 import json, socket, sys
 from benchmarks.__main__ import main as benchmarks
@@ -43,21 +40,12 @@ BENCHMARK = {
         {"query": "Saw a board and paint the wall.", "tool": ["SawTool", "PaintTool"]}
     ),
 }
-SWEEP = (
-    '[sweep]\ngolden = "golden.jsonl"\nstrategies = ["search"]\ntools = ["all"]\nk = '
-    '"1"\ntimed = 1\n'
-)
+SWEEP = '[sweep]\ngolden = "golden.jsonl"\nstrategies = ["search"]\nk = "1"\ntimed = 1\n'
 
 
 def test_no_command_loads_prefect_starts_a_process_or_opens_a_server(workshop, alone):
-    workshop.servers(
-        {
-            "git": [
-                workshop.tool("create_issue", "Opens an issue."),
-                workshop.tool("merge", "Merges."),
-            ]
-        }
-    )
+    tools = [workshop.tool("create_issue", "Opens an issue."), workshop.tool("merge", "Merges.")]
+    workshop.servers({"git": tools})
     workshop.configure(SWEEP)
     workshop.write("golden.jsonl", '{"query": "open an issue", "tools": ["create_issue"]}\n')
     (workshop.folder / "metatool").mkdir()
@@ -94,9 +82,8 @@ def test_a_run_that_was_killed_leaves_readers_alone_and_the_next_encodes_only_th
     configuration = workshop.configure()
     workshop.servers({"git": [workshop.tool("create_issue", "Opens an issue.")]})
     old = workshop.run(configuration).release
-    workshop.servers(
-        {"git": [workshop.tool(f"task_{number}", f"Does {number}.") for number in range(50)]}
-    )
+    tools = [workshop.tool(f"task_{number}", f"Does {number}.") for number in range(50)]
+    workshop.servers({"git": tools})
 
     killed = subprocess.run(
         [sys.executable, Path(__file__).with_name("killed_run.py"), "build", "pegboard.toml"],
@@ -113,10 +100,8 @@ def test_a_run_that_was_killed_leaves_readers_alone_and_the_next_encodes_only_th
     code, out, _ = command("build", "--json", "--quiet")
     outcome = json.loads(out)
     assert (code, outcome["outcome"]) == (0, "published")
-    assert outcome["plan"]["texts"]["full"] == {
-        "documents": 51,
-        "to_encode": 30,
-    }  # one is the agent's
+    texts = outcome["plan"]["texts"]["full"]
+    assert texts == {"documents": 51, "to_encode": 30}  # one is the agent's
     assert outcome["encoded"] == 30
 
 

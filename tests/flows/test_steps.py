@@ -7,7 +7,8 @@ from types import FunctionType
 
 import pytest
 
-from flows import reindex, steps, sweep, watch
+from flows import reindex, sweep, watch
+from flows.prefect import runner as steps
 
 
 def steps_called(module):
@@ -36,12 +37,12 @@ def test_every_step_of_every_run_is_a_task_and_every_task_is_a_step():
     assert {name: bool(functions) for name, functions in called.items()} == dict.fromkeys(
         called, True
     )
-    assert set.union(*called.values()) == set(steps._STEPS)
+    assert set.union(*called.values()) == set(steps.STEPS)
 
 
-@pytest.mark.parametrize("step", steps._STEPS, ids=lambda step: step.__name__)
+@pytest.mark.parametrize("step", steps.STEPS, ids=lambda step: step.__name__)
 def test_the_name_of_a_task_run_is_made_of_arguments_of_the_step(step):
-    task_name, run_name = steps._STEPS[step]
+    task_name, run_name = steps.STEPS[step]
     fields = [field.split(".")[0] for _, field, _, _ in string.Formatter().parse(run_name) if field]
 
     assert set(fields) <= set(inspect.signature(step).parameters)

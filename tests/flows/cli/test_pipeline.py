@@ -16,18 +16,11 @@ def test_init_writes_an_example_that_loads_and_keeps_what_is_there(command, work
 
     code, out, err = command("init")
     assert (code, err) == (0, "")
-    assert (
-        out
-        == "Wrote pegboard.toml. Name your sources in it, then: pegboard build -c pegboard.toml\n"
-    )
+    assert out.startswith("Wrote pegboard.toml. ")
     path.write_text("mine", "utf-8")
-
     code, out, err = command("init")
     assert (code, out) == (2, "")
-    assert (
-        err == "pegboard init: pegboard.toml exists already. Give another path, or --force to "
-        "replace it.\n"
-    )
+    assert err.startswith("pegboard init: pegboard.toml exists already. ")
     assert path.read_text("utf-8") == "mine"
 
     code, out, _ = command("init", "--force", "--json")
@@ -37,33 +30,25 @@ def test_init_writes_an_example_that_loads_and_keeps_what_is_there(command, work
 
 
 @pytest.mark.parametrize("verb", ["build", "plan"])
-def test_every_mistake_in_a_configuration_is_reported_before_any_source_is_listed(
-    command, workshop, verb
-):
-    workshop.write(
-        "pegboard.toml",
-        '[board]\nuri = "board"\nchanel = "live"\n[catalogs.kit]\ntype = "nosuch"\n',
-    )
-
-    code, out, err = command(verb)
-
-    assert (code, out) == (2, "")
-    assert err.startswith(f"pegboard {verb}: pegboard.toml has 2 problems:\n")
-    assert "board.chanel: no such setting" in err
-    assert not (workshop.folder / "board").exists()
-
-
-def test_a_configuration_or_catalog_that_is_not_there_is_said(command, workshop):
-    code, _, err = command("build", "-c", "none.toml")
+def test_mistakes_are_reported_together_before_any_source_is_listed(command, workshop, verb):
+    code, _, err = command(verb, "-c", "none.toml")
     assert (code, err.count("\n")) == (2, 1)
     assert "No configuration at " in err
 
+    text = '[board]\nuri = "board"\nchanel = "live"\n[catalogs.kit]\ntype = "nosuch"\n'
+    workshop.write("pegboard.toml", text)
+    code, out, err = command(verb)
+    assert (code, out) == (2, "")
+    assert err.startswith(f"pegboard {verb}: pegboard.toml has 2 problems:\n")
+    assert "board.chanel: no such setting" in err
+
     servers(workshop, "one")
     workshop.configure()
-    code, out, _ = command("build", "--catalog", "other", "--json")
+    code, out, _ = command(verb, "--catalog", "other", "--json")
     error = json.loads(out)["error"]
     assert (code, error["type"]) == (2, "ConfigurationError")
     assert "No catalog 'other' in" in error["message"]
+    assert not (workshop.folder / "board").exists()
 
 
 def test_the_story_of_a_board(command, workshop, encoder):
@@ -106,16 +91,9 @@ def test_the_story_of_a_board(command, workshop, encoder):
     assert (again["outcome"], again["encoded"], again["release"]) == ("unchanged", 0, live.release)
     assert workshop.store.channel() == live
 
-    workshop.store.rollback()
+    workshop.store.rollback()  # the next night does not undo what a person did
     code, out, _ = command("build")
-    assert (code, workshop.store.channel().release) == (
-        0,
-        old.id,
-    )  # the next night does not undo what a person did
-    assert (
-        f"these tools make release {live.release}, from which 'live' was rolled back. Release "
-        f"{old.id} stays." in out
-    )
+    assert (code, workshop.store.channel().release) == (0, old.id)
+    assert f"release {live.release}, from which 'live' was rolled back. Release {old.id}" in out
     workshop.store.promote(live.release)
-    code, out, _ = command("build")
-    assert f"Nothing changed: release {live.release} stays live." in out
+    assert f"Nothing changed: release {live.release} stays live." in command("build")[1]

@@ -49,12 +49,11 @@ def test_the_examples_of_the_readme_load(load):
     assert [list(load(example).catalogs) for example in examples if "[board]" in example] != []
 
 
-@pytest.mark.parametrize("uri", ["s3://bucket/board", "az://container/board", "gs://bucket/a/b"])
-def test_an_address_is_taken_as_it_is(load, uri):
-    assert load(MINIMAL.replace('"board"', f'"{uri}"')).uri == uri
-
-
-def test_relative_paths_count_from_the_folder_of_the_file(load, tmp_path, monkeypatch):
+def test_an_address_is_taken_as_it_is_and_paths_count_from_the_folder_of_the_file(
+    load, tmp_path, monkeypatch
+):
+    for uri in ("s3://bucket/board", "az://container/board", "gs://bucket/a/b"):
+        assert load(MINIMAL.replace('"board"', f'"{uri}"')).uri == uri
     (tmp_path / "elsewhere").mkdir()
     monkeypatch.chdir(tmp_path / "elsewhere")
 
