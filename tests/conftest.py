@@ -17,6 +17,7 @@ import urllib.error
 import urllib.request
 from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -84,42 +85,22 @@ SERVERS = {
     "o'brien's": [tool("order_lunch", "Orders lunch for the office.", dish="what to eat")],
     "天気": [tool("天気予報", "東京の天気予報を教えます。", 都市="都市の名前")],
 }
+MONEY = {"properties": {"amount": {"type": "number"}, "to": {"type": "string"}}}
 FUNCTIONS = [
-    {
-        "name": "convert_currency",
-        "description": "Converts an amount of money from one currency to another.",
-        "parameters": {
-            "type": "object",
-            "properties": {"amount": {"type": "number"}, "to": {"type": "string"}},
-        },
-    },
-    {
-        "name": "list_rates",
-        "description": "Lists the exchange rates of today.",
-        "parameters": {"type": "object"},
-    },
-    {
-        "name": "close_ledger",
-        "description": "Closes the books of a month.",
-        "parameters": {"type": "object"},
-    },
+    {"name": name, "description": text, "parameters": {"type": "object", **properties}}
+    for name, text, properties in [
+        ("convert_currency", "Converts an amount of money from one currency to another.", MONEY),
+        ("list_rates", "Lists the exchange rates of today.", {}),
+        ("close_ledger", "Closes the books of a month.", {}),
+    ]
 ]
 REQUESTS = [
-    {
-        "name": "book_room",
-        "description": "Books a meeting room.",
-        "examples": ["where can ten people meet?", "room"],
-    },
-    {
-        "name": "call_taxi",
-        "description": "Calls a taxi.",
-        "examples": ["I need a ride to the airport"],
-    },
-    {
-        "name": "water_plants",
-        "description": "Waters the plants.",
-        "examples": ["the ferns look thirsty"],
-    },
+    {"name": name, "description": text, "examples": examples}
+    for name, text, *examples in [
+        ("book_room", "Books a meeting room.", "where can ten people meet?", "room"),
+        ("call_taxi", "Calls a taxi.", "I need a ride to the airport"),
+        ("water_plants", "Waters the plants.", "the ferns look thirsty"),
+    ]
 ]
 CATALOGS = """
 [catalogs.kit]
@@ -303,22 +284,14 @@ class Workshop:
             reindex(
                 configuration.model_copy(update=changes), allow_empty=allow_empty, runner=recorder
             )
-        documents = [
-            one
-            for pair in zip(
-                recorder.results.get("compose_index", []),
-                recorder.results.get("compose_agents", []),
-                strict=True,
-            )
-            for one in pair
-        ]
+        composed = [recorder.results.get(f"compose_{of}", []) for of in ("index", "agents")]
         return Run(
             snapshots=recorder.results["take_snapshot"],
             plan=recorder.last("make_plan"),
-            documents=documents,
+            documents=list(chain.from_iterable(zip(*composed, strict=True))),
             edges=recorder.last("compose_edges"),
             spec=recorder.last("make_release_spec"),
-            encoded=sum(one.texts for one in recorder.results.get("embed_shard", [])),
+            encoded=sum(shard.texts for shard in recorder.results.get("embed_shard", [])),
             pins=recorder.last("stage_tables"),
             release=recorder.last("publish_release"),
         )
@@ -423,21 +396,10 @@ def prefect_server(tmp_path_factory: pytest.TempPathFactory) -> Generator[Prefec
     server = PrefectServer(
         f"http://127.0.0.1:{port}/api", folder / "home", _prefect_environment(folder, port)
     )
-    log = folder / "server.log"
+    log, command = folder / "server.log", [sys.executable, "-m", "prefect", "server", "start"]
     with log.open("ab") as output:
         child = start_child(
-            [
-                sys.executable,
-                "-m",
-                "prefect",
-                "server",
-                "start",
-                "--host",
-                "127.0.0.1",
-                "--port",
-                port,
-                "--no-ui",
-            ],
+            [*command, "--host", "127.0.0.1", "--port", port, "--no-ui"],
             env=server.environment,
             stdout=output,
             stderr=output,

@@ -8,11 +8,8 @@ import argparse
 import ast
 import io
 import json
-import shutil
 import statistics
-import subprocess
 import sys
-import tempfile
 import tokenize
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
@@ -26,7 +23,6 @@ ROOMS = {
     "pegboard": "index/pegboard",
 }
 TESTS = "tests"
-LINE_LENGTH = 100
 LAYOUT_TOKENS = {
     tokenize.COMMENT,
     tokenize.NL,
@@ -44,8 +40,6 @@ class Structure:
 
     Attributes:
         lines: as the files are.
-        lines_formatted: after `ruff format` with lines of 100 characters, so that checkouts with
-            other lengths compare.
         code_tokens: without comments, docstrings and layout.
         longest: the longest function, by its dotted name, and its lines.
         single_importer: modules that exactly one other module of the rooms imports.
@@ -55,7 +49,6 @@ class Structure:
 
     room: str
     lines: int
-    lines_formatted: int
     code_tokens: int
     modules: int
     functions: int
@@ -96,14 +89,9 @@ def measure(root: Path) -> list[Structure]:
     rooms = {room: read_modules(root, room, folder) for room, folder in ROOMS.items()}
     modules = [module for several in rooms.values() for module in several]
     importers = importers_of(modules)
-    structures = [
-        structure(room, several, importers, formatted_lines(root, [ROOMS[room]]))
-        for room, several in rooms.items()
-    ]
-    whole = formatted_lines(root, ROOMS.values())
-    structures.append(structure("all", modules, importers, whole))
-    tests = read_modules(root, TESTS, TESTS)
-    structures.append(structure(TESTS, tests, {}, formatted_lines(root, [TESTS])))
+    structures = [structure(room, several, importers) for room, several in rooms.items()]
+    structures.append(structure("all", modules, importers))
+    structures.append(structure(TESTS, read_modules(root, TESTS, TESTS), {}))
     return structures
 
 
@@ -119,22 +107,14 @@ def read_modules(root: Path, room: str, folder: str) -> list[Module]:
     return modules
 
 
-def structure(
-    room: str, modules: Sequence[Module], importers: dict[str, set[str]], formatted: int
-) -> Structure:
-    """Return the figures of some modules.
-
-    Args:
-        importers: the modules of the rooms that import each module.
-        formatted: their lines after formatting.
-    """
+def structure(room: str, modules: Sequence[Module], importers: dict[str, set[str]]) -> Structure:
+    """Return the figures of some modules; `importers` are those of each module in the rooms."""
     functions = sorted(function for module in modules for function in functions_of(module))
     lengths = [length for length, _ in functions]
     longest = functions[-1] if functions else (0, "")
     return Structure(
         room=room,
         lines=sum(module.text.count("\n") for module in modules),
-        lines_formatted=formatted,
         code_tokens=sum(code_tokens(module) for module in modules),
         modules=len(modules),
         functions=len(lengths),
@@ -202,33 +182,13 @@ def two_meanings(modules: Sequence[Module]) -> dict[str, tuple[str, ...]]:
     }
 
 
-def formatted_lines(root: Path, folders: Iterable[str]) -> int:
-    """Count the lines of a formatted copy."""
-    lines = 0
-    with tempfile.TemporaryDirectory() as copy:
-        for folder in folders:
-            target = Path(copy) / folder
-            shutil.copytree(
-                root / folder,
-                target,
-                ignore=lambda _, names: [
-                    name for name in names if "." in name and not name.endswith(".py")
-                ],
-            )
-        command = ["ruff", "format", "--quiet", "--isolated", "--target-version", "py311"]
-        subprocess.run([*command, "--line-length", str(LINE_LENGTH), copy], check=True)
-        for path in Path(copy).rglob("*.py"):
-            lines += path.read_text("utf-8").count("\n")
-    return lines
-
-
 def table(structures: Sequence[Structure]) -> list[str]:
     """Return the figures as aligned lines, then the names with two meanings."""
-    header = ("", "lines", f"at {LINE_LENGTH}", "tokens", "modules", "functions", "median")
+    header = ("", "lines", "tokens", "modules", "functions", "median")
     header += ("p95", "longest", "one importer", "two meanings", "longest function")
     rows = [header]
     for item in structures:
-        figures = (item.lines, item.lines_formatted, item.code_tokens, item.modules)
+        figures = (item.lines, item.code_tokens, item.modules)
         figures += (item.functions, item.median, item.p95, item.longest[1])
         figures += (len(item.single_importer), len(item.two_meanings))
         rows.append((item.room, *(f"{figure:,g}" for figure in figures), item.longest[0]))

@@ -197,8 +197,8 @@ class Calibration:
         QueryError if there is no curve for it.
         """
         return {
-            name: one.probability
-            for name, one in self._curve(searched_as(modes)).thresholds.items()
+            name: threshold.probability
+            for name, threshold in self._curve(searched_as(modes)).thresholds.items()
         }
 
     def to_dict(self) -> dict[str, Any]:
@@ -222,7 +222,7 @@ class Calibration:
                 float(curve["bias"]),
                 float(curve["cosine"]),
                 float(curve["words"]),
-                {name: Threshold(**one) for name, one in curve["thresholds"].items()},
+                {name: Threshold(**threshold) for name, threshold in curve["thresholds"].items()},
             )
             for mode, curve in values["curves"].items()
         }
@@ -233,9 +233,9 @@ class Calibration:
 
     def _curve(self, mode: str) -> Curve:
         if mode not in self.curves:
-            known = ", ".join(sorted(self.curves)) or "none"
+            modes = ", ".join(sorted(self.curves)) or "none"
             raise QueryError(
-                f"The index is not calibrated for mode '{mode}', but for: {known}. Search in one "
+                f"The index is not calibrated for mode '{mode}', but for: {modes}. Search in one "
                 f"of those."
             )
         return self.curves[mode]

@@ -91,8 +91,8 @@ class ReciprocalRank:
         """
         sums: dict[str, float] = defaultdict(float)
         for ranking, weight in _weighed(rankings, weights):
-            for rank, one in enumerate(ranking, start=1):
-                sums[one.tool] += weight / (self.k + rank)
+            for rank, row in enumerate(ranking, start=1):
+                sums[row.tool] += weight / (self.k + rank)
         return _ordered(sums)
 
 
@@ -124,12 +124,12 @@ class Weighted:
         weighed = [(ranking, weight) for ranking, weight in _weighed(rankings, weights) if ranking]
         total = sum(weight for _, weight in weighed)
         sums: dict[str, float] = dict.fromkeys(
-            (one.tool for ranking, _ in weighed for one in ranking), 0.0
+            (row.tool for ranking, _ in weighed for row in ranking), 0.0
         )
         for ranking, weight in weighed:
-            scores = NORMALISATIONS[self.normalise]([one.score for one in ranking])
+            scores = NORMALISATIONS[self.normalise]([row.score for row in ranking])
             least = min(0.0, *scores)
-            own = {one.tool: score for one, score in zip(ranking, scores, strict=True)}
+            own = {row.tool: score for row, score in zip(ranking, scores, strict=True)}
             for tool in sums:
                 sums[tool] += weight / total * own.get(tool, least)
         return _ordered(sums)
@@ -157,7 +157,7 @@ class RoundRobin:
         while waiting:
             going_on: list[Iterator[ScoredTool]] = []
             for ranking in waiting:
-                fresh = next((one.tool for one in ranking if one.tool not in order), None)
+                fresh = next((row.tool for row in ranking if row.tool not in order), None)
                 if fresh is not None:
                     order[fresh] = 1 / (len(order) + 1)
                     going_on.append(ranking)
@@ -182,8 +182,8 @@ class BestScore:
         """
         best: dict[str, float] = {}
         for ranking, weight in _weighed(rankings, weights):
-            for one in ranking:
-                best[one.tool] = max(weight * one.score, best.get(one.tool, weight * one.score))
+            for row in ranking:
+                best[row.tool] = max(weight * row.score, best.get(row.tool, weight * row.score))
         return _ordered(best)
 
 

@@ -129,28 +129,28 @@ class Strategy:
         anyway is left out.
         """
         values: dict[str, Any] = {"name": self.name}
-        for one in dataclasses.fields(self):
-            value = getattr(self, one.name)
-            if one.name == "name" or value == _default(one):
+        for item in dataclasses.fields(self):
+            value = getattr(self, item.name)
+            if item.name == "name" or value == _default(item):
                 continue
-            if one.name in _STAGES:
+            if item.name in _STAGES:
                 value = (
                     [_part_to_dict(part) for part in value]
                     if isinstance(value, tuple)
                     else _part_to_dict(value)
                 )
-            values[one.name] = list(value) if isinstance(value, tuple) else value
+            values[item.name] = list(value) if isinstance(value, tuple) else value
         return values
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> "Strategy":
         """The strategy of such JSON values. Raises QueryError with every problem."""
         problems: list[str] = []
-        known = {one.name: one for one in dataclasses.fields(cls)}
+        fields = {item.name: item for item in dataclasses.fields(cls)}
         read: dict[str, Any] = {}
         for name, value in values.items():
-            if name not in known:
-                problems.append(f"there is no '{name}'; a strategy has {', '.join(known)}")
+            if name not in fields:
+                problems.append(f"there is no '{name}'; a strategy has {', '.join(fields)}")
             elif name in _STAGES:
                 several = name in ("transforms", "refine_step", "refine")
                 written = value if several else [value]
@@ -159,9 +159,9 @@ class Strategy:
                     continue
                 parts = [
                     _part_from_dict(
-                        f"{name}[{place}]" if several else name, _STAGES[name], one, problems
+                        f"{name}[{place}]" if several else name, _STAGES[name], item, problems
                     )
-                    for place, one in enumerate(cast("list[Any]", written))
+                    for place, item in enumerate(cast("list[Any]", written))
                 ]
                 read[name] = tuple(parts) if several else parts[0]
             elif wrong := _wrong(name, value):
@@ -179,16 +179,18 @@ def part_class(stage: str, name: str) -> Any:
     return getattr(import_module(f"pegboard.retrieval.{module}"), own)
 
 
-def _default(one: "dataclasses.Field[Any]") -> Any:
-    return one.default_factory() if one.default_factory is not dataclasses.MISSING else one.default
+def _default(item: "dataclasses.Field[Any]") -> Any:
+    return (
+        item.default_factory() if item.default_factory is not dataclasses.MISSING else item.default
+    )
 
 
 def _part_to_dict(part: Any) -> dict[str, Any]:
     values: dict[str, Any] = {"part": part.part}
-    for one in dataclasses.fields(part) if dataclasses.is_dataclass(part) else ():
-        value = getattr(part, one.name)
-        if value != _default(one):
-            values[one.name] = list(value) if isinstance(value, tuple) else value
+    for item in dataclasses.fields(part) if dataclasses.is_dataclass(part) else ():
+        value = getattr(part, item.name)
+        if value != _default(item):
+            values[item.name] = list(value) if isinstance(value, tuple) else value
     return values
 
 
@@ -211,18 +213,18 @@ def _part_from_dict(place: str, stage: str, value: Any, problems: list[str]) -> 
         )
         return None
     made = part_class(stage, name)
-    known = _options(made)
+    fields = _options(made)
     options: dict[str, Any] = {}
     for option, given in written.items():
         if option == "part":
             continue
-        if option not in known:
+        if option not in fields:
             problems.append(
                 f"'{place}': the part '{name}' has no '{option}'; it has "
-                f"{', '.join(known) or 'no options'}"
+                f"{', '.join(fields) or 'no options'}"
             )
-        elif not _fits(given, known[option]):
-            problems.append(f"'{place}.{option}' is {given!r}, expected {_named(known[option])}")
+        elif not _fits(given, fields[option]):
+            problems.append(f"'{place}.{option}' is {given!r}, expected {_named(fields[option])}")
         else:
             options[option] = tuple(cast("list[Any]", given)) if isinstance(given, list) else given
     try:
@@ -236,7 +238,7 @@ def _part_from_dict(place: str, stage: str, value: Any, problems: list[str]) -> 
 def _options(made: Any) -> dict[str, Any]:
     """The options of a part, each with the type that its field is declared with."""
     hints = get_type_hints(made)
-    return {one.name: hints[one.name] for one in dataclasses.fields(made)}
+    return {item.name: hints[item.name] for item in dataclasses.fields(made)}
 
 
 def _fits(given: Any, kind: Any) -> bool:
@@ -245,12 +247,12 @@ def _fits(given: Any, kind: Any) -> bool:
     """
     origin = get_origin(kind)
     if origin in (Union, UnionType):
-        return any(_fits(given, one) for one in get_args(kind))
+        return any(_fits(given, item) for item in get_args(kind))
     if origin is Literal:
         return isinstance(given, str)  # the part itself says which there are
     if origin is tuple:
         return isinstance(given, list | tuple) and all(
-            _fits(one, get_args(kind)[0]) for one in cast("list[Any]", given)
+            _fits(item, get_args(kind)[0]) for item in cast("list[Any]", given)
         )
     if kind is float:
         return isinstance(given, int | float) and not isinstance(given, bool)
@@ -261,11 +263,11 @@ def _named(kind: Any) -> str:
     """A type in words, for messages."""
     origin = get_origin(kind)
     if origin in (Union, UnionType):
-        return " or ".join(_named(one) for one in get_args(kind) if one is not type(None))
+        return " or ".join(_named(item) for item in get_args(kind) if item is not type(None))
     if origin is tuple:
         return f"a list of {_named(get_args(kind)[0])}"
     if origin is Literal:
-        return "one of " + ", ".join(repr(one) for one in get_args(kind))
+        return "one of " + ", ".join(repr(item) for item in get_args(kind))
     return {int: "a whole number", float: "a number", str: "a text", bool: "true or false"}.get(
         kind, str(kind)
     )
@@ -284,7 +286,7 @@ def _wrong(name: str, value: Any) -> str | None:
             )
         )
     texts = isinstance(value, list | tuple) and all(
-        isinstance(one, str) for one in cast("list[Any]", value)
+        isinstance(item, str) for item in cast("list[Any]", value)
     )
     if not texts:
         return f"'{name}' is {value!r}, expected a list of texts"

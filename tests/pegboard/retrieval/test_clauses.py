@@ -1,14 +1,10 @@
-import asyncio
 import random
 import sys
-from dataclasses import dataclass, field
-from typing import Any
 
 import pytest
 
-from pegboard.errors import QueryError
 from pegboard.llm import Message
-from pegboard.retrieval.parts import Query, Request
+from pegboard.retrieval.parts import Query
 from pegboard.retrieval.rules.clauses import MAX_TEXT, Clauses, split_clauses, without_fillers
 from pegboard.retrieval.rules.rewording import (
     Condense,
@@ -21,18 +17,7 @@ from pegboard.retrieval.rules.rewording import (
     stepped_back,
     variations,
 )
-
-
-@dataclass
-class StubContext:
-    request: Request = field(default_factory=lambda: Request("", 5))
-
-
-def transformed(part: Any, *queries: Query, history: tuple[Message, ...] = ()) -> list[Query]:
-    return asyncio.run(
-        part.transform(list(queries), StubContext(Request(queries[-1].text, 5, history)))
-    )
-
+from tests.pegboard.retrieval.stubs import context, transformed
 
 SEVERAL = {
     "Book a table for two, invite Ana and send her the "
@@ -86,6 +71,11 @@ SEVERAL = {
         "查一下北京的天气",
         "然后订一张去上海的机票",
     ],
+    "Book a flight. Book a flight. Reserve a hotel.": ["Book a flight", "Reserve a hotel"],
+    # A quotation mark that is never closed hides nothing.
+    'Show the post with ID "rOBh. Then delete the draft': [
+        'Show the post with ID "rOBh', "delete the draft",
+    ],
     "翻译这份文件。把它发给王先生！": ["翻译这份文件", "把它发给王先生"],
     "東京の天気を調べて、その後、ホテルを予約してください。": [
         "東京の天気を調べて",
@@ -122,6 +112,8 @@ SINGLE = [
     "Search the name and address list",
     "I need some information. Find the population of Chad.",
     "北京的天气怎么样？",
+    "What does this image show?\n" + "iVBORw0KGgo" * 400,
+    "word " * (MAX_TEXT // 5) + ". Book a flight. Reserve a hotel.",
 ]
 
 
@@ -130,7 +122,7 @@ def test_a_request_for_several_things_is_split(text, clauses):
     assert split_clauses(text) == clauses
 
 
-@pytest.mark.parametrize("text", SINGLE)
+@pytest.mark.parametrize("text", SINGLE, ids=lambda text: text[:40])
 def test_a_request_for_one_thing_has_no_clauses(text):
     assert split_clauses(text) == []
 
@@ -140,23 +132,6 @@ def test_no_more_clauses_than_the_limit():
 
     assert len(split_clauses(text)) == 8
     assert split_clauses(text, limit=2) == ["Find the tool number0", "Find the tool number1"]
-
-
-def test_a_quotation_mark_that_is_never_closed_hides_nothing():
-    assert split_clauses('Show the post with ID "rOBh. Then delete the draft') == [
-        'Show the post with ID "rOBh', "delete the draft",
-    ]  # fmt: skip
-
-
-def test_the_same_clause_is_searched_once():
-    assert split_clauses("Book a flight. Book a flight. Reserve a hotel.") == [
-        "Book a flight",
-        "Reserve a hotel",
-    ]
-
-
-def test_data_in_a_request_is_no_clause():
-    assert split_clauses("What does this image show?\n" + "iVBORw0KGgo" * 400) == []
 
 
 PIECES = [
@@ -215,76 +190,34 @@ def test_the_work_grows_with_the_length_of_the_text_and_no_faster(piece):
 
     assert calls(8_000) < 3 * calls(4_000)
 
-
-@pytest.mark.parametrize("piece", HOSTILE)
-def test_a_text_of_any_length_is_answered(piece):
     split_clauses(piece * (1_000_000 // len(piece)))
-
-
-def test_what_stands_behind_the_first_20000_characters_is_not_looked_at():
-    text = "word " * (MAX_TEXT // 5) + ". Book a flight. Reserve a hotel."
-
-    assert split_clauses(text) == []
 
 
 def test_clauses_become_steps_with_the_request_in_their_background():
     request = Query("Book a flight and email the strategy to Ana")
+    clauses = [Query("Book a flight", 1, "clause"), Query("email the strategy to Ana", 2, "clause")]
+    single = Query("Book a flight")
+    plain = context("")
 
-    queries = transformed(Clauses(), request)
+    steps = transformed(Clauses(), [request], plain)
 
-    assert queries == [
-        request,
-        Query("Book a flight", 1, "clause"),
-        Query(request.text, 1, "request", Clauses().background),
-        Query("email the strategy to Ana", 2, "clause"),
-        Query(request.text, 2, "request", Clauses().background),
-    ]
-
-
-def test_the_whole_and_the_background_can_be_left_out():
-    queries = transformed(
-        Clauses(whole=False, background=0), Query("Book a flight and email the strategy to Ana")
-    )
-
-    assert [(one.text, one.step) for one in queries] == [
-        ("Book a flight", 1),
-        ("email the strategy to Ana", 2),
-    ]
-
-
-def test_a_single_clause_is_left_as_it_is_even_without_the_whole():
-    request = Query("Book a flight")
-
-    assert transformed(Clauses(whole=False), request) == [request]
+    background = [Query(request.text, step, "request", Clauses().background) for step in (1, 2)]
+    assert steps == [request, clauses[0], background[0], clauses[1], background[1]]
+    assert transformed(Clauses(whole=False, background=0), [request], plain) == clauses
+    assert transformed(Clauses(whole=False), [single], plain) == [single]
 
 
 def test_the_last_query_of_the_request_is_split_and_steps_before_stay():
-    queries = [
-        Query("x", 1, "step"),
-        Query("raw"),
-        Query("Book a flight; reserve a room", 0, "rewrite"),
-    ]
+    rewritten = Query("Book a flight; reserve a room", 0, "rewrite")
+    queries = [Query("x", 1, "step"), Query("raw"), rewritten]
 
-    split = transformed(Clauses(background=0), *queries)
+    split = transformed(Clauses(background=0), queries, context(""))
 
     assert split[:3] == queries
-    assert [(one.text, one.step) for one in split[3:]] == [
+    assert [(query.text, query.step) for query in split[3:]] == [
         ("Book a flight", 2),
         ("reserve a room", 3),
     ]
-
-
-@pytest.mark.parametrize(
-    ("part", "options"),
-    [
-        (Clauses, {"limit": 0}), (Clauses, {"background": -1}), (Clauses, {"background": 2}),
-        (Variations, {"limit": 4}), (Variations, {"weight": -1}),
-        (StepBack, {"weight": -0.1}), (DummySteps, {"steps": 0}),
-    ],
-)  # fmt: skip
-def test_options_that_mean_nothing_are_refused_by_name(part, options):
-    with pytest.raises(QueryError, match=next(iter(options))):
-        part(**options)
 
 
 def test_politeness_is_stripped_and_a_text_of_nothing_else_stays():
@@ -297,25 +230,16 @@ def test_a_follow_up_gets_the_words_it_refers_to():
         Message("user", "What is the weather in Paris tomorrow?"),
         Message("assistant", "Sunny, 25 degrees."),
     )
-
-    (query,) = transformed(Condense(), Query("And for Lyon?"), history=history)
-
-    assert query == Query("weather Paris tomorrow for Lyon", 0, "rewrite")
-
-
-def test_a_request_that_stands_alone_gets_nothing_from_the_conversation():
-    history = (Message("user", "What is the weather in Paris?"),)
     alone = "Please translate the attached contract from German into English"
+    query = Query("And for Lyon?")
 
+    [rewritten] = transformed(Condense(), [query], context(query.text, history=history))
+
+    assert rewritten == Query("weather Paris tomorrow for Lyon", 0, "rewrite")
+    assert transformed(Condense(), [query], context(query.text)) == [query]
     assert condensed(alone, history) == alone
     assert condensed("cancel it", ()) == "cancel it"
     assert condensed("cancel it", (Message("assistant", "Booked a flight"),)) == "cancel it"
-
-
-def test_a_request_without_a_conversation_is_not_rewritten():
-    query = Query("please translate it")
-
-    assert transformed(Condense(), query) == [query]
 
 
 def test_salient_words_name_something():
@@ -339,9 +263,9 @@ def test_variations_stand_in_the_step_of_their_query_and_not_beside_its_backgrou
         Query("please book a flight and a hotel", 1, "request", 0.5),
     ]
 
-    varied = transformed(Variations(), *queries)
+    varied = transformed(Variations(), queries, context(""))
 
-    assert [(one.text, one.step, one.role, one.weight) for one in varied] == [
+    assert [(query.text, query.step, query.role, query.weight) for query in varied] == [
         ("please book a flight", 1, "clause", 1.0),
         ("book a flight", 1, "variation", 0.5),
         ("book flight", 1, "variation", 0.5),
@@ -355,9 +279,10 @@ def test_a_step_back_drops_the_specifics():
         == "Send to from the office"
     )
     assert stepped_back("4711 'x'") == ""
-    (query, general) = transformed(StepBack(), Query("Convert 5 dollars to euros"))
+    dollars = Query("Convert 5 dollars to euros")
+    query, general = transformed(StepBack(), [dollars], context(""))
     assert general == Query("Convert dollars to euros", 0, "step-back", 0.5)
-    assert query.role == "request"
+    assert query == dollars
 
 
 def test_dummy_steps_are_parts_of_equal_length_with_nothing_lost():
@@ -366,8 +291,6 @@ def test_dummy_steps_are_parts_of_equal_length_with_nothing_lost():
     assert equal_parts(text, 3) == ["one two", "three four five", "six seven"]
     assert equal_parts("one two", 5) == ["one", "two"]
     assert equal_parts("", 3) == []
-    assert [(one.step, one.role) for one in transformed(DummySteps(steps=2), Query(text))] == [
-        (1, "step"),
-        (2, "step"),
-    ]
-    assert transformed(DummySteps(), Query("one")) == [Query("one")]
+    parts = transformed(DummySteps(steps=2), [Query(text)], context(text))
+    assert [(part.step, part.role) for part in parts] == [(1, "step"), (2, "step")]
+    assert transformed(DummySteps(), [Query("one")], context("one")) == [Query("one")]

@@ -1,5 +1,5 @@
-"""The cross-encoder: through its protocol, and what a missing extra says. No weights come with a
-package, so none are loaded here.
+"""The cross-encoder: through its protocol, and without the extra. No weights come with a package,
+so none are loaded here.
 """
 
 import importlib.util
@@ -10,7 +10,7 @@ from typing import ClassVar
 
 import pytest
 
-from pegboard.errors import EncoderError, QueryError
+from pegboard.errors import EncoderError
 from pegboard.records import Enrichment, Tool
 from pegboard.retrieval.rules.cross_encoding import (
     CrossEncoderRerank,
@@ -18,30 +18,30 @@ from pegboard.retrieval.rules.cross_encoding import (
     load_scorer,
     reranked_by,
 )
+from tests.pegboard.retrieval.stubs import candidates, context, refined
 
 REQUEST = "tides at Whitby"
 SEA = ["sea/find_berth", "sea/list_tides", "sea/book_berth"]
+TIDES = candidates({1: SEA}, {1: "tides"})
 
 
 class Words:
     """Scores a document by the words of the query in it."""
 
     def __init__(self):
-        self.seen = []
+        self.calls = []
 
     def scores(self, query, documents):
-        self.seen.append((query, list(documents)))
-        return [
-            sum(word in document.lower() for word in query.lower().split())
-            for document in documents
-        ]
+        self.calls.append((query, list(documents)))
+        words = query.lower().split()
+        return [sum(word in document.lower() for word in words) for document in documents]
 
 
 @dataclass(frozen=True, slots=True)
-class Mine:
-    """A part of one's own."""
+class OwnRerank:
+    """A user's part around a scorer."""
 
-    part: ClassVar[str] = "mine"
+    part: ClassVar[str] = "own"
     scorer: PairScorer
     depth: int = 30
 
@@ -55,68 +55,60 @@ def forgotten():
     load_scorer.cache_clear()
 
 
-def test_tools_come_in_the_order_of_their_scores_and_equal_ones_keep_theirs(desk):
+def test_tools_come_in_the_order_of_their_scores_and_equal_ones_keep_theirs():
     scorer = Words()
-    candidates = desk.candidates({1: SEA}, {1: "tides"})
 
-    assert desk.refine(Mine(scorer), candidates, desk.context(REQUEST)) == [SEA[1], SEA[0], SEA[2]]
-    [(query, documents)] = scorer.seen
+    assert refined(OwnRerank(scorer), TIDES, context(REQUEST)) == [SEA[1], SEA[0], SEA[2]]
+    [(query, documents)] = scorer.calls
     assert query == "tides"  # the step's own text
     assert documents[1] == "list tides. High and low tide at a harbour."
 
 
-def test_tools_behind_the_depth_and_unknown_ones_stay_behind(desk):
-    candidates = desk.candidates({1: [*SEA[:1], "sea/gone", *SEA[1:]]}, {1: "tides book"})
+def test_tools_behind_the_depth_and_unknown_ones_stay_behind():
+    step = candidates({1: [*SEA[:1], "sea/gone", *SEA[1:]]}, {1: "tides book"})
 
-    order = desk.refine(Mine(Words(), depth=3), candidates, desk.context(REQUEST))
+    order = refined(OwnRerank(Words(), depth=3), step, context(REQUEST))
 
     assert order == [SEA[1], SEA[0], "sea/gone", SEA[2]]
 
 
-def test_over_several_steps_the_whole_request_is_scored(desk):
-    scorer = Words()
-
-    desk.refine(Mine(scorer), desk.candidates({0: SEA, 1: SEA, 2: SEA}), desk.context(REQUEST))
-
-    assert scorer.seen[0][0] == REQUEST
-
-
-def test_a_long_document_is_cut_and_what_an_llm_wrote_is_preferred(desk):
-    tools = {
-        f"kit/sea/{name}": Tool(
-            f"kit/sea/{name}", "kit", "kit/sea", name, "word " * 1000, enrichment=written
-        )
-        for name, written in (("long", None), ("written", Enrichment(description="Short.")))
+def test_the_whole_request_is_scored_over_several_steps_and_enriched_text_is_preferred():
+    written = Enrichment(description="Short.")
+    catalog = {
+        "long": Tool("long", "kit", "sea", "long", "word " * 1000),
+        "written": Tool("written", "kit", "sea", "written", "word " * 1000, enrichment=written),
     }
-    scorer = Words()
+    scorer, tools = Words(), [*catalog]
 
-    desk.refine(
-        Mine(scorer),
-        desk.candidates({1: ["sea/long", "sea/written"]}),
-        desk.context(REQUEST, tools=tools),
+    refined(
+        OwnRerank(scorer),
+        candidates({0: tools, 1: tools, 2: tools}),
+        context(REQUEST, catalog=catalog),
     )
 
-    assert [len(document) for document in scorer.seen[0][1]] == [1000, len("written. Short.")]
+    [(query, documents)] = scorer.calls
+    assert query == REQUEST
+    assert [len(document) for document in documents] == [1000, len("written. Short.")]
 
 
-def test_a_scorer_that_gives_too_few_scores_is_said(desk):
+def test_a_wrong_number_of_scores_is_an_error():
     class Few:
         def scores(self, query, documents):
             return [1.0]
 
     with pytest.raises(EncoderError, match="1 scores for 3 tools"):
-        desk.refine(Mine(Few()), desk.candidates({1: SEA}), desk.context(REQUEST))
+        refined(OwnRerank(Few()), TIDES, context(REQUEST))
 
 
 @pytest.mark.skipif(
     importlib.util.find_spec("fastembed") is not None, reason="fastembed is installed"
 )
-def test_without_the_extra_it_says_how_to_install_it(desk):
+def test_without_the_extra_the_error_says_how_to_install_it():
     with pytest.raises(
         EncoderError,
         match=r"package fastembed, which is not installed.*pip install 'pegboard\[fastembed\]'",
     ):
-        desk.refine(CrossEncoderRerank(), desk.candidates({1: SEA}), desk.context(REQUEST))
+        refined(CrossEncoderRerank(), TIDES, context(REQUEST))
 
 
 @pytest.fixture
@@ -143,39 +135,21 @@ def fastembed(monkeypatch):
     sys.modules[parts[-1]].TextCrossEncoder = TextCrossEncoder
 
 
-def test_a_model_of_fastembed_orders_the_tools_and_is_loaded_once(desk, fastembed):
+def test_a_model_of_fastembed_orders_the_tools_and_is_loaded_once(fastembed):
     part = CrossEncoderRerank(model="fastembed/hub/words")
 
-    assert desk.refine(part, desk.candidates({1: SEA}, {1: "tides"}), desk.context(REQUEST)) == [
-        SEA[1],
-        SEA[0],
-        SEA[2],
-    ]
+    assert refined(part, TIDES, context(REQUEST)) == [SEA[1], SEA[0], SEA[2]]
     assert load_scorer(part.model) is load_scorer(part.model)
+    assert refined(part, candidates({1: SEA[:1]}), context(REQUEST)) == SEA[:1]
 
 
 @pytest.mark.parametrize(
     ("model", "problem"),
     [
-        ("fastembed/unknown", "knows no cross-encoder 'unknown'. It knows: hub/words, hub/away"),
-        (
-            "fastembed/hub/away",
-            "could not load 'hub/away': Could not load model from any source. It is fetched from "
-            "a hub",
-        ),
+        ("unknown", "knows no cross-encoder 'unknown'. It knows: hub/words, hub/away"),
+        ("hub/away", "'hub/away': Could not load model from any source. It is fetched from a hub"),
     ],
 )
-def test_a_model_that_cannot_be_loaded_is_said(desk, fastembed, model, problem):
+def test_a_model_that_cannot_be_loaded_is_an_error(fastembed, model, problem):
     with pytest.raises(EncoderError, match=problem):
-        desk.refine(
-            CrossEncoderRerank(model=model), desk.candidates({1: SEA}), desk.context(REQUEST)
-        )
-
-
-@pytest.mark.parametrize(
-    ("options", "problem"),
-    [({"model": "ms-marco"}, "names no cross-encoder"), ({"depth": 0}, "depth is 0")],
-)
-def test_wrong_options_are_said(options, problem):
-    with pytest.raises(QueryError, match=problem):
-        CrossEncoderRerank(**options)
+        refined(CrossEncoderRerank(model=f"fastembed/{model}"), TIDES, context(REQUEST))

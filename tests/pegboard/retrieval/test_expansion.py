@@ -8,61 +8,36 @@ from types import SimpleNamespace
 import pyarrow as pa
 import pytest
 
-from pegboard.errors import QueryError
 from pegboard.graph.tool_graph import ToolGraph
 from pegboard.records import Dependency, Edge, Tool
 from pegboard.retrieval.parts import Candidates, Request, ScoredTool
-from pegboard.retrieval.results import PartTrace
 from pegboard.retrieval.rules.dependencies import Dependencies
 from pegboard.search.memory import MemoryIndex
 from pegboard.search.text import identifier_words, tokenize
+from tests.pegboard.retrieval.stubs import StubContext, one_step, refined, scored
 
 DIRECT, INDIRECT = "tool-directly-depends-on", "tool-indirectly-depends-on"
 LINKOS = Path(__file__).parents[4] / "shared" / "benchmarks" / "toollinkos"
 
 
-class Wanting:
-    """A context for one request of which this part uses only the graph and the caller's filter."""
-
-    def __init__(self, graph, k=10, refused=()):
-        self.graph, self.request = graph, Request("anything", k)
-        self.trace, self.added = PartTrace("dependencies", "refine"), {}
-        self.refused, self.asked = set(refused), []
-
-    async def passing(self, ids):
-        self.asked.append(list(ids))
-        return set(ids) - self.refused
-
-
 def graph_of(*needs):
+    """Edges from texts: `A>1` for a direct dependency, `A~1` for an indirect one."""
     return ToolGraph(
-        Edge(
-            *(one.split("~") if "~" in one else one.split(">")),
-            INDIRECT if "~" in one else DIRECT,
-            None,
-            f"{one}!",
-        )
-        for one in needs
+        Edge(need[0], need[2], INDIRECT if "~" in need else DIRECT, None, f"{need}!")
+        for need in needs
     )
 
 
-def refined(context, ranking, **options):
-    """The part's ranking; the tools of the given one are letters, with scores from 1.0 downwards in
-    tenths.
-    """
-    scored = [ScoredTool(tool, (10 - place) / 10) for place, tool in enumerate(ranking)]
-    return asyncio.run(
-        Dependencies(**options).refine(Candidates({0: scored}, scored, {0: "anything"}), context)
-    )
+def context(graph, k=10, refused=()):
+    return StubContext(Request("anything", k), graph=graph, refused=frozenset(refused))
 
 
-def expanded(graph, ranking, k=10, **options):
-    return "".join(one.tool for one in refined(Wanting(graph, k), ranking, **options))
+def expanded(graph, tools, k=10, refused=(), **options):
+    return "".join(refined(Dependencies(**options), one_step(tools), context(graph, k, refused)))
 
 
 # What a search finds: A B C D E. What they need, as in the paper's first figure: letters by
-# vectors,
-# numbers by the graph.
+# vectors, numbers by the graph.
 WORKED = graph_of("A>1", "A>2", "1>3", "B>2", "B>4", "4>C", "C>5", "C>1", "D>6")
 
 
@@ -120,103 +95,64 @@ def test_uncertain_edges_may_be_left_out():
     assert expanded(ToolGraph(edges), "AB", min_confidence=0.5) == "A2B"
 
 
-def test_nothing_is_made_of_nothing():
-    assert expanded(WORKED, "") == ""
+def test_scores_fall_and_those_of_dependencies_lie_between_their_tool_and_the_next():
+    graph = graph_of("A>1", "A>2", "B>C", "C>3")
+
+    rows = scored(Dependencies(), one_step("ABCD"), context(graph))
+
+    assert "".join(row.tool for row in rows) == "A12BC3D"
+    expected = [1.0, 0.966667, 0.933333, 0.9, 0.833333, 0.766667, 0.7]
+    assert [round(row.score, 6) for row in rows] == expected
+    assert expanded(graph, "") == ""
     assert expanded(ToolGraph(()), "ABC") == "ABC"
 
 
-def test_scores_fall_and_those_of_dependencies_lie_between_their_tool_and_the_next():
-    scores = {
-        one.tool: one.score
-        for one in refined(Wanting(graph_of("A>1", "A>2", "B>C", "C>3")), "ABCD")
-    }
+@pytest.mark.parametrize("last", [0.8, 0.0, -0.5])
+def test_scores_fall_below_the_last_tool_as_well(last):
+    only = Candidates({}, [ScoredTool("A", last)], {})
 
-    assert [round(score, 6) for score in scores.values()] == [
-        1.0,
-        0.966667,
-        0.933333,
-        0.9,
-        0.833333,
-        0.766667,
-        0.7,
-    ]
-    assert list(scores) == ["A", "1", "2", "B", "C", "3", "D"]
+    rows = scored(Dependencies(), only, context(graph_of("A>1", "A>2")))
+
+    assert [row.tool for row in rows] == ["A", "1", "2"]
+    assert rows[0].score == last
+    assert last == 0 or rows[1].score < last
 
 
-def test_scores_fall_below_the_last_tool_as_well():
-    for last in (0.8, 0.0, -0.5):
-        scored = [ScoredTool("A", last)]
-        found = asyncio.run(
-            Dependencies().refine(Candidates({}, scored, {}), Wanting(graph_of("A>1", "A>2")))
-        )
+def test_only_what_passes_the_filter_is_added_and_leaves_its_place_to_the_next():
+    graph = graph_of("A>1", "1>2", "A>3", "3>4", "2>5", "B>2")
+    filtering = context(graph, refused="1")
 
-        assert [one.tool for one in found] == ["A", "1", "2"]
-        scores = [one.score for one in found]
-        assert scores == sorted(scores, reverse=True)
-        assert scores[0] == last
-        assert last == 0 or scores[1] < last
+    assert "".join(refined(Dependencies(), one_step("AB"), filtering)) == "A34B25"
+    assert "1 do not pass" in filtering.trace.note
+    four = graph_of("A>1", "A>2", "A>3", "A>4")
+    assert expanded(four, "A", refused="12", limit=2) == "A34"
 
 
-def test_only_what_passes_the_filter_is_added_and_what_only_that_needs_is_not():
-    context = Wanting(graph_of("A>1", "1>2", "A>3", "3>4", "2>5", "B>2"), refused="1")
-
-    assert "".join(one.tool for one in refined(context, "AB")) == "A34B25"
-    assert "1 do not pass" in context.trace.note
-
-
-def test_a_refused_dependency_leaves_its_place_under_the_limit_to_the_next():
-    context = Wanting(graph_of("A>1", "A>2", "A>3", "A>4"), refused="12")
-
-    assert "".join(one.tool for one in refined(context, "A", limit=2)) == "A34"
-
-
-def test_thousands_of_refused_dependencies_are_asked_about_in_few_calls():
+def test_thousands_of_refused_dependencies_are_filtered_in_few_calls():
     tools = [f"t{number}" for number in range(5000)]
     graph = ToolGraph([*(Edge("A", tool, DIRECT) for tool in tools), Edge("A", "last", DIRECT)])
-    context = Wanting(graph, refused=tools)
+    filtering = context(graph, refused=tools)
 
-    assert [one.tool for one in refined(context, "AB")] == ["A", "last", "B"]
-    assert len(context.asked) < 15
-    asked = [tool for call in context.asked for tool in call]
-    assert len(asked) == len(set(asked)) == 5001
+    assert refined(Dependencies(), one_step("AB"), filtering) == ["A", "last", "B"]
+    assert len(filtering.filtered) < 15
+    checked = [tool for call in filtering.filtered for tool in call]
+    assert len(checked) == len(set(checked)) == 5001
 
 
 def test_the_trace_and_the_context_say_what_was_added_and_why():
-    context = Wanting(graph_of("A>1", "1>C", "A>2"), k=4)
+    four = context(graph_of("A>1", "1>C", "A>2"), k=4)
+    cut = context(WORKED, k=3)
 
-    refined(context, "ABCD", initial=1)
+    refined(Dependencies(initial=1), one_step("ABCD"), four)
+    refined(Dependencies(), one_step("ABCDE"), cut)
 
-    assert context.trace.note == "2 of 4 tools added as dependencies, 1 moved up, for the first 1"
-    assert set(context.added) == {"1", "C", "2"}
-    assert context.added["C"] == {
+    assert four.trace.note == "2 of 4 tools added as dependencies, 1 moved up, for the first 1"
+    assert set(four.added) == {"1", "C", "2"}
+    assert four.added["C"] == {
         "of": "1", "type": DIRECT, "parameter": None, "reason": "1>C!", "origin": "declared",
         "confidence": 1.0,
     }  # fmt: skip
-
-
-def test_what_was_cut_off_is_not_explained():
-    context = Wanting(WORKED, k=3)
-
-    refined(context, "ABCDE")
-
-    assert set(context.added) == {"1", "3"}
-
-
-def test_wrong_options_are_named_together():
-    with pytest.raises(QueryError) as caught:
-        Dependencies(
-            initial=-1, limit=-2, final=0, order="deepest", types=("needs",), origins=("guessed",)
-        )  # type: ignore[arg-type]
-
-    for problem in (
-        "initial is -1",
-        "limit is -2",
-        "final is 0",
-        "'deepest'",
-        "types has needs",
-        "origins has guessed",
-    ):
-        assert problem in str(caught.value)
+    assert set(cut.added) == {"1", "3"}
 
 
 @pytest.fixture(scope="module")
@@ -227,36 +163,32 @@ def linkos():
     if not LINKOS.is_dir():
         pytest.skip(f"ToolLinkOS is not at {LINKOS}")
     listed = json.loads((LINKOS / "tools.json").read_text("utf-8"))
-    tools = [
-        Tool(
-            one["name"],
-            "linkos",
-            "linkos",
-            one["name"],
-            dependencies=tuple(map(_dependency, one["depends_on"])),
-        )
-        for one in listed
-    ]
-    tokens = [
-        " ".join(tokenize(f"{identifier_words(one['name'])} {one['description']}"))
-        for one in listed
-    ]
-    index = MemoryIndex(
-        pa.table(
-            {"tool": [one.id for one in tools], "part": ["document"] * len(tools), "tokens": tokens}
-        )
-    )
-    asked = [
+    requests = [
         json.loads(line) for line in (LINKOS / "instances.jsonl").read_text("utf-8").splitlines()
     ]
-    rankings = [
-        [ScoredTool(row.tool, row.score) for row in index.text(tokenize(one["user_query"]), 10)]
-        for one in asked
+    names = [row["name"] for row in listed]
+    tools = [
+        Tool(
+            name, "linkos", "linkos", name, dependencies=tuple(map(_dependency, row["depends_on"]))
+        )
+        for name, row in zip(names, listed, strict=True)
     ]
+    tokens = [
+        " ".join(tokenize(f"{identifier_words(row['name'])} {row['description']}"))
+        for row in listed
+    ]
+    table = pa.table({"tool": names, "part": ["document"] * len(names), "tokens": tokens})
+    index = MemoryIndex(table)
     return SimpleNamespace(
         graph=ToolGraph.from_declared(tools),
-        rankings=rankings,
-        needed=[set(one["golden_function_names"]) for one in asked],
+        rankings=[
+            [
+                ScoredTool(row.tool, row.score)
+                for row in index.text(tokenize(request["user_query"]), 10)
+            ]
+            for request in requests
+        ],
+        needed=[set(request["golden_function_names"]) for request in requests],
     )
 
 
@@ -278,34 +210,26 @@ def precision_at_10(ranking, needed):
     return sum(place / rank for place, rank in enumerate(ranks, start=1)) / min(10, len(needed))
 
 
-def mean_precision(linkos, part):
-    async def all_of_them():
+def mean_precision(linkos, graph, part):
+    async def rank_all():
         return [
-            await part.refine(Candidates({0: ranking}, ranking, {0: ""}), Wanting(linkos.graph))
+            await part.refine(Candidates({0: ranking}, ranking, {0: ""}), context(graph))
             for ranking in linkos.rankings
         ]
 
-    rankings = asyncio.run(all_of_them())
     each = [
-        precision_at_10([one.tool for one in ranking], needed)
-        for ranking, needed in zip(rankings, linkos.needed, strict=True)
+        precision_at_10([row.tool for row in rows], needed)
+        for rows, needed in zip(asyncio.run(rank_all()), linkos.needed, strict=True)
     ]
     return sum(each) / len(each)
 
 
-def test_on_toollinkos_the_dependencies_are_most_of_what_is_needed(linkos):
+def test_on_toollinkos_dependencies_and_the_order_of_the_catalog_are_worth_having(linkos):
     # By words alone, so that no model is needed; with the embedded encoder it is .22 and .91
     # (docs/explanation/dependencies.md).
-    assert mean_precision(linkos, Dependencies(initial=0)) < 0.2
-    assert mean_precision(linkos, Dependencies()) > 0.77
+    sorted_graph = ToolGraph(sorted(linkos.graph.edges, key=lambda edge: edge.target))
+    precision = mean_precision(linkos, linkos.graph, Dependencies())
 
-
-def test_on_toollinkos_the_order_of_the_catalog_is_worth_having(linkos):
-    shuffled = SimpleNamespace(
-        **{
-            **vars(linkos),
-            "graph": ToolGraph(sorted(linkos.graph.edges, key=lambda one: one.target)),
-        }
-    )
-
-    assert mean_precision(linkos, Dependencies()) > mean_precision(shuffled, Dependencies()) + 0.05
+    assert mean_precision(linkos, linkos.graph, Dependencies(initial=0)) < 0.2
+    assert precision > 0.77
+    assert precision > mean_precision(linkos, sorted_graph, Dependencies()) + 0.05

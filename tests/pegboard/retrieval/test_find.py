@@ -6,7 +6,7 @@ import asyncio
 import gc
 import threading
 import warnings
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import ClassVar
 
 import pytest
@@ -14,10 +14,10 @@ import pytest
 import pegboard
 from pegboard import AsyncBoard
 from pegboard.errors import ConfigurationError, QueryError
-from pegboard.llm import ChatReply
 from pegboard.retrieval.fusion import BestScore
 from pegboard.retrieval.parts import Query, ScoredTool
 from pegboard.retrieval.strategy import Strategy
+from tests.pegboard.retrieval.stubs import ScriptedCompleter
 
 TWO = "Convert 30 dollars to yen, then open an issue in the repository."
 
@@ -50,61 +50,61 @@ class Backwards:
 
     async def refine(self, candidates, context):
         turned = list(candidates.ranking)[::-1]
-        return [ScoredTool(one.tool, place) for place, one in enumerate(turned)]
+        return [ScoredTool(row.tool, place) for place, row in enumerate(turned)]
 
 
-@dataclass
-class Says:
-    """A completer that always says the same, and remembers what it was asked."""
+SPLIT = Strategy(transforms=(Split(),))
 
-    text: str
-    name: str = "stub/says"
-    asked: list = field(default_factory=list)
 
-    async def complete(self, request):
-        self.asked.append(request)
-        return ChatReply(
-            text=self.text,
-            finish_reason="stop",
-            model=self.name,
-            prompt_tokens=11,
-            completion_tokens=3,
-            cost_usd=0.001,
-            seconds=0.0,
-        )
+def says(text):
+    """A completer that always says the same."""
+    return ScriptedCompleter(by=lambda request: text)
+
+
+def scored(hits):
+    return [(hit.tool.id, hit.score, hit.why) for hit in hits]
 
 
 @pytest.mark.parametrize("mode", ["hybrid", "vector", "text"])
-def test_a_plan_of_one_search_finds_what_a_search_finds(board, mode):
+def test_a_strategy_of_one_search_finds_what_a_search_finds(board, mode):
     for request in ("convert an amount of dollars", "forecast of the weather", "東京の天気予報"):
         found = board.find(request, 5, strategy=Strategy(modes=(mode,), depth=1))
         hits = board.search(request, 5, mode=mode)
-        assert list(found) == hits
-        assert [hit.score for hit in found] == [hit.score for hit in hits]
-        assert [hit.why for hit in found] == [hit.why for hit in hits]
+        assert scored(found) == scored(hits)
         assert {hit.release for hit in found} == {found.release} == {board.release.id}
 
 
 def test_every_step_of_a_request_gets_its_tool(board):
-    found = board.find(TWO, 2, strategy=Strategy(transforms=(Split(),)))
+    found = board.find(TWO, 2, strategy=SPLIT)
+    by_name = {hit.tool.name: hit for hit in found}
     assert found.steps[0].text == TWO
-    assert {"convert_currency", "create_issue"} <= {
-        tool.rpartition("/")[2] for step in found.steps for tool in step.tools[:1]
-    }
-    assert len(found) == 2
+    assert {"convert_currency", "create_issue"} == by_name.keys()
     assert found.steps[1].tools[0].endswith("/convert_currency")
+    assert by_name["convert_currency"].why["vector"]["rank"] == 1
+    assert by_name["convert_currency"].why["vector"]["query"] in (TWO, "Convert 30 dollars to yen")
 
-
-def test_the_default_plan_takes_a_request_apart(board):
     found = board.find(TWO, 3)
     assert found.trace.strategy == "clauses"
     assert {"convert_currency", "create_issue"} <= set(names(found))
+    assert all(not part.ranks for part in found.trace.parts)
+
+    filtered = board.find(TWO, 10, strategy=SPLIT, where={"catalog": "finance"})
+    assert {hit.tool.catalog for hit in filtered} == {"finance"}
 
 
-def test_parts_of_ones_own_stand_beside_those_of_the_library(board):
+def test_custom_parts_stand_beside_those_of_the_library(board):
+    @dataclass(frozen=True, slots=True)
+    class Waits:
+        part: ClassVar[str] = "waits"
+
+        async def refine(self, candidates, context):
+            await asyncio.sleep(0.001)
+            return [await asyncio.to_thread(lambda: candidates.ranking[0])]
+
     plain = board.find("open an issue", 14, strategy=Strategy(depth=14))
     turned = board.find("open an issue", 14, strategy=Strategy(depth=14, refine=(Backwards(),)))
     assert names(turned) == names(plain)[::-1]
+    assert len(board.find("convert dollars", 5, strategy=Strategy(refine=(Waits(),)))) == 1
 
 
 def test_an_explained_trace_says_which_part_brought_each_tool_at_which_rank(board):
@@ -126,15 +126,7 @@ def test_an_explained_trace_says_which_part_brought_each_tool_at_which_rank(boar
         assert found.trace.ranks_of(hit.tool.id)[-1] == ("backwards", place)
     assert found.trace.llm_calls == found.trace.tokens == found.trace.cost_usd == 0
     assert found.trace.milliseconds > 0
-    assert all(not part.ranks for part in board.find(TWO, 3).trace.parts)
     assert found.to_dict()["trace"]["parts"][0]["part"] == "split"
-
-
-def test_hits_say_by_which_query_they_were_found_where_there_were_several(board):
-    found = board.find(TWO, 2, strategy=Strategy(transforms=(Split(),)))
-    by_name = {hit.tool.name: hit for hit in found}
-    assert by_name["convert_currency"].why["vector"]["rank"] == 1
-    assert by_name["convert_currency"].why["vector"]["query"] in (TWO, "Convert 30 dollars to yen")
 
 
 def test_many_requests_are_one_call_of_the_encoder_and_find_what_each_finds_alone(
@@ -155,7 +147,7 @@ def test_many_requests_are_one_call_of_the_encoder_and_find_what_each_finds_alon
     assert len(Counting.calls[0]) == len(set(Counting.calls[0]))
     alone = [board.find(request, 4) for request in requests]
     assert len(Counting.calls) == 1  # their vectors are remembered
-    assert [list(one) for one in together] == [list(one) for one in alone]
+    assert [list(hits) for hits in together] == [list(hits) for hits in alone]
     assert list(together[-1]) == []
     for hits, request in zip(board.search_many(requests[:2], 4), requests[:2], strict=True):
         expected = board.search(request, 4)
@@ -165,13 +157,6 @@ def test_many_requests_are_one_call_of_the_encoder_and_find_what_each_finds_alon
         assert [hit.score for hit in hits] == pytest.approx(
             [hit.score for hit in expected], abs=2e-5
         )
-
-
-def test_a_filter_holds_for_every_search_of_a_plan(board):
-    found = board.find(
-        TWO, 10, strategy=Strategy(transforms=(Split(),)), where={"catalog": "finance"}
-    )
-    assert {hit.tool.catalog for hit in found} == {"finance"}
 
 
 def test_several_modes_and_indexes_are_fused(board):
@@ -184,75 +169,51 @@ def test_several_modes_and_indexes_are_fused(board):
     assert only[0].score <= found[0].score
 
 
-@pytest.mark.parametrize(
-    ("options", "said"),
-    [
-        ({"k": 0}, "k is 0, expected the number of tools"),
-        ({"strategy": "guess"}, "Unknown strategy 'guess'"),
-        ({"strategy": {"modes": []}}, "'modes' is"),
-        ({"history": [{"role": "judge", "content": "no"}]}, "Invalid message in the history"),
-        ({"where": {"colour": "red"}}, "there is no field 'colour'"),
-        ({"index": "missing"}, "has no index 'missing'"),
-    ],
-)
-def test_what_cannot_be_asked_is_said(board, options, said):
-    with pytest.raises(pegboard.PegboardError, match=said.replace("[", r"\[")):
-        board.find("anything", **options)
-
-
-def test_an_index_without_a_calibration_cannot_be_asked_for_probabilities(board):
-    with pytest.raises(QueryError, match="calibrat"):
-        board.find(
-            "convert dollars", strategy={"refine": [{"part": "at-least", "probability": 0.5}]}
-        )
-    assert board.find("convert dollars").probability is None
-
-
-def test_a_plan_that_fails_for_one_request_leaves_nothing_half_begun(board):
+def test_a_strategy_that_fails_for_one_request_leaves_nothing_half_begun(board):
+    calibrated = {"refine": [{"part": "at-least", "probability": 0.5}]}
     with warnings.catch_warnings(action="ignore"):
         gc.collect()  # what other tests left
 
     with pytest.raises(QueryError, match="calibrat"):
-        board.find_many(
-            ["one", "two", "three"], strategy={"refine": [{"part": "at-least", "probability": 0.5}]}
-        )
+        board.find_many(["one", "two", "three"], strategy=calibrated)
     gc.collect()  # a coroutine that nobody awaits is reported here
+    assert board.find("convert dollars").probability is None
 
 
-def test_an_llm_is_asked_through_its_completer_and_counted(board_uri, encoder):
-    says = Says('{"steps": ["Convert 30 dollars to yen", "Water the plants"]}')
-    with pegboard.open(board_uri, encoder=encoder, llm=says) as board:
-        found = board.find(TWO, 2, strategy={"transforms": ["decompose"]})
+@pytest.mark.parametrize("running_loop", [False, True])
+def test_an_llm_is_asked_through_its_completer_and_counted(board_uri, encoder, running_loop):
+    llm = says('{"steps": ["Convert 30 dollars to yen", "Water the plants"]}')
+    strategy = {"transforms": ["decompose"]}
+
+    async def inside():
+        with pegboard.open(board_uri, encoder=encoder, llm=llm) as board:
+            return board.find(TWO, 2, strategy=strategy), await AsyncBoard(board).find(
+                TWO, 2, strategy=strategy
+            )
+
+    def outside():
+        with pegboard.open(board_uri, encoder=encoder, llm=llm) as board:
+            return board.find(TWO, 2, strategy=strategy), board.find(TWO, 2, strategy=strategy)
+
+    for found in asyncio.run(inside()) if running_loop else outside():
         assert set(names(found)) == {"convert_currency", "water_plants"}
-        assert (found.trace.llm_calls, found.trace.tokens, found.trace.cost_usd) == (
-            1,
-            14,
-            pytest.approx(0.001),
-        )
-        assert len(says.asked) == 1
-        board.find(TWO, 2, strategy={"transforms": ["decompose"]}, llm=False)
-        assert len(says.asked) == 1
+        trace = found.trace
+        assert (trace.llm_calls, trace.tokens, trace.cost_usd) == (1, 110, pytest.approx(0.001))
+    assert len(llm.requests) == 2
 
 
-def test_an_llm_that_talks_nonsense_is_replaced_and_the_trace_says_so(board_uri, encoder):
-    with pegboard.open(board_uri, encoder=encoder, llm=Says("I would rather not.")) as board:
-        found = board.find(TWO, 4, strategy="rag-tool-fusion")
-        assert {"convert_currency", "create_issue"} <= set(names(found))
-        asked = [part for part in found.trace.parts if part.llm_calls]
-        assert asked
-        assert all(part.fallback_reason for part in asked)
-        assert found.trace.llm_calls == sum(part.llm_calls for part in asked)
+BY_RULES = [
+    "rag-tool-fusion",
+    "plan-select",
+    "plan-select-precise",
+    "step-back",
+    "dependencies",
+    "dummy-steps",
+]
 
 
-def test_without_an_llm_every_plan_of_the_library_answers_by_its_embedded_parts(board):
-    for strategy in (
-        "rag-tool-fusion",
-        "plan-select",
-        "plan-select-precise",
-        "step-back",
-        "dependencies",
-        "dummy-steps",
-    ):
+def test_without_an_llm_every_strategy_answers_by_its_rules(board):
+    for strategy in BY_RULES:
         found = board.find(TWO, 6, strategy=strategy)
         assert {"convert_currency", "create_issue"} <= set(names(found)), strategy
         assert found.trace.llm_calls == 0
@@ -260,7 +221,7 @@ def test_without_an_llm_every_plan_of_the_library_answers_by_its_embedded_parts(
         assert reasons <= {"no LLM was given"}
 
 
-def test_the_twin_for_event_loops_finds_the_same_and_lets_the_loop_go_on(board_uri, encoder):
+def test_the_async_board_finds_the_same_and_does_not_block_the_loop(board_uri, encoder):
     class Slow:
         name, fingerprint, dimensions = encoder.name, encoder.fingerprint, encoder.dimensions
         free = threading.Event()
@@ -283,28 +244,14 @@ def test_the_twin_for_event_loops_finds_the_same_and_lets_the_loop_go_on(board_u
     found, several, agents, hits, many = asyncio.run(both())
     board = pegboard.open(board_uri, encoder=encoder)
     assert list(found) == list(board.find(TWO, 3))
-    assert [list(one) for one in several] == [
-        list(one) for one in board.find_many([TWO, "water the plants"], 3)
+    assert [list(hits) for hits in several] == [
+        list(hits) for hits in board.find_many([TWO, "water the plants"], 3)
     ]
     assert (agents, hits) == (
         board.search_agents("convert dollars", 1),
         board.search("convert dollars", 1),
     )
     assert many == [hits]
-
-
-def test_a_plan_with_an_llm_works_where_a_loop_runs_already(board_uri, encoder):
-    async def inside():
-        with pegboard.open(
-            board_uri, encoder=encoder, llm=Says('{"steps": ["Water the plants", "Order lunch"]}')
-        ) as board:
-            blocking = board.find(TWO, 2, strategy={"transforms": ["decompose"]})
-            beside = AsyncBoard(board)
-            awaited = await beside.find(TWO, 2, strategy={"transforms": ["decompose"]})
-            return names(blocking), names(awaited)
-
-    blocking, awaited = asyncio.run(inside())
-    assert blocking == awaited == ["water_plants", "order_lunch"]
 
 
 def test_an_llm_that_answered_too_late_once_is_not_waited_for_again(board_uri, encoder):
@@ -327,87 +274,57 @@ def test_an_llm_that_answered_too_late_once_is_not_waited_for_again(board_uri, e
     assert set(reasons[1:]) == {"the LLM was not asked again: it timed out after 0.2 s"}
 
 
-def test_a_completer_that_returns_something_else_is_no_reason_to_fail(board_uri, encoder):
-    class Wrong:
-        name = "stub/wrong"
-
-        async def complete(self, request):
-            return "a text"
-
-    with pegboard.open(board_uri, encoder=encoder, llm=Wrong()) as board:
-        found = board.find(TWO, 4, strategy={"transforms": ["decompose"]})
-    assert (
-        found.trace.parts[0].fallback_reason
-        == "no answer: stub/wrong returned str, expected a ChatReply"
-    )
-
-
-def test_a_part_of_ones_own_may_wait_for_something(board):
-    @dataclass(frozen=True, slots=True)
-    class Waits:
-        part: ClassVar[str] = "waits"
-
-        async def refine(self, candidates, context):
-            await asyncio.sleep(0.001)
-            return [await asyncio.to_thread(lambda: candidates.ranking[0])]
-
-    assert len(board.find("convert dollars", 5, strategy=Strategy(refine=(Waits(),)))) == 1
+ONE_TEXT = "expected a list of texts"
+TEXTS = {"request", "requests", "queries"}
 
 
 @pytest.mark.parametrize(
-    ("ask", "said"),
+    ("method", "arguments", "message"),
     [
-        (lambda board: board.find(None), "the requests are .None.*expected a list of texts"),
-        (
-            lambda board: board.find_many("hello"),
-            "the requests are 'hello', expected a list of texts",
-        ),
-        (lambda board: board.search_many("hello"), "expected a list of texts"),
-        (lambda board: board.find("x", k="5"), "k is '5', expected the number of tools"),
-        (lambda board: board.find("x", k=2.5), "k is 2.5"),
-        (
-            lambda board: board.find("x", where="finance"),
-            "The filter is 'finance'; expected values by field",
-        ),
-        (lambda board: board.find("x", strategy=5), "Invalid strategy: 5. Expected a Strategy"),
-        (lambda board: board.find("x", history=["a"]), "Invalid message in the history: 'a'"),
-        (
-            lambda board: board.find("x", history=None),
-            "the history is None, expected a list of messages",
-        ),
-        (lambda board: board.search_agents(None), "expected a text, and a list of texts"),
-        (lambda board: Strategy(modes=("foo",)), "'modes' is"),
-        (lambda board: Strategy(depth=0), "'depth' is 0"),
-        (
-            lambda board: Strategy.from_dict({"transforms": [{"part": "expand", "prompts": 5}]}),
-            "is 5, expected a text",
-        ),
-        (
-            lambda board: Strategy.from_dict({"refine": [{"part": "dependencies", "depth": 2.5}]}),
-            "expected a whole number",
-        ),
-        (
-            lambda board: Strategy.from_dict({"refine": [{"part": "at-least", "score": "high"}]}),
-            "expected a number",
-        ),
-        (
-            lambda board: Strategy.from_dict(
-                {"refine": [{"part": "at-least", "probability": True}]}
-            ),
-            "is True, expected",
-        ),
+        ("find", {"request": None}, f"the requests are .None.*{ONE_TEXT}"),
+        ("find_many", {"requests": "hello"}, f"the requests are 'hello', {ONE_TEXT}"),
+        ("search_many", {"queries": "hello"}, ONE_TEXT),
+        ("search_agents", {"request": None}, "expected a text, and a list of texts"),
+        ("find", {"k": 0}, "k is 0, expected the number of tools"),
+        ("find", {"k": "5"}, "k is '5', expected the number of tools"),
+        ("find", {"k": 2.5}, "k is 2.5"),
+        ("find", {"strategy": "guess"}, "Unknown strategy 'guess'"),
+        ("find", {"strategy": 5}, "Invalid strategy: 5. Expected a Strategy"),
+        ("find", {"strategy": {"modes": []}}, "'modes' is"),
+        ("find", {"history": [{"role": "judge"}]}, "Invalid message in the history"),
+        ("find", {"history": ["a"]}, "Invalid message in the history: 'a'"),
+        ("find", {"history": None}, "the history is None, expected a list of messages"),
+        ("find", {"where": {"colour": "red"}}, "there is no field 'colour'"),
+        ("find", {"where": "finance"}, "The filter is 'finance'; expected values by field"),
+        ("find", {"index": "missing"}, "has no index 'missing'"),
     ],
 )
-def test_wrong_arguments_are_told_apart_from_bugs(board, ask, said):
-    with pytest.raises(QueryError, match=said):
-        ask(board)
+def test_invalid_arguments_are_reported(board, method, arguments, message):
+    with pytest.raises(pegboard.PegboardError, match=message):
+        getattr(board, method)(*([] if len(arguments.keys() & TEXTS) else ["x"]), **arguments)
 
 
-def test_options_for_an_llm_that_are_unknown_are_refused(board_uri, encoder):
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ({"modes": ["foo"]}, "'modes' is"),
+        ({"depth": 0}, "'depth' is 0"),
+        ({"transforms": [{"part": "expand", "prompts": 5}]}, "is 5, expected a text"),
+        ({"refine": [{"part": "dependencies", "depth": 2.5}]}, "expected a whole number"),
+        ({"refine": [{"part": "at-least", "score": "high"}]}, "expected a number"),
+        ({"refine": [{"part": "at-least", "probability": True}]}, "is True, expected"),
+    ],
+)
+def test_an_invalid_strategy_is_reported(fields, message):
+    with pytest.raises(QueryError, match=message):
+        Strategy.from_dict(fields)
+
+
+def test_unknown_options_of_an_llm_are_reported(board_uri, encoder):
     with pytest.raises(
         ConfigurationError, match=r"llm_options has no api_bass\. Expected: api_base"
     ):
-        pegboard.open(board_uri, encoder=encoder, llm=Says(""), llm_options={"api_bass": "x"})
+        pegboard.open(board_uri, encoder=encoder, llm=says(""), llm_options={"api_bass": "x"})
 
 
 def test_agents_are_found_by_what_they_say_and_by_their_tools(board):
@@ -424,7 +341,7 @@ def test_agents_are_found_by_what_they_say_and_by_their_tools(board):
 
 def test_the_agents_of_several_steps_each_come_first(board):
     found = board.search_agents(TWO, 2, steps=TWO.split(", then "))
-    assert {one.agent.name for one in found} == {
+    assert {hit.agent.name for hit in found} == {
         "finance",
         board.search("open an issue", 1)[0].agent.name,
     }

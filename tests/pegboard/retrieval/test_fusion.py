@@ -2,7 +2,6 @@ import random
 
 import pytest
 
-from pegboard.errors import QueryError
 from pegboard.retrieval.fusion import (
     NORMALISATIONS,
     BestScore,
@@ -29,14 +28,14 @@ def ranking(**scores: float) -> list[ScoredTool]:
 
 
 def order(fused: list[ScoredTool]) -> list[str]:
-    return [one.tool for one in fused]
+    return [row.tool for row in fused]
 
 
 def test_reciprocal_rank_adds_the_reciprocals_of_the_ranks():
     fused = ReciprocalRank(60).fuse([ranking(a=9, b=8), ranking(b=0.2, c=0.1)], [1.0, 2.0])
 
     assert order(fused) == ["b", "c", "a"]
-    assert [one.score for one in fused] == pytest.approx([1 / 62 + 2 / 61, 2 / 62, 1 / 61])
+    assert [row.score for row in fused] == pytest.approx([1 / 62 + 2 / 61, 2 / 62, 1 / 61])
 
 
 def test_a_small_k_prefers_the_first_of_one_ranking_to_the_middle_of_all():
@@ -56,13 +55,13 @@ def test_unchanged_scores_are_averaged_as_they_are():
     fused = Weighted("none").fuse([ranking(a=0.9, b=0.5), ranking(b=0.7, a=0.1)], [1.0, 1.0])
 
     assert order(fused) == ["b", "a"]
-    assert [one.score for one in fused] == pytest.approx([0.6, 0.5])
+    assert [row.score for row in fused] == pytest.approx([0.6, 0.5])
 
 
 @pytest.mark.parametrize("name", ["zscore", "none"])
 def test_a_tool_that_a_ranking_does_not_hold_is_no_better_there_than_its_last(name):
     fused = Weighted(name).fuse([ranking(a=-0.1, b=-0.9), ranking(c=-0.2, b=-0.3)], [1.0, 1.0])
-    scores = {one.tool: one.score for one in fused}
+    scores = {row.tool: row.score for row in fused}
 
     assert scores["a"] > scores["b"]
     assert scores["c"] > scores["b"]
@@ -74,7 +73,7 @@ def test_round_robin_gives_every_ranking_its_turn():
     )
 
     assert order(fused) == ["a", "x", "z", "b", "y", "c"]
-    assert [one.score for one in fused] == pytest.approx([1, 1 / 2, 1 / 3, 1 / 4, 1 / 5, 1 / 6])
+    assert [row.score for row in fused] == pytest.approx([1, 1 / 2, 1 / 3, 1 / 4, 1 / 5, 1 / 6])
 
 
 def test_round_robin_lets_rankings_of_higher_weight_begin():
@@ -84,18 +83,6 @@ def test_round_robin_lets_rankings_of_higher_weight_begin():
         "y",
         "b",
     ]
-
-
-def test_round_robin_follows_the_rule_of_the_paper():
-    first = ["RealEstateAnalyzer", "MarketTrendsExplorer", "GeoDataSearch"]
-    second = ["RiskAssessor", "FinancialTracker", "RiskMapAnalyzer"]
-    third = ["GreenInvestmentTool", "EcoFriendlyFinder", "SustainableInvestments"]
-
-    fused = RoundRobin().fuse(
-        [[ScoredTool(tool, 0.5) for tool in tools] for tools in (first, second, third)], [1, 1, 1]
-    )
-
-    assert order(fused)[:5] == [first[0], second[0], third[0], first[1], second[1]]
 
 
 def test_best_score_takes_a_tool_at_its_best():
@@ -121,7 +108,7 @@ def test_every_fusion_gives_the_union_in_falling_order_each_tool_once(fusion):
         fused = fusion.fuse(rankings, [dice.choice([0.5, 1.0, 2.0]) for _ in rankings])
 
         assert sorted(order(fused)) == sorted({one.tool for each in rankings for one in each})
-        assert [one.score for one in fused] == sorted((one.score for one in fused), reverse=True)
+        assert [row.score for row in fused] == sorted((one.score for one in fused), reverse=True)
 
 
 @pytest.mark.parametrize(
@@ -153,22 +140,11 @@ def test_normalisations_of_ordinary_scores():
     assert standardised([3, 2, 1]) == pytest.approx([1.2247449, 0, -1.2247449])
 
 
-@pytest.mark.parametrize("name", NORMALISATIONS)
-def test_normalisations_of_nothing_are_nothing(name):
-    assert NORMALISATIONS[name]([]) == []
-
-
 def test_normalisations_of_scores_that_do_not_differ():
+    assert [normalise([]) for normalise in NORMALISATIONS.values()] == [[]] * len(NORMALISATIONS)
     assert by_range([0.3]) == [1.0]
     assert by_range([0.3, 0.3]) == [1.0, 1.0]
     assert by_maximum([0.3]) == [1.0]
     assert by_maximum([0.0, 0.0]) == [0.0, 0.0]
     assert standardised([0.3]) == [0.0]
     assert standardised([0.1 + 0.2, 0.3, 0.3]) == [0.0, 0.0, 0.0]
-
-
-def test_options_that_mean_nothing_are_refused():
-    with pytest.raises(QueryError, match="k = -1"):
-        ReciprocalRank(-1)
-    with pytest.raises(QueryError, match="minmax, max, zscore, none"):
-        Weighted("sigmoid")  # pyright: ignore[reportArgumentType]

@@ -16,7 +16,7 @@ from pegboard.llm import ChatRequest
 from pegboard.llm.prompts import Prompt, PromptFormat, fenced, load_prompts
 from pegboard.records import Tool
 from pegboard.redaction import redact_credentials
-from pegboard.retrieval.llm.replies import UnusableReply
+from pegboard.retrieval.llm.replies import UnusableReply, names_schema, read_names
 from pegboard.retrieval.parts import Candidates, Context, Query, Ranking, ScoredTool
 from pegboard.retrieval.results import NO_LLM
 
@@ -102,6 +102,32 @@ async def consult(context: Context, questions: Sequence[Question[Value]]) -> lis
     return values
 
 
+def choice(
+    context: Context,
+    file: Prompt,
+    field: str,
+    labels: Mapping[str, Tool],
+    request: str,
+    steps: str = "",
+    problem: str = "",
+) -> Question[list[str]]:
+    """Return the question which of these tools to choose, whose reply is read as their ids.
+
+    Args:
+        request, steps: as the prompt shows them.
+        problem: why a reply that names no tool is unusable; empty if it is an answer.
+    """
+
+    def read(reply: str) -> list[str]:
+        names = read_names(reply, field, labels)
+        if problem and not names:
+            raise UnusableReply(problem)
+        return [labels[name].id for name in names]
+
+    schema, tools = names_schema(field, labels), show_tools(labels, context.agents)
+    return Question(file.request(schema, request=request, steps=steps, tools=tools), read)
+
+
 def at_least_one(part: str, **options: object) -> None:
     """Raise QueryError for every option of a part that is not an integer of at least 1."""
     if invalid := [
@@ -160,6 +186,11 @@ def own_steps(candidates: Candidates) -> dict[int, str]:
     return {step: text for step, text in texts.items() if step} or texts
 
 
+def own_text(steps: Mapping[int, str], context: Context) -> str:
+    """Return the text of the only step, or the request over several."""
+    return next(iter(steps.values())) if len(steps) == 1 else context.request.text
+
+
 def show_request(text: str, label: str = "request") -> str:
     """Return the request, or a step of it, as a prompt shows it."""
     return fenced(label, text[:REQUEST_CHARACTERS])
@@ -198,9 +229,9 @@ def _not_copied(value: Value, request: ChatRequest) -> Value:
     """The value; raises UnusableReply if it repeats the prompt, as small models do."""
     texts: list[Any] = value if isinstance(value, list) else [value]
     instructions = " ".join(request.messages[0].content.split()).casefold()
-    asked = request.messages[-1].content.casefold()
+    request_text = request.messages[-1].content.casefold()
     for text in (str(item).casefold() for item in texts):
-        if len(text.split()) >= COPIED_WORDS and text in instructions and text not in asked:
+        if len(text.split()) >= COPIED_WORDS and text in instructions and text not in request_text:
             raise UnusableReply("repeats an example of its prompt")
     return value
 

@@ -10,27 +10,23 @@ from dataclasses import dataclass
 from functools import partial
 from typing import ClassVar
 
-from pegboard.llm import ChatRequest
 from pegboard.records import Tool
 from pegboard.retrieval.fusion import RoundRobin
 from pegboard.retrieval.llm.questions import (
     at_least_one,
     by_rank,
+    choice,
+    consult,
     consult_one,
     own_steps,
+    own_text,
     prompt,
     show_request,
     show_steps,
     show_tools,
     shown_tools,
 )
-from pegboard.retrieval.llm.replies import (
-    UnusableReply,
-    names_schema,
-    read_names,
-    read_texts,
-    texts_schema,
-)
+from pegboard.retrieval.llm.replies import read_texts, texts_schema
 from pegboard.retrieval.parts import Candidates, Context, Query, ScoredTool
 
 STEP_TOOLS = 5
@@ -60,35 +56,19 @@ class ListwiseRerank:
 
     async def refine(self, candidates: Candidates, context: Context) -> list[ScoredTool]:
         """Return the ranking, with its first tools in the LLM's order."""
-        ranking = candidates.ranking
+        ranking, steps = candidates.ranking, own_steps(candidates)
         labels = await shown_tools(context, ranking, self.depth)
         if len(labels) < 2:
             return list(ranking)
-        request = self._request(candidates, context, labels)
-        read = partial(_read_some, field="ranking", names=labels, problem="orders no tools")
-        names = await consult_one(context, request, read)
-        if names is None:
-            return list(ranking)
-        return by_rank([*(labels[name].id for name in names), *(row.tool for row in ranking)])
-
-    def _request(
-        self, candidates: Candidates, context: Context, labels: Mapping[str, Tool]
-    ) -> ChatRequest:
-        schema, tools = names_schema("ranking", labels), show_tools(labels, context.agents)
-        steps = own_steps(candidates)
-        if len(steps) < 2:
-            text = next(iter(steps.values()), context.request.text)
-            file = prompt("rerank", self.prompts)
-            return file.request(schema, request=show_request(text), tools=tools)
-        names = {tool.id: label for label, tool in labels.items()}
-        first = {
-            step: [names[row.tool] for row in candidates.steps[step] if row.tool in names]
-            for step in steps
-        }
-        shown = show_steps(steps, {step: own[:STEP_TOOLS] for step, own in first.items()})
-        return prompt("rerank-steps", self.prompts).request(
-            schema, request=show_request(context.request.text), steps=shown, tools=tools
+        file = prompt("rerank-steps" if len(steps) > 1 else "rerank", self.prompts)
+        request, first = show_request(own_text(steps, context)), _first_tools(candidates, labels)
+        question = choice(
+            context, file, "ranking", labels, request, show_steps(steps, first), "orders no tools"
         )
+        [tools] = await consult(context, [question])
+        if tools is None:
+            return list(ranking)
+        return by_rank([*tools, *(row.tool for row in ranking)])
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,18 +102,13 @@ class Grade:
         labels = await shown_tools(context, ranking, max(self.depth, context.request.k))
         if not labels:
             return list(ranking)
-        text = next(iter(steps.values())) if len(steps) == 1 else context.request.text
-        request = prompt("grade", self.prompts).request(
-            names_schema("relevant", labels),
-            request=show_request(text),
-            steps=show_steps(steps),
-            tools=show_tools(labels, context.agents),
+        request, shown = show_request(own_text(steps, context)), show_steps(steps)
+        question = choice(
+            context, prompt("grade", self.prompts), "relevant", labels, request, shown
         )
-        read = partial(read_names, field="relevant", names=labels)
-        names = await consult_one(context, request, read)
-        if names is None:
+        [relevant] = await consult(context, [question])
+        if relevant is None:
             return self._by_probability(candidates, context)
-        relevant = {labels[name].id for name in names}
         context.trace.note = f"{len(relevant)} of {len(labels)} tools are relevant"
         return [
             row for place, row in enumerate(ranking) if place < self.keep or row.tool in relevant
@@ -182,17 +157,12 @@ class PostSelection:
         labels = await shown_tools(context, ranking, self.depth)
         if not labels:
             return list(ranking)
-        request = prompt("post-select", self.prompts).request(
-            names_schema("tools", labels),
-            request=show_request(context.request.text),
-            steps=show_steps(own_steps(candidates)),
-            tools=show_tools(labels, context.agents),
-        )
-        read = partial(_read_some, field="tools", names=labels, problem="chooses no tool")
-        names = await consult_one(context, request, read)
-        if names is None:
+        file, request = prompt("post-select", self.prompts), show_request(context.request.text)
+        steps = show_steps(own_steps(candidates))
+        question = choice(context, file, "tools", labels, request, steps, "chooses no tool")
+        [chosen] = await consult(context, [question])
+        if chosen is None:
             return list(ranking)
-        chosen = {labels[name].id for name in names}
         context.trace.note = f"{len(chosen)} of {len(labels)} tools are chosen"
         return [row for row in ranking if row.tool in chosen]
 
@@ -270,7 +240,10 @@ def _merged(ranking: Sequence[ScoredTool], tools: Sequence[str], k: int) -> list
     return by_rank([*first[:staying], *coming, *(row.tool for row in ranking)])
 
 
-def _read_some(reply: str, field: str, names: Mapping[str, Tool], problem: str) -> list[str]:
-    if not (chosen := read_names(reply, field, names)):
-        raise UnusableReply(problem)
-    return chosen
+def _first_tools(candidates: Candidates, labels: Mapping[str, Tool]) -> dict[int, list[str]]:
+    """The labels of the first tools of each step, as far as they are shown."""
+    names = {tool.id: label for label, tool in labels.items()}
+    return {
+        step: [names[row.tool] for row in ranking if row.tool in names][:STEP_TOOLS]
+        for step, ranking in candidates.steps.items()
+    }

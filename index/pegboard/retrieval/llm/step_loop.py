@@ -6,23 +6,21 @@ searched, and after three loops the step's
 best candidates are taken: a tool that is missing makes a task fail, one too many does not.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-from pegboard.records import Tool
 from pegboard.retrieval.fusion import ReciprocalRank, RoundRobin
 from pegboard.retrieval.llm.questions import (
     Question,
     at_least_one,
     by_rank,
+    choice,
     consult,
     labelled,
     prompt,
     show_request,
-    show_tools,
 )
-from pegboard.retrieval.llm.replies import names_schema, read_names
 from pegboard.retrieval.llm.transforms import Expand
 from pegboard.retrieval.parts import Candidates, Context, Query, Ranking, ScoredTool
 from pegboard.retrieval.results import NO_LLM
@@ -62,9 +60,9 @@ class StepLoop:
 
     async def refine(self, candidates: Candidates, context: Context) -> list[ScoredTool]:
         """The union of what each step chose, or fell back to."""
-        found = {step: list(ranking[: self.k]) for step, ranking in candidates.steps.items()}
+        by_step = {step: list(ranking[: self.k]) for step, ranking in candidates.steps.items()}
         chosen: dict[int, list[str]] = {}
-        waiting = [step for step, ranking in found.items() if ranking]
+        waiting = [step for step, ranking in by_step.items() if ranking]
         if not context.has_llm:
             context.trace.fallback_reason, waiting = NO_LLM, []
         notes: list[str] = []
@@ -72,46 +70,42 @@ class StepLoop:
             if not waiting:
                 break
             if number > 1:
-                found |= await self._further(
+                by_step |= await self._further(
                     waiting, self.k + self.more * (number - 1), candidates.texts, context
                 )
-            answers = await self._choices(waiting, found, candidates.texts, context)
+            answers = await self._choices(waiting, by_step, candidates.texts, context)
             chosen |= {step: names for step, names in zip(waiting, answers, strict=True) if names}
             # What failed will fail again, and every round costs a wait; only a step for which
             # nothing fits is looked into further.
             waiting = [step for step, names in zip(waiting, answers, strict=True) if names == []]
             notes += [
-                f"{len(waiting)} of {len(found)} steps without a suitable tool in round {number}"
+                f"{len(waiting)} of {len(by_step)} steps without a suitable tool in round {number}"
             ] * bool(waiting)
         context.trace.note = "; ".join(notes)
-        return self._union(candidates, found, chosen)
+        return self._union(candidates, by_step, chosen)
 
     async def _choices(
         self,
         steps: Sequence[int],
-        found: Mapping[int, Ranking],
+        by_step: Mapping[int, Ranking],
         texts: Mapping[int, str],
         context: Context,
     ) -> list[list[str] | None]:
         """The ids of the suitable tools of each step, best first; None where the question
         failed.
         """
-        tools = await context.tools([one.tool for step in steps for one in found[step]])
+        tools = await context.tools([row.tool for step in steps for row in by_step[step]])
         file = prompt("select", self.prompts)
         questions: dict[int, Question[list[str]]] = {}
         for step in steps:
             labels = labelled(
-                {one.tool: tools[one.tool] for one in found[step] if one.tool in tools},
+                {row.tool: tools[row.tool] for row in by_step[step] if row.tool in tools},
                 context.agents,
             )
             if not labels:
                 continue
-            asked = file.request(
-                names_schema("tools", labels),
-                request=show_request(texts.get(step, context.request.text), "step"),
-                tools=show_tools(labels, context.agents),
-            )
-            questions[step] = Question(asked, _reader(labels))
+            request = show_request(texts.get(step, context.request.text), "step")
+            questions[step] = choice(context, file, "tools", labels, request)
         answers = dict(
             zip(questions, await consult(context, list(questions.values())), strict=True)
         )
@@ -124,36 +118,32 @@ class StepLoop:
         queries = [Query(texts.get(step, context.request.text), step, "step") for step in steps]
         varied = await Expand(self.variations, prompts=self.prompts).transform(queries, context)
         rankings = await context.search(varied, depth)
-        found: dict[int, list[ScoredTool]] = {}
+        by_step: dict[int, list[ScoredTool]] = {}
         for step in steps:
             own = [
-                (one, query)
-                for one, query in zip(rankings, varied, strict=True)
+                (row, query)
+                for row, query in zip(rankings, varied, strict=True)
                 if query.step == step
             ]
             fused = ReciprocalRank().fuse(
-                [one for one, _ in own], [query.weight for _, query in own]
+                [row for row, _ in own], [query.weight for _, query in own]
             )
-            found[step] = fused[:depth]
-        return found
+            by_step[step] = fused[:depth]
+        return by_step
 
     def _union(
         self,
         candidates: Candidates,
-        found: Mapping[int, Ranking],
+        by_step: Mapping[int, Ranking],
         chosen: Mapping[int, Sequence[str]],
     ) -> list[ScoredTool]:
         rankings: list[Ranking] = [
             by_rank(chosen[step]) if step in chosen else candidates.steps[step][: self.k]
-            for step in sorted(found)
+            for step in sorted(by_step)
         ]
         union = RoundRobin().fuse(rankings, [1.0] * len(rankings))
         return (
-            by_rank([*(one.tool for one in union), *(one.tool for one in candidates.ranking)])
+            by_rank([*(row.tool for row in union), *(row.tool for row in candidates.ranking)])
             if self.rest
             else union
         )
-
-
-def _reader(labels: Mapping[str, Tool]) -> Callable[[str], list[str]]:
-    return lambda reply: [labels[name].id for name in read_names(reply, "tools", labels)]

@@ -32,12 +32,12 @@ class Reading:
 
     def __init__(self, text: str) -> None:
         self.text = text
-        found = tokens_of(text)
-        neighbours = zip([None, *found], found, [*found[1:], None], strict=False)
+        tokens = tokens_of(text)
+        neighbours = zip([None, *tokens], tokens, [*tokens[1:], None], strict=False)
         self.tokens = [
-            one
-            for before, one, after in neighbours
-            if one.kind != "line" or _ends_line(before, one, after)
+            token
+            for before, token, after in neighbours
+            if token.kind != "line" or _ends_line(before, token, after)
         ]
         count = len(self.tokens)
         self.connected = list(range(count + 1))
@@ -52,9 +52,11 @@ class Reading:
                 behind = place + 1
             self.content[place] = self.content[behind] if behind > place else place
         self._worded = list(
-            accumulate((one.kind in ("word", "quoted") for one in self.tokens), initial=0)
+            accumulate((token.kind in ("word", "quoted") for token in self.tokens), initial=0)
         )
-        self._commas = list(accumulate((one.text in (",", "，") for one in self.tokens), initial=0))
+        self._commas = list(
+            accumulate((token.text in (",", "，") for token in self.tokens), initial=0)
+        )
 
     def at(self, place: int) -> Token | None:
         """The token at a place; None behind the end."""

@@ -76,10 +76,10 @@ def _plain(text: str, start: int, end: int) -> Iterator[Token]:
         if group is None:
             continue
         # What ends the sentence is not part of an address.
-        found = match[0].rstrip(_TRAILING) if group == "link" else match[0]
-        last = match.start() + len(found)
+        word = match[0].rstrip(_TRAILING) if group == "link" else match[0]
+        last = match.start() + len(word)
         kind: Kind = "line" if group == "line" else "mark" if group == "mark" else "word"
-        yield Token(kind, found, found.lower().replace("’", "'"), match.start(), last)
+        yield Token(kind, word, word.lower().replace("’", "'"), match.start(), last)
         for place in range(last, match.end()):
             yield Token("mark", text[place], text[place], place, place + 1)
 
@@ -98,13 +98,13 @@ def _quotations(text: str) -> Iterator[tuple[int, int]]:
         if mark != "```":
             paragraph = text.find("\n\n", place, last)
             last = paragraph if paragraph >= 0 else last
-        found = closing.search(text, place + len(mark), min(len(text), last + 1))
-        if found is None:
+        closed = closing.search(text, place + len(mark), min(len(text), last + 1))
+        if closed is None:
             searched[mark] = last
             place += len(mark)
         else:
-            yield place, found.end()
-            place = found.end()
+            yield place, closed.end()
+            place = closed.end()
 
 
 def _opens(text: str, place: int, mark: str) -> bool:

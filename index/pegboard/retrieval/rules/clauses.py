@@ -65,11 +65,11 @@ def split_clauses(text: str, limit: int = 8) -> list[str]:
     if len(reading.tokens) == 1 and reading.tokens[0].kind == "quoted":
         # All of it stands in quotation marks, which then quote nobody.
         reading = Reading(reading.tokens[0].text[1:-1])
-    found: dict[str, None] = {}
+    clauses: dict[str, None] = {}
     for first, last in _segments(reading):
         if not reading.states(first, last) and (clause := _cleaned(reading, first, last)):
-            found[clause] = None
-    return list(found)[:limit] if len(found) > 1 else []
+            clauses[clause] = None
+    return list(clauses)[:limit] if len(clauses) > 1 else []
 
 
 def without_fillers(text: str) -> str:
@@ -175,12 +175,14 @@ def _cleaned(reading: Reading, first: int, last: int) -> str:
     first = min(reading.content[first], last)
     while last > first and (tokens[last - 1].low in words.AND or _ends_only(tokens[last - 1])):
         last -= 1
-    kept = tokens[first:last]
-    if not any(_names(token) for token in kept):
+    remaining = tokens[first:last]
+    if not any(_names(token) for token in remaining):
         return ""
-    clause = " ".join(reading.text[kept[0].start : kept[-1].end].split())
+    clause = " ".join(reading.text[remaining[0].start : remaining[-1].end].split())
     while (
-        filler := next((one for one in words.UNSPACED_FILLERS if clause.startswith(one)), "")
+        filler := next(
+            (candidate for candidate in words.UNSPACED_FILLERS if clause.startswith(candidate)), ""
+        )
     ) and clause != filler:
         clause = clause.removeprefix(filler)
     return clause
@@ -230,14 +232,14 @@ class Clauses:
         """Steps 1, 2, ... of the request, which is the last query of step 0; the queries as they
         are where it is a single clause.
         """
-        request = next((one for one in reversed(queries) if one.step == 0), None)
+        request = next((query for query in reversed(queries) if query.step == 0), None)
         clauses = split_clauses(request.text, self.limit) if request else []
         if request is None or not clauses:
             return list(queries)
-        kept = [one for one in queries if self.whole or one.step]
-        first = max(one.step for one in queries) + 1
+        steps = [query for query in queries if self.whole or query.step]
+        first = max(query.step for query in queries) + 1
         for step, clause in enumerate(clauses, start=first):
-            kept.append(Query(clause, step, "clause"))
+            steps.append(Query(clause, step, "clause"))
             if self.background:
-                kept.append(replace(request, step=step, weight=self.background))
-        return kept
+                steps.append(replace(request, step=step, weight=self.background))
+        return steps

@@ -15,7 +15,7 @@ from typing import Any, ClassVar, Protocol
 from pegboard.encoders import import_extra, missing_extra
 from pegboard.errors import EncoderError, QueryError
 from pegboard.records import Tool
-from pegboard.retrieval.llm.questions import at_least_one, own_steps
+from pegboard.retrieval.llm.questions import at_least_one, own_steps, own_text
 from pegboard.retrieval.parts import Candidates, Context, ScoredTool
 from pegboard.search.text import identifier_words
 
@@ -76,20 +76,19 @@ async def reranked_by(
     """The ranking, with its first `depth` tools in the order of a scorer's scores; equal ones keep
     their order.
     """
-    tools = await context.tools([one.tool for one in candidates.ranking[:depth]])
-    known = [one.tool for one in candidates.ranking[:depth] if one.tool in tools]
-    rest = [one.tool for one in candidates.ranking if one.tool not in tools]
-    texts = own_steps(candidates)
-    query = next(iter(texts.values())) if len(texts) == 1 else context.request.text
-    scores = scorer.scores(query, [_document(tools[tool]) for tool in known])
-    if len(scores) != len(known):
+    tools = await context.tools([row.tool for row in candidates.ranking[:depth]])
+    ids = [row.tool for row in candidates.ranking[:depth] if row.tool in tools]
+    rest = [row.tool for row in candidates.ranking if row.tool not in tools]
+    query = own_text(own_steps(candidates), context)
+    scores = scorer.scores(query, [_document(tools[tool]) for tool in ids])
+    if len(scores) != len(ids):
         raise EncoderError(
-            f"The cross-encoder gave {len(scores)} scores for {len(known)} tools; expected one "
+            f"The cross-encoder gave {len(scores)} scores for {len(ids)} tools; expected one "
             f"for each."
         )
     first = sorted(
-        (ScoredTool(tool, float(score)) for tool, score in zip(known, scores, strict=True)),
-        key=lambda one: -one.score,
+        (ScoredTool(tool, float(score)) for tool, score in zip(ids, scores, strict=True)),
+        key=lambda row: -row.score,
     )
     lowest = first[-1].score if first else 0.0
     return [*first, *(ScoredTool(tool, lowest - place) for place, tool in enumerate(rest, start=1))]
@@ -109,10 +108,10 @@ def load_scorer(model: str) -> PairScorer:
             raise missing_extra(_KIND) from None
         raise
     name = model.removeprefix(f"{_KIND}/")
-    known = [str(one["model"]) for one in encoder.list_supported_models()]
-    if name not in known:
+    ids = [str(row["model"]) for row in encoder.list_supported_models()]
+    if name not in ids:
         raise EncoderError(
-            f"fastembed knows no cross-encoder {name!r}. It knows: {', '.join(known)}."
+            f"fastembed knows no cross-encoder {name!r}. It knows: {', '.join(ids)}."
         )
     try:
         return _FastembedScorer(encoder(model_name=name, threads=2))

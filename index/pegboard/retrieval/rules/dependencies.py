@@ -65,19 +65,19 @@ class Dependencies:
     async def refine(self, candidates: Candidates, context: Context) -> list[ScoredTool]:
         """The expanded ranking, cut to `final`."""
         ranking = candidates.ranking
-        initial = [one.tool for one in ranking[: self.initial]]
-        walks, refused = await self._walks(initial, {one.tool for one in ranking}, context)
+        initial = [row.tool for row in ranking[: self.initial]]
+        walks, refused = await self._walks(initial, {row.tool for row in ranking}, context)
         placed = self._placed(walks)
         expanded = _scored(ranking, walks, placed)[
             : context.request.k if self.final is None else self.final
         ]
-        found = {one.tool for one in ranking}
-        kept = [one.tool for one in expanded if one.tool in placed]
-        for tool in kept:
+        searched = {row.tool for row in ranking}
+        brought = [row.tool for row in expanded if row.tool in placed]
+        for tool in brought:
             context.added.setdefault(tool, _why(placed[tool]))
-        new = sum(tool not in found for tool in kept)
+        new = sum(tool not in searched for tool in brought)
         context.trace.note = (
-            f"{new} of {len(expanded)} tools added as dependencies, {len(kept) - new} moved up, "
+            f"{new} of {len(expanded)} tools added as dependencies, {len(brought) - new} moved up, "
             f"for the first {len(initial)}"
             + (f"; {refused} do not pass the filter or are not in the release" if refused else "")
         )
@@ -92,17 +92,17 @@ class Dependencies:
         Which tools those are shows as the traversal goes on, and asking about them may be a query
         to a store. So all that one traversal reaches are asked about together, and after a refusal
         the next one reaches twice as far."""
-        known, refused, reach = set(passing), set[str](), self.limit
+        checked, refused, reach = set(passing), set[str](), self.limit
         while True:
             walks = {tool: self._walk(context.graph, tool, reach, refused) for tool in initial}
-            if known.issuperset(
+            if checked.issuperset(
                 edge.target for walk in walks.values() for edge in walk[: self.limit]
             ):
                 return {tool: walk[: self.limit] for tool, walk in walks.items()}, len(refused)
-            asked = {edge.target for walk in walks.values() for edge in walk} - known
-            passed = await context.passing(sorted(asked))
-            known |= passed
-            if failed := asked - passed:
+            unchecked = {edge.target for walk in walks.values() for edge in walk} - checked
+            passed = await context.passing(sorted(unchecked))
+            checked |= passed
+            if failed := unchecked - passed:
                 refused |= failed
                 reach *= 2
 
@@ -153,9 +153,9 @@ class Dependencies:
                 yield f"{name} is {value}, expected {least} or more"
         if self.order not in get_args(Order):
             yield f"order is '{self.order}', expected one of {', '.join(get_args(Order))}"
-        for name, known in (("types", TYPES), ("origins", ORIGINS)):
-            if unknown := [str(one) for one in getattr(self, name) if one not in known]:
-                yield f"{name} has {', '.join(unknown)}, expected some of {', '.join(known)}"
+        for name, choices in (("types", TYPES), ("origins", ORIGINS)):
+            if unknown := [str(value) for value in getattr(self, name) if value not in choices]:
+                yield f"{name} has {', '.join(unknown)}, expected some of {', '.join(choices)}"
 
 
 def _why(edge: Edge) -> dict[str, Any]:
@@ -175,7 +175,7 @@ def _scored(
     """The expanded ranking: tools that stand for themselves keep their scores, those in between get
     scores in between.
     """
-    own = {one.tool: one.score for one in ranking}
+    own = {row.tool: row.score for row in ranking}
     order: dict[str, None] = {}
     for tool, walk in walks.items():
         order.setdefault(tool)

@@ -45,12 +45,12 @@ class MaximalMarginalRelevance:
         """
         ranking = list(candidates.ranking)
         head = ranking[: self.depth]
-        vectors = await context.vectors([one.tool for one in head])
-        movable = [one for one in head if one.tool in vectors]
+        vectors = await context.vectors([row.tool for row in head])
+        movable = [row for row in head if row.tool in vectors]
         chosen = iter(_diverse(movable, vectors, self.share))
-        order = [next(chosen) if one.tool in vectors else one.tool for one in head]
+        order = [next(chosen) if row.tool in vectors else row.tool for row in head]
         return [
-            ScoredTool(tool, one.score) for tool, one in zip(order, head, strict=True)
+            ScoredTool(tool, row.score) for tool, row in zip(order, head, strict=True)
         ] + ranking[self.depth :]
 
 
@@ -79,23 +79,23 @@ class WithoutDuplicates:
     async def refine(self, candidates: Candidates, context: Context) -> list[ScoredTool]:
         """The ranking without what stands there twice; tools without a vector stay."""
         ranking = list(candidates.ranking)
-        vectors = await context.vectors([one.tool for one in ranking[: self.depth]])
-        kept: list[ScoredTool] = []
+        vectors = await context.vectors([row.tool for row in ranking[: self.depth]])
+        remaining: list[ScoredTool] = []
         dropped: list[str] = []
-        for one in ranking[: self.depth]:
-            vector = vectors.get(one.tool)
+        for row in ranking[: self.depth]:
+            vector = vectors.get(row.tool)
             same = vector is not None and any(
                 float(vectors[other.tool] @ vector) >= self.cosine
-                for other in kept
+                for other in remaining
                 if other.tool in vectors
             )
             if same:
-                dropped.append(one.tool)
+                dropped.append(row.tool)
             else:
-                kept.append(one)
+                remaining.append(row)
         if dropped:
             context.trace.note = f"left out as duplicates: {', '.join(dropped)}"
-        return kept + ranking[self.depth :]
+        return remaining + ranking[self.depth :]
 
 
 def _diverse(
@@ -108,9 +108,9 @@ def _diverse(
 
     if not tools:
         return []
-    matrix = np.stack([vectors[one.tool] for one in tools])
+    matrix = np.stack([vectors[row.tool] for row in tools])
     cosines = matrix @ matrix.T
-    relevance = np.asarray(by_range([one.score for one in tools]), dtype=np.float64)
+    relevance = np.asarray(by_range([row.score for row in tools]), dtype=np.float64)
     nearest = np.zeros(len(tools))
     waiting = np.ones(len(tools), dtype=bool)
     order: list[str] = []

@@ -42,31 +42,36 @@ def condensed(text: str, history: Sequence[Message] = (), short: int = 4, carrie
         carried: the most words that are put in front of a follow-up.
     """
     before = next(
-        (one.content for one in reversed(history) if one.role == "user" and one.content.strip()), ""
+        (
+            message.content
+            for message in reversed(history)
+            if message.role == "user" and message.content.strip()
+        ),
+        "",
     )
-    said = without_fillers(text)
-    if not before or not _follows_up(said, short):
+    bare = without_fillers(text)
+    if not before or not _follows_up(bare, short):
         return text
-    known = {word.lower() for word in salient_words(said)}
-    added = [word for word in salient_words(before) if word.lower() not in known]
-    return " ".join([*added[:carried], said])
+    present = {word.lower() for word in salient_words(bare)}
+    added = [word for word in salient_words(before) if word.lower() not in present]
+    return " ".join([*added[:carried], bare])
 
 
 def salient_words(text: str) -> list[str]:
     """The words of a text that name something, in their order, each once: no function words, no
     politeness.
     """
-    found: dict[str, str] = {}
+    unique: dict[str, str] = {}
     for token in Reading(text[:MAX_TEXT]).tokens:
         if token.kind in ("word", "quoted") and token.low not in words.EMPTY:
-            found.setdefault(token.text.lower(), token.text)
-    return list(found.values())
+            unique.setdefault(token.text.lower(), token.text)
+    return list(unique.values())
 
 
 def _follows_up(text: str, short: int) -> bool:
     named = salient_words(text)
-    tokens = [one.low for one in Reading(text[:MAX_TEXT]).tokens if one.kind == "word"]
-    leans = any(one in words.PRONOUNS for one in tokens[:4])
+    tokens = [token.low for token in Reading(text[:MAX_TEXT]).tokens if token.kind == "word"]
+    leans = any(low in words.PRONOUNS for low in tokens[:4])
     return len(named) <= short and (leans or len(named) < short)
 
 
@@ -76,7 +81,9 @@ def variations(text: str, limit: int = 3) -> list[str]:
     get Record v2)."""
     named = " ".join(salient_words(text))
     other = (without_fillers(text), named, identifier_words(named))
-    return list(dict.fromkeys(one for one in other if one and one != text.strip()))[:limit]
+    return list(dict.fromkeys(wording for wording in other if wording and wording != text.strip()))[
+        :limit
+    ]
 
 
 def stepped_back(text: str) -> str:
@@ -87,15 +94,15 @@ def stepped_back(text: str) -> str:
     are names, except at the beginning of a sentence, so in German nouns are lost, too.
     """
     reading = Reading(text[:MAX_TEXT])
-    kept: list[str] = []
+    general_words: list[str] = []
     begins = True
     for token in reading.tokens:
         if token.kind == "word" and not _is_specific(token, begins):
-            kept.append(token.text)
+            general_words.append(token.text)
         begins = token.kind == "line" or token.text in (".", "!", "?", "¿", "。")
-    while kept and kept[-1].lower() in words.EMPTY:
-        kept.pop()
-    general = without_fillers(" ".join(kept))
+    while general_words and general_words[-1].lower() in words.EMPTY:
+        general_words.pop()
+    general = without_fillers(" ".join(general_words))
     return general if salient_words(general) else ""
 
 
@@ -142,11 +149,11 @@ class Condense:
         """
         history = context.request.history
         return [
-            replace(one, text=text, role="rewrite")
-            if one.role == "request"
-            and (text := condensed(one.text, history, self.short, self.carried)) != one.text
-            else one
-            for one in queries
+            replace(query, text=text, role="rewrite")
+            if query.role == "request"
+            and (text := condensed(query.text, history, self.short, self.carried)) != query.text
+            else query
+            for query in queries
         ]
 
 
@@ -223,13 +230,13 @@ class DummySteps:
         """The parts as steps 1, 2, ...; the queries as they are where the request is a single
         word.
         """
-        request = next((one for one in reversed(queries) if one.step == 0), None)
+        request = next((query for query in reversed(queries) if query.step == 0), None)
         parts = equal_parts(request.text, self.steps) if request else []
         if len(parts) < 2:
             return list(queries)
-        first = max(one.step for one in queries) + 1
-        kept = [one for one in queries if self.whole or one.step]
-        return kept + [Query(part, step, "step") for step, part in enumerate(parts, start=first)]
+        first = max(query.step for query in queries) + 1
+        others = [query for query in queries if self.whole or query.step]
+        return others + [Query(part, step, "step") for step, part in enumerate(parts, start=first)]
 
 
 def _extended(
@@ -239,15 +246,15 @@ def _extended(
     its background.
     """
     extended: list[Query] = []
-    for one in queries:
-        extended.append(one)
-        if one.role in ("variation", "step-back") or (
-            one.step and one.role in ("request", "rewrite")
+    for query in queries:
+        extended.append(query)
+        if query.role in ("variation", "step-back") or (
+            query.step and query.role in ("request", "rewrite")
         ):
             continue
         extended += [
-            Query(text, one.step, role, one.weight * weight)
-            for text in others(one.text)
-            if text and text != one.text
+            Query(text, query.step, role, query.weight * weight)
+            for text in others(query.text)
+            if text and text != query.text
         ]
     return extended

@@ -60,9 +60,9 @@ class AtLeast:
             values, least = self._cosines(context), SIMILARITY if self.score is None else self.score
         else:
             values, least = self._probabilities(context), self._least(self.probability, context)
-        kept = [one for one in ranking if one.tool in values and values[one.tool] >= least]
-        context.trace.note = f"{len(kept)} of {len(ranking)} tools reach {least:g}"
-        return kept
+        remaining = [row for row in ranking if row.tool in values and values[row.tool] >= least]
+        context.trace.note = f"{len(remaining)} of {len(ranking)} tools reach {least:g}"
+        return remaining
 
     def _cosines(self, context: Context) -> Mapping[str, float]:
         cosines = context.cosines
@@ -84,18 +84,18 @@ class AtLeast:
             )
         return probabilities
 
-    def _least(self, wanted: float | str, context: Context) -> float:
-        if not isinstance(wanted, str):
-            return wanted
+    def _least(self, threshold: float | str, context: Context) -> float:
+        if not isinstance(threshold, str):
+            return threshold
         thresholds = context.thresholds or {}
-        if wanted not in thresholds:
-            known = ", ".join(sorted(thresholds)) or "none"
+        if threshold not in thresholds:
+            names = ", ".join(sorted(thresholds)) or "none"
             raise QueryError(
-                f"The part '{self.part}' asks for the threshold '{wanted}', but the index's "
-                f"calibration has: {known}. "
+                f"The part '{self.part}' asks for the threshold '{threshold}', but the index's "
+                f"calibration has: {names}. "
                 "Name one of those, or give a probability, 0 to 1."
             )
-        return thresholds[wanted]
+        return thresholds[threshold]
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,15 +132,15 @@ class MeanOfRows:
         first, rest = list(candidates.ranking[: self.depth]), list(candidates.ranking[self.depth :])
         text = next(iter(candidates.texts.values()), context.request.text)
         unit = (await context.units([text]))[0]
-        rows = await context.rows_of([one.tool for one in first])
+        rows = await context.rows_of([row.tool for row in first])
         means = {
             tool: float(np.sort(matrix @ unit)[::-1][: self.of].mean())
             for tool, matrix in rows.items()
         }
         scored = [
-            ScoredTool(one.tool, round(means[one.tool], _DIGITS))
-            for one in first
-            if one.tool in means
+            ScoredTool(row.tool, round(means[row.tool], _DIGITS))
+            for row in first
+            if row.tool in means
         ]
-        unknown = [one for one in first if one.tool not in means]
-        return [*sorted(scored, key=lambda one: (-one.score, one.tool)), *unknown, *rest]
+        unknown = [row for row in first if row.tool not in means]
+        return [*sorted(scored, key=lambda row: (-row.score, row.tool)), *unknown, *rest]

@@ -18,10 +18,11 @@ from pegboard.retrieval.llm.transforms import (
     StepBackPrompting,
 )
 from pegboard.retrieval.strategy import Strategy
+from tests.pegboard.retrieval.stubs import ScriptedCompleter, offered_names
 
 REQUEST = "pls list teh commits of main, and what's the weather in Oslo?"
 STEPS = ["List the commits of a branch", "Get the weather forecast of a city"]
-WANTED = {"list_commits", "get_forecast"}
+NEEDED = {"list_commits", "get_forecast"}
 TOOLSHED = Strategy(
     name="toolshed",
     transforms=(Rewrite(), Decompose(), Expand(), StepBackPrompting()),
@@ -32,19 +33,16 @@ RPS = Strategy(name="rps", transforms=(ContextDecompose(),), refine=(StepLoop(),
 
 
 def sensible(request):
-    """Does what the prompts ask for, for this one request."""
-    [(field, schema)] = request.schema["properties"].items()
-    offered = schema.get("items", {}).get("enum")
-    if offered is not None:
-        return {field: [name for name in offered if name in WANTED]}
-    shown = request.messages[-1].content
+    """The reply that the prompts ask for, for this one request."""
+    [field] = request.schema["properties"]
+    if (offered := offered_names(request)) is not None:
+        return {field: [name for name in offered if name in NEEDED]}
+    commits = "commits" in request.messages[-1].content
     texts = {
         "rewrite": "List the commits of main and get the weather forecast of Oslo",
         "decompose": STEPS,
         "context_decompose": STEPS,
-        "expand": ["History of a branch"]
-        if "commits" in shown
-        else ["Meteorological outlook for a place"],
+        "expand": ["History of a branch" if commits else "Meteorological outlook for a place"],
         "step_back": "Look something up",
         "reflect": [],
     }
@@ -54,12 +52,12 @@ def sensible(request):
 @pytest.mark.parametrize(
     ("strategy", "calls"), [(TOOLSHED, 1 + 1 + 2 + 2 + 2 + 1 + 1 + 1), (RPS, 1 + 2 + 1)]
 )
-def test_a_plan_finds_the_tools_of_every_step(board_uri, desk, strategy, calls):
-    with pegboard.open(board_uri, llm=desk.Scripted(by=sensible)) as board:
+def test_a_strategy_finds_the_tools_of_every_step(board_uri, strategy, calls):
+    with pegboard.open(board_uri, llm=ScriptedCompleter(by=sensible)) as board:
         found = board.find(REQUEST, 5, strategy=strategy)
         beside = asyncio.run(pegboard.AsyncBoard(board).find(REQUEST, 5, strategy=strategy))
 
-    assert {hit.tool.name for hit in found[:2]} == WANTED
+    assert {hit.tool.name for hit in found[:2]} == NEEDED
     assert [hit.tool.id for hit in beside] == [hit.tool.id for hit in found]
     assert [step.text for step in found.steps] == STEPS
     assert (found.trace.llm_calls, found.trace.tokens) == (calls, 110 * calls)
@@ -67,40 +65,28 @@ def test_a_plan_finds_the_tools_of_every_step(board_uri, desk, strategy, calls):
 
 
 @pytest.mark.parametrize("strategy", [TOOLSHED, RPS], ids=lambda strategy: strategy.name)
-def test_with_a_broken_llm_a_plan_finds_what_it_finds_without_one(board_uri, desk, strategy):
-    broken = desk.Scripted(
-        by=lambda request: CompletionError("the server is down", kind="server", status=500)
-    )
-    with pegboard.open(board_uri, llm=broken) as board:
+def test_with_a_broken_llm_a_strategy_finds_what_it_finds_without_one(board_uri, strategy):
+    error = CompletionError("the server is down", kind="server", status=500)
+    with pegboard.open(board_uri, llm=ScriptedCompleter(by=lambda request: error)) as board:
         found = board.find(REQUEST, 5, strategy=strategy)
         plain = board.find(REQUEST, 5, strategy=strategy, llm=False)
 
     assert [hit.tool.id for hit in found] == [hit.tool.id for hit in plain] != []
-    asked = [part.fallback_reason for part in found.trace.parts if part.llm_calls]
-    assert asked
-    assert set(asked) == {"no answer: the server is down"}
+    reasons = {part.fallback_reason for part in found.trace.parts if part.llm_calls}
+    assert reasons == {"no answer: the server is down"}
     assert plain.trace.llm_calls == 0
     assert "no LLM was given" in {part.fallback_reason for part in plain.trace.parts}
 
 
-def test_closing_a_board_ends_the_thread_of_its_llm(board_uri, desk):
+def test_a_conversation_reaches_the_rewriting_and_closing_ends_the_thread(board_uri):
     def threads():
         return [thread for thread in threading.enumerate() if thread.name == "pegboard-llm"]
 
-    before = len(threads())
-    board = pegboard.open(board_uri, llm=desk.Scripted(by=sensible))
-    board.find(REQUEST, strategy=RPS)
-    during = len(threads())
-    board.close()
-
-    assert (during, len(threads())) == (before + 1, before)
-
-
-def test_a_conversation_reaches_the_rewriting(board_uri, desk):
-    llm = desk.Scripted(by=sensible)
+    history = [{"role": "user", "content": "I fly to Oslo"}]
+    llm, before = ScriptedCompleter(by=sensible), threads()
     with pegboard.open(board_uri, llm=llm) as board:
-        board.find(
-            "and there?", strategy=TOOLSHED, history=[{"role": "user", "content": "I fly to Oslo"}]
-        )
+        board.find("and there?", strategy=TOOLSHED, history=history)
+        [added] = set(threads()) - set(before)
 
-    assert json.dumps("I fly to Oslo") in llm.asked[0].messages[-1].content
+    assert json.dumps("I fly to Oslo") in llm.requests[0].messages[-1].content
+    assert not added.is_alive()

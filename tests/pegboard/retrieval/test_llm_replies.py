@@ -18,14 +18,10 @@ NAMES = ["list_tides", "find_berth", "Convert"]
 
 
 @pytest.mark.parametrize("schema", [text_schema("x"), texts_schema("x"), names_schema("x", NAMES)])
-def test_a_schema_is_one_that_strict_modes_take(schema):
+def test_a_schema_suits_strict_modes(schema):
     assert schema["required"] == list(schema["properties"]) == ["x"]
     assert schema["additionalProperties"] is False
     assert not {"maxItems", "minItems", "maxLength"} & set(json.dumps(schema).split('"'))
-
-
-def test_names_are_an_enum():
-    assert names_schema("x", NAMES)["properties"]["x"]["items"]["enum"] == NAMES
 
 
 @pytest.mark.parametrize(
@@ -65,18 +61,20 @@ def test_texts_are_read_from_what_models_write_around_them(reply):
         ('{"steps": null}', "has no list of texts as 'steps'"),
     ],
 )
-def test_what_is_no_list_of_texts_is_unusable_and_says_why(reply, why):
+def test_an_invalid_list_of_texts_is_unusable_with_a_reason(reply, why):
     with pytest.raises(UnusableReply, match=f"^{why}$"):
         read_texts(reply, "steps", 5)
 
 
+def test_an_invalid_text_is_unusable_with_a_reason():
+    with pytest.raises(UnusableReply, match="has no text as 'query'"):
+        read_text('{"query": ["a"]}', "query")
+    with pytest.raises(UnusableReply, match="says nothing as 'query'"):
+        read_text('{"query": " ... "}', "query")
+
+
 @pytest.mark.parametrize(
-    "text",
-    [
-        "I can't connect to the VPN",
-        "I'm sorry to ask again, book a berth",
-        "unable to log in: reset my password",
-    ],
+    "text", ["I can't connect to the VPN", "I'm sorry to ask again, book a berth"]
 )
 def test_a_request_that_sounds_like_a_refusal_is_none(text):
     assert read_text(json.dumps({"query": text}), "query") == text
@@ -89,25 +87,11 @@ def test_texts_are_bounded_in_number_and_length():
     assert all(len(text) <= 300 and not text.endswith(("wor", " ")) for text in texts)
 
 
-@pytest.mark.parametrize(
-    ("reply", "why"),
-    [
-        ('{"query": ["a"]}', "has no text as 'query'"),
-        ('{"query": " ... "}', "says nothing as 'query'"),
-    ],
-)
-def test_what_is_no_text_is_unusable(reply, why):
-    with pytest.raises(UnusableReply, match=why):
-        read_text(reply, "query")
-
-
-def test_names_that_were_not_offered_do_not_count():
+def test_only_offered_names_count():
     reply = '{"tools": ["drop_tables", "FIND_berth", "`list_tides`", "list_tides", "list"]}'
 
+    assert names_schema("x", NAMES)["properties"]["x"]["items"]["enum"] == NAMES
     assert read_names(reply, "tools", NAMES) == ["find_berth", "list_tides"]
-
-
-def test_no_names_are_no_names_and_invented_ones_alone_are_unusable():
     assert read_names('{"tools": []}', "tools", NAMES) == []
     with pytest.raises(UnusableReply, match="names only tools that it was not shown"):
         read_names('{"tools": ["drop_tables"]}', "tools", NAMES)

@@ -1,4 +1,4 @@
-"""Strategies: written down and read back, with every problem said at once."""
+"""Strategies as JSON: written, read back, and validated with every problem reported at once."""
 
 import dataclasses
 import json
@@ -13,7 +13,7 @@ from pegboard.retrieval.strategy import PARTS, Strategy, part_class
 
 
 @pytest.mark.parametrize("name", STRATEGIES)
-def test_every_plan_of_the_library_is_made_and_written_as_json_and_read_back(name):
+def test_every_built_in_strategy_survives_json(name):
     strategy = named_strategy(name)
     assert strategy.name == name
     assert Strategy.from_dict(json.loads(json.dumps(strategy.to_dict()))) == strategy
@@ -22,20 +22,18 @@ def test_every_plan_of_the_library_is_made_and_written_as_json_and_read_back(nam
 @pytest.mark.parametrize(
     ("stage", "name"), [(stage, name) for stage, parts in PARTS.items() for name in parts]
 )
-def test_every_part_has_the_name_under_which_plans_know_it_and_options_that_json_can_hold(
-    stage, name
-):
+def test_every_part_has_its_registered_name_and_options_that_json_can_hold(stage, name):
     made = part_class(stage, name)()
     assert made.part == name
-    values = {one.name: getattr(made, one.name) for one in dataclasses.fields(made)}
+    values = {field.name: getattr(made, field.name) for field in dataclasses.fields(made)}
     assert json.loads(json.dumps(values)) == {
-        key: list(v) if isinstance(v, tuple) else v for key, v in values.items()
+        name: list(value) if isinstance(value, tuple) else value for name, value in values.items()
     }
     method = {"transform": "transform", "fusion": "fuse", "refinement": "refine"}[stage]
     assert callable(getattr(made, method))
 
 
-def test_a_plan_says_only_what_differs_from_doing_nothing():
+def test_only_what_differs_from_the_defaults_is_written():
     assert Strategy().to_dict() == {"name": "unnamed"}
     strategy = Strategy(
         name="mine",
@@ -61,7 +59,7 @@ def test_parts_are_named_alone_or_with_their_options():
     assert Strategy.from_dict({}).fuse_steps == RoundRobin()
 
 
-def test_all_problems_of_a_plan_are_said_at_once_with_where_they_are_and_what_is_expected():
+def test_all_problems_of_a_strategy_are_reported_at_once():
     with pytest.raises(QueryError) as caught:
         Strategy.from_dict(
             {
@@ -74,7 +72,7 @@ def test_all_problems_of_a_plan_are_said_at_once_with_where_they_are_and_what_is
                 "refine_step": [{"part": "dependencies", "initial": -1}],
             }
         )
-    said = str(caught.value)
+    message = str(caught.value)
     for expected in (
         "there is no 'transfroms'",
         "'transforms[1]' names the part 'no-such-part'",
@@ -88,9 +86,56 @@ def test_all_problems_of_a_plan_are_said_at_once_with_where_they_are_and_what_is
         "'refine_step[0]'",
         "initial is -1",
     ):
-        assert expected in said
+        assert expected in message
 
 
-def test_an_unknown_name_is_answered_with_those_there_are():
+def test_an_unknown_strategy_is_reported_with_the_known_ones():
     with pytest.raises(QueryError, match=r"Unknown strategy 'clause'.*search, clauses"):
         named_strategy("clause")
+
+
+INVALID_OPTIONS = {
+    "transform": {
+        "clauses": [{"limit": 0}, {"background": -1}, {"background": 2}],
+        "variations": [{"limit": 4}, {"weight": -1}],
+        "step-back": [{"weight": -0.1}],
+        "dummy-steps": [{"steps": 0}],
+        "decompose": [{"limit": 0}],
+        "context-decompose": [{"m": 0, "limit": True}],
+        "expand": [{"variations": "3"}],
+    },
+    "fusion": {"reciprocal-rank": [{"k": -1}], "weighted": [{"normalise": "sigmoid"}]},
+    "refinement": {
+        "dependencies": [
+            {"initial": -1, "limit": -2, "final": 0, "order": "deepest", "types": ("needs",)},
+            {"origins": ("guessed",)},
+        ],
+        "mmr": [{"share": 1.1}, {"depth": 0}],
+        "without-duplicates": [{"cosine": 0}, {"depth": 0}],
+        "mean-of-rows": [{"of": 0}],
+        "cross-encoder-rerank": [{"model": "ms-marco"}, {"depth": 0}],
+        "at-least": [{"probability": 1.5, "score": 7}],
+        "listwise-rerank": [{"depth": 0}],
+        "grade": [{"depth": 0, "keep": -1}],
+        "post-selection": [{"depth": 1.5}],
+        "reflect": [{"rounds": 0, "missing": 0, "add": 0}],
+        "step-loop": [{"k": 0, "more": 0, "rounds": 0, "variations": 0}],
+    },
+}
+
+
+@pytest.mark.parametrize(
+    ("stage", "name", "options"),
+    [
+        (stage, name, options)
+        for stage, parts in INVALID_OPTIONS.items()
+        for name, cases in parts.items()
+        for options in cases
+    ],
+)
+def test_invalid_options_of_a_part_are_reported_together(stage, name, options):
+    with pytest.raises(QueryError) as caught:
+        part_class(stage, name)(**options)
+
+    for option in options:
+        assert option in str(caught.value)

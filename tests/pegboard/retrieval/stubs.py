@@ -1,0 +1,183 @@
+"""A context without a board and an LLM that follows a script, for the parts of strategies."""
+
+import asyncio
+import json
+import re
+from dataclasses import dataclass, field
+
+from pegboard.graph.tool_graph import ToolGraph
+from pegboard.llm import ChatReply
+from pegboard.records import Agent, Tool
+from pegboard.retrieval.llm.caller import LlmCaller
+from pegboard.retrieval.parts import Candidates, Request, ScoredTool
+from pegboard.retrieval.results import PartTrace
+from pegboard.search.text import tokenize
+
+DESCRIPTIONS = {
+    "sea/list_tides": "High and low tide at a harbour.",
+    "sea/find_berth": "Finds a free berth in a harbour.",
+    "sea/book_berth": "Books a berth in a harbour.",
+    "sky/get_forecast": "The weather and wind forecast of a place.",
+    "bank/convert_currency": "Converts an amount of money from one currency to another.",
+    "bank/list_rates": "Lists the exchange rates of today.",
+    "post/send_email": "Sends an email to a person.",
+    "post/track_parcel": "Tells where a parcel is by its number.",
+    "post/list_tides": "Lists the tides of the mail room.",
+}
+TOOLS = {
+    id: Tool(id, "kit", id.partition("/")[0], id.partition("/")[2], description)
+    for id, description in DESCRIPTIONS.items()
+}
+AGENTS = {name: Agent(name, "kit", name) for name in ("sea", "sky", "bank", "post")}
+
+
+def chat_reply(text, finish_reason="stop"):
+    return ChatReply(
+        text=text,
+        finish_reason=finish_reason,
+        model="stub",
+        prompt_tokens=100,
+        completion_tokens=10,
+        cost_usd=0.001,
+        seconds=0.01,
+    )
+
+
+class ScriptedCompleter:
+    """Answers by a function of the request, or with the next of some replies; keeps the requests.
+
+    A reply is a text, a value for JSON, a ChatReply, or an exception to raise.
+    """
+
+    name = "stub/scripted"
+
+    def __init__(self, *replies, by=None):
+        self.replies, self.by, self.requests = list(replies), by, []
+
+    async def complete(self, request):
+        self.requests.append(request)
+        reply = self.by(request) if self.by else self.replies.pop(0)
+        if isinstance(reply, Exception):
+            raise reply
+        if isinstance(reply, ChatReply):
+            return reply
+        return chat_reply(reply if isinstance(reply, str) else json.dumps(reply))
+
+
+@dataclass
+class StubContext:
+    """A `Context` over a few tools, searched by the words they share with a query."""
+
+    request: Request = field(default_factory=lambda: Request("", 10))
+    completer: ScriptedCompleter | None = None
+    caller: LlmCaller | None = None
+    catalog: dict = field(default_factory=lambda: dict(TOOLS))
+    agents: dict = field(default_factory=lambda: AGENTS)
+    probabilities: dict | None = None
+    cosines: dict | None = None
+    thresholds: dict | None = None
+    graph: ToolGraph = field(default_factory=lambda: ToolGraph(()))
+    unit_vectors: dict = field(default_factory=dict)
+    refused: frozenset | None = None
+    trace: PartTrace = field(default_factory=lambda: PartTrace("part", "test"))
+    added: dict = field(default_factory=dict)
+    searched: list = field(default_factory=list)
+    filtered: list = field(default_factory=list)
+
+    @property
+    def has_llm(self):
+        return self.caller is not None
+
+    async def search(self, queries, depth):
+        self.searched += [query.text for query in queries]
+        return [self._matches(query.text)[:depth] for query in queries]
+
+    def _matches(self, text):
+        words = set(tokenize(text))
+        scores = {
+            id: len(words & set(tokenize(f"{tool.name} {tool.description}")))
+            for id, tool in self.catalog.items()
+        }
+        best = sorted(scores, key=lambda id: (-scores[id], id))
+        return [ScoredTool(id, scores[id]) for id in best if scores[id]]
+
+    async def tools(self, ids):
+        return {id: self.catalog[id] for id in ids if id in self.catalog}
+
+    async def vectors(self, ids):
+        return {id: self.unit_vectors[id] for id in ids if id in self.unit_vectors}
+
+    async def passing(self, ids):
+        self.filtered.append(list(ids))
+        return set(ids) - (self.refused or set())
+
+    async def ask(self, requests):
+        completions = await self.caller.ask(requests)
+        for completion in completions:
+            self.trace.llm_calls += 1
+            self.trace.prompt_tokens += completion.prompt_tokens
+            self.trace.completion_tokens += completion.completion_tokens
+            if completion.cost_usd is not None:
+                self.trace.cost_usd = (self.trace.cost_usd or 0.0) + completion.cost_usd
+            if completion.text is None:
+                self.trace.fallback_reason = completion.why
+        return [completion.text for completion in completions]
+
+
+def context(text, *replies, by=None, llm=None, k=5, history=(), timeout=10.0, **fields):
+    """A context whose LLM gives these replies; without replies there is no LLM."""
+    completer = llm or (ScriptedCompleter(*replies, by=by) if replies or by else None)
+    caller = LlmCaller(completer, timeout=timeout) if completer else None
+    return StubContext(Request(text, k, tuple(history)), completer, caller, **fields)
+
+
+def transformed(part, queries, context):
+    return asyncio.run(part.transform(list(queries), context))
+
+
+def refined(part, candidates, context):
+    """The ids of a part's ranking, whose scores fall and which names no tool twice."""
+    return [row.tool for row in scored(part, candidates, context)]
+
+
+def scored(part, candidates, context):
+    rows = asyncio.run(part.refine(candidates, context))
+    scores = [row.score for row in rows]
+    assert scores == sorted(scores, reverse=True)
+    assert len({row.tool for row in rows}) == len(rows)
+    return rows
+
+
+def ranking(tools):
+    return [ScoredTool(tool, (10 - place) / 10) for place, tool in enumerate(tools)]
+
+
+def candidates(steps, texts=None):
+    """Candidates of steps with these tools; the ranking has the first of each, and so on."""
+    longest = max(map(len, steps.values()), default=0)
+    turns = [own[place] for place in range(longest) for own in steps.values() if place < len(own)]
+    return Candidates(
+        {step: ranking(own) for step, own in steps.items()},
+        ranking(dict.fromkeys(turns)),
+        texts or {step: f"step {step}" for step in steps},
+    )
+
+
+def one_step(tools, text="anything"):
+    return candidates({0: tools}, {0: text})
+
+
+def prompt_text(context, number=0):
+    """What the LLM was shown besides its instructions."""
+    return context.completer.requests[number].messages[-1].content
+
+
+def shown_names(request):
+    """The names of the tools that a request to an LLM shows, in their order."""
+    return re.findall(r'"name": "([^"]+)", "agent"', request.messages[-1].content)
+
+
+def offered_names(request):
+    """The names that a reply may hold, by its schema."""
+    [schema] = request.schema["properties"].values()
+    return schema.get("items", {}).get("enum")

@@ -1,0 +1,334 @@
+"""Asking an LLM while a person waits: from threads and event loops, in bounded time, never with an
+exception.
+"""
+
+import asyncio
+import gc
+import os
+import subprocess
+import sys
+import threading
+
+import pytest
+
+from pegboard.errors import CompletionError, ConfigurationError
+from pegboard.llm import ChatRequest, Message
+from pegboard.retrieval.llm.caller import LlmCaller, completer_of
+from tests.pegboard.retrieval.stubs import ScriptedCompleter, chat_reply
+
+
+def question(text="hello"):
+    return ChatRequest(messages=(Message("user", text),), max_tokens=50)
+
+
+class Stub:
+    """Answers by a function of the request or its coroutine; notes where and how often at once."""
+
+    name = "stub/one"
+
+    def __init__(self, answer=lambda request: chat_reply(request.messages[-1].content)):
+        # Without a coroutine an answer comes at once: no timeout can pass before it.
+        self.answer = answer
+        self.loops, self.threads = set(), set()
+        self.calls = self.running = self.most = 0
+        self.cancelled, self.closed_in = threading.Event(), []
+
+    async def complete(self, request):
+        self.calls += 1
+        self.loops.add(asyncio.get_running_loop())
+        self.threads.add(threading.current_thread())
+        self.running += 1
+        self.most = max(self.most, self.running)
+        try:
+            reply = self.answer(request)
+            reply = await reply if asyncio.iscoroutine(reply) else reply
+        except asyncio.CancelledError:
+            self.cancelled.set()
+            raise
+        finally:
+            self.running -= 1
+        if isinstance(reply, Exception):
+            raise reply
+        return reply
+
+    async def aclose(self):
+        assert self.running == 0
+        self.closed_in.append(asyncio.get_running_loop())
+
+
+@pytest.fixture
+def open_caller():
+    """A function that makes callers, patient by default; they are closed with the test."""
+    callers = []
+
+    def make(stub, **options):
+        callers.append(LlmCaller(stub, **{"timeout": 600, **options}))
+        return callers[-1]
+
+    yield make
+    for caller in callers:
+        caller.close()
+
+
+@pytest.fixture
+def hanging(open_caller):
+    """A stub that never answers, and its caller."""
+    stub = Stub(lambda _: forever())
+    return stub, open_caller(stub)
+
+
+async def forever():
+    await asyncio.Event().wait()
+
+
+async def shortly():
+    await asyncio.sleep(0.01)
+    return chat_reply("fine")
+
+
+async def first_call(stub):
+    while not stub.calls:
+        await asyncio.sleep(0.01)
+
+
+def ask(caller, *requests):
+    """The completions, asked for in an event loop of their own."""
+    return asyncio.run(caller.ask(requests))
+
+
+def test_answers_come_in_the_order_of_the_requests_with_what_they_cost(open_caller):
+    caller = open_caller(Stub())
+    answers = ask(caller, question("one"), question("two"))
+
+    assert ask(caller) == []
+    assert [(answer.text, answer.why) for answer in answers] == [("one", None), ("two", None)]
+    for answer in answers:
+        usage = (answer.prompt_tokens, answer.completion_tokens, answer.cost_usd)
+        assert usage == (100, 10, 0.001)
+        assert answer.seconds > 0
+
+
+def test_threads_and_event_loops_share_one_event_loop_of_the_callers_own(open_caller):
+    stub = Stub()
+    caller = open_caller(stub)
+
+    async def from_a_loop():
+        [answer] = await caller.ask([question("loop")])
+        return answer.text, asyncio.get_running_loop()
+
+    threads = [threading.Thread(target=lambda: asyncio.run(from_a_loop())) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    ask(caller, question("thread"))
+    for thread in threads:
+        thread.join()
+
+    text, own = asyncio.run(from_a_loop())
+    assert text == "loop"
+    assert len(stub.loops) == 1
+    assert own not in stub.loops
+    assert [thread.daemon for thread in stub.threads] == [True]
+
+
+def test_all_requests_are_asked_at_once_up_to_the_bound(open_caller):
+    wide, narrow = Stub(lambda _: shortly()), Stub(lambda _: shortly())
+    ask(open_caller(wide, concurrency=8), *[question()] * 6)
+    ask(open_caller(narrow, concurrency=2), *[question()] * 6)
+
+    assert (wide.most, narrow.most, narrow.calls) == (6, 2, 6)
+
+
+def test_the_event_loop_of_the_caller_goes_on_meanwhile(open_caller):
+    proceed = threading.Event()
+
+    async def after_the_loop():
+        await asyncio.to_thread(proceed.wait)  # forever, if the caller's loop is blocked
+        return chat_reply("fine")
+
+    stub = Stub(lambda _: after_the_loop())
+
+    async def run():
+        answers = asyncio.create_task(open_caller(stub).ask([question()]))
+        await first_call(stub)
+        proceed.set()
+        return await answers
+
+    [answer] = asyncio.run(run())
+    assert answer.text == "fine"
+
+
+def test_each_request_has_the_timeout_and_the_others_are_answered(open_caller):
+    stub = Stub(
+        lambda request: forever() if request.messages[0].content == "slow" else chat_reply("fine")
+    )
+
+    slow, quick = ask(open_caller(stub, timeout=0.3), question("slow"), question("fast"))
+
+    assert (slow.text, slow.why, slow.cost_usd) == (None, "timed out after 0.3 s", None)
+    assert quick.text == "fine"
+    assert stub.cancelled.is_set()
+
+
+def test_waiting_for_a_slot_counts_towards_the_timeout(open_caller):
+    caller = open_caller(Stub(lambda _: forever()), timeout=0.3, concurrency=1)
+
+    answers = ask(caller, *[question()] * 3)
+
+    assert [answer.why for answer in answers] == ["timed out after 0.3 s"] * 3
+
+
+@pytest.mark.parametrize(
+    ("outcome", "reason"),
+    [
+        (chat_reply("", "content_filter"), "refused: the provider withheld the reply"),
+        (chat_reply('{"a": [', "length"), "cut off after 50 tokens"),
+        (chat_reply(" \n"), "the reply was empty"),
+        (CompletionError("no key. Set K.", kind="key"), "no key: no key. Set K."),
+        (CompletionError("it is filtered", kind="content", status=400), "refused: it is filtered"),
+        (CompletionError("busy", kind="rate", status=429), "too many requests: busy"),
+        (CompletionError("broken", kind="server", status=500), "no answer: broken"),
+        (CompletionError("slow", kind="timeout"), "timed out after 600 s"),
+        (TimeoutError(), "timed out after 600 s"),
+        (RuntimeError("a\nbug"), "no answer: RuntimeError: a bug"),
+        (CompletionError("bad sk-abcdefgh12345678 given"), "no answer: bad *** given"),
+        ("a text", "no answer: stub/one returned str, expected a ChatReply"),
+    ],
+)
+def test_no_failure_is_raised_and_each_has_a_reason(open_caller, outcome, reason):
+    [answer] = ask(open_caller(Stub(lambda _: outcome)), question())
+
+    assert (answer.text, answer.why) == (None, reason)
+    paid = hasattr(outcome, "prompt_tokens")
+    assert (answer.prompt_tokens, answer.completion_tokens) == ((100, 10) if paid else (0, 0))
+
+
+@pytest.mark.parametrize(
+    ("error", "calls"),
+    [
+        (CompletionError("busy", may_pass=True, retry_after=0.05), 2),
+        (CompletionError("busy", kind="rate", may_pass=True, status=429), 2),
+        (CompletionError("no", kind="request"), 1),
+        (CompletionError("come back later", kind="rate", may_pass=True, retry_after=900), 1),
+    ],
+)
+def test_an_error_that_may_pass_in_time_is_retried_once(open_caller, error, calls):
+    always, once = Stub(lambda _: error), ScriptedCompleter(error, "fine")
+
+    [failed] = ask(open_caller(always), question())
+    [answer] = ask(open_caller(once), question())
+
+    assert str(error) in failed.why
+    assert always.calls == calls
+    assert answer.text == ("fine" if calls == 2 else None)
+
+
+def test_cancelling_cancels_the_calls(hanging):
+    stub, caller = hanging
+
+    async def run():
+        asked = asyncio.create_task(caller.ask([question()]))
+        await first_call(stub)
+        asked.cancel()
+        await asked
+
+    with pytest.raises(asyncio.CancelledError):
+        asyncio.run(run())
+    stub.cancelled.wait()
+
+
+def test_closing_answers_those_who_wait_and_closes_the_completer_in_its_loop(hanging):
+    stub, caller = hanging
+
+    async def run():
+        asked = asyncio.create_task(caller.ask([question()]))
+        await first_call(stub)
+        await asyncio.to_thread(caller.close)
+        return await asked
+
+    [answer] = asyncio.run(run())
+    assert answer.why == "the caller was closed meanwhile"
+    for thread in stub.threads:
+        thread.join()
+    assert len(stub.closed_in) == 1
+    assert set(stub.closed_in) == stub.loops
+
+
+def test_a_closed_caller_starts_again(open_caller):
+    stub = Stub()
+    caller = open_caller(stub)
+    ask(caller, question())
+    caller.close()
+    caller.close()
+
+    assert [answer.text for answer in ask(caller, question("again"))] == ["again"]
+    assert len(stub.loops) == 2
+
+
+def test_a_caller_that_is_forgotten_ends_its_thread():
+    stub = Stub()
+    caller = LlmCaller(stub)
+    ask(caller, question())
+    [thread] = stub.threads
+
+    del caller
+    gc.collect()
+
+    thread.join()
+    assert len(stub.closed_in) == 1
+
+
+FORKED = """
+import asyncio, multiprocessing
+from pegboard.llm import ChatRequest, Message
+from pegboard.retrieval.llm.caller import LlmCaller
+from tests.pegboard.retrieval.stubs import ScriptedCompleter
+
+def asked(text):
+    request = ChatRequest(messages=(Message("user", text),), max_tokens=9)
+    return [completion.text for completion in asyncio.run(caller.ask([request]))]
+
+caller = LlmCaller(ScriptedCompleter(by=lambda request: request.messages[-1].content))
+assert asked("before") == ["before"]
+ours, theirs = multiprocessing.Pipe()
+process = multiprocessing.get_context("fork").Process(target=lambda: theirs.send(asked("child")))
+process.start()
+assert ours.recv() == ["child"]
+process.join()
+assert process.exitcode == 0, process.exitcode
+assert asked("parent") == ["parent"]
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork")
+def test_a_forked_process_starts_a_loop_of_its_own():
+    # In a process of its own: what other tests have loaded into this one may not fork.
+    done = subprocess.run(
+        [sys.executable, "-c", FORKED], capture_output=True, text=True, timeout=120, check=False
+    )
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize(
+    "options", [{"timeout": 0}, {"timeout": float("inf")}, {"timeout": "10"}, {"concurrency": 0}]
+)
+def test_an_invalid_option_is_reported(options):
+    [name] = options
+
+    with pytest.raises(ConfigurationError, match=f"LLM 'stub/one': {name} is "):
+        LlmCaller(Stub(), **options)
+
+
+def test_a_completer_is_accepted_and_a_name_needs_litellm(monkeypatch):
+    stub = Stub()
+    monkeypatch.setitem(sys.modules, "litellm", None)  # cannot be imported
+
+    assert completer_of(stub) is stub
+    assert completer_of(None) is None
+    with pytest.raises(CompletionError, match=r"pip install 'pegboard\[litellm\]'"):
+        completer_of("openai/gpt-4o-mini")
+    for llm in (3, object(), ["openai/gpt-4o-mini"]):
+        with pytest.raises(
+            ConfigurationError,
+            match=r"Invalid llm: .* Expected a model's name such as 'openai/gpt-4o-mini'",
+        ):
+            completer_of(llm)
