@@ -1,16 +1,13 @@
-"""Make the board and the vectors by which a reader in any language is tried: `python -m
+"""Make the board and the vectors by which a reader in any language is tested: `python -m
 tests.contract.make_vectors`.
 
-    board/tables      a published board of 24 tools, three catalogs and two indexes, with several
-    releases
-    vectors.json      channels and the versions they lead to; requests, and the tools and agents
-    that have to be found; what tools
-                      depend on
+    board/tables   a published board of 24 tools, three catalogs, two indexes and several releases
+    vectors.json   channels and the versions they lead to; requests with the expected tools and
+                   agents; what tools depend on
 
-What has to be found is worked out here, in plain Python from the formulas of
-docs/reference/table-contract.md, and not by asking `pegboard`. The vectors are of the hashing
-encoder with 16 dimensions, so that there are many ties; requests are given as vectors and words,
-so that no reader
+The expected hits are computed here, in plain Python from the formulas of
+docs/reference/table-contract.md, not by `pegboard`. The vectors are of the hashing encoder with 16
+dimensions, so that there are many ties; requests are given as vectors and words, so that no reader
 needs it. The files are in the repository; make them again when the contract has a new version."""
 
 import json
@@ -27,7 +24,7 @@ from pegboard.encoders import load_encoder
 from pegboard.search.text import tokenize
 from pegboard.store.contract import CONTRACT
 from pegboard.store.database import open_table
-from pegboard.store.releases import Release
+from pegboard.store.releases import Channel, Release
 from tests.conftest import Workshop, tool
 
 HERE = Path(__file__).parent
@@ -64,36 +61,24 @@ shape = "multi"
 [graph]
 infer = false
 """
+ISSUE = tool(
+    "create_issue", "Opens an issue in a repository.", title="its headline", body="what is wrong"
+)
+MERGE = tool("merge_branch", "Merges a branch into another.", source="from", target="into")
+LUNCH = "Orders lunch for the café, crème brûlée and naïve smörgåsbord included."
 SERVERS = {
     "git": [
-        tool(
-            "create_issue",
-            "Opens an issue in a repository.",
-            title="its headline",
-            body="what is wrong",
-        ),
+        ISSUE,
         tool("listCommits", "Lists the commits of a branch.", branch="the branch's name"),
-        tool("merge_branch", "Merges a branch into another.", source="from", target="into"),
+        MERGE,
         tool("delete_repository", "Deletes a repository for good."),
     ],
-    "mirror": [  # word for word the tools of another agent: ties are ordered by id
-        tool(
-            "create_issue",
-            "Opens an issue in a repository.",
-            title="its headline",
-            body="what is wrong",
-        ),
-        tool("merge_branch", "Merges a branch into another.", source="from", target="into"),
-    ],
+    "mirror": [ISSUE, MERGE],  # the tools of another agent: ties are ordered by id
     "weather": [
         tool("get_forecast", "The weather forecast of a city.", city="the city", days="how many"),
         tool("getTides_v2", "High and low tide at a harbour.", harbour="its name"),
     ],
-    "o'brien's": [
-        tool(
-            "order_lunch", "Orders lunch for the café, crème brûlée and naïve smörgåsbord included."
-        )
-    ],
+    "o'brien's": [tool("order_lunch", LUNCH)],
     "天気": [
         tool("天気予報", "東京の天気予報を教えます。", 都市="都市の名前"),
         tool("жильё", "Ищет жильё в городе.", город="название города"),
@@ -101,61 +86,58 @@ SERVERS = {
     ],
     "empty": [tool("x", "")],
 }
+
+
+def function(name: str, description: str, **types: str) -> dict[str, Any]:
+    """A function as OpenAI declares it; `types` are of its arguments."""
+    properties = {argument: {"type": kind} for argument, kind in types.items()}
+    parameters = {"type": "object", **({"properties": properties} if properties else {})}
+    return {"name": name, "description": description, "parameters": parameters}
+
+
+def record(name: str, description: str, *examples: str, **columns: Any) -> dict[str, Any]:
+    """A row of the catalog `desk`."""
+    row = {"name": name, "description": description}
+    return {**row, **({"examples": list(examples)} if examples else {}), **columns}
+
+
 FUNCTIONS = [
-    {
-        "name": "convert_currency",
-        "description": "Converts an amount of money from one currency to another.",
-        "parameters": {
-            "type": "object",
-            "properties": {"amount": {"type": "number"}, "to": {"type": "string"}},
-        },
-    },
-    *(
-        {"name": name, "description": text, "parameters": {"type": "object"}}
-        for name, text in (
-            ("list_rates", "Lists the exchange rates of today."),
-            ("close_ledger", "Closes the books of a month."),
-            ("pay_invoice", "Pays an invoice, an invoice of any currency, and files the invoice."),
-            ("find_invoice", "Finds an invoice."),
-            ("tax_rates", "Lists the tax rates of a city."),
-        )
+    function(
+        "convert_currency",
+        "Converts an amount of money from one currency to another.",
+        amount="number",
+        to="string",
     ),
+    function("list_rates", "Lists the exchange rates of today."),
+    function("close_ledger", "Closes the books of a month."),
+    function("pay_invoice", "Pays an invoice, an invoice of any currency, and files the invoice."),
+    function("find_invoice", "Finds an invoice."),
+    function("tax_rates", "Lists the tax rates of a city."),
 ]
-REQUESTS = [
-    {
-        "name": "book_room",
-        "description": "Books a meeting room.",
-        "examples": ["where can ten people meet?", "room"],
-        "needs": [
-            {
-                "name": "find_room",
-                "dependence_type": "PARAMETER_DIRECTLY_DEPENDS_ON",
-                "parameter_name": "room's id",
-                "reason": "A room is booked by its id.",
-            },
-            {"name": "print_badge", "dependence_type": "TOOL_INDIRECTLY_DEPENDS_ON"},
-            {"name": "nobody"},
-        ],
-    },
-    {
-        "name": "call_taxi",
-        "description": "Calls a taxi.",
-        "examples": ["I need a ride to the airport"],
-        "needs": ["天気予報", "convert_currency", "kit/o'brien's/order_lunch"],
-    },
-    {
-        "name": "water_plants",
-        "description": "Waters the plants.",
-        "examples": ["the ferns look thirsty", "water!"],
-    },
+ROOM_NEEDS = [
     {
         "name": "find_room",
-        "description": "Finds a free room.",
-        "examples": ["is a room free?", "a room for lunch"],
+        "dependence_type": "PARAMETER_DIRECTLY_DEPENDS_ON",
+        "parameter_name": "room's id",
+        "reason": "A room is booked by its id.",
     },
-    {"name": "print_badge", "description": "Prints a visitor's badge."},
+    {"name": "print_badge", "dependence_type": "TOOL_INDIRECTLY_DEPENDS_ON"},
+    {"name": "nobody"},
 ]
-ASKED = (
+TAXI_NEEDS = ["天気予報", "convert_currency", "kit/o'brien's/order_lunch"]
+RECORDS = [
+    record(
+        "book_room",
+        "Books a meeting room.",
+        *("where can ten people meet?", "room"),
+        needs=ROOM_NEEDS,
+    ),
+    record("call_taxi", "Calls a taxi.", "I need a ride to the airport", needs=TAXI_NEEDS),
+    record("water_plants", "Waters the plants.", "the ferns look thirsty", "water!"),
+    record("find_room", "Finds a free room.", "is a room free?", "a room for lunch"),
+    record("print_badge", "Prints a visitor's badge."),
+]
+REQUESTS = (
     "open an issue in the repository",
     "how much is 30 dollars in another currency?",
     "merge the branch into main",
@@ -187,47 +169,41 @@ Ranking = list[tuple[str, float]]
 
 
 def publish(folder: Path) -> tuple[Workshop, dict[str, Release]]:
-    """A board whose channel `live` names an older release than its newest."""
+    """Publish a board whose channel `live` names an older release than its newest."""
     workshop = Workshop(folder)
+    invoice = tool("create_issue", "Writes an invoice, of all things.")
+    states = {
+        "first": ({"git": SERVERS["git"]}, FUNCTIONS[:2]),
+        "second": (SERVERS, FUNCTIONS),
+        "third": ({**SERVERS, "git": [invoice]}, FUNCTIONS[::-1]),
+    }
     releases: dict[str, Release] = {}
-    for name, servers, functions in (
-        ("first", {"git": SERVERS["git"]}, FUNCTIONS[:2]),
-        ("second", SERVERS, FUNCTIONS),
-        (
-            "third",
-            {**SERVERS, "git": [tool("create_issue", "Writes an invoice, of all things.")]},
-            FUNCTIONS[::-1],
-        ),
-    ):
+    for name, (servers, functions) in states.items():
         workshop.servers(servers)
         workshop.write("functions.json", functions)
-        workshop.write("requests.json", REQUESTS)
+        workshop.write("requests.json", RECORDS)
         configuration = workshop.configure(INDEXES, CATALOGS)
         run = workshop.run(configuration, encoder=ENCODER, allow_empty=True)
         assert run.release is not None, name
         releases[name] = run.release
-    store = workshop.store
-    future = "f" * 64
+    store, future = workshop.store, "f" * 64
     store.add(replace(releases["third"], id=future[:12], digest=future, contract=CONTRACT + 96))
-    store.promote(releases["second"].id)
-    store.promote(releases["third"].id, "canary")
-    store.promote(releases["first"].id, "old")
+    channels = {"live": "second", "canary": "third", "old": "first"}
+    for channel, name in channels.items():
+        store.promote(releases[name].id, channel)
     store.promote(future[:12], "future")
     return workshop, {**releases, "future": store.get(future[:12])}
 
 
-def rows_of(workshop: Workshop, release: Release, table: str) -> list[dict[str, Any]]:
-    """The rows of a table of a release."""
+def rows_of(workshop: Workshop, release: Release, table: str) -> list[Row]:
+    """Return the rows of a table of a release."""
     pin = release.tables[table]
-    return (
-        open_table(workshop.store.database, pin.table, workshop.uri, pin.version)
-        .to_arrow()
-        .to_pylist()
-    )
+    opened = open_table(workshop.store.database, pin.table, workshop.uri, pin.version)
+    return opened.to_arrow().to_pylist()
 
 
 def passes(row: Row, where: Mapping[str, Sequence[str]] | None) -> bool:
-    """Whether a row has one of the values of every field."""
+    """Return whether a row has one of the values of every field."""
     return all(
         set(values) & set(row["tags"]) if name == "tags" else row[name] in values
         for name, values in (where or {}).items()
@@ -235,17 +211,22 @@ def passes(row: Row, where: Mapping[str, Sequence[str]] | None) -> bool:
 
 
 def best(scored: Sequence[tuple[Row, float]], digits: int) -> Ranking:
-    """Tools by their best row, equal scores by id."""
-    found: dict[str, float] = {}
+    """Rank tools by their best row, equal scores by id."""
+    scores: dict[str, float] = {}
     for row, score in scored:
-        found[row["tool"]] = max(round(score, digits), found.get(row["tool"], -math.inf))
-    return sorted(found.items(), key=lambda pair: (-pair[1], pair[0]))
+        scores[row["tool"]] = max(round(score, digits), scores.get(row["tool"], -math.inf))
+    return ordered(scores)
+
+
+def ordered(scores: Mapping[str, float]) -> Ranking:
+    """Return the ranking of these scores: equal ones by id."""
+    return sorted(scores.items(), key=lambda pair: (-pair[1], pair[0]))
 
 
 def by_vector(
     rows: Sequence[Row], vector: Sequence[float], where: Mapping[str, Sequence[str]] | None
 ) -> Ranking:
-    """By cosine."""
+    """Rank by cosine."""
     scored = [
         (row, math.fsum(a * b for a, b in zip(row["vector"], vector, strict=True)))
         for row in rows
@@ -257,7 +238,7 @@ def by_vector(
 def by_text(
     rows: Sequence[Row], words: Sequence[str], where: Mapping[str, Sequence[str]] | None
 ) -> Ranking:
-    """By BM25 over all rows of the table, those that the filter leaves out included."""
+    """Rank by BM25 over all rows of the table, those that the filter leaves out included."""
     counts = [Counter(row["tokens"].split()) for row in rows]
     average = sum(count.total() for count in counts) / len(rows)
     scored: list[tuple[Row, float]] = []
@@ -274,190 +255,134 @@ def by_text(
 
 
 def by_both(vector: Ranking, text: Ranking, k: int) -> Ranking:
-    """By the convex combination of both."""
+    """Rank by the convex combination of both."""
     depth = max(DEPTH, 4 * k)
-    vector, text = vector[:depth], text[:depth]
-    top = max((score for _, score in vector), default=0.0) + 1
-    most = max((score for _, score in text), default=0.0)
-    cosine, bm25 = dict(vector), dict(text)
-    last = vector[-1][1] if vector else -1.0
-    scores = {
-        one: round(
-            VECTOR_SHARE * (cosine.get(one, last) + 1) / top
-            + (1 - VECTOR_SHARE) * (bm25.get(one, 0.0) / most if most else 0.0),
-            DIGITS["hybrid"],
-        )
-        for one in {**cosine, **bm25}
-    }
-    return sorted(scores.items(), key=lambda pair: (-pair[1], pair[0]))
+    cosine, bm25 = dict(vector[:depth]), dict(text[:depth])
+    top, most = max(cosine.values(), default=0.0) + 1, max(bm25.values(), default=0.0)
+    last = list(cosine.values())[-1] if cosine else -1.0
+    scores: dict[str, float] = {}
+    for tool_id in {**cosine, **bm25}:
+        words = bm25.get(tool_id, 0.0) / most if most else 0.0
+        share = VECTOR_SHARE * (cosine.get(tool_id, last) + 1) / top
+        scores[tool_id] = round(share + (1 - VECTOR_SHARE) * words, DIGITS["hybrid"])
+    return ordered(scores)
+
+
+def expected(ranking: Ranking, k: int) -> list[dict[str, Any]]:
+    """Return the first k of a ranking, as they stand in the vectors."""
+    return [{"id": identity, "score": score} for identity, score in ranking[:k]]
 
 
 def requests_of(workshop: Workshop, channels: Mapping[str, Release]) -> list[dict[str, Any]]:
-    """Every request with every mode, index and filter that makes sense, and what has to be
-    found.
-    """
-    made: list[dict[str, Any]] = []
-    for number, request in enumerate(ASKED):
-        vector, words = ENCODER.encode([request])[0], tokenize(request)
-        for channel, index, where, k in [
+    """Return every request with every mode, index and filter that makes sense, and its hits."""
+    requests: list[dict[str, Any]] = []
+    for number, request in enumerate(REQUESTS):
+        vector, words = ENCODER.encode([request])[0].tolist(), tokenize(request)
+        for channel, index, where, k in (
             ("live", "full", FILTERS[number % len(FILTERS)], 5),
             ("live", "fine", None, 3 + number % 3),
             ("live", "full", None, 100),
             ("canary" if number % 2 else "old", "full", None, 4),
-        ]:
+        ):
             rows = rows_of(workshop, channels[channel], f"emb_{index}")
             rankings = {
-                "vector": by_vector(rows, vector.tolist(), where),
+                "vector": by_vector(rows, vector, where),
                 "text": by_text(rows, words, where),
             }
             rankings["hybrid"] = by_both(rankings["vector"], rankings["text"], k)
             for mode, ranking in rankings.items():
-                made.append(
-                    {
-                        "channel": channel,
-                        "index": index,
-                        "mode": mode,
-                        "k": k,
-                        "where": where,
-                        "request": request,
-                        "words": words,
-                        "vector": vector.tolist(),
-                        "expected": [{"id": one, "score": score} for one, score in ranking[:k]],
-                    }
-                )
-    return made
+                target = {"channel": channel, "index": index, "mode": mode, "k": k, "where": where}
+                given = {"request": request, "words": words, "vector": vector}
+                requests.append({**target, **given, "expected": expected(ranking, k)})
+    return requests
 
 
 def agents_of(workshop: Workshop, channels: Mapping[str, Release]) -> list[dict[str, Any]]:
-    """Requests, and the agents that have to be found by their tools and by what they say of
-    themselves.
-    """
-    made: list[dict[str, Any]] = []
-    for number, request in enumerate(ASKED):
-        channel, index, where, k = (
-            ("live", "canary")[number % 2],
-            ("full", "fine")[number % 3 == 0],
-            FILTERS[number % len(FILTERS)],
-            1 + number % 5,
-        )
+    """Return requests, and the agents to retrieve by their tools and their own descriptions."""
+    requests: list[dict[str, Any]] = []
+    for number, request in enumerate(REQUESTS):
+        channel, index = ("live", "canary")[number % 2], ("full", "fine")[number % 3 == 0]
+        where, k = FILTERS[number % len(FILTERS)], 1 + number % 5
         vector = ENCODER.encode([request])[0].tolist()
         tools, agents = (
             rows_of(workshop, channels[channel], f"{table}_{index}") for table in ("emb", "agents")
         )
-        owners = {row["tool"]: row["agent"] for row in tools} | {
-            row["agent"]: row["agent"] for row in agents
-        }
-        own = (
-            [row | {"tool": row["agent"]} for row in agents] if "tags" not in (where or {}) else []
-        )
-        found: dict[str, float] = {}
-        for one, score in sorted(
-            by_vector(tools, vector, where) + by_vector(own, vector, where),
-            key=lambda pair: (-pair[1], pair[0]),
-        ):
-            found.setdefault(owners[one], score)
-        expected = [{"id": one, "score": score} for one, score in list(found.items())[:k]]
-        made.append(
-            {
-                "channel": channel,
-                "index": index,
-                "k": k,
-                "where": where,
-                "request": request,
-                "vector": vector,
-                "expected": expected,
-            }
-        )
-    return made
+        owners = {row["tool"]: row["agent"] for row in tools}
+        own = [{**row, "tool": row["agent"]} for row in agents if "tags" not in (where or {})]
+        scores: dict[str, float] = {}
+        for entity, score in ordered(dict(by_vector([*tools, *own], vector, where))):
+            scores.setdefault(owners.get(entity, entity), score)
+        target = {"channel": channel, "index": index, "k": k, "where": where}
+        ranking = expected(list(scores.items()), k)
+        requests.append({**target, "request": request, "vector": vector, "expected": ranking})
+    return requests
 
 
 def dependencies_of(workshop: Workshop, channels: Mapping[str, Release]) -> list[dict[str, Any]]:
-    """Tools, and the tools that they need directly."""
-    made: list[dict[str, Any]] = []
+    """Return tools, and the tools that they depend on directly."""
+    names = ("target", "type", "parameter", "origin", "confidence")
+    dependencies: list[dict[str, Any]] = []
     for channel in ("live", "old"):
         rows = rows_of(workshop, channels[channel], "edges")
-        for tool_id in ("desk/desk/book_room", "desk/desk/call_taxi", "kit/git/create_issue"):
-            needed = sorted(
-                (row for row in rows if row["source"] == tool_id), key=lambda row: row["place"]
-            )
-            said = ("target", "type", "parameter", "origin", "confidence")
-            made.append(
-                {
-                    "channel": channel,
-                    "tool": tool_id,
-                    "expected": [{name: row[name] for name in said} for row in needed],
-                }
-            )
-    return made
+        for source in ("desk/desk/book_room", "desk/desk/call_taxi", "kit/git/create_issue"):
+            edges = [row for row in rows if row["source"] == source]
+            edges.sort(key=lambda row: row["place"])
+            targets = [{name: edge[name] for name in names} for edge in edges]
+            dependencies.append({"channel": channel, "tool": source, "expected": targets})
+    return dependencies
 
 
-def forget(tables: Path, releases: Sequence[Release]) -> None:
-    """Remove the versions that are neither pinned nor the newest; their manifests are most of a
-    small board.
-    """
+def remove_unpinned(tables: Path, releases: Sequence[Release]) -> None:
+    """Remove the versions that are neither pinned nor the newest: most of a small board."""
+    pins = [pin for release in releases for pin in release.tables.values()]
     for folder in tables.glob("*.lance"):
-        versions = {
-            2**64 - 1 - int(file.stem): file for file in (folder / "_versions").glob("*.manifest")
-        }
-        pinned = {
-            pin.version
-            for one in releases
-            for pin in one.tables.values()
-            if f"{pin.table}.lance" == folder.name
-        }
+        files = (folder / "_versions").glob("*.manifest")
+        versions = {2**64 - 1 - int(file.stem): file for file in files}
+        pinned = {pin.version for pin in pins if f"{pin.table}.lance" == folder.name}
         for version in versions.keys() - pinned - {max(versions)}:
             versions[version].unlink()
+
+
+def describe(channel: Channel, release: Release) -> dict[str, Any]:
+    """Return where a channel leads to."""
+    pins = {
+        table: {"table": pin.table, "version": pin.version, "rows": pin.rows}
+        for table, pin in release.tables.items()
+    }
+    readable = release.contract <= CONTRACT
+    names = {"release": channel.release, "generation": channel.generation}
+    return {**names, "readable": readable, "tables": pins}
 
 
 def main() -> None:
     """Write both, anew."""
     with tempfile.TemporaryDirectory() as name:
         workshop, releases = publish(Path(name))
-        channels = {channel.name: channel for channel in workshop.store.channels()}
-        by_channel = {one: workshop.store.get(channel.release) for one, channel in channels.items()}
-        newest = {
-            table: workshop.store.database.open_table(table).version
-            for table in ("tools", "agents")
-        }
-        assert newest["tools"] > by_channel["live"].tables["tools"].version, (
-            "live has to be an older version"
-        )
+        channels = sorted(workshop.store.channels(), key=lambda channel: channel.name)
+        by_channel = {one.name: workshop.store.get(one.release) for one in channels}
+        newest = workshop.store.database.open_table("tools").version
+        assert newest > by_channel["live"].tables["tools"].version, "live has to be older"
         vectors = {
             "contract": CONTRACT,
             "tolerance": TOLERANCE,
-            "channels": {
-                one: {
-                    "release": channel.release,
-                    "generation": channel.generation,
-                    "readable": by_channel[one].contract <= CONTRACT,
-                    "tables": {
-                        table: {"table": pin.table, "version": pin.version, "rows": pin.rows}
-                        for table, pin in by_channel[one].tables.items()
-                    },
-                }
-                for one, channel in sorted(channels.items())
-            },
+            "channels": {one.name: describe(one, by_channel[one.name]) for one in channels},
+        }
+        cases = {
             "agents": agents_of(workshop, by_channel),
             "dependencies": dependencies_of(workshop, by_channel),
             "requests": requests_of(workshop, by_channel),
         }
         shutil.rmtree(HERE / "board", ignore_errors=True)
-        shutil.copytree(
-            Path(workshop.uri) / "tables",
-            HERE / "board" / "tables",
-            ignore=shutil.ignore_patterns("_transactions", "_refs"),
-        )
-        forget(HERE / "board" / "tables", list(by_channel.values()))
-    asked = {name: vectors.pop(name) for name in ("agents", "dependencies", "requests")}
+        ignored = shutil.ignore_patterns("_transactions", "_refs")
+        shutil.copytree(Path(workshop.uri) / "tables", HERE / "board" / "tables", ignore=ignored)
+        remove_unpinned(HERE / "board" / "tables", list(by_channel.values()))
     text = json.dumps(vectors, ensure_ascii=False, indent=1)[:-2]
-    for name, several in asked.items():
-        lines = ",\n  ".join(json.dumps(one, ensure_ascii=False) for one in several)
+    for name, several in cases.items():
+        lines = ",\n  ".join(json.dumps(case, ensure_ascii=False) for case in several)
         text += f',\n "{name}": [\n  {lines}\n ]'
     (HERE / "vectors.json").write_text(f"{text}\n}}\n", "utf-8")
-    print(
-        f"{len(releases)} releases, "
-        + ", ".join(f"{len(several)} {name}" for name, several in asked.items())
-    )
+    counts = ", ".join(f"{len(several)} {name}" for name, several in cases.items())
+    print(f"{len(releases)} releases, {counts}")
 
 
 if __name__ == "__main__":

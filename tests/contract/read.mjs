@@ -1,7 +1,7 @@
 // A reader of a board in Node that knows only docs/reference/table-contract.md: `node read.mjs BOARD vectors.json`.
 //
 // Every request is answered from the release that its channel names, at the versions that the release pins, and compared with what
-// has to be found. Ends with 1 if anything differs. PEGBOARD_NODE_MODULES names the folder with @lancedb/lancedb.
+// is expected. Ends with 1 if anything differs. PEGBOARD_NODE_MODULES names the folder with @lancedb/lancedb.
 
 import { readFile } from "node:fs/promises";
 import { createRequire } from "node:module";
@@ -71,22 +71,22 @@ async function pinned(pin) {
   return table;
 }
 
-async function byVector(table, pin, asked, depth, owner = "tool") {
-  const length = Math.hypot(...asked.vector);
-  const unit = Float32Array.from(asked.vector, (value) => value / length);
+async function byVector(table, pin, request, depth, owner = "tool") {
+  const length = Math.hypot(...request.vector);
+  const unit = Float32Array.from(request.vector, (value) => value / length);
   let query = table.query().nearestTo(unit).column("vector").distanceType("cosine").limit(pin.rows);
-  if (asked.where) query = query.where(condition(asked.where));
+  if (request.where) query = query.where(condition(request.where));
   const rows = await query.select([owner, "_distance"]).toArray();
   return best(rows.map((row) => ({ tool: row[owner], score: rounded(1 - row._distance, 5) }))).slice(0, depth);
 }
 
-async function byText(table, pin, asked, depth) {
-  const words = [...new Set(asked.words)].join(" ");
+async function byText(table, pin, request, depth) {
+  const words = [...new Set(request.words)].join(" ");
   if (!words) return [];
   // A table without a text index: the filter comes last, since BM25 counts all of the table's rows.
   const query = table.query().fullTextSearch(words, { columns: ["tokens"] }).limit(pin.rows);
-  const found = await query.select(["tool", ...FILTERS, "_score"]).toArray();
-  const rows = found.filter((row) => passes(row, asked.where));
+  const hits = await query.select(["tool", ...FILTERS, "_score"]).toArray();
+  const rows = hits.filter((row) => passes(row, request.where));
   return best(rows.map((row) => ({ tool: row.tool, score: rounded(row._score, 4) }))).slice(0, depth);
 }
 
@@ -104,43 +104,43 @@ function fused(vector, text) {
   return ordered(scores);
 }
 
-async function answer(asked, release) {
-  const pin = release.tables[`emb_${asked.index}`];
+async function answer(request, release) {
+  const pin = release.tables[`emb_${request.index}`];
   const table = await pinned(pin);
-  const depth = Math.max(100, 4 * asked.k);
-  if (asked.mode === "vector") return (await byVector(table, pin, asked, depth)).slice(0, asked.k);
-  if (asked.mode === "text") return (await byText(table, pin, asked, depth)).slice(0, asked.k);
-  return fused(await byVector(table, pin, asked, depth), await byText(table, pin, asked, depth)).slice(0, asked.k);
+  const depth = Math.max(100, 4 * request.k);
+  if (request.mode === "vector") return (await byVector(table, pin, request, depth)).slice(0, request.k);
+  if (request.mode === "text") return (await byText(table, pin, request, depth)).slice(0, request.k);
+  return fused(await byVector(table, pin, request, depth), await byText(table, pin, request, depth)).slice(0, request.k);
 }
 
 // Tool-to-Agent Retrieval, Algorithm 1: tools and agents in one ranking, each tool replaced by its owner.
-async function agents(asked, release) {
-  const pins = [`emb_${asked.index}`, `agents_${asked.index}`].map((name) => release.tables[name]);
+async function agents(request, release) {
+  const pins = [`emb_${request.index}`, `agents_${request.index}`].map((name) => release.tables[name]);
   const [tools, own] = await Promise.all(pins.map(pinned));
-  const depth = Math.max(100, 10 * asked.k);
-  const entities = await byVector(tools, pins[0], asked, depth);
-  if (!asked.where?.tags) entities.push(...(await byVector(own, pins[1], asked, depth, "agent")));
+  const depth = Math.max(100, 10 * request.k);
+  const entities = await byVector(tools, pins[0], request, depth);
+  if (!request.where?.tags) entities.push(...(await byVector(own, pins[1], request, depth, "agent")));
   const rows = await tools.query().select(["tool", "agent"]).toArray();
   const owners = new Map(rows.map((row) => [row.tool, row.agent]));
-  const found = new Map();
+  const hits = new Map();
   for (const [id, score] of ordered(new Map(entities))) {
     const agent = owners.get(id) ?? id;
-    if (!found.has(agent)) found.set(agent, score);
+    if (!hits.has(agent)) hits.set(agent, score);
   }
-  return [...found].slice(0, asked.k);
+  return [...hits].slice(0, request.k);
 }
 
-async function dependencies(asked, release) {
+async function dependencies(request, release) {
   const edges = await pinned(release.tables.edges);
-  const rows = await edges.query().where(`source = ${literal(asked.tool)}`).toArray();
+  const rows = await edges.query().where(`source = ${literal(request.tool)}`).toArray();
   rows.sort((a, b) => a.place - b.place);
   return rows.map(({ target, type, parameter, origin, confidence }) => ({ target, type, parameter, origin, confidence }));
 }
 
-function same(found, expected, tolerance) {
+function same(hits, expected, tolerance) {
   return (
-    found.length === expected.length &&
-    expected.every(({ id, score }, at) => found[at][0] === id && Math.abs(found[at][1] - score) <= tolerance)
+    hits.length === expected.length &&
+    expected.every(({ id, score }, at) => hits[at][0] === id && Math.abs(hits[at][1] - score) <= tolerance)
   );
 }
 
@@ -165,26 +165,26 @@ for (const [name, expected] of Object.entries(vectors.channels)) {
   console.error(`channel ${name} does not lead where it has to`);
 }
 
-for (const asked of vectors.requests) {
-  const found = await answer(asked, releases[asked.channel]);
-  if (!same(found, asked.expected, vectors.tolerance[asked.mode])) {
+for (const request of vectors.requests) {
+  const hits = await answer(request, releases[request.channel]);
+  if (!same(hits, request.expected, vectors.tolerance[request.mode])) {
     differences += 1;
-    console.error(JSON.stringify({ ...asked, vector: undefined, found }));
+    console.error(JSON.stringify({ ...request, vector: undefined, hits }));
   }
 }
-for (const asked of vectors.agents) {
-  const found = await agents(asked, releases[asked.channel]);
-  if (!same(found, asked.expected, vectors.tolerance.vector)) {
+for (const request of vectors.agents) {
+  const hits = await agents(request, releases[request.channel]);
+  if (!same(hits, request.expected, vectors.tolerance.vector)) {
     differences += 1;
-    console.error(JSON.stringify({ ...asked, vector: undefined, found }));
+    console.error(JSON.stringify({ ...request, vector: undefined, hits }));
   }
 }
 
-for (const asked of vectors.dependencies) {
-  const found = await dependencies(asked, releases[asked.channel]);
-  if (JSON.stringify(found) !== JSON.stringify(asked.expected)) {
+for (const request of vectors.dependencies) {
+  const hits = await dependencies(request, releases[request.channel]);
+  if (JSON.stringify(hits) !== JSON.stringify(request.expected)) {
     differences += 1;
-    console.error(JSON.stringify({ ...asked, found }));
+    console.error(JSON.stringify({ ...request, hits }));
   }
 }
 const all = vectors.requests.length + vectors.agents.length + vectors.dependencies.length;

@@ -3,12 +3,12 @@
     python read_parquet.py EXPORT vectors.json
 
 Every request is answered twice, by DuckDB in SQL and by polars in expressions, and compared with
-what has to be found. Ends with 1 if anything differs. Neither lancedb nor pegboard is imported.
+what is expected. Ends with 1 if anything differs. Neither lancedb nor pegboard is imported.
 """
 
 import json
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +17,7 @@ import polars as pl
 
 K1, B, SHARE = 1.2, 0.75, 0.8
 Ranking = list[tuple[str, float]]
-Asked = Mapping[str, Any]
+Request = Mapping[str, Any]
 
 CONDITION = """
 WHERE (len($agent) IS NULL OR list_contains($agent, agent))
@@ -34,17 +34,17 @@ WITH documents AS (
     SELECT *, list_filter(string_split(tokens, ' '), lambda word: word <> '') AS words
     FROM read_parquet($files, hive_partitioning = true)),
 counted AS (SELECT count(*) AS total, avg(len(words)) AS average FROM documents),
-asked AS (SELECT DISTINCT unnest($words::VARCHAR[]) AS word),
+query AS (SELECT DISTINCT unnest($words::VARCHAR[]) AS word),
 having_it AS (
     SELECT word, count(*) FILTER (list_contains(words, word)) AS documents
-    FROM asked, documents GROUP BY word),
+    FROM query, documents GROUP BY word),
 scored AS (
     SELECT key, tool, agent, catalog, kind, tags, sum(
         ln(1 + (total - having_it.documents + 0.5) / (having_it.documents + 0.5))
         * found * (1 + $k1) / (found + $k1 * (1 - $b + $b * len(words) / average))) AS score
     FROM (
         SELECT documents.*, word, len(list_filter(words, lambda one: one = word)) AS found
-        FROM documents, asked)
+        FROM documents, query)
     JOIN having_it USING (word), counted
     WHERE found > 0 GROUP BY ALL)
 SELECT tool, max(round(score, 4)) AS score FROM scored
@@ -72,172 +72,138 @@ WHERE source = $tool ORDER BY place
 """
 
 
-def by_duckdb(folder: Path, asked: Asked, mode: str, depth: int) -> Ranking:
-    """The ranking that SQL gives."""
-    own = (
-        {"vector": asked["vector"]}
-        if mode == "vector"
-        else {"words": asked["words"], "k1": K1, "b": B}
-    )
-    return _filtered(
-        VECTOR if mode == "vector" else TEXT,
-        asked,
-        {"files": f"{folder}/**/*.parquet", "depth": depth, **own},
-    )
+def by_duckdb(folder: Path, request: Request, mode: str, depth: int) -> Ranking:
+    """Rank in SQL."""
+    values = {"files": f"{folder}/**/*.parquet", "depth": depth}
+    if mode == "vector":
+        return _filtered(VECTOR, request, {**values, "vector": request["vector"]})
+    return _filtered(TEXT, request, {**values, "words": request["words"], "k1": K1, "b": B})
 
 
-def agents(export: Path, asked: Asked) -> Ranking:
-    """Tool-to-Agent Retrieval, Algorithm 1: tools and agents in one ranking, each tool replaced by
-    its owner.
+def agents(export: Path, request: Request) -> Ranking:
+    """Rank tools and agents together, each tool replaced by its owner (Tool-to-Agent Retrieval,
+    Algorithm 1).
     """
-    files = {
-        "tools": f"{export}/emb_{asked['index']}/**/*.parquet",
-        "own": f"{export}/agents_{asked['index']}/**/*.parquet",
-    }
-    return _filtered(AGENTS, asked, {**files, "vector": asked["vector"], "k": asked["k"]})
+    tables = {"tools": f"emb_{request['index']}", "own": f"agents_{request['index']}"}
+    files = {name: f"{export}/{table}/**/*.parquet" for name, table in tables.items()}
+    return _filtered(AGENTS, request, {**files, "vector": request["vector"], "k": request["k"]})
 
 
-def _filtered(sql: str, asked: Asked, values: Mapping[str, Any]) -> Ranking:
-    where = asked["where"] or {}
+def _filtered(sql: str, request: Request, values: Mapping[str, Any]) -> Ranking:
+    where = request["where"] or {}
     for name in FILTERS:
         sql = sql.replace(f"${name}", f"${name}::VARCHAR[]")
     return duckdb.execute(sql, {**values, **{name: where.get(name) for name in FILTERS}}).fetchall()
 
 
-def by_polars(folder: Path, asked: Asked, mode: str, depth: int) -> Ranking:
-    """The ranking that expressions over a frame give."""
+def by_polars(folder: Path, request: Request, mode: str, depth: int) -> Ranking:
+    """Rank by expressions over a frame."""
     rows = pl.read_parquet(f"{folder}/**/*.parquet", hive_partitioning=True)
-    if mode == "vector":
-        parts = [
-            pl.col("vector").arr.get(at).cast(pl.Float64) * value
-            for at, value in enumerate(asked["vector"])
-        ]
-        scored = rows.with_columns(
-            pl.sum_horizontal(parts).round(5, mode="half_to_even").alias("score")
-        )
-    else:
-        rows = rows.with_columns(
-            pl.col("tokens")
-            .str.split(" ")
-            .list.eval(pl.element().filter(pl.element() != ""))
-            .alias("words")
-        )
-        length, score = pl.col("words").list.len(), pl.lit(0.0)
-        for word in dict.fromkeys(asked["words"]):
-            found = pl.col("words").list.count_matches(word)
-            having = (found > 0).sum()
-            idf = (1 + (pl.len() - having + 0.5) / (having + 0.5)).log()
-            score += idf * found * (1 + K1) / (found + K1 * (1 - B + B * length / length.mean()))
-        scored = rows.with_columns(score.alias("score")).filter(pl.col("score") > 0)
-        scored = scored.with_columns(pl.col("score").round(4, mode="half_to_even"))
-    for name, values in (asked["where"] or {}).items():
-        wanted = pl.Series(values, dtype=pl.String)
-        hit = pl.col("tags").list.set_intersection(pl.lit(wanted).implode()).list.len() > 0
-        scored = scored.filter(hit if name == "tags" else pl.col(name).is_in(wanted.implode()))
-    best = (
-        scored.group_by("tool")
-        .agg(pl.col("score").max())
-        .sort("score", "tool", descending=[True, False])
-    )
-    return best.head(depth).rows()
+    scored = _cosines(rows, request) if mode == "vector" else _bm25(rows, request)
+    for name, values in (request["where"] or {}).items():
+        allowed = pl.Series(values, dtype=pl.String)
+        tags = pl.col("tags").list.set_intersection(pl.lit(allowed).implode()).list.len() > 0
+        scored = scored.filter(tags if name == "tags" else pl.col(name).is_in(allowed.implode()))
+    best = scored.group_by("tool").agg(pl.col("score").max())
+    return best.sort("score", "tool", descending=[True, False]).head(depth).rows()
+
+
+def _cosines(rows: pl.DataFrame, request: Request) -> pl.DataFrame:
+    vector = enumerate(request["vector"])
+    parts = [pl.col("vector").arr.get(at).cast(pl.Float64) * value for at, value in vector]
+    return rows.with_columns(pl.sum_horizontal(parts).round(5, mode="half_to_even").alias("score"))
+
+
+def _bm25(rows: pl.DataFrame, request: Request) -> pl.DataFrame:
+    words = pl.col("tokens").str.split(" ").list.eval(pl.element().filter(pl.element() != ""))
+    rows = rows.with_columns(words.alias("words"))
+    length, score = pl.col("words").list.len(), pl.lit(0.0)
+    for word in dict.fromkeys(request["words"]):
+        count = pl.col("words").list.count_matches(word)
+        documents = (count > 0).sum()
+        idf = (1 + (pl.len() - documents + 0.5) / (documents + 0.5)).log()
+        score += idf * count * (1 + K1) / (count + K1 * (1 - B + B * length / length.mean()))
+    scored = rows.with_columns(score.alias("score")).filter(pl.col("score") > 0)
+    return scored.with_columns(pl.col("score").round(4, mode="half_to_even"))
 
 
 def fused(vector: Ranking, text: Ranking) -> Ranking:
-    """The convex combination of both."""
+    """Return the convex combination of both."""
     cosine, bm25 = dict(vector), dict(text)
     top, most = max(cosine.values(), default=0.0) + 1, max(bm25.values(), default=0.0)
     last = vector[-1][1] if vector else -1.0
-    scores = {
-        one: SHARE * (cosine.get(one, last) + 1) / top
-        + (1 - SHARE) * (bm25.get(one, 0.0) / most if most else 0.0)
-        for one in {**cosine, **bm25}
-    }
-    return sorted(
-        ((one, round(score, 5)) for one, score in scores.items()),
-        key=lambda pair: (-pair[1], pair[0]),
-    )
+    scores: dict[str, float] = {}
+    for tool in {**cosine, **bm25}:
+        words = bm25.get(tool, 0.0) / most if most else 0.0
+        share = SHARE * (cosine.get(tool, last) + 1) / top
+        scores[tool] = round(share + (1 - SHARE) * words, 5)
+    return sorted(scores.items(), key=lambda pair: (-pair[1], pair[0]))
+
+
+Rank = Callable[[Path, Request, str, int], Ranking]
+
+
+def tools(rank: Rank, export: Path, request: Request) -> Ranking:
+    """Return the ranking of a request for tools."""
+    folder, mode = export / f"emb_{request['index']}", request["mode"]
+    depth = max(100, 4 * request["k"])
+    if mode != "hybrid":
+        return rank(folder, request, mode, depth)[: request["k"]]
+    vector, text = (rank(folder, request, part, depth) for part in ("vector", "text"))
+    return fused(vector, text)[: request["k"]]
+
+
+def same(ranking: Ranking, request: Request, tolerance: float) -> bool:
+    """Return whether a ranking is the expected one."""
+    expected = [(hit["id"], hit["score"]) for hit in request["expected"]]
+    pairs = zip(ranking, expected, strict=False)
+    near = all(abs(score - right) <= tolerance for (_, score), (_, right) in pairs)
+    return near and [name for name, _ in ranking] == [name for name, _ in expected]
+
+
+def dependencies(export: Path, request: Request) -> list[dict[str, Any]]:
+    """Return what a tool depends on."""
+    values = {"files": f"{export}/edges/*.parquet", "tool": request["tool"]}
+    rows = duckdb.execute(DEPENDENCIES, values)
+    names = [column[0] for column in rows.description or ()]
+    return [dict(zip(names, row, strict=True)) for row in rows.fetchall()]
 
 
 def differences(
-    rank: Callable[[Path, Asked, str, int], Ranking], export: Path, vectors: Mapping[str, Any]
+    rank: Rank, folder: Path, vectors: Mapping[str, Any], kinds: Sequence[str]
 ) -> Iterator[str]:
-    """One line for each request that was answered otherwise."""
-    for asked in vectors["requests"]:
-        release = vectors["channels"][asked["channel"]]["release"]
-        folder = export / f"release={release}" / f"emb_{asked['index']}"
-        record = json.loads((folder.parent / "release.json").read_text("utf-8"))
+    """Yield one line for each request that is answered differently."""
+    for kind, request in [(name, case) for name in kinds for case in vectors[name]]:
+        release = vectors["channels"][request["channel"]]["release"]
+        export = folder / f"release={release}"
+        record = json.loads((export / "release.json").read_text("utf-8"))
         if record["contract"] > vectors["contract"]:
-            yield (
-                f"release {release} has contract {record['contract']}, which this reader does "
-                f"not know"
-            )
+            yield f"release {release} has contract {record['contract']}, which is not known"
             continue
-        depth, mode = max(100, 4 * asked["k"]), asked["mode"]
-        rankings = [
-            rank(folder, asked, one, depth)
-            for one in (("vector", "text") if mode == "hybrid" else (mode,))
-        ]
-        found = (fused(*rankings) if mode == "hybrid" else rankings[0])[: asked["k"]]
-        expected = [(one["id"], one["score"]) for one in asked["expected"]]
-        near = all(
-            abs(one[1] - other[1]) <= vectors["tolerance"][mode]
-            for one, other in zip(found, expected, strict=False)
-        )
-        if [one for one, _ in found] != [one for one, _ in expected] or not near:
-            yield (
-                f"{asked['channel']} {asked['index']} {mode} {asked['where']} "
-                f"{asked['request']}: {found}, not {expected}"
-            )
-
-
-def others(export: Path, vectors: Mapping[str, Any]) -> Iterator[str]:
-    """One line for each request for agents, and for each tool's dependencies, that SQL answers
-    otherwise.
-    """
-    for asked in vectors["agents"]:
-        found = agents(
-            export / f"release={vectors['channels'][asked['channel']]['release']}", asked
-        )
-        expected = [(one["id"], one["score"]) for one in asked["expected"]]
-        near = all(
-            abs(one[1] - other[1]) <= vectors["tolerance"]["vector"]
-            for one, other in zip(found, expected, strict=False)
-        )
-        if [one for one, _ in found] != [one for one, _ in expected] or not near:
-            yield (
-                f"agents {asked['channel']} {asked['index']} {asked['where']} "
-                f"{asked['request']}: {found}, not {expected}"
-            )
-    for asked in vectors["dependencies"]:
-        release = vectors["channels"][asked["channel"]]["release"]
-        rows = duckdb.execute(
-            DEPENDENCIES,
-            {"files": f"{export}/release={release}/edges/*.parquet", "tool": asked["tool"]},
-        )
-        names = [column[0] for column in rows.description or ()]
-        found = [dict(zip(names, row, strict=True)) for row in rows.fetchall()]
-        if found != asked["expected"]:
-            yield (
-                f"dependencies {asked['channel']} {asked['tool']}: {found}, not {asked['expected']}"
-            )
+        if kind == "dependencies":
+            found: Any = dependencies(export, request)
+            equal = found == request["expected"]
+        else:
+            found = agents(export, request) if kind == "agents" else tools(rank, export, request)
+            equal = same(found, request, vectors["tolerance"][request.get("mode", "vector")])
+        if not equal:
+            yield f"{kind}: {request} got {found}"
 
 
 def main() -> int:
-    """Compare, and say what differs."""
+    """Compare, and print what differs."""
     export, vectors = Path(sys.argv[1]), json.loads(Path(sys.argv[2]).read_text("utf-8"))
     wrong = 0
-    for name, rank in (("duckdb", by_duckdb), ("polars", by_polars)):
-        found = list(differences(rank, export, vectors))
-        print(*found, sep="\n", end="\n" if found else "", file=sys.stderr)
-        print(f"{name}: {len(vectors['requests'])} requests, {len(found)} differences")
-        wrong += len(found)
-    found = list(others(export, vectors))
-    print(*found, sep="\n", end="\n" if found else "", file=sys.stderr)
-    print(
-        f"agents and dependencies: {len(vectors['agents']) + len(vectors['dependencies'])} "
-        f"requests, {len(found)} differences"
-    )
-    wrong += len(found)
+    for name, rank, kinds in (
+        ("duckdb", by_duckdb, ["requests"]),
+        ("polars", by_polars, ["requests"]),
+        ("agents and dependencies", by_duckdb, ["agents", "dependencies"]),
+    ):
+        lines = list(differences(rank, export, vectors, kinds))
+        print(*lines, sep="\n", end="\n" if lines else "", file=sys.stderr)
+        total = sum(len(vectors[kind]) for kind in kinds)
+        print(f"{name}: {total} requests, {len(lines)} differences")
+        wrong += len(lines)
     assert not {"lancedb", "pegboard"} & sys.modules.keys()
     return 1 if wrong else 0
 

@@ -1,5 +1,4 @@
-"""The contract's own vectors: what they say is what `pegboard` finds, and what readers find that
-never heard of `pegboard`.
+"""The contract's vectors: `pegboard` retrieves what they expect, and so do readers without it.
 
 `make_vectors.py` made them. The programs `read.mjs` and `read_parquet.py` know nothing but
 docs/reference/table-contract.md."""
@@ -45,35 +44,15 @@ def boards(request, board_path, hashing):
         }
 
 
-def search(board, request):
-    hits = board.search(
-        request["request"],
-        request["k"],
-        mode=request["mode"],
-        index=request["index"],
-        where=request["where"],
-        vector=request["vector"],
-    )
-    return [(hit.tool.id, hit.score) for hit in hits]
-
-
-def search_agents(board, request):
-    hits = board.search_agents(
-        request["request"],
-        request["k"],
-        mode="vector",
-        index=request["index"],
-        where=request["where"],
-    )
+def retrieve(boards, kind, request):
+    """The hits of a request for tools or agents, as pairs of id and score."""
+    board = boards[request["channel"]]
+    options = {name: request[name] for name in ("k", "index", "where")}
+    if kind == "requests":
+        options |= {"mode": request["mode"], "vector": request["vector"]}
+        return [(hit.tool.id, hit.score) for hit in board.search(request["request"], **options)]
+    hits = board.search_agents(request["request"], mode="vector", **options)
     return [(hit.agent.id, hit.score) for hit in hits]
-
-
-def mismatches(boards, find, requests):
-    """The requests for which a board finds other ids, or scores that differ by more than the
-    tolerance.
-    """
-    found = [(request, find(boards[request["channel"]], request)) for request in requests]
-    return [(request, hits) for request, hits in found if not matches(hits, request)]
 
 
 def matches(hits, request):
@@ -85,12 +64,11 @@ def matches(hits, request):
     )
 
 
-def test_pegboard_finds_what_the_vectors_say(boards):
-    assert mismatches(boards, search, VECTORS["requests"]) == []
+@pytest.mark.parametrize("kind", ["requests", "agents"])
+def test_pegboard_retrieves_what_the_vectors_expect(boards, kind):
+    hits = [(request, retrieve(boards, kind, request)) for request in VECTORS[kind]]
 
-
-def test_pegboard_finds_the_agents_that_the_vectors_name(boards):
-    assert mismatches(boards, search_agents, VECTORS["agents"]) == []
+    assert [(request, found) for request, found in hits if not matches(found, request)] == []
 
 
 def test_the_words_of_the_requests_are_those_of_the_vectors():
@@ -105,31 +83,21 @@ def test_channels_lead_to_the_versions_that_the_vectors_name(board_path):
     assert sorted(channel.name for channel in store.channels()) == sorted(VECTORS["channels"])
     for name, expected in VECTORS["channels"].items():
         channel = store.channel(name)
-        assert (channel.release, channel.generation) == (
-            expected["release"],
-            expected["generation"],
-        )
+        assert channel.release == expected["release"]
+        assert channel.generation == expected["generation"]
         for table, pin in store.get(channel.release).tables.items():
-            assert {"table": pin.table, "version": pin.version, "rows": pin.rows} == expected[
-                "tables"
-            ][table]
-            assert (
-                open_table(store.database, pin.table, board_path, pin.version).count_rows()
-                == pin.rows
-            )
-
-
-def test_the_live_release_is_not_the_newest_version_of_its_tables(board_path):
-    store = ReleaseStore(board_path)
+            values = {"table": pin.table, "version": pin.version, "rows": pin.rows}
+            assert values == expected["tables"][table]
+            opened = open_table(store.database, pin.table, board_path, pin.version)
+            assert opened.count_rows() == pin.rows
     pin = store.get(store.channel().release).tables["tools"]
-
     assert store.database.open_table(pin.table).version > pin.version
     with pytest.raises(ContractMismatch, match=f"contract {VECTORS['contract'] + 96};"):
         pegboard.open(board_path, "future")
 
 
 @pytest.mark.slow  # installs a package with npm
-def test_node_finds_what_the_vectors_say(board_path):
+def test_node_retrieves_what_the_vectors_expect(board_path):
     modules = node_modules()
 
     done = run(
@@ -150,7 +118,7 @@ def exported(board_path, tmp_path_factory):
     return folder
 
 
-def test_parquet_readers_find_what_the_vectors_say(exported):
+def test_parquet_readers_retrieve_what_the_vectors_expect(exported):
     done = run([sys.executable, HERE / "read_parquet.py", exported, HERE / "vectors.json"])
     assert done.splitlines() == [
         f"duckdb: {len(VECTORS['requests'])} requests, 0 differences",
@@ -172,13 +140,8 @@ def test_a_program_that_finds_something_else_reports_it(exported, tmp_path):
     wrong["dependencies"][0]["expected"][0]["confidence"] = 0.5
     (tmp_path / "vectors.json").write_text(json.dumps(wrong))
 
-    command = [
-        sys.executable,
-        str(HERE / "read_parquet.py"),
-        str(exported),
-        str(tmp_path / "vectors.json"),
-    ]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=280)
+    command = [sys.executable, HERE / "read_parquet.py", exported, tmp_path / "vectors.json"]
+    done = subprocess.run([*map(str, command)], capture_output=True, text=True, timeout=280)
 
     assert done.returncode == 1
     assert done.stdout.splitlines() == [
@@ -189,45 +152,28 @@ def test_a_program_that_finds_something_else_reports_it(exported, tmp_path):
 
 
 def run(command, **environment):
-    done = subprocess.run(
-        [str(part) for part in command],
-        capture_output=True,
-        text=True,
-        env=os.environ | environment,
-        timeout=280,
-    )
+    command, environment = [str(part) for part in command], os.environ | environment
+    done = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=280)
     assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-4000:]
     return done.stdout
 
 
 def node_modules():
-    """A folder with @lancedb/lancedb for Node, installed there if it is not; skips the test where
-    that cannot be.
+    """A folder with @lancedb/lancedb for Node, installed there if needed; skips the test where that
+    cannot be.
     """
-    given = os.environ.get("PEGBOARD_NODE_MODULES")
     if not shutil.which("node"):
         pytest.skip("node is not installed")
-    folder = (
-        Path(given) if given else HERE.parents[1] / ".cache" / "npm" / "contract" / "node_modules"
-    )
-    if not (folder / "@lancedb" / "lancedb" / "package.json").is_file():
-        if given or not shutil.which("npm"):
-            pytest.skip(
-                f"there is no @lancedb/lancedb in {folder}, and npm is not to install it"
-                if given
-                else "no npm"
-            )
-        folder.parent.mkdir(parents=True, exist_ok=True)
-        install = [
-            "npm",
-            "install",
-            "--prefix",
-            ".",
-            "--no-audit",
-            "--no-fund",
-            f"@lancedb/lancedb@{LANCEDB_OF_NODE}",
-        ]
-        done = subprocess.run(install, cwd=folder.parent, capture_output=True, text=True)
-        if done.returncode:
-            pytest.skip(f"npm could not install @lancedb/lancedb: {done.stderr.strip()[-300:]}")
+    configured = os.environ.get("PEGBOARD_NODE_MODULES")
+    folder = Path(configured or HERE.parents[1] / ".cache/npm/contract/node_modules")
+    if (folder / "@lancedb" / "lancedb" / "package.json").is_file():
+        return folder
+    if configured or not shutil.which("npm"):
+        pytest.skip(f"there is no @lancedb/lancedb in {folder}, and npm is not to install it")
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    options = ["--prefix", ".", "--no-audit", "--no-fund"]
+    install = ["npm", "install", *options, f"@lancedb/lancedb@{LANCEDB_OF_NODE}"]
+    done = subprocess.run(install, cwd=folder.parent, capture_output=True, text=True)
+    if done.returncode:
+        pytest.skip(f"npm could not install @lancedb/lancedb: {done.stderr.strip()[-300:]}")
     return folder

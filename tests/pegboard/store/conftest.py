@@ -11,7 +11,7 @@ import subprocess
 import sys
 import threading
 import time
-import urllib.error
+import traceback
 import urllib.request
 import uuid
 from collections.abc import Callable, Iterator
@@ -22,14 +22,13 @@ from typing import Any
 
 import pytest
 
+import pegboard
+from pegboard.errors import StoreError
+from tasks.lake.files import Lake
 from tasks.settings.configuration import Configuration, load_configuration
 from tests.children import end_child, start_child
 
 KEY, SECRET = "AKIAPEGBOARDTEST", "s3cr3t/of+the=store"
-CATALOG = (
-    '[catalogs.kit]\ntype = "mcp-dump"\npath = "servers.json"\n[[indexes]]\nencoder = '
-    '"hashing/256"\n'
-)
 
 
 @dataclass(frozen=True)
@@ -47,21 +46,11 @@ class S3:
         """Every object of a bucket."""
         from obstore.store import S3Store
 
-        store = S3Store(
-            bucket,
-            config={
-                "endpoint": self.endpoint,
-                "access_key_id": "x",
-                "secret_access_key": "x",
-                "region": "us-east-1",
-            },
-            client_options={"allow_http": True},
-        )
-        return {
-            meta["path"]: bytes(store.get(meta["path"]).bytes())
-            for page in store.list()
-            for meta in page
-        }
+        credentials = {"access_key_id": "x", "secret_access_key": "x", "region": "us-east-1"}
+        config: Any = {"endpoint": self.endpoint, **credentials}
+        store = S3Store(bucket, config=config, client_options={"allow_http": True})
+        paths = [meta["path"] for page in store.list() for meta in page]
+        return {path: bytes(store.get(path).bytes()) for path in paths}
 
 
 def free_port() -> int:
@@ -126,15 +115,40 @@ def configured(workshop: Any) -> Callable[..., Configuration]:
 
     def configured(uri: str, **storage: str) -> Configuration:
         options = "".join(f'{name} = "{value}"\n' for name, value in storage.items())
-        text = (
-            f'[board]\nuri = "{uri}"\nreport = false\n'
-            + (f"[board.storage]\n{options}" if storage else "")
-            + CATALOG
-        )
+        text = f'[board]\nuri = "{uri}"\nreport = false\n[board.storage]\n{options}'
+        text += '[catalogs.kit]\ntype = "mcp-dump"\npath = "servers.json"\n'
+        text += '[[indexes]]\nencoder = "hashing/256"\n'
         workshop.uri = uri
         return load_configuration(workshop.write("pegboard.toml", text))
 
     return configured
+
+
+@pytest.fixture
+def fails() -> Callable[..., str]:
+    """Call something that has to fail; returns the message, after a look for secrets in the
+    traceback."""
+
+    def fails(call: Callable[[], object], match: str | None = None, error: Any = StoreError) -> str:
+        with pytest.raises(error, match=match) as raised:
+            call()
+        shown = "".join(traceback.format_exception(raised.value))
+        assert KEY not in shown
+        assert SECRET not in shown
+        return str(raised.value)
+
+    return fails
+
+
+@pytest.fixture
+def board_and_lake_fail(fails: Callable[..., str]) -> Callable[..., list[str]]:
+    """Open a board and read its lake, which have to fail alike; returns both messages."""
+
+    def both_fail(uri: str, *expected: Any) -> list[str]:
+        calls = (lambda: pegboard.open(uri), lambda: Lake(uri).read_json("latest.json"))
+        return [fails(call, *expected) for call in calls]
+
+    return both_fail
 
 
 class Refusals:

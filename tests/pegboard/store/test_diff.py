@@ -19,19 +19,18 @@ class Two(NamedTuple):
 
 
 def servers(workshop, **changed):
-    tools = {
-        "create_issue": workshop.tool(
-            "create_issue", "Opens an issue in a repository.", title="its headline"
-        ),
-        "close_issue": workshop.tool("close_issue", "Closes an issue in a repository."),
-        "list_commits": workshop.tool("list_commits", "Lists the commits of a branch."),
-        "merge_branch": workshop.tool("merge_branch", "Merges a branch into another."),
-        "water_plants": workshop.tool("water_plants", "Waters the ferns and flowers."),
-    } | changed
-    return {"git": [tool for tool in tools.values() if tool]}
+    descriptions = {
+        "close_issue": "Closes an issue in a repository.",
+        "list_commits": "Lists the commits of a branch.",
+        "merge_branch": "Merges a branch into another.",
+        "water_plants": "Waters the ferns and flowers.",
+    }
+    create = workshop.tool("create_issue", "Opens an issue in a repository.", title="its headline")
+    tools = {name: workshop.tool(name, text) for name, text in descriptions.items()}
+    return {"git": [tool for tool in ({"create_issue": create} | tools | changed).values() if tool]}
 
 
-def written(workshop, *questions):
+def enrichments(workshop, *questions):
     enrichment = {"kit/git/list_commits": Enrichment(questions=questions, topics=("history",))}
     return write_enrichments(workshop.lake, "enriched", enrichment, {}).path
 
@@ -40,176 +39,134 @@ def written(workshop, *questions):
 def two(tmp_path_factory, workshop_type, hashing):
     """A board with two releases; the second is live. Do not change it."""
     workshop, encoder = workshop_type(tmp_path_factory.mktemp("two")), hashing(64)
-    first = workshop.publish(
-        servers(workshop),
-        encoder=encoder,
-        enrichments=written(workshop, "who wrote this?", "what is new?"),
-    ).release
-    changed = servers(
-        workshop,
-        close_issue=None,
-        create_issue=workshop.tool(
-            "create_issue", "Waters the ferns.", title="its headline", body="what is wrong"
-        ),
-        plant_tree=workshop.tool("plant_tree", "Plants a tree in the branch."),
+    tool, questions = workshop.tool, ("who wrote this?", "what is new?", "who changed it?")
+    changed = {
+        "close_issue": None,
+        "create_issue": tool("create_issue", "Waters the ferns.", title="its headline", body="why"),
+        "plant_tree": tool("plant_tree", "Plants a tree in the branch."),
+    }
+    first, second = (
+        workshop.publish(
+            servers(workshop, **tools), encoder=encoder, enrichments=enrichments(workshop, *texts)
+        ).release
+        for tools, texts in (({}, questions[:2]), (changed, questions[1:]))
     )
-    second = workshop.publish(
-        changed, encoder=encoder, enrichments=written(workshop, "what is new?", "who changed it?")
-    ).release
     return Two(workshop.store, first, second)
 
 
-def test_tools_that_came_went_and_changed_are_told_apart(two):
-    found = diff_releases(two.store, two.first, two.second)
+def test_added_removed_and_changed_tools_are_told_apart(two):
+    diff = diff_releases(two.store, two.first, two.second)
 
-    assert (found.old, found.new) == (two.first.id, two.second.id)
-    assert (found.added, found.removed) == (("kit/git/plant_tree",), ("kit/git/close_issue",))
-    assert found.counts == {"added": 1, "removed": 1, "changed": 2, "unchanged": 2}
-    fields = {one.id: one.fields for one in found.changed}
+    assert (diff.old, diff.new) == (two.first.id, two.second.id)
+    assert (diff.added, diff.removed) == (("kit/git/plant_tree",), ("kit/git/close_issue",))
+    assert diff.counts == {"added": 1, "removed": 1, "changed": 2, "unchanged": 2}
+    fields = {tool.id: tool.fields for tool in diff.changed}
     assert list(fields) == ["kit/git/create_issue", "kit/git/list_commits"]
-    assert list(fields["kit/git/create_issue"]) == ["description", "input_schema"]
-    assert fields["kit/git/create_issue"]["description"] == FieldChange(
-        "Opens an issue in a repository.", "Waters the ferns."
-    )
-    assert "body" in fields["kit/git/create_issue"]["input_schema"].new["properties"]
-
-
-def test_questions_that_were_added_and_removed_are_named(two):
-    fields = next(
-        one
-        for one in diff_releases(two.store, two.first, two.second).changed
-        if one.id.endswith("commits")
-    ).fields
-
-    assert list(fields) == ["enrichment.questions"]
-    questions = fields["enrichment.questions"]
+    create = fields["kit/git/create_issue"]
+    assert list(create) == ["description", "input_schema"]
+    opens = "Opens an issue in a repository."
+    assert create["description"] == FieldChange(opens, "Waters the ferns.")
+    assert "body" in create["input_schema"].new["properties"]
+    assert list(fields["kit/git/list_commits"]) == ["enrichment.questions"]
+    questions = fields["kit/git/list_commits"]["enrichment.questions"]
     assert (questions.added, questions.removed) == (("who changed it?",), ("who wrote this?",))
     assert questions.new == ["what is new?", "who changed it?"]
+    index = diff.indexes["full"]
+    rows = (index.rows_added, index.rows_removed, index.rows_changed)
+    assert (index.state, rows) == ("rows", (1, 1, 2))
 
 
-def test_a_tool_that_says_something_else_has_other_neighbours(two):
-    found = diff_releases(two.store, two.first, two.second, neighbours=1)
+def test_a_tool_with_another_description_has_other_neighbours(two):
+    diff = diff_releases(two.store, two.first, two.second, neighbours=1)
 
-    assert found.neighbours_by == "full"
-    assert found.neighbours["kit/git/create_issue"] == Neighbours(
-        ("kit/git/water_plants",), ("kit/git/close_issue",)
-    )
-    assert found.neighbours["kit/git/plant_tree"].lost == ()
-    assert len(found.neighbours["kit/git/plant_tree"].gained) == 1
+    assert diff.neighbours_by == "full"
+    expected = Neighbours(("kit/git/water_plants",), ("kit/git/close_issue",))
+    assert diff.neighbours["kit/git/create_issue"] == expected
+    assert diff.neighbours["kit/git/plant_tree"].lost == ()
+    assert len(diff.neighbours["kit/git/plant_tree"].gained) == 1
     assert diff_releases(two.store, two.first, two.second, neighbours=0).neighbours == {}
 
 
-def test_a_release_is_not_different_from_itself(two):
-    found = diff_releases(two.store, two.second, two.second)
+def test_a_release_equals_itself_and_a_difference_read_backwards_is_the_opposite(two):
+    same = diff_releases(two.store, two.second, two.second)
+    there = diff_releases(two.store, two.first, two.second)
+    back = diff_releases(two.store, two.second, two.first)
 
-    assert (found.added, found.removed, found.changed, found.neighbours) == ((), (), (), {})
-    assert {index.state for index in found.indexes.values()} == {"same"}
-    assert found.counts["unchanged"] == 5
-
-
-def test_a_difference_read_backwards_is_the_opposite(two):
-    there, back = (
-        diff_releases(two.store, two.first, two.second),
-        diff_releases(two.store, two.second, two.first),
-    )
-
+    assert (same.added, same.removed, same.changed, same.neighbours) == ((), (), (), {})
+    assert {index.state for index in same.indexes.values()} == {"same"}
+    assert same.counts["unchanged"] == 5
     assert (there.added, there.removed) == (back.removed, back.added)
-    assert [one.id for one in there.changed] == [one.id for one in back.changed]
-    assert (
-        there.neighbours["kit/git/create_issue"].gained
-        == back.neighbours["kit/git/create_issue"].lost
-    )
+    assert [tool.id for tool in there.changed] == [tool.id for tool in back.changed]
+    create = "kit/git/create_issue"
+    assert there.neighbours[create].gained == back.neighbours[create].lost
 
 
-def test_indexes_that_came_went_or_have_another_recipe_are_told(workshop, hashing):
-    one = '[[indexes]]\nname = "full"\n[[indexes]]\nname = "fine"\nshape = "multi"\n'
-    other = (
-        '[[indexes]]\nname = "full"\nparts = ["name"]\n[[indexes]]\nname = "names"\nparts = '
-        '["name"]\n'
-    )
+def test_added_and_dropped_indexes_and_other_recipes_are_reported(workshop, hashing):
+    full, named = '[[indexes]]\nname = "full"\n', 'parts = ["name"]\n'
+    fine = '[[indexes]]\nname = "fine"\nshape = "multi"\n'
+    names = f'[[indexes]]\nname = "names"\n{named}'
     workshop.servers(servers(workshop))
-    first = workshop.run(workshop.configure(one), encoder=hashing(8)).release
-    second = workshop.run(workshop.configure(other), encoder=hashing(16)).release
+    first = workshop.run(workshop.configure(full + fine), encoder=hashing(8)).release
+    second = workshop.run(workshop.configure(full + named + names), encoder=hashing(16)).release
 
-    found = diff_releases(workshop.store, first, second)
+    diff = diff_releases(workshop.store, first, second)
 
-    assert {name: index.state for name, index in found.indexes.items()} == {
-        "fine": "dropped", "full": "other recipe", "names": "added",
-    }  # fmt: skip
-    assert list(found.indexes["full"].recipe) == ["encoder", "fingerprint", "dimensions", "parts"]
-    assert found.indexes["full"].recipe["dimensions"] == FieldChange(8, 16)
-    assert found.indexes["full"].rows_changed == 5
-    assert (found.indexes["names"].rows_added, found.indexes["fine"].rows_removed) == (
-        5,
-        first.tables["emb_fine"].rows,
-    )
-    assert found.changed == ()
-    assert (found.neighbours_by, found.neighbours) == (None, {})
+    states = {name: index.state for name, index in diff.indexes.items()}
+    assert states == {"fine": "dropped", "full": "other recipe", "names": "added"}
+    changed = diff.indexes["full"]
+    assert list(changed.recipe) == ["encoder", "fingerprint", "dimensions", "parts"]
+    assert changed.recipe["dimensions"] == FieldChange(8, 16)
+    assert changed.rows_changed == diff.indexes["names"].rows_added == 5
+    assert diff.indexes["fine"].rows_removed == first.tables["emb_fine"].rows
+    assert (diff.changed, diff.neighbours_by, diff.neighbours) == ((), None, {})
 
 
-def test_rows_of_an_index_are_counted(two):
-    index = diff_releases(two.store, two.first, two.second).indexes["full"]
-
-    assert (index.state, index.rows_added, index.rows_removed, index.rows_changed) == (
-        "rows",
-        1,
-        1,
-        2,
-    )
-
-
-def ran(capsys, *arguments):
-    code = main(["releases", "diff", *map(str, arguments)])
-    captured = capsys.readouterr()
-    return code, captured.out, captured.err
-
-
-def test_the_command_compares_the_channels_releases_by_default(capsys, two, monkeypatch):
+@pytest.fixture
+def run(capsys, two, monkeypatch):
+    """Run `pegboard releases diff` on the board; returns its exit code, stdout and stderr."""
     monkeypatch.delenv("PEGBOARD_BOARD", raising=False)
-    _, first, second = two
 
-    code, out, err = ran(capsys, "--board", two.store.uri)
-    named = ran(capsys, first.id[:6], "live", "--board", two.store.uri)
+    def run(*arguments, board=two.store.uri):
+        code = main(["releases", "diff", *arguments, "--board", board])
+        captured = capsys.readouterr()
+        return code, captured.out, captured.err
+
+    return run
+
+
+def test_the_command_compares_the_channels_releases_by_default(run, two):
+    code, out, err = run()
 
     assert (code, err) == (0, "")
-    assert named == (code, out, err)
+    assert run(two.first.id[:6], "live") == (code, out, err)
     lines = out.splitlines()
-    assert lines[0] == f"{first.id} -> {second.id}: 1 added, 1 removed, 2 changed, 2 unchanged"
+    counts = "1 added, 1 removed, 2 changed, 2 unchanged"
+    assert lines[0] == f"{two.first.id} -> {two.second.id}: {counts}"
     assert lines[1].startswith("+ kit/git/plant_tree; neighbours +")
     assert lines[2] == "- kit/git/close_issue"
     assert lines[3].startswith("~ kit/git/create_issue: description, input_schema; neighbours +")
     assert lines[4].startswith("~ kit/git/list_commits: enrichment.questions (+1 -1)")
     assert lines[5] == "index full: rows; 1 rows added, 1 removed, 2 changed"
+    diff = diff_releases(two.store, two.first, two.second).to_dict()
+    assert json.loads(run("--json")[1]) == json.loads(json.dumps(diff))
 
 
-def test_the_command_shows_one_tool_with_its_old_and_new_text(capsys, two):
-    _, out, _ = ran(capsys, "--board", two.store.uri, "--tool", "kit/git/list_commits")
-    _, printed, _ = ran(
-        capsys, "--board", two.store.uri, "--tool", "kit/git/create_issue", "--json"
-    )
-    code, _, err = ran(capsys, "--board", two.store.uri, "--tool", "kit/git/merge_branch")
+def test_the_command_shows_one_tool_with_its_old_and_new_text(run):
+    _, out, _ = run("--tool", "kit/git/list_commits")
+    _, printed, _ = run("--tool", "kit/git/create_issue", "--json")
+    code, _, err = run("--tool", "kit/git/merge_branch")
 
-    assert out.splitlines()[-3:] == [
-        "enrichment.questions",
-        "  - who wrote this?",
-        "  + who changed it?",
-    ]
-    told = json.loads(printed)
-    assert (told["state"], told["fields"]["description"]["new"]) == ("changed", "Waters the ferns.")
+    expected = ["enrichment.questions", "  - who wrote this?", "  + who changed it?"]
+    assert out.splitlines()[-3:] == expected
+    change = json.loads(printed)
+    assert change["state"] == "changed"
+    assert change["fields"]["description"]["new"] == "Waters the ferns."
     assert code == 4
     assert "is the same in releases" in err
 
 
-def test_the_command_prints_all_of_it_as_json(capsys, two):
-    _, out, _ = ran(capsys, "--board", two.store.uri, "--json")
-
-    assert json.loads(out) == json.loads(
-        json.dumps(diff_releases(two.store, two.first, two.second).to_dict())
-    )
-
-
-def test_the_command_says_that_there_is_nothing_to_compare_with(capsys, board_uri):
-    code, out, err = ran(capsys, "--board", board_uri)
+def test_the_command_reports_that_there_is_nothing_to_compare_with(run, board_uri):
+    code, out, err = run(board=board_uri)
 
     assert (code, out) == (4, "")
     assert "has no earlier release to compare with" in err

@@ -5,182 +5,149 @@ A call that did not give up would hang: pytest-timeout is the guard, and no test
 """
 
 import json
-import traceback
+from itertools import count
 
 import pytest
 
 import pegboard
 from pegboard.cli.main import main
-from pegboard.errors import ConfigurationError, StoreError
+from pegboard.errors import ConfigurationError
 from pegboard.store.releases import ReleaseStore
 from tasks.lake.files import Lake
 
 PATIENT = {"open_timeout": "500", "read_timeout": "500s", "client_max_retries": "1"}
 """However slow this machine is, it is the store's answer that ends a call."""
+HASTY = {"open_timeout": "0.5", "read_timeout": "1s", "client_max_retries": "1"}
+number = count()
 
 
 @pytest.fixture
-def opened(keys, monkeypatch, configured):
-    """The error of opening a board, unless told not to, and that of reading its lake, at an
-    endpoint.
-    """
+def board_uri_at(keys, monkeypatch, configured):
+    """Configure a board in a bucket at an endpoint; returns its address."""
 
-    def opened(endpoint, uri="s3://bucket/board", board=True):
+    def board_uri_at(endpoint, **storage):
         monkeypatch.setenv("AWS_ENDPOINT_URL", endpoint)
-        configured(uri, **PATIENT)
-        errors = []
-        uses = (lambda: pegboard.open(uri), lambda: Lake(uri).read_json("latest.json"))
-        for use in uses if board else uses[1:]:
-            with pytest.raises(StoreError) as error:
-                use()
-            shown = "".join(traceback.format_exception(error.value))
-            assert not [secret for secret in keys if secret in shown]
-            errors.append(str(error.value))
-        return errors
+        return configured(f"s3://bucket/{next(number)}", **(storage or PATIENT)).uri
 
-    return opened
+    return board_uri_at
 
 
 @pytest.mark.parametrize(
-    ("code", "step"),
+    ("status", "code", "meaning", "step"),
     [
-        ("InvalidAccessKeyId", "Check the keys"),
-        ("AccessDenied", "they may list, read, write and delete"),
-        ("SignatureDoesNotMatch", "Check the keys"),
+        (403, "InvalidAccessKeyId", "it refuses these credentials (", "Check the keys"),
+        (403, "AccessDenied", "it refuses these credentials (", "they may list, read, write"),
+        (403, "SignatureDoesNotMatch", "it refuses these credentials (", "Check the keys"),
+        (503, "SlowDown", "it is out of order or asks to slow down (", "Try again in a while"),
+        (507, "XMinioStorageFull", "there is no space left (", "Free some space"),
     ],
 )
-def test_refused_credentials_are_said(opened, refusing, keys, code, step):
-    for message in opened(
-        refusing(403, code, f"What was signed: {keys[1]}"), board=code == "AccessDenied"
-    ):
-        assert message.startswith(
-            (
-                "The store of the board at s3://bucket/board did not",
-                "s3://bucket/board/lake/latest.json",
-            )
-        )
-        assert f"it refuses these credentials ({code}" in message
+def test_a_refusal_is_explained_and_quoted(
+    board_uri_at, board_and_lake_fail, refusing, keys, status, code, meaning, step
+):
+    uri = board_uri_at(refusing(status, code, f"the server's reason, with {keys[1]}"))
+
+    board, lake = board_and_lake_fail(uri)
+
+    assert board.startswith(f"The store of the board at {uri} did not")
+    assert lake.startswith(f"{uri}/lake/latest.json")
+    for message in (board, lake):
+        assert f"{meaning}{code}: the server's reason" in message
         assert step in message
 
 
-def test_a_store_that_is_busy_is_said(opened, refusing):
-    for message in opened(refusing(503, "SlowDown", "Please reduce your request rate.")):
-        assert (
-            "it is out of order or asks to slow down (SlowDown: Please reduce your request rate.)"
-            in message
-        )
-
-
-def test_by_default_a_store_that_is_busy_is_asked_a_few_times_only(keys, monkeypatch, refusing):
+def test_by_default_a_store_that_is_busy_is_asked_a_few_times_only(
+    keys, monkeypatch, refusing, fails
+):
     monkeypatch.setenv("AWS_ENDPOINT_URL", refusing(503, "SlowDown"))
     uri, attempts = "s3://bucket/busy", 5
-    for most, use in (
+    for most, call in (
         (6 * attempts, lambda: pegboard.open(uri)),  # Lance itself asks six times
         (attempts, lambda: Lake(uri).read_json("latest.json")),
     ):
         refusing.requests.clear()
-        with pytest.raises(StoreError):
-            use()
+        fails(call)
         assert 0 < len(refusing.requests) <= most
 
 
-def test_a_full_store_is_said(opened, refusing):
-    for message in opened(
-        refusing(
-            507,
-            "XMinioStorageFull",
-            "Storage backend has reached its minimum free drive threshold.",
-        )
-    ):
-        assert "there is no space left (XMinioStorageFull" in message
+def test_a_store_that_is_away_is_reported(board_uri_at, board_and_lake_fail, port):
+    uri = board_uri_at(f"http://127.0.0.1:{port()}")
 
-
-def test_a_store_that_is_away_is_said(opened, port):
-    for message in opened(f"http://127.0.0.1:{port()}"):
-        assert "it cannot be reached (" in message
+    for message in board_and_lake_fail(uri, r"it cannot be reached \("):
         assert "Check the address, the endpoint and the network" in message
 
 
-def test_a_silent_store_is_waited_for_only_so_long(refusing, configured, keys):
-    configuration = configured(
-        "s3://bucket/silent",
-        aws_endpoint=refusing(None),
-        open_timeout="0.5",
-        read_timeout="1s",
-        client_max_retries="1",
-    )
-    for use in (
-        lambda: pegboard.open(configuration.uri),
-        lambda: ReleaseStore(configuration.uri).create(),
-        lambda: Lake(configuration.uri).exists("a"),
+def test_a_silent_store_is_waited_for_only_so_long(refusing, configured, keys, fails):
+    uri = configured("s3://bucket/silent", aws_endpoint=refusing(None), **HASTY).uri
+    for call in (
+        lambda: pegboard.open(uri),
+        lambda: ReleaseStore(uri).create(),
+        lambda: Lake(uri).exists("a"),
     ):
-        with pytest.raises(
-            StoreError, match=r"it does not answer in time \(no answer.*open_timeout"
-        ):
-            use()
+        fails(call, r"it does not answer in time \(no answer.*open_timeout")
 
 
 @pytest.mark.slow
-def test_a_bucket_that_is_not_there_is_said(opened, s3):
-    for message in opened(s3.endpoint, "s3://nosuchbucket/board"):
-        assert (
-            "there is no such bucket (NoSuchBucket: The specified bucket does not exist)" in message
-        )
-    with pytest.raises(StoreError, match="there is no such bucket"):
-        Lake("s3://nosuchbucket/board").write_json("latest.json", {})
+def test_a_bucket_that_is_not_there_is_reported(
+    s3, keys, monkeypatch, configured, fails, board_and_lake_fail
+):
+    monkeypatch.setenv("AWS_ENDPOINT_URL", s3.endpoint)
+    uri = configured("s3://nosuchbucket/board", **PATIENT).uri
+
+    board_and_lake_fail(uri, r"there is no such bucket \(NoSuchBucket: The specified bucket does")
+    fails(lambda: Lake(uri).write_json("latest.json", {}), "there is no such bucket")
 
 
-def test_an_unfinished_configuration_of_the_store_is_said(configured, keys, monkeypatch):
-    configuration = configured("s3://bucket/unfinished", aws_secret_access_key="${NOT_SET}")
-    for use in (
-        lambda: ReleaseStore(configuration.uri).all(),
-        lambda: Lake(configuration.uri).exists("a"),
+def test_an_unfinished_configuration_of_the_store_is_reported(configured, keys, fails):
+    uri = configured("s3://bucket/unfinished", aws_secret_access_key="${NOT_SET}").uri
+    mistyped = configured("s3://bucket/mistyped", aws_regio="x").uri
+    for call, match in (
+        (ReleaseStore(uri).all, "aws_secret_access_key of s3://bucket/unfinished.*NOT_SET, which"),
+        (lambda: Lake(uri).exists("a"), "NOT_SET, which is not set"),
+        (lambda: Lake(mistyped).exists("a"), "'aws_regio' is not valid for store 'S3'"),
+        (
+            ReleaseStore("s3://bucket/board", {"open_timeout": "soon"}).all,
+            "open_timeout is 'soon': expected a number of seconds",
+        ),
     ):
-        with pytest.raises(
-            ConfigurationError,
-            match=r"aws_secret_access_key of s3://bucket/unfinished.*NOT_SET, which is not set",
-        ):
-            use()
-
-    configuration = configured("s3://bucket/mistyped", aws_regio="x")
-    with pytest.raises(ConfigurationError, match="'aws_regio' is not valid for store 'S3'"):
-        Lake(configuration.uri).exists("a")
-    with pytest.raises(
-        ConfigurationError, match="open_timeout is 'soon': expected a number of seconds"
-    ):
-        ReleaseStore("s3://bucket/board", {"open_timeout": "soon"}).all()
+        fails(call, match, ConfigurationError)
 
 
 def test_a_session_token_of_the_environment_is_never_sent_with_other_keys(
-    configured, keys, monkeypatch, refusing
+    configured, keys, monkeypatch, refusing, fails
 ):
     monkeypatch.setenv("AWS_SESSION_TOKEN", "a-token-of-the-environment")
-    own = {"aws_endpoint": refusing(403, "AccessDenied"), "aws_secret_access_key": "${THE_KEY}"}
     monkeypatch.setenv("THE_KEY", "another")
+    own = {"aws_endpoint": refusing(403, "AccessDenied"), "aws_secret_access_key": "${THE_KEY}"}
     foreign = configured("s3://bucket/foreign", aws_access_key_id="${THE_KEY}", **own).uri
-    for use in (lambda: ReleaseStore(foreign).all(), lambda: Lake(foreign).read_text("a")):
-        with pytest.raises(
-            ConfigurationError, match="AWS_SESSION_TOKEN in the environment belongs to others"
-        ):
-            use()
+    match = "AWS_SESSION_TOKEN in the environment belongs to others"
+    fails(ReleaseStore(foreign).all, match, ConfigurationError)
+    fails(lambda: Lake(foreign).read_text("a"), match, ConfigurationError)
 
     same = configured("s3://bucket/same", aws_access_key_id="${AWS_ACCESS_KEY_ID}", **own).uri
-    with pytest.raises(StoreError, match="it refuses these credentials"):
-        Lake(same).read_text("a")
+    fails(lambda: Lake(same).read_text("a"), "it refuses these credentials")
+
+
+def test_users_passwords_and_signatures_in_an_address_are_never_shown(
+    keys, monkeypatch, refusing, fails
+):
+    password = keys[1]
+    echo = f"http://me:{password}@host/x?X-Amz-Signature={password}&amp;sig={password}"
+    monkeypatch.setenv("AWS_ENDPOINT_URL", refusing(403, "AccessDenied", echo))
+    uri = f"s3://me:{password.replace('/', '-')}@bucket/b"
+    for call in (lambda: pegboard.open(uri), lambda: Lake(uri).read_text("x")):
+        assert password.replace("/", "-") not in fails(call)
 
 
 @pytest.fixture
 def doctor(configured, keys, workshop, capsys):
-    """The exit code of the doctor, and the state of the board's store and what it says of it."""
+    """The exit code of the doctor, and the state of the board's store with its description."""
 
     def doctor(uri, endpoint):
         configured(uri, aws_endpoint=endpoint)
         code = main(["doctor", "-c", str(workshop.folder / "pegboard.toml"), "--json"])
-        (row,) = [
-            row
-            for row in json.loads(capsys.readouterr().out)["checks"]
-            if row["what"] == "board store"
-        ]
+        checks = json.loads(capsys.readouterr().out)["checks"]
+        (row,) = [check for check in checks if check["what"] == "board store"]
         return code, row["state"], row["say"]
 
     return doctor
@@ -189,30 +156,69 @@ def doctor(configured, keys, workshop, capsys):
 @pytest.mark.slow
 def test_doctor_reads_writes_and_deletes_in_the_store_and_leaves_nothing(doctor, s3):
     bucket = s3.bucket()
-    code, state, say = doctor(f"s3://{bucket}/board", s3.endpoint)
-    assert (code, state, say) == (
-        0,
-        "good",
-        f"s3://{bucket}/board can be read, written and deleted in; 0 tables",
-    )
+
+    code, state, description = doctor(f"s3://{bucket}/board", s3.endpoint)
+
+    assert (code, state) == (0, "good")
+    assert description == (f"s3://{bucket}/board can be read, written and deleted in; 0 tables")
     assert s3.contents(bucket) == {}
 
 
 def test_doctor_finds_a_store_that_refuses(doctor, refusing):
-    code, state, say = doctor("s3://locked/board", refusing(403, "AccessDenied"))
+    code, state, description = doctor("s3://locked/board", refusing(403, "AccessDenied"))
+
     assert (code, state) == (1, "wrong")
-    assert "it refuses these credentials" in say
+    assert "it refuses these credentials" in description
 
 
-def test_users_passwords_and_signatures_in_an_address_are_never_shown(keys, monkeypatch, refusing):
-    password, signature = keys[1][::-1].replace("/", "-"), "deadbeef"[::-1]
-    said = f"http://me:{password}@host/x?X-Amz-Signature={signature}&sig={signature}"
-    monkeypatch.setenv(
-        "AWS_ENDPOINT_URL", refusing(403, "AccessDenied", said.replace("&", "&amp;"))
-    )
-    uri = f"s3://me:{password}@bucket/b"
-    for use in (lambda: pegboard.open(uri), lambda: Lake(uri).read_text("x")):
-        with pytest.raises(StoreError) as error:
-            use()
-        shown = "".join(traceback.format_exception(error.value))
-        assert not [secret for secret in (password, signature) if secret in shown]
+@pytest.fixture
+def google_account(tmp_path):
+    """Write the file of a service account that needs no token, for a storage at an address."""
+
+    def google_account(endpoint):
+        fields = dict.fromkeys(("client_email", "private_key", "private_key_id"), "")
+        path = tmp_path / "account.json"
+        path.write_text(json.dumps({**fields, "gcs_base_url": endpoint, "disable_oauth": True}))
+        return str(path)
+
+    return google_account
+
+
+@pytest.mark.parametrize("place", ["environment", "configuration", "argument"])
+def test_googles_account_is_found_wherever_it_is_named(
+    google_account, refusing, configured, monkeypatch, place, board_and_lake_fail, fails
+):
+    file = google_account(refusing(403, "AccessDenied", "this server refuses"))
+    uri = f"gs://{place}/board"
+    match = r"it refuses these credentials \(AccessDenied: this server refuses\)"
+    if place == "argument":
+        options = {"google_service_account": file, "allow_http": "true"}
+        fails(ReleaseStore(uri, options).all, match)
+        return
+    monkeypatch.setenv("GOOGLE_SERVICE_ACCOUNT" if place == "environment" else "ACCOUNT", file)
+    own = {"service_account": "${ACCOUNT}"} if place == "configuration" else {}
+    configured(uri, allow_http="true", **own)
+
+    board_and_lake_fail(uri, match)
+
+
+def test_missing_credentials_are_reported_with_the_variables_to_set(
+    monkeypatch, board_and_lake_fail
+):
+    no_credentials = "there are no credentials for it .*"
+    board_and_lake_fail("az://container/b", f"{no_credentials}AZURE_STORAGE_ACCOUNT_NAME")
+    monkeypatch.setenv("GOOGLE_SERVICE_ACCOUNT", "/none/account.json")
+    match = f"{no_credentials}/none/account.json.*GOOGLE_SERVICE_ACCOUNT"
+    board_and_lake_fail("gs://bucket/board", match)
+
+
+def test_without_credentials_googles_silent_address_is_given_up(
+    monkeypatch, refusing, tmp_path, configured, board_and_lake_fail
+):
+    # Google's own machines are asked for a token; elsewhere nobody answers at that address.
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("GCE_METADATA_HOST", refusing(None).removeprefix("http://"))
+    uri = "gs://without/board"
+    configured(uri, client_retry_timeout="2", **HASTY)
+
+    board_and_lake_fail(uri, "credentials|does not answer in time")

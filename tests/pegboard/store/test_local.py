@@ -13,102 +13,80 @@ import pytest
 
 import pegboard
 from pegboard.errors import StoreError
-from pegboard.store.releases import ReleaseStore
-from tasks.lake.files import Lake
 
 FIRST, SECOND = "Opens an issue in a repository.", "Reports a bug in a repository."
+STEPS = (None, "snapshot", "plan", "compose", "embed", "stage", "publish")
 
 
 @pytest.fixture
-def small_disk(tmp_path):
+def small_disk(tmp_path, workshop):
     """A disk of a few megabytes of its own, on which the workshop stands."""
     disk = tmp_path / "disk"
     disk.mkdir()
-    mounted = subprocess.run(
-        ["mount", "-t", "tmpfs", "-o", "size=4m", "tmpfs", str(disk)],
-        capture_output=True,
-        text=True,
-    )
+    command = ["mount", "-t", "tmpfs", "-o", "size=4m", "tmpfs", str(disk)]
+    mounted = subprocess.run(command, capture_output=True, text=True)
     if mounted.returncode:
         pytest.skip(f"no disk can be mounted here: {mounted.stderr.strip()}")
+    workshop.folder, workshop.uri = disk, str(disk / "board")
     yield disk
     subprocess.run(["umount", "-l", str(disk)], check=True)
 
 
-@pytest.fixture
-def on_disk(small_disk, workshop):
-    workshop.folder = small_disk
-    workshop.uri = str(small_disk / "board")
-    return workshop
-
-
 def write_tools(workshop, description):
-    tools = [
-        workshop.tool("create_issue", description),
-        workshop.tool("merge_branch", "Merges a branch."),
-    ]
-    workshop.servers({"git": tools})
+    tool = workshop.tool("create_issue", description)
+    workshop.servers({"git": [tool, workshop.tool("merge_branch", "Merges a branch.")]})
     return workshop.configure()
 
 
-def fill(disk: Path) -> Path:
-    ballast = disk / "ballast"
-    with ballast.open("wb", buffering=0) as file, suppress(OSError):
-        while file.write(b"x" * 4096):
-            pass
-    return ballast
+def live_description(uri):
+    with pegboard.open(uri) as board:
+        return board.search("an issue", k=1)[0].tool.description
 
 
 @pytest.mark.parametrize("until", ["snapshot", "compose", "embed", "stage", "publish"])
-def test_a_full_disk_stops_a_run_at_any_step_and_the_next_one_completes_it(on_disk, until):
-    steps = ("snapshot", "plan", "compose", "embed", "stage", "publish")
-    one = on_disk.run(write_tools(on_disk, FIRST))
-    configuration = write_tools(on_disk, SECOND)
-    before = steps[steps.index(until) - 1] if until != "snapshot" else None
-    if before:
-        on_disk.run(configuration, until=before)
-    ballast = fill(Path(on_disk.folder))
+def test_a_full_disk_stops_a_run_at_any_step_and_the_next_one_completes_it(
+    small_disk, workshop, until
+):
+    workshop.run(write_tools(workshop, FIRST))
+    configuration = write_tools(workshop, SECOND)
+    if before := STEPS[STEPS.index(until) - 1]:
+        workshop.run(configuration, until=before)
+    ballast = small_disk / "ballast"
+    with ballast.open("wb", buffering=0) as file, suppress(OSError):
+        while file.write(b"x" * 4096):
+            pass
 
     with pytest.raises(StoreError, match="there is no space left"):
-        on_disk.run(configuration)
-    with pegboard.open(on_disk.uri) as board:
-        assert board.release.id == one.release.id
-        assert board.search("an issue", k=1)[0].tool.description == FIRST
-    assert not [path for path in Lake(on_disk.uri).walk() if path.endswith(".tmp")]
+        workshop.run(configuration)
+    assert live_description(workshop.uri) == FIRST
+    assert not [path for path in workshop.lake.walk() if path.endswith(".tmp")]
 
     ballast.unlink()
-    two = on_disk.run(configuration)
-    assert two.release.id != one.release.id
-    with pegboard.open(on_disk.uri) as board:
-        assert board.search("an issue", k=1)[0].tool.description == SECOND
+    workshop.run(configuration)
+    assert live_description(workshop.uri) == SECOND
 
 
-def writes(uri):
-    store, lake = ReleaseStore(uri), Lake(uri)
-    yield lambda: store.rollback()
-    yield lambda: store.promote(store.all()[0].id, "canary")
-    yield lambda: lake.write_json("latest.json", {})
-    yield lambda: lake.delete(next(iter(lake.walk("documents"))))
-
-
-def test_a_disk_that_can_only_be_read_is_searched_and_not_written(on_disk, small_disk):
-    on_disk.run(write_tools(on_disk, FIRST))
-    configuration = write_tools(on_disk, SECOND)
-    two = on_disk.run(configuration)
-    write_tools(on_disk, "Something else.")
+def test_a_disk_that_can_only_be_read_is_searched_and_not_written(small_disk, workshop):
+    workshop.run(write_tools(workshop, FIRST))
+    second = workshop.run(write_tools(workshop, SECOND))
+    configuration = write_tools(workshop, "Something else.")
+    store, lake = workshop.store, workshop.lake
     subprocess.run(["mount", "-o", "remount,ro", str(small_disk)], check=True)
 
-    with pegboard.open(on_disk.uri) as board:
-        assert board.search("an issue", k=1)[0].tool.description == SECOND
-    for write in [*writes(on_disk.uri), lambda: on_disk.run(configuration)]:
-        with pytest.raises(
-            StoreError, match=r"it can only be read \(Read-only file system.*Make it writable"
-        ):
+    assert live_description(workshop.uri) == SECOND
+    for write in (
+        store.rollback,
+        lambda: store.promote(store.all()[0].id, "canary"),
+        lambda: lake.write_json("latest.json", {}),
+        lambda: lake.delete(next(iter(lake.walk("documents")))),
+        lambda: workshop.run(configuration),
+    ):
+        with pytest.raises(StoreError, match=r"it can only be read \(Read-only.*Make it writable"):
             write()
     subprocess.run(["mount", "-o", "remount,rw", str(small_disk)], check=True)
 
-    assert on_disk.store.channel().release == two.release.id
-    assert on_disk.run(configuration).release.id != two.release.id
+    assert store.channel().release == second.release.id
+    assert workshop.run(configuration).release.id != second.release.id
 
 
 AS_NOBODY = """
@@ -139,33 +117,39 @@ for use in (
 """
 
 
+def python(code, *arguments):
+    """What a new process prints, line by line."""
+    command = [sys.executable, "-c", code, *arguments]
+    result = subprocess.run(command, capture_output=True, text=True)
+    assert result.returncode == 0, result.stderr
+    return result.stdout.splitlines()
+
+
+def change_modes(folder, folders, files):
+    for path in (folder, *folder.rglob("*")):
+        path.chmod(folders if path.is_dir() else files)
+
+
 def test_a_folder_that_may_only_be_read_is_searched_and_not_written(workshop):
     workshop.run(write_tools(workshop, FIRST))
     workshop.run(write_tools(workshop, SECOND))
     # Not in tmp_path, into which no other user may look.
     with tempfile.TemporaryDirectory() as folder:
-        uri = str(shutil.copytree(workshop.uri, Path(folder) / "board"))
-        for path in [Path(folder), Path(uri), *Path(uri).rglob("*")]:
-            path.chmod(0o555 if path.is_dir() else 0o444)
-        result = subprocess.run(
-            [sys.executable, "-c", AS_NOBODY, uri], capture_output=True, text=True
-        )
-        for path in [Path(folder), Path(uri), *Path(uri).rglob("*")]:
-            path.chmod(0o755 if path.is_dir() else 0o644)
+        uri = shutil.copytree(workshop.uri, Path(folder) / "board")
+        change_modes(Path(folder), 0o555, 0o444)
+        name, *errors = python(AS_NOBODY, str(uri))
+        change_modes(Path(folder), 0o755, 0o644)
 
-    assert result.returncode == 0, result.stderr
-    name, *said = result.stdout.splitlines()
     assert name == "create_issue"
-    assert len(said) == 4
-    for line in said:
+    assert len(errors) == 4
+    for line in errors:
         assert line.startswith("StoreError ")
         assert "permission was denied (" in line
         assert "run as a user who may" in line
 
 
 LIMITED = """
-import resource, runpy, signal, sys
-from pathlib import Path
+import resource, signal, sys
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 from pegboard.errors import StoreError
 from tasks.lake.files import Lake
@@ -180,14 +164,9 @@ print(sorted(Lake(sys.argv[1]).walk()))
 """
 
 
-def test_a_file_that_may_not_become_so_large_is_said_and_leaves_nothing(tmp_path):
-    result = subprocess.run(
-        [sys.executable, "-c", LIMITED, str(tmp_path)], capture_output=True, text=True, check=True
-    )
+def test_a_file_that_may_not_become_so_large_is_reported_and_leaves_nothing(tmp_path):
+    message, files = python(LIMITED, str(tmp_path))
 
-    message, left = result.stdout.splitlines()
-    assert (
-        "documents/a.parquet cannot be written: a file would become larger than is allowed here"
-        in message
-    )
-    assert left == "[]"
+    problem = "cannot be written: a file would become larger than is allowed here"
+    assert f"documents/a.parquet {problem}" in message
+    assert files == "[]"

@@ -2,6 +2,8 @@
 harm to one another.
 """
 
+import asyncio
+import os
 import subprocess
 import sys
 import threading
@@ -13,7 +15,6 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-import pegboard
 from pegboard.errors import BoardNotFound, StoreError
 from pegboard.store.contract import column_names
 from pegboard.store.database import PUBLIC, PublicTable, ReaderDatabase, store_errors
@@ -25,15 +26,9 @@ WAYS = {"core": NativeTable, "public": PublicTable}
 
 def python(code, *arguments, **environment):
     """What a new process prints, line by line."""
-    import os
-
-    done = subprocess.run(
-        [sys.executable, "-W", "error", "-c", code, *arguments],
-        capture_output=True,
-        text=True,
-        env={**os.environ, **environment},
-        timeout=280,
-    )
+    command = [sys.executable, "-W", "error", "-c", code, *arguments]
+    environment = {**os.environ, **environment}
+    done = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=280)
     assert done.returncode == 0, done.stderr
     return done.stdout.splitlines()
 
@@ -69,27 +64,22 @@ def test_rows_are_read_by_column_condition_and_limit(full):
     assert full.read(["tool"], "agent = 'kit/o''brien''s'").num_rows == 1
 
 
-def test_the_nearest_rows_come_nearest_first(full, encoder):
+def test_the_nearest_rows_come_nearest_first_and_rows_match_words(full, encoder):
     rows = full.read(["tool", "vector"])
     query = encoder.encode(["will it rain?"])[0]
     vectors = np.array(rows.column("vector").to_pylist(), dtype=np.float32)
     expected = [ids(rows)[place] for place in np.argsort(-(vectors @ query))]
 
-    found = full.nearest(query, 5, ["tool", "part"], nprobes=3, ef=64, refine=2)
-    assert found.column_names == ["tool", "part", "_distance"]
-    assert ids(found) == expected[:5]
+    nearest = full.nearest(query, 5, ["tool", "part"], nprobes=3, ef=64, refine=2)
+    assert nearest.column_names == ["tool", "part", "_distance"]
+    assert ids(nearest) == expected[:5]
     kit = full.nearest(query, 100, ["tool"], where="catalog = 'kit'")
-    assert ids(kit) == [one for one in expected if one.startswith("kit/")]
-
-
-def test_rows_match_words(full):
-    found = full.matching("tide issue", 5, ["tool"])
-
-    assert found.column_names == ["tool", "_score"]
-    assert set(ids(found)) == {"kit/weather/getTides_v2", "kit/git/create_issue"}
-    assert ids(
-        full.matching("tide issue", 5, ["tool"], where="agent = 'kit/git'", prefilter=False)
-    ) == ["kit/git/create_issue"]
+    assert ids(kit) == [tool for tool in expected if tool.startswith("kit/")]
+    matching = full.matching("tide issue", 5, ["tool"])
+    assert matching.column_names == ["tool", "_score"]
+    assert set(ids(matching)) == {"kit/weather/getTides_v2", "kit/git/create_issue"}
+    git = full.matching("tide issue", 5, ["tool"], where="agent = 'kit/git'", prefilter=False)
+    assert ids(git) == ["kit/git/create_issue"]
 
 
 def test_a_handle_sees_newer_rows_unless_it_is_at_a_version(way, tmp_path):
@@ -102,7 +92,7 @@ def test_a_handle_sees_newer_rows_unless_it_is_at_a_version(way, tmp_path):
     assert sorted(newest.read().column("x").to_pylist()) == [1, 2]
 
 
-def test_what_is_missing_and_what_fails_is_said_in_the_same_words(full, board_uri):
+def test_what_is_missing_and_what_fails_is_reported_in_the_same_words(full, board_uri):
     database = ReaderDatabase(board_uri)
     with pytest.raises(BoardNotFound, match="has no table 'nothing'"):
         database.open_table("nothing")
@@ -112,23 +102,14 @@ def test_what_is_missing_and_what_fails_is_said_in_the_same_words(full, board_ur
         full.read(where="nonsense nonsense")
 
 
-def test_threads_with_and_without_an_event_loop_ask_at_once(full):
-    import asyncio
-
+def test_threads_with_and_without_an_event_loop_read_at_once(full):
     async def within_a_loop():
         return full.read().num_rows
 
     with ThreadPoolExecutor(16) as pool:
-        asked = [pool.submit(full.read, ["tool"]) for _ in range(100)]
+        plain = [pool.submit(lambda: full.read(["tool"]).num_rows) for _ in range(100)]
         looped = [pool.submit(lambda: asyncio.run(within_a_loop())) for _ in range(20)]
-        assert {one.result().num_rows for one in asked} == {14}
-        assert {one.result() for one in looped} == {14}
-
-
-@pytest.fixture(scope="module")
-def answer(board_uri):
-    """What a process of its own reads of the board."""
-    return python(READ, board_uri, "0")
+        assert {future.result() for future in (*plain, *looped)} == {14}
 
 
 READ = """
@@ -138,6 +119,38 @@ import pegboard
 board = pegboard.open(sys.argv[1], in_memory_rows=int(sys.argv[2]))
 print(board.search(np.ones(256), 1)[0].tool.id, len(board.search("tide", mode="text")))
 """
+LANCEDB = """
+import lancedb
+table = lancedb.connect(sys.argv[1] + "/tables").open_table("tools")
+print(table.count_rows(), len(table.search().where("catalog = 'kit'").to_list()))
+"""
+IN_A_THREAD = """
+import sys, threading
+def importing():
+    import lancedb
+    done.append(lancedb.__version__)
+done = []
+thread = threading.Thread(target=importing)
+thread.start()
+"""
+JOIN = """
+thread.join()
+import pegboard.store.native
+print(len(done), pegboard.store.native.core() is sys.modules["lancedb._lancedb"])
+"""
+IN_A_CHILD = """
+import os, sys
+import pegboard.board, pegboard.store.native
+pegboard.store.native.core()
+if child := os.fork():
+    sys.exit(os.waitpid(child, 0)[1])
+"""
+
+
+@pytest.fixture(scope="module")
+def answer(board_uri):
+    """What a process of its own reads of the board."""
+    return python(READ, board_uri, "0")
 
 
 def test_reading_needs_no_lancedb_package(board_uri):
@@ -149,43 +162,20 @@ def test_reading_needs_no_lancedb_package(board_uri):
     assert python(code, board_uri, "0", PEGBOARD_LANCEDB="public")[1:] == ["True"]
 
 
-LANCEDB = """
-import lancedb
-table = lancedb.connect(sys.argv[1] + "/tables").open_table("tools")
-print(table.count_rows(), len(table.search().where("catalog = 'kit'").to_list()))
-"""
+def test_lancedb_and_the_core_work_in_one_process_whichever_comes_first(board_uri, answer):
+    lancedb_first = python("import sys\n" + LANCEDB + READ, board_uri, "0")
 
-
-def test_lancedb_and_the_core_work_in_one_process_whichever_comes_first(board_uri):
-    first = python(READ + LANCEDB, board_uri, "0")
-    last = python("import sys\n" + LANCEDB + READ, board_uri, "0")
-
-    assert first == last[::-1]
-    assert first[1] == "14 8"
-
-
-def test_lancedb_may_be_imported_by_another_thread_meanwhile(board_uri):
-    code = (
-        "import sys, threading\ndef importing():\n    import lancedb\n    "
-        "done.append(lancedb.__version__)\n"
-        "done = []\nthread = threading.Thread(target=importing)\nthread.start()\n"
-        + READ
-        + "thread.join()\n"
-        "import pegboard.store.native\nprint(len(done), pegboard.store.native.core() is "
-        "sys.modules['lancedb._lancedb'])"
-    )
-    assert python(code, board_uri, "0")[1] == "1 True"
+    assert python(READ + LANCEDB, board_uri, "0") == [*answer, "14 8"] == lancedb_first[::-1]
+    assert python(IN_A_THREAD + READ + JOIN, board_uri, "0") == [*answer, "1 True"]
 
 
 def test_the_package_is_taken_where_the_version_of_the_core_is_not_known(
     board_uri, answer, tmp_path
 ):
-    # The same package, found in a folder that says nothing of its version.
+    # The same package, in a folder that does not name its version.
     (tmp_path / "lancedb").symlink_to(Path(lancedb.__file__).parent)
-    code = READ + (
-        "import pegboard.store.native\nprint(pegboard.store.native.core(), 'lancedb' in "
-        "sys.modules)"
-    )
+    code = f"{READ}import pegboard.store.native\n"
+    code += "print(pegboard.store.native.core(), 'lancedb' in sys.modules)"
 
     assert python(code, board_uri, "0", PYTHONPATH=str(tmp_path)) == [*answer, "None True"]
 
@@ -194,17 +184,17 @@ FORK = """
 import os
 from pegboard.errors import StoreError
 
-def tried(ask):
+def result(call):
     try:
-        return ask()
+        return call()
     except StoreError as error:
         return "forked" in str(error)
 
 sys.stdout.flush()
 child = os.fork()
 if not child:
-    searched = tried(lambda: board.search(np.ones(256), 1)[0].tool.id)
-    print(searched, tried(lambda: pegboard.open(sys.argv[1])))
+    searched = result(lambda: board.search(np.ones(256), 1)[0].tool.id)
+    print(searched, result(lambda: pegboard.open(sys.argv[1])))
     print("forked" in (board.status().error or ""), flush=True)
     os._exit(0)
 assert os.waitpid(child, 0)[1] == 0
@@ -212,34 +202,25 @@ print(board.search(np.ones(256), 1)[0].tool.id, board.status().error)
 """
 
 
-def test_a_forked_child_answers_from_memory_and_says_why_it_does_not_look(board_uri):
+def test_a_forked_child_answers_from_memory_and_reports_why_it_does_not_look(board_uri):
     code = READ.replace("in_memory_rows", "refresh=0, in_memory_rows") + FORK
-    (first, child, looked, last), (_, large, _, _) = (
-        python(code, board_uri, rows) for rows in ("50000", "0")
-    )
-    tool = first.split()[0]
+    in_memory, large = (python(code, board_uri, rows) for rows in ("50000", "0"))
+    tool = in_memory[0].split()[0]
 
-    assert (child, looked, last) == (f"{tool} True", "True", f"{tool} None")
-    assert large == "True True"
+    assert in_memory[1:] == [f"{tool} True", "True", f"{tool} None"]
+    assert large[1] == "True True"
 
 
 def test_a_child_of_a_process_that_read_nothing_reads(board_uri, answer):
-    code = (
-        "import os, sys\nimport pegboard.board, "
-        "pegboard.store.native\npegboard.store.native.core()\nchild = os.fork()\n"
-        "if child:\n    sys.exit(os.waitpid(child, 0)[1])\n" + READ
-    )
-    assert python(code, board_uri, "0") == answer
+    assert python(IN_A_CHILD + READ, board_uri, "0") == answer
 
 
-def test_the_core_is_loaded_once(board_uri):
-    found = []
-    threads = [threading.Thread(target=lambda: found.append(core())) for _ in range(8)]
+def test_the_core_is_loaded_once():
+    cores = []
+    threads = [threading.Thread(target=lambda: cores.append(core())) for _ in range(8)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
 
-    assert len(found) == 8
-    assert {id(one) for one in found} == {id(sys.modules["lancedb._lancedb"])}
-    assert pegboard.open(board_uri).release.id
+    assert cores == [sys.modules["lancedb._lancedb"]] * 8

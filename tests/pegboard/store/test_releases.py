@@ -1,6 +1,4 @@
-"""Releases and channels: what is published, what is live, and that two publishers never overwrite
-each other unnoticed.
-"""
+"""Releases and channels: what is published, what is live, and no lost updates."""
 
 import json
 import subprocess
@@ -10,6 +8,8 @@ from datetime import UTC, datetime, timedelta
 
 import pyarrow as pa
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from pegboard.errors import BoardNotFound, ConfigurationError, PromotionConflict, StoreError
 from pegboard.store.contract import table_schema
@@ -22,28 +22,26 @@ START = datetime(2026, 1, 1, tzinfo=UTC)
 def release(number):
     digest = f"{number:012x}" + "0" * 52
     pins = {"tools": Pin("tools", number + 1, 5, "d" * 64, "c" * 64)}
-    return Release(
-        digest[:12],
-        digest,
-        1,
-        START + timedelta(hours=number),
-        pins,
-        {"counts": {"tools": 5}, "né": "天気"},
-    )
+    created, manifest = START + timedelta(hours=number), {"counts": {"tools": 5}, "né": "天気"}
+    return Release(digest[:12], digest, 1, created, pins, manifest)
 
 
 def ids(count):
     return [release(number).id for number in range(count)]
 
 
+def new_store(folder, releases=3):
+    store = ReleaseStore(str(folder))
+    store.create()
+    for number in range(releases):
+        store.add(release(number))
+    return store
+
+
 @pytest.fixture
 def store(tmp_path):
     """A board with three releases and no channel."""
-    store = ReleaseStore(str(tmp_path))
-    store.create()
-    for number in range(3):
-        store.add(release(number))
-    return store
+    return new_store(tmp_path)
 
 
 def test_releases_come_back_as_they_were_added_and_adding_again_changes_nothing(store):
@@ -59,20 +57,19 @@ def test_more_than_ten_releases_are_all_listed_newest_first(store):
         store.add(release(number))
         _put(store, Channel(f"channel-{number}", release(number).id, 1, START, ()))
 
-    assert [one.id for one in store.all()] == ids(14)[::-1]
+    assert [release.id for release in store.all()] == ids(14)[::-1]
     assert len(store.channels()) == 11
     with pytest.raises(BoardNotFound, match=r"\.\.\.\.$"):
         store.get("ffff")
 
 
-def test_the_beginning_of_an_id_is_enough_if_it_is_the_only_one(store):
+def test_a_prefix_of_an_id_is_enough_if_it_is_unique(store):
     other = "f" * 64
     store.add(Release(other[:12], other, 1, START, {}, {}))
 
     assert store.get("ff").id == other[:12]
-    with pytest.raises(
-        BoardNotFound, match=r"several releases whose ids begin with '0000'.*It has: 0"
-    ):
+    match = r"several releases whose ids begin with '0000'.*It has: 0"
+    with pytest.raises(BoardNotFound, match=match):
         store.get("0000")
 
 
@@ -80,141 +77,114 @@ def test_the_beginning_of_an_id_is_enough_if_it_is_the_only_one(store):
     "unknown", ["abc", "", "x' OR 1=1 --", "live", "' OR starts_with(release, '0", "天"]
 )
 def test_an_unknown_release_is_refused_with_those_there_are(store, unknown):
-    for ask in (store.get, store.promote):
+    for call in (store.get, store.promote):
         with pytest.raises(BoardNotFound, match=ids(3)[1]):
-            ask(unknown)
+            call(unknown)
     assert store.channels() == []
 
 
-def test_promoting_moves_a_channel_and_remembers_where_it_was(store):
-    first, second, third = ids(3)
+class Model:
+    """What a channel has to be, in the simplest way."""
 
-    assert store.channel() is None
-    assert store.promote(first).generation == 1
-    store.promote(second)
-    moved = store.promote(third[:12], "live")
+    def __init__(self):
+        self.release, self.generation, self.history, self.withdrawn = None, 0, [], []
 
-    assert (moved.name, moved.release, moved.generation, moved.history) == (
-        "live",
-        third,
-        3,
-        (second, first),
-    )
-    assert store.channel("live") == moved
-    assert moved.updated_at > START
+    def promote(self, release):
+        if release != self.release:
+            before = [self.release, *self.history] if self.release else []
+            self.history = [old for old in before if old != release]
+            self.withdrawn = [old for old in self.withdrawn if old != release]
+            self.release, self.generation = release, self.generation + 1
 
+    def rollback(self, recorded):
+        history = [old for old in self.history if old in recorded]
+        if not history:
+            return False
+        withdrawn = [old for old in self.withdrawn if old not in (self.release, history[0])]
+        self.withdrawn = [self.release, *withdrawn]
+        self.release, *self.history = history
+        self.generation += 1
+        return True
 
-def test_promotion_keeps_each_release_once_in_the_history_and_again_changes_nothing(store):
-    first, second, third = ids(3)
-    for one in (first, second, third, first):
-        moved = store.promote(one)
-
-    assert store.channel().history == (third, second)
-    assert store.promote(first) == moved == store.channel()
-
-
-def test_rolling_back_goes_one_release_back_each_time(store):
-    first, second, third = ids(3)
-    for one in (first, second, third):
-        store.promote(one)
-
-    assert (store.rollback().release, store.rollback().release) == (second, first)
-    assert store.channel().generation == 5
-    with pytest.raises(BoardNotFound, match="no earlier release"):
-        store.rollback()
-    assert store.channel().release == first
+    def state(self):
+        return (self.release, self.generation, tuple(self.history), tuple(self.withdrawn))
 
 
-def test_what_was_rolled_back_from_is_withdrawn_until_it_is_promoted_again(store):
-    first, second, third = ids(3)
-    for one in (first, second, third):
-        store.promote(one)
-
-    assert store.rollback().withdrawn == (third,)
-    assert store.rollback().withdrawn == (second, third)
-    assert store.promote(third).withdrawn == (second,)
-    assert (store.channel().history, store.channel().withdrawn) == ((first,), (second,))
+ACTIONS = st.tuples(
+    st.sampled_from(["promote", "promote", "rollback", "prune"]),
+    st.sampled_from(["live", "canary"]),
+    st.sampled_from(ids(4)),
+)
 
 
-def test_rolling_back_a_channel_that_never_was_says_so(store):
-    with pytest.raises(
-        BoardNotFound, match=r"Channel 'canary' of the board at .* has no earlier release"
-    ):
-        store.rollback("canary")
+@settings(max_examples=15)
+@given(st.lists(ACTIONS, max_size=9))
+def test_channels_move_on_their_own_and_remember_where_they_were(tmp_path_factory, actions):
+    store, recorded = new_store(tmp_path_factory.mktemp("board"), 4), set(ids(4))
+    models = {"live": Model(), "canary": Model()}
+
+    for action, name, identity in actions:
+        model = models[name]
+        if action == "prune" and not {identity} & {model.release for model in models.values()}:
+            store.database.open_table("releases").delete(f"release = '{identity}'")
+            recorded.discard(identity)
+        elif action == "promote" and identity in recorded:
+            model.promote(identity)
+            assert store.promote(identity, name) == store.channel(name)
+        elif action == "rollback" and model.rollback(recorded):
+            assert store.rollback(name) == store.channel(name)
+        elif action == "rollback":
+            with pytest.raises(BoardNotFound, match=f"Channel '{name}' of .* no earlier release"):
+                store.rollback(name)
+        for channel in store.channels():
+            state = (channel.release, channel.generation, channel.history, channel.withdrawn)
+            assert state == models[channel.name].state()
+    assert len(store.channels()) == sum(model.generation > 0 for model in models.values())
 
 
-def test_rolling_back_passes_over_releases_that_were_pruned(store):
-    store.add(release(3))
-    for one in ids(4):
-        store.promote(one)
-    store.database.open_table("releases").delete(f"release IN ('{ids(3)[2]}', '{ids(3)[0]}')")
-
-    assert store.rollback().release == ids(3)[1]
-    assert store.channel().history == ()
-    store.database.open_table("releases").delete(f"release = '{ids(3)[2]}'")
-    store.promote(ids(4)[3])
-    store.database.open_table("releases").delete(f"release = '{ids(3)[1]}'")
-    with pytest.raises(
-        BoardNotFound,
-        match=f"no earlier release to go back to; those it had before were pruned: {ids(3)[1]}",
-    ):
-        store.rollback()
-    assert store.channel().release == ids(4)[3]
-
-
-def test_channels_move_on_their_own(store):
+def test_rolling_back_names_the_releases_that_were_pruned(store):
     first, second, _ = ids(3)
-    store.promote(first, "live")
-    store.promote(second, "canary")
+    store.promote(first)
+    store.promote(second)
+    store.database.open_table("releases").delete(f"release = '{first}'")
 
-    assert {channel.name: channel.release for channel in store.channels()} == {
-        "live": first,
-        "canary": second,
-    }
+    match = f"no earlier release to go back to; those it had before were pruned: {first}"
+    with pytest.raises(BoardNotFound, match=match):
+        store.rollback()
+    assert store.channel().release == second
 
 
 def test_the_history_does_not_grow_without_end(store):
     first, second, _ = ids(3)
-    long = Channel(
-        "live",
-        first,
-        90,
-        START,
-        tuple(f"{number:012x}" for number in range(100, 100 + HISTORY_KEPT)),
-    )
-    _put(store, long)
+    history = tuple(f"{number:012x}" for number in range(100, 100 + HISTORY_KEPT))
+    _put(store, Channel("live", first, 90, START, history))
 
     kept = store.promote(second).history
-    assert (len(kept), kept[0], kept[-1]) == (HISTORY_KEPT, first, long.history[-2])
+    assert (len(kept), kept[0], kept[-1]) == (HISTORY_KEPT, first, history[-2])
 
 
 def _put(store, channel):
     row = {"channel": channel.name, "release": channel.release, "generation": channel.generation}
     row |= {"updated_at": channel.updated_at, "history": list(channel.history)}
-    store.database.open_table("channels").add(
-        pa.Table.from_pylist([row], schema=table_schema("channels"))
-    )
+    rows = pa.Table.from_pylist([row], schema=table_schema("channels"))
+    store.database.open_table("channels").add(rows)
 
 
 @pytest.mark.parametrize("expected", [0, 1, 3, 99])
 def test_a_promotion_from_another_generation_leaves_everything_as_it_was(store, expected):
     first, second, third = ids(3)
+    with pytest.raises(PromotionConflict, match="at generation 0"):
+        store.promote(third, expected=4)
+    assert store.channels() == []
     store.promote(first)
     before = store.promote(second)
 
-    with pytest.raises(
-        PromotionConflict, match=f"from generation {expected}, but it is at generation 2 .*{second}"
-    ):
+    match = f"from generation {expected}, but it is at generation 2 .*{second}"
+    with pytest.raises(PromotionConflict, match=match):
         store.promote(third, expected=expected)
 
     assert store.channel() == before
     assert store.promote(third, expected=2).generation == 3
-
-
-def test_a_promotion_that_expects_a_channel_where_there_is_none_is_refused(store):
-    with pytest.raises(PromotionConflict, match="at generation 0"):
-        store.promote(ids(3)[0], expected=4)
-    assert store.channels() == []
 
 
 @pytest.mark.parametrize(
@@ -228,16 +198,11 @@ def test_a_channel_with_an_impossible_name_is_refused(store, name):
 
 def test_a_folder_that_is_no_board_is_refused_and_not_made(tmp_path):
     store = ReleaseStore(str(tmp_path / "nowhere"))
+    get, promote = (lambda: store.get("a")), (lambda: store.promote("a"))
 
-    for ask in (
-        store.all,
-        store.channels,
-        lambda: store.get("a"),
-        lambda: store.promote("a"),
-        store.rollback,
-    ):
+    for call in (store.all, store.channels, get, promote, store.rollback):
         with pytest.raises(BoardNotFound, match=r"There is no board at .*nowhere"):
-            ask()
+            call()
     assert not (tmp_path / "nowhere").exists()
 
 
@@ -262,21 +227,21 @@ store.get(mine[0])
 while not (folder / "go").exists():
     time.sleep(0.001)
 
-won_first, won = [], []
+created, won = [], []
 for number in range(8):
     try:
         store.promote(mine[0], f"first-{number}", expected=0)
-        won_first.append(number)
+        created.append(number)
     except PromotionConflict:
         pass
 for attempt in range(20):
     now = store.channel("live")
-    one = mine[0] if now is None or now.release != mine[0] else mine[1]
+    release = mine[0] if now is None or now.release != mine[0] else mine[1]
     try:
-        won.append(store.promote(one, "live", expected=now.generation if now else 0).generation)
+        won.append(store.promote(release, "live", expected=now.generation if now else 0).generation)
     except PromotionConflict:
         pass
-print(json.dumps([won_first, won]))
+print(json.dumps([created, won]))
 """
 
 
@@ -284,19 +249,14 @@ def test_of_three_processes_that_promote_at_once_exactly_one_wins_each_generatio
     for number in range(3, 6):
         store.add(release(number))
     pairs = [ids(6)[at : at + 2] for at in (0, 2, 4)]
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
     racers = [
-        start_child(
-            [sys.executable, "-c", RACE, store.uri, " ".join(pair), str(tmp_path)],
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
+        start_child([sys.executable, "-c", RACE, store.uri, " ".join(pair), str(tmp_path)], **pipes)
         for pair in pairs
     ]
     try:
-        while len(list(tmp_path.glob("ready-*"))) < 3 and all(
-            racer.poll() is None for racer in racers
-        ):
+        while len(list(tmp_path.glob("ready-*"))) < 3:
+            assert all(racer.poll() is None for racer in racers)
             time.sleep(0.01)
         (tmp_path / "go").touch()
         results = [racer.communicate() for racer in racers]
@@ -306,20 +266,18 @@ def test_of_three_processes_that_promote_at_once_exactly_one_wins_each_generatio
             racer.wait()
 
     assert [racer.returncode for racer in racers] == [0, 0, 0], [errors for _, errors in results]
-    firsts, wins = zip(*(json.loads(output) for output, _ in results), strict=True)
-    winner = {one: number for number, pair in enumerate(pairs) for one in pair}
-    assert sorted(number for won in firsts for number in won) == list(
-        range(8)
-    )  # each channel was made once
+    created, wins = zip(*(json.loads(output) for output, _ in results), strict=True)
+    owner = {identity: number for number, pair in enumerate(pairs) for identity in pair}
+    # Each channel was created once.
+    assert sorted(number for numbers in created for number in numbers) == list(range(8))
     for number in range(8):
         first = store.channel(f"first-{number}")
         assert first.generation == 1
-        assert number in firsts[winner[first.release]]
+        assert number in created[owner[first.release]]
+    # No generation was won twice, and none was lost.
     generations = sorted(generation for won in wins for generation in won)
-    assert generations == list(
-        range(1, len(generations) + 1)
-    )  # no generation was won twice, and none was lost
+    assert generations == list(range(1, len(generations) + 1))
     last = store.channel("live")
     assert last.generation == len(generations)
-    assert last.generation in wins[winner[last.release]]
+    assert last.generation in wins[owner[last.release]]
     assert len(store.channels()) == 9

@@ -12,34 +12,24 @@ import pegboard
 from pegboard.cli.main import main
 from pegboard.errors import BoardNotFound, StoreError
 from pegboard.store.releases import ReleaseStore
+from tasks.lake import places
 from tasks.lake.files import Lake
 from tests.rival import Rival
 
 pytestmark = pytest.mark.slow  # needs the emulator
 
-FIRST = {
-    "git": [
-        ("create_issue", "Opens an issue in a repository."),
-        ("merge_branch", "Merges a branch."),
-    ]
-}
-SECOND = {
-    "git": [
-        ("create_issue", "Reports a bug in a repository."),
-        ("merge_branch", "Merges a branch."),
-    ]
-}
+FIRST, SECOND = "Opens an issue in a repository.", "Reports a bug in a repository."
 
 
-def publish(workshop, configuration, servers, **how):
-    workshop.servers(
-        {name: [workshop.tool(*one) for one in tools] for name, tools in servers.items()}
-    )
-    return workshop.run(configuration, **how)
+def publish(workshop, configuration, description):
+    tool = workshop.tool("create_issue", description)
+    workshop.servers({"git": [tool, workshop.tool("merge_branch", "Merges a branch.")]})
+    return workshop.run(configuration)
 
 
-def names(board, request):
-    return [hit.tool.name for hit in board.search(request, k=1)]
+def description(board):
+    (hit,) = board.search("an issue or a bug in a repository", k=1)
+    return hit.tool.description
 
 
 @pytest.fixture(params=["environment", "configuration"])
@@ -55,120 +45,85 @@ def board(request, s3, configured, keys, monkeypatch):
         monkeypatch.setenv(name, value)
     for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_REGION"):
         monkeypatch.delenv(name)
-    return configured(
-        uri,
-        aws_endpoint=s3.endpoint,
-        aws_region="us-east-1",
-        aws_access_key_id="${THE_KEY}",
-        aws_secret_access_key="${THE_SECRET}",
-    )
+    references = {"aws_access_key_id": "${THE_KEY}", "aws_secret_access_key": "${THE_SECRET}"}
+    return configured(uri, aws_endpoint=s3.endpoint, aws_region="us-east-1", **references)
 
 
 def test_a_board_lives_its_whole_life_in_a_bucket(workshop, board, s3, keys, caplog, capsys):
     caplog.set_level(logging.DEBUG)
-    one = publish(workshop, board, FIRST)
+    first = publish(workshop, board, FIRST)
     reader = pegboard.open(board.uri, refresh=0.0)
-    assert names(reader, "open an issue in a repository") == ["create_issue"]
-    assert reader.search("open an issue", k=1)[0].tool.description.startswith("Opens")
-
-    two = publish(workshop, board, SECOND)
-    assert two.encoded < one.encoded
-    assert reader.search("open an issue", k=1)[0].tool.description.startswith("Reports")
+    assert description(reader) == FIRST
+    second = publish(workshop, board, SECOND)
+    assert second.encoded < first.encoded
+    assert description(reader) == SECOND
     again = workshop.run(board)
     assert (again.pins, again.release) == (None, None)
 
     store = ReleaseStore(board.uri)
-    assert store.rollback().release == one.release.id
-    assert reader.search("open an issue", k=1)[0].tool.description.startswith("Opens")
-    assert store.promote(two.release.id, "canary").release == two.release.id
-    assert [release.id for release in store.all()] == [two.release.id, one.release.id]
+    assert store.rollback().release == first.release.id
+    assert description(reader) == FIRST
+    assert store.promote(second.release.id, "canary").release == second.release.id
+    assert [release.id for release in store.all()] == [second.release.id, first.release.id]
     assert main(["releases", "list", "--board", board.uri, "--json"]) == 0
 
-    written = s3.contents(board.uri.split("/")[2])
-    assert {path.split("/")[2] for path in written} == {"lake", "tables"}
-    shown = (
-        caplog.text
-        + capsys.readouterr().out
-        + repr((store, store.database, Lake(board.uri), board, reader))
-    )
+    objects = s3.contents(board.uri.split("/")[2])
+    assert {path.split("/")[2] for path in objects} == {"lake", "tables"}
+    shown = repr((store, store.database, Lake(board.uri), board, reader)) + caplog.text
+    shown += capsys.readouterr().out
     for secret in keys:
-        assert not [
-            path
-            for path, content in written.items()
-            if secret.encode() in content or secret in path
-        ]
         assert secret not in shown
+        assert not [p for p, content in objects.items() if secret.encode() in p.encode() + content]
 
 
-def test_where_there_is_no_board_that_is_said_and_not_that_the_store_is_broken(
+def test_an_address_without_a_board_is_not_reported_as_a_broken_store(
     s3, keys, monkeypatch, capsys
 ):
     monkeypatch.setenv("AWS_ENDPOINT_URL", s3.endpoint)
     uri = f"s3://{s3.bucket()}/nothing"
 
-    with pytest.raises(BoardNotFound, match=f"There is no board at {uri}"):
-        ReleaseStore(uri).all()
-    with pytest.raises(BoardNotFound, match=f"There is no board at {uri}"):
-        pegboard.open(uri)
+    for call in (ReleaseStore(uri).all, lambda: pegboard.open(uri)):
+        with pytest.raises(BoardNotFound, match=f"There is no board at {uri}"):
+            call()
     assert main(["search", "anything", "--board", uri]) == 4
     assert "There is no board" in capsys.readouterr().err
 
 
 def test_the_lake_in_a_bucket_is_like_one_in_a_folder(board, tmp_path):
-    wide = pl.DataFrame(
-        {
-            "text_digest": [f"{i:05}" for i in range(5000)],
-            "vector": np.random.default_rng(7).random((5000, 96), np.float32),
-        }
-    )
+    vectors = np.random.default_rng(7).random((5000, 96), np.float32)
+    wide = pl.DataFrame({"text_digest": [f"{i:05}" for i in range(5000)], "vector": vectors})
+    file, note = "vectors/e/one.parquet", "vectors/note.json"
     for lake in (Lake(board.uri), Lake(str(tmp_path / "board"))):
-        lake.write("vectors/e/one.parquet", wide)
-        lake.write("vectors/e/one.parquet", wide.head(1))
-        lake.write_json("vectors/note.json", {"a": "天気"})
-        lake.write_json("vectors/note.json", {"b": 1})
+        lake.write(file, wide)
+        lake.write(file, wide.head(1))
+        lake.write_json(note, {"a": "天気"})
+        lake.write_json(note, {"b": 1})
 
-        assert lake.read("vectors/e/one.parquet").equals(wide)
-        assert lake.read("vectors/e/one.parquet", ["text_digest"]).equals(
-            wide.select("text_digest")
-        )
-        assert lake.read("vectors/e/one.parquet", ["vector", "text_digest"]).equals(
-            wide.select("vector", "text_digest")
-        )
-        assert lake.read_json("vectors/note.json") == {"b": 1}
-        assert (lake.files("vectors/e"), lake.files("vectors", "json")) == (
-            ["vectors/e/one.parquet"],
-            ["vectors/note.json"],
-        )
-        assert (lake.folders("vectors"), lake.folders(), lake.folders("none")) == (
-            ["vectors/e"],
-            ["vectors"],
-            [],
-        )
-        walked = lake.walk("vectors")
-        assert sorted(walked) == ["vectors/e/one.parquet", "vectors/note.json"]
-        assert walked["vectors/e/one.parquet"][0] > 5000 * 96 * 2
-        assert sorted(lake.walk()) == sorted(walked)
-        assert (lake.walk("vect"), lake.files("vect"), lake.read_json("none.json")) == (
-            {},
-            [],
-            None,
-        )
+        assert lake.read(file).equals(wide)
+        for columns in (["text_digest"], ["vector", "text_digest"]):
+            assert lake.read(file, columns).equals(wide.select(columns))
+        assert lake.read_json(note) == {"b": 1}
+        assert lake.files("vectors/e") == [file]
+        assert lake.files("vectors", "json") == [note]
+        assert lake.folders("vectors") == ["vectors/e"]
+        assert lake.folders() == ["vectors"]
+        assert sorted(lake.walk("vectors")) == sorted(lake.walk()) == [file, note]
+        assert lake.walk()[file][0] > 5000 * 96 * 2
+        assert [lake.folders("none"), lake.files("vect"), lake.walk("vect")] == [[], [], {}]
+        assert lake.read_json("none.json") is None
         with pytest.raises(StoreError, match=r"none\.parquet cannot be read") as error:
             lake.read("vectors/none.parquet", ["text_digest"])
         assert isinstance(error.value.__cause__, FileNotFoundError)
-        lake.delete("vectors/e/one.parquet")
-        lake.delete("vectors/e/one.parquet")
-        assert not lake.exists("vectors/e/one.parquet")
+        lake.delete(file)
+        lake.delete(file)
+        assert not lake.exists(file)
 
 
 def test_of_a_wide_table_in_a_bucket_only_the_wanted_columns_are_fetched(board, monkeypatch):
-    from tasks.lake import places
-
     lake = Lake(board.uri)
     noise = np.random.default_rng(7).random((20_000, 96), np.float32)
-    lake.write(
-        "one.parquet", pl.DataFrame({"key": [f"{i:05}" for i in range(20_000)], "vector": noise})
-    )
+    keys = [f"{i:05}" for i in range(20_000)]
+    lake.write("one.parquet", pl.DataFrame({"key": keys, "vector": noise}))
     fetched, read = [], places._Ranges.read
 
     def counted(self, size=-1):
@@ -188,13 +143,13 @@ def test_of_two_publishers_to_one_bucket_one_wins_and_the_other_gets_an_error(
     publish(workshop, board, FIRST)
     with ExitStack() as stack:
         rivals = []
-        for me in "ab":
-            folder = tmp_path / me
+        for name in "ab":
+            folder = tmp_path / name
             folder.mkdir()
             (folder / "pegboard.toml").write_text((tmp_path / "pegboard.toml").read_text())
             tools = [
-                workshop.tool("create_issue", f"Opens an issue for {me}."),
-                workshop.tool(f"only_{me}", "It is new."),
+                workshop.tool("create_issue", f"Opens an issue for {name}."),
+                workshop.tool(f"only_{name}", "It is new."),
             ]
             (folder / "servers.json").write_text(json.dumps({"git": {"tools": tools}}))
             rivals.append(stack.enter_context(Rival(folder / "pegboard.toml")))
@@ -205,18 +160,16 @@ def test_of_two_publishers_to_one_bucket_one_wins_and_the_other_gets_an_error(
             rival.publish()
         outcomes = [rival.outcome() for rival in rivals]
 
-    published = [detail for how, detail in outcomes if how == "published"]
-    assert {how for how, _ in outcomes} <= {"published", "PublishError", "PromotionConflict"}, (
-        outcomes
-    )
+    assert {how for how, _ in outcomes} <= {"published", "PublishError", "PromotionConflict"}
+    published = [release for how, release in outcomes if how == "published"]
     assert len(published) <= 1, outcomes
-    store = ReleaseStore(board.uri)
-    assert store.channel().generation == 1 + len(published)
-    live = pegboard.open(board.uri)
-    tools = {hit.tool.name: hit.tool.description for hit in live.search("issue", k=5)}
-    if published:
-        assert store.channel().release == published[0]
-        me = next(name[-1] for name in tools if name.startswith("only_"))
-        assert tools == {"create_issue": f"Opens an issue for {me}.", f"only_{me}": "It is new."}
-    else:
-        assert tools == dict(FIRST["git"])
+    channel = ReleaseStore(board.uri).channel()
+    assert channel.generation == 1 + len(published)
+    hits = pegboard.open(board.uri).search("issue", k=5)
+    tools = {hit.tool.name: hit.tool.description for hit in hits}
+    if not published:
+        assert tools == {"create_issue": FIRST, "merge_branch": "Merges a branch."}
+        return
+    assert channel.release == published[0]
+    name = next(tool[-1] for tool in tools if tool.startswith("only_"))
+    assert tools == {"create_issue": f"Opens an issue for {name}.", f"only_{name}": "It is new."}

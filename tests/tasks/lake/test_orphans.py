@@ -1,4 +1,4 @@
-"""What belongs to nothing: files that killed writers left in tables, and sets of the lake to which
+"""What nothing needs: files that killed writers left in tables, and sets of the lake to which
 nothing leads.
 """
 
@@ -16,23 +16,22 @@ import pyarrow as pa
 import pytest
 from lancedb.index import BTree
 
-from tasks.lake.files import Lake
 from tasks.lake.leftovers import remove_orphans, remove_unused_files, superseded
 from tasks.maintain import open_dataset
 from tests.children import end_child, start_child
 
 HOUR = timedelta(hours=1)
+MONTHS = 60 * 24 * HOUR
 
 
 @pytest.fixture
 def table(tmp_path):
     """A table with three versions, a scalar index and some deleted rows."""
-    made = lancedb.connect(tmp_path / "tables").create_table(
-        "emb_full", pa.table({"key": ["a", "b", "c"]})
-    )
-    made.create_index("key", config=BTree())
-    made.delete("key = 'a'")
-    return made
+    rows = pa.table({"key": ["a", "b", "c"]})
+    table = lancedb.connect(tmp_path / "tables").create_table("emb_full", rows)
+    table.create_index("key", config=BTree())
+    table.delete("key = 'a'")
+    return table
 
 
 def stored(folder):
@@ -42,57 +41,42 @@ def stored(folder):
 def put(path, age=timedelta(0), content="x"):
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(content)
-    then = (datetime.now(UTC) - age).timestamp()
-    os.utime(path, (then, then))
+    written = (datetime.now(UTC) - age).timestamp()
+    os.utime(path, (written, written))
     return path
+
+
+def orphans(tmp_path, age, dry_run=False):
+    """Remove the orphans of the table that are older."""
+    return remove_orphans(str(tmp_path), "emb_full", datetime.now(UTC) - age, dry_run=dry_run)
 
 
 def test_files_to_which_no_version_refers_go_when_they_are_old_enough(table, tmp_path):
     folder = tmp_path / "tables" / "emb_full.lance"
     before = stored(folder)
-    old = [
-        put(folder / name, 2 * HOUR)
-        for name in (
-            "data/dead.lance",
-            "_deletions/9-9-9.arrow",
-            "_indices/dead/a.idx",
-            "_transactions/9-dead.txn",
-        )
-    ]
-    young = put(folder / "data" / "young.lance", HOUR / 2)
-    other = put(folder / "notes.txt", 2 * HOUR)
+    assert orphans(tmp_path, -HOUR).count == 0  # nothing of a sound table is one, however old
+    names = ("data/dead.lance", "_deletions/9.arrow", "_indices/dead/a.idx", "_transactions/9.txn")
+    old = [put(folder / name, 2 * HOUR) for name in names]
+    put(folder / "data" / "young.lance", HOUR / 2)
+    put(folder / "notes.txt", 2 * HOUR)
 
-    said = remove_orphans(str(tmp_path), "emb_full", datetime.now(UTC) - HOUR, dry_run=True)
+    dry = orphans(tmp_path, HOUR, dry_run=True)
     assert all(path.exists() for path in old)
-    done = remove_orphans(str(tmp_path), "emb_full", datetime.now(UTC) - HOUR, dry_run=False)
+    removed = orphans(tmp_path, HOUR)
 
-    assert (done, done.count, done.bytes) == (said, 4, 4)
+    assert (removed, removed.count, removed.bytes) == (dry, 4, 4)
     assert stored(folder) == before | {"data/young.lance", "notes.txt"}
-    assert young.exists()
-    assert other.exists()
-
-
-def test_nothing_of_a_sound_table_is_an_orphan_however_old(table, tmp_path):
-    folder = tmp_path / "tables" / "emb_full.lance"
-    before = stored(folder)
-
-    done = remove_orphans(str(tmp_path), "emb_full", datetime.now(UTC) + HOUR, dry_run=False)
-
-    assert done.count == 0
-    assert stored(folder) == before
     for version in range(1, table.version + 1):
         assert open_dataset(str(tmp_path), "emb_full", version).count_rows("key >= 'a'") in (2, 3)
 
 
 def test_a_version_may_go_when_it_was_replaced_long_ago_and_is_not_pinned(table, tmp_path):
     dataset = open_dataset(str(tmp_path), "emb_full")
-    now = datetime.now(UTC)
+    now, older = datetime.now(UTC), list(range(1, table.version))
 
     assert superseded(dataset, now - HOUR, []) == []
-    assert superseded(dataset, now + HOUR, []) == list(range(1, table.version))
-    assert superseded(dataset, now + HOUR, [2]) == [
-        one for one in range(1, table.version) if one != 2
-    ]
+    assert superseded(dataset, now + HOUR, []) == older
+    assert superseded(dataset, now + HOUR, [2]) == [version for version in older if version != 2]
 
 
 WRITER = """
@@ -108,106 +92,89 @@ while True:
 
 
 def test_what_killed_merges_leave_goes_and_the_table_stays_as_it_was(table, tmp_path):
-    folder = tmp_path / "tables" / "emb_full.lance"
     table.drop_index("key_idx")
-    uri = str(tmp_path)
-    with start_child(
-        [sys.executable, "-c", WRITER, f"{uri}/tables"], stdout=subprocess.PIPE, text=True
-    ) as writer:
+    command = [sys.executable, "-c", WRITER, str(tmp_path / "tables")]
+    with start_child(command, stdout=subprocess.PIPE, text=True) as writer:
         assert writer.stdout.readline() == "ready\n"
         while True:  # until the writer stands in the middle of a merge
             writer.send_signal(signal.SIGSTOP)
             os.waitpid(writer.pid, os.WUNTRACED)
-            if remove_orphans(uri, "emb_full", datetime.now(UTC) + HOUR, dry_run=True).count:
+            if orphans(tmp_path, -HOUR, dry_run=True).count:
                 break
             writer.send_signal(signal.SIGCONT)
             time.sleep(0.001)
         writer.kill()
         end_child(writer)
-    rows = open_dataset(uri, "emb_full").count_rows()
+    rows = open_dataset(str(tmp_path), "emb_full").count_rows()
 
-    assert remove_orphans(uri, "emb_full", datetime.now(UTC) + HOUR, dry_run=False).count > 0
-    assert open_dataset(uri, "emb_full").count_rows("key != ''") == rows
-    assert (
-        remove_orphans(str(tmp_path), "emb_full", datetime.now(UTC) + HOUR, dry_run=False).count
-        == 0
-    )
-    assert stored(folder)
+    assert orphans(tmp_path, -HOUR).count > 0
+    assert open_dataset(str(tmp_path), "emb_full").count_rows("key != ''") == rows
+    assert orphans(tmp_path, -HOUR).count == 0
 
 
 def hexed(letter):
     return letter * 64
 
 
+def layer(letter):
+    return f"snapshots/kit/layers/{hexed(letter)}.parquet"
+
+
 @pytest.fixture
-def lake(tmp_path):
-    """A lake with two states of a catalog, of which the second is pointed to and the first is a
-    release's.
-    """
+def root(tmp_path):
+    """A lake with three states of a catalog, a, b and c: b is pointed to, and a is a release's."""
     root = tmp_path / "lake"
-    age = 60 * 24 * HOUR
     for letter, layers in (("a", "1"), ("b", "12"), ("c", "13")):
-        listed = {
-            "layers": [{"path": f"snapshots/kit/layers/{hexed(one)}.parquet"} for one in layers]
-        }
-        put(root / f"snapshots/kit/{hexed(letter)}/tools.json", age, json.dumps(listed))
-    for one in "123":
-        put(root / f"snapshots/kit/layers/{hexed(one)}.parquet", age)
-    put(
-        root / "snapshots/kit/latest.json",
-        age,
-        json.dumps({"snapshot": hexed("b"), "rejected": hexed("d")}),
-    )
-    put(root / f"snapshots/kit/rejected-{hexed('d')}.parquet", age)
-    put(
-        root / f"documents/latest-{hexed('9')}.json",
-        age,
-        json.dumps({"path": f"documents/{hexed('e')}"}),
-    )
-    put(root / f"documents/{hexed('e')}.json", age, json.dumps({"layers": []}))
-    put(root / f"documents/{hexed('f')}.json", age, json.dumps({"layers": []}))
-    put(root / f"enriched/{hexed('7')}/tools.parquet", age)
+        record = {"layers": [{"path": layer(name)} for name in layers]}
+        put(root / f"snapshots/kit/{hexed(letter)}/tools.json", MONTHS, json.dumps(record))
+    pointer = {"snapshot": hexed("b"), "rejected": hexed("d")}
+    texts = {
+        **{layer(name): "x" for name in "123"},
+        "snapshots/kit/latest.json": json.dumps(pointer),
+        f"snapshots/kit/rejected-{hexed('d')}.parquet": "x",
+        f"documents/latest-{hexed('9')}.json": json.dumps({"path": f"documents/{hexed('e')}"}),
+        f"documents/{hexed('e')}.json": json.dumps({"layers": []}),
+        f"documents/{hexed('f')}.json": json.dumps({"layers": []}),
+        f"enriched/{hexed('7')}/tools.parquet": "x",
+        f"vectors/0123/{hexed('f')}.parquet": "x",
+        f"ledger/{hexed('f')}.parquet": "x",
+        f"vectors/0123/{hexed('f')}.parquet.77.tmp": "x",
+        "prune.json": "{}",
+    }
+    for path, text in texts.items():
+        put(root / path, MONTHS, text)
     put(root / f"generated/{hexed('8')}/tools.parquet", 3 * HOUR)
-    put(root / f"vectors/0123/{hexed('f')}.parquet", age)
-    put(root / f"ledger/{hexed('f')}.parquet", age)
-    put(root / f"vectors/0123/{hexed('f')}.parquet.77.tmp", age)
     put(root / "documents/x.json.78.tmp", HOUR / 2)
-    put(root / "prune.json", age, "{}")
     return root
 
 
 def run(tmp_path, releases, dry_run=False):
     now = datetime.now(UTC)
-    return remove_unused_files(
-        str(tmp_path), releases, before=now - HOUR, unused=now - 30 * 24 * HOUR, dry_run=dry_run
-    )
+    times = {"before": now - HOUR, "unused": now - 30 * 24 * HOUR}
+    return remove_unused_files(str(tmp_path), releases, dry_run=dry_run, **times)
 
 
-def test_a_set_of_the_lake_stays_while_a_pointer_or_a_release_leads_to_it(lake, tmp_path):
-    before = stored(lake)
+def test_a_set_of_the_lake_stays_while_a_pointer_or_a_release_leads_to_it(root, tmp_path):
+    before = stored(root)
     release = SimpleNamespace(manifest={"catalogs": {"kit": {"snapshot": hexed("a")}}})
 
-    said = run(tmp_path, [release], dry_run=True)
-    assert stored(lake) == before
-    done = run(tmp_path, [release])
+    dry = run(tmp_path, [release], dry_run=True)
+    assert stored(root) == before
+    removed = run(tmp_path, [release])
 
-    assert done == said
-    assert before - stored(lake) == {
+    assert removed == dry
+    assert before - stored(root) == {
         f"snapshots/kit/{hexed('c')}/tools.json",
         f"snapshots/kit/layers/{hexed('3')}.parquet",
         f"documents/{hexed('f')}.json",
         f"enriched/{hexed('7')}/tools.parquet",
         f"vectors/0123/{hexed('f')}.parquet.77.tmp",
     }
-    assert done.count == 5
     assert run(tmp_path, [release]).count == 0
-
-
-def test_a_layer_goes_with_the_last_set_that_lists_it(lake, tmp_path):
+    # Without the release its set goes, but not the layer that another set shares.
     run(tmp_path, [])
-
-    assert not (lake / f"snapshots/kit/{hexed('a')}/tools.json").exists()
-    assert (lake / f"snapshots/kit/layers/{hexed('1')}.parquet").exists()
+    assert not (root / f"snapshots/kit/{hexed('a')}/tools.json").exists()
+    assert (root / f"snapshots/kit/layers/{hexed('1')}.parquet").exists()
 
 
 def test_a_lake_that_is_not_there_is_no_error(tmp_path):
@@ -215,20 +182,16 @@ def test_a_lake_that_is_not_there_is_no_error(tmp_path):
 
 
 def test_the_next_run_makes_again_what_was_removed(workshop, hashing):
-    encoder = hashing(8)
-    first = workshop.publish({"git": [workshop.tool("one"), workshop.tool("two")]}, encoder=encoder)
-    lake = workshop.folder / "board" / "lake"
-    for path in lake.rglob("*"):
+    encoder, (one, two) = hashing(8), map(workshop.tool, ("one", "two"))
+    first = workshop.publish({"git": [one, two]}, encoder=encoder)
+    for path in (workshop.folder / "board" / "lake").rglob("*"):
         if path.is_file():
             os.utime(path, (0, 0))
-    second = workshop.publish({"git": [workshop.tool("one")]}, encoder=encoder)
-    now = datetime.now(UTC)
-    gone = remove_unused_files(
-        workshop.uri, [second.release], before=now, unused=now - HOUR, dry_run=False
-    )
+    second = workshop.publish({"git": [one]}, encoder=encoder)
+    removed = run(workshop.uri, [second.release])
 
-    back = workshop.publish({"git": [workshop.tool("one"), workshop.tool("two")]}, encoder=encoder)
+    again = workshop.publish({"git": [one, two]}, encoder=encoder)
 
-    assert gone.count > 0
-    assert (back.spec.release, back.encoded) == (first.release.id, 0)
-    assert Lake(workshop.uri).read_json("snapshots/kit/latest.json")["tools"] == 2
+    assert removed.count > 0
+    assert (again.spec.release, again.encoded) == (first.release.id, 0)
+    assert workshop.lake.read_json("snapshots/kit/latest.json")["tools"] == 2

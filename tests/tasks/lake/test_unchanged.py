@@ -1,5 +1,5 @@
-"""Sources of files that are what they were: not read again, and said alike; everything else is
-read.
+"""Sources of files that did not change are not read again, and give the same snapshot; everything
+else is read.
 """
 
 import json
@@ -10,40 +10,37 @@ import pytest
 from tasks.plan import compare_with_source
 from tasks.snapshot import take_snapshot, unchanged_snapshot
 
+OPERATION = {"operationId": "list_orders", "responses": {"200": {"description": "all"}}}
 OPENAPI = {
     "openapi": "3.1.0",
     "info": {"title": "Shop", "version": "1"},
-    "paths": {
-        "/orders": {
-            "get": {"operationId": "list_orders", "responses": {"200": {"description": "all"}}}
-        }
-    },
+    "paths": {"/orders": {"get": OPERATION}},
 }
+DUMP = {"git": {"tools": [{"name": "one"}, {"description": "has no name"}]}}
 ROWS = [{"name": "book", "about": "Books a room."}, {"about": "has no name"}]
-KINDS = {
-    "mcp-dump": (
-        "dump.json",
-        {"git": {"tools": [{"name": "one"}, {"description": "has no name"}]}},
-        'path = "dump.json"',
-    ),
+SOURCES = {
+    "mcp-dump": ("dump.json", DUMP, 'path = "dump.json"'),
     "functions": ("f.json", [{"name": "add", "parameters": {}}, {"x": 1}], 'path = "*.json"'),
     "records": ("r.json", ROWS, 'path = "r.json"\ncolumns = { description = "about" }'),
     "openapi": ("api.json", OPENAPI, 'path = "api.json"'),
 }
 
 
-@pytest.fixture(params=KINDS)
+def configure(workshop, kind, options):
+    catalogs = f'[catalogs.own]\ntype = "{kind}"\n{options}\n'
+    return workshop.configure(catalogs=catalogs)
+
+
+@pytest.fixture(params=SOURCES)
 def source(request, workshop):
     """A catalog of each kind that is made of files, listed once; its file."""
-    file, content, options = KINDS[request.param]
+    file, content, options = SOURCES[request.param]
     path = workshop.write(file, content)
-    configuration = workshop.configure(
-        catalogs=f'[catalogs.own]\ntype = "{request.param}"\n{options}\n'
-    )
+    configuration = configure(workshop, request.param, options)
     return configuration, path, take_snapshot(configuration, "own")
 
 
-def test_a_source_that_did_not_change_is_not_read_and_said_alike(source, workshop):
+def test_a_source_that_did_not_change_is_not_read_and_gives_the_same_snapshot(source):
     configuration, path, first = source
     content = path.read_bytes()
     path.unlink()
@@ -52,32 +49,42 @@ def test_a_source_that_did_not_change_is_not_read_and_said_alike(source, worksho
     assert unchanged_snapshot(configuration, "own") == first
     assert take_snapshot(configuration, "own") == first
     assert first.tools == 1
+    change = compare_with_source(configuration, "own")
+    assert (change.changed, change.tools, change.rejected) == (True, 1, len(first.rejected))
 
 
-def test_a_source_whose_file_changed_is_read(source):
-    configuration, path, _ = source
+def test_a_changed_or_missing_file_and_another_option_are_noticed(source, workshop):
+    configuration, path, first = source
     path.write_text(path.read_text() + "\n")
-
     assert unchanged_snapshot(configuration, "own") is None
 
+    take_snapshot(configuration, "own")
+    text = configuration.file.read_text().partition("\n\n")[2]
+    tagged = text.replace("[catalogs.own]", '[catalogs.own]\ntags = ["new"]')
+    tagged = workshop.configure(catalogs=tagged)
+    assert unchanged_snapshot(tagged, "own") is None
+    second = take_snapshot(tagged, "own")
+    assert second.digest != first.digest
 
-def test_a_source_with_another_option_is_read(source, workshop):
+    path.unlink()
+    failed = take_snapshot(tagged, "own")
+    assert (failed.digest, failed.kept, len(failed.problems)) == (second.digest, ("*",), 1)
+
+
+@pytest.mark.parametrize("pattern", ["layers/*", "*/tools.json", "rejected-*", "latest.json"])
+def test_a_source_whose_snapshot_is_missing_is_read(source, workshop, pattern):
     configuration, _, first = source
-    text = configuration.file.read_text().replace(
-        "[catalogs.own]", '[catalogs.own]\ntags = ["new"]'
-    )
-    configuration.file.write_text(text)
-    configuration = workshop.configure(catalogs=text.partition("\n\n")[2])
+    for path in (Path(workshop.lake.uri) / "snapshots" / "own").glob(pattern):
+        path.unlink()
 
     assert unchanged_snapshot(configuration, "own") is None
-    assert take_snapshot(configuration, "own").digest != first.digest
+    assert take_snapshot(configuration, "own") == first
+    assert unchanged_snapshot(configuration, "own") == first
 
 
 def test_another_file_that_a_pattern_matches_is_read(workshop):
     workshop.write("a.json", [{"name": "add", "parameters": {}}])
-    configuration = workshop.configure(
-        catalogs='[catalogs.own]\ntype = "functions"\npath = "*.json"\n'
-    )
+    configuration = configure(workshop, "functions", 'path = "*.json"')
     take_snapshot(configuration, "own")
     workshop.write("b.json", [{"name": "subtract", "parameters": {}}])
 
@@ -87,30 +94,24 @@ def test_another_file_that_a_pattern_matches_is_read(workshop):
 def test_example_queries_belong_to_the_source(workshop):
     workshop.write("rows.json", [{"name": "book"}])
     workshop.write("queries.jsonl", '{"query": "a room", "tool": "book"}')
-    catalogs = (
-        '[catalogs.own]\ntype = "records"\npath = "rows.json"\nexamples = { path = '
-        '"queries.jsonl" }\n'
-    )
-    configuration = workshop.configure(catalogs=catalogs)
+    options = 'path = "rows.json"\nexamples = { path = "queries.jsonl" }'
+    configuration = configure(workshop, "records", options)
     first = take_snapshot(configuration, "own")
     workshop.write("queries.jsonl", '{"query": "a hall", "tool": "book"}')
 
     assert take_snapshot(configuration, "own").digest != first.digest
 
 
-@pytest.mark.parametrize("there", [True, False], ids=["there", "missing"])
-def test_a_document_that_refers_to_other_files_is_read_in_every_run(workshop, there):
+@pytest.mark.parametrize("exists", [True, False], ids=["exists", "missing"])
+def test_a_document_that_refers_to_other_files_is_read_in_every_run(workshop, exists):
     document = json.loads(json.dumps(OPENAPI))
     schema = {"$ref": "parts.json#/Query"}
-    document["paths"]["/orders"]["get"]["parameters"] = [
-        {"name": "q", "in": "query", "schema": schema}
-    ]
+    parameter = {"name": "q", "in": "query", "schema": schema}
+    document["paths"]["/orders"]["get"]["parameters"] = [parameter]
     workshop.write("api.json", document)
-    if there:
+    if exists:
         workshop.write("parts.json", {"Query": {"type": "string"}})
-    configuration = workshop.configure(
-        catalogs='[catalogs.own]\ntype = "openapi"\npath = "api.json"\n'
-    )
+    configuration = configure(workshop, "openapi", 'path = "api.json"')
     first = take_snapshot(configuration, "own")
     workshop.write("parts.json", {"Query": {"type": "integer"}})
 
@@ -120,14 +121,13 @@ def test_a_document_that_refers_to_other_files_is_read_in_every_run(workshop, th
 
 def test_a_source_that_runs_code_is_read_in_every_run(workshop):
     workshop.write("office.py", "def book(): ...")
-    catalogs = '[catalogs.own]\ntype = "python"\ntarget = "office"\nsearch_path = "."\n'
-    configuration = workshop.configure(catalogs=catalogs)
+    configuration = configure(workshop, "python", 'target = "office"\nsearch_path = "."')
     take_snapshot(configuration, "own")
 
     assert unchanged_snapshot(configuration, "own") is None
 
 
-def test_an_agent_that_lists_nothing_is_said_in_every_run_until_that_is_meant(workshop):
+def test_an_agent_that_lists_nothing_is_reported_in_every_run_until_that_is_accepted(workshop):
     workshop.servers({"git": [workshop.tool("one")], "shop": [workshop.tool("two")]})
     configuration = workshop.configure()
     take_snapshot(configuration, "kit")
@@ -138,36 +138,3 @@ def test_an_agent_that_lists_nothing_is_said_in_every_run_until_that_is_meant(wo
     assert (first.kept, len(first.problems)) == (("kit/git",), 1)
     assert take_snapshot(configuration, "kit", allow_empty=True).tools == 1
     assert take_snapshot(configuration, "kit").problems == ()
-
-
-def test_a_source_that_fails_is_read_and_said(source):
-    configuration, path, first = source
-    path.unlink()
-
-    failed = take_snapshot(configuration, "own")
-
-    assert (failed.digest, failed.kept) == (first.digest, ("*",))
-    assert len(failed.problems) == 1
-
-
-@pytest.mark.parametrize("lost", ["layers/*", "*/tools.json", "rejected-*", "latest.json"])
-def test_a_source_whose_snapshot_is_lost_is_read(source, workshop, lost):
-    configuration, _, first = source
-    for path in (Path(workshop.lake.uri) / "snapshots" / "own").glob(lost):
-        path.unlink()
-
-    assert unchanged_snapshot(configuration, "own") is None
-    assert take_snapshot(configuration, "own") == first
-    assert unchanged_snapshot(configuration, "own") == first
-
-
-def test_a_watch_does_not_read_what_did_not_change(source):
-    configuration, _, first = source
-
-    change = compare_with_source(configuration, "own")
-
-    assert (change.changed, change.tools, change.rejected) == (
-        True,
-        first.tools,
-        len(first.rejected),
-    )

@@ -1,18 +1,22 @@
 """Vectors of the lake: found in whichever files they are, while other runs add files and merge
-them.
+them; and the vector of every row, of one text or of several.
 """
 
-from pathlib import Path
+import logging
 
 import numpy as np
 import polars as pl
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from pegboard.canonical import digest
-from pegboard.errors import StoreError
+from pegboard.errors import PublishError, StoreError
 from tasks.enrichment.vectors import store_vectors
 from tasks.lake.files import Lake
-from tasks.lake.vectors import TIERS, known_texts, merge_small_files, vector_pieces
+from tasks.lake.vectors import TIERS, known_texts, merge_small_files, row_vectors, vector_pieces
+
+MANY = [f"text {number}" for number in range(TIERS[0][1] + 1)]
 
 
 @pytest.fixture
@@ -20,126 +24,180 @@ def encoder(hashing):
     return hashing(4)
 
 
-def put(lake, encoder, *texts):
-    store_vectors(lake, encoder, [digest(text) for text in texts], encoder.encode(texts))
+class Vectors:
+    """The vectors of the hashing encoder in a lake."""
+
+    def __init__(self, lake, encoder):
+        self.lake, self.encoder, self.fingerprint = lake, encoder, encoder.fingerprint
+
+    def put(self, *texts):
+        names = [digest(text) for text in texts]
+        store_vectors(self.lake, self.encoder, names, self.encoder.encode(texts))
+
+    def known(self):
+        return set(known_texts(self.lake, self.fingerprint).get_column("text_digest"))
+
+    def pieces(self, *texts):
+        names = pl.Series([digest(text) for text in texts], dtype=pl.String)
+        return vector_pieces(self.lake, self.fingerprint, names)
+
+    def read(self, *texts):
+        return by_digest(self.pieces(*texts))
+
+    def expected(self, *texts):
+        return dict(zip(map(digest, texts), self.encoder.encode(texts).tolist(), strict=True))
+
+    def merge(self):
+        merge_small_files(Lake(self.lake.uri.removesuffix("/lake")), self.fingerprint)
 
 
-def known(lake, encoder):
-    return sorted(known_texts(lake, encoder.fingerprint).get_column("text_digest"))
+def by_digest(pieces):
+    rows = [row for piece in pieces for row in piece.rows()]
+    assert len({name for name, _ in rows}) == len(rows)
+    return {name: np.float32(vector).tolist() for name, vector in rows}
 
 
-def found(lake, encoder, *texts):
-    """The vectors by the digest of the text."""
-    wanted = pl.Series([digest(text) for text in texts], dtype=pl.String)
-    rows = [
-        row for piece in vector_pieces(lake, encoder.fingerprint, wanted) for row in piece.rows()
-    ]
-    assert len({one for one, _ in rows}) == len(rows)
-    return {one: np.float32(vector).tolist() for one, vector in rows}
+@pytest.fixture
+def vectors(lake, encoder):
+    return Vectors(lake, encoder)
 
 
-def expected(encoder, *texts):
-    return dict(zip(map(digest, texts), encoder.encode(texts).tolist(), strict=True))
+def test_vectors_are_found_in_any_file_and_what_is_not_there_is_absent(vectors):
+    assert vectors.known() == set()
+    assert vectors.read("one") == {}
+    vectors.put("one", "two")
+    vectors.put("two", "three")
+
+    assert vectors.read("three", "two", "one", "four") == vectors.expected("one", "two", "three")
+    assert vectors.known() == {digest(text) for text in ("one", "two", "three")}
 
 
-def paths(lake, encoder):
-    return [Path(lake.uri) / path for path in lake.files(lake.vector_folder(encoder.fingerprint))]
+def test_what_another_run_adds_or_takes_away_meanwhile_is_seen(vectors, lake_files):
+    vectors.put("one")
+    assert vectors.known() == {digest("one")}
 
-
-def test_vectors_are_found_in_any_file_and_what_is_not_there_is_absent(tmp_path, encoder):
-    lake = Lake(str(tmp_path))
-    put(lake, encoder, "one", "two")
-    put(lake, encoder, "two", "three")
-
-    assert found(lake, encoder, "three", "two", "one", "four") == expected(
-        encoder, "one", "two", "three"
-    )
-    assert set(known(lake, encoder)) == {digest(text) for text in ("one", "two", "three")}
-
-
-def test_a_board_without_vectors_has_none(tmp_path, encoder):
-    assert known(Lake(str(tmp_path)), encoder) == []
-    assert found(Lake(str(tmp_path)), encoder, "one") == {}
-
-
-def test_what_another_run_adds_or_takes_away_meanwhile_is_seen(tmp_path, encoder):
-    lake = Lake(str(tmp_path))
-    put(lake, encoder, "one")
-    assert known(lake, encoder) == [digest("one")]
-
-    put(Lake(str(tmp_path)), encoder, "two")
-    assert known(lake, encoder) == sorted([digest("one"), digest("two")])
-
-    for path in paths(lake, encoder):
+    vectors.put("two")
+    assert vectors.known() == {digest("one"), digest("two")}
+    for path in lake_files().values():
         path.unlink()
-    assert known(lake, encoder) == []
+    assert vectors.known() == set()
 
 
-def test_many_small_files_become_one_and_nothing_is_lost(tmp_path, encoder):
-    lake, texts = Lake(str(tmp_path)), [f"text {number}" for number in range(TIERS[0][1] + 1)]
-    for text in texts:
-        put(lake, encoder, text, "a text of all")
-    before = found(lake, encoder, *texts, "a text of all")
+def test_many_small_files_become_one_and_a_killed_merge_is_finished_by_the_next(
+    vectors, lake_files
+):
+    for text in MANY:
+        vectors.put(text, "a text of all")
+    texts = (*MANY, "a text of all")
+    before = {path: path.read_bytes() for path in lake_files().values()}
 
-    merge_small_files(lake, encoder.fingerprint)
+    vectors.merge()
+    assert len(lake_files()) == 1
+    assert vectors.read(*texts) == vectors.expected(*texts)
+    assert len(vectors.known()) == len(texts)
 
-    assert len(paths(lake, encoder)) == 1
-    assert (
-        found(lake, encoder, *texts, "a text of all")
-        == before
-        == expected(encoder, *texts, "a text of all")
-    )
-    assert len(known(lake, encoder)) == len(texts) + 1
-
-
-def test_few_files_and_large_ones_stay_as_they_are(tmp_path, encoder):
-    lake = Lake(str(tmp_path))
-    for number in range(TIERS[0][1]):
-        put(lake, encoder, f"text {number}")
-    put(lake, encoder, *(f"long {number}" for number in range(TIERS[0][0])))
-    before = paths(lake, encoder)
-
-    merge_small_files(lake, encoder.fingerprint)
-
-    assert paths(lake, encoder) == before
-
-
-def test_a_merge_that_was_killed_before_it_deleted_is_finished_by_the_next(tmp_path, encoder):
-    lake, texts = Lake(str(tmp_path)), [f"text {number}" for number in range(TIERS[0][1] + 1)]
-    for text in texts:
-        put(lake, encoder, text)
-    kept = {path: path.read_bytes() for path in paths(lake, encoder)}
-    merge_small_files(lake, encoder.fingerprint)
-    for path, content in kept.items():
+    for path, content in before.items():  # as if the merge had not come to deleting them
         path.write_bytes(content)
-    assert found(lake, encoder, *texts) == expected(encoder, *texts)
-
-    merge_small_files(lake, encoder.fingerprint)
-
-    assert len(paths(lake, encoder)) == 1
-    assert found(lake, encoder, *texts) == expected(encoder, *texts)
+    assert vectors.read(*texts) == vectors.expected(*texts)
+    vectors.merge()
+    assert len(lake_files()) == 1
+    assert vectors.read(*texts) == vectors.expected(*texts)
 
 
-def test_files_that_are_merged_while_they_are_read_are_read_in_the_merged_one(tmp_path, encoder):
-    lake, texts = Lake(str(tmp_path)), [f"text {number}" for number in range(TIERS[0][1] + 1)]
-    for text in texts:
-        put(lake, encoder, text)
-    wanted = pl.Series([digest(text) for text in texts])
+def test_few_files_and_large_ones_stay_as_they_are(vectors, lake_files):
+    for number in range(TIERS[0][1]):
+        vectors.put(f"text {number}")
+    vectors.put(*(f"long {number}" for number in range(TIERS[0][0])))
+    before = list(lake_files())
 
-    pieces = vector_pieces(lake, encoder.fingerprint, wanted)
+    vectors.merge()
+
+    assert list(lake_files()) == before
+
+
+def test_files_that_are_merged_while_they_are_read_are_read_in_the_merged_one(vectors):
+    for text in MANY:
+        vectors.put(text)
+
+    pieces = vectors.pieces(*MANY)
     first = next(pieces)
-    merge_small_files(Lake(str(tmp_path)), encoder.fingerprint)
-    rows = [*first.rows(), *(row for piece in pieces for row in piece.rows())]
+    vectors.merge()
 
-    assert {one: np.float32(vector).tolist() for one, vector in rows} == expected(encoder, *texts)
-    assert len(rows) == len(texts)
+    assert by_digest([first, *pieces]) == vectors.expected(*MANY)
 
 
-def test_a_file_that_cannot_be_read_is_said(tmp_path, encoder):
-    lake = Lake(str(tmp_path))
-    put(lake, encoder, "one")
-    known(lake, encoder)
-    paths(lake, encoder)[0].write_bytes(b"PAR1")
+def test_a_file_that_cannot_be_read_is_reported(vectors, lake_files):
+    vectors.put("one")
+    vectors.known()
+    next(iter(lake_files().values())).write_bytes(b"PAR1")
 
     with pytest.raises(StoreError, match="vectors"):
-        found(lake, encoder, "one")
+        vectors.read("one")
+
+
+UNITS = {
+    "north": [0.0, 1.0, 0.0, 0.0],
+    "south": [0.0, -1.0, 0.0, 0.0],
+    "east": [1.0, 0.0, 0.0, 0.0],
+    "up": [0.0, 0.0, 0.6, 0.8],
+}
+
+
+@pytest.fixture(scope="module")
+def units(tmp_path_factory):
+    """Return the vectors of rows of these four texts, whose vectors are in two files."""
+    uri = str(tmp_path_factory.mktemp("board"))
+    lake = Lake(uri)
+    schema = {"text_digest": pl.String, "vector": pl.Array(pl.Float32, 4)}
+    for file, names in (("a", ["north", "up"]), ("b", ["south", "east"])):
+        frame = {"text_digest": names, "vector": [UNITS[name] for name in names]}
+        path = f"{lake.vector_folder('units')}/{file}.parquet"
+        lake.write(path, pl.DataFrame(frame, schema=schema))
+
+    def units(*rows, fingerprint="units", **options):
+        columns = {"key": [f"row {n}" for n in range(len(rows))], "text_digests": list(rows)}
+        frame = pl.DataFrame(columns, schema={"key": pl.String, "text_digests": pl.List(pl.String)})
+        return row_vectors(uri, fingerprint, frame, 4, **options)
+
+    return units
+
+
+def test_a_row_of_one_text_has_exactly_its_vector(units):
+    expected = np.float32([UNITS[name] for name in ("up", "north", "up")])
+
+    assert units(["up"], ["north"], ["up"]).tolist() == expected.tolist()
+
+
+def test_texts_that_cancel_out_leave_the_vector_of_the_first_and_a_warning(units, caplog):
+    with caplog.at_level(logging.WARNING):
+        vectors = units(
+            ["east"], ["north", "south"], ["south", "east", "north"], ["south", "north"]
+        )
+
+    assert vectors.tolist() == [UNITS[name] for name in ("east", "north", "east", "south")]
+    assert [record.message for record in caplog.records] == [
+        "The texts of 2 rows cancel out; they get the vector of their first text: row 1, row 3"
+    ]
+
+
+TEXTS = st.lists(st.sampled_from(["north", "east", "up"]), min_size=1, max_size=5)
+
+
+@settings(max_examples=40)
+@given(st.lists(TEXTS, max_size=8), st.integers(1, 9))
+def test_a_row_has_the_unit_sum_of_its_texts_however_many_are_in_memory(units, rows, at_once):
+    vectors = units(*rows)
+
+    assert np.array_equal(units(*rows, texts_at_once=at_once), vectors)
+    assert (vectors.shape, vectors.dtype) == ((len(rows), 4), np.float32)
+    for row, vector in zip(rows, vectors, strict=True):
+        together = np.sum([UNITS[name] for name in row], axis=0)
+        assert vector == pytest.approx(together / np.linalg.norm(together), abs=1e-6)
+
+
+@pytest.mark.parametrize("at_once", [1, 100])
+def test_texts_that_the_lake_does_not_have_are_counted(units, at_once):
+    with pytest.raises(PublishError, match="2 of 5 vectors are not in the lake"):
+        units(["north", "nowhere"], ["east"], ["up", "elsewhere"], texts_at_once=at_once)
+    with pytest.raises(PublishError, match="1 of 1 vectors are not in the lake"):
+        units(["north"], fingerprint="another encoder")
