@@ -1,9 +1,9 @@
-"""Where the lake's files lie: a folder, or a bucket of an object store. Bytes in and out, by paths
+"""Where the lake's files are: a folder, or a bucket of an object store. Bytes in and out, by paths
 relative to the root.
 
-A file is there whole or not at all. In a folder it is written under a name that ends in `.tmp` and
-then renamed; a store shows an object only when its upload is complete. What fails is raised as the
-file system or the store says it."""
+A file is written whole or not at all. In a folder it is written under a name that ends in `.tmp` and
+then renamed; a store shows an object only when its upload is complete. Errors of the file system and
+the store pass unchanged."""
 
 import io
 import os
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from obstore.store import AzureStore, GCSStore, S3Store
 
 HALF_WRITTEN = ".tmp"
-"""How the names of files end that a process is writing, or was killed while it wrote."""
+"""The end of a file's name until it is complete; it stays if the writer is killed."""
 CLIENT_OPTIONS = {
     "allow_http",
     "allow_invalid_certificates",
@@ -43,14 +43,12 @@ CLIENT_OPTIONS = {
     "user_agent",
 }
 LANCE_OPTIONS = {"client_max_retries", "client_retry_timeout", "download_retry_count", OPEN_TIMEOUT}
-"""What Lance (or `pegboard.store.database`) takes out of the options, and the store itself does not
-know.
-"""
+"""Options for Lance or `pegboard.store.database`, which obstore rejects."""
 UPLOAD_PART_BYTES = 8 << 20
 
 
 class Place(Protocol):
-    """A folder or a bucket. `grows` says whether files can be added to at their end."""
+    """A folder or a bucket; `grows` is whether files can be appended to."""
 
     grows: bool
 
@@ -65,7 +63,7 @@ class Place(Protocol):
 
 
 def place_at(uri: str) -> Place:
-    """The place with that address. Raises StoreError for an address of an unknown kind."""
+    """Return the place with that address. Raises StoreError for an unknown kind of address."""
     if "://" not in uri:
         return Folder(Path(uri))
     if urlsplit(uri).scheme in ("s3", "s3a", "az", "abfs", "abfss", "gs"):
@@ -77,7 +75,7 @@ def place_at(uri: str) -> Place:
 
 
 class Folder:
-    """A folder of this machine, or of a file system that it mounts."""
+    """A folder, local or mounted."""
 
     grows = True
 
@@ -108,7 +106,7 @@ class Folder:
                 os.fsync(file.fileno())
             half.replace(target)
         except BaseException:
-            # On a full disk what was half written would only take more of it.
+            # On a full disk a half-written file would only take more space.
             with suppress(OSError):
                 half.unlink(missing_ok=True)
             raise
@@ -126,9 +124,7 @@ class Folder:
         (self.root / path).unlink(missing_ok=True)
 
     def listing(self, folder: str) -> tuple[dict[str, float], list[str]]:
-        """The files directly in a folder with their age in seconds, and the names of the folders in
-        it.
-        """
+        """Return the files directly in a folder with their age in seconds, and its folders."""
         files: dict[str, float] = {}
         folders: list[str] = []
         with suppress(FileNotFoundError), os.scandir(self.root / folder) as entries:
@@ -140,8 +136,8 @@ class Folder:
         return files, sorted(folders)
 
     def walk(self, prefix: str) -> dict[str, tuple[int, float]]:
-        """All files below a folder, by path: bytes and age in seconds."""
-        found: dict[str, tuple[int, float]] = {}
+        """Return all files below a folder, by path: bytes and age in seconds."""
+        files: dict[str, tuple[int, float]] = {}
         waiting = [prefix.strip("/")]
         while waiting:
             folder = waiting.pop()
@@ -151,14 +147,12 @@ class Folder:
                     if entry.is_dir(follow_symlinks=False):
                         waiting.append(path)
                     elif (state := _state(entry)) is not None:
-                        found[path] = (state.st_size, time.time() - state.st_mtime)
-        return found
+                        files[path] = (state.st_size, time.time() - state.st_mtime)
+        return files
 
 
 class ObjectStore:
-    """A bucket of S3, of Azure or of Google, or of a server that speaks like one of them, below a
-    prefix.
-    """
+    """A bucket of S3, Azure, Google or a compatible server, below a prefix."""
 
     grows = False
 
@@ -194,7 +188,7 @@ class ObjectStore:
             return bytes(self._store.get(path).bytes())
         except FileNotFoundError as error:
             if "NoSuchBucket" in str(error) or "ContainerNotFound" in str(error):
-                raise OSError(str(error)) from None  # a mistyped bucket is no empty lake
+                raise OSError(str(error)) from None  # a mistyped bucket is not an empty lake
             raise
 
     def table(self, path: str, columns: list[str] | None) -> "pl.DataFrame":
@@ -224,18 +218,16 @@ class ObjectStore:
             self._store.delete(path)
 
     def listing(self, folder: str) -> tuple[dict[str, float], list[str]]:
-        """The objects directly in a folder with their age in seconds, and the names of the folders
-        in it.
-        """
-        found = self._store.list_with_delimiter(folder.strip("/") or None)
+        """Return the objects directly in a folder with their age in seconds, and its folders."""
+        listing = self._store.list_with_delimiter(folder.strip("/") or None)
         files = {
             _name(meta["path"]): time.time() - meta["last_modified"].timestamp()
-            for meta in found["objects"]
+            for meta in listing["objects"]
         }
-        return files, sorted(_name(prefix) for prefix in found["common_prefixes"])
+        return files, sorted(_name(prefix) for prefix in listing["common_prefixes"])
 
     def walk(self, prefix: str) -> dict[str, tuple[int, float]]:
-        """All objects below a folder, by path: bytes and age in seconds."""
+        """Return all objects below a folder, by path: bytes and age in seconds."""
         return {
             meta["path"]: (meta["size"], time.time() - meta["last_modified"].timestamp())
             for page in self._store.list(prefix.strip("/") or None)
@@ -244,9 +236,7 @@ class ObjectStore:
 
 
 class _Ranges(io.RawIOBase):
-    """An object as a file that fetches what is read of it, and no more: a few columns of a large
-    table are a few requests.
-    """
+    """An object as a file that fetches only the ranges that are read."""
 
     def __init__(self, store: "S3Store | AzureStore | GCSStore", path: str) -> None:
         self._store, self._path = store, path
@@ -276,7 +266,7 @@ class _Ranges(io.RawIOBase):
 
 
 def _sync_folder(folder: Path) -> None:
-    """Have a new name in a folder survive a power cut."""
+    """Make a new name in a folder survive a power cut."""
     with suppress(OSError):
         handle = os.open(folder, os.O_RDONLY)
         try:
@@ -286,7 +276,7 @@ def _sync_folder(folder: Path) -> None:
 
 
 def _state(entry: "os.DirEntry[str]") -> os.stat_result | None:
-    """The state of a file, None if it went away meanwhile."""
+    """Return the state of a file; None if it was deleted meanwhile."""
     try:
         return entry.stat()
     except FileNotFoundError:

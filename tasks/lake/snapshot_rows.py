@@ -1,9 +1,10 @@
-"""Snapshots as the lake keeps them: the agents and the tools of a catalog as row sets, each made
-from the snapshot before.
+"""Snapshots in the lake: the agents and the tools of a catalog as row sets, each made from the
+snapshot before.
 
 snapshots/<catalog>/<digest>/agents.json    columns of `CATALOG_AGENT`, and the agent's digest
 snapshots/<catalog>/<digest>/tools.json     columns of `CATALOG_TOOL`, and a digest of the tool and
-its agent's kind snapshots/<catalog>/layers/<digest>.parquet
+                                            its agent's kind
+snapshots/<catalog>/layers/<digest>.parquet
 """
 
 import json
@@ -23,9 +24,9 @@ if TYPE_CHECKING:
 
 
 def load_snapshot(lake: Lake, catalog: str, identity: str) -> Listing:
-    """The agents and tools of a stored snapshot."""
-    one = {catalog: identity}
-    return Listing(agents=agents_of(lake, one), tools=tools_of(lake, one))
+    """Return the agents and tools of a stored snapshot."""
+    snapshots = {catalog: identity}
+    return Listing(agents=agents_of(lake, snapshots), tools=tools_of(lake, snapshots))
 
 
 def store_snapshot(
@@ -50,7 +51,7 @@ def store_snapshot(
 
 
 def has_snapshot(lake: Lake, catalog: str, identity: str) -> bool:
-    """Whether a snapshot is there, with all its files."""
+    """Return whether a snapshot is stored, with all its files."""
     return all(find_rows(lake, _path(catalog, identity, kind)) for kind in ("agents", "tools"))
 
 
@@ -61,8 +62,8 @@ def snapshot_rows(
     columns: Sequence[str] | None = None,
     ids: Collection[str] | None = None,
 ) -> "pl.DataFrame":
-    """The rows of the tools or agents of snapshots (catalog -> digest), catalog by catalog, each
-    ordered by id.
+    """Return the rows of the tools or agents of snapshots (catalog -> digest), catalog by catalog,
+    each ordered by id.
 
     Args:
         ids: only those.
@@ -78,7 +79,7 @@ def snapshot_rows(
 def agents_of(
     lake: Lake, snapshots: Mapping[str, str], ids: Collection[str] | None = None
 ) -> tuple[Agent, ...]:
-    """The agents of snapshots (catalog -> digest)."""
+    """Return the agents of snapshots (catalog -> digest)."""
     rows = snapshot_rows(lake, snapshots, "agents", ids=ids).drop("digest")
     return tuple(Agent(**row) for row in rows.iter_rows(named=True))
 
@@ -86,7 +87,7 @@ def agents_of(
 def tools_of(
     lake: Lake, snapshots: Mapping[str, str], ids: Collection[str] | None = None
 ) -> tuple[Tool, ...]:
-    """The tools of snapshots (catalog -> digest)."""
+    """Return the tools of snapshots (catalog -> digest)."""
     return tuple(
         tool_of(row)
         for row in snapshot_rows(lake, snapshots, "tools", ids=ids).iter_rows(named=True)
@@ -94,7 +95,7 @@ def tools_of(
 
 
 def agent_frame(agents: Sequence[Agent]) -> "pl.DataFrame":
-    """The agents as rows."""
+    """Return the agents as rows."""
     import polars as pl
 
     rows = [{**asdict(agent), "digest": agent.digest} for agent in agents]
@@ -103,7 +104,7 @@ def agent_frame(agents: Sequence[Agent]) -> "pl.DataFrame":
 
 
 def tool_frame(listing: Listing) -> "pl.DataFrame":
-    """The tools of a listing, whose agents are in it, as rows."""
+    """Return the tools of a listing, whose agents are in it, as rows."""
     import polars as pl
 
     schema = {
@@ -112,23 +113,23 @@ def tool_frame(listing: Listing) -> "pl.DataFrame":
     }
     schema["digest"] = pl.String()
     kinds = {agent.id: agent.kind for agent in listing.agents}
-    said: Iterable[Mapping[str, Any]] = listing.rows or map(tool_row, listing.tools)
+    tool_rows: Iterable[Mapping[str, Any]] = listing.rows or map(tool_row, listing.tools)
     rows = [
         {**row, "kind": (kind := kinds[row["agent"]]), "digest": row_digest(row["digest"], kind)}
-        for row in said
+        for row in tool_rows
     ]
     return pl.DataFrame(rows, schema=schema)
 
 
 def tool_of(row: Mapping[str, Any]) -> Tool:
-    """The tool of a row."""
+    """Return the tool of a row."""
     return Tool(
         **{name: row[name] for name in ("id", "catalog", "agent", "name", "description")},
         input_schema=json.loads(row["input_schema"]),
         output_schema=json.loads(row["output_schema"]) if row["output_schema"] else None,
         annotations=json.loads(row["annotations"]),
         examples=tuple(row["examples"]),
-        dependencies=tuple(Dependency(**one) for one in json.loads(row["dependencies"])),
+        dependencies=tuple(Dependency(**value) for value in json.loads(row["dependencies"])),
         tags=tuple(row["tags"]),
     )
 

@@ -1,8 +1,7 @@
-"""Parameters as catalogs in the wild write them, as JSON Schema: lists of parameters, and `str`,
-`List[int]` or `bool, optional` as types.
+"""Convert loosely written parameters to JSON Schema: lists of parameters, and types such as `str`,
+`List[int]` or `bool, optional`.
 
-What JSON Schema has no word for is kept: an unknown type name goes to `x-type`, and a keyword that
-is not known stays where it is."""
+Nothing is dropped: an unknown type name becomes `x-type`, and an unknown keyword stays."""
 
 import json
 import re
@@ -33,26 +32,26 @@ FORMATS = {
     "time": "time",
 }
 ANYTHING = {"any", "", "enum", "unknown", "mixed", "var", "typing.any"}
-"""Type names that exclude nothing: the values of an enum stand in its own keyword."""
+"""Type names that allow any value; an enum lists its values in its own keyword."""
 NAMED = ("properties", "patternProperties", "dependentSchemas", "$defs", "definitions")
 LISTED = ("allOf", "anyOf", "oneOf", "prefixItems")
 SINGLE = ("items", "additionalProperties", "not", "contains", "propertyNames", "if", "then", "else")
 
 
 class Unusable(Exception):
-    """The text or value says nothing that could be a schema, and why."""
+    """A text or value that cannot be read as a schema, and why."""
 
 
 def loose_object(value: Any, required: Any = None) -> dict[str, Any] | None:
-    """The schema of an object from whatever describes it; None if nothing does.
+    """Return the schema of an object; None for an empty value.
 
     Args:
-        value: a JSON Schema, a list of parameters that each have a name, or a mapping of names to
-            what is said of each; or one of these as JSON text.
-        required: the names of required members, as a list or as JSON text, where the source has
-            them apart.
+        value: a JSON Schema, a list of named parameters, or a mapping of names to types or schemas;
+            or one of these as JSON text.
+        required: the names of required members, as a list or as JSON text, for sources that list
+            them separately.
 
-    Raises Unusable if it is none of these.
+    Raises Unusable for anything else.
     """
     value = _decoded(value)
     if value in (None, ""):
@@ -74,8 +73,8 @@ def loose_object(value: Any, required: Any = None) -> dict[str, Any] | None:
 
 
 def object_schema(schema: dict[str, Any]) -> dict[str, Any]:
-    """The schema if it is that of an object, and else that of an object whose `result` it is,
-    marked as FastMCP marks those.
+    """Return an object's schema as it is; wrap another in an object as its `result`, marked as by
+    FastMCP.
     """
     if "object" in str(schema.get("type", "object")):
         return schema
@@ -88,7 +87,7 @@ def object_schema(schema: dict[str, Any]) -> dict[str, Any]:
 
 
 def loose_type(text: str) -> dict[str, Any]:
-    """The schema that a type name stands for; one that is not known is kept as `x-type`."""
+    """Return the schema of a type name; an unknown one becomes `x-type`."""
     name = text.strip().strip("`'\"")
     lower = re.sub(r",?\s*\(?optional\)?$", "", name.lower()).strip()
     lower = lower.removeprefix("typing.").removeprefix("builtins.")
@@ -127,9 +126,7 @@ def _union(names: Iterable[str], original: str) -> dict[str, Any]:
 
 
 def _is_schema(value: Mapping[str, Any]) -> bool:
-    """Whether a mapping is a schema, and not one of names, among which `type` and `properties` may
-    be, too.
-    """
+    """Whether a mapping is a schema, not parameters by name (which may be `type` or `properties`)."""
     if any(isinstance(value.get(key), str) for key in ("$ref", "$schema")):
         return True
     members = value.get("properties", {})
@@ -138,7 +135,7 @@ def _is_schema(value: Mapping[str, Any]) -> bool:
     )
     if isinstance(value.get("type"), str | list):
         kind = TYPES.get(value["type"].lower()) if isinstance(value["type"], str) else "object"
-        # Alone, {"type": "str"} is rather a parameter named `type`.
+        # Alone, {"type": "str"} is a parameter named `type`.
         return named and (kind == "object" or (kind is not None and len(value) > 1))
     return ("properties" in value and named) or any(
         isinstance(value.get(key), list) for key in LISTED
@@ -150,9 +147,9 @@ def _object(members: Iterable[tuple[str, Any]]) -> tuple[dict[str, Any], list[st
     required: list[str] = []
     for name, spec in members:
         if name in properties:
-            raise Unusable(f"the parameter {name!r} stands twice in it")
-        properties[name], needed = _member(name, spec)
-        if needed:
+            raise Unusable(f"it has the parameter {name!r} twice")
+        properties[name], is_required = _member(name, spec)
+        if is_required:
             required.append(name)
     return {"type": "object", "properties": properties}, required
 
@@ -178,18 +175,16 @@ def _member(name: str, spec: Any) -> tuple[Any, bool]:
         raise Unusable(f"the parameter {name!r} is {spec!r:.80}, expected a type or an object")
     rest = dict(spec)
     flag = rest.get("required")
-    needed = flag is True or (
+    is_required = flag is True or (
         isinstance(flag, str) and flag.strip().lower() in ("true", "yes", "required")
     )
     if not isinstance(flag, list):
         rest.pop("required", None)
-    return _schema(rest), needed
+    return _schema(rest), is_required
 
 
 def _schema(spec: dict[str, Any]) -> dict[str, Any]:
-    """A schema with loose type names replaced at every level, and lists where JSON Schema wants
-    lists.
-    """
+    """Replace loose type names at every level, and single values where JSON Schema expects lists."""
     out: dict[str, Any] = {}
     flagged: list[str] = []
     for key, value in spec.items():

@@ -11,12 +11,9 @@ SINGLE = (
 )  # fmt: skip
 DATA = {"type", "enum", "const", "default", "examples", "required", "dependentRequired"}
 DROPPED = {"discriminator", "xml", "externalDocs", "nullable", "example"}
-"""OpenAPI's own keywords, which say nothing to a validator, or which are said in another way here.
-"""
+"""OpenAPI's own keywords: without meaning for a validator, or converted to other keywords."""
 REMARKS = {"title", "description", "default", "examples", "deprecated", "readOnly", "writeOnly"}
-"""Keywords that describe and do not constrain, so that they may replace those of what a reference
-names.
-"""
+"""Keywords that describe and do not constrain: beside a reference they replace the target's."""
 
 
 def to_json_schema(schema: dict[str, Any], write: Callable[[Any], Any]) -> dict[str, Any]:
@@ -34,7 +31,7 @@ def to_json_schema(schema: dict[str, Any], write: Callable[[Any], Any]) -> dict[
         elif key in (*LISTED, *SINGLE):
             out[key] = [write(item) for item in value] if isinstance(value, list) else write(value)
         elif key in DATA or not isinstance(value, dict | list):
-            # A structure under an unknown keyword may hold references, which nobody would resolve.
+            # A structure under an unknown keyword is dropped: its references would stay unresolved.
             out[key] = value
     for limit, exclusive in (("minimum", "exclusiveMinimum"), ("maximum", "exclusiveMaximum")):
         if isinstance(out.get(exclusive), bool) and out.pop(exclusive) and limit in out:

@@ -1,5 +1,5 @@
-"""What a Python function says of itself: its schemas by Pydantic, its descriptions by Griffe
-(Google, NumPy or Sphinx style).
+"""Schemas of Python functions: types by Pydantic, descriptions from docstrings by Griffe (Google,
+NumPy or Sphinx style).
 """
 
 import functools
@@ -23,18 +23,18 @@ INJECTED = {
     "ToolContext",
     "ToolRuntime",
 }
-"""Classes whose argument the agent's framework hands over itself: FastMCP, Pydantic AI, OpenAI
-Agents, Google ADK, LangChain.
+"""Classes whose argument the agent's framework passes itself: FastMCP, Pydantic AI, OpenAI Agents,
+Google ADK, LangChain.
 """
 
 
 class NoSchema(Exception):
-    """A function of which no caller could know how to call it, and why."""
+    """A function that no caller could call, and why."""
 
 
 @dataclass(frozen=True, slots=True)
 class Described:
-    """A function as a tool. `injected` are the parameters that its caller does not give."""
+    """A function as a tool; `injected` are the parameters that its caller does not pass."""
 
     description: str
     input_schema: dict[str, Any]
@@ -51,8 +51,9 @@ class _Docstring:
 
 
 def described(function: Callable[..., Any]) -> Described:
-    """The function as a tool. Raises NoSchema if a parameter that a caller has to give cannot be
-    written as JSON.
+    """Return the function as a tool.
+
+    Raises NoSchema if JSON cannot hold a required parameter.
     """
     try:
         signature = inspect.signature(function)
@@ -105,7 +106,7 @@ def described(function: Callable[..., Any]) -> Described:
 
 
 def _is_self(function: Any, parameter: inspect.Parameter, number: int) -> bool:
-    """Whether it is the `self` of a method that was taken from its class."""
+    """Whether it is the `self` of a method taken from its class."""
     nested = "." in getattr(function, "__qualname__", "").rpartition("<locals>.")[2]
     return (
         number == 0
@@ -116,8 +117,9 @@ def _is_self(function: Any, parameter: inspect.Parameter, number: int) -> bool:
 
 
 def _hint(function: Any, name: str, annotation: Any) -> Any:
-    """The type of one parameter or of the result. One by one, for a name that only a type checker
-    imports spoils but its own.
+    """Return the type of one parameter or of the result.
+
+    Each is resolved alone: a name that only a type checker imports makes only its own unknown.
     """
     if annotation is inspect.Parameter.empty:
         return Any
@@ -148,7 +150,7 @@ def _is_injected(hint: Any) -> bool:
 
 
 def _adapter(hint: Any, default: Any) -> Any:
-    """A TypeAdapter for the type, or the reason why there is no JSON Schema of it."""
+    """Return a TypeAdapter for the type, or the reason why it has no JSON Schema."""
     from pydantic import TypeAdapter
     from pydantic.errors import PydanticInvalidForJsonSchema, PydanticUserError
     from pydantic.fields import FieldInfo
@@ -185,14 +187,14 @@ def _schemas(adapters: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
 
     if not adapters:
         return {}, {}
-    found, shared = TypeAdapter.json_schemas(
+    schemas, shared = TypeAdapter.json_schemas(
         [(name, "validation", adapter) for name, adapter in adapters.items()]
     )
-    return {name: dict(found[name, "validation"]) for name in adapters}, shared.get("$defs", {})
+    return {name: dict(schemas[name, "validation"]) for name in adapters}, shared.get("$defs", {})
 
 
 def _complete(schema: dict[str, Any], description: str, kind: str | None) -> None:
-    """Add what the docstring says of a parameter, where the signature does not say it."""
+    """Add type and description from the docstring where the signature has none."""
     if not schema and kind:
         schema |= loose_type(kind)
     if description and "description" not in schema:
@@ -209,19 +211,19 @@ def _add_default(schema: dict[str, Any], default: Any) -> None:
         value = to_jsonable_python(default)
         json.dumps(value, allow_nan=False)
     except (PydanticSerializationError, ValueError):
-        return  # it can be left out all the same, and that is what callers need to know
+        return  # callers only need to know that the parameter is optional
     schema["default"] = value
 
 
 def _output(function: Any, signature: inspect.Signature) -> dict[str, Any] | None:
-    """The schema of the result if that is an object; None also where nothing is known of it."""
+    """Return the schema of the result if it is an object, else None."""
     hint = _hint(function, "return", signature.return_annotation)
     adapter = _adapter(hint, None)
     if hint is Any or isinstance(adapter, str):
         return None
     try:
         schema = adapter.json_schema(mode="serialization")
-    except Exception:  # its model may have a serializer of its own, of which nothing is known
+    except Exception:  # its model may have a serializer without a schema
         return None
     target = schema.get("$defs", {}).get(schema.get("$ref", "").rpartition("/")[2], schema)
     return schema if target.get("type") == "object" else None

@@ -63,14 +63,14 @@ CATALOG_TOOL = (
     Column("dependencies"),
     Column("tags", "texts"),
 )
-"""What a catalog says about a tool. Schemas, annotations and dependencies are JSON text."""
+"""A tool in its catalog. Schemas, annotations and dependencies are JSON text."""
 CATALOG_AGENT = tuple(map(Column, ("id", "catalog", "name", "description", "kind", "source")))
-"""What a catalog says about an agent."""
+"""An agent in its catalog."""
 
 _DIGESTS = (Column("digest"), Column(CHECKSUM))
 _AGENT_DOCUMENT = ("key", "part", "catalog", "agent", "kind", "text", "tokens")
 _COLUMNS = {
-    # One row per tool. `tool_digest` covers what its catalog says, `digest` the whole row.
+    # One row per tool. `tool_digest` covers its catalog's columns, `digest` the whole row.
     "tools": (
         *CATALOG_TOOL,
         Column("tool_digest"),
@@ -217,8 +217,8 @@ def edge_key(source: str, target: str, type: str, parameter: str | None) -> str:
 
 def edge_digest(row: Mapping[str, Any]) -> str:
     """Return the digest of a row of `edges`: over its columns between the key and the digest."""
-    says = [column.name for column in _COLUMNS[EDGES] if column not in _DIGESTS][1:]
-    return digest(*(_json_number(row[name]) for name in says))
+    columns = [column.name for column in _COLUMNS[EDGES] if column not in _DIGESTS][1:]
+    return digest(*(_json_number(row[name]) for name in columns))
 
 
 def row_checksum(row: Mapping[str, Any]) -> str:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 IN_MEMORY_ROWS = 50_000
-"""Indexes up to this many rows are read to find neighbours; larger ones are asked."""
+"""Indexes up to this many rows are loaded to find neighbours; larger ones are searched by Lance."""
 NEIGHBOURS_OF = 1_000
 """Tools whose neighbours are looked up: a release in which more differ is another board."""
 KEYS_AT_ONCE = 1_000
@@ -164,7 +164,7 @@ def _fields(old: tuple[Tool, str], new: tuple[Tool, str]) -> dict[str, FieldChan
 
 
 def _values(tool: Tool, kind: str) -> dict[str, Any]:
-    written = tool.enrichment.to_dict() if tool.enrichment else {}
+    enrichment = tool.enrichment.to_dict() if tool.enrichment else {}
     empty: dict[str, Any] = {
         "description": "",
         "avoid": "",
@@ -183,7 +183,7 @@ def _values(tool: Tool, kind: str) -> dict[str, Any]:
         "examples": list(tool.examples),
         "dependencies": [asdict(dependency) for dependency in tool.dependencies],
         "flags": list(tool.flags),
-        **{f"enrichment.{name}": written.get(name, value) for name, value in empty.items()},
+        **{f"enrichment.{name}": enrichment.get(name, value) for name, value in empty.items()},
     }
 
 

@@ -95,9 +95,9 @@ def export_release(
 def _existing(target: Path, release: Release) -> Exported | None:
     """The export in that folder, if it is of this release with all its files."""
     try:
-        found = json.loads((target / RECORD).read_text("utf-8"))
-        files: dict[str, int] = found.pop("files")
-        whole = found == _record(release) and all(
+        record = json.loads((target / RECORD).read_text("utf-8"))
+        files: dict[str, int] = record.pop("files")
+        whole = record == _record(release) and all(
             (target / path).stat().st_size == size for path, size in files.items()
         )
     except (OSError, ValueError, KeyError, AttributeError):

@@ -1,11 +1,11 @@
-"""Storage options: what a store wants to know beside the board's address, such as an endpoint, keys
-and timeouts.
+"""Storage options: what a store needs beside the board's address, such as an endpoint, keys and
+timeouts.
 
 They come from three places, the first of which wins: the caller; `[board.storage]` of the
 pegboard.toml that this process read; the environment, by the names that AWS, Azure and Google use.
 Their keys are those of Rust's object_store, which tables and lake are read through. Values may be
-references such as `${MINIO_SECRET}`, which are taken from the environment when they are used, so
-that no secret stands in a file."""
+references such as `${MINIO_SECRET}`, resolved from the environment when they are used, so that no
+secret is in a file."""
 
 import os
 import re
@@ -16,7 +16,7 @@ from pegboard.errors import ConfigurationError
 from pegboard.redaction import is_secret_name, redact, remember_secrets
 
 OPEN_TIMEOUT = "open_timeout"
-"""The one option of our own: seconds within which a store has to answer for the first time."""
+"""Pegboard's own option: seconds within which a store has to answer for the first time."""
 
 DEFAULTS = {
     OPEN_TIMEOUT: "12",
@@ -25,8 +25,8 @@ DEFAULTS = {
     "client_max_retries": "4",
     "client_retry_timeout": "20",
 }
-"""A store that is away is told within seconds. object_store itself retries a silent one for three
-minutes, and Lance asks six times.
+"""An unreachable store is reported within seconds. By default object_store retries a silent one for
+three minutes, and Lance six times.
 """
 
 _KINDS = {
@@ -83,14 +83,12 @@ _remembered: dict[str, Mapping[str, str]] = {}
 
 
 def remember_options(uri: str, options: Mapping[str, str]) -> None:
-    """Have everything in this process that opens the board at `uri`, or its lake, use these
-    options.
-    """
+    """Use these options wherever this process opens the board at `uri`, or its lake."""
     _remembered[uri.rstrip("/")] = dict(options)
 
 
 def storage_options(uri: str, given: Mapping[str, str] | None = None) -> dict[str, str]:
-    """The options for the board at an address, under one spelling each; none for a folder.
+    """Return the options for the board at an address, in one spelling each; none for a folder.
 
     Raises ConfigurationError if an option refers to a variable that is not in the environment.
     """
@@ -112,8 +110,8 @@ def storage_options(uri: str, given: Mapping[str, str] | None = None) -> dict[st
 
 
 def _of_board(uri: str) -> Mapping[str, str]:
-    """What was remembered of the address, or of the nearest one above it: the lake lies below its
-    board.
+    """Return the options remembered for the address or the nearest one above it: the lake is below
+    its board.
     """
     place = uri.rstrip("/")
     while place.count("/") >= 2:
@@ -142,8 +140,8 @@ def _resolved(uri: str, name: str, value: str) -> str:
 
 
 def _refuse_foreign_token(uri: str, options: Mapping[str, str]) -> None:
-    """The stores add AWS_SESSION_TOKEN to whatever keys they are given: it would go, and fail,
-    where it does not belong.
+    """Refuse keys other than the environment's beside AWS_SESSION_TOKEN, which the stores would add
+    to them.
     """
     key = options.get("aws_access_key_id")
     foreign = key is not None and key != os.environ.get("AWS_ACCESS_KEY_ID")
@@ -156,7 +154,7 @@ def _refuse_foreign_token(uri: str, options: Mapping[str, str]) -> None:
 
 
 def _plain_http(kind: str, options: Mapping[str, str]) -> dict[str, str]:
-    """An endpoint that says http:// means it: no second switch has to allow it."""
+    """Allow plain HTTP where the endpoint begins with http://."""
     variables = [
         os.environ[name]
         for name in _ENDPOINTS
@@ -171,15 +169,13 @@ def _plain_http(kind: str, options: Mapping[str, str]) -> dict[str, str]:
 
 
 def _azure(options: dict[str, str]) -> dict[str, str]:
-    """With what the environment says, as Lance reads Azure's variables only once in a process, and
-    no connection string.
+    """Add the environment's options, split a connection string and name the emulator's account.
 
-    A connection string is taken apart, and the emulator's account is named: neither store does that
-    for itself."""
-    known = {
+    Lance reads Azure's variables only once in a process, and neither store does the others."""
+    environment = {
         name: os.environ[name.upper()] for name in _NAMES["azure"] if os.environ.get(name.upper())
     }
-    options = {**known, **options}
+    options = {**environment, **options}
     if connection := options.pop("azure_storage_connection_string", None):
         options = {**_connection(connection), **options}
     if options.get("azure_storage_use_emulator", "").lower() in ("true", "1"):
@@ -199,10 +195,10 @@ def _connection(text: str) -> dict[str, str]:
     endpoint = parts.get("blobendpoint", "")
     if not endpoint and suffix not in ("", "core.windows.net"):
         endpoint = f"{parts.get('defaultendpointsprotocol', 'https')}://{account}.blob.{suffix}"
-    found = {
+    options = {
         "azure_storage_account_name": account,
         "azure_storage_account_key": parts.get("accountkey", ""),
         "azure_storage_sas_key": parts.get("sharedaccesssignature", ""),
         "azure_storage_endpoint": endpoint.rstrip("/"),
     }
-    return {name: value for name, value in found.items() if value}
+    return {name: value for name, value in options.items() if value}
