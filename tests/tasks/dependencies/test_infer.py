@@ -1,7 +1,10 @@
-"""Dependencies are inferred from names, schemas and descriptions, and near-misses make none."""
+"""Dependencies are inferred from names, schemas and descriptions, near-misses give none, and the
+work is linear in the number of tools."""
 
 import json
-from collections.abc import Mapping
+import random
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -10,291 +13,240 @@ import pytest
 from catalogs.records.source import source
 from catalogs.shared.listing import ListingBuilder
 from pegboard.records import Edge, Tool, tool_id
+from pegboard.search.text import tokenize
+from tasks.dependencies import providers
 from tasks.dependencies.infer import MAX_EDGES, infer_edges
+from tasks.dependencies.language import words_of
+from tasks.dependencies.parameters import ParameterMatcher
+from tasks.dependencies.profiles import profile_of
+from tasks.dependencies.providers import SubsetIndex
 
 TOOLLINKOS = Path(__file__).parents[4] / "shared" / "benchmarks" / "toollinkos"
+DIRECT, INDIRECT = "parameter-directly-depends-on", "parameter-indirectly-depends-on"
+STRING = {"type": "string"}
 
 
-def a_tool(
+def make_tool(
     name: str,
-    parameters: Mapping[str, Any] | None = None,
-    *,
+    *strings: str,
     description: str = "",
-    required: tuple[str, ...] | None = None,
+    properties: Mapping[str, Any] | None = None,
     output: Mapping[str, Any] | None = None,
     agent: str = "shop/orders",
     **schema: Any,
 ) -> Tool:
-    properties = {
-        key: {"type": one} if isinstance(one, str) else one
-        for key, one in (parameters or {}).items()
-    }
-    needed = list(properties) if required is None else list(required)
-    return Tool(
-        tool_id(agent, name),
-        agent.partition("/")[0],
-        agent,
-        name,
-        description,
-        {"type": "object", "properties": properties, "required": needed, **schema},
-        None if output is None else {"type": "object", "properties": output},
-    )
+    """A tool with required parameters: strings by name, and `properties`."""
+    parameters = {**dict.fromkeys(strings, STRING), **(properties or {})}
+    inputs = {"type": "object", "properties": parameters, "required": [*parameters], **schema}
+    outputs = None if output is None else {"type": "object", "properties": output}
+    catalog = agent.partition("/")[0]
+    return Tool(tool_id(agent, name), catalog, agent, name, description, inputs, outputs)
 
 
-def pairs(edges: list[Edge], least: float = 0.5) -> set[tuple[str, str | None, str]]:
+def triples(edges: Sequence[Edge], min_confidence: float = 0.5) -> set[tuple[str, str | None, str]]:
+    """(source, parameter, target) of edges, by the names of the tools."""
     return {
         (edge.source.rpartition("/")[2], edge.parameter, edge.target.rpartition("/")[2])
         for edge in edges
-        if edge.confidence >= least
+        if edge.confidence >= min_confidence
     }
 
 
-def test_an_order_service_knows_where_its_order_ids_come_from():
-    tools = [
-        a_tool(
-            "search_orders",
-            {"customer_name": "string"},
-            description="Searches the orders of a customer.",
+ORDERS = [
+    make_tool("search_orders", "customer_name", description="Searches the orders of a customer."),
+    make_tool("get_order", "order_id", description="Returns an order."),
+    make_tool("cancel_order", "id", description="Cancels an order."),
+    make_tool("track_shipment", "shipment_id", description="Tracks a shipment."),
+]
+CALENDAR = [
+    make_tool("search_contacts", "name", agent="office/contacts"),
+    make_tool("get_current_date", agent="office/clock", description="Returns the current date."),
+    make_tool("create_event", "title", "start_date", "contact_id", agent="office/contacts"),
+    make_tool("list_events", "date", required=[], agent="office/calendar"),
+]
+RECIPES = [
+    make_tool("acme_get_recipe", "title"),
+    make_tool("zeta_get_recipe", "title"),
+    make_tool("zeta_get_ingredients", "recipe_id"),
+]
+LOGINS = [
+    make_tool("acme_login", "email"),
+    make_tool("login_to_zeta", "email"),
+    make_tool("acme_pay", "session_id"),
+    make_tool("call_zeta_taxi", "street"),
+    make_tool("validate_email", "email", description="Checks if a text is a valid email address."),
+]
+AUTHORISATION = [
+    make_tool("authorize_access", "user"),
+    make_tool("get_access_report"),
+    make_tool("upload", "auth_token"),
+]
+SWITCH = [
+    make_tool("get_bluetooth_status", description="Returns whether Bluetooth is on."),
+    make_tool("set_bluetooth_status", properties={"on": {"type": "boolean"}}),
+    make_tool("list_bluetooth_devices"),
+    make_tool("set_volume", properties={"level": {"type": "integer"}}),
+    make_tool("get_volume"),
+]
+PAGES = [
+    make_tool("find-pages", "text"),
+    make_tool("list_pages"),
+    make_tool(
+        "read",
+        properties={"page_id": {"description": "The page, as returned by `find-pages`."}},
+    ),
+    make_tool("publish", description="Call find-pages first."),
+]
+
+
+@pytest.mark.parametrize(
+    ("tools", "expected"),
+    [
+        (
+            ORDERS,
+            {
+                ("get_order", "order_id", "search_orders"),
+                ("cancel_order", "id", "search_orders"),
+                ("cancel_order", None, "get_order"),
+            },
         ),
-        a_tool("get_order", {"order_id": "string"}, description="Returns an order."),
-        a_tool("cancel_order", {"id": "string"}, description="Cancels an order."),
-        a_tool("track_shipment", {"shipment_id": "string"}, description="Tracks a shipment."),
-    ]
-    found = infer_edges(tools)
-
-    assert pairs(found) == {
-        ("get_order", "order_id", "search_orders"),
-        ("cancel_order", "id", "search_orders"),
-        ("cancel_order", None, "get_order"),
-    }
-    asked = [edge for edge in found if edge.parameter]
-    assert {edge.type for edge in asked} == {"parameter-directly-depends-on"}
-    assert all(
-        edge.origin == "inferred" and edge.reason and "order id" in edge.evidence for edge in asked
-    )
-
-
-def test_a_calendar_takes_people_from_contacts_and_dates_from_the_clock():
-    tools = [
-        a_tool("search_contacts", {"name": "string"}, agent="office/contacts"),
-        a_tool("get_current_date", agent="office/clock", description="Returns the current date."),
-        a_tool(
-            "create_event",
-            {"title": "string", "start_date": "string", "contact_id": "string"},
-            agent="office/contacts",
+        (
+            CALENDAR,
+            {
+                ("create_event", "contact_id", "search_contacts"),
+                ("create_event", "start_date", "get_current_date"),
+                ("list_events", "date", "get_current_date"),
+            },
         ),
-        a_tool("list_events", {"date": "string"}, required=(), agent="office/calendar"),
-    ]
+        (RECIPES, {("zeta_get_ingredients", "recipe_id", "zeta_get_recipe")}),
+        (
+            LOGINS,
+            {
+                ("acme_pay", "session_id", "acme_login"),
+                ("call_zeta_taxi", None, "login_to_zeta"),
+                ("acme_login", "email", "validate_email"),
+                ("login_to_zeta", "email", "validate_email"),
+            },
+        ),
+        (AUTHORISATION, {("upload", "auth_token", "authorize_access")}),
+        (
+            SWITCH,
+            {
+                ("set_bluetooth_status", None, "get_bluetooth_status"),
+                ("get_bluetooth_status", None, "set_bluetooth_status"),
+                ("list_bluetooth_devices", None, "get_bluetooth_status"),
+                ("set_volume", None, "get_volume"),
+            },
+        ),
+        (PAGES, {("read", "page_id", "find-pages"), ("publish", None, "find-pages")}),
+    ],
+)
+def test_edges_are_inferred_from_names_schemas_and_descriptions(tools, expected):
+    edges = infer_edges(tools)
 
-    assert pairs(infer_edges(tools)) == {
-        ("create_event", "contact_id", "search_contacts"),
-        ("create_event", "start_date", "get_current_date"),
-        ("list_events", "date", "get_current_date"),
-    }
-    by_parameter = {(edge.source, edge.parameter): edge.type for edge in infer_edges(tools)}
-    assert (
-        by_parameter["office/contacts/create_event", "start_date"]
-        == "parameter-indirectly-depends-on"
-    )
-    assert (
-        by_parameter["office/contacts/create_event", "contact_id"]
-        == "parameter-directly-depends-on"
-    )
+    assert triples(edges) == expected
+    assert all(edge.origin == "inferred" and edge.reason and edge.evidence for edge in edges)
+
+
+def test_an_edge_is_direct_if_only_that_tool_can_provide_the_parameter():
+    types = {(edge.source, edge.parameter): edge.type for edge in infer_edges(CALENDAR)}
+
+    assert types["office/contacts/create_event", "start_date"] == INDIRECT
+    assert types["office/contacts/create_event", "contact_id"] == DIRECT
 
 
 @pytest.mark.parametrize(
     ("asking", "other"),
     [
-        (a_tool("rename_file", {"name": "string"}), a_tool("get_name")),
+        (make_tool("rename_file", "name"), make_tool("get_name")),
+        (make_tool("get_robot", "robot_id"), make_tool("get_robot_status", "serial")),
+        (make_tool("get_order", "order_id"), make_tool("pay_order", "order_id")),
+        (make_tool("get_order", "order_id"), make_tool("describe_order", "order_id")),
+        (make_tool("greet", "birth_date"), make_tool("get_current_date")),
+        (make_tool("enrol", "date_of_birth"), make_tool("get_current_date")),
+        (make_tool("wait", properties={"days": {"type": "integer"}}), CALENDAR[1]),
+        (make_tool("create_order", "order_id"), make_tool("search_orders", "text")),
         (
-            a_tool("get_robot", {"robot_id": "string"}),
-            a_tool("get_robot_status", {"serial": "string"}),
+            make_tool("notify", properties={"email_notifications": {"type": "boolean"}}),
+            make_tool("validate_email", "email"),
         ),
-        (a_tool("get_order", {"order_id": "string"}), a_tool("pay_order", {"order_id": "string"})),
+        (make_tool("log_in", "password"), make_tool("validate_password", "password")),
         (
-            a_tool("get_order", {"order_id": "string"}),
-            a_tool("describe_order", {"order_id": "string"}),
-        ),
-        (a_tool("greet", {"birth_date": "string"}), a_tool("get_current_date")),
-        (a_tool("enrol", {"date_of_birth": "string"}), a_tool("get_current_date")),
-        (a_tool("wait", {"days": "integer"}), a_tool("get_current_date")),
-        (
-            a_tool("create_order", {"order_id": "string"}),
-            a_tool("search_orders", {"text": "string"}),
-        ),
-        (
-            a_tool("notify", {"email_notifications": "boolean"}),
-            a_tool("validate_email", {"email": "string"}),
+            make_tool("set_colour", properties={"colour": {"enum": ["red", "blue"]}}),
+            make_tool("search_colour", "text"),
         ),
         (
-            a_tool("log_in", {"password": "string"}),
-            a_tool("validate_password", {"password": "string"}),
+            make_tool("get_issue", properties={"page": {"type": "integer"}}),
+            make_tool("search_page", "text", agent="wiki/pages"),
         ),
         (
-            a_tool("set_colour", {"colour": {"enum": ["red", "blue"]}}),
-            a_tool("search_colour", {"text": "string"}),
+            make_tool("buy", "ticker", agent="us/stocks"),
+            make_tool("load_tickers", "date", agent="kr/stocks"),
         ),
         (
-            a_tool("get_issue", {"page": "integer"}),
-            a_tool("search_page", {"text": "string"}, agent="wiki/pages"),
-        ),
-        (
-            a_tool("buy", {"ticker": "string"}, agent="us/stocks"),
-            a_tool("load_tickers", {"date": "string"}, agent="kr/stocks"),
-        ),
-        (
-            a_tool("get_a_page", description="Use find_things instead if you search."),
-            a_tool("find_things"),
+            make_tool("get_a_page", description="Use find_things instead if you search."),
+            make_tool("find_things"),
         ),
     ],
     ids=lambda tool: tool.name,
 )
-def test_a_near_miss_makes_no_edge(asking, other):
-    assert not [one for one in pairs(infer_edges([asking, other])) if one[0] == asking.name]
+def test_a_near_miss_gives_no_edge(asking, other):
+    assert not [edge for edge in triples(infer_edges([asking, other])) if edge[0] == asking.name]
 
 
-def test_the_same_service_is_preferred():
-    tools = [
-        a_tool("acme_get_recipe", {"title": "string"}),
-        a_tool("zeta_get_recipe", {"title": "string"}),
-        a_tool("zeta_get_ingredients", {"recipe_id": "string"}),
-    ]
+def test_only_an_agent_that_controls_a_connection_needs_one():
+    phone = "phone/assistant"
+    status = make_tool("get_wifi_status", agent=phone)
+    switch = make_tool("set_wifi_status", properties={"on": {"type": "boolean"}}, agent=phone)
+    news = make_tool("search_news", "query", agent=phone)
+    elsewhere = make_tool("search_news", "query", agent="phone/browser")
+    sums = make_tool("calculate_sum", properties={"numbers": {"type": "array"}}, agent=phone)
 
-    assert pairs(infer_edges(tools)) == {("zeta_get_ingredients", "recipe_id", "zeta_get_recipe")}
+    edges = infer_edges([status, switch, news, elsewhere, sums])
 
-
-def test_a_session_comes_from_the_login_of_the_same_service():
-    tools = [
-        a_tool("acme_login", {"email": "string"}),
-        a_tool("login_to_zeta", {"email": "string"}),
-        a_tool("acme_pay", {"session_id": "string"}),
-        a_tool("call_zeta_taxi", {"street": "string"}),
-        a_tool(
-            "validate_email",
-            {"email": "string"},
-            description="Checks if a text is a valid email address.",
-        ),
-    ]
-
-    assert pairs(infer_edges(tools)) == {
-        ("acme_pay", "session_id", "acme_login"),
-        ("call_zeta_taxi", None, "login_to_zeta"),
-        ("acme_login", "email", "validate_email"),
-        ("login_to_zeta", "email", "validate_email"),
-    }
+    assert ("search_news", None, "get_wifi_status") in triples(edges)
+    assert {edge.source for edge in edges} == {status.id, switch.id, news.id}
+    assert not infer_edges([status, news])  # read, but not switched
 
 
-def test_an_authorisation_gives_tokens_and_names_no_service():
-    tools = [
-        a_tool("authorize_access", {"user": "string"}),
-        a_tool("get_access_report"),
-        a_tool("upload", {"auth_token": "string"}),
-    ]
+def test_output_schemas_provide_their_properties():
+    listed = {"type": "array", "items": {"type": "object", "properties": {"id": STRING}}}
+    overview = make_tool(
+        "customer_overview", "customer", output={"orders": listed}, description="Gives an overview."
+    )
+    refund = make_tool("refund_order", "order_id")
+    report = make_tool("order_report", output={"order_id": STRING})
 
-    assert pairs(infer_edges(tools)) == {("upload", "auth_token", "authorize_access")}
+    nested, direct = infer_edges([overview, refund]), infer_edges([overview, refund, report])
 
-
-def test_a_switch_and_what_works_with_it():
-    tools = [
-        a_tool("get_bluetooth_status", description="Returns whether Bluetooth is on."),
-        a_tool("set_bluetooth_status", {"on": "boolean"}),
-        a_tool("list_bluetooth_devices"),
-        a_tool("set_volume", {"level": "integer"}),
-        a_tool("get_volume"),
-    ]
-    found = infer_edges(tools)
-
-    assert pairs(found) == {
-        ("set_bluetooth_status", None, "get_bluetooth_status"),
-        ("get_bluetooth_status", None, "set_bluetooth_status"),
-        ("list_bluetooth_devices", None, "get_bluetooth_status"),
-        ("set_volume", None, "get_volume"),
-    }
-
-
-def test_only_an_agent_that_looks_after_a_connection_needs_one():
-    device = [
-        a_tool("get_wifi_status", agent="phone/assistant"),
-        a_tool("set_wifi_status", {"on": "boolean"}, agent="phone/assistant"),
-    ]
-    news = a_tool("search_news", {"query": "string"}, agent="phone/assistant")
-    elsewhere = a_tool("search_news", {"query": "string"}, agent="phone/browser")
-    sums = a_tool("calculate_sum", {"numbers": "array"}, agent="phone/assistant")
-
-    found = pairs(infer_edges([*device, news, elsewhere, sums]))
-    assert ("search_news", None, "get_wifi_status") in found
-    assert not [one for one in found if one[0] == "calculate_sum"]
-    assert not infer_edges([device[0], news])  # told, but not switched
-    assert {edge.source for edge in infer_edges([*device, news, elsewhere])} == {
-        *(one.id for one in device),
-        news.id,
-    }
-
-
-def test_a_description_that_names_another_tool_is_believed():
-    parameter = {"type": "string", "description": "The page, as returned by `find-pages`."}
-    tools = [
-        a_tool("find-pages", {"text": "string"}),
-        a_tool("list_pages"),
-        a_tool("read", {"page_id": parameter}),
-        a_tool("publish", description="Call find-pages first."),
-    ]
-
-    assert pairs(infer_edges(tools)) == {
-        ("read", "page_id", "find-pages"),
-        ("publish", None, "find-pages"),
-    }
-
-
-def test_output_schemas_provide_what_their_properties_say():
-    output = {
-        "orders": {
-            "type": "array",
-            "items": {"type": "object", "properties": {"id": {"type": "string"}}},
-        }
-    }
-    tools = [
-        a_tool(
-            "customer_overview",
-            {"customer": "string"},
-            output=output,
-            description="Returns an overview.",
-        ),
-        a_tool("refund_order", {"order_id": "string"}),
-        a_tool("order_report", output={"order_id": {"type": "string"}}),
-    ]
-
-    assert ("refund_order", "order_id", "order_report") in pairs(infer_edges(tools))
-    assert ("refund_order", "order_id", "customer_overview") in pairs(infer_edges(tools[:2]))
+    assert ("refund_order", "order_id", "customer_overview") in triples(nested)
+    assert ("refund_order", "order_id", "order_report") in triples(direct)
 
 
 def test_schemas_with_references_alternatives_or_no_types_are_read():
-    referred = a_tool(
-        "refund", {"order_id": {"$ref": "#/$defs/Id"}}, **{"$defs": {"Id": {"type": "boolean"}}}
-    )
-    either = a_tool(
-        "ship", {"order_id": {"anyOf": [{"type": "string"}, {"type": "null"}], "default": None}}
-    )
-    untyped = a_tool("pack", {"order_id": {}})
-    circular = a_tool(
-        "loop",
-        {"order_id": {"$ref": "#/$defs/A"}},
-        **{"$defs": {"A": {"anyOf": [{"$ref": "#/$defs/A"}]}}},
-    )
-    broken = a_tool("bend", {"order_id": {"$ref": "#/nowhere"}})
-    found = infer_edges(
-        [a_tool("search_orders", {"text": "string"}), referred, either, untyped, circular, broken]
-    )
+    def asking(name: str, schema: Mapping[str, Any], **definitions: Any) -> Tool:
+        return make_tool(name, properties={"order_id": schema}, **{"$defs": definitions})
 
-    assert {edge.source.rpartition("/")[2]: edge.type for edge in found} == {
-        "ship": "parameter-indirectly-depends-on",
-        "pack": "parameter-directly-depends-on",
-        "loop": "parameter-directly-depends-on",
-        "bend": "parameter-directly-depends-on",
+    optional = {"anyOf": [STRING, {"type": "null"}], "default": None}
+    circular = {"anyOf": [{"$ref": "#/$defs/A"}]}
+    tools = [
+        make_tool("search_orders", "text"),
+        asking("refund", {"$ref": "#/$defs/Id"}, Id={"type": "boolean"}),
+        asking("ship", optional),
+        asking("pack", {}),
+        asking("loop", {"$ref": "#/$defs/A"}, A=circular),
+        asking("bend", {"$ref": "#/nowhere"}),
+    ]
+
+    assert {edge.source.rpartition("/")[2]: edge.type for edge in infer_edges(tools)} == {
+        "ship": INDIRECT,
+        "pack": DIRECT,
+        "loop": DIRECT,
+        "bend": DIRECT,
     }
 
 
-def test_schemas_that_are_no_schemas_make_no_edge_and_no_error():
+def test_invalid_schemas_give_no_edge_and_no_error():
     schemas = (
         {},
         {"properties": []},
@@ -308,65 +260,152 @@ def test_schemas_that_are_no_schemas_make_no_edge_and_no_error():
     assert infer_edges([]) == []
 
 
-def test_names_in_other_scripts_match_and_do_not_fail():
+def test_names_in_other_scripts_match():
     tools = [
-        a_tool("查询订单", {"文本": "string"}),
-        a_tool("取消订单", {"订单号": "string"}),
-        a_tool("search_straße", {"text": "string"}),
-        a_tool("räume_straße", {"straße_id": "string"}),
-        a_tool("🙂", {"🙂": "string"}),
+        make_tool("查询订单", "文本"),
+        make_tool("取消订单", "订单号"),
+        make_tool("search_straße", "text"),
+        make_tool("räume_straße", "straße_id"),
+        make_tool("🙂", "🙂"),
     ]
 
-    assert ("räume_straße", "straße_id", "search_straße") in pairs(infer_edges(tools))
+    assert ("räume_straße", "straße_id", "search_straße") in triples(infer_edges(tools))
 
 
-def test_what_every_tool_has_makes_no_edge():
-    id_, name = {"id": {"type": "string"}}, {"name": {"type": "string"}}
-    tools = [
-        a_tool(f"process_{at}x", {"id": "string", "name": "string"}, output={**id_, **name})
-        for at in range(2_000)
-    ]
-    tools += [a_tool(f"find_order_for_{at}x", {"text": "string"}) for at in range(4)]
-    tools += [a_tool("refund", {"order_id": "string"})]
+def test_what_every_tool_has_gives_no_edge():
+    output = {"id": STRING, "name": STRING}
+    tools = [make_tool(f"process_{at}x", "id", "name", output=output) for at in range(2_000)]
+    tools += [make_tool(f"find_order_for_{at}x", "text") for at in range(4)]
 
-    assert infer_edges(tools) == []
+    assert infer_edges([*tools, make_tool("refund", "order_id")]) == []
 
 
-def test_a_tool_has_a_handful_of_inferred_dependencies():
+def test_a_tool_has_a_bounded_number_of_inferred_dependencies():
     things = [f"{kind}{number}" for kind in ("lamp", "desk", "door") for number in "abcd"]
-    tools = [a_tool(f"search_{thing}", {"text": "string"}) for thing in things]
-    tools.append(a_tool("furnish", {f"{thing}_id": "string" for thing in things}))
+    tools = [make_tool(f"search_{thing}", "text") for thing in things]
 
-    assert len(things) > MAX_EDGES
-    assert len(infer_edges(tools)) == MAX_EDGES
+    edges = infer_edges([*tools, make_tool("furnish", *(f"{thing}_id" for thing in things))])
+
+    assert len(edges) == MAX_EDGES < len(things)
 
 
-def test_tools_that_provide_each_other_the_same_way_make_one_edge():
-    tools = [
-        a_tool("get_gross_income", {"tax_rate": "number"}),
-        a_tool("get_tax_rate", {"gross_income": "number"}),
-    ]
+def test_tools_that_provide_each_other_the_same_way_give_one_edge():
+    rate, income = ({name: {"type": "number"}} for name in ("tax_rate", "gross_income"))
+    tools = [make_tool("get_gross_income", properties=rate)]
 
-    assert len(infer_edges(tools)) == 1
+    assert len(infer_edges([*tools, make_tool("get_tax_rate", properties=income)])) == 1
 
 
 @pytest.mark.skipif(
     not TOOLLINKOS.is_dir(), reason="ToolLinkOS is not beside this checkout (shared/benchmarks)"
 )
-def test_more_than_half_of_what_toollinkos_declares_is_found_and_little_else():
+def test_most_of_what_toollinkos_declares_is_inferred_and_little_else():
     builder = ListingBuilder("os", TOOLLINKOS)
     columns = {"parameters": "parameters", "dependencies": "depends_on"}
     options = {"type": "records", "path": "tools.json", "columns": columns}
     source.read(builder, source.options.model_validate(options))
     tools = builder.build().tools
     declared = {
-        (tool.id, tool_id(tool.agent, one.tool)) for tool in tools for one in tool.dependencies
+        (tool.id, tool_id(tool.agent, dependency.tool))
+        for tool in tools
+        for dependency in tool.dependencies
     }
-    found = [edge for edge in infer_edges(tools) if edge.confidence >= 0.5]
-    right = [edge for edge in found if (edge.source, edge.target) in declared]
-    asked = [edge for edge in found if edge.parameter]
 
-    assert len(right) / len(found) > 0.8
+    edges = [edge for edge in infer_edges(tools) if edge.confidence >= 0.5]
+    right = [edge for edge in edges if (edge.source, edge.target) in declared]
+    by_parameter = [edge for edge in edges if edge.parameter]
+
+    assert len(right) / len(edges) > 0.8
     assert len({(edge.source, edge.target) for edge in right}) / len(declared) > 0.55
-    assert sum((edge.source, edge.target) in declared for edge in asked) / len(asked) > 0.88
-    assert json.dumps([edge.evidence for edge in found], ensure_ascii=True)
+    assert sum(edge in right for edge in by_parameter) / len(by_parameter) > 0.88
+    assert json.dumps([edge.evidence for edge in edges])
+
+
+# --- the work is bounded ---
+
+NOUNS = [
+    f"{first}{last}"
+    for first in ("", "draft_", "open_", "shared_")
+    for last in ("order", "cart", "voyage", "crew")
+]
+VERBS = ("search", "list", "get", "update", "create", "calculate")
+
+
+def make_board(size: int, agents: int) -> list[Tool]:
+    """Tools that all ask for, and provide, the same few nouns."""
+    dice = random.Random(4)
+
+    def tools() -> Iterator[Tool]:
+        for at in range(size):
+            verb, noun, other = VERBS[at % len(VERBS)], dice.choice(NOUNS), dice.choice(NOUNS)
+            parameters = {"search": ["text"], "list": [], "calculate": [other, "start_date"]}
+            service = dice.choice(("acme", "zeta", "nova", "orbit"))
+            crew = "" if at % 3 else f"_for_crew{at}x"
+            third = dice.choice(NOUNS)
+            yield make_tool(
+                f"{service}_{verb}_{noun}{crew}_by_{at}",
+                *parameters.get(verb, [f"{other}_id", "id"]),
+                description=f"{verb} a {noun}. Returns the {third} id and the {other} of a person.",
+                agent=f"shop{at % 2}/agent{at % agents}",
+            )
+        yield make_tool("get_current_date", agent="shop0/clock")
+
+    return list(tools())
+
+
+def comparisons(tools: Sequence[Tool]) -> int:
+    profiles = [profile_of(tool) for tool in sorted(tools, key=lambda tool: tool.id)]
+    matcher = ParameterMatcher(profiles)
+    assert list(matcher.evidence())
+    return matcher.compared
+
+
+@pytest.mark.parametrize("agents", [(1, 1), (8, 8), (100, 200)])
+def test_twice_the_tools_are_twice_the_work(agents):
+    sizes = 2_000, 4_000
+    small, large = (comparisons(make_board(*board)) for board in zip(sizes, agents, strict=True))
+
+    assert large < 2.5 * small
+    assert large / 4_000 < 200
+
+
+def test_the_few_candidates_that_are_compared_give_the_edges_of_comparing_all(monkeypatch):
+    boards = [make_board(size, agents) for size, agents in ((400, 1), (900, 2), (900, 40))]
+    edges = [infer_edges(tools) for tools in boards]
+    monkeypatch.setattr(providers, "COMPARE_ALL", 1_000_000)
+
+    assert [infer_edges(tools) for tools in boards] == edges
+    assert all(len(of_board) > 20 for of_board in edges)
+
+
+def test_a_provider_that_shares_a_rare_word_is_found_among_thousands():
+    crowd = [make_tool(f"get_order_by_{at}x", "text") for at in range(3_000)]
+    asking, named = make_tool("orbit_refund", "order_id"), make_tool("orbit_get_order", "text")
+
+    assert infer_edges([*crowd, asking]) == []
+    assert triples(infer_edges([*crowd, asking, named])) == {
+        ("orbit_refund", "order_id", "orbit_get_order")
+    }
+
+
+@pytest.mark.parametrize("within", [{"a"}, {"a", "b", "c"}, {"c", "d"}, set()])
+def test_word_sets_are_found_within_others(within):
+    listed = [(set(words), words) for words in ("a", "ab", "abc", "bd", "d", "")]
+
+    assert sorted(SubsetIndex(listed).subsets_of(within)) == sorted(
+        words for needed, words in listed if needed <= within
+    )
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "getOrders wi-fi\tWi-Fi2 on-wi-fi",
+        "订单 查询\u3000ＡＢ orderIDs",
+        "a\u00a0b \u0301x \u00b4 e\u0301s",
+        " \n",
+        "HTTPServers, (x)",
+    ],
+)
+def test_the_words_of_a_text_are_those_of_its_parts(text):
+    assert [*words_of(text)] == tokenize(re.sub(r"(?i)\bwi-fi\b", "wifi", text))

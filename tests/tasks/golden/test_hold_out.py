@@ -1,0 +1,160 @@
+"""Golden queries from the catalogs' own examples."""
+
+import json
+from collections import Counter
+
+import pytest
+
+from pegboard.cli.main import main
+from pegboard.errors import ConfigurationError
+from pegboard.evaluation.golden import read_queries
+from pegboard.records import Tool
+from tasks.golden.hold_out import pick_examples, tools_with_examples
+from tasks.snapshot import take_snapshot
+
+THINGS = ("invoice", "ticket", "branch", "room", "taxi", "letter", "plant", "printer")
+WAYS = (
+    "please {} that old {} for me",
+    "could somebody {} the broken {}?",
+    "I have a customer who wants to {} his {} before noon",
+    "{} {}",
+    "what must be done to {} a second {} this week",
+)
+CATALOG = (
+    '[catalogs.desk]\ntype = "records"\npath = "requests.json"\n'
+    '[catalogs.desk.columns]\nexamples = "examples"\n'
+)
+
+
+def make_tool(name, *examples):
+    return Tool(f"kit/office/{name}", "kit", "kit/office", name, examples=examples)
+
+
+def examples_of(verb, thing):
+    return [way.format(verb, thing) for way in WAYS]
+
+
+OFFICE = [
+    make_tool(f"{verb}_{thing}", *examples_of(verb, thing))
+    for verb in ("open", "close")
+    for thing in THINGS
+]
+
+
+def test_a_share_of_each_tools_examples_is_taken_whatever_the_order_of_the_tools():
+    picked = pick_examples(OFFICE, 0.2)
+
+    assert (picked.tools, picked.examples, picked.duplicates) == (16, 80, 0)
+    assert sorted(query.tools for query in picked.queries) == sorted((tool.id,) for tool in OFFICE)
+    assert {query.origin for query in picked.queries} == {"examples"}
+    examples = {tool.id: set(tool.examples) for tool in OFFICE}
+    assert all(query.query in examples[query.tools[0]] for query in picked.queries)
+    assert pick_examples(OFFICE, 0.2) == pick_examples(OFFICE[::-1], 0.2) == picked
+    assert pick_examples(OFFICE, 0.2, seed=1).queries != picked.queries
+
+
+def test_the_share_holds_for_all_tools_together_where_each_has_few():
+    ways = (WAYS[0], WAYS[2])
+    tools = [
+        make_tool(f"open_{number}", *(f"{way.format('open', 'file')} {number}" for way in ways))
+        for number in range(200)
+    ]
+
+    taken = Counter(query.tools for query in pick_examples(tools, 0.25).queries)
+
+    assert 80 <= sum(taken.values()) <= 120
+    assert set(taken.values()) == {1}
+
+
+def test_queries_stay_when_tools_are_added_and_existing_ones_count():
+    before = pick_examples(OFFICE[:4], 0.4).queries
+
+    assert set(before) <= set(pick_examples(OFFICE, 0.4).queries)
+    assert pick_examples(OFFICE[:4], 0.4, existing=before).queries == ()
+    more = pick_examples(OFFICE[:4], 0.8, existing=before).queries
+    assert len(more) == len(before) == 8
+    assert not {query.query for query in more} & {query.query for query in before}
+
+
+@pytest.mark.parametrize(
+    ("limits", "taken"),
+    [({}, 4), ({"min_left": 0}, 6), ({"min_left": 3}, 2), ({"min_left": 0, "per_tool": 2}, 3)],
+)
+def test_a_tool_keeps_some_examples(limits, taken):
+    room = make_tool("open_room", *examples_of("open", "room"))
+    taxi = make_tool("call_taxi", "a ride to the airport")
+
+    assert len(pick_examples([room, taxi], 1.0, **limits).queries) == taken
+
+
+def test_examples_of_several_tools_and_near_duplicates_are_not_taken():
+    twin = "is there a room for ten people at noon on Monday"
+    tools = [
+        make_tool("open_room", "a key, please", twin, f"{twin} please", "let me in"),
+        make_tool("open_door", "Let me in!", "push"),
+    ]
+
+    picked = pick_examples(tools, 1.0, min_left=0)
+
+    assert {query.query for query in picked.queries} == {"a key, please", "push"}
+    assert (picked.examples, picked.duplicates) == (6, 4)
+
+
+@pytest.mark.parametrize("wrong", [{"share": 0}, {"share": 1.5}, {"min_left": -1}, {"per_tool": 0}])
+def test_impossible_shares_are_refused(wrong):
+    with pytest.raises(ConfigurationError, match="expected a share above 0"):
+        pick_examples([], **wrong)
+
+
+@pytest.fixture
+def desk(workshop):
+    """A workshop with a catalog of 32 tools that have five examples each."""
+    rows = [
+        {
+            "name": f"{verb}_{thing}",
+            "description": f"{verb}s.",
+            "examples": examples_of(verb, thing),
+        }
+        for verb in ("open", "close", "mend", "paint")
+        for thing in THINGS
+    ]
+    workshop.write("requests.json", rows)
+    return workshop
+
+
+def test_examples_are_those_of_the_last_listing_with_overrides(desk):
+    settings = (
+        '[overrides."desk/desk/open_room"]\nexamples = ["knock knock"]\n'
+        '[overrides."desk/desk/open_taxi"]\nskip = true\n'
+        '[overrides."desk/desk/open_plant"]\nexamples = []\n'
+    )
+    configuration = desk.configure(settings, CATALOG)
+    before = {tool.id: tool.examples for tool in tools_with_examples(configuration)}
+    assert not (desk.folder / "board").exists()
+    take_snapshot(configuration, "desk")
+    desk.write("requests.json", [{"name": "sing", "description": "Sings.", "examples": ["la la"]}])
+
+    assert {tool.id: tool.examples for tool in tools_with_examples(configuration)} == before
+    assert len(before) == 30
+    assert before["desk/desk/open_room"] == ("knock knock",)
+    desk.servers({"git": [desk.tool("list_commits", "Lists commits.")]})
+    with pytest.raises(ConfigurationError, match="has example requests"):
+        tools_with_examples(desk.configure())
+
+
+def test_the_command_holds_out_and_says_what_to_configure(desk, capsys):
+    desk.configure("", CATALOG)
+    out = desk.folder / "golden.jsonl"
+    command = ["golden", "hold-out", "-c", str(desk.folder / "pegboard.toml"), "--out", str(out)]
+
+    assert main(command) == 0
+    output = capsys.readouterr().out
+    assert "32 of 160 examples, of 32 of the 32 tools that have any" in output
+    assert '[golden]\nqueries = "golden.jsonl"' in output
+    assert main(command) == 2
+    assert "already exists. Choose another file, or add --add" in capsys.readouterr().err
+    desk.configure('[golden]\nqueries = "golden.jsonl"\n', CATALOG)
+    assert main([*command, "--add", "--share", "0.4", "--json"]) == 0
+    result = json.loads(capsys.readouterr().out)
+    assert (result["queries"], result["existing"], result["configured"]) == (32, 32, True)
+    assert len(read_queries(out)) == 64
