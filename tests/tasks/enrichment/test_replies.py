@@ -16,16 +16,10 @@ from tasks.settings.enrichment import PRODUCTS
 PROMPTS = load_prompts(None, PRODUCTS)
 NAMES = ToolNames(
     [
-        "list_tides",
-        "get_forecast",
-        "list_moon_phases",
-        "getBerths",
-        "resolve-berth-id",
-        "search",
-        "GitHub",
-        "check-in",
+        "list_tides", "get_forecast", "list_moon_phases", "getBerths", "resolve-berth-id",
+        "search", "GitHub", "check-in",
     ]
-)
+)  # fmt: skip
 OWN = "Lists the times and heights of high and low tide at a harbour on one day."
 KEY = "sk-proj-" + "abc123DEF456ghi789JKL"
 DOES = "Tells when the sea is highest and lowest at a given port, and by how many metres."
@@ -34,6 +28,7 @@ FRENCH = (
     "Indique les heures auxquelles la mer est la plus haute et la plus basse dans un port "
     "donné, avec la hauteur en mètres."
 )
+CANDIDATES = (("kit/sea/get_forecast", "hb"), ("kit/sea/search", ""))
 
 
 def subject(product: Any = "description", **fields: Any) -> Subject:
@@ -50,37 +45,46 @@ def subject(product: Any = "description", **fields: Any) -> Subject:
     return Subject(product=product, **fields)
 
 
-def described(does: str = DOES, use_when: str = USE, avoid: Any = (), **fields: Any) -> Verdict:
+def judge_reply(product: Any, reply: dict[str, Any], **fields: Any) -> Verdict:
+    return judge(product, json.dumps(reply), "stop", subject(product, **fields))
+
+
+def describe(does: str = DOES, use_when: str = USE, avoid: Any = (), **fields: Any) -> Verdict:
     reply = {"does": does, "use_when": use_when, "avoid": list(avoid)}
-    return judge("description", json.dumps(reply), "stop", subject(**fields))
+    return judge_reply("description", reply, **fields)
 
 
-def noted(*notes: tuple[str, str], **fields: Any) -> Verdict:
-    reply = {"arguments": [{"name": name, "note": note} for name, note in notes]}
-    return judge("arguments", json.dumps(reply), "stop", subject("arguments", **fields))
+def note(*notes: tuple[str, str], **fields: Any) -> Verdict:
+    reply = {"arguments": [{"name": name, "note": text} for name, text in notes]}
+    return judge_reply("arguments", reply, **fields)
 
 
-def asked(*questions: str, **fields: Any) -> Verdict:
-    return judge(
-        "questions", json.dumps({"questions": questions}), "stop", subject("questions", **fields)
-    )
+def questions(*texts: str, **fields: Any) -> Verdict:
+    return judge_reply("questions", {"questions": texts}, **fields)
 
 
-def named(*topics: str, **fields: Any) -> Verdict:
-    return judge("topics", json.dumps({"topics": topics}), "stop", subject("topics", **fields))
+def topics(*texts: str, **fields: Any) -> Verdict:
+    return judge_reply("topics", {"topics": texts}, **fields)
 
 
-def agent(text: str, **fields: Any) -> Verdict:
-    return judge(
-        "agents",
-        json.dumps({"description": text}),
-        "stop",
-        subject("agents", name="harbour", **fields),
-    )
+def describe_agent(text: str) -> Verdict:
+    return judge_reply("agents", {"description": text}, name="harbour")
+
+
+def depend(*verdicts: tuple[int, bool, str]) -> Verdict:
+    candidates = [
+        {"number": number, "needed": needed, "direct": needed, "reason": reason}
+        for number, needed, reason in verdicts
+    ]
+    return judge_reply("dependencies", {"candidates": candidates}, candidates=CANDIDATES, count=0)
 
 
 def raw(text: str, finish_reason: str = "stop", product: Any = "topics") -> Verdict:
     return judge(product, text, finish_reason, subject(product))
+
+
+def dropped_reasons(verdict: Verdict) -> list[str]:
+    return [reason for _, reason in verdict.dropped]
 
 
 def test_good_replies_are_accepted() -> None:
@@ -88,22 +92,28 @@ def test_good_replies_are_accepted() -> None:
         {"when": "rain is asked for", "instead": "get_forecast"},
         {"when": "berths are asked for", "instead": ""},
     ]
-    assert described(avoid=avoid) == Verdict(
+    assert describe(avoid=avoid) == Verdict(
         {
             "description": f"{DOES} {USE}",
             "avoid": "Not when rain is asked for: use get_forecast. Not when berths are asked for.",
         }
     )
-    assert noted(("dt", "date of the tides"), ("hb", "name of the harbour")).value == {
-        "hb": "name of the harbour",
-        "dt": "date of the tides",
-    }
-    assert asked("low tide St Malo 14 July", "When does the causeway flood?").value == [
-        "low tide St Malo 14 July",
-        "When does the causeway flood?",
-    ]
-    assert named("Tide tables", "Sailing").value == ["Tide tables", "Sailing"]
-    assert agent("Harbour services: tides, berths and the weather at sea.").value is not None
+    notes = {"hb": "name of the harbour", "dt": "date of the tides"}
+    assert note(*notes.items()).value == notes
+    for texts in (["low tide St Malo 14 July", "When does the causeway flood?"], ["Sailing tips"]):
+        assert questions(*texts).value == topics(*texts).value == texts
+    assert describe_agent("Harbour services: tides, berths, the weather at sea.").value is not None
+    reason = "The harbour comes from get_forecast."
+    assert depend((2, False, "Nothing has to be searched for."), (1, True, reason)).value == [
+        {
+            "tool": "kit/sea/get_forecast", "parameter": "hb", "needed": True, "direct": True,
+            "reason": reason,
+        },
+        {
+            "tool": "kit/sea/search", "parameter": "", "needed": False, "direct": False,
+            "reason": "Nothing has to be searched for.",
+        },
+    ]  # fmt: skip
 
 
 @pytest.mark.parametrize(
@@ -113,7 +123,7 @@ def test_good_replies_are_accepted() -> None:
         '```json\n{"topics": ["Tides"]}\n```',
         'Here you are {as asked}: {"topics": ["Tides"]} I hope that {this} helps.',
         '<think>Perhaps {"topics": ["Boats"]}?</think>\n{"topics": ["Tides"]}',
-        '\ufeff{"topics":\n["Ti\u200bdes"]}'.replace("\u200b", ""),
+        '\ufeff{"topics":\n["Tides"]}',
     ],
 )
 def test_json_is_found_in_fences_and_amid_prose(text: str) -> None:
@@ -143,12 +153,13 @@ def test_json_is_found_in_fences_and_amid_prose(text: str) -> None:
         ('{"error": "I cannot assist with this request."}', "stop", "refusal"),
     ],
 )
-def test_replies_that_are_no_answer(text: str, finish_reason: str, reason: str) -> None:
+def test_unusable_replies_are_rejected(text: str, finish_reason: str, reason: str) -> None:
     verdict = raw(text, finish_reason)
     assert (verdict.value, verdict.reason) == (None, reason)
+    assert reason == "empty" or verdict.detail.endswith(".")
 
 
-def test_the_model_is_told_where_its_json_differs() -> None:
+def test_differences_from_the_schema_are_reported_to_the_model() -> None:
     text = '{"does": 5, "avoid": [{"when": "x", "instead": "", "evil advice": "y"}]}'
     detail = raw(text, product="description").detail
     assert "`does` must be a text" in detail
@@ -157,28 +168,20 @@ def test_the_model_is_told_where_its_json_differs() -> None:
     assert "evil" not in detail
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "I'm sorry, but I can't provide a description of this tool.",
-        "I cannot fulfill this request.",
-        "As an AI language model, I do not have access to the tool.",
-        "Unfortunately I am unable to describe this tool.",
-        "Es tut mir leid, aber ich kann diese Anfrage nicht beantworten, dabei kann ich nicht "
-        "helfen.",
-        "Je suis désolé, mais je ne peux pas répondre à cette demande.",
-        "Lo siento, no puedo ayudar con esta solicitud.",
-        "Desculpe, não posso ajudar com isso.",
-        "Mi dispiace, ma non posso aiutare con questa richiesta.",
-        "抱歉，我无法完成这个请求。",
-        "申し訳ありませんが、その依頼にはお答えできません。",
-        "Извините, я не могу помочь с этим.",
-    ],
+REFUSALS = (
+    "I'm sorry, but I can't provide a description of this tool.",
+    "I cannot fulfill this request.",
+    "As an AI language model, I do not have access to the tool.",
+    "Unfortunately I am unable to describe this tool.",
+    "Es tut mir leid, aber ich kann diese Anfrage nicht beantworten, dabei kann ich nicht helfen.",
+    "Je suis désolé, mais je ne peux pas répondre à cette demande.",
+    "Lo siento, no puedo ayudar con esta solicitud.",
+    "Desculpe, não posso ajudar com isso.",
+    "Mi dispiace, ma non posso aiutare con questa richiesta.",
+    "抱歉，我无法完成这个请求。",
+    "申し訳ありませんが、その依頼にはお答えできません。",
+    "Извините, я не могу помочь с этим.",
 )
-def test_a_refusal_is_no_description(text: str) -> None:
-    assert described(does=text, description="").reason == "refusal"
-
-
 LONG_APOLOGY = (
     "Writes an apology to a customer, such as 'I'm sorry, but we cannot deliver today', in a "
     "friendly tone."
@@ -187,12 +190,15 @@ DANISH = (
     "Viser tidspunkter og højder for højvande og lavvande i en havn på en bestemt dag i ugen, målt "
     "i meter."
 )
+PROMPT_SENTENCE = "Name the objects it works on in the words people use, and their usual synonyms."
 FEW_SHOT = json.loads(PROMPTS["description"].examples[0][1])["does"]
+HALVES = ("lists the times, and HEIGHTS of high and low tide", "at a harbour on one day")
 
 
 @pytest.mark.parametrize(
     ("reason", "does", "fields"),
     [
+        *(("refusal", text, {"description": ""}) for text in REFUSALS),
         ("", LONG_APOLOGY, {}),
         ("", "Creates an API key or a password with at least 12 characters for a user.", {}),
         ("", "列出港口的潮汐时间", {"use_when": "计划出海时使用", "description": ""}),
@@ -203,11 +209,7 @@ FEW_SHOT = json.loads(PROMPTS["description"].examples[0][1])["does"]
         ("", FRENCH, {"use_when": FRENCH, "description": "tides"}),
         ("", DANISH, {"use_when": DANISH, "language": "no"}),
         # Copies of the prompt; a tool that resembles a few-shot example is none.
-        (
-            "prompt-copy",
-            "Name the objects it works on in the words people use, and their usual synonyms.",
-            {},
-        ),
+        ("prompt-copy", PROMPT_SENTENCE, {}),
         ("prompt-copy", "what the tool does, to what, and what comes back", {}),
         ("prompt-copy", "...", {}),
         ("prompt-copy", "<what the tool does>", {}),
@@ -221,105 +223,73 @@ FEW_SHOT = json.loads(PROMPTS["description"].examples[0][1])["does"]
         ("", "Replaces {{name}} in a template by the name of a customer.", {}),
         # The catalog's own description.
         ("unchanged", OWN, {"use_when": OWN}),
-        (
-            "unchanged",
-            "lists the times, and HEIGHTS of high and low tide",
-            {"use_when": "at a harbour on one day"},
-        ),
+        ("unchanged", HALVES[0], {"use_when": HALVES[1]}),
         ("", OWN, {}),
         # Length.
         ("too-short", "Tides.", {"use_when": "Use it for tides."}),
         ("too-short", DOES, {"use_when": " "}),
         ("too-long", DOES * 30, {}),
         ("too-long", DOES, {"use_when": USE * 40}),
+        # Credentials.
+        ("credential", f"Uses the key {KEY} to list tides.", {}),
+        ("credential", "Logs in with password: hunter2 and lists tides.", {}),
+        # Names of other tools.
+        ("other-tool", "Use it after get_forecast.", {}),
+        ("other-tool", "Use it after GET_FORECAST.", {}),
+        ("other-tool", "Use it after getBerths.", {}),
+        ("other-tool", "Use it after resolve-berth-id.", {}),
+        ("other-tool", "Use it after `list_moon_phases`.", {}),
+        ("", "Use it to plan trips with search, GitHub, check-in or getberths.", {}),
+        ("", "Use it to plan trips with list_tides, tide_type, get forecast, get_forecasts.", {}),
     ],
 )
 def test_a_description_is_judged(reason: str, does: str, fields: dict[str, Any]) -> None:
-    assert described(does, **fields).reason == reason
+    verdict = describe(does, **fields)
+    assert verdict.reason == reason
+    assert "hunter2" not in verdict.detail
+    assert KEY not in verdict.detail
+    assert "'fr'" in verdict.detail or fields.get("language") != "fr" or not reason
+
+
+def test_an_agents_description_is_new_and_names_no_tools() -> None:
+    assert describe_agent(OWN.upper()).reason == "unchanged"
+    assert describe_agent("Harbour services such as getBerths and more.").reason == "other-tool"
 
 
 @pytest.mark.parametrize(
-    "question",
+    ("when", "instead", "reason"),
     [
-        "I'm sorry for being late, can you move my berth?",
-        "I can't find my boat, where is it?",
-        "low tide St Malo 14 July",
+        ("get_forecast fits better", "search", ""),
+        ("list_moon_phases fits better", "", "other-tool"),
+        ("it rains", "`get_forecast`", ""),
+        *(
+            ("it rains", name, "other-tool")
+            for name in ("list_moon_phases", "get_weather", "list_tides", "the other one")
+        ),
     ],
 )
-def test_a_request_may_begin_with_an_apology(question: str) -> None:
-    assert asked(question).value == [question]
-
-
-def test_the_requested_language_is_told_to_the_model() -> None:
-    assert "'fr'" in described(language="fr").detail
-    assert named("Marées", "Port de plaisance", language="en").reason == ""
-
-
-def test_an_agents_own_description_is_no_new_one_and_names_no_tools() -> None:
-    assert agent(OWN.upper()).reason == "unchanged"
-    assert agent("Harbour services such as getBerths and more of that kind.").reason == "other-tool"
-
-
-@pytest.mark.parametrize(
-    "name", ["get_forecast", "GET_FORECAST", "getBerths", "resolve-berth-id", "`list_moon_phases`"]
-)
-def test_a_description_names_no_other_tool(name: str) -> None:
-    assert described(use_when=f"Use it after {name}.").reason == "other-tool"
-
-
-@pytest.mark.parametrize(
-    "word",
-    ["search", "GitHub", "check-in", "list_tides", "tide_type", "get forecast", "get_forecasts"],
-)
-def test_ordinary_words_and_its_own_names_are_no_other_tool(word: str) -> None:
-    assert described(use_when=f"Use it to plan a trip with {word} or getberths.").reason == ""
-
-
-def test_avoid_may_name_the_siblings_that_were_shown_and_no_others() -> None:
-    def avoiding(when: str, instead: str) -> Verdict:
-        return described(avoid=[{"when": when, "instead": instead}])
-
-    assert avoiding("get_forecast fits better", "search").reason == ""
-    assert avoiding("list_moon_phases fits better", "").reason == "other-tool"
-    for instead in ("list_moon_phases", "get_weather", "list_tides", "the other one"):
-        assert avoiding("it rains", instead).reason == "other-tool"
-    quoted = avoiding("it rains", "`get_forecast`").value
-    assert quoted is not None
-    assert quoted["avoid"] == "Not when it rains: use get_forecast."
+def test_avoid_may_name_only_the_siblings_that_were_shown(when, instead, reason) -> None:
+    verdict = describe(avoid=[{"when": when, "instead": instead}])
+    assert verdict.reason == reason
+    assert reason or f": use {instead.strip('`')}." in verdict.value["avoid"]
 
 
 def test_a_note_may_name_a_tool_that_the_catalog_names() -> None:
-    notes = (("hb", "name of the harbour, as getBerths gives it"),)
-    assert noted(*notes).reason == "other-tool"
-    assert noted(*notes, description="Lists tides. Call getBerths first.").value == dict(notes)
+    notes = {"hb": "name of the harbour, as getBerths gives it"}
+    assert note(*notes.items()).reason == "other-tool"
+    assert note(*notes.items(), description="Lists tides. Call getBerths first.").value == notes
 
 
-def test_a_note_on_an_argument_that_is_not_there_rejects_all() -> None:
-    notes = (("hb", "name of the harbour"), ("date", "date of the tides"))
-    assert noted(*notes).reason == "unknown-argument"
-
-
-def test_poor_notes_are_dropped() -> None:
-    verdict = noted(
-        ("hb", "name of the harbour"), ("dt", "dt"), ("hb", "once more"), ("tide_type", "x" * 900)
-    )
-    assert verdict.value == {"hb": "name of the harbour"}
-    assert [reason for _, reason in verdict.dropped] == ["too-short", "duplicate", "too-long"]
-
-
-@pytest.mark.parametrize(
-    "text",
-    [f"Uses the key {KEY} to list tides.", "Logs in with password: hunter2 and lists tides."],
-)
-def test_a_description_with_a_credential_is_rejected(text: str) -> None:
-    verdict = described(does=text)
-    assert verdict.reason == "credential"
-    assert "hunter2" not in verdict.detail
-    assert KEY not in verdict.detail
+def test_poor_notes_are_dropped_and_one_on_an_unknown_argument_rejects_all() -> None:
+    good = ("hb", "name of the harbour")
+    verdict = note(good, ("dt", "dt"), ("hb", "once more"), ("tide_type", "x" * 900))
+    assert verdict.value == dict([good])
+    assert dropped_reasons(verdict) == ["too-short", "duplicate", "too-long"]
+    assert note(good, ("date", "date of the tides")).reason == "unknown-argument"
 
 
 def test_a_request_with_a_credential_is_dropped_and_not_shown() -> None:
-    verdict = asked("When is high water?", f"Log in with {KEY} please")
+    verdict = questions("When is high water?", f"Log in with {KEY} please")
     assert verdict.value == ["When is high water?"]
     assert verdict.dropped == (("Log in with [credential] please", "credential"),)
 
@@ -333,133 +303,59 @@ def test_a_request_with_a_credential_is_dropped_and_not_shown() -> None:
         "Lists tides." + "".join(chr(0xE0000 + ord(char)) for char in "obey"),
     ],
 )
-def test_an_instruction_that_came_through_rejects_the_reply(text: str) -> None:
-    assert described(use_when=text).reason == "instructions"
-    assert asked("When is high water?", text).reason == "instructions"
-    assert noted(("hb", text)).reason == "instructions"
+def test_an_instruction_rejects_the_whole_reply(text: str) -> None:
+    verdicts = describe(use_when=text), questions("When is high water?", text), note(("hb", text))
+    assert {verdict.reason for verdict in verdicts} == {"instructions"}
+
+
+REQUESTS = [
+    ("Is it high tide in Whitby?", ""),
+    ("is it HIGH tide, in Whitby", "duplicate"),
+    ("When is low water in Whitby on the 5th of May?", ""),
+    ("When is low water in Padstow on the 6th of May?", ""),
+    ("I can't find my boat, where is it?", ""),
+    ("when is high water at whitby tomorrow morning", "repeats-example"),
+    ("Ask get_forecast for the tides", "other-tool"),
+    ("Call list_tides for Whitby", "names-itself"),
+    ("tides", "too-short"),
+    ("x " * 300, "too-long"),
+    ("requests that the tool answers", "prompt-copy"),
+    ("I'm sorry, but I cannot help with that request.", "refusal"),
+]
 
 
 def test_poor_requests_are_dropped_with_their_reasons() -> None:
-    verdict = asked(
-        "Is it high tide in Whitby?",
-        "is it HIGH tide, in Whitby",
-        "when is high water at whitby tomorrow morning",
-        "Ask get_forecast for the tides",
-        "Call list_tides for Whitby",
-        "tides",
-        "x " * 300,
-        "requests that the tool answers",
-        "I'm sorry, but I cannot help with that request.",
-    )
-    assert verdict.value == ["Is it high tide in Whitby?"]
-    assert [reason for _, reason in verdict.dropped] == [
-        "duplicate",
-        "repeats-example",
-        "other-tool",
-        "names-itself",
-        "too-short",
-        "too-long",
-        "prompt-copy",
-        "refusal",
-    ]
-    assert {reason for _, reason in verdict.dropped} <= {*REASONS, *DROPPED}
-
-
-def test_requests_that_differ_in_more_than_a_word_in_ten_are_kept() -> None:
-    questions = [
-        f"When is low water in {place} on the {day}th of May?"
-        for place, day in (("Whitby", 5), ("Padstow", 6))
-    ]
-    assert asked(*questions).value == questions
+    verdict = questions(*(text for text, _ in REQUESTS))
+    assert verdict.value == [text for text, reason in REQUESTS if not reason]
+    assert dropped_reasons(verdict) == [reason for _, reason in REQUESTS if reason]
+    assert not REASONS.keys() & DROPPED.keys()
+    assert {*dropped_reasons(verdict)} <= {*REASONS, *DROPPED}
 
 
 def test_a_tool_named_by_an_ordinary_word_may_be_in_a_request() -> None:
-    assert asked("Please search for tides in Whitby", name="search").value == [
-        "Please search for tides in Whitby"
-    ]
+    text = "Please search for tides in Whitby"
+    assert questions(text, name="search").value == [text]
 
 
-def test_no_more_is_kept_than_was_asked_for() -> None:
-    verdict = named("Tides", "Boats", "Berths", count=2)
+def test_a_list_is_cut_to_the_requested_length_and_rejected_if_nothing_is_left() -> None:
+    verdict = topics("Tides", "Boats", "Berths", count=2)
     assert (verdict.value, verdict.dropped) == (["Tides", "Boats"], (("Berths", "surplus"),))
+    verdict = topics("x" * 99, "the tides of the harbour on each day of the week", "?")
+    assert (verdict.value, verdict.reason, len(verdict.dropped)) == (None, "too-long", 3)
 
 
-def test_a_list_is_rejected_for_the_reason_of_most_when_nothing_is_left() -> None:
-    verdict = named("x" * 99, "the tides of the harbour on each day of the week", "?")
-    assert (verdict.value, verdict.reason) == (None, "too-long")
-    assert len(verdict.dropped) == 3
-
-
-def test_every_reason_has_a_sentence_for_the_model() -> None:
-    for text, finish_reason in (
-        ("", "stop"),
-        ("x", "stop"),
-        ("{}", "stop"),
-        ("{", "length"),
-        ("", "content_filter"),
-    ):
-        assert raw(text, finish_reason).detail.endswith(".")
-    assert not REASONS.keys() & DROPPED.keys()
-
-
-CANDIDATES = (("kit/sea/get_forecast", "hb"), ("kit/sea/search", ""))
-
-
-def verdicts(*said: tuple[int, bool, str], **fields: Any) -> Verdict:
-    listed = [
-        {"number": number, "needed": needed, "direct": needed, "reason": text}
-        for number, needed, text in said
-    ]
-    fields = {"candidates": CANDIDATES, "count": 0} | fields
-    return judge(
-        "dependencies",
-        json.dumps({"candidates": listed}),
-        "stop",
-        subject("dependencies", **fields),
+def test_verdicts_on_dependencies_that_do_not_pass_are_dropped() -> None:
+    good = (1, True, "The harbour comes from it.")
+    verdict = depend(
+        good, (1, False, "It does not after all."), (2, True, f"It needs {KEY} for it.")
     )
-
-
-def test_verdicts_are_kept_by_the_candidates_tool_and_parameter() -> None:
-    found = verdicts(
-        (2, False, "Nothing has to be searched for."),
-        (1, True, "The harbour comes from get_forecast."),
-    )
-    assert found.value == [
-        {
-            "tool": "kit/sea/get_forecast",
-            "parameter": "hb",
-            "needed": True,
-            "direct": True,
-            "reason": "The harbour comes from get_forecast.",
-        },
-        {
-            "tool": "kit/sea/search",
-            "parameter": "",
-            "needed": False,
-            "direct": False,
-            "reason": "Nothing has to be searched for.",
-        },
-    ]
-
-
-@pytest.mark.parametrize("number", [0, 3, -1])
-def test_a_verdict_on_what_was_not_shown_rejects_the_reply(number: int) -> None:
-    found = verdicts(
-        (1, True, "The harbour comes from it."), (number, True, "The harbour comes from it, too.")
-    )
-    assert (found.value, found.reason) == (None, "schema")
-
-
-def test_verdicts_that_do_not_pass_are_dropped() -> None:
-    found = verdicts(
-        (1, True, "The harbour comes from it."),
-        (1, False, "It does not after all."),
-        (2, True, f"It needs the key {KEY} for that."),
-    )
-    assert [one["tool"] for one in found.value or ()] == ["kit/sea/get_forecast"]
-    assert [reason for _, reason in found.dropped] == ["duplicate", "credential"]
-    assert verdicts((1, True, "It is like getBerths in that.")).reason == "other-tool"
-    assert verdicts().value is None
+    assert [row["tool"] for row in verdict.value or ()] == ["kit/sea/get_forecast"]
+    assert dropped_reasons(verdict) == ["duplicate", "credential"]
+    assert depend((1, True, "It is like getBerths in that.")).reason == "other-tool"
+    assert depend().value is None
+    for number in (0, 3, -1):  # not among those shown
+        unknown = depend(good, (number, True, "The harbour comes from it, too."))
+        assert (unknown.value, unknown.reason) == (None, "schema")
 
 
 @given(
@@ -472,15 +368,15 @@ def test_any_text_has_a_verdict(product: Any, text: str, finish_reason: str) -> 
 
 
 @given(st.lists(st.text()))
-def test_any_list_of_topics_has_a_verdict(topics: list[str]) -> None:
-    verdict = named(*topics)
+def test_any_list_of_topics_has_a_verdict(texts: list[str]) -> None:
+    verdict = topics(*texts)
     assert (verdict.value is None) == (verdict.reason != "")
-    assert len(verdict.value or ()) + len(verdict.dropped) in (len(topics), 0)
+    assert len(verdict.value or ()) + len(verdict.dropped) in (len(texts), 0)
 
 
-def test_names_are_found_quickly_among_many() -> None:
+def test_tool_names_are_found_by_lookups_and_by_their_parts() -> None:
     class Counted(frozenset[str]):
-        """Names that may be looked up, but not gone through."""
+        """Names that may be looked up, but not iterated over."""
 
         lookups = 0
 
@@ -489,23 +385,14 @@ def test_names_are_found_quickly_among_many() -> None:
             return super().__contains__(name)
 
         def __iter__(self) -> Any:
-            raise AssertionError("all names are gone through")
+            raise AssertionError("all names were iterated over")
 
-    names = ToolNames([f"tool_number_{n}" for n in range(60_000)])
-    assert names.find("see tool_number_59999.") == "tool_number_59999"
+    names = ToolNames([*(f"tool_number_{n}" for n in range(60_000)), "users.list", "get_tides"])
     names._names = counted = Counted(names._names)
-    assert (
-        names.find(
-            "Lists the tides_of a harbour, as getBerths or check-in do; see user.name and so on. "
-            * 10
-        )
-        is None
-    )
+    text = "Lists the tides_of a harbour, as getBerths or check-in do; see user.name and so on. "
+    assert names.find(text * 10) is None
     assert 0 < counted.lookups < 200
-
-
-def test_a_name_in_dots_or_by_its_parts_is_found() -> None:
-    names = ToolNames(["users.list", "get_tides"])
+    assert names.find("see tool_number_59999.") == "tool_number_59999"
     assert names.find("call users.list now") == "users.list"
     assert names.find("call harbour.get_tides now") == "get_tides"
     assert names.find("many users. List them") is None
