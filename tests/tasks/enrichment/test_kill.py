@@ -10,7 +10,7 @@ import signal
 import subprocess
 import sys
 from collections import Counter
-from contextlib import contextmanager
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -25,6 +25,8 @@ TOOLS = 1_000 if FULL else 200
 CONCURRENCY = 8
 BATCHES = 10
 
+pytestmark = [pytest.mark.slow, pytest.mark.soak, pytest.mark.timeout(3600)]
+
 
 class Worker:
     """A process that forks a child for every run."""
@@ -34,11 +36,8 @@ class Worker:
         self.log = configuration.file.with_name("worker.err").open("w+")
         self.process = start_child(
             [sys.executable, str(WORKER), str(configuration.file), *pairs],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=self.log,
-            text=True,
-        )
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self.log, text=True,
+        )  # fmt: skip
         assert self._line() == "ready"
 
     def run(self, deadly=0):
@@ -57,15 +56,6 @@ class Worker:
             return line.rstrip("\n")
         self.log.seek(0)
         raise AssertionError(self.log.read())
-
-
-@contextmanager
-def worker(configuration, identities):
-    running = Worker(configuration, identities)
-    try:
-        yield running
-    finally:
-        running.close()
 
 
 def configured(workshop, llm, tools, extra):
@@ -92,9 +82,6 @@ def calls(llm):
     return Counter(event["subject"] for event in llm.events() if event["event"] == "began")
 
 
-@pytest.mark.slow
-@pytest.mark.soak
-@pytest.mark.timeout(3600)
 def test_kills_cost_no_more_than_the_calls_that_were_under_way(
     workshop, scripted_llm, thousand_tools
 ):
@@ -102,7 +89,7 @@ def test_kills_cost_no_more_than_the_calls_that_were_under_way(
     llm = scripted_llm("--delay", "0.05")
     configuration, identities = configured(workshop, llm, tools, "")
     dice, calls_when_durable = random.Random(20), {}
-    with worker(configuration, identities) as runs:
+    with closing(Worker(configuration, identities)) as runs:
         for _ in range(KILLS):
             # Fewer replies than tools, all kills together.
             assert runs.run(dice.randint(1, TOOLS // KILLS - 1)) == -signal.SIGKILL
@@ -123,9 +110,6 @@ def test_kills_cost_no_more_than_the_calls_that_were_under_way(
     assert made.total() - TOOLS <= KILLS * 2 * CONCURRENCY
 
 
-@pytest.mark.slow
-@pytest.mark.soak
-@pytest.mark.timeout(3600)
 def test_batches_survive_kills_and_are_paid_for_once(workshop, scripted_llm, thousand_tools):
     tools = thousand_tools[:TOOLS]
     llm = scripted_llm("--batch-delay", "1.5")
@@ -135,7 +119,7 @@ def test_batches_survive_kills_and_are_paid_for_once(workshop, scripted_llm, tho
     )
     configuration, identities = configured(workshop, llm, tools, extra)
     dice = random.Random(21)
-    with worker(configuration, identities) as runs:
+    with closing(Worker(configuration, identities)) as runs:
         for _ in range(KILLS):
             # Each batch takes at least six writes with two boundaries each, so no run before the
             # last one ends by itself.

@@ -15,24 +15,12 @@ from tasks.enrichment.ledger import ABANDONED_SECONDS, LakeLedger, StoredReply
 from tasks.lake.files import Lake
 
 ENTRY = StoredReply(
-    key="k1",
-    step="reply",
-    product="questions",
-    subject="kit/git/a",
-    prompt="1:abc",
-    model="m",
-    answered_by="m",
-    shown=("kit/git/b@1",),
-    final=True,
-    value='["Wer hat die Tür geöffnet?"]',
-    raw="Tür\u2028 \x85 {\n}",
-    prompt_tokens=3,
-    completion_tokens=4,
-    cost_usd=0.25,
-    seconds=1.5,
-    at="2026-01-01T00:00:00.000000+00:00",
-    run="r",
-)
+    key="k1", step="reply", product="questions", subject="kit/git/a", prompt="1:abc",
+    model="m", answered_by="m", shown=("kit/git/b@1",), final=True,
+    value='["Wer hat die Tür geöffnet?"]', raw="Tür\u2028 \x85 {\n}",
+    prompt_tokens=3, completion_tokens=4, cost_usd=0.25, seconds=1.5,
+    at="2026-01-01T00:00:00.000000+00:00", run="r",
+)  # fmt: skip
 
 
 def add(ledger: LakeLedger, *entries: StoredReply) -> None:
@@ -42,19 +30,25 @@ def add(ledger: LakeLedger, *entries: StoredReply) -> None:
     asyncio.run(work())
 
 
-def test_a_reply_is_on_the_disk_when_add_returns(tmp_path: Path) -> None:
-    add(LakeLedger(Lake(str(tmp_path))), ENTRY)
-    assert LakeLedger(Lake(str(tmp_path))).load().entries("k1") == [ENTRY]
+def load(folder: Path, key: str = "k1") -> list[StoredReply]:
+    return LakeLedger(Lake(str(folder))).load().entries(key)
 
 
-def test_a_closed_ledger_is_one_parquet_file_and_says_the_same(tmp_path: Path) -> None:
-    ledger = LakeLedger(Lake(str(tmp_path)))
-    add(ledger, *(replace(ENTRY, key=f"k{i}", final=False) for i in range(50)))
+def test_a_reply_is_on_the_disk_when_add_returns_and_a_closed_ledger_is_one_file(
+    tmp_path: Path,
+) -> None:
+    lake, ledger = Lake(str(tmp_path)), LakeLedger(Lake(str(tmp_path)))
+    repaired = replace(ENTRY, key="k2", final=False)
+    add(ledger, ENTRY, repaired)
+    assert load(tmp_path) == [ENTRY]
+
     ledger.close()
-    lake = Lake(str(tmp_path))
-    assert len(lake.files("ledger")) == 1
+    (file,) = lake.files("ledger")
     assert lake.files("ledger/open", "jsonl") == []
-    assert LakeLedger(lake).load().entries("k7") == [replace(ENTRY, key="k7", final=False)]
+    assert load(tmp_path, "k2") == [repaired]
+    # The raw text of a final reply stays in the file and out of memory.
+    assert load(tmp_path) == [replace(ENTRY, raw="")]
+    assert lake.read(file, ["raw"]).get_column("raw").to_list() == [ENTRY.raw] * 2
 
 
 def test_a_reply_that_was_cut_in_two_by_a_kill_is_left_out_and_the_others_stay(
@@ -64,9 +58,8 @@ def test_a_reply_that_was_cut_in_two_by_a_kill_is_left_out_and_the_others_stay(
     add(ledger, ENTRY, replace(ENTRY, key="k2"))
     journal = tmp_path / "lake/ledger/open/killed.jsonl"
     journal.write_bytes(journal.read_bytes()[:-40])
-    again = LakeLedger(Lake(str(tmp_path))).load()
-    assert len(again.entries("k1")) == 1
-    assert again.entries("k2") == []
+    assert len(load(tmp_path)) == 1
+    assert load(tmp_path, "k2") == []
 
 
 def test_closing_leaves_the_journal_of_another_run_alone_unless_it_was_abandoned(
@@ -81,18 +74,7 @@ def test_closing_leaves_the_journal_of_another_run_alone_unless_it_was_abandoned
     os.utime(tmp_path / "lake/ledger/open/other.jsonl", (long_ago, long_ago))
     LakeLedger(lake).close()
     assert lake.files("ledger/open", "jsonl") == []
-    assert LakeLedger(lake).load().entries("k1") == [replace(ENTRY, raw="")]
-
-
-def test_the_raw_text_of_a_final_reply_stays_in_the_file_and_out_of_memory(tmp_path: Path) -> None:
-    lake = Lake(str(tmp_path))
-    ledger = LakeLedger(lake)
-    add(ledger, ENTRY, replace(ENTRY, key="k2", final=False))
-    ledger.close()
-    again = LakeLedger(lake).load()
-    assert again.entries("k1")[0].raw == ""
-    assert again.entries("k2")[0].raw == ENTRY.raw
-    assert ENTRY.raw in lake.read(lake.files("ledger")[0], ["raw"]).get_column("raw").to_list()
+    assert load(tmp_path) == [replace(ENTRY, raw="")]
 
 
 def test_replies_to_one_question_stand_in_the_order_in_which_they_came(tmp_path: Path) -> None:
@@ -101,11 +83,7 @@ def test_replies_to_one_question_stand_in_the_order_in_which_they_came(tmp_path:
         ledger = LakeLedger(lake, run=run)
         add(ledger, replace(ENTRY, run=run, at=at))
         ledger.close()
-    assert [entry.run for entry in LakeLedger(lake).load().entries("k1")] == [
-        "early",
-        "middle",
-        "late",
-    ]
+    assert [entry.run for entry in load(tmp_path)] == ["early", "middle", "late"]
 
 
 def test_a_disk_that_refuses_is_an_error_and_not_a_reply(tmp_path: Path) -> None:
@@ -122,10 +100,10 @@ def test_a_journal_that_another_run_closes_meanwhile_is_neither_lost_nor_counted
         """Closes the other run's journal once the journals were listed."""
 
         def files(self, folder: str, kind: str = "parquet") -> list[str]:
-            found = super().files(folder, kind)
+            paths = super().files(folder, kind)
             if kind == "jsonl":
                 other.close()
-            return found
+            return paths
 
     other = LakeLedger(Lake(str(tmp_path)), run="other")
     add(other, replace(ENTRY, final=False))
@@ -136,4 +114,4 @@ def test_a_journal_that_another_run_closes_meanwhile_is_neither_lost_nor_counted
     shutil.copytree(tmp_path / "lake/ledger/open", tmp_path / "kept")
     again.close()
     shutil.copytree(tmp_path / "kept", tmp_path / "lake/ledger/open", dirs_exist_ok=True)
-    assert len(LakeLedger(Lake(str(tmp_path))).load().entries("k1")) == 2
+    assert len(load(tmp_path)) == 2

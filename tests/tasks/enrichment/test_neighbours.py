@@ -1,16 +1,15 @@
-"""Nearest neighbours: exact, in one order, however many tools say the same."""
+"""Nearest neighbours of tools, and ranks of requests: those of the definition, in blocks of any
+size."""
 
 import numpy as np
 import pytest
 
 from pegboard.records import Agent, Tool
+from pegboard.search.cosine import TIE
+from tasks.enrichment.consistency import leave_one_out
 from tasks.enrichment.neighbours import Neighbour, head_text, nearest
 
-AGENT = Agent("kit/git", "kit", "git-tools")
-
-
-def tool(name, description):
-    return Tool(f"kit/git/{name}", "kit", "kit/git", name, description)
+SECRET = "sk-proj-4f9aA81bTq7kLm20Zx81"
 
 
 def unit_vectors(count, dimensions=24, seed=7):
@@ -18,69 +17,46 @@ def unit_vectors(count, dimensions=24, seed=7):
     return vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
 
 
-def by_definition(ids, vectors, k):
+def nearest_by_definition(ids, vectors, k):
     cosines = np.round(vectors.astype(np.float64) @ vectors.astype(np.float64).T, 5)
     return {
-        one: tuple(
+        tool: tuple(
             sorted(
                 (Neighbour(other, cosines[row, at]) for at, other in enumerate(ids) if at != row),
                 key=lambda near: (-near.cosine, near.id),
             )[:k]
         )
-        for row, one in enumerate(ids)
+        for row, tool in enumerate(ids)
     }
 
 
-def test_a_tool_is_compared_by_its_name_as_words_and_its_description_on_one_line():
-    assert (
-        head_text(tool("getRecord_v2", "Reads\n  a record."), AGENT)
-        == "get Record v2. Reads a record."
-    )
+@pytest.mark.parametrize(
+    ("name", "description", "expected"),
+    [
+        ("getRecord_v2", "Reads\n  a record.", "get Record v2. Reads a record."),
+        ("list", " ", "git tools. list"),
+        ("+", "Adds.", "+. Adds."),
+        ("call", f"Calls with {SECRET}.", "call. Calls with [credential]."),
+    ],
+)
+def test_a_tool_is_compared_by_name_and_description_without_credentials(
+    name, description, expected
+):
+    tool = Tool(f"kit/git/{name}", "kit", "kit/git", name, description)
+
+    assert head_text(tool, Agent("kit/git", "kit", "git-tools")) == expected
 
 
-def test_a_tool_without_a_description_has_its_agents_name_in_front():
-    assert head_text(tool("list", " "), AGENT) == "git tools. list"
-
-
-def test_a_name_without_letters_still_is_a_text():
-    assert head_text(tool("+", "Adds."), AGENT) == "+. Adds."
-
-
-def test_a_credential_in_a_description_is_in_no_text_that_is_encoded():
-    secret = "sk-proj-4f9aA81bTq7kLm20Zx81"
-
-    assert secret not in head_text(tool("call", f"Calls with {secret}."), AGENT)
-
-
-def test_the_nearest_are_those_of_the_definition_in_blocks_of_any_size():
-    ids = [f"c/a/{number:03}" for number in np.random.default_rng(1).permutation(300)]
-    vectors = unit_vectors(300)
-    expected = by_definition(ids, vectors, 4)
-
-    assert nearest(ids, vectors, 4) == expected
-    assert nearest(ids, vectors, 4, block_scores=1) == expected
-    assert nearest(ids, vectors, 4, block_scores=2_100) == expected
-
-
-def test_equal_cosines_are_ordered_by_id_among_twins_and_strangers():
-    corners = np.eye(3, dtype=np.float32)
-    vectors = corners[[0, 1, 0, 1, 0, 2, 0]]
-    ids = ["g", "f", "e", "d", "c", "b", "a"]
-
-    near = nearest(ids, vectors, 3)
-
-    assert near == by_definition(ids, vectors, 3)
-    assert near["g"] == (Neighbour("a", 1.0), Neighbour("c", 1.0), Neighbour("e", 1.0))
-    assert near["f"] == (Neighbour("d", 1.0), Neighbour("a", 0.0), Neighbour("b", 0.0))
-    assert near["b"] == (Neighbour("a", 0.0), Neighbour("c", 0.0), Neighbour("d", 0.0))
-
-
-@pytest.mark.parametrize("k", [1, 2, 7, 200])
-def test_many_twins_change_nothing(k):
-    vectors = unit_vectors(9, 3)[np.random.default_rng(3).integers(0, 9, 150)]
+@pytest.mark.parametrize("block_scores", [1, 2_100, 16_000_000])
+@pytest.mark.parametrize("k", [1, 4, 200])
+@pytest.mark.parametrize("distinct", [9, 150])
+def test_the_nearest_are_those_of_the_definition_with_ties_ordered_by_id(distinct, k, block_scores):
+    vectors = unit_vectors(distinct, 3)[np.random.default_rng(3).integers(0, distinct, 150)]
     ids = [f"{number:03}" for number in np.random.default_rng(4).permutation(150)]
 
-    assert nearest(ids, vectors, k) == by_definition(ids, vectors, k)
+    near = nearest(ids, vectors, k, block_scores=block_scores)
+
+    assert near == nearest_by_definition(ids, vectors, k)
 
 
 def test_a_tool_alone_has_no_neighbours_and_two_have_each_other():
@@ -88,25 +64,57 @@ def test_a_tool_alone_has_no_neighbours_and_two_have_each_other():
 
     assert nearest([], vectors[:0], 3) == {}
     assert nearest(["a"], vectors[:1], 3) == {"a": ()}
-    assert [one.id for one in nearest(["a", "b"], vectors, 3)["b"]] == ["a"]
+    assert [near.id for near in nearest(["a", "b"], vectors, 3)["b"]] == ["a"]
     assert nearest(["a", "b"], vectors, 0) == {"a": (), "b": ()}
 
 
-def test_real_tools_find_their_siblings(encoder):
-    tools = [
-        tool("create_issue", "Opens an issue in a repository."),
-        tool("close_issue", "Closes an issue in a repository."),
-        tool("get_forecast", "The weather forecast of a city."),
-        tool("get_tides", "High and low tide at a harbour, and the weather there."),
-    ]
+def ranks_by_definition(vectors, starts, rows, owners):
+    """The ranks and winners of texts by sums in float64, one by one."""
+    wide = vectors.astype(np.float64)
+    ends = [*starts[1:], len(wide)]
+    sums = [wide[start:end].sum(axis=0) for start, end in zip(starts, ends, strict=True)]
+    places = []
+    for row, owner in zip(rows, owners, strict=True):
+        directions = [total - wide[row] * (at == owner) for at, total in enumerate(sums)]
+        scores = [wide[row] @ total / np.linalg.norm(total) for total in directions]
+        ahead = [at for at in range(len(sums)) if at != owner and scores[at] > scores[owner] + TIE]
+        places.append((1 + len(ahead), max(ahead, key=lambda at: scores[at], default=-1)))
+    return [list(column) for column in zip(*places, strict=True)]
 
-    near = nearest(
-        [one.name for one in tools], encoder.encode([head_text(one, AGENT) for one in tools]), 1
-    )
 
-    assert {name: found[0].id for name, found in near.items()} == {
-        "create_issue": "close_issue",
-        "close_issue": "create_issue",
-        "get_forecast": "get_tides",
-        "get_tides": "get_forecast",
-    }
+@pytest.mark.parametrize("block_scores", [1, 70, 16_000_000])
+def test_ranks_of_requests_are_those_of_the_definition(block_scores):
+    vectors = unit_vectors(400, 12, seed=5)
+    starts = np.array(sorted({0, *np.random.default_rng(2).integers(0, 400, 60)}))
+    rows = np.array([row for row in range(400) if row not in set(starts.tolist())])
+    owners = np.searchsorted(starts, rows, side="right") - 1
+
+    ranked = leave_one_out(vectors, starts, rows, owners, block_scores=block_scores)
+
+    ranks, winners = ranks_by_definition(vectors, starts, rows, owners)
+    assert ranked.ranks.tolist() == ranks
+    assert ranked.winners.tolist() == winners
+    assert len(set(ranks)) > 10
+
+
+def test_equal_tools_are_tied_and_the_first_of_equal_winners_is_named():
+    near, far = unit_vectors(2, 12, seed=9)
+    question = (near + far) / np.linalg.norm(near + far)
+    # Tools: far with the question, three times near, far.
+    vectors = np.array([far, question, near, near, near, far], np.float32)
+    places = np.array([0, 2, 3, 4, 5]), np.array([1]), np.array([0])
+
+    ties = leave_one_out(vectors, *places)
+    vectors[0] = -far
+    loses = leave_one_out(vectors, *places)
+
+    assert (ties.ranks.tolist(), ties.winners.tolist()) == ([1], [-1])
+    assert (loses.ranks.tolist(), loses.winners.tolist()) == ([5], [1])
+
+
+def test_a_tool_without_other_texts_does_not_find_its_question():
+    vectors = np.array([[1, 0, 0], [1, 0, 0], [0.6, 0.8, 0]], np.float32)
+
+    ranked = leave_one_out(vectors, np.array([0, 1]), np.array([0]), np.array([0]))
+
+    assert ranked.ranks.tolist() == [2]

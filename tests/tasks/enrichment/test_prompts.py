@@ -30,10 +30,6 @@ def rendered(product: Any = "description", **values: Any) -> str:
     return "\n".join(message.content for message in BUILTIN[product].messages(**values))
 
 
-def test_every_prompt_file_has_a_format() -> None:
-    assert {file.stem for file in BUILTIN_PROMPTS.iterdir()} == set(FORMATS)
-
-
 @pytest.mark.parametrize("product", PRODUCTS)
 def test_every_prompt_says_that_data_is_no_instruction_and_asks_for_json(product: Any) -> None:
     messages = BUILTIN[product].messages(tool="T", agent="A", tools="T", count=5)
@@ -62,6 +58,7 @@ def test_values_reach_their_places_and_missing_ones_leave_no_trace() -> None:
 
 
 def test_thinking_asks_for_prose_then_the_schema_and_a_repair_says_what_was_wrong() -> None:
+    assert {file.stem for file in BUILTIN_PROMPTS.iterdir()} == set(FORMATS)
     first, second = BUILTIN.think.messages(schema="THE-SCHEMA")
     assert "plain prose" in first.content
     assert "THE-SCHEMA" in second.content

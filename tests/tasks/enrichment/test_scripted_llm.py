@@ -8,73 +8,56 @@ import pytest
 
 from tasks.enrich import enrich_tools
 
-LITELLM_WARNS = [
+pytestmark = [
     pytest.mark.filterwarnings(
         "ignore:Item .* on TypedDict class .* is using the `ReadOnly` qualifier:UserWarning"
     ),
     pytest.mark.filterwarnings("ignore:Pydantic serializer warnings:UserWarning"),
 ]
-pytestmark = LITELLM_WARNS
 
 HTTP_FAILURES = {"429", "500", "503", "529", "hang", "cut"}
-WRONG_TOOLS = (
-    "send_harbour_letter",
-    "open_school_order",
-)  # whose names the script drops into replies on others
 BAD_REPLIES = {"not-json", "refusal", "wrong-tool", "unfinished"}
+NAMED_IN_REPLIES = {"send_harbour_letter", "open_school_order"}
+"""Tools whose names the script writes into replies about others."""
 
 
-def configured(workshop, url, tools, extra=""):
-    workshop.servers({"office": tools})
-    return workshop.configure(
-        f'[enrich]\nmodel = "openai/scripted"\napi_base = "{url}"\nproducts = '
-        f'["questions"]\nconcurrency = 32\n{extra}'
-    )
-
-
-def identities(workshop, configuration):
-    return {
-        one.catalog: one.digest for one in workshop.run(configuration, until="snapshot").snapshots
-    }
-
-
-def test_tools_are_written_about_and_none_is_paid_for_twice(workshop, scripted_llm, thousand_tools):
-    """Of these tools the script lets none hang, so that nothing depends on a timeout."""
-    llm = scripted_llm("--trouble")
+@pytest.mark.parametrize(
+    ("every", "options", "timeout", "failures"),
+    [
+        # Of these tools the script lets none hang, so that nothing depends on a timeout.
+        (17, [], 500, HTTP_FAILURES - {"hang"}),
+        pytest.param(
+            1, ["--delay", "0.02", "--hang", "60"], 15, HTTP_FAILURES, marks=pytest.mark.slow
+        ),
+    ],
+)
+def test_every_tool_is_enriched_and_none_is_paid_for_twice(
+    workshop, scripted_llm, thousand_tools, every, options, timeout, failures
+):
+    llm = scripted_llm("--trouble", *options)
     tools = [
         tool
         for at, tool in enumerate(thousand_tools)
-        if at % 17 == 0 or tool["name"] in WRONG_TOOLS
+        if at % every == 0 or tool["name"] in NAMED_IN_REPLIES
     ]
-    configuration = configured(workshop, llm.url, tools, "timeout = 500\nattempts = 6\n")
+    workshop.servers({"office": tools})
+    configuration = workshop.configure(
+        f'[enrich]\nmodel = "openai/scripted"\napi_base = "{llm.url}"\nconcurrency = 32\n'
+        f'products = ["questions"]\ntimeout = {timeout}\nattempts = 6\n'
+    )
+    run = workshop.run(configuration, until="snapshot")
 
-    result = enrich_tools(configuration, identities(workshop, configuration))
+    result = enrich_tools(
+        configuration, {snapshot.catalog: snapshot.digest for snapshot in run.snapshots}
+    )
 
-    outcomes = Counter(one["outcome"] for one in llm.events() if one["event"] == "ended")
-    assert set(outcomes) == HTTP_FAILURES - {"hang"} | BAD_REPLIES | {
-        "good"
-    }  # the script had all of it in store
+    outcomes = Counter(event["outcome"] for event in llm.events() if event["event"] == "ended")
+    assert set(outcomes) == failures | BAD_REPLIES | {"good"}
     assert_paid_once(result, llm, tools, outcomes)
 
 
-@pytest.mark.slow
-def test_a_thousand_tools_are_written_about_and_none_is_paid_for_twice(
-    workshop, scripted_llm, thousand_tools
-):
-    llm = scripted_llm("--trouble", "--delay", "0.02", "--hang", "60")
-    configuration = configured(workshop, llm.url, thousand_tools, "timeout = 15\nattempts = 6\n")
-
-    result = enrich_tools(configuration, identities(workshop, configuration))
-
-    outcomes = Counter(one["outcome"] for one in llm.events() if one["event"] == "ended")
-    assert set(outcomes) == HTTP_FAILURES | BAD_REPLIES | {"good"}
-    assert_paid_once(result, llm, thousand_tools, outcomes)
-
-
 def assert_paid_once(result, llm, tools, outcomes):
-    """Every tool has one accepted reply, or two that were rejected, and every call is in the
-    statistics.
-    """
+    """Check that every tool has one accepted or two rejected replies, and that all calls count."""
     good = Counter(subject for _, subject, outcome in llm.paid() if outcome == "good")
     bad = Counter(subject for _, subject, outcome in llm.paid() if outcome in BAD_REPLIES)
     assert max(good.values()) == 1

@@ -1,6 +1,4 @@
-"""Vectors through the lake: in the order of the texts, each text encoded once in the life of a
-board.
-"""
+"""Vectors through the lake: in the order of the texts, each text encoded once per board."""
 
 import numpy as np
 import pytest
@@ -10,7 +8,7 @@ from tasks.lake.row_sets import read_rows
 
 
 class Counting:
-    """An encoder that remembers what it was asked, and may break after so many texts."""
+    """An encoder that records its texts, and breaks after `limit` of them."""
 
     name = "stub/counting"
 
@@ -26,34 +24,23 @@ class Counting:
         return self.encoder.encode(texts)
 
 
-def test_vectors_come_in_the_order_of_the_texts_whatever_their_lengths(workshop, hashing):
+def test_a_text_is_encoded_once_and_vectors_are_in_the_order_of_the_texts(workshop, hashing):
     texts = ["a much longer text than all others here", "short", "", "short", "für Köln", "天気"]
-
-    vectors = vectors_of(workshop.lake, hashing(), texts)
-
-    assert vectors.dtype == np.float32
-    np.testing.assert_array_equal(vectors, hashing().encode(texts))
-
-
-def test_a_text_is_encoded_once_for_all_who_ask(workshop, hashing):
     encoder = Counting(hashing())
-    first = vectors_of(workshop.lake, encoder, ["one", "two", "one"])
 
-    second = vectors_of(workshop.lake, encoder, ["three", "two", "two", "one"])
+    first = vectors_of(workshop.lake, encoder, texts)
+    second = vectors_of(workshop.lake, encoder, ["new", *texts[::-1]])
 
-    assert sorted(encoder.texts) == ["one", "three", "two"]
-    np.testing.assert_array_equal(second[[3, 1]], first[[0, 1]])
-    np.testing.assert_array_equal(second[1], second[2])
-
-
-def test_another_encoder_does_not_share_vectors(workshop, hashing):
-    vectors_of(workshop.lake, hashing(8), ["one"])
-
-    assert vectors_of(workshop.lake, hashing(16), ["one"]).shape == (1, 16)
+    assert first.dtype == np.float32
+    np.testing.assert_array_equal(first, hashing().encode(texts))
+    np.testing.assert_array_equal(second[1:], first[::-1])
+    assert sorted(encoder.texts) == sorted({"new", *texts})
 
 
-def test_no_texts_have_no_vectors(workshop, hashing):
+def test_every_encoder_has_its_own_vectors(workshop, hashing):
     assert vectors_of(workshop.lake, hashing(8), []).shape == (0, 8)
+    assert vectors_of(workshop.lake, hashing(8), ["one"]).shape == (1, 8)
+    assert vectors_of(workshop.lake, hashing(16), ["one"]).shape == (1, 16)
 
 
 def test_what_was_encoded_before_a_failure_is_not_encoded_again(workshop, hashing):
@@ -68,19 +55,13 @@ def test_what_was_encoded_before_a_failure_is_not_encoded_again(workshop, hashin
     np.testing.assert_array_equal(vectors, hashing().encode(texts))
 
 
-def test_documents_that_were_embedded_are_found(workshop, hashing):
-    workshop.servers({"git": [workshop.tool("create_issue", "Opens an issue.")]})
-    run = workshop.run(workshop.configure(), encoder=hashing())
-    documents, _of_agents = run.documents
-    texts = (
-        read_rows(workshop.lake, documents.path, ["texts"])
-        .explode("texts")
-        .get_column("texts")
-        .to_list()
-    )
+def test_embedded_documents_are_not_encoded_again(workshop, hashing):
+    tools = [workshop.tool("create_issue", "Opens an issue.")]
+    documents, _of_agents = workshop.publish({"git": tools}, encoder=hashing()).documents
+    rows = read_rows(workshop.lake, documents.path, ["texts"]).explode("texts")
     encoder = Counting(hashing())
 
-    vectors_of(workshop.lake, encoder, texts)
+    vectors_of(workshop.lake, encoder, rows.get_column("texts").to_list())
 
-    assert texts
+    assert len(rows)
     assert encoder.texts == []
