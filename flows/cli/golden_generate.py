@@ -2,7 +2,6 @@
 
 import argparse
 import sys
-from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +13,7 @@ from pegboard.cli.output import (
     add_json_option,
     print_json,
 )
+from pegboard.cli.tables import progress_lines
 from pegboard.errors import ConfigurationError
 
 if TYPE_CHECKING:
@@ -132,7 +132,7 @@ def _generate(options: argparse.Namespace) -> int:
         seed=options.seed,
         prompt=prompt,
         existing=existing,
-        advance=_progress(options.queries, options.quiet),
+        advance=progress_lines("generated", options.queries, quiet=options.quiet),
     )
     if generated.queries:
         write_queries(out, [*existing, *generated.queries])
@@ -219,15 +219,3 @@ def _price(text: str | None) -> dict[str, float] | None:
             f"--price is {text!r}; expected two numbers, as in 0.15,0.60."
         ) from None
     return {"input": prompt, "output": reply}
-
-
-def _progress(total: int, quiet: bool) -> Callable[[int], None]:
-    done = 0
-
-    def advance(more: int) -> None:
-        nonlocal done
-        done += more
-        if not quiet:
-            print(f"generated: {done} of {total}", file=sys.stderr)
-
-    return advance

@@ -127,7 +127,9 @@ class BatchRun:
                 if not under_way:
                     return
                 if time.monotonic() >= until:
-                    self.waiting = [f"{one.id} ({len(one.calls)} requests)" for one in under_way]
+                    self.waiting = [
+                        f"{batch.id} ({len(batch.calls)} requests)" for batch in under_way
+                    ]
                     return
                 await asyncio.sleep(min(self._poll_seconds, max(0.0, until - time.monotonic())))
         except PegboardError as error:
@@ -231,7 +233,9 @@ class BatchRun:
         final = {request.product: request.final_reply(self._ledger) for request in chain}
         accepted = accepted_values(chain, self._ledger)
         for request in chain:
-            sources = [one for one in MADE_FROM.get(request.product, ()) if one in final]
+            sources = [
+                product for product in MADE_FROM.get(request.product, ()) if product in final
+            ]
             if (
                 final[request.product] is None
                 and all(final[source] is not None for source in sources)

@@ -142,5 +142,5 @@ def _row(key: str, written: Enrichment) -> dict[str, Any] | None:
     if (
         written.dependencies
     ):  # where there are none, a row's digest is what it was before there could be any
-        row["dependencies"] = [dict(one) for one in written.dependencies]
+        row["dependencies"] = [dict(verdict) for verdict in written.dependencies]
     return {"id": key, **row, "digest": digest(row)}

@@ -69,7 +69,7 @@ def estimate(
 ) -> Estimate:
     """Return what these requests would cost, without any network."""
     lengths = _reply_lengths(ledger, settings.model)
-    by_product: dict[Product, list[ProductRequest]] = {one: [] for one in settings.products}
+    by_product: dict[Product, list[ProductRequest]] = {product: [] for product in settings.products}
     for request in requests:
         by_product[request.product].append(request)
     return Estimate(
@@ -209,7 +209,10 @@ def stale_prompts(requests: RequestSet, ledger: LakeLedger) -> list[str]:
 def failure_messages(run: EnrichmentRun) -> list[str]:
     """Return what could not be generated, the first few by name."""
     shown, rest = run.failures[:SHOWN_FAILURES], run.failures[SHOWN_FAILURES:]
-    lines = [f"{one.product} of {one.subject} was not generated: {error}" for one, error in shown]
+    lines = [
+        f"{request.product} of {request.subject} was not generated: {error}"
+        for request, error in shown
+    ]
     if rest:
         lines.append(f"... and {len(rest)} more were not generated; the next run tries again")
     return lines

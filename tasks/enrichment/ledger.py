@@ -135,13 +135,13 @@ def _from_row(row: dict[str, Any]) -> StoredReply:
 def _from_frame(frame: "pl.DataFrame") -> Iterable[StoredReply]:
     import polars as pl
 
-    known = {field.name for field in fields(StoredReply)}
+    names = {field.name for field in fields(StoredReply)}
     # The raw text of a reply is needed again only to repair it; hundreds of thousands of others
     # stay on the disk.
     rows = frame.with_columns(
         pl.when("final").then(pl.lit("")).otherwise("raw").alias("raw")
     ).to_dicts()
-    return [_from_row({name: row[name] for name in row if name in known}) for row in rows]
+    return [_from_row({name: row[name] for name in row if name in names}) for row in rows]
 
 
 def _to_frame(rows: list[dict[str, Any]]) -> "pl.DataFrame":

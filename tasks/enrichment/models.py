@@ -77,7 +77,10 @@ def models_of(settings: EnrichSettings, *, place: str, price_option: str) -> Mod
     """
     completers = hosted_completers(settings)
     batch = settings.mode == "batch"
-    prices = [one.batch_price_per_token() if batch else one.price_per_token() for one in completers]
+    prices = [
+        completer.batch_price_per_token() if batch else completer.price_per_token()
+        for completer in completers
+    ]
     unknown = [
         completer.name for completer, price in zip(completers, prices, strict=True) if price is None
     ]

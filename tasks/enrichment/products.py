@@ -145,7 +145,8 @@ def value_of(reply: BaseModel) -> Any:
             return [item.strip() for item in reply.topics]
         case DependenciesReply():
             return [
-                one.model_dump() | {"reason": _sentence(one.reason)} for one in reply.candidates
+                verdict.model_dump() | {"reason": _sentence(verdict.reason)}
+                for verdict in reply.candidates
             ]
         case AgentReply():
             return reply.description.strip()

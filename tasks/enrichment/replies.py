@@ -22,7 +22,7 @@ from tasks.enrichment.products import (
     TopicsReply,
     value_of,
 )
-from tasks.enrichment.reply_items import check_text, kept_items, kept_notes, kept_verdicts
+from tasks.enrichment.reply_items import accept_items, accept_notes, accept_verdicts, check_text
 from tasks.enrichment.text_checks import is_refusal, language_of, normalised, same_language
 from tasks.enrichment.verdict import (
     EMPTY,
@@ -116,13 +116,13 @@ def _checked_value(reply: Any, subject: Subject) -> tuple[Any, Dropped]:
         case DescriptionReply():
             return _description(reply, subject), ()
         case ArgumentsReply():
-            return kept_notes(reply.arguments, subject)
+            return accept_notes(reply.arguments, subject)
         case QuestionsReply():
-            return kept_items(reply.questions, subject)
+            return accept_items(reply.questions, subject)
         case TopicsReply():
-            return kept_items(reply.topics, subject)
+            return accept_items(reply.topics, subject)
         case DependenciesReply():
-            return kept_verdicts(reply.candidates, subject)
+            return accept_verdicts(reply.candidates, subject)
         case AgentReply():
             text = reply.description.strip()
             _reject_text(text, subject)

@@ -46,17 +46,16 @@ SHOWN_CHARACTERS = 200
 """Of a dropped item, for people to see."""
 
 
-def kept_items(items: Sequence[str], subject: Subject) -> tuple[list[str], Dropped]:
+def accept_items(items: Sequence[str], subject: Subject) -> tuple[list[str], Dropped]:
     """Return the requests or topics that pass, in their order, and those that do not.
 
     Raises:
         Rejection: none is left.
     """
-    kept: list[str] = []
-    dropped: list[tuple[str, str]] = []
+    sieve = _Sieve()
     seen: list[frozenset[str]] = []
     examples = [word_set(example) for example in subject.examples]
-    for item in items:
+    for number, item in enumerate(items):
         text = " ".join(item.split())
         words = word_set(text)
         reason = _check_item(text, subject)
@@ -64,19 +63,15 @@ def kept_items(items: Sequence[str], subject: Subject) -> tuple[list[str], Dropp
             reason = REPEATS_EXAMPLE
         if reason is None and near_duplicate(words, seen):
             reason = DUPLICATE
-        if reason is None and subject.count and len(kept) >= subject.count:
+        if reason is None and subject.count and len(sieve.accepted) >= subject.count:
             reason = SURPLUS
-        if reason is None:
-            kept.append(text)
+        if sieve.add(number, text, text, reason):
             seen.append(words)
-        else:
-            dropped.append(_shown(text, reason))
-    if not kept:
-        raise _nothing_left(dropped)
-    return kept, tuple(dropped)
+    accepted, dropped = sieve.result()
+    return list(accepted.values()), dropped
 
 
-def kept_notes(notes: Sequence[ArgumentNote], subject: Subject) -> tuple[dict[str, str], Dropped]:
+def accept_notes(notes: Sequence[ArgumentNote], subject: Subject) -> tuple[dict[str, str], Dropped]:
     """Return the notes that pass, in the order of the tool's arguments, and those that do not.
 
     Raises:
@@ -87,8 +82,7 @@ def kept_notes(notes: Sequence[ArgumentNote], subject: Subject) -> tuple[dict[st
             UNKNOWN_ARGUMENT,
             f"{len(unknown)} of its names do not stand under `arguments` in the data.",
         )
-    kept: dict[str, str] = {}
-    dropped: list[tuple[str, str]] = []
+    sieve = _Sieve()
     for note in notes:
         name, text = note.name.strip("` "), " ".join(note.note.split())
         reason = _length(text, NOTE_CHARACTERS) or check_text(text, subject)
@@ -97,18 +91,12 @@ def kept_notes(notes: Sequence[ArgumentNote], subject: Subject) -> tuple[dict[st
             normalised(identifier_words(name)),
         ):
             reason = TOO_SHORT
-        if reason is None and name in kept:
-            reason = DUPLICATE
-        if reason is None:
-            kept[name] = text
-        else:
-            dropped.append(_shown(f"{name}: {text}", reason))
-    if not kept:
-        raise _nothing_left(dropped)
-    return {name: kept[name] for name in subject.arguments if name in kept}, tuple(dropped)
+        sieve.add(name, text, f"{name}: {text}", reason)
+    accepted, dropped = sieve.result()
+    return {name: accepted[name] for name in subject.arguments if name in accepted}, dropped
 
 
-def kept_verdicts(
+def accept_verdicts(
     verdicts: Sequence[CandidateVerdict], subject: Subject
 ) -> tuple[list[dict[str, Any]], Dropped]:
     """Return the verdicts that pass, in the candidates' order, and those that do not.
@@ -120,22 +108,43 @@ def kept_verdicts(
         verdict.number for verdict in verdicts if not 0 < verdict.number <= len(subject.candidates)
     ]:
         raise Rejection(SCHEMA, f"{len(unknown)} of its numbers are not those of a candidate.")
-    kept: dict[int, dict[str, Any]] = {}
-    dropped: list[tuple[str, str]] = []
+    sieve = _Sieve()
     for verdict in verdicts:
         text = " ".join(verdict.reason.split())
         reason = _length(text, NOTE_CHARACTERS) or check_text(text, subject, subject.neighbours)
-        if reason is None and verdict.number in kept:
-            reason = DUPLICATE
+        tool, parameter = subject.candidates[verdict.number - 1]
+        judged = {"needed": verdict.needed, "direct": verdict.direct, "reason": text}
+        value = {"tool": tool, "parameter": parameter, **judged}
+        sieve.add(verdict.number, value, f"{verdict.number}: {text}", reason)
+    accepted, dropped = sieve.result()
+    return [accepted[number] for number in sorted(accepted)], dropped
+
+
+class _Sieve:
+    """Collects the items of a list that pass, and those that do not with their reasons."""
+
+    def __init__(self) -> None:
+        self.accepted: dict[Any, Any] = {}
+        self._dropped: list[tuple[str, str]] = []
+
+    def add(self, key: object, value: object, text: str, reason: str | None) -> bool:
+        """Accept a value without a reason against it, once for each key; return whether it was."""
+        reason = reason or (DUPLICATE if key in self.accepted else None)
         if reason is None:
-            tool, parameter = subject.candidates[verdict.number - 1]
-            judged = {"needed": verdict.needed, "direct": verdict.direct, "reason": text}
-            kept[verdict.number] = {"tool": tool, "parameter": parameter, **judged}
+            self.accepted[key] = value
         else:
-            dropped.append(_shown(f"{verdict.number}: {text}", reason))
-    if not kept:
-        raise _nothing_left(dropped)
-    return [kept[number] for number in sorted(kept)], tuple(dropped)
+            self._dropped.append((redact_credentials(text)[:SHOWN_CHARACTERS], reason))
+        return reason is None
+
+    def result(self) -> tuple[dict[Any, Any], Dropped]:
+        """Return what was accepted and dropped; raise Rejection if nothing was accepted."""
+        if self.accepted:
+            return self.accepted, tuple(self._dropped)
+        reasons = Counter(reason for _, reason in self._dropped)
+        if not reasons:
+            raise Rejection(EMPTY)
+        message = f"None of its {len(self._dropped)} items can be used."
+        raise Rejection(reasons.most_common(1)[0][0], message, tuple(self._dropped))
 
 
 def check_text(text: str, subject: Subject, allowed: Sequence[str] = ()) -> str | None:
@@ -185,15 +194,3 @@ def _length(text: str, bounds: tuple[int, int]) -> str | None:
     if not text.isascii():
         least = min(least, 2)  # a Chinese word has two characters
     return TOO_SHORT if len(text) < least else TOO_LONG if len(text) > most else None
-
-
-def _nothing_left(dropped: Sequence[tuple[str, str]]) -> Rejection:
-    reasons = Counter(reason for _, reason in dropped)
-    if not reasons:
-        return Rejection(EMPTY)
-    reason = reasons.most_common(1)[0][0]
-    return Rejection(reason, f"None of its {len(dropped)} items can be used.", tuple(dropped))
-
-
-def _shown(text: str, reason: str) -> tuple[str, str]:
-    return redact_credentials(text)[:SHOWN_CHARACTERS], reason

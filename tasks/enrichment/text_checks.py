@@ -103,7 +103,7 @@ _RELATIVES = (
 )
 """Languages so alike in writing that one text is often both."""
 _RELATIVE = {
-    code: min(group, key=lambda one: (len(one), one)) for group in _RELATIVES for code in group
+    code: min(group, key=lambda name: (len(name), name)) for group in _RELATIVES for code in group
 }
 """The code that stands for each group, by the codes in it."""
 _NO_LANGUAGE = "zxx"

@@ -43,7 +43,7 @@ def vectors_of(
     digests = list(missing)
     for start in range(0, len(digests), SHARD_TEXTS):
         shard = digests[start : start + SHARD_TEXTS]
-        places = [missing[one] for one in shard]
+        places = [missing[text] for text in shard]
         vectors[places] = encode_texts(encoder, [texts[place] for place in places], step)
         store_vectors(lake, encoder, shard, vectors[places])
     copies = np.flatnonzero(firsts != np.arange(len(texts)))

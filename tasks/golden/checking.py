@@ -65,16 +65,16 @@ class Coverage:
 
     @classmethod
     def of(cls, names: ToolNames, needed: Iterable[Needed]) -> "Coverage":
-        """What the queries need of the tools of those names."""
-        asked = {tool for one in needed for ids in one.tools.values() for tool in ids}
+        """Return what the queries need of the tools of those names."""
+        covered = {tool for need in needed for ids in need.tools.values() for tool in ids}
 
         def share(ids: Iterable[str], segments: int) -> int:
-            return len({"/".join(one.split("/")[:segments]) for one in ids})
+            return len({"/".join(tool.split("/")[:segments]) for tool in ids})
 
         tools, agents, catalogs = (
-            (share(asked, some), share(names.catalogs, some)) for some in (3, 2, 1)
+            (share(covered, segments), share(names.catalogs, segments)) for segments in (3, 2, 1)
         )
-        return cls(tools, agents, catalogs, tuple(sorted(names.catalogs.keys() - asked)))
+        return cls(tools, agents, catalogs, tuple(sorted(names.catalogs.keys() - covered)))
 
     def to_dict(self) -> dict[str, Any]:
         """As JSON values."""
@@ -106,7 +106,7 @@ class Checked:
 
     def failed(self, *, strict: bool = False) -> bool:
         """Return whether there is an error; with `strict`, any finding."""
-        return any(strict or one.level == "error" for one in self.findings)
+        return any(strict or finding.level == "error" for finding in self.findings)
 
     def to_dict(self) -> dict[str, Any]:
         """As JSON values."""
@@ -114,9 +114,9 @@ class Checked:
             "release": self.release,
             "queries": len(self.queries),
             "usable": self.usable,
-            "kinds": dict(Counter(one.kind for one in self.queries)),
-            "origins": dict(Counter(one.origin for one in self.queries)),
-            "findings": [one.to_dict() for one in self.findings],
+            "kinds": dict(Counter(query.kind for query in self.queries)),
+            "origins": dict(Counter(query.origin for query in self.queries)),
+            "findings": [finding.to_dict() for finding in self.findings],
             "coverage": self.coverage.to_dict() if self.coverage else None,
         }
 
@@ -142,7 +142,9 @@ def check_golden(
         check.error("format", problem)
     check.repeats()
     check.single_queries()
-    if held_out is False and (examples := [one for one in queries if one.origin == "examples"]):
+    if held_out is False and (
+        examples := [query for query in queries if query.origin == "examples"]
+    ):
         check.warn(
             "not-held-out",
             f"{len(examples)} queries are examples of their tools, and neither [golden] nor "
@@ -151,11 +153,13 @@ def check_golden(
         )
     coverage = None
     if board is not None:
-        needed = [board.names.resolve(one.tools) for one in queries]
+        needed = [board.names.resolve(query.tools) for query in queries]
         check.tools(needed, board.names)
-        check.leaks(needed, find_leaks([one.query for one in queries], board.indexed, board.units))
+        check.leaks(
+            needed, find_leaks([query.query for query in queries], board.indexed, board.units)
+        )
         coverage = Coverage.of(board.names, needed)
-    usable = len({one.id for one in queries} - check.unusable)
+    usable = len({query.id for query in queries} - check.unusable)
     if usable < MIN_REQUESTS:
         check.error(
             "few",
@@ -163,7 +167,7 @@ def check_golden(
             "a mean of fewer is chance",
         )
     order = {"error": 0, "warning": 1}
-    findings = sorted(check.findings, key=lambda one: order[one.level])
+    findings = sorted(check.findings, key=lambda finding: order[finding.level])
     return Checked(
         tuple(queries), tuple(findings), usable, coverage, board.release if board else None
     )
@@ -176,22 +180,24 @@ class _Check:
     unusable: set[str] = field(default_factory=set[str])
 
     def error(self, kind: str, message: str, *queries: GoldenQuery) -> None:
-        self.unusable |= {one.id for one in queries}
-        self.findings.append(Finding("error", kind, message, tuple(one.id for one in queries)))
+        self.unusable |= {query.id for query in queries}
+        self.findings.append(Finding("error", kind, message, tuple(query.id for query in queries)))
 
     def warn(self, kind: str, message: str, *queries: GoldenQuery) -> None:
-        self.findings.append(Finding("warning", kind, message, tuple(one.id for one in queries)))
+        self.findings.append(
+            Finding("warning", kind, message, tuple(query.id for query in queries))
+        )
 
     def repeats(self) -> None:
         """Find repeated requests, with the same tools or with others, and ambiguous ids."""
         groups: dict[tuple[str, Any], list[GoldenQuery]] = {}
         ids: dict[str, set[tuple[str, tuple[str, ...]]]] = {}
-        for one in self.queries:
-            groups.setdefault((as_words(one.query), _history(one)), []).append(one)
-            ids.setdefault(one.id, set()).add((one.query, one.tools))
+        for query in self.queries:
+            groups.setdefault((as_words(query.query), _history(query)), []).append(query)
+            ids.setdefault(query.id, set()).add((query.query, query.tools))
         for same in groups.values():
-            if len({frozenset(one.tools) for one in same}) > 1:
-                sets = " and ".join(dict.fromkeys(", ".join(sorted(one.tools)) for one in same))
+            if len({frozenset(query.tools) for query in same}) > 1:
+                sets = " and ".join(dict.fromkeys(", ".join(sorted(query.tools)) for query in same))
                 self.error(
                     "contradiction",
                     f"{_shown(same[0])} is listed for {sets}: only one of them can be right",
@@ -203,86 +209,88 @@ class _Check:
             if len(what) > 1:
                 self.error("same-id", f"{len(what)} different queries have the id {name}")
         firsts = [same[0] for same in groups.values()]
-        alike = NearDuplicates([one.query for one in firsts])
-        for at, one in enumerate(firsts):
-            for other, _ in alike.near(one.query):
-                same_tools = set(one.tools) == set(firsts[other].tools) and _history(
-                    one
+        index = NearDuplicates([query.query for query in firsts])
+        for at, query in enumerate(firsts):
+            for other, _ in index.near(query.query):
+                same_tools = set(query.tools) == set(firsts[other].tools) and _history(
+                    query
                 ) == _history(firsts[other])
                 if other > at and same_tools:
                     text = (
-                        f"{_shown(one)} and {_shown(firsts[other])} are near-duplicates, and "
+                        f"{_shown(query)} and {_shown(firsts[other])} are near-duplicates, and "
                         f"count twice"
                     )
-                    self.warn("duplicate", text, one, firsts[other])
+                    self.warn("duplicate", text, query, firsts[other])
 
     def single_queries(self) -> None:
         """What is wrong with one query by itself."""
-        for one in self.queries:
-            if len(one.query) > MAX_CHARACTERS:
+        for query in self.queries:
+            if len(query.query) > MAX_CHARACTERS:
                 self.warn(
                     "long",
-                    f"{_shown(one)} has {len(one.query)} characters; an encoder reads about "
+                    f"{_shown(query)} has {len(query.query)} characters; an encoder reads about "
                     f"{MAX_CHARACTERS}",
-                    one,
+                    query,
                 )
-            strangers = sorted({str(call.get("tool")) for call in one.calls} - set(one.tools))
+            strangers = sorted({str(call.get("tool")) for call in query.calls} - set(query.tools))
             if strangers:
                 self.warn(
                     "call",
-                    f"{_shown(one)} has calls of {', '.join(strangers)}, not among its tools",
-                    one,
+                    f"{_shown(query)} has calls of {', '.join(strangers)}, not among its tools",
+                    query,
                 )
 
     def tools(self, needed: Sequence[Needed], names: ToolNames) -> None:
         """Names that no tool has, with those that may be meant, and names that several have."""
         unknown: dict[str, list[GoldenQuery]] = {}
         shared: dict[str, tuple[frozenset[str], list[GoldenQuery]]] = {}
-        for one, need in zip(self.queries, needed, strict=True):
+        for query, need in zip(self.queries, needed, strict=True):
             for name in need.unknown:
-                unknown.setdefault(name, []).append(one)
+                unknown.setdefault(name, []).append(query)
             for name, ids in need.tools.items():
                 if len(ids) > 1:
-                    shared.setdefault(name, (ids, []))[1].append(one)
-        for name, asked in sorted(unknown.items()):
+                    shared.setdefault(name, (ids, []))[1].append(query)
+        for name, queries in sorted(unknown.items()):
             near = _suggestions(name, names)
             hint = f"Did you mean {' or '.join(near)}?" if near else "Correct or remove the name."
             self.error(
-                "unknown-tool", f"no tool is called {name}, which {_count(asked)}. {hint}", *asked
+                "unknown-tool",
+                f"no tool is called {name}, which {_count(queries)}. {hint}",
+                *queries,
             )
-        for name, (ids, asked) in sorted(shared.items()):
+        for name, (ids, queries) in sorted(shared.items()):
             listed = ", ".join(sorted(ids)[:3]) + (", ..." if len(ids) > 3 else "")
             text = (
-                f"{len(ids)} tools are called {name}, which {_count(asked)}: any of them is "
+                f"{len(ids)} tools are called {name}, which {_count(queries)}: any of them is "
                 f"relevant. To mean one, write its id: {listed}"
             )
-            self.warn("ambiguous", text, *asked)
+            self.warn("ambiguous", text, *queries)
 
     def leaks(self, needed: Sequence[Needed], leaks: Sequence[Leak]) -> None:
         """Queries that stand in the index themselves."""
         for leak in leaks:
-            one = self.queries[leak.query]
+            query = self.queries[leak.query]
             own = any(leak.tool in ids for ids in needed[leak.query].tools.values())
-            text = f"{_shown(one)} is in the index {leak.how}, with {leak.tool}"
+            text = f"{_shown(query)} is in the index {leak.how}, with {leak.tool}"
             if own:
-                self.unusable.add(one.id)
-                self.warn("leak", f"{text}, which it has to find", one)
+                self.unusable.add(query.id)
+                self.warn("leak", f"{text}, which it has to find", query)
             else:
-                self.warn("elsewhere", f"{text}, which is not among its tools", one)
+                self.warn("elsewhere", f"{text}, which is not among its tools", query)
 
 
 def _suggestions(name: str, names: ToolNames) -> list[str]:
     """Similar names, or tools of the same name elsewhere, for a name that no tool has."""
     moved = [
-        one
-        for one in sorted(names.catalogs)
-        if "/" in name and one.rpartition("/")[2] == name.rpartition("/")[2]
+        tool
+        for tool in sorted(names.catalogs)
+        if "/" in name and tool.rpartition("/")[2] == name.rpartition("/")[2]
     ]
     if moved:
         return moved[:3]
     segments = name.count("/")
-    known = {"/".join(one.split("/")[2 - min(segments, 2) :]) for one in names.catalogs}
-    return nearest_names(name, known)
+    candidates = {"/".join(tool.split("/")[2 - min(segments, 2) :]) for tool in names.catalogs}
+    return nearest_names(name, candidates)
 
 
 def _history(query: GoldenQuery) -> tuple[tuple[tuple[str, str], ...], ...]:

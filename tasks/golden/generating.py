@@ -1,7 +1,15 @@
 """Golden queries that an LLM writes: a request for each sample of tools, checked.
 
 Every reply is in a ledger beside the file of queries before anything else happens; a run that was
-killed, or that wants more queries, asks only for what is not there."""
+killed, or that wants more queries, asks only for what is not there.
+
+Requests that cannot be golden queries are left out, and counted by reason: those of
+`tasks/enrichment/verdict.py`, and
+
+    copies-description   six words in a row are those of a tool's description
+    names-itself         the name of a tool of three words and more, in a row
+    duplicate            nearly the request of another query
+"""
 
 import asyncio
 import json
@@ -22,13 +30,16 @@ from pegboard.llm.client import Client
 from pegboard.llm.prompts import Prompt, PromptFormat, read_prompt
 from pegboard.records import Tool
 from pegboard.search.loaded import LoadedRelease
+from pegboard.search.text import identifier_words, tokenize
 from tasks.enrichment.ledger import LakeLedger, StoredReply
 from tasks.enrichment.models import Models, client_for
+from tasks.enrichment.near_duplicates import near_duplicate, word_set, words_in
 from tasks.enrichment.products import schema_of
 from tasks.enrichment.prompts import language_words
+from tasks.enrichment.replies import judge
 from tasks.enrichment.requests import stored_reply
 from tasks.enrichment.text_checks import ToolNames
-from tasks.golden.request_checks import check_new, check_request
+from tasks.enrichment.verdict import DUPLICATE, NAMES_ITSELF, Subject
 from tasks.golden.samples import Sample, draw_samples
 from tasks.lake.files import Lake
 from tasks.safety.prompt_tool import tool_data
@@ -46,6 +57,11 @@ PROMPT_FORMAT = PromptFormat(
 )
 """`tools` is JSON inside <data>, `count` their number, `kind` single, parallel or sequential,
 `form` the form of the request, `schema` that of the reply as text where the model takes none."""
+COPIES_DESCRIPTION = "copies-description"
+COPIED_WORDS = 6
+"""Words in a row shared with a description that make a copy."""
+MIN_NAME_WORDS = 3
+"""Words of a name that nobody says in a row by chance; `list files` is what people say."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,9 +229,9 @@ class _Generation:
     async def _reply(self, sample: Sample) -> StoredReply | None:
         tools = [self.tools[tool] for tool in sample.tools]
         key = self._key(sample, tools)
-        if (known := self.ledger.last(key)) is not None:
+        if (stored := self.ledger.last(key)) is not None:
             self.reused += 1
-            return known
+            return stored
         try:
             reply = await self.client.ask(self._request(sample, tools))
         except BudgetExhausted:
@@ -269,3 +285,68 @@ class _Generation:
             schema=schema if settings.structured == "schema" else None,
             schema_name="questions",
         )
+
+
+def check_request(
+    raw: str,
+    finish_reason: str,
+    tools: Sequence[Tool],
+    names: ToolNames,
+    instructions: str,
+    language: str | None = None,
+) -> tuple[str | None, str]:
+    """Return the request of a reply and "", or None and the reason why it cannot be used.
+
+    Args:
+        tools: that the request is to need.
+        names: of all tools.
+        instructions: the prompt's text, to detect replies that repeat it.
+        language: the code that was requested; None expects the language of the descriptions.
+    """
+    examples = [
+        text
+        for tool in tools
+        for text in (*tool.examples, *(tool.enrichment.questions if tool.enrichment else ()))
+    ]
+    subject = Subject(
+        product="questions",
+        name=tools[0].name,
+        description=" ".join(tool.description for tool in tools),
+        examples=tuple(examples),
+        tool_names=names,
+        instructions=instructions,
+        language=language,
+        count=1,
+    )
+    verdict = judge("questions", raw, finish_reason, subject)
+    if verdict.value is None:
+        return None, verdict.reason
+    request: str = verdict.value[0]
+    if any(_shares_run(request, tool.description) for tool in tools):
+        return None, COPIES_DESCRIPTION
+    if any(_contains_name(request, tool.name) for tool in tools):
+        return None, NAMES_ITSELF
+    return request, ""
+
+
+def check_new(request: str, word_sets: list[frozenset[str]]) -> str:
+    """Return why a request is no new one; "" if it is, and its words are added to `word_sets`."""
+    words = word_set(request)
+    if near_duplicate(words, word_sets):
+        return DUPLICATE
+    word_sets.append(words)
+    return ""
+
+
+def _shares_run(text: str, description: str) -> bool:
+    return bool(_runs(words_in(text)) & _runs(words_in(description)))
+
+
+def _runs(words: Sequence[str]) -> set[tuple[str, ...]]:
+    return {tuple(words[at : at + COPIED_WORDS]) for at in range(len(words) - COPIED_WORDS + 1)}
+
+
+def _contains_name(text: str, name: str) -> bool:
+    words = tokenize(identifier_words(name))
+    name_words = f" {' '.join(words)} "
+    return len(words) >= MIN_NAME_WORDS and name_words in f" {' '.join(tokenize(text))} "

@@ -155,7 +155,9 @@ def _held_out_queries(configuration: Configuration) -> Sequence[GoldenQuery]:
     for file in configured_files(configuration):
         read, wrong = read_problems(file)
         problems += wrong
-        queries |= {(one.query, one.tools): one for one in read if one.origin == "examples"}
+        queries |= {
+            (query.query, query.tools): query for query in read if query.origin == "examples"
+        }
     if problems:
         place = f"[golden] or [gate] of {configuration.file}"
         raise ConfigurationError(golden_problems(place, problems))

@@ -22,11 +22,11 @@ from tasks.enrichment.text_checks import ToolNames
 from tasks.golden.generating import (
     BUILTIN_PROMPT,
     PROMPT_FORMAT,
+    check_request,
     generate_queries,
     ledger_beside,
     model_settings,
 )
-from tasks.golden.request_checks import check_request
 from tasks.golden.samples import FORMS, draw_samples
 
 THINGS = ("invoice", "ticket", "branch", "room", "taxi", "letter", "plant", "printer")
