@@ -315,12 +315,9 @@ def test_most_of_what_toollinkos_declares_is_inferred_and_little_else():
 
 # --- the work is bounded ---
 
-NOUNS = [
-    f"{first}{last}"
-    for first in ("", "draft_", "open_", "shared_")
-    for last in ("order", "cart", "voyage", "crew")
-]
 VERBS = ("search", "list", "get", "update", "create", "calculate")
+THINGS = ("order", "cart", "voyage", "crew")
+NOUNS = [f"{kind}{thing}" for kind in ("", "draft_", "open_", "shared_") for thing in THINGS]
 
 
 def make_board(size: int, agents: int) -> list[Tool]:
@@ -329,7 +326,7 @@ def make_board(size: int, agents: int) -> list[Tool]:
 
     def tools() -> Iterator[Tool]:
         for at in range(size):
-            verb, noun, other = VERBS[at % len(VERBS)], dice.choice(NOUNS), dice.choice(NOUNS)
+            verb, noun, other = VERBS[at % 6], dice.choice(NOUNS), dice.choice(NOUNS)
             parameters = {"search": ["text"], "list": [], "calculate": [other, "start_date"]}
             service = dice.choice(("acme", "zeta", "nova", "orbit"))
             crew = "" if at % 3 else f"_for_crew{at}x"
