@@ -4,8 +4,6 @@ import json
 
 import pytest
 
-from pegboard.cli.main import main
-
 LINES = [
     {"query": "open an issue in a repository", "tools": ["create_issue"]},
     {"query": "the weather forecast of a city", "tools": ["get_forecast"]},
@@ -25,51 +23,39 @@ def golden(tmp_path):
 
 
 @pytest.fixture
-def evaluate(golden, board_uri, capsys):
-    """Run the command with options in one text; returns exit code, stdout and stderr."""
-
-    def run(options=""):
-        code = main(["eval", str(golden), "--board", board_uri, *options.split()])
-        printed = capsys.readouterr()
-        return code, printed.out, printed.err
-
-    return run
+def evaluate(golden, board_uri, run):
+    return lambda options="": run(f"eval {golden} {options}", board=board_uri)
 
 
 def test_every_strategy_is_evaluated_in_every_index_and_compared_with_the_first(evaluate):
-    code, out, _ = evaluate(
-        "--strategy search --strategy clauses --index full --index fine --by kind --worst 1 --json"
-    )
+    options = "--strategy search --strategy clauses --index full --index fine --by kind --worst 1"
 
-    result = json.loads(out)
-    assert code == 0
+    result = json.loads(evaluate(f"{options} --json").out)
+
     assert {(row["strategy"], row["index"]) for row in result["rows"]} == {
         (strategy, index) for strategy in ("search", "clauses") for index in ("full", "fine")
     }
     assert {"value", "low", "high", "n", "measure", "encoder"} <= result["rows"][0].keys()
     assert len(result["differences"]) == 3 * 6
     assert {row["kind"] for row in result["groups"]["kind"]} == {"single", "parallel"}
-    assert len(result["worst"]) == 4
-    assert (result["queries"], result["unknown"]) == (3, [])
+    assert (len(result["worst"]), result["queries"], result["unknown"]) == (4, 3, [])
 
 
 def test_people_get_tables_and_progress_goes_to_stderr(evaluate):
-    _, out, err = evaluate("--measure recall@5 --against live --by catalog --worst 1")
+    printed = evaluate("--measure recall@5 --against live --by catalog --worst 1")
 
-    assert "Recall@5" in out
-    assert "against clauses in full" in out
-    assert "finance" in out
-    assert "worst of clauses in full" in out
-    assert "asked: 6 of 6" in err
+    for text in ("Recall@5", "against clauses in full", "finance", "worst of clauses in full"):
+        assert text in printed.out
+    assert "asked: 6 of 6" in printed.err
 
 
 def test_tools_that_the_release_lacks_are_named(golden, evaluate):
     golden.write_text(json.dumps({"query": "fly", "tools": ["fly_away"]}) + "\n", "utf-8")
 
-    code, _, err = evaluate("--quiet")
+    printed = evaluate("--quiet")
 
-    assert code == 0
-    assert "lacks 1 tools that queries need, which count as not found: fly_away" in err
+    assert printed.code == 0
+    assert "lacks 1 tools that queries need, which count as not found: fly_away" in printed.err
 
 
 def test_all_problems_of_a_golden_file_are_reported_together(golden, evaluate):
@@ -77,17 +63,17 @@ def test_all_problems_of_a_golden_file_are_reported_together(golden, evaluate):
         '{"query": "a", "tools": []}\nno json\n{"query": " ", "tools": ["x"], "tool": 1}\n', "utf-8"
     )
 
-    code, _, err = evaluate()
+    printed = evaluate()
 
-    assert code == 2
-    assert f"{golden} has 4 problems" in err
+    assert printed.code == 2
     for problem in (
+        f"{golden} has 4 problems",
         ":1: tools: expected a list",
         ":2: not JSON",
         ":3: query: expected a text",
         ":3: tool: there is no such field",
     ):
-        assert problem in err
+        assert problem in printed.err
 
 
 @pytest.mark.parametrize(
@@ -99,9 +85,9 @@ def test_all_problems_of_a_golden_file_are_reported_together(golden, evaluate):
         ("--llm-api-base http://127.0.0.1:9", "--llm MODEL"),
     ],
 )
-def test_invalid_options_are_refused_before_anything_is_asked(evaluate, options, problem):
-    code, _, err = evaluate(options)
+def test_invalid_options_are_refused_before_any_query(evaluate, options, problem):
+    printed = evaluate(options)
 
-    assert code in (2, 4)
-    assert problem in err
-    assert "asked:" not in err
+    assert printed.code in (2, 4)
+    assert problem in printed.err
+    assert "asked:" not in printed.err

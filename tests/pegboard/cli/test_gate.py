@@ -1,11 +1,9 @@
-"""What `pegboard releases` and `promote` say of a release that its gate holds."""
+"""What `pegboard releases` and `promote` print of a release that its gate holds."""
 
-import json
 from dataclasses import replace
 
 import pytest
 
-from pegboard.cli.main import main
 from pegboard.store.releases import ReleaseStore
 
 CHOSEN = {
@@ -17,23 +15,22 @@ CHOSEN = {
     "high": 0.88,
     "threshold": None,
 }
+BELOW = {
+    "rule": "Recall@5 >= 0.9",
+    "passed": False,
+    "reason": "it is 0.840 over 300 queries, 0.060 too low",
+}
+SKIPPED = {
+    "rule": "Recall@5 no worse than live",
+    "passed": None,
+    "reason": "not judged: no release is live",
+}
 GATE = {
     "passed": False,
     "at": "2026-01-02T03:04:05+00:00",
     "golden": "0" * 64,
     "queries": 300,
-    "rules": [
-        {
-            "rule": "Recall@5 >= 0.9",
-            "passed": False,
-            "reason": "it is 0.840 over 300 queries, 0.060 too low",
-        },
-        {
-            "rule": "Recall@5 no worse than live",
-            "passed": None,
-            "reason": "not judged: no release is live",
-        },
-    ],
+    "rules": [BELOW, SKIPPED],
     "canaries": {"count": 12, "missed": 1},
     "chosen": CHOSEN,
     "live": "abc",
@@ -52,32 +49,21 @@ def board(own_board_uri):
     return own_board_uri, live.id
 
 
-def run(capsys, *arguments):
-    code = main(arguments)
-    out, err = capsys.readouterr()
-    return code, out, err
-
-
-def test_the_list_says_which_releases_are_held(board, capsys):
+def test_the_list_has_a_column_for_gates_where_there_is_one(board, board_uri, run):
     uri, live = board
 
-    code, out, _ = run(capsys, "releases", "list", "--board", uri)
+    rows = {line.split()[0]: line for line in run("releases list", board=uri).out.splitlines()}
 
-    rows = {line.split()[0]: line for line in out.splitlines()}
-    assert code == 0
     assert " GATE " in rows["RELEASE"]
     assert " held" in rows["feedfeedfeed"]
     assert " failed  live" in rows[live]
+    assert "GATE" not in run("releases list", board=board_uri).out
 
 
-def test_a_board_without_gates_is_listed_as_before(board_uri, capsys):
-    assert "GATE" not in run(capsys, "releases", "list", "--board", board_uri)[1]
+def test_show_says_why_a_release_is_held(board, run):
+    lines = run("releases show feed", board=board[0]).out.splitlines()
 
-
-def test_show_says_why_a_release_is_held(board, capsys):
-    _, out, _ = run(capsys, "releases", "show", "feed", "--board", board[0])
-
-    assert [line for line in out.splitlines() if line.startswith("gate ")] == [
+    assert [line for line in lines if line.startswith("gate ")] == [
         "gate      held, 2026-01-02T03:04:05+00:00: 300 golden queries, 12 canaries, against abc",
         "gate      Recall@5 0.840 [0.800, 0.880] by strategy clauses in index full",
         "gate      failed: Recall@5 >= 0.9: it is 0.840 over 300 queries, 0.060 too low",
@@ -86,11 +72,11 @@ def test_show_says_why_a_release_is_held(board, capsys):
     ]
 
 
-def test_promoting_a_held_release_works_and_warns(board, capsys):
-    code, out, err = run(capsys, "promote", "feed", "--board", board[0], "--json")
+def test_promoting_a_held_release_works_and_warns(board, run):
+    printed = run("promote feed", board=board[0])
 
-    assert (code, json.loads(out)["release"]) == (0, "feedfeedfeed")
-    assert err == (
+    assert (printed.code, printed.out) == (0, "live is now release feedfeedfeed (generation 2)\n")
+    assert printed.err == (
         "pegboard promote: warning: release feedfeedfeed failed its gate and was promoted all the "
         "same: "
         "Recall@5 >= 0.9: it is 0.840 over 300 queries, 0.060 too low; 1 of 12 canaries broke\n"
