@@ -29,32 +29,29 @@ def names(*hits):
     return list(pegboard.call_names(hits))
 
 
-def test_a_name_that_an_api_takes_stays_as_it_is():
-    assert names(hit("create_issue"), hit("getRecord-v2")) == ["create_issue", "getRecord-v2"]
-
-
-def test_a_character_that_no_api_takes_becomes_an_underline():
-    assert names(hit("users.list/all"), hit("天気予報 v2")) == ["users_list_all", "_____v2"]
-
-
-def test_of_two_tools_with_one_name_the_later_is_named_after_its_agent():
-    assert names(hit("search"), hit("search", "o'brien"), hit("search", "天気")) == [
-        "search",
-        "o_brien__search",
-        "____search",
-    ]
-
-
-def test_tools_that_would_still_collide_are_numbered():
-    found = [hit("a.b"), hit("a/b"), hit("a b"), hit("a:b")]
-
-    assert names(*found) == ["a_b", "git__a_b", "git__a_b_2", "git__a_b_3"]
-    assert list(pegboard.call_names(found).values()) == found
+@pytest.mark.parametrize(
+    ("tools", "expected"),
+    [
+        ([("create_issue", "git"), ("getRecord-v2", "git")], ["create_issue", "getRecord-v2"]),
+        ([("users.list/all", "git"), ("天気予報 v2", "git")], ["users_list_all", "_____v2"]),
+        (
+            [("search", "git"), ("search", "o'brien"), ("search", "天気")],
+            ["search", "o_brien__search", "____search"],
+        ),
+        (
+            [("a.b", "git"), ("a/b", "git"), ("a b", "git"), ("a:b", "git")],
+            ["a_b", "git__a_b", "git__a_b_2", "git__a_b_3"],
+        ),
+    ],
+    ids=["valid", "invalid characters", "same name", "still the same"],
+)
+def test_names_for_calls_are_valid_and_unique(tools, expected):
+    assert names(*(hit(*tool) for tool in tools)) == expected
 
 
 def test_a_long_name_is_cut_and_stays_unique():
-    found = [hit("x" * 100 + str(number)) for number in range(120)]
-    given_names = names(*found)
+    hits = [hit("x" * 100 + str(number)) for number in range(120)]
+    given_names = names(*hits)
 
     assert given_names[0] == "x" * 64
     assert len(set(given_names)) == 120
@@ -68,93 +65,65 @@ def test_a_long_name_is_cut_and_stays_unique():
     )
 )
 def test_any_names_become_valid_ones_each_of_its_own_in_order(pairs):
-    found = [hit(name, agent) for name, agent in pairs]
-    named = pegboard.call_names(found)
+    hits = [hit(name, agent) for name, agent in pairs]
+    named = pegboard.call_names(hits)
 
-    assert list(named.values()) == found
+    assert list(named.values()) == hits
     assert all(VALID.fullmatch(name) for name in named)
 
 
-def test_openai_takes_functions():
-    assert pegboard.as_openai_tools([hit("create_issue", schema=SCHEMA)]) == [
-        {
-            "type": "function",
-            "function": {
-                "name": "create_issue",
-                "description": "What it does.",
-                "parameters": SCHEMA,
-            },
-        }
-    ]
-
-
-def test_anthropic_takes_an_input_schema():
-    assert pegboard.as_anthropic_tools([hit("create_issue", schema=SCHEMA)]) == [
-        {"name": "create_issue", "description": "What it does.", "input_schema": SCHEMA}
-    ]
-
-
-def test_mcp_takes_what_the_server_said():
+def test_each_api_takes_its_own_shape():
+    named = {"name": "create_issue", "description": "What it does."}
     output, annotations = {"type": "object"}, {"readOnlyHint": True}
-    found = [
-        hit("create_issue", schema=SCHEMA, output_schema=output, annotations=annotations),
-        hit("plain"),
+    tool = hit("create_issue", schema=SCHEMA, output_schema=output, annotations=annotations)
+    plain = hit("create_issue", schema=SCHEMA)
+
+    assert pegboard.as_openai_tools([tool]) == [
+        {"type": "function", "function": {**named, "parameters": SCHEMA}}
     ]
-
-    assert pegboard.as_mcp_tools(found) == [
-        {
-            "name": "create_issue",
-            "description": "What it does.",
-            "inputSchema": SCHEMA,
-            "outputSchema": output,
-            "annotations": annotations,
-        },
-        {
-            "name": "plain",
-            "description": "What it does.",
-            "inputSchema": {"type": "object", "properties": {}},
-        },
+    assert pegboard.as_anthropic_tools([tool]) == [{**named, "input_schema": SCHEMA}]
+    assert pegboard.as_mcp_tools([tool]) == [
+        {**named, "inputSchema": SCHEMA, "outputSchema": output, "annotations": annotations}
     ]
+    assert pegboard.as_mcp_tools([plain]) == [{**named, "inputSchema": SCHEMA}]
 
 
-@pytest.mark.parametrize(
-    ("shape", "schema_of"),
+SHAPES = pytest.mark.parametrize(
+    ("shape", "schema"),
     [
-        (pegboard.as_openai_tools, lambda tool: tool["function"]["parameters"]),
-        (pegboard.as_anthropic_tools, lambda tool: tool["input_schema"]),
-        (pegboard.as_mcp_tools, lambda tool: tool["inputSchema"]),
+        (pegboard.as_openai_tools, "parameters"),
+        (pegboard.as_anthropic_tools, "input_schema"),
+        (pegboard.as_mcp_tools, "inputSchema"),
     ],
 )
-def test_every_schema_is_an_object_with_properties(shape, schema_of):
-    schemas = [
+
+
+@SHAPES
+def test_every_schema_is_an_object_with_properties(shape, schema):
+    given = [
         {},
         {"type": "object"},
         {"properties": {"a": {}}},
         {"description": "no type", "$defs": {}},
         SCHEMA,
     ]
-    tools = shape([hit(f"tool{number}", schema=schema) for number, schema in enumerate(schemas)])
+    tools = shape([hit(f"tool{number}", schema=value) for number, value in enumerate(given)])
 
-    for tool, schema in zip(tools, schemas, strict=True):
-        assert schema_of(tool)["type"] == "object"
-        assert isinstance(schema_of(tool)["properties"], dict)
-        assert schema_of(tool).items() >= schema.items()
+    for tool, value in zip(tools, given, strict=True):
+        shown = tool.get("function", tool)[schema]
+        assert shown["type"] == "object"
+        assert isinstance(shown["properties"], dict)
+        assert shown.items() >= value.items()
     assert json.loads(json.dumps(tools)) == tools
+    assert shape([]) == []
 
 
 WRITTEN = Enrichment(description="Reports a bug.", avoid="To ask something use start_discussion.")
 
 
-@pytest.mark.parametrize(
-    ("shape", "description_of"),
-    [
-        (pegboard.as_openai_tools, lambda tool: tool["function"]["description"]),
-        (pegboard.as_anthropic_tools, lambda tool: tool["description"]),
-        (pegboard.as_mcp_tools, lambda tool: tool["description"]),
-    ],
-)
-def test_a_model_is_shown_the_catalogs_description_or_what_was_written(shape, description_of):
-    found = [
+@SHAPES
+def test_a_model_is_shown_the_catalogs_description_or_the_written_one(shape, schema):
+    hits = [
         hit("create_issue", enrichment=WRITTEN),
         hit("list", enrichment=replace(WRITTEN, avoid="")),
         hit("close", enrichment=replace(WRITTEN, description="")),
@@ -162,15 +131,17 @@ def test_a_model_is_shown_the_catalogs_description_or_what_was_written(shape, de
         hit("plain"),
     ]
 
-    assert [description_of(tool) for tool in shape(found, descriptions="written")] == [
+    def descriptions(**options):
+        return [tool.get("function", tool)["description"] for tool in shape(hits, **options)]
+
+    assert descriptions(descriptions="written") == [
         "Reports a bug. To ask something use start_discussion.",
         "Reports a bug.",
         "What it does. To ask something use start_discussion.",
         "What it does.",
         "What it does.",
     ]
-    assert [description_of(tool) for tool in shape(found)] == ["What it does."] * 5
-    assert shape(found) == shape(found, descriptions="catalog")
+    assert descriptions() == descriptions(descriptions="catalog") == ["What it does."] * 5
 
 
 def test_unknown_descriptions_are_refused_with_those_there_are():
@@ -178,14 +149,6 @@ def test_unknown_descriptions_are_refused_with_those_there_are():
         QueryError, match=r"Unknown descriptions 'best'\. Expected one of: catalog, written"
     ):
         pegboard.as_openai_tools([], descriptions="best")
-
-
-def test_no_hits_are_no_tools():
-    assert (
-        pegboard.as_openai_tools([]),
-        pegboard.as_anthropic_tools([]),
-        pegboard.as_mcp_tools([]),
-    ) == ([], [], [])
 
 
 def test_a_hit_becomes_json_values():
@@ -203,22 +166,13 @@ def test_a_hit_becomes_json_values():
         "input_schema": SCHEMA,
         "why": {"text": {"rank": 1, "score": 0.5, "part": "document"}},
     }
-
-
-def test_flags_and_what_was_written_are_in_the_json_of_a_hit_that_has_them():
-    plain = hit("create_issue").to_dict()
-    record = hit(
-        "create_issue", flags=("credential",), enrichment=replace(WRITTEN, topics=("bugs",))
-    ).to_dict()
-
-    assert json.loads(json.dumps(record)) == record
-    assert record == {
-        **plain,
-        "flags": ["credential"],
+    enrichment = replace(WRITTEN, topics=("bugs",))
+    more = hit("create_issue", schema=SCHEMA, flags=("secret",), enrichment=enrichment).to_dict()
+    assert {name: more[name] for name in more.keys() - record.keys()} == {
+        "flags": ["secret"],
         "enrichment": {
             "description": "Reports a bug.",
             "avoid": "To ask something use start_discussion.",
             "topics": ["bugs"],
         },
     }
-    assert not {"flags", "enrichment"} & plain.keys()

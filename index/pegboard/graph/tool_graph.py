@@ -8,8 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from typing import Literal, get_args
 
-from pegboard.graph.declared import declared_edges
-from pegboard.records import DependencyType, Edge, EdgeOrigin, Tool
+from pegboard.records import DependencyType, Edge, EdgeOrigin
 
 Order = Literal["declared", "direct-first"]
 """How the edges of a tool follow one another. `declared`: those that its catalog declares, in the
@@ -40,7 +39,7 @@ class ToolGraph:
         core: ids of tools that their catalog calls core tools, whatever depends on them.
 
     Example:
-        >>> graph = ToolGraph.from_declared(tools)
+        >>> graph = pegboard.open("./board").graph
         >>> [edge.target for edge in graph.dependencies("finance/stocks/get_stock_price")]
         ['finance/stocks/get_stock_ticker', 'system/network/get_wifi_status']
     """
@@ -54,14 +53,6 @@ class ToolGraph:
         self._core = frozenset(core)
         self._from = _by(self.edges, [edge.source for edge in self.edges])
         self._to = _by(self.edges, [edge.target for edge in self.edges])
-
-    @classmethod
-    def from_declared(cls, tools: Iterable[Tool]) -> "ToolGraph":
-        """The graph of what the tools declare (see `declared_edges`); core tools are those with the
-        tag `core`.
-        """
-        known = tuple(tools)
-        return cls(declared_edges(known)[0], [tool.id for tool in known if CORE_TAG in tool.tags])
 
     def __len__(self) -> int:
         """How many edges there are."""

@@ -64,10 +64,10 @@ class ToolRelease(LoadedRelease):
 
     @cached_property
     def graph(self) -> "ToolGraph":
-        """The dependencies that the tools declare."""
+        """No dependencies: functions and their schemas declare none."""
         from pegboard.graph.tool_graph import ToolGraph
 
-        return ToolGraph.from_declared(self._by_id.values())
+        return ToolGraph(())
 
     def agent_index(self, name: str) -> MemoryIndex:
         """Return the agents' own descriptions, searched as tools are."""

@@ -1,34 +1,38 @@
 """Graphs for other programs."""
 
 import json
+from dataclasses import replace
 from xml.etree import ElementTree
 
 import pytest
 
 from pegboard.graph.export import name_of, subgraph, to_graphml, to_node_link
 from pegboard.graph.tool_graph import ToolGraph
-from pegboard.records import Edge, tool_id
+from pegboard.records import tool_id
 
-DIRECT = "tool-directly-depends-on"
 GRAPHML = "{http://graphml.graphdrawing.org/xmlns}"
 NASTY = (
     "</data><edge source='x' target='y'/> & \"quotes\" ]]> \x00\x08\x1b[31m \ud800 \uffff "
     "\r\n\t é 天気 \U0001f600"
 )
 CLEAN = "</data><edge source='x' target='y'/> & \"quotes\" ]]> [31m   \r\n\t é 天気 \U0001f600"
+INFERRED = {
+    "type": "parameter-indirectly-depends-on",
+    "parameter": "symbol",
+    "reason": "To find it.",
+    "origin": "inferred",
+    "confidence": 0.75,
+}
 
 
 @pytest.fixture
-def graph():
-    parameter = "parameter-indirectly-depends-on"
-    return ToolGraph(
-        [
-            Edge("c/a/price", "c/a/ticker", parameter, "symbol", "To find it.", "inferred", 0.75),
-            Edge("c/a/price", "c/a/ticker", DIRECT),
-            Edge("c/a/ticker", "c/os/wifi", DIRECT, None, "Connectivity."),
-        ],
-        core=["c/os/wifi"],
-    )
+def graph(edge):
+    edges = [
+        edge("c/a/price>c/a/ticker", **INFERRED),
+        edge("c/a/price>c/a/ticker"),
+        edge("c/a/ticker>c/os/wifi", reason="Connectivity."),
+    ]
+    return ToolGraph(edges, core=["c/os/wifi"])
 
 
 def parsed(text):
@@ -41,17 +45,14 @@ def parsed(text):
     }
 
     def values(element):
-        pairs = [
-            (keys[data.get("key")], data.text or "") for data in element.iter(f"{GRAPHML}data")
-        ]
-        return {name: convert(value) for (name, convert), value in pairs}
+        pairs = [(keys[data.get("key")], data.text) for data in element.iter(f"{GRAPHML}data")]
+        return {name: convert(text or "") for (name, convert), text in pairs}
 
     nodes = {node.get("id"): values(node) for node in root.iter(f"{GRAPHML}node")}
-    edges = [
-        (edge.get("source"), edge.get("target"), values(edge))
-        for edge in root.iter(f"{GRAPHML}edge")
-    ]
-    return nodes, edges
+    edges = [(edge, values(edge)) for edge in root.iter(f"{GRAPHML}edge")]
+    assert root.find(f"{GRAPHML}graph").get("edgedefault") == "directed"
+    assert len({edge.get("id") for edge, _ in edges}) == len(edges)
+    return nodes, [(edge.get("source"), edge.get("target"), data) for edge, data in edges]
 
 
 def test_graphml_has_typed_keys_and_everything_of_nodes_and_edges(graph):
@@ -63,38 +64,22 @@ def test_graphml_has_typed_keys_and_everything_of_nodes_and_edges(graph):
         "c/os/wifi": {"name": "wifi", "agent": "c/os", "role": "core"},
     }
     assert [(source, target) for source, target, _ in edges] == [
-        (one.source, one.target) for one in graph.edges
+        (edge.source, edge.target) for edge in graph.edges
     ]
-    assert edges[2][2] == {
-        "type": "parameter-indirectly-depends-on",
-        "parameter": "symbol",
-        "reason": "To find it.",
-        "origin": "inferred",
-        "confidence": 0.75,
-    }
+    assert edges[2][2] == INFERRED
 
 
-def test_ids_of_edges_are_unique_and_the_document_says_that_it_is_directed(graph):
-    root = ElementTree.fromstring(to_graphml(graph))
-
-    ids = [edge.get("id") for edge in root.iter(f"{GRAPHML}edge")]
-    assert len(set(ids)) == len(graph) == 3
-    assert root.find(f"{GRAPHML}graph").get("edgedefault") == "directed"
-
-
-def test_what_a_catalog_says_stays_text():
+def test_text_of_a_catalog_stays_text(edge):
     source, target = tool_id("c/a", 'a"<b>&\x00\n'), tool_id("c/a", "天気/予報")
+    hostile = replace(edge("a>b", parameter=NASTY, reason=NASTY), source=source, target=target)
 
-    nodes, edges = parsed(to_graphml(ToolGraph([Edge(source, target, DIRECT, NASTY, NASTY)])))
+    nodes, [(*ends, data)] = parsed(to_graphml(ToolGraph([hostile])))
 
-    assert set(nodes) == {source, target}
-    assert nodes[target]["name"] == "天気/予報"
-    assert [(one, other, data["parameter"], data["reason"]) for one, other, data in edges] == [
-        (source, target, CLEAN, CLEAN)
-    ]
+    assert (ends, nodes[target]["name"]) == ([source, target], "天気/予報")
+    assert (data["parameter"], data["reason"]) == (CLEAN, CLEAN)
 
 
-def test_node_link_is_json_that_tells_edges_between_the_same_tools_apart(graph):
+def test_node_link_tells_edges_between_the_same_tools_apart(graph):
     value = json.loads(json.dumps(to_node_link(graph)))
 
     assert (value["directed"], value["multigraph"]) == (True, True)
@@ -104,16 +89,17 @@ def test_node_link_is_json_that_tells_edges_between_the_same_tools_apart(graph):
         "agent": "c/a",
         "role": "regular",
     }
-    assert [(edge["source"], edge["target"], edge["key"]) for edge in value["edges"]] == [
-        ("c/a/price", "c/a/ticker", 0), ("c/a/ticker", "c/os/wifi", 0), ("c/a/price", "c/a/ticker",
-        1),
-    ]  # fmt: skip
+    assert [(edge["source"][-5:], edge["target"][-4:], edge["key"]) for edge in value["edges"]] == [
+        ("price", "cker", 0),
+        ("icker", "wifi", 0),
+        ("price", "cker", 1),
+    ]
 
 
-def test_a_tool_without_edges_is_exported_where_it_is_asked_for():
+def test_a_tool_without_edges_is_exported_where_it_is_named():
     empty = ToolGraph(())
 
-    assert list(parsed(to_graphml(empty, ["c/a/alone"]))[0]) == ["c/a/alone"]
+    assert [*parsed(to_graphml(empty, ["c/a/alone"]))[0]] == ["c/a/alone"]
     assert [node["id"] for node in to_node_link(empty, ["c/a/alone"])["nodes"]] == ["c/a/alone"]
     assert parsed(to_graphml(empty)) == ({}, [])
 
@@ -130,25 +116,29 @@ def test_networkx_reads_both(graph):
         assert sorted(read.edges()) == sorted((edge.source, edge.target) for edge in graph.edges)
 
 
-def test_the_name_of_a_tool_is_in_its_id():
-    for name in ("plain", "a/b#c%2F", "new\nline", "天気 予報"):
-        assert name_of(tool_id("c/a", name)) == name
+@pytest.mark.parametrize("name", ["plain", "a/b#c%2F", "new\nline", "天気 予報"])
+def test_the_name_of_a_tool_is_in_its_id(name):
+    assert name_of(tool_id("c/a", name)) == name
 
 
-def test_a_subgraph_is_what_a_tool_needs_and_what_needs_it():
-    edges = ["a>b", "b>c", "c>d", "d>e", "x>d", "b>d", "a>z"]
-    graph = ToolGraph(Edge(*one.split(">"), DIRECT) for one in edges)
+@pytest.mark.parametrize(
+    ("tool", "depth", "edges"),
+    [
+        ("c", None, "a>b b>c c>d d>e b>d"),
+        ("c", 1, "b>c c>d b>d"),
+        ("c", 0, ""),
+        ("unknown", None, ""),
+    ],
+)
+def test_a_subgraph_is_what_a_tool_needs_and_what_needs_it(graph_of, tool, depth, edges):
+    graph = graph_of("a>b b>c c>d d>e x>d b>d a>z")
 
-    def around(tool, depth=None):
-        return [f"{edge.source}>{edge.target}" for edge in subgraph(graph, tool, depth).edges]
+    around = subgraph(graph, tool, depth).edges
 
-    assert around("c") == ["a>b", "b>c", "c>d", "d>e", "b>d"]
-    assert around("c", 1) == ["b>c", "c>d", "b>d"]
-    assert around("c", 0) == []
-    assert around("unknown") == []
+    assert [f"{edge.source}>{edge.target}" for edge in around] == edges.split()
 
 
-def test_a_subgraph_remembers_which_tools_are_core_tools():
-    graph = ToolGraph([Edge(f"t{number}", "wifi", DIRECT) for number in range(9)])
+def test_a_subgraph_remembers_which_tools_are_core_tools(graph_of):
+    graph = graph_of(" ".join(f"t{number}>wifi" for number in range(9)))
 
     assert subgraph(graph, "t0").core_tools() == ["wifi"]
