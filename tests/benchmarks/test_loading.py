@@ -1,6 +1,4 @@
-"""Every benchmark from its own files: what is asked, what is left out and said, and what is told of
-a wrong folder.
-"""
+"""Every benchmark from its own files: queries, rows left out, and errors about a wrong folder."""
 
 import json
 from pathlib import Path
@@ -16,12 +14,18 @@ from pegboard.errors import ConfigurationError
 SHARED = Path(__file__).parents[3] / "shared" / "benchmarks"
 
 
-def texts(asked):
-    return [one.query for one in asked.queries]
+def texts(query_set):
+    return [query.query for query in query_set.queries]
+
+
+def tools(query_set):
+    return [query.tools for query in query_set.queries]
 
 
 def test_seal_tools_asks_every_file_of_queries_but_those_for_training(specimen):
-    found = load_benchmark("seal-tools", specimen("seal-tools"))
+    folder = specimen("seal-tools")
+
+    found = load_benchmark("seal-tools", folder)
 
     (asked,) = found.query_sets
     assert texts(asked) == [
@@ -29,11 +33,7 @@ def test_seal_tools_asks_every_file_of_queries_but_those_for_training(specimen):
         "Feed the hens and bring me the eggs.",
         "Milk the goat.",
     ]
-    assert [one.tools for one in asked.queries] == [
-        ("feedHens",),
-        ("feedHens", "collectEggs"),
-        ("milkGoat",),
-    ]
+    assert tools(asked) == [("feedHens",), ("feedHens", "collectEggs"), ("milkGoat",)]
     assert asked.tasks == {
         "all": (0, 1, 2),
         "single": (0, 2),
@@ -47,45 +47,36 @@ def test_seal_tools_asks_every_file_of_queries_but_those_for_training(specimen):
     assert "line 3: it has no query (got '')" in left
     assert "line 4: it names no api" in left
     assert train == "train.jsonl: not asked, since they are for training"
+    for file in ("test_out_domain.jsonl", "train.jsonl"):
+        (folder / file).unlink()
+    assert [*load_benchmark("seal-tools", folder).query_sets[0].tasks] == ["all", "single", "multi"]
 
 
-def test_a_single_file_of_queries_is_no_task_of_its_own(specimen):
-    found = load_benchmark(
-        "seal-tools", specimen("seal-tools", without=["test_out_domain.jsonl", "train.jsonl"])
-    )
+def test_metatool_has_two_tasks_on_two_catalogs_of_which_one_may_be_missing(specimen):
+    folder = specimen("metatool")
 
-    assert list(found.query_sets[0].tasks) == ["all", "single", "multi"]
-
-
-def test_metatool_has_two_tasks_on_two_catalogs(specimen):
-    found = load_benchmark("metatool", specimen("metatool"))
+    found = load_benchmark("metatool", folder)
 
     single, multi = found.query_sets
     assert (single.tasks, multi.tasks) == ({"single": (0, 1, 2)}, {"multi": (0, 1)})
-    assert [one.tools for one in single.queries] == [("whittle",), ("glaze",), ("whittle",)]
-    assert [one.tools for one in multi.queries] == [
-        ("SawTool", "PaintTool"),
-        ("PaintTool", "SawTool"),
-    ]
+    assert tools(single) == [("whittle",), ("glaze",), ("whittle",)]
+    assert tools(multi) == [("SawTool", "PaintTool"), ("PaintTool", "SawTool")]
     assert [(one.name, "examples" in one.catalog) for one in found.boards] == [
         ("single", True),
         ("multi", False),
     ]
     assert (found.tools, found.queries) == (4, 5)
-    assert any("1 of 4 rows left out" in one for one in found.problems)
-    assert any(
-        "example_queries.jsonl contains 1 query word for word" in one for one in found.problems
-    )
+    problems = "\n".join(found.problems)
+    assert "1 of 4 rows left out" in problems
+    assert "example_queries.jsonl contains 1 query word for word" in problems
 
+    for file in ("example_queries.jsonl", "big_tool_des.json"):
+        (folder / file).unlink()
+    half = load_benchmark("metatool", folder)
+    assert [one.board for one in half.query_sets] == ["single"]
+    assert "examples" not in half.boards[0].catalog
+    assert "the task `multi` is left out: big_tool_des.json is missing" in half.problems
 
-def test_metatool_goes_with_either_task_alone_and_without_examples(specimen):
-    folder = specimen("metatool", without=["example_queries.jsonl", "big_tool_des.json"])
-
-    found = load_benchmark("metatool", folder)
-
-    assert [one.board for one in found.query_sets] == ["single"]
-    assert "examples" not in found.boards[0].catalog
-    assert "the task `multi` is left out: big_tool_des.json is missing" in found.problems
     (folder / "single_tool_queries.jsonl").unlink()
     with pytest.raises(ConfigurationError, match="holds no whole task of metatool"):
         load_benchmark("metatool", folder)
@@ -95,13 +86,15 @@ def test_metatool_goes_with_either_task_alone_and_without_examples(specimen):
 def test_linked_benchmarks_have_a_board_with_and_one_without_the_declared_dependencies(
     specimen, name
 ):
-    found = load_benchmark(name, specimen(name))
+    folder = specimen(name)
+
+    found = load_benchmark(name, folder)
 
     assert [(one.name, "depends_on" in one.catalog) for one in found.boards] == [
         ("declared", True),
         ("hidden", False),
     ]
-    assert [one.tools for one in found.query_sets[0].queries] == [
+    assert tools(found.query_sets[0]) == [
         ("sail_out", "read_tide", "raise_anchor"),
         ("read_tide",),
         ("raise_anchor",),
@@ -114,18 +107,10 @@ def test_linked_benchmarks_have_a_board_with_and_one_without_the_declared_depend
     assert found.problems == (
         "instances.jsonl: 1 of 4 rows left out: line 4: it names no golden function",
     )
-
-
-def test_columns_that_no_tool_has_are_not_asked_for(specimen):
-    folder = specimen("toolsandbox")
-    tools = json.loads((folder / "tools.json").read_text("utf-8"))
-    bare = [{"name": one["name"], "description": one["description"]} for one in tools]
+    records = json.loads((folder / "tools.json").read_text("utf-8"))
+    bare = [{"name": record["name"], "description": record["description"]} for record in records]
     (folder / "tools.json").write_text(json.dumps(bare), "utf-8")
-
-    found = load_benchmark("toolsandbox", folder)
-
-    assert "columns =" not in found.boards[0].catalog
-    assert found.tools == 3
+    assert "columns =" not in load_benchmark(name, folder).boards[0].catalog
 
 
 def test_ultratool_counts_the_steps_whose_tool_is_not_known(specimen):
@@ -146,14 +131,8 @@ def test_livemcpbench_asks_questions_and_steps_for_tools_and_for_agents(specimen
 
     direct, step, *agents = found.query_sets
     assert (list(direct.tasks), list(step.tasks)) == (["direct-tool"], ["step-tool"])
-    assert [(one.query, one.tools) for one in direct.queries] == [
-        ("Plant a rose and water it.", ("dig", "water_bed")),
-        ("Tidy up.", ("rake", "dig")),
-    ]
-    assert [(one.query, one.tools) for one in step.queries] == [
-        ("dig a hole", ("dig",)),
-        ("water the rose", ("water_bed",)),
-    ]
+    assert tools(direct) == [("dig", "water_bed"), ("rake", "dig")]
+    assert tools(step) == [("dig",), ("water_bed",)]
     assert all(one.agents for one in agents)
     assert {next(iter(one.tasks)): texts(one) for one in agents} == {
         "direct-agent": ["Plant a rose and water it.", "Tidy up."],
@@ -180,7 +159,7 @@ def test_toolret_reads_documentations_of_every_form_from_folders_below(specimen)
     ]
     assert [one["name"] for one in records[2]["parameters"]] == ["wind", "tail"]
     queries, instructed = found.query_sets
-    assert [one.tools for one in queries.queries] == [
+    assert tools(queries) == [
         ("kites/fly",),
         ("kites 2/fly",),
         ("math/math_tool_7", "math/mul", "gone_tool_1"),
@@ -197,64 +176,54 @@ def test_toolret_reads_documentations_of_every_form_from_folders_below(specimen)
         texts(instructed)[1]
         == "Given a `sum`, retrieve tools that calculate.\nWhat is 3 plus 4 times 5?"
     )
-    said = " ".join(found.problems)
-    assert "there is a tool with the id kites_tool_2 already" in said
-    assert "it has no id" in said
-    assert "it names no right tool" in said
-    assert "parameters that are no schema were taken as text, of 1 tool" in said
+    problems = " ".join(found.problems)
+    assert "there is a tool with the id kites_tool_2 already" in problems
+    assert "it has no id" in problems
+    assert "it names no right tool" in problems
+    assert "parameters that are no schema were taken as text, of 1 tool" in problems
 
 
 def test_toolret_takes_parquet_and_one_folder_as_well(specimen, tmp_path):
     folder, flat = specimen("toolret"), tmp_path / "flat"
     flat.mkdir()
-    tools = [
-        json.loads(line)
-        for line in (folder / "web" / "tools-00000-of-00001.jsonl")
-        .read_text("utf-8")
-        .splitlines()[:1]
-    ]
-    queries = [
-        json.loads(line)
-        for line in (folder / "kites" / "queries-1.jsonl").read_text("utf-8").splitlines()[:1]
-    ]
-    pl.DataFrame(tools).write_parquet(flat / "web_tools.parquet")
-    pl.DataFrame(queries).write_parquet(flat / "queries_kites.parquet")
+    for file, table in (
+        ("web/tools-00000-of-00001.jsonl", "web_tools.parquet"),
+        ("kites/queries-1.jsonl", "queries_kites.parquet"),
+    ):
+        first, *_ = (folder / file).read_text("utf-8").splitlines()
+        pl.DataFrame([json.loads(first)]).write_parquet(flat / table)
 
     found = load_benchmark("toolret", flat)
 
-    assert [one.tools for one in found.query_sets[0].queries] == [("kites/fly",)]
+    assert tools(found.query_sets[0]) == [("kites/fly",)]
     assert list(found.query_sets[0].tasks) == ["all", "single", "web"]
 
 
 def test_a_benchmark_is_found_in_the_folder_that_holds_it(specimen):
     folder = specimen("ultratool")
 
-    assert (
-        load_benchmark("ultratool", folder.parent).queries
-        == load_benchmark("ultratool", folder).queries
-        == 1
-    )
     assert folders_of(folder.parent) == {"ultratool": folder}
+    assert load_benchmark("ultratool", folder.parent).queries == 1
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_a_wrong_folder_is_told_with_what_was_expected_and_what_is_there(tmp_path, name):
+def test_an_error_about_a_folder_says_what_was_expected_and_what_is_there(tmp_path, name):
     (tmp_path / "notes.txt").write_text("nothing of use", "utf-8")
 
     with pytest.raises(ConfigurationError) as error:
         load_benchmark(name, tmp_path)
 
-    said = str(error.value)
-    assert f"{tmp_path} is no folder of {name}: it lacks " in said
-    assert NAMES[name] in said
-    assert said.endswith("It holds: notes.txt.")
+    message = str(error.value)
+    assert f"{tmp_path} is no folder of {name}: it lacks " in message
+    assert NAMES[name] in message
+    assert message.endswith("It holds: notes.txt.")
     with pytest.raises(
         ConfigurationError, match=r"There is no folder .*Beside it there is: notes.txt"
     ):
         load_benchmark(name, tmp_path / "gone")
 
 
-def test_all_that_is_missing_is_told_at_once_and_files_without_a_row_to_ask_are_an_error(specimen):
+def test_missing_files_are_reported_together_and_files_without_a_query_are_an_error(specimen):
     folder = specimen("ultratool", without=["tools.json", "instances.jsonl"])
     with pytest.raises(ConfigurationError, match=r"lacks its tools .* and instances"):
         load_benchmark("ultratool", folder)

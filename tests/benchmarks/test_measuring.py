@@ -1,7 +1,5 @@
-"""Asking the boards of benchmarks: which strategies by default, which when chosen, tasks, agents,
-and results as JSON, tables and documents.
-
-Boards are published by the plain functions of the tasks, with the stub of an encoder.
+"""Evaluating the boards of benchmarks: strategies, tasks, agents, and results as JSON, tables and
+documents. Boards are built without Prefect, on the hashing encoder.
 """
 
 import json
@@ -66,7 +64,7 @@ def strategies(result, task):
     )
 
 
-def test_seal_tools_is_asked_by_the_baselines_and_every_plan_that_needs_no_llm(opened):
+def test_seal_tools_is_searched_by_the_baselines_and_every_strategy_that_needs_no_llm(opened):
     result = measured(*opened("seal-tools"))
 
     names = [strategy for strategy, _ in strategies(result, "all")]
@@ -75,19 +73,16 @@ def test_seal_tools_is_asked_by_the_baselines_and_every_plan_that_needs_no_llm(o
     assert not {"rag-tool-fusion", "plan-select", "step-back", "confident"} & set(names)
     assert set(names) < set(DESCRIPTIONS)
     assert list(result["rows"][0]) == list(ROW)
-    sizes = {row["task"]: row["n"] for row in result["rows"]}
-    assert sizes == {"all": 3, "single": 2, "multi": 1, "test_in_domain": 2, "test_out_domain": 1}
-    whole = {
-        row["task"]: row["value"]
+    assert {
+        row["task"]: (row["n"], row["value"])
         for row in result["rows"]
         if (row["strategy"], row["measure"]) == ("BM25", "Recall@10")
-    }
-    assert whole == {
-        "all": 2 / 3,
-        "single": 0.5,
-        "multi": 1.0,
-        "test_in_domain": 1.0,
-        "test_out_domain": 0.0,
+    } == {
+        "all": (3, 2 / 3),
+        "single": (2, 0.5),
+        "multi": (1, 1.0),
+        "test_in_domain": (2, 1.0),
+        "test_out_domain": (1, 0.0),
     }
     assert (
         "counted as not found: 1 tool that queries need and no catalog has: milkGoat"
@@ -117,17 +112,6 @@ def test_linked_benchmarks_compare_declared_with_inferred_dependencies_and_two_i
     assert recall["dependencies-declared", "full"] == 1.0
     assert ("dependencies-inferred", "full") in recall
     assert {row["measure"] for row in result["differences"]} == {"mAP@10"}
-
-
-def test_steps_that_a_benchmark_gives_are_a_plan(opened):
-    result = measured(*opened("ultratool"))
-
-    found = {
-        row["strategy"]: row["value"]
-        for row in result["rows"]
-        if (row["task"], row["measure"]) == ("all", "Recall@5")
-    }
-    assert found["given-steps"] == found["given-steps-whole"] == 1.0
 
 
 def test_livemcpbench_measures_tools_and_agents_by_the_same_measures(opened):
@@ -172,24 +156,27 @@ def test_any_owner_of_a_tool_will_do_and_an_agent_counts_once():
 
 
 def test_toolret_is_measured_by_category_and_with_instructions(opened):
-    result = measured(
-        *opened("toolret"), chosen=chosen_strategies(["BM25"]), measures=measures_of(["Recall@10"])
-    )
+    chosen, measures = chosen_strategies(["BM25"]), measures_of(["Recall@10"])
+    result = measured(*opened("toolret"), chosen, measures)
 
-    found = {row["task"]: (row["value"], row["n"]) for row in result["rows"]}
-    assert list(found) == ["all", "single", "multi", "web", "math", "instructed"]
-    assert found["web"][1] == 2
-    assert found["all"][0] > 0
-    assert result["queries"] == 3
+    rows = {row["task"]: (row["value"], row["n"]) for row in result["rows"]}
+    assert [*rows] == ["all", "single", "multi", "web", "math", "instructed"]
+    assert (rows["web"][1], result["queries"]) == (2, 3)
+    assert rows["all"][0] > 0
 
 
-def test_chosen_plans_are_the_only_ones_and_may_be_of_ones_own(opened, tmp_path):
+def test_chosen_strategies_are_the_only_ones_and_may_come_from_a_file(opened, tmp_path):
     file = tmp_path / "mine.json"
     file.write_text(json.dumps([{"modes": ["text"]}, {"name": "deep", "depth": 100}]), "utf-8")
     inline = '{"name": "inline", "transforms": ["condense"]}'
 
     chosen = chosen_strategies(["search", "rag-tool-fusion", str(file), inline])
     benchmark, boards = opened("ultratool")
+    recalls = {
+        row["strategy"]: row["value"]
+        for row in measured(benchmark, boards)["rows"]
+        if (row["task"], row["measure"]) == ("all", "Recall@5")
+    }
     result = measured(benchmark, boards, chosen, measures_of(["MRR"]))
 
     assert [strategy for strategy, _ in strategies(result, "all")] == [
@@ -200,10 +187,11 @@ def test_chosen_plans_are_the_only_ones_and_may_be_of_ones_own(opened, tmp_path)
         "inline",
     ]
     assert {row["measure"] for row in result["rows"]} == {"MRR"}
+    assert recalls["given-steps"] == recalls["given-steps-whole"] == 1.0
     assert runs_of(benchmark, boards, chosen_strategies(["both-hybrid"])) == []
 
 
-def test_plans_that_ask_an_llm_are_measured_too_where_there_is_one(opened):
+def test_strategies_that_ask_an_llm_are_measured_where_there_is_one(opened):
     class Failing:
         name = "stub/failing"
 
@@ -232,7 +220,7 @@ def test_plans_that_ask_an_llm_are_measured_too_where_there_is_one(opened):
     assert result["rows"][0]["value"] == 1.0  # its embedded counterparts answered
 
 
-def test_every_plan_that_cannot_be_used_is_told_at_once():
+def test_invalid_strategies_are_reported_together():
     with pytest.raises(ConfigurationError) as error:
         chosen_strategies(["hybrid", "hybird", "none.json", '{"depth": "deep"}'])
 

@@ -1,67 +1,30 @@
 """`python -m benchmarks`: two small benchmarks through the pipeline, kept boards, and errors."""
 
 import json
+import shutil
+from pathlib import Path
 
 import pytest
 
-ULTRATOOL = {
-    "tools.json": [
-        {
-            "name": "oven_heat",
-            "description": "Heats the oven.",
-            "arguments": {"type": "object"},
-            "results": {},
-        },
-        {
-            "name": "dough_knead",
-            "description": "Kneads dough.",
-            "arguments": {"type": "object"},
-            "results": {},
-        },
-        {
-            "name": "oven_heat",
-            "description": "Another of that name.",
-            "arguments": {"type": "object"},
-            "results": {},
-        },
-    ],
-    "instances.jsonl": [
-        {
-            "question": "Heat the oven.",
-            "plan": [{"step": "1. Heat the oven", "tool": "oven_heat(degrees=220)"}],
-        },
-        {
-            "question": "Knead my dough.",
-            "plan": [{"step": "1. Knead the dough", "tool": "dough_knead()"}],
-        },
-        {"question": "Think.", "plan": [{"step": "1. Think", "tool": "null"}]},
-    ],
-}
-METATOOL = {
-    "big_tool_des.json": {
-        "PaintTool": "Paints walls.",
-        "SawTool": "Saws boards.",
-        "ClayTool": "Makes pots of clay.",
-    },
-    "multi_tool_queries.jsonl": [
-        {"query": "Saw a board and paint the wall.", "tool": ["SawTool", "PaintTool"]}
-    ],
-}
-DOCUMENT = (
-    "# Results\n<!-- bench metatool -->\n<!-- /bench metatool -->\n<!-- bench ultratool "
-    "-->\n<!-- /bench ultratool -->\n"
-)
+SPECIMENS = Path(__file__).parents[1] / "benchmarks" / "specimens"
+DOCUMENT = """# Results
+<!-- bench metatool -->
+<!-- /bench metatool -->
+<!-- bench ultratool -->
+<!-- /bench ultratool -->
+"""
 
 
 @pytest.fixture
 def data(tmp_path):
+    """Two benchmarks; of MetaTool one task only, and in UltraTool a name twice."""
     folder = tmp_path / "data"
-    for name, files in {"ultratool": ULTRATOOL, "MetaTool": METATOOL}.items():
-        (folder / name).mkdir(parents=True)
-        for file, content in files.items():
-            lines = file.endswith("l")
-            text = "\n".join(json.dumps(row) for row in content) if lines else json.dumps(content)
-            (folder / name / file).write_text(text, "utf-8")
+    single = shutil.ignore_patterns("plugin_des.json", "single_tool*", "example*")
+    shutil.copytree(SPECIMENS / "metatool", folder / "MetaTool", ignore=single)
+    shutil.copytree(SPECIMENS / "ultratool", folder / "ultratool")
+    tools = folder / "ultratool" / "tools.json"
+    records = json.loads(tools.read_text("utf-8"))
+    tools.write_text(json.dumps([*records, {**records[0], "description": "Another."}]), "utf-8")
     return folder
 
 
@@ -76,7 +39,7 @@ def test_two_benchmarks_are_built_measured_and_written_and_their_boards_found_ag
         "bench", "all", "--data", data, "--board", boards, "--json", out, "--write", document
     )
     assert code == 0, err
-    assert "ultratool, all: 2 queries, 2 tools" in printed
+    assert "ultratool, all: 1 queries, 2 tools" in printed
     assert "python -m benchmarks: seal-tools is skipped: " in err
     assert "ask ultratool: " in err
     written = json.loads(out.read_text("utf-8"))
@@ -89,30 +52,25 @@ def test_two_benchmarks_are_built_measured_and_written_and_their_boards_found_ag
         "toolret",
     ]
     ultratool = written["results"][1]
-    row = next(
-        row
-        for row in ultratool["rows"]
-        if (row["strategy"], row["measure"]) == ("hybrid", "Recall@1")
-    )
-    assert row == {
+    assert {
         "task": "all",
         "strategy": "hybrid",
         "index": "full",
         "encoder": "local/all-MiniLM-L6-v2",
         "measure": "Recall@1",
-        "value": 1.0,
-        "low": 1.0,
-        "high": 1.0,
-        "n": 2,
-    }
-    assert (ultratool["tools"], ultratool["queries"]) == (2, 2)
+        "value": 0.5,
+        "low": 0.5,
+        "high": 0.5,
+        "n": 1,
+    } in ultratool["rows"]
+    assert (ultratool["tools"], ultratool["queries"]) == (2, 1)
     assert set(ultratool["machine"]) == {"cpu", "cpus", "python", "platform", "memory_gib"}
     assert set(ultratool["seconds"]) == {"build", "ask", "measure", "total", "strategies"}
-    assert any("instances.jsonl: 1 of 3 rows left out" in one for one in ultratool["problems"])
+    assert any("instances.jsonl: 2 of 3 rows left out" in one for one in ultratool["problems"])
     assert any("another tool with the id" in one for one in ultratool["problems"])
     assert ultratool["boards"]["tools"]["outcome"] == "published"
     assert str(tmp_path) not in out.read_text("utf-8")
-    assert "**metatool, multi: 1 queries, 3 tools**" in document.read_text("utf-8")
+    assert "**metatool, multi: 2 queries, 2 tools**" in document.read_text("utf-8")
 
     more = "--json --quiet --strategy BM25"
     code, printed, err = command(

@@ -13,22 +13,24 @@ from tasks.calibrate import calibrate_evidence, calibrate_index, fit_logistic, u
 RANDOM = np.random.default_rng
 
 
-def found(cosine: float, bm25: float | None = None, other: float = 0.0) -> SearchEvidence:
+def evidence(cosine: float, bm25: float | None = None, other: float = 0.0) -> SearchEvidence:
     """A request of four words whose best tool is `right`."""
     text = [] if bm25 is None else [Ranked("right", bm25, "document")]
     vector = sorted(
         (Ranked("right", cosine, "document"), Ranked("other", other, "document")),
-        key=lambda one: -one.score,
+        key=lambda row: -row.score,
     )
     return SearchEvidence(vector, text, 4)
 
 
 def drawn(n: int, cosine: float, bm25: float, seed: int) -> list[SearchEvidence]:
     random = RANDOM(seed)
-    return [found(random.normal(cosine, 0.1), max(random.normal(bm25, 2.0), 0.0)) for _ in range(n)]
+    return [
+        evidence(random.normal(cosine, 0.1), max(random.normal(bm25, 2.0), 0.0)) for _ in range(n)
+    ]
 
 
-def test_the_weights_that_made_the_labels_are_found_again():
+def test_the_weights_that_made_the_labels_are_fitted_and_the_share_moves_the_bias_alone():
     random = RANDOM(3)
     measures = random.normal([0.5, 2.0], [0.2, 1.0], (40_000, 2))
     labels = random.random(40_000) < 1 / (
@@ -36,18 +38,10 @@ def test_the_weights_that_made_the_labels_are_found_again():
     )
 
     bias, weights = fit_logistic(measures, labels, share=float(labels.mean()))
+    even, seldom = fit_logistic(measures, labels, 0.5), fit_logistic(measures, labels, 0.1)
 
     assert bias == pytest.approx(-5.0, abs=0.2)
     assert weights == pytest.approx([6.0, 0.8], rel=0.05)
-
-
-def test_the_share_moves_the_bias_alone():
-    random = RANDOM(4)
-    measures = random.normal(0, 1, (20_000, 1))
-    labels = random.random(20_000) < 1 / (1 + np.exp(-2 * measures[:, 0]))
-
-    even, seldom = fit_logistic(measures, labels, 0.5), fit_logistic(measures, labels, 0.1)
-
     assert seldom[0] - even[0] == pytest.approx(np.log(0.1 / 0.9), abs=0.1)
     assert seldom[1] == pytest.approx(even[1], rel=0.1)
 
@@ -106,21 +100,14 @@ def test_thresholds_say_what_they_let_through():
         assert strict.unanswerable <= usual.unanswerable <= lenient.unanswerable
 
 
-def test_words_that_nothing_has_leave_the_cosine_alone():
-    random = RANDOM(6)
-    made = calibrate_evidence(
-        [found(random.normal(0.6, 0.1)) for _ in range(50)],
-        [found(random.normal(0.3, 0.1)) for _ in range(50)],
-        left_out=False,
-    )
+def test_a_mode_without_evidence_has_no_curve():
+    random, same = RANDOM(6), [evidence(0.5, 3.0) for _ in range(40)]
+    by_cosine = [[evidence(random.normal(mean, 0.1)) for _ in range(50)] for mean in (0.6, 0.3)]
+
+    made = calibrate_evidence(*by_cosine, left_out=False)
 
     assert set(made.curves) == {"hybrid", "vector"}
     assert made.curves["hybrid"].words == 0.0 < made.curves["hybrid"].cosine
-
-
-def test_a_mode_that_cannot_tell_them_apart_has_no_curve():
-    same = [found(0.5, 3.0) for _ in range(40)]
-
     assert calibrate_evidence(same, same, left_out=False).curves == {}
 
 
@@ -132,6 +119,22 @@ def test_leaving_out_the_only_tool_there_is_leaves_nothing():
     )
 
     assert made.curves["vector"].thresholds["accept_99"].unanswerable == 0.0
+
+
+def indexed(encoder: Encoder, texts: dict[str, str]) -> MemoryIndex:
+    vectors = encoder.encode(list(texts.values()))
+    return MemoryIndex(
+        pa.table(
+            {
+                "tool": list(texts),
+                "part": ["document"] * len(texts),
+                "tokens": [" ".join(tokenize(text)) for text in texts.values()],
+                "vector": pa.FixedSizeListArray.from_arrays(
+                    pa.array(vectors.ravel()), vectors.shape[1]
+                ),
+            }
+        )
+    )
 
 
 def test_an_index_is_calibrated_by_its_golden_requests_alone(encoder):
@@ -170,22 +173,6 @@ def test_an_index_is_calibrated_by_its_golden_requests_alone(encoder):
     )
 
 
-def indexed(encoder: Encoder, texts: dict[str, str]) -> MemoryIndex:
-    vectors = encoder.encode(list(texts.values()))
-    return MemoryIndex(
-        pa.table(
-            {
-                "tool": list(texts),
-                "part": ["document"] * len(texts),
-                "tokens": [" ".join(tokenize(text)) for text in texts.values()],
-                "vector": pa.FixedSizeListArray.from_arrays(
-                    pa.array(vectors.ravel()), vectors.shape[1]
-                ),
-            }
-        )
-    )
-
-
 def test_requests_that_stand_in_a_document_of_their_tool_are_left_out():
     documents = {
         "a": ["book room. Books a meeting room.\nWhere can ten people meet?\nA room!"],
@@ -201,7 +188,7 @@ def test_requests_that_stand_in_a_document_of_their_tool_are_left_out():
     assert unseen(golden, documents) == golden[1:]
 
 
-def test_all_that_is_wrong_with_the_requests_is_said_at_once(hashing):
+def test_all_problems_of_the_requests_are_reported_together(hashing):
     class Empty:
         def both(self, query, tokens, n):
             return [], []
@@ -211,14 +198,13 @@ def test_all_that_is_wrong_with_the_requests_is_said_at_once(hashing):
             Empty(), hashing(), [("", {"a"}), ("x", set())], ["y", " "], share=1.0, name="full"
         )
 
-    message = str(error.value)
-    assert (
-        "The scores of index 'full' cannot be calibrated: 2 golden requests; expected 30 or more"
-        in message
-    )
-    assert "2 unanswerable requests; expected 30 or more, or none" in message
-    assert "golden requests [0] are blank (1)" in message
-    assert "unanswerable requests [1] are blank (1)" in message
-    assert "golden requests [1] have no right tool (1)" in message
-    assert "the share of requests with an answer is 1.0" in message
-    assert "Add requests to the files of [golden]" in message
+    for problem in (
+        "The scores of index 'full' cannot be calibrated: 2 golden requests; expected 30 or more",
+        "2 unanswerable requests; expected 30 or more, or none",
+        "golden requests [0] are blank (1)",
+        "unanswerable requests [1] are blank (1)",
+        "golden requests [1] have no right tool (1)",
+        "the share of requests with an answer is 1.0",
+        "Add requests to the files of [golden]",
+    ):
+        assert problem in str(error.value)

@@ -40,30 +40,13 @@ def make(tmp_path):
         )
         vectors = clustered(rows, 0.5, rng, centres)
         tools = [f"c/a/t{number:06}" for number in range(rows)]
-        table = pa.table(
-            dict.fromkeys(
-                (
-                    "key",
-                    "tool",
-                    "part",
-                    "catalog",
-                    "agent",
-                    "kind",
-                    "text",
-                    "tokens",
-                    "digest",
-                    "checksum",
-                ),
-                tools,
-            )
-            | {
-                "tags": [["x"]] * rows,
-                "vector": pa.FixedSizeListArray.from_arrays(pa.array(vectors.ravel()), DIMENSIONS),
-            }
-        ).select(column_names("emb_full"))
-        made = lancedb.connect(tmp_path / "tables").create_table(
-            "emb_full", table.cast(table_schema("emb_full", DIMENSIONS))
-        )
+        schema = table_schema("emb_full", DIMENSIONS)
+        columns = dict.fromkeys(schema.names, tools) | {
+            "tags": [["x"]] * rows,
+            "vector": pa.FixedSizeListArray.from_arrays(pa.array(vectors.ravel()), DIMENSIONS),
+        }
+        table = pa.table(columns, schema)
+        made = lancedb.connect(tmp_path / "tables").create_table("emb_full", table)
         return made, vectors, clustered(100, 1.5, rng, centres)
 
     return make
@@ -82,9 +65,9 @@ def make(tmp_path):
     ],
 )
 def test_the_index_for_so_many_rows(rows, kind, partitions):
-    wanted = VectorIndex.fitting(rows, IndexSizes())
-
-    assert wanted == (VectorIndex(kind, partitions) if kind else None)
+    assert VectorIndex.fitting(rows, IndexSizes()) == (
+        VectorIndex(kind, partitions) if kind else None
+    )
 
 
 @pytest.mark.parametrize(
@@ -97,12 +80,10 @@ def test_the_index_for_so_many_rows(rows, kind, partitions):
         (900, 1_000_001, False),
     ],
 )
-def test_an_index_has_had_its_day_when_its_table_grew_or_shrank_by_more_than_a_factor_of_2(
-    built, rows, fits
-):
-    wanted = VectorIndex.fitting(rows, IndexSizes())
+def test_an_index_fits_until_its_table_grew_or_shrank_by_a_factor_of_2(built, rows, fits):
+    fitting = VectorIndex.fitting(rows, IndexSizes())
 
-    assert VectorIndex("ivf_flat", built).still_fits(wanted) is fits
+    assert VectorIndex("ivf_flat", built).still_fits(fitting) is fits
 
 
 @pytest.mark.parametrize("partitions", [1, 50, 1_000])
@@ -117,37 +98,35 @@ def test_a_query_visits_some_partitions_of_a_flat_index_and_all_of_a_graph(parti
     assert (graph["nprobes"], graph["ef"] >= 100, graph["refine"] >= 2) == (partitions, True, True)
 
 
-def test_a_small_table_gets_no_index_and_loses_those_it_has(make, tmp_path):
-    table, _, _ = make(400)
-    fit_indices(table, 400, changed=True)
-    assert table.list_indices() == []
-
-    fit_indices(table, 400, changed=True, sizes=IndexSizes(in_memory=100, flat_partition=100))
-    there = {column for index in table.list_indices() for column in index.columns}
-    fit_indices(table, 400, changed=False)
-
-    assert there == {"vector", "tokens", *FILTERS}
-    assert table.list_indices() == []
-    assert search_of(open_dataset(str(tmp_path), "emb_full")) is None
-
-
-def test_what_a_table_really_has_is_recorded(make, tmp_path):
+def test_the_indices_that_a_table_has_are_recorded_and_a_small_table_has_none(make, tmp_path):
+    small = IndexSizes(in_memory=100, flat_partition=100)
     table, _, _ = make(600)
-    fit_indices(table, 600, changed=True, sizes=IndexSizes(in_memory=100, flat_partition=100))
+
+    def recorded(version=None):
+        return search_of(open_dataset(str(tmp_path), "emb_full", version))
+
+    fit_indices(table, 600, changed=True)
+    assert (table.list_indices(), recorded()) == ([], None)
+
+    fit_indices(table, 600, changed=True, sizes=small)
+    assert {column for index in table.list_indices() for column in index.columns} == {
+        "vector", "tokens", *FILTERS,
+    }  # fmt: skip
     version = table.version
     drop_indices(table, "vector")
-    # Built for another number of rows than the table has.
-    fit_indices(table, 300, changed=False, sizes=IndexSizes(in_memory=100, flat_partition=100))
-
-    assert search_of(open_dataset(str(tmp_path), "emb_full", version)) == {
+    fit_indices(table, 300, changed=False, sizes=small)  # another number of rows than it has
+    assert recorded(version) == {
         "vector": "ivf_flat", "partitions": 6, "nprobes": 6, "text": "fts",
         "filters": ["tool", "agent", "catalog", "kind", "tags"],
     }  # fmt: skip
-    assert search_of(open_dataset(str(tmp_path), "emb_full"))["partitions"] == 3
+    assert recorded()["partitions"] == 3
+
+    fit_indices(table, 600, changed=False)
+    assert (table.list_indices(), recorded()) == ([], None)
 
 
 def recall(table, search, vectors, requests):
-    found = 0
+    common = 0
     for request in requests:
         exact = set(np.argpartition(-(vectors @ request), 10)[:10].tolist())
         query = (
@@ -158,8 +137,8 @@ def recall(table, search, vectors, requests):
         if "ef" in search:
             query = query.ef(search["ef"]).refine_factor(search["refine"])
         rows = query.limit(10).select(["key", "_distance"]).to_arrow()
-        found += len(exact & {int(key[-6:]) for key in rows.column("key").to_pylist()})
-    return found / (10 * len(requests))
+        common += len(exact & {int(key[-6:]) for key in rows.column("key").to_pylist()})
+    return common / (10 * len(requests))
 
 
 @pytest.mark.parametrize(

@@ -7,25 +7,23 @@ import pytest
 from pegboard.errors import BoardNotFound, SourceError
 
 
-def test_everything_is_new_on_an_empty_board(workshop):
-    plan = workshop.run(workshop.full(), "plan").plan
+def counts(plan):
+    return len(plan.new), plan.changed, plan.removed, plan.unchanged
 
-    assert (
-        plan.live,
-        plan.generation,
-        len(plan.new),
-        plan.changed,
-        plan.removed,
-        plan.unchanged,
-    ) == (
-        None,
-        0,
-        14,
-        (),
-        (),
-        0,
-    )
-    assert plan.texts == {"full": (24, 24), "fine": (32, 32)}  # six of them are the agents'
+
+def test_everything_is_new_on_an_empty_board_and_nothing_after_it_is_live(workshop):
+    configuration = workshop.full()
+
+    first = workshop.run(configuration, "plan").plan
+    release = workshop.run(configuration).release
+    second = workshop.run(configuration, "plan").plan
+    canary = workshop.run(configuration, "plan", channel="canary").plan
+
+    assert (first.live, first.generation, counts(first)) == (None, 0, (14, (), (), 0))
+    assert first.texts == {"full": (24, 24), "fine": (32, 32)}  # six of them are the agents'
+    assert (second.live, second.generation, counts(second)) == (release.id, 1, (0, (), (), 14))
+    assert second.texts == {"full": (24, 0), "fine": (32, 0)}
+    assert (canary.live, canary.generation, counts(canary)) == (None, 0, (14, (), (), 0))
 
 
 def test_new_changed_removed_and_unchanged_tools_are_told_apart(workshop):
@@ -54,18 +52,6 @@ def test_new_changed_removed_and_unchanged_tools_are_told_apart(workshop):
     }
 
 
-def test_nothing_is_to_be_done_for_what_is_live(workshop):
-    configuration = workshop.full()
-    release = workshop.run(configuration).release
-
-    plan = workshop.run(configuration, "plan").plan
-
-    assert (plan.live, plan.generation, plan.new, plan.changed, plan.removed, plan.unchanged) == (
-        release.id, 1, (), (), (), 14,
-    )  # fmt: skip
-    assert plan.texts == {"full": (24, 0), "fine": (32, 0)}
-
-
 def test_a_kind_of_agent_that_changed_changes_its_tools(workshop):
     catalogs = '[catalogs.desk]\ntype = "records"\npath = "r.json"\nagent_kind = "{}"\n'
     workshop.write("r.json", [{"name": "call_taxi", "description": "Calls a taxi."}])
@@ -74,15 +60,6 @@ def test_a_kind_of_agent_that_changed_changes_its_tools(workshop):
     plan = workshop.run(workshop.configure(catalogs=catalogs.format("library")), "plan").plan
 
     assert plan.changed == ("desk/desk/call_taxi",)
-
-
-def test_a_plan_is_against_the_channel_that_it_is_for(workshop):
-    run = workshop.publish({"git": [workshop.tool("one")]})
-
-    other = workshop.run(workshop.configure(), "plan", channel="canary").plan
-
-    assert (other.live, other.generation, other.new) == (None, 0, ("kit/git/one",))
-    assert run.plan.channel == "live"
 
 
 def test_a_channel_whose_release_is_gone_is_said(workshop):
@@ -107,11 +84,18 @@ def test_a_first_run_whose_only_source_fails_publishes_nothing_and_the_next_is_a
     assert workshop.publish({"git": [workshop.tool("one")]}).plan.new == ("kit/git/one",)
 
 
-def test_a_source_that_fails_takes_nothing_from_the_others(workshop):
-    configuration = workshop.full()
-    (workshop.folder / "servers.json").unlink()
-
+def test_a_source_that_fails_takes_nothing_from_the_others_and_keeps_its_tools(workshop):
+    configuration, servers = workshop.full(), workshop.folder / "servers.json"
+    text = servers.read_text("utf-8")
+    servers.unlink()
     assert workshop.run(configuration).release.tables["tools"].rows == 6
+
+    servers.write_text(text, "utf-8")
+    live = workshop.run(configuration).release
+    servers.unlink()
+    again = workshop.run(configuration)
+
+    assert (again.plan.removed, again.spec.release) == ((), live.id)
 
 
 def test_published_tools_are_not_lost_with_the_lake_when_their_source_fails(workshop):
@@ -129,13 +113,3 @@ def test_published_tools_are_not_lost_with_the_lake_when_their_source_fails(work
 
     workshop.servers({"git": [workshop.tool("one")]})
     assert len(workshop.run(configuration).plan.removed) == 8
-
-
-def test_what_is_kept_for_a_source_that_fails_is_no_loss(workshop):
-    configuration = workshop.full()
-    live = workshop.run(configuration).release
-    (workshop.folder / "servers.json").unlink()
-
-    again = workshop.run(configuration)
-
-    assert (again.plan.removed, again.spec.release) == ((), live.id)
