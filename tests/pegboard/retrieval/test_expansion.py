@@ -8,6 +8,7 @@ from types import SimpleNamespace
 import pyarrow as pa
 import pytest
 
+from pegboard.graph.declared import declared_edges
 from pegboard.graph.tool_graph import ToolGraph
 from pegboard.records import Dependency, Edge, Tool
 from pegboard.retrieval.parts import Candidates, Request, ScoredTool
@@ -180,7 +181,7 @@ def linkos():
     table = pa.table({"tool": names, "part": ["document"] * len(names), "tokens": tokens})
     index = MemoryIndex(table)
     return SimpleNamespace(
-        graph=ToolGraph.from_declared(tools),
+        graph=ToolGraph(declared_edges(tools)[0]),
         rankings=[
             [
                 ScoredTool(row.tool, row.score)
