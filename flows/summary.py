@@ -10,7 +10,7 @@ from tasks.calibrate import CalibrationResult
 from tasks.edges import Edges
 from tasks.embed import EmbedResult
 from tasks.enrich import Enriched
-from tasks.enrichment.figures import Estimate
+from tasks.enrichment.figures import EnrichmentEstimate
 from tasks.filter import Filtered
 from tasks.gate.decision import GateDecision
 from tasks.lake.files import Lake
@@ -32,7 +32,7 @@ class RunSummary:
         self.snapshots: list[Snapshot] = []
         self.plan: Plan | None = None
         self.revised: Revision | None = None
-        self.estimate: Estimate | None = None
+        self.estimate: EnrichmentEstimate | None = None
         self.enriched: Enriched | None = None
         self.filtered: Filtered | None = None
         self.edges: Edges | None = None

@@ -17,8 +17,8 @@ from tasks.embed import encoder_for
 from tasks.enrichment.batch import BatchRun, batches_for, open_batches, refuse_open_batches
 from tasks.enrichment.enrichment_sets import EnrichmentSet, write_enrichments
 from tasks.enrichment.figures import (
+    EnrichmentEstimate,
     EnrichmentRun,
-    Estimate,
     actual_figures,
     estimate,
     failure_messages,
@@ -29,7 +29,7 @@ from tasks.enrichment.ledger import LakeLedger
 from tasks.enrichment.live import LiveRun
 from tasks.enrichment.models import NO_MODELS, Models, client_for, hosted_models
 from tasks.enrichment.neighbours import Neighbour, head_text, nearest
-from tasks.enrichment.prompts import load_prompts
+from tasks.enrichment.prompts import load_enrichment_prompts
 from tasks.enrichment.request_builder import EnrichOptions, build_requests
 from tasks.enrichment.requests import RequestSet, accepted_values
 from tasks.enrichment.vectors import vectors_of
@@ -61,7 +61,7 @@ def estimate_tools(
     configuration: Configuration,
     snapshots: Mapping[str, str],
     options: EnrichOptions = EnrichOptions(),  # noqa: B008  frozen
-) -> Estimate:
+) -> EnrichmentEstimate:
     """Return what `enrich_tools` would ask for, and what that would cost."""
     requests, ledger = _open(configuration, snapshots, options)
     models = hosted_models(configuration) if requests.any_missing(ledger) else NO_MODELS
@@ -138,7 +138,7 @@ def _open(
     configuration: Configuration, snapshots: Mapping[str, str], options: EnrichOptions
 ) -> tuple[RequestSet, LakeLedger]:
     settings = _settings(configuration)
-    prompts = load_prompts(configuration.base / "prompts", settings.products)
+    prompts = load_enrichment_prompts(configuration.base / "prompts", settings.products)
     lake = Lake(configuration.uri)
     listings = [
         load_snapshot(lake, catalog, identity) for catalog, identity in sorted(snapshots.items())

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from pegboard.evaluation.golden import GoldenQuery, Needed
-from pegboard.evaluation.results import QueryResult, ScoredTool
+from pegboard.evaluation.results import QueryResult, RetrievedTool
 from pegboard.evaluation.searcher import Searcher
 from pegboard.retrieval.find_agents import ENTITIES, EntityRankings, rank_agents
 from pegboard.retrieval.rules.clauses import split_clauses
@@ -120,7 +120,7 @@ class AgentSystem:
         results: list[QueryResult] = []
         for query, own in zip(queries, texts, strict=True):
             ranked = rank_agents([rankings[text] for text in own], _owner, depth)
-            agents = tuple(ScoredTool(agent.agent, agent.score) for agent in ranked)
+            agents = tuple(RetrievedTool(agent.agent, agent.score) for agent in ranked)
             results.append(QueryResult(query, needed_agents(query.tools, owners), agents))
         advance(len(queries))
         return results

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from catalogs.mcp.config import Server, ServerProblem
-from catalogs.mcp.failures import Progress, evidence, explain
+from catalogs.mcp.failures import Progress, evidence, explain_failure
 from catalogs.mcp.process import Stderr, killing_leftovers, passed_environment
 from catalogs.mcp.records import agent_description
 from pegboard.redaction import redact
@@ -26,14 +26,14 @@ not cost the others.
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class ServerAnswer:
     """What a server says of itself, and its tools as it sent them."""
 
     description: str
     tools: list[Any]
 
 
-async def list_server(server: Server, timeout: float) -> Answer:
+async def list_server(server: Server, timeout: float) -> ServerAnswer:
     """All tools of a server, and what it says of itself, within `timeout` seconds.
 
     Raises ServerProblem that says what happened, with the last lines of the server's stderr,
@@ -43,7 +43,7 @@ async def list_server(server: Server, timeout: float) -> Answer:
 
     _silence_sdk()
     progress, stderr = Progress(server.secrets), Stderr()
-    answers: list[Answer] = []
+    answers: list[ServerAnswer] = []
     trouble: Exception | None = None
     try:
         with killing_leftovers() as mark, anyio.move_on_after(timeout) as limit:
@@ -68,7 +68,7 @@ async def list_server(server: Server, timeout: float) -> Answer:
             f"by hand, or raise timeout"
         )
     else:
-        why = explain(trouble, server, progress)
+        why = explain_failure(trouble, server, progress)
     raise ServerProblem(
         redact(". ".join([why, *evidence(progress, written)]), server.secrets)
     ) from None
@@ -79,7 +79,7 @@ async def _converse(
     timeout: float,
     progress: Progress,
     stderr: Stderr,
-    answers: list[Answer],
+    answers: list[ServerAnswer],
 ) -> None:
     from mcp.client.session import ClientSession
     from mcp.shared.jsonrpc_dispatcher import JSONRPCDispatcher
@@ -97,7 +97,7 @@ async def _converse(
         progress.stage = "tools/list"
         tools = await _all_tools(session, pages)
         about = session.server_info.model_dump() if session.server_info else {}
-        answers.append(Answer(agent_description(about, session.instructions), tools))
+        answers.append(ServerAnswer(agent_description(about, session.instructions), tools))
 
 
 @asynccontextmanager

@@ -41,7 +41,7 @@ class Progress:
         return redact_line(str(value), limit, self.secrets)
 
 
-def explain(error: BaseException | None, server: Server, progress: Progress) -> str:
+def explain_failure(error: BaseException | None, server: Server, progress: Progress) -> str:
     """Say what happened. The SDK raises groups, in which the first real error is the cause."""
     import httpx2
     from mcp.shared.exceptions import MCPError

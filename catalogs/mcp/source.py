@@ -18,7 +18,7 @@ from typing import Any, Self
 import anyio
 from pydantic import Field, model_validator
 
-from catalogs.mcp.client import Answer, list_server
+from catalogs.mcp.client import ServerAnswer, list_server
 from catalogs.mcp.config import Server, ServerProblem, read_servers, resolve_server
 from catalogs.mcp.records import add_tool, has_replaced_bytes
 from catalogs.shared.listing import ListingBuilder, SourceKind, SourceOptions
@@ -100,9 +100,9 @@ def _disabled(entry: Any) -> bool:
 
 async def _list_all(
     servers: Mapping[str, Server], options: McpOptions
-) -> dict[str, Answer | ServerProblem]:
+) -> dict[str, ServerAnswer | ServerProblem]:
     """List all servers, in the configuration's order; a server's time runs only in its turn."""
-    outcomes: dict[str, Answer | ServerProblem] = {}
+    outcomes: dict[str, ServerAnswer | ServerProblem] = {}
     turns = anyio.Semaphore(options.concurrency)
 
     async def ask(name: str) -> None:
@@ -118,7 +118,7 @@ async def _list_all(
     return {name: outcomes[name] for name in servers}
 
 
-def _add(listing: ListingBuilder, name: str, server: Server, answer: Answer) -> None:
+def _add(listing: ListingBuilder, name: str, server: Server, answer: ServerAnswer) -> None:
     agent = listing.agent(
         name, description=answer.description, kind="mcp-server", source=server.source
     )

@@ -71,13 +71,13 @@ def _configuration(file: str) -> Iterable[Check]:
 def _llm(configuration: "Configuration") -> Iterable[Check]:
     """The models of `[enrich]` and the prompts, without asking any model anything."""
     from tasks.enrichment.models import hosted_completers, hosted_models
-    from tasks.enrichment.prompts import load_prompts
+    from tasks.enrichment.prompts import load_enrichment_prompts
     from tasks.settings.enrichment import PRODUCTS
 
     assert configuration.enrich is not None
     try:
         hosted_models(configuration)
-        load_prompts(configuration.base / "prompts", PRODUCTS)
+        load_enrichment_prompts(configuration.base / "prompts", PRODUCTS)
         completers = hosted_completers(configuration.enrich)
     except PegboardError as error:
         yield Check("LLM", "wrong", str(error))

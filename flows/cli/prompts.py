@@ -40,12 +40,12 @@ def register_prompts(subparsers: Subparsers) -> None:
 
 
 def _prompts(options: argparse.Namespace) -> int:
-    from tasks.enrichment.prompts import load_prompts
+    from tasks.enrichment.prompts import load_enrichment_prompts
     from tasks.settings.enrichment import PRODUCTS
 
     folder = Path(options.config).resolve().parent / "prompts"
     _write_prompts(folder, options.write)
-    prompts = load_prompts(folder, PRODUCTS)
+    prompts = load_enrichment_prompts(folder, PRODUCTS)
     used = [*prompts.products.values(), prompts.think, prompts.repair]
     rows = [{"name": one.name, "version": one.version, "file": str(one.path)} for one in used]
     if options.json:

@@ -1,1 +1,1 @@
-"""Prefect as an adapter: the same runs as flows, their steps as tasks. No other package imports it."""
+"""Prefect as an adapter: the same runs as flows, their steps as tasks; nothing imports it."""

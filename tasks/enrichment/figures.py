@@ -45,7 +45,7 @@ class ProductEstimate:
 
 
 @dataclass(frozen=True, slots=True)
-class Estimate:
+class EnrichmentEstimate:
     """The estimate of a run, by product."""
 
     model: str
@@ -66,13 +66,13 @@ class Estimate:
 
 def estimate(
     requests: RequestSet, ledger: LakeLedger, settings: EnrichSettings, models: Models
-) -> Estimate:
+) -> EnrichmentEstimate:
     """Return what these requests would cost, without any network."""
     lengths = _reply_lengths(ledger, settings.model)
     by_product: dict[Product, list[ProductRequest]] = {product: [] for product in settings.products}
     for request in requests:
         by_product[request.product].append(request)
-    return Estimate(
+    return EnrichmentEstimate(
         settings.model,
         {
             product: _estimate_product(part, ledger, settings, models, lengths.get(product))

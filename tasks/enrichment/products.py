@@ -83,7 +83,7 @@ class DependenciesReply(_Reply):
     candidates: list[CandidateVerdict] = Field(description="one verdict for each candidate")
 
 
-class AgentReply(_Reply):
+class AgentDescriptionReply(_Reply):
     """The reply to `agents.md`."""
 
     description: str = Field(description="what the agent is for")
@@ -95,7 +95,7 @@ REPLIES: dict[Product, type[_Reply]] = {
     "questions": QuestionsReply,
     "topics": TopicsReply,
     "dependencies": DependenciesReply,
-    "agents": AgentReply,
+    "agents": AgentDescriptionReply,
 }
 
 THINKING_TOKENS = 260
@@ -148,7 +148,7 @@ def value_of(reply: BaseModel) -> Any:
                 verdict.model_dump() | {"reason": _sentence(verdict.reason)}
                 for verdict in reply.candidates
             ]
-        case AgentReply():
+        case AgentDescriptionReply():
             return reply.description.strip()
         case _:
             raise TypeError(f"{type(reply).__name__} is no reply")

@@ -69,7 +69,7 @@ class Prompts:
         return self.products[product]
 
 
-def load_prompts(folder: Path | None, products: Iterable[Product]) -> Prompts:
+def load_enrichment_prompts(folder: Path | None, products: Iterable[Product]) -> Prompts:
     """Read and check the prompts of these products; files in `folder` replace built-in ones.
 
     Raises:

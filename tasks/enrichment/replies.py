@@ -13,7 +13,7 @@ from pydantic import ValidationError
 from pegboard.llm.replies import answer_text, json_objects
 from tasks.enrichment.products import (
     REPLIES,
-    AgentReply,
+    AgentDescriptionReply,
     ArgumentsReply,
     Avoid,
     DependenciesReply,
@@ -123,7 +123,7 @@ def _checked_value(reply: Any, subject: Subject) -> tuple[Any, Dropped]:
             return accept_items(reply.topics, subject)
         case DependenciesReply():
             return accept_verdicts(reply.candidates, subject)
-        case AgentReply():
+        case AgentDescriptionReply():
             text = reply.description.strip()
             _reject_text(text, subject)
             _reject_length(text, AGENT_CHARACTERS)

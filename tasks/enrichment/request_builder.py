@@ -11,10 +11,10 @@ from tasks.dependencies.edges import candidates_of
 from tasks.enrichment.neighbours import Neighbour
 from tasks.enrichment.prompts import Prompts, language_words
 from tasks.enrichment.requests import Accepted, Chain, ProductPrompts, ProductRequest, RequestSet
-from tasks.enrichment.text_checks import ToolNames
+from tasks.enrichment.text_checks import ToolNameMatcher
 from tasks.enrichment.verdict import Subject
 from tasks.safety.prompt_tool import tool_data
-from tasks.safety.untrusted import fenced
+from tasks.safety.untrusted import fence_untrusted
 from tasks.settings.configuration import Configuration
 from tasks.settings.enrichment import EnrichSettings, Product
 
@@ -82,7 +82,7 @@ class _Builder:
         self.neighbours, self.options = neighbours, options
         dependencies = "dependencies" in self.settings.products
         self.candidates: Mapping[str, Sequence[Edge]] = candidates_of(tools) if dependencies else {}
-        self.tool_names = ToolNames(sorted({tool.name for tool in tools}))
+        self.tool_names = ToolNameMatcher(sorted({tool.name for tool in tools}))
         self.prompts: dict[Product, ProductPrompts] = {
             product: ProductPrompts(self.settings, prompts[product], prompts.think, prompts.repair)
             for product in self.settings.products
@@ -126,7 +126,10 @@ class _Builder:
             ]
             description = agent.description[: DESCRIPTION_CHARACTERS["agent"]]
             described = {"name": agent.name, "description": description}
-            return {"agent": fenced("agent", described), "tools": fenced("tools", shown)}
+            return {
+                "agent": fence_untrusted("agent", described),
+                "tools": fence_untrusted("tools", shown),
+            }
 
         about = self._subject("agents", agent.name, agent.description)
         return (self._request("agents", agent.id, content, values, about),)
@@ -147,7 +150,7 @@ class _Builder:
 
         def values(accepted: Accepted) -> dict[str, Any]:
             shown = [_neighbour_data(neighbour) for neighbour in neighbours]
-            siblings = fenced("neighbours", shown) if shown else ""
+            siblings = fence_untrusted("neighbours", shown) if shown else ""
             return {"neighbours": siblings, **_tool_values(tool, product, accepted)}
 
         request = self._request(product, tool.id, content, values, about)
@@ -186,8 +189,8 @@ class _Builder:
         )
 
         def values(_: Accepted) -> dict[str, Any]:
-            candidates = fenced("candidates", shown)
-            return {"tool": fenced("tool", tool_data(tool)), "candidates": candidates}
+            candidates = fence_untrusted("candidates", shown)
+            return {"tool": fence_untrusted("tool", tool_data(tool)), "candidates": candidates}
 
         return self._request("dependencies", tool.id, digest(content, shown), values, about)
 
@@ -233,11 +236,14 @@ class _Builder:
 def _tool_values(tool: Tool, product: Product, accepted: Accepted) -> dict[str, Any]:
     """What a prompt shows of the tool; later products use the new description and questions."""
     if product not in ("questions", "topics"):
-        return {"tool": fenced("tool", tool_data(tool))}
+        return {"tool": fence_untrusted("tool", tool_data(tool))}
     description = accepted.get("description")
     shown = tool_data(tool, description=description["description"] if description else None)
     questions = accepted.get("questions") or list(tool.examples)
-    return {"tool": fenced("tool", shown), "questions": fenced("questions", questions)}
+    return {
+        "tool": fence_untrusted("tool", shown),
+        "questions": fence_untrusted("questions", questions),
+    }
 
 
 def _arguments(tool: Tool) -> list[str]:

@@ -177,7 +177,7 @@ def is_identifier(name: str) -> bool:
     return any(form.fullmatch(name) for form in (_SNAKE, _CAMEL, _KEBAB, _DOTTED))
 
 
-class ToolNames:
+class ToolNameMatcher:
     """The tool names of a catalog that are identifiers, to be found in texts."""
 
     def __init__(self, names: Iterable[str]) -> None:

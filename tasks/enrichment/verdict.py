@@ -30,7 +30,7 @@ List items are dropped for refusal, prompt-copy, other-tool, credential, too-sho
 from dataclasses import dataclass
 from typing import Any
 
-from tasks.enrichment.text_checks import ToolNames
+from tasks.enrichment.text_checks import ToolNameMatcher
 from tasks.settings.enrichment import Product
 
 TRUNCATED = "truncated"
@@ -111,7 +111,7 @@ class Subject:
     arguments: tuple[str, ...] = ()
     neighbours: tuple[str, ...] = ()
     candidates: tuple[tuple[str, str], ...] = ()
-    tool_names: ToolNames | None = None
+    tool_names: ToolNameMatcher | None = None
     instructions: str = ""
     language: str | None = None
     count: int = 0

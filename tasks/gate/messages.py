@@ -74,8 +74,8 @@ def _canary_lines(details: Details) -> list[str]:
     if not canaries["missed"]:
         return []
     return [
-        f"  {canaries['missed']} of {count_text(canaries['count'], 'canary', 'canaries')} broke: not "
-        f"all their tools are among the first {details['canary_k']}"
+        f"  {canaries['missed']} of {count_text(canaries['count'], 'canary', 'canaries')} broke: "
+        f"not all their tools are among the first {details['canary_k']}"
     ]
 
 

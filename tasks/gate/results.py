@@ -15,7 +15,7 @@ from pegboard.canonical import digest
 from pegboard.errors import StoreError
 from pegboard.evaluation.experiment import System
 from pegboard.evaluation.golden import GoldenQuery, Needed
-from pegboard.evaluation.results import QueryResult, ScoredTool
+from pegboard.evaluation.results import QueryResult, RetrievedTool
 from tasks.lake.files import Lake
 
 FOLDER = "gates/answers"
@@ -97,5 +97,5 @@ def _row(result: QueryResult) -> dict[str, Any]:
 def _result(query: GoldenQuery, row: Mapping[str, Any]) -> QueryResult:
     needed = json.loads(row["needed"])
     tools = {name: frozenset(ids) for name, ids in needed["tools"].items()}
-    retrieved = map(ScoredTool, row["found"], row["scores"], row["probabilities"])
+    retrieved = map(RetrievedTool, row["found"], row["scores"], row["probabilities"])
     return QueryResult(query, Needed(tools, tuple(needed["unknown"])), tuple(retrieved))

@@ -38,12 +38,12 @@ from tasks.enrichment.products import schema_of
 from tasks.enrichment.prompts import language_words
 from tasks.enrichment.replies import judge
 from tasks.enrichment.requests import stored_reply
-from tasks.enrichment.text_checks import ToolNames
+from tasks.enrichment.text_checks import ToolNameMatcher
 from tasks.enrichment.verdict import DUPLICATE, NAMES_ITSELF, Subject
 from tasks.golden.samples import Sample, draw_samples
 from tasks.lake.files import Lake
 from tasks.safety.prompt_tool import tool_data
-from tasks.safety.untrusted import fenced
+from tasks.safety.untrusted import fence_untrusted
 from tasks.settings.enrichment import EnrichSettings
 
 VERSION = 1
@@ -118,7 +118,7 @@ def generate_queries(
         prompt=prompt or read_prompt(BUILTIN_PROMPT, PROMPT_FORMAT),
         ledger=ledger,
         client=client_for(settings, models),
-        names=ToolNames(name for _, name, _ in loaded.tool_names()),
+        names=ToolNameMatcher(name for _, name, _ in loaded.tool_names()),
     )
     for query in existing:
         check_new(query.query, generation.word_sets)
@@ -162,7 +162,7 @@ class _Generation:
     prompt: Prompt
     ledger: LakeLedger
     client: Client
-    names: ToolNames
+    names: ToolNameMatcher
     reused: int = 0
     failed: int = 0
     tools: dict[str, Tool] = field(default_factory=dict[str, Tool])
@@ -270,7 +270,7 @@ class _Generation:
     def _request(self, sample: Sample, tools: Sequence[Tool]) -> ChatRequest:
         settings, schema = self.settings, schema_of("questions")
         messages = self.prompt.messages(
-            tools=fenced("tools", [tool_data(tool) for tool in tools]),
+            tools=fence_untrusted("tools", [tool_data(tool) for tool in tools]),
             count=len(tools),
             kind=sample.kind,
             form=sample.form,
@@ -291,7 +291,7 @@ def check_request(
     raw: str,
     finish_reason: str,
     tools: Sequence[Tool],
-    names: ToolNames,
+    names: ToolNameMatcher,
     instructions: str,
     language: str | None = None,
 ) -> tuple[str | None, str]:

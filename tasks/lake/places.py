@@ -1,9 +1,9 @@
 """Where the lake's files are: a folder, or a bucket of an object store. Bytes in and out, by paths
 relative to the root.
 
-A file is written whole or not at all. In a folder it is written under a name that ends in `.tmp` and
-then renamed; a store shows an object only when its upload is complete. Errors of the file system and
-the store pass unchanged."""
+A file is written whole or not at all. In a folder it is written under a name that ends in `.tmp`
+and then renamed; a store shows an object only when its upload is complete. Errors of the file
+system and the store pass unchanged."""
 
 import io
 import os

@@ -164,6 +164,6 @@ def clean(value: Any) -> Any:
     return value
 
 
-def fenced(label: str, value: Any) -> str:
+def fence_untrusted(label: str, value: Any) -> str:
     """Return a cleaned JSON value as a prompt shows it: data that cannot close its own fence."""
     return prompts.fenced(label, value, clean)

@@ -23,7 +23,7 @@ MAX_NAMES = 10
 
 
 @dataclass(frozen=True, slots=True)
-class IndexShape:
+class IndexRecipe:
     """The recipe of an index, as the release has it."""
 
     name: str
@@ -49,7 +49,7 @@ class Design:
     sweep: Sweep
     release: str
     catalog: int
-    indexes: tuple[IndexShape, ...]
+    indexes: tuple[IndexRecipe, ...]
     samples: tuple[CatalogSample, ...]
     cells: tuple[Cell, ...]
     finished: int
@@ -103,9 +103,9 @@ def _index_names(sweep: Sweep, searcher: Searcher) -> list[str]:
     return list(dict.fromkeys(names))
 
 
-def _shape(searcher: Searcher, index: str) -> IndexShape:
+def _shape(searcher: Searcher, index: str) -> IndexRecipe:
     manifest = searcher.loaded.index_manifest(index)
-    return IndexShape(
+    return IndexRecipe(
         index,
         manifest["encoder"],
         tuple(manifest["parts"]),

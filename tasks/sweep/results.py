@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from pegboard.evaluation.intervals import interval
 from tasks.sweep.cells import Cell
-from tasks.sweep.design import Design, IndexShape
+from tasks.sweep.design import Design, IndexRecipe
 from tasks.sweep.files import SweepFolder
 
 if TYPE_CHECKING:
@@ -64,7 +64,7 @@ def over_seeds(results: Results) -> "pl.DataFrame":
     return rows.unique(POINT, keep="first", maintain_order=True).sort(POINT)
 
 
-def _rows(cell: Cell, shapes: Mapping[str, IndexShape]) -> "pl.DataFrame":
+def _rows(cell: Cell, shapes: Mapping[str, IndexRecipe]) -> "pl.DataFrame":
     import polars as pl
 
     shape = shapes[cell.index]

@@ -80,7 +80,7 @@ def wait_for_point(board, pid, point, changes):
 
 
 def check_completed(board, whole, n, durable, encoded):
-    """The n-th state is live and whole, and nothing durable before its last run was encoded again."""
+    """The n-th state is live and whole; nothing durable before its last run was encoded again."""
     whole(board, {n})
     assert durable <= durable_texts(board)
     assert encoded == len(durable_texts(board) - durable)

@@ -63,7 +63,7 @@ def content(n: int) -> dict[str, str]:
 
 
 def check_hits(tool: int, n: int, hits: list[str]) -> None:
-    """Check that a search for the tool's word shows the n-th state: the tool is first, or absent."""
+    """Check that a search for the tool's word shows the n-th state: it is first, or absent."""
     assert hits[0] == identity(tool) if exists(tool, n) else identity(tool) not in hits, (n, hits)
 
 

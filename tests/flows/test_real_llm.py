@@ -1,4 +1,4 @@
-"""`pegboard build` with a real LLM of 135M parameters: it writes nonsense, and the filter drops it."""
+"""`pegboard build` with a real LLM of 135M parameters; its nonsense is filtered out."""
 
 import json
 import subprocess

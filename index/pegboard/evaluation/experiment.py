@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from pegboard.errors import ConfigurationError, PegboardError
 from pegboard.evaluation.golden import GoldenQuery, Needed
 from pegboard.evaluation.measures import STANDARD, Measure, measures_of
-from pegboard.evaluation.results import Evaluation, QueryResult, ScoredTool
+from pegboard.evaluation.results import Evaluation, QueryResult, RetrievedTool
 from pegboard.evaluation.searcher import Searcher
 from pegboard.hits import Hit
 from pegboard.retrieval.strategy import Strategy
@@ -167,7 +167,7 @@ class ReleaseSystem:
 
 def query_result(query: GoldenQuery, needed: Needed, hits: Sequence[Hit]) -> QueryResult:
     """The result of a query from its hits."""
-    retrieved = (ScoredTool(hit.tool.id, hit.score, hit.probability) for hit in hits)
+    retrieved = (RetrievedTool(hit.tool.id, hit.score, hit.probability) for hit in hits)
     return QueryResult(query, needed, tuple(retrieved))
 
 

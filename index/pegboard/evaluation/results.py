@@ -21,7 +21,7 @@ NOT_RETRIEVED = 10**6
 
 
 @dataclass(frozen=True, slots=True)
-class ScoredTool:
+class RetrievedTool:
     """A retrieved tool: its id, its score and, where calibrated, its probability to fit."""
 
     id: str
@@ -35,7 +35,7 @@ class QueryResult:
 
     query: GoldenQuery
     needed: Needed
-    retrieved: tuple[ScoredTool, ...]
+    retrieved: tuple[RetrievedTool, ...]
 
     def ranks(self) -> dict[str, int | None]:
         """The rank of each tool that the query names, from 1; None if it was not retrieved."""

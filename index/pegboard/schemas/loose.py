@@ -126,7 +126,7 @@ def _union(names: Iterable[str], original: str) -> dict[str, Any]:
 
 
 def _is_schema(value: Mapping[str, Any]) -> bool:
-    """Whether a mapping is a schema, not parameters by name (which may be `type` or `properties`)."""
+    """Whether a mapping is a schema, not parameters by name (one may be named `type`)."""
     if any(isinstance(value.get(key), str) for key in ("$ref", "$schema")):
         return True
     members = value.get("properties", {})
@@ -184,7 +184,7 @@ def _member(name: str, spec: Any) -> tuple[Any, bool]:
 
 
 def _schema(spec: dict[str, Any]) -> dict[str, Any]:
-    """Replace loose type names at every level, and single values where JSON Schema expects lists."""
+    """Replace loose type names at every level, and single values where a list is expected."""
     out: dict[str, Any] = {}
     flagged: list[str] = []
     for key, value in spec.items():

@@ -161,7 +161,7 @@ class ReaderDatabase:
         options, self._seconds = opening_options(uri, storage_options)
         if os.environ.get(PUBLIC) != "public" and native.core() is not None:
             with store_errors(uri):
-                core = within(self._seconds, lambda: native.connect(_address(uri), options))
+                core = within(self._seconds, lambda: native.connect_core(_address(uri), options))
             self._database, self._table_class = core, native.NativeTable
         else:
             self._database, self._table_class = connect(uri, storage_options), PublicTable

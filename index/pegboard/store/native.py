@@ -52,7 +52,7 @@ def core() -> Any:
         return sys.modules[MODULE]
 
 
-def connect(folder: str, options: Mapping[str, str]) -> Any:
+def connect_core(folder: str, options: Mapping[str, str]) -> Any:
     """Return a connection of the core to a database whose handles see the newest version."""
     # 0.0 is the interval after which a handle looks for newer versions.
     positional = (None, None, None, None, 0.0, None, dict(options) or None)

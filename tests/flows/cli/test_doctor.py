@@ -1,4 +1,4 @@
-"""`pegboard doctor` on the pipeline: the configuration, its encoders and LLM, its folder, Prefect."""
+"""`pegboard doctor` on the pipeline: configuration, encoders, LLM, folder, Prefect."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""Golden queries: read, checked line by line, written, and resolved among the tools of a release."""
+"""Golden queries: read, checked line by line, written, and resolved in a release."""
 
 import json
 

@@ -196,9 +196,21 @@ def test_a_step_whose_question_fails_falls_back_at_once_and_the_others_go_on():
     ("part", "k", "missing", "ranked", "expected"),
     [
         # What is missing comes in among the first k.
-        (Reflect(add=1), 3, ["send an email to a person"], FOUR, [*SEA[:2], EMAIL, SEA[2], FORECAST]),
+        (
+            Reflect(add=1),
+            3,
+            ["send an email to a person"],
+            FOUR,
+            [*SEA[:2], EMAIL, SEA[2], FORECAST],
+        ),
         # At most half of the first k gives way.
-        (Reflect(add=3), 4, ["email person", "parcel number", "rates today"], FOUR, [*SEA[:2], EMAIL, PARCEL]),
+        (
+            Reflect(add=3),
+            4,
+            ["email person", "parcel number", "rates today"],
+            FOUR,
+            [*SEA[:2], EMAIL, PARCEL],
+        ),
         # Where there is room, nothing gives way.
         (Reflect(add=1), 10, ["email person"], ONE, [*SEA, EMAIL]),
         # A tool from further down moves up.

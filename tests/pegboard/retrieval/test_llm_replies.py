@@ -7,8 +7,8 @@ import pytest
 from pegboard.retrieval.llm.replies import (
     UnusableReply,
     names_schema,
+    read_field_text,
     read_names,
-    read_text,
     read_texts,
     text_schema,
     texts_schema,
@@ -68,16 +68,16 @@ def test_an_invalid_list_of_texts_is_unusable_with_a_reason(reply, why):
 
 def test_an_invalid_text_is_unusable_with_a_reason():
     with pytest.raises(UnusableReply, match="has no text as 'query'"):
-        read_text('{"query": ["a"]}', "query")
+        read_field_text('{"query": ["a"]}', "query")
     with pytest.raises(UnusableReply, match="says nothing as 'query'"):
-        read_text('{"query": " ... "}', "query")
+        read_field_text('{"query": " ... "}', "query")
 
 
 @pytest.mark.parametrize(
     "text", ["I can't connect to the VPN", "I'm sorry to ask again, book a berth"]
 )
 def test_a_request_that_sounds_like_a_refusal_is_none(text):
-    assert read_text(json.dumps({"query": text}), "query") == text
+    assert read_field_text(json.dumps({"query": text}), "query") == text
 
 
 def test_texts_are_bounded_in_number_and_length():

@@ -63,7 +63,7 @@ def test_a_sound_release_has_no_problem_and_the_rows_that_were_read_are_reported
             "1 row: without the tool_digest that follows from their columns: finance/finance/list",
         ]),
         ("tools", RATES, {"input_schema": "{not json"}, [CHECKSUM, "without the tool_digest"]),
-        ("tools", RATES, {"checksum": "0" * 64}, [CHECKSUM, f"the checksum over its rows {PINNED}"]),
+        ("tools", RATES, {"checksum": "0" * 64}, [CHECKSUM, f"checksum over its rows {PINNED}"]),
         ("agents", "name = 'git'", {"source": "elsewhere"}, [CHECKSUM]),
         ("agents", "name = 'git'", {"id": "kit/got"}, [
             CHECKSUM,

@@ -13,7 +13,7 @@ from pegboard.llm import ChatReply
 from pegboard.records import Dependency, Edge, Enrichment, Tool
 from tasks.dependencies.edges import EDGES_VERSION, candidates_of, edges_of
 from tasks.enrichment.ledger import LakeLedger
-from tasks.enrichment.prompts import load_prompts
+from tasks.enrichment.prompts import load_enrichment_prompts
 from tasks.enrichment.request_builder import build_requests
 from tasks.enrichment.requests import ProductRequest
 
@@ -113,7 +113,7 @@ def test_another_process_infers_the_same(seed):
 
 def build_request(workshop, tools: list[Tool]) -> ProductRequest:
     workshop.servers({"shop": []})
-    prompts = load_prompts(None, ("dependencies",))
+    prompts = load_enrichment_prompts(None, ("dependencies",))
     ((request,),) = build_requests(workshop.configure(ENRICH), prompts, tools, [], {}).chains
     return request
 

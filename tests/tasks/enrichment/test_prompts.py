@@ -13,12 +13,12 @@ from pegboard.errors import ConfigurationError
 from pegboard.records import Tool
 from pegboard.redaction import redact_credentials
 from tasks.enrichment.products import REPLIES
-from tasks.enrichment.prompts import BUILTIN_PROMPTS, FORMATS, load_prompts
+from tasks.enrichment.prompts import BUILTIN_PROMPTS, FORMATS, load_enrichment_prompts
 from tasks.safety.prompt_tool import tool_data
-from tasks.safety.untrusted import fenced
+from tasks.safety.untrusted import fence_untrusted
 from tasks.settings.enrichment import PRODUCTS
 
-BUILTIN = load_prompts(None, PRODUCTS)
+BUILTIN = load_enrichment_prompts(None, PRODUCTS)
 KEY = "sk-proj-" + "abc123DEF456ghi789JKL"
 MINE = (
     '+++\nversion = "7"\ncontext = "Ours."\n+++\n'
@@ -70,7 +70,7 @@ def test_thinking_asks_for_prose_then_the_schema_and_a_repair_says_what_was_wron
 
 def test_a_file_of_the_user_replaces_a_builtin_prompt_and_the_others_stay(tmp_path: Path) -> None:
     (tmp_path / "description.md").write_text(MINE, "utf-8")
-    prompts = load_prompts(tmp_path, PRODUCTS)
+    prompts = load_enrichment_prompts(tmp_path, PRODUCTS)
     assert prompts["description"].version == "7"
     messages = prompts["description"].messages(tool="T", context="Bank.")
     assert [message.content for message in messages] == ["Be brief. Bank. Ours.", "T"]
@@ -92,12 +92,12 @@ def test_a_prompt_that_cannot_work_is_refused(
     text = text.replace("{{ tool }}", "{{ problem }}") if name == "think" else text
     (tmp_path / f"{name}.md").write_text(text, "utf-8")
     with pytest.raises(ConfigurationError, match=re.escape(problem)):
-        load_prompts(tmp_path, PRODUCTS)
+        load_enrichment_prompts(tmp_path, PRODUCTS)
 
 
 def test_a_prompt_of_a_product_that_is_not_configured_is_not_read(tmp_path: Path) -> None:
     (tmp_path / "agents.md").write_text("broken", "utf-8")
-    assert load_prompts(tmp_path, ["topics"])["topics"] == BUILTIN["topics"]
+    assert load_enrichment_prompts(tmp_path, ["topics"])["topics"] == BUILTIN["topics"]
 
 
 @given(st.text(), st.text())
@@ -109,12 +109,12 @@ def test_no_text_of_a_catalog_breaks_out_of_a_prompt(description: str, note: str
     tool = Tool("k/a/t", "k", "k/a", "t", description, schema, examples=(note, description))
     other = {"name": note, "description": description}
     values: dict[str, Any] = {
-        "tool": fenced("tool", tool_data(tool)),
-        "neighbours": fenced("neighbours", [{**other, "agent": "a"}]),
-        "questions": fenced("questions", [description, note]),
-        "candidates": fenced("candidates", [{"number": 1, "tool": other}]),
-        "agent": fenced("agent", {"name": "a", "description": description}),
-        "tools": fenced("tools", [other]),
+        "tool": fence_untrusted("tool", tool_data(tool)),
+        "neighbours": fence_untrusted("neighbours", [{**other, "agent": "a"}]),
+        "questions": fence_untrusted("questions", [description, note]),
+        "candidates": fence_untrusted("candidates", [{"number": 1, "tool": other}]),
+        "agent": fence_untrusted("agent", {"name": "a", "description": description}),
+        "tools": fence_untrusted("tools", [other]),
     }
     fences = {"arguments": 1, "questions": 1}
     for product in PRODUCTS:

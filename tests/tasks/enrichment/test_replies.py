@@ -7,14 +7,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tasks.enrichment.prompts import load_prompts
+from tasks.enrichment.prompts import load_enrichment_prompts
 from tasks.enrichment.replies import judge
-from tasks.enrichment.text_checks import ToolNames
+from tasks.enrichment.text_checks import ToolNameMatcher
 from tasks.enrichment.verdict import DROPPED, REASONS, Subject, Verdict
 from tasks.settings.enrichment import PRODUCTS
 
-PROMPTS = load_prompts(None, PRODUCTS)
-NAMES = ToolNames(
+PROMPTS = load_enrichment_prompts(None, PRODUCTS)
+NAMES = ToolNameMatcher(
     [
         "list_tides", "get_forecast", "list_moon_phases", "getBerths", "resolve-berth-id",
         "search", "GitHub", "check-in",
@@ -387,7 +387,9 @@ def test_tool_names_are_found_by_lookups_and_by_their_parts() -> None:
         def __iter__(self) -> Any:
             raise AssertionError("all names were iterated over")
 
-    names = ToolNames([*(f"tool_number_{n}" for n in range(60_000)), "users.list", "get_tides"])
+    names = ToolNameMatcher(
+        [*(f"tool_number_{n}" for n in range(60_000)), "users.list", "get_tides"]
+    )
     names._names = counted = Counted(names._names)
     text = "Lists the tides_of a harbour, as getBerths or check-in do; see user.name and so on. "
     assert names.find(text * 10) is None

@@ -18,7 +18,7 @@ from pegboard.records import Enrichment, Tool
 from pegboard.search.loaded import IN_MEMORY_ROWS, LoadedRelease
 from pegboard.store.releases import ReleaseStore
 from tasks.enrichment.models import Models
-from tasks.enrichment.text_checks import ToolNames
+from tasks.enrichment.text_checks import ToolNameMatcher
 from tasks.golden.generating import (
     BUILTIN_PROMPT,
     PROMPT_FORMAT,
@@ -94,7 +94,7 @@ BOOK = Tool(
     enrichment=Enrichment(questions=("is there a quiet corner for a talk tomorrow?",)),
 )  # fmt: skip
 TAXI = Tool("kit/office/call_taxi", "kit", "kit/office", "call_taxi", "Calls a taxi.")
-NAMES = ToolNames(["book_meeting_room", "call_taxi", "close_ledger"])
+NAMES = ToolNameMatcher(["book_meeting_room", "call_taxi", "close_ledger"])
 PROMPT = read_prompt(BUILTIN_PROMPT, PROMPT_FORMAT)
 
 

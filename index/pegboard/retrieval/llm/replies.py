@@ -58,7 +58,7 @@ def names_schema(field: str, names: Iterable[str]) -> dict[str, Any]:
     return _object_schema(field, {"type": "array", "items": items})
 
 
-def read_text(reply: str, field: str) -> str:
+def read_field_text(reply: str, field: str) -> str:
     """Return the text of a reply. Raises UnusableReply."""
     value = _value(reply, field)
     if not isinstance(value, str):

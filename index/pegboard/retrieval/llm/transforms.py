@@ -25,7 +25,7 @@ from pegboard.retrieval.llm.questions import (
 )
 from pegboard.retrieval.llm.replies import (
     UnusableReply,
-    read_text,
+    read_field_text,
     read_texts,
     text_schema,
     texts_schema,
@@ -58,7 +58,7 @@ class Rewrite:
         request = prompt("rewrite", self.prompts).request(
             text_schema("query"), request=show_request(whole.text), history=show_history(context)
         )
-        text = await consult_one(context, request, partial(read_text, field="query"))
+        text = await consult_one(context, request, partial(read_field_text, field="query"))
         if text is None:
             return await Condense().transform(queries, context)
         rewritten = replace(whole, text=text, role="rewrite")
@@ -215,7 +215,7 @@ class StepBackPrompting:
         questions = [
             Question(
                 file.request(schema, request=show_request(own[0].text, "query")),
-                partial(read_text, field="query"),
+                partial(read_field_text, field="query"),
             )
             for own in steps
         ]
