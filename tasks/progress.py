@@ -12,6 +12,8 @@ from contextlib import contextmanager
 from threading import Lock
 from typing import TYPE_CHECKING
 
+from pegboard.cli.output import plain, raw_stream
+
 if TYPE_CHECKING:
     from rich.progress import TaskID
 
@@ -31,14 +33,15 @@ class _Display:
             TimeElapsedColumn,
         )
 
-        self.console = Console(stderr=True, highlight=False, soft_wrap=True)
-        self.live = sys.stderr.isatty()
+        terminal = raw_stream(sys.stderr)  # the display draws; its texts are escaped below
+        self.console = Console(file=terminal, highlight=False, soft_wrap=True)
+        self.live = terminal.isatty()
         self.bars = Progress(
             SpinnerColumn(finished_text="[green]✓"),
-            TextColumn("{task.description:<10}"),
+            TextColumn("{task.description:<10}", markup=False),
             BarColumn(bar_width=24),
             MofNCompleteColumn(),
-            TextColumn("{task.fields[note]}", style="dim"),
+            TextColumn("{task.fields[note]}", style="dim", markup=False),
             TimeElapsedColumn(),
             console=self.console,
             disable=not self.live,
@@ -75,9 +78,9 @@ def start(step: str, total: int) -> None:
         return
     with display.lock:
         display.totals[step], display.done[step] = total, 0
-        display.steps[step] = display.bars.add_task(step, total=total, note="")
+        display.steps[step] = display.bars.add_task(plain(step), total=total, note="")
         if not display.live:
-            display.console.print(f"{step}: {total} to do", markup=False)
+            display.console.print(f"{plain(step)}: {total} to do", markup=False)
 
 
 def advance(step: str, pieces: int = 1, text: str | None = None) -> None:
@@ -89,11 +92,10 @@ def advance(step: str, pieces: int = 1, text: str | None = None) -> None:
         display.done[step] += pieces
         display.bars.advance(display.steps[step], pieces)
         if text is not None:
-            display.bars.update(display.steps[step], note=text)
+            display.bars.update(display.steps[step], note=plain(text))
         done, total, now = display.done[step], display.totals[step], time.monotonic()
         due = done >= total or now - display.last.get(step, 0) >= _PLAIN_INTERVAL
         if not display.live and due:
             display.last[step] = now
-            display.console.print(
-                f"{step}: {done} of {total}{f', {text}' if text else ''}", markup=False
-            )
+            line = f"{step}: {done} of {total}{f', {text}' if text else ''}"
+            display.console.print(plain(line), markup=False)

@@ -1,7 +1,6 @@
 """`pegboard graph`: which tools need which others."""
 
 import argparse
-import json
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict
@@ -13,6 +12,7 @@ from pegboard.cli.output import (
     add_board_option,
     add_channel_option,
     add_json_option,
+    json_text,
     plain,
     print_json,
 )
@@ -204,7 +204,7 @@ def _export(options: argparse.Namespace) -> int:
         only = [_tool(board, graph, options.tool)]
         graph = subgraph(graph, only[0], options.depth)
     if options.format == "json":
-        text = json.dumps(to_node_link(graph, only), ensure_ascii=False, indent=2) + "\n"
+        text = json_text(to_node_link(graph, only)) + "\n"
     else:
         text = to_graphml(graph, only)
     if not options.out:

@@ -8,11 +8,12 @@ progress and errors go to stderr.
 import argparse
 import os
 import sys
+import traceback
 from collections.abc import Callable, Sequence
 from importlib.metadata import entry_points
 
 from pegboard import __version__
-from pegboard.cli.output import print_json
+from pegboard.cli.output import print_error, print_json, safe_output
 from pegboard.errors import PegboardError
 
 GROUP = "pegboard.commands"
@@ -33,23 +34,24 @@ def run_command(name: str, options: argparse.Namespace) -> int:
     code.
     """
     run: Callable[[argparse.Namespace], int] = options.run
-    try:
-        return run(options)
-    except PegboardError as error:
-        if getattr(options, "json", False):
-            print_json({"error": {"type": type(error).__name__, "message": str(error)}})
-        print(f"{name}: {error}", file=sys.stderr)
-        return error.exit_code
-    except KeyboardInterrupt:
-        print(
-            f"{name}: interrupted. Finished work is kept; run it again to continue.",
-            file=sys.stderr,
-        )
-        return 130
-    except BrokenPipeError:
-        # The reader of our output went away, as `| head` does; that is no error.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 0
+    with safe_output():
+        try:
+            return run(options)
+        except PegboardError as error:
+            if getattr(options, "json", False):
+                print_json({"error": {"type": type(error).__name__, "message": str(error)}})
+            print_error(name, error)
+            return error.exit_code
+        except KeyboardInterrupt:
+            print_error(name, "interrupted. Finished work is kept; run it again to continue.")
+            return 130
+        except BrokenPipeError:
+            # The reader of our output went away, as `| head` does; that is no error.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            return 0
+        except Exception:
+            print_error(name, f"unexpected error\n{traceback.format_exc().rstrip()}")
+            return 1
 
 
 def _parser() -> argparse.ArgumentParser:

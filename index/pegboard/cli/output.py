@@ -1,25 +1,95 @@
-"""What the commands share: common options, and how values and text are printed."""
+"""What the commands share: common options, and how text reaches a terminal.
+
+Everything that a command prints passes `safe_output`, so that no text of a catalog can move a
+terminal's cursor, colour it, set its clipboard or reverse its line. What it cannot see is a line
+break inside a value: single values are printed through `plain`, and errors through `print_error`,
+so that no value can forge a line.
+"""
 
 import argparse
 import json
 import os
 import re
-from typing import Any
+import sys
+from collections.abc import Generator
+from contextlib import ExitStack, contextmanager, redirect_stderr, redirect_stdout
+from typing import Any, TextIO
 
 Subparsers = Any
 """What `argparse.ArgumentParser.add_subparsers` returns; its class has no public name."""
+UNSAFE = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f"  # C0 but tab and line feed, DEL, C1
+    "\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069"  # directions of text
+    "\u2028\u2029\ud800-\udfff]"  # line breaks that only some programs know, lone surrogates
+)
+"""Characters that a terminal may obey, or that cannot be encoded."""
+
+
+def escape_controls(text: str) -> str:
+    """Return the text with unsafe characters as `\\u001b`, which JSON reads as the same text."""
+    return UNSAFE.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
+
+
+class SafeStream:
+    """A text stream that writes unsafe characters escaped. It is no terminal: what asks for one
+    would be escaped, too.
+    """
+
+    def __init__(self, stream: TextIO) -> None:
+        self.stream = stream
+
+    def write(self, text: str) -> int:
+        """Write a text, escaped."""
+        self.stream.write(escape_controls(text))
+        return len(text)
+
+    def writelines(self, lines: list[str]) -> None:
+        """Write texts, escaped."""
+        for line in lines:
+            self.write(line)
+
+    def isatty(self) -> bool:
+        """Return False."""
+        return False
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.stream, name)
+
+
+@contextmanager
+def safe_output() -> Generator[None]:
+    """Escape what is written to stdout and stderr."""
+    streams: list[Any] = [SafeStream(raw_stream(stream)) for stream in (sys.stdout, sys.stderr)]
+    with ExitStack() as stack:
+        stack.enter_context(redirect_stdout(streams[0]))
+        stack.enter_context(redirect_stderr(streams[1]))
+        yield
+
+
+def raw_stream(stream: TextIO) -> TextIO:
+    """Return the terminal below a safe stream, for live displays that escape their texts."""
+    return stream.stream if isinstance(stream, SafeStream) else stream
+
+
+def json_text(value: Any) -> str:
+    """Return one JSON value as text without unsafe characters."""
+    return escape_controls(json.dumps(value, ensure_ascii=False, indent=2, default=str))
 
 
 def print_json(value: Any) -> None:
-    """Print one JSON value to stdout, with nothing in it that moves a terminal's cursor or colours
-    it.
-    """
-    text = json.dumps(value, ensure_ascii=False, indent=2, default=str)
-    print(re.sub(r"[\x7f-\x9f]", lambda found: f"\\u{ord(found[0]):04x}", text))
+    """Print one JSON value to stdout."""
+    print(json_text(value))
+
+
+def print_error(name: str, message: object) -> None:
+    """Print what went wrong to stderr; only its first line begins at the margin."""
+    first, *rest = str(message).split("\n")
+    lines = [line if line.startswith(" ") else f"  {line}" for line in rest]
+    print("\n".join([f"{name}: {first}", *lines]), file=sys.stderr)
 
 
 def plain(text: str) -> str:
-    """Text of a catalog without what moves a terminal's cursor or colours it."""
+    """Return a text of a catalog as a part of one line."""
     return "".join(char if char.isprintable() else " " for char in text)
 
 

@@ -1,7 +1,6 @@
 """`pegboard search` and `pegboard agents`, and what commands that search share."""
 
 import argparse
-import json
 import textwrap
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -146,7 +145,7 @@ def print_tools(hits: "Sequence[Hit]", shape: str, descriptions: Any) -> None:
         "anthropic": pegboard.as_anthropic_tools,
         "mcp": pegboard.as_mcp_tools,
     }
-    print(json.dumps(shapes[shape](hits, descriptions), ensure_ascii=False, indent=2))
+    print_json(shapes[shape](hits, descriptions))
 
 
 def print_hits(hits: "Sequence[Hit]", board: "Board", where: Mapping[str, Sequence[str]]) -> None:
@@ -170,7 +169,7 @@ def print_hits(hits: "Sequence[Hit]", board: "Board", where: Mapping[str, Sequen
         if "dependency" in hit.why:
             print(f"     needed by {plain(str(hit.why['dependency']['of']))}")
         if hit.tool.flags:
-            print(f"     Suspicious text: {', '.join(hit.tool.flags)}")
+            print(f"     Suspicious text: {plain(', '.join(hit.tool.flags))}")
 
 
 def _search(options: argparse.Namespace) -> int:

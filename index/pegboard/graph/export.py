@@ -18,8 +18,14 @@ FORBIDDEN = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]
 """What XML 1.0 has no way to say (section 2.2): most control characters, lone surrogates, U+FFFE
 and U+FFFF.
 """
-LINE_END = {"\r": "&#13;"}
-"""Parsers of XML read a carriage return as a line feed."""
+BREAKS = (0x2028, 0x2029)
+DIRECTIONS = (0x061C, 0x200E, 0x200F, *range(0x202A, 0x202F), *range(0x2066, 0x206A))
+REFERENCES = {
+    chr(code): f"&#{code};" for code in (0x0A, 0x0D, *range(0x7F, 0xA0), *BREAKS, *DIRECTIONS)
+}
+"""Written as references: line breaks, which parsers would change and which could forge a line, and
+characters that a terminal may obey.
+"""
 NODE_KEYS = {"name": "string", "agent": "string", "role": "string"}
 EDGE_KEYS = {
     "type": "string",
@@ -121,14 +127,14 @@ def _edge_values(edge: Edge) -> dict[str, str | float]:
 
 def _data(values: Mapping[str, str | float]) -> str:
     return "".join(
-        f'<data key="{name}">{escape(_known(str(value)), LINE_END)}</data>'
+        f'<data key="{name}">{escape(_allowed(str(value)), REFERENCES)}</data>'
         for name, value in values.items()
     )
 
 
 def _attribute(text: str) -> str:
-    return quoteattr(_known(text))
+    return quoteattr(_allowed(text), REFERENCES)
 
 
-def _known(text: str) -> str:
+def _allowed(text: str) -> str:
     return FORBIDDEN.sub("", text)

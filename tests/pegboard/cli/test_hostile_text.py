@@ -1,0 +1,136 @@
+"""Whatever a catalog writes, a command prints no control character of it and no line of its own."""
+
+import json
+import re
+from dataclasses import replace
+
+import pytest
+
+from pegboard.records import Enrichment
+from tasks.enrichment.enrichment_sets import write_enrichments
+
+HOSTILE = (
+    "dollars\x1b[2J\x1b]0;title\x07\x1b]8;;http://x\x1b\\\x9b31m\x9d52;c;x\x9c\x85\x7f\x00\x08\u202e"
+    "\u2066\u2028FORGED\nFORGED: release 0000 is live\rFORGED\x0bFORGED\u2029FORGED"
+)
+UNSAFE = re.compile(
+    r"[^\n\t -~\xa0-\u061b\u061d-\u200d\u2010-\u2027\u202f-\u2065\u206a-\ud7ff\ue000-\U0010ffff]"
+)
+CATALOG = """
+[catalogs.kit]
+type = "records"
+path = "tools.json"
+columns = {{ dependencies = "needs" }}
+agent = {0}
+tags = [{0}]
+
+[graph]
+infer = false
+"""
+COMMANDS = {
+    "find": ["dollars --explain", "dollars --json", "dollars --as openai", "dollars --catalog no",
+             f"x --strategy '{HOSTILE}'"],
+    "strategies": [""],
+    "search": ["dollars", "dollars --as mcp", "dollars --json", "dollars --agent no",
+               f"dollars --index '{HOSTILE}'"],
+    "agents": ["dollars", "dollars --json"],
+    "graph": ["show", "show TOOL", "show OTHER", "show TOOL --json", "path TOOL OTHER", "show zzz",
+              "show dollars", "export", "export --format json", f"show '{HOSTILE}'"],
+    "releases": ["list", "show live", "show live --json", "verify", "verify --json",
+                 "diff old live", "diff old live --json", "diff old live --tool TOOL",
+                 "diff old live --tool GONE", f"show '{HOSTILE}'"],
+    "export": ["live --out OUT"],
+    "promote": ["old --channel canary", "live --channel canary --json"],
+    "rollback": ["--channel canary"],
+    "eval": ["GOLDEN --worst 2 --by catalog", "GOLDEN --json", "BROKEN"],
+    "eval-agent": ["GOLDEN --model x/y --dry-run", "BROKEN --model x/y --dry-run"],
+    "stress": ["GOLDEN --noise 0,1", "GOLDEN --noise 0,1 --json"],
+    "doctor": ["", "--json"],
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def hostile(tmp_path_factory, workshop_type):
+    """A board in which every text of a catalog, a gate and a golden file is hostile, and an older
+    release of it.
+    """
+    workshop = workshop_type(tmp_path_factory.mktemp("hostile"))
+
+    def record(name, description=HOSTILE, **fields):
+        schema = {"type": "object", "properties": {HOSTILE: {"description": HOSTILE}}}
+        need = {"name": f"other{HOSTILE}", "parameter_name": HOSTILE, "reason": HOSTILE}
+        needs = [need | {"dependence_type": "PARAMETER_DIRECTLY_DEPENDS_ON"}]
+        return {
+            "name": name + HOSTILE,
+            "description": description,
+            "parameters": schema,
+            "examples": [HOSTILE],
+            "needs": needs if name == "tool" else [],
+            **fields,
+        }
+
+    def publish(*records, **options):
+        workshop.write("tools.json", list(records))
+        catalogs = CATALOG.format(json.dumps(HOSTILE))
+        return workshop.run(workshop.configure(catalogs=catalogs), **options).release
+
+    old = publish(record("tool", "Before."), record("other"), record("gone"))
+    tool = id_of(workshop, old, "tool")
+    written = Enrichment(description=HOSTILE, avoid=HOSTILE, topics=(HOSTILE,))
+    sets = write_enrichments(workshop.lake, "set", {tool: written}, {})
+    new = publish(record("tool"), record("other"), enrichments=sets.path)
+    workshop.store.promote(old.id, "old")
+    rule = {"rule": HOSTILE, "passed": False, "reason": HOSTILE}
+    chosen = {"index": "full", "strategy": HOSTILE, "measure": HOSTILE, "threshold": None}
+    gate = {
+        "passed": False,
+        "at": "2026",
+        "queries": 1,
+        "rules": [rule],
+        "canaries": {"count": 1, "missed": 1},
+        "chosen": {**chosen, "value": 0.1, "low": 0.0, "high": 0.2},
+        "live": HOSTILE,
+    }
+    workshop.store.update(replace(new, manifest={**new.manifest, "gate": gate}))
+    golden = [{"query": f"dollars {HOSTILE}", "tools": [f"tool{HOSTILE}", f"gone{HOSTILE}"]}] * 2
+    words = {
+        "TOOL": tool,
+        "OTHER": id_of(workshop, old, "other"),
+        "GONE": id_of(workshop, old, "gone"),
+        "OUT": str(workshop.folder / "out"),
+        "GOLDEN": str(workshop.write("g.jsonl", "\n".join(map(json.dumps, golden)))),
+        "BROKEN": str(workshop.write("b.jsonl", json.dumps({HOSTILE: 1, "tools": [HOSTILE, 1]}))),
+    }
+    return workshop.uri, words
+
+
+def id_of(workshop, release, name):
+    table = workshop.store.read_table("tools", release.tables["tools"].version)
+    (identity,) = (one for one in table.read(["id"]).column("id").to_pylist() if f"/{name}" in one)
+    return identity
+
+
+def test_every_command_of_the_reader_is_tried(run, monkeypatch):
+    monkeypatch.setattr("pegboard.cli.main.entry_points", lambda group: [])
+    usage = run("--help").out.partition("COMMAND\n")[2].partition("\n\n")[0]
+
+    assert set(re.findall(r"^ {4}(\S+)", usage, re.MULTILINE)) == COMMANDS.keys()
+
+
+@pytest.mark.parametrize(
+    "line", [f"{command} {options}" for command, lines in COMMANDS.items() for options in lines]
+)
+def test_a_command_prints_no_control_character_and_no_line_of_a_catalog(hostile, run, line):
+    uri, words = hostile
+    for word, value in words.items():
+        line = re.sub(rf"\b{word}\b", lambda _: f"'{value}'", line)  # noqa: B023
+
+    printed = run(line, board=None if line.startswith("strategies") else uri)
+
+    for text in (printed.out, printed.err):
+        assert not UNSAFE.findall(text)
+        assert not re.findall("^FORGED.*", text, re.MULTILINE)
+    assert "Traceback" not in printed.err
+    assert printed.code in (0, 2, 4)
+    if re.search("--json|--as |--format json", line):
+        json.loads(printed.out)
