@@ -10,9 +10,15 @@ The shapes are those of `pegboard.schemas.declarations`; they may stand mixed in
 from pathlib import Path
 from typing import Any
 
-from catalogs.shared.files import matching_files, parse_json, read_json, read_lines
+from catalogs.shared.files import (
+    check_names,
+    flaw_of,
+    matching_files,
+    parse_json,
+    read_json,
+    read_lines,
+)
 from catalogs.shared.listing import ListingBuilder, SourceKind, SourceOptions
-from pegboard.errors import SourceError
 from pegboard.schemas.declarations import SHAPES, function_records, read_function
 
 
@@ -24,49 +30,49 @@ class FunctionsOptions(SourceOptions):
 
 
 def read(listing: ListingBuilder, options: FunctionsOptions) -> None:
-    """List the functions of the files. Raises SourceError if one of them cannot be read."""
+    """List the functions of the files. Raises SourceError if there is none."""
     agent = listing.agent(options.agent or listing.catalog, kind="library", source=options.path)
     for path in matching_files(listing.base, options.path):
-        if path.suffix.lower() not in (".jsonl", ".ndjson"):
-            _list(listing, agent, read_json(path), path.name)
-            continue
-        for number, line in read_lines(path):
-            where = f"{path.name} line {number}"
-            try:
-                record = parse_json(line, "it")
-            except SourceError as error:
-                listing.reject(where, str(error), line)
+        with listing.file(path):
+            if path.suffix.lower() not in (".jsonl", ".ndjson"):
+                document = read_json(path, options.max_bytes)
+                check_names(document, str(path))
+                _list(listing, agent, document, path.name)
                 continue
-            _list(listing, agent, record, where)
+            for number, line in read_lines(path, options.max_bytes):
+                where = f"{path.name} line {number}"
+                with listing.record(where, line):
+                    _list(listing, agent, parse_json(line, "it"), where)
 
 
 def _list(listing: ListingBuilder, agent: str, value: Any, where: str) -> None:
     for place, record, gemini in function_records(value, where):
-        try:
-            function = read_function(record, gemini)
-        except RecursionError:
-            listing.reject(place, "it is nested too deeply; flatten it", record)
-            continue
-        if function is None:
-            got = (
-                f"the keys {sorted(record)}" if isinstance(record, dict) else type(record).__name__
-            )
-            problem = f"its shape is unknown: it has {got}. The known shapes are {SHAPES}."
-            listing.reject(place, problem, record)
-            continue
-        try:
-            listing.tool(
-                agent,
-                function.name,
-                where=place,
-                raw=record,
-                description=function.description,
-                input_schema=function.input_schema,
-                output_schema=function.output_schema,
-                annotations=function.annotations,
-            )
-        except RecursionError:
-            listing.reject(place, "it is nested too deeply; flatten it", record)
+        with listing.record(place, record):
+            _list_function(listing, agent, record, gemini, place)
+
+
+def _list_function(
+    listing: ListingBuilder, agent: str, record: Any, gemini: bool, where: str
+) -> None:
+    if flaw := flaw_of(record):
+        listing.reject(where, flaw, record)
+        return
+    function = read_function(record, gemini)
+    if function is None:
+        got = f"the keys {sorted(record)}" if isinstance(record, dict) else type(record).__name__
+        problem = f"its shape is unknown: it has {got}. The known shapes are {SHAPES}."
+        listing.reject(where, problem, record)
+        return
+    listing.tool(
+        agent,
+        function.name,
+        where=where,
+        raw=record,
+        description=function.description,
+        input_schema=function.input_schema,
+        output_schema=function.output_schema,
+        annotations=function.annotations,
+    )
 
 
 def inputs(base: Path, options: FunctionsOptions) -> list[Path]:

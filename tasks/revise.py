@@ -11,13 +11,14 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from catalogs.shared.listing import Listing
+from catalogs.shared.tool_row import tool_of
 from pegboard.canonical import canonical_json, digest
 from pegboard.cli.tables import list_text
 from pegboard.records import Agent, Rejected, Tool
 from tasks.golden.reading import held_out, remaining_examples
 from tasks.lake.files import Lake
 from tasks.lake.row_sets import point_to
-from tasks.lake.snapshot_rows import agent_frame, snapshot_rows, store_snapshot, tool_frame, tool_of
+from tasks.lake.snapshot_rows import agent_frame, snapshot_rows, store_snapshot, tool_frame
 from tasks.near_names import nearest_names
 from tasks.safety.untrusted import clean, flags_of, flags_of_text
 from tasks.settings.configuration import Configuration

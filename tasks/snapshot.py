@@ -4,12 +4,10 @@ good snapshot, and is reported.
 A source made of files that are what they were is not read again; see `fingerprint_of`.
 """
 
-import gc
 import hashlib
 import inspect
 import sys
-from collections.abc import Generator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from functools import cache
@@ -18,8 +16,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import catalogs
+from catalogs.shared.isolation import list_isolated
 from catalogs.shared.kinds import source_kind
-from catalogs.shared.listing import Failure, Listing, ListingBuilder
+from catalogs.shared.listing import Listing
 from catalogs.shared.tool_row import tool_row
 from pegboard import canonical, records
 from pegboard.canonical import digest
@@ -40,10 +39,6 @@ from tasks.settings.configuration import Configuration
 
 if TYPE_CHECKING:
     import polars as pl
-
-THRESHOLDS = gc.get_threshold()
-RARE = 200_000
-_reading: list[None] = []
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,11 +108,15 @@ def _list_and_store(configuration: Configuration, catalog: str, *, allow_empty: 
             "agents": snapshot.agents,
             "kept": snapshot.kept,
             "problems": snapshot.problems,
-            "inputs": inputs if listing.repeatable and not listing.failures else None,
+            "inputs": inputs if _is_repeatable(listing) else None,
             "taken_at": datetime.now(UTC).isoformat(timespec="seconds"),
         }
         lake.write_json(f"{folder}/latest.json", latest)
     return snapshot
+
+
+def _is_repeatable(listing: Listing) -> bool:
+    return listing.repeatable and not listing.failures and not listing.unreadable
 
 
 def unchanged_snapshot(
@@ -163,28 +162,25 @@ def list_source(
     configuration: Configuration, catalog: str, *, allow_empty: bool = False
 ) -> tuple[Listing, Snapshot]:
     """List a catalog's source, without storing anything."""
-    options = configuration.options(catalog)
-    builder = ListingBuilder(catalog, configuration.base, options.tags)
-    problems: list[str] = []
-    try:
-        with _rare_garbage_collection():
-            source_kind(options.type).read(builder, options)
-        listing = builder.build()
-    except SourceError as error:
-        problems.append(str(error))
-        listing = Listing(rejected=builder.build().rejected, failures=(Failure("*", str(error)),))
+    listing = list_isolated(catalog, configuration.base, configuration.options(catalog))
+    problems = [
+        failure.why if failure.agent == "*" else f"{failure.agent}: {failure.why}"
+        for failure in listing.failures
+    ]
     problems += [
-        f"{failure.agent}: {failure.why}" for failure in listing.failures if failure.agent != "*"
+        f"{why} The catalog's other files are listed; no tool is removed from it until all can be "
+        f"read."
+        for why in listing.unreadable
     ]
     lake = Lake(configuration.uri)
     stored = stored_snapshot(configuration, catalog)
     merged, kept = _merge(listing, lake, stored, allow_empty=allow_empty)
-    known = {failure.agent for failure in listing.failures}
+    failed = {failure.agent for failure in listing.failures}
     problems += [
         f"{agent} lists no tools any more; its last good ones are kept. Give --allow-empty "
         f"if that is intended."
         for agent in kept
-        if agent not in known
+        if agent not in failed and not listing.unreadable
     ]
     identity = digest(
         [agent.digest for agent in merged.agents], [row["digest"] for row in merged.rows]
@@ -197,24 +193,9 @@ def list_source(
         rejected=merged.rejected,
         problems=tuple(problems),
         kept=tuple(kept),
-        failed=tuple(sorted(known)),
+        failed=tuple(sorted(failed)),
     )
     return merged, snapshot
-
-
-@contextmanager
-def _rare_garbage_collection() -> Generator[None]:
-    """Collect cyclic garbage rarely: a large listing is millions of objects that stay, and
-    traversing them again and again was a third of its time. Several sources may be read at once.
-    """
-    _reading.append(None)
-    gc.set_threshold(RARE, *THRESHOLDS[1:])
-    try:
-        yield
-    finally:
-        _reading.pop()
-        if not _reading:
-            gc.set_threshold(*THRESHOLDS)
 
 
 def _merge(
@@ -230,7 +211,7 @@ def _merge(
         else set[str]()
     )
     empty = not new.tools and not allow_empty and not failed
-    if stored is None or not (failed or silent or empty):
+    if stored is None or not (failed or silent or empty or new.unreadable):
         return new, []
     last = {stored.catalog: stored.digest}
     if "*" in failed or (empty and stored.tools):
@@ -238,21 +219,29 @@ def _merge(
         return replace(
             new, agents=agents_of(lake, last), tools=tools, rows=tuple(map(tool_row, tools))
         ), ["*"]
-    had = snapshot_rows(lake, last, "tools", ["id", "agent"])
-    keep = (failed | silent) & set(had.get_column("agent"))
-    agents = {agent.id: agent for agent in new.agents} | {
-        one.id: one for one in agents_of(lake, last, keep)
+    listed = {row["id"] for row in new.rows}
+    before = snapshot_rows(lake, last, "tools", ["id", "agent"]).rows()
+    keep = {
+        tool: agent
+        for tool, agent in before
+        if agent in failed | silent or (new.unreadable and tool not in listed)
     }
-    kept = tools_of(lake, last, [tool for tool, agent in had.rows() if agent in keep])
-    rows = {row["id"]: row for row in (*new.rows, *map(tool_row, kept))}
-    tools = {tool.id: tool for tool in (*new.tools, *kept)}
+    owners = set(keep.values())
+    agents = {agent.id: agent for agent in agents_of(lake, last, owners)}
+    if new.unreadable:
+        agents |= {agent.id: agent for agent in new.agents}
+    else:
+        agents = {agent.id: agent for agent in new.agents} | agents
+    tools = {tool.id: tool for tool in (*new.tools, *tools_of(lake, last, list(keep)))}
+    rows = {row["id"]: row for row in new.rows}
+    rows |= {tool: tool_row(tools[tool]) for tool in keep}
     merged = replace(
         new,
         agents=tuple(agents[key] for key in sorted(agents)),
         tools=tuple(tools[key] for key in sorted(tools)),
         rows=tuple(rows[key] for key in sorted(rows)),
     )
-    return merged, sorted(keep)
+    return merged, sorted(owners)
 
 
 def _rejected_path(catalog: str, rejected: str) -> str:
@@ -285,10 +274,15 @@ def fingerprint_of(configuration: Configuration, catalog: str) -> str | None:
         code = _code(inspect.getsourcefile(kind.read))
         if files is None or code is None:
             return None
-        said = [[file.name, hashlib.sha256(file.read_bytes()).hexdigest()] for file in files]
+        contents = [[file.name, _file_digest(file)] for file in files]
     except (SourceError, OSError):
         return None  # the listing reports it
-    return digest(code, catalog, options.model_dump(mode="json"), said)
+    return digest(code, catalog, options.model_dump(mode="json"), contents)
+
+
+def _file_digest(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 @cache
@@ -299,5 +293,5 @@ def _code(reader: str | None) -> str | None:
     others = [Path(file) for file in (canonical.__file__, records.__file__, reader) if file]
     if not own or reader is None:
         return None
-    texts = [hashlib.sha256(file.read_bytes()).hexdigest() for file in (*own, *others)]
+    texts = [_file_digest(file) for file in (*own, *others)]
     return digest(texts, [[name, version(name)] for name in READERS], sys.version)

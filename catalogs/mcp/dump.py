@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from catalogs.mcp.records import add_tool, agent_description, is_tool_list
-from catalogs.shared.files import matching_files, read_json
+from catalogs.shared.files import RepeatedNames, check_names, matching_files, read_json
 from catalogs.shared.listing import ListingBuilder, SourceKind, SourceOptions
 from pegboard.errors import SourceError
 from pegboard.redaction import public_url
@@ -50,18 +50,22 @@ class SavedServer:
 def read(listing: ListingBuilder, options: McpDumpOptions) -> None:
     """Add the tools of every server whose answer the files hold.
 
-    Raises SourceError if a file cannot be read, is not JSON, has none of the known shapes, or holds
-    several servers while `agent` names one.
+    A file that is not JSON, has none of the known shapes, or holds several servers while `agent`
+    names one is unreadable. Raises SourceError if there is no file.
     """
     for path in matching_files(listing.base, options.path):
-        servers = _servers(read_json(path), path)
-        if options.agent is not None and len(servers) > 1:
-            raise SourceError(
-                f"{path} holds {len(servers)} servers, but agent names one: '{options.agent}'. "
-                f"Leave it out."
-            )
-        for saved in servers:
-            _add(listing, path, saved, options.agent or saved.name.strip() or path.stem)
+        with listing.file(path):
+            document = read_json(path, options.max_bytes)
+            check_names(document, str(path))
+            servers = _servers(document, path)
+            if options.agent is not None and len(servers) > 1:
+                raise SourceError(
+                    f"{path} holds {len(servers)} servers, but agent names one: "
+                    f"'{options.agent}'. Leave it out."
+                )
+            for saved in servers:
+                with listing.record(f"{path.name}: {saved.where}", saved.tools):
+                    _add(listing, path, saved, options.agent or saved.name.strip() or path.stem)
 
 
 def _add(listing: ListingBuilder, path: Path, saved: SavedServer, name: str) -> None:
@@ -76,12 +80,19 @@ def _add(listing: ListingBuilder, path: Path, saved: SavedServer, name: str) -> 
         name,
         description=saved.description,
         kind="mcp-server",
-        source=public_url(saved.source) or path.name,
+        source=_public_source(saved.source) or path.name,
     )
     for position, raw in enumerate(saved.tools):
         add_tool(
             listing, agent, raw, where=f"{path.name}: {saved.where}[{position}]", tags=saved.tags
         )
+
+
+def _public_source(url: str) -> str:
+    try:
+        return public_url(url)
+    except ValueError:  # it is no URL
+        return ""
 
 
 def _servers(document: Any, path: Path) -> list[SavedServer]:
@@ -166,6 +177,8 @@ like one of tools, too.
 
 def _tools(answer: Any) -> Any:
     """Return the tools of one server's answer, or whatever stands in their place."""
+    if isinstance(answer, RepeatedNames):
+        return answer  # not a list: it is rejected
     if isinstance(answer, Mapping):
         return (
             _tools(answer["result"])

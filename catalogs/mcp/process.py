@@ -6,13 +6,12 @@ import atexit
 import os
 import re
 import secrets
-import signal
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
-from pathlib import Path
+from contextlib import contextmanager
 from threading import Thread
 from typing import TextIO
 
+from catalogs.shared.isolation import MARK, kill_marked
 from pegboard.redaction import is_secret_name
 
 PASSED = re.compile(
@@ -24,7 +23,6 @@ PASSED = re.compile(
 those of its configuration: certificates, proxies, and the settings of launchers such as uvx and
 npx. Names that sound like a secret are not passed."""
 
-MARK = "PEGBOARD_LISTING"
 _marks: set[str] = set()
 """Of the servers that are being listed now."""
 _exiting: list[bool] = []
@@ -54,30 +52,22 @@ def killing_leftovers() -> Iterator[dict[str, str]]:
     """
     if _exiting:
         raise RuntimeError("this process is exiting")
-    mark = secrets.token_hex(16)
+    # It begins as that of this process does, if a process was started to list the source.
+    mark = os.environ.get(MARK, "") + secrets.token_hex(16)
     _marks.add(mark)
     try:
         yield {MARK: mark}
     finally:
-        _kill_marked({mark})
+        kill_marked(mark)
         _marks.discard(mark)
-
-
-def _kill_marked(marks: set[str]) -> None:
-    needles = {f"{MARK}={mark}".encode() for mark in marks}
-    if not needles:
-        return
-    for environ in Path("/proc").glob("[0-9]*/environ"):
-        with suppress(OSError):
-            if not needles.isdisjoint(environ.read_bytes().split(b"\0")):
-                os.kill(int(environ.parent.name), signal.SIGKILL)
 
 
 @atexit.register
 def _kill_all_marked() -> None:
     """Kill the servers that other threads are listing, and let these start no others."""
     _exiting.append(True)
-    _kill_marked(set(_marks))
+    for mark in set(_marks):
+        kill_marked(mark)
 
 
 class Stderr:

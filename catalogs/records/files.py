@@ -2,12 +2,24 @@
 says why in its own row.
 """
 
+import csv
+import io
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, get_args
 
-from catalogs.shared.files import parse_json, read_json, read_lines
+from catalogs.shared.files import (
+    RepeatedNames,
+    check_names,
+    parse_json,
+    read_bytes,
+    read_json,
+    read_lines,
+    read_text,
+)
+from catalogs.shared.limits import MAX_BYTES, MAX_RECORD
+from catalogs.shared.validity import is_text
 from pegboard.errors import SourceError
 
 Format = Literal["json", "jsonl", "csv", "tsv", "parquet"]
@@ -33,6 +45,7 @@ def read_rows(
     at: str = "",
     name: str = "name",
     text: str | None = "description",
+    max_bytes: int = MAX_BYTES,
 ) -> Iterator[Row]:
     """The rows of a file in its order.
 
@@ -51,10 +64,12 @@ def read_rows(
             f"{', '.join(get_args(Format))}."
         )
     if kind == "jsonl":
-        return _lines(path)
+        return _lines(path, max_bytes)
     if kind == "json":
-        return _json(path, at, name, text)
-    return _parquet(path) if kind == "parquet" else _csv(path, "\t" if kind == "tsv" else ",")
+        return _json(path, max_bytes, at, name, text)
+    if kind == "parquet":
+        return _parquet(path, max_bytes)
+    return _csv(path, max_bytes, "\t" if kind == "tsv" else ",")
 
 
 def _row(where: str, value: Any) -> Row:
@@ -65,8 +80,8 @@ def _row(where: str, value: Any) -> Row:
     )
 
 
-def _lines(path: Path) -> Iterator[Row]:
-    for number, line in read_lines(path):
+def _lines(path: Path, max_bytes: int) -> Iterator[Row]:
+    for number, line in read_lines(path, max_bytes):
         where = f"{path.name} line {number}"
         try:
             yield _row(where, parse_json(line, "it"))
@@ -74,21 +89,27 @@ def _lines(path: Path) -> Iterator[Row]:
             yield Row(where, line, str(error))
 
 
-def _json(path: Path, at: str, name: str, text: str | None) -> Iterator[Row]:
-    value = read_json(path)
+def _json(path: Path, max_bytes: int, at: str, name: str, text: str | None) -> Iterator[Row]:
+    value = read_json(path, max_bytes)
     for key in at.split(".") if at else ():
         if not isinstance(value, dict) or key not in value:
             raise SourceError(f"{path} has no '{key}' on the way to '{at}'. Correct `at`.")
+        check_names(value, str(path))
         value = value[key]
     if isinstance(value, list):
         for index, item in enumerate(value):
             yield _row(f"{path.name}[{index}]", item)
     elif isinstance(value, dict):
         for key, item in value.items():
+            where = f"{path.name}[{key!r}]"
             item = {text: item} if isinstance(item, str) and text else item
-            yield _row(
-                f"{path.name}[{key!r}]", {name: key, **item} if isinstance(item, dict) else item
-            )
+            if isinstance(value, RepeatedNames) and key in value.repeated:
+                yield Row(where, item, "its name stands twice in the object; remove one")
+            elif isinstance(item, dict):
+                item.setdefault(name, key)
+                yield _row(where, item)
+            else:
+                yield _row(where, item)
     else:
         raise SourceError(
             f"{path} is {type(value).__name__}, expected a list of records or an object of them "
@@ -96,72 +117,73 @@ def _json(path: Path, at: str, name: str, text: str | None) -> Iterator[Row]:
         )
 
 
-def _csv(path: Path, separator: str) -> Iterator[Row]:
-    import polars
-
-    try:
-        content = path.read_bytes()
+def _csv(path: Path, max_bytes: int, separator: str) -> Iterator[Row]:
+    # Not by Polars, which takes an open quote, short rows and a file without line feeds as they
+    # come.
+    csv.field_size_limit(MAX_RECORD)
+    text = io.StringIO(read_text(path, max_bytes), newline="")
+    reader = csv.reader(text, delimiter=separator, strict=True)
+    header = next(reader, [])
+    if repeated := [name for name in dict.fromkeys(header) if header.count(name) > 1]:
+        raise SourceError(f"{path} has the columns {repeated} twice. Rename or remove one of each.")
+    number = 0
+    while True:
+        number += 1
+        where, line = f"{path.name} row {number}", reader.line_num + 1
         try:
-            content.decode()
-            lossy = False
-        except UnicodeDecodeError:
-            lossy = True
-        frame = polars.read_csv(
-            content,
-            separator=separator,
-            infer_schema=False,
-            encoding="utf8-lossy" if lossy else "utf8",
-        )
-    except polars.exceptions.NoDataError:
-        return
-    except (OSError, polars.exceptions.PolarsError) as error:
-        raise SourceError(
-            f"Cannot read {path} as CSV: {_csv_problem(path, separator) or error}. Correct the "
-            f"file."
-        ) from error
-    for number, record in enumerate(frame.iter_rows(named=True), start=1):
-        where = f"{path.name} row {number}"
-        if lossy and any("\ufffd" in value for value in record.values() if value):
-            yield Row(where, record, "it is not valid UTF-8 text; save the source as UTF-8")
+            fields = next(reader)
+        except StopIteration:
+            return
+        except csv.Error as error:
+            if "end of data" in str(error):
+                raise SourceError(
+                    f"{path} has a quote in row {number}, line {line}, that is never closed. Close "
+                    f"it."
+                ) from error
+            yield Row(where, "", f"it is not CSV: {error}; quote the field that has a quote in it")
+            continue
+        if fields:
+            yield _csv_row(where, header, fields)
         else:
-            yield Row(where, record)
+            number -= 1
 
 
-def _csv_problem(path: Path, separator: str) -> str:
-    """The rows that have more fields than the header, which Polars does not name."""
-    import csv
-
-    try:
-        with path.open(encoding="utf-8", errors="replace", newline="") as file:
-            rows = csv.reader(file, delimiter=separator)
-            width = len(next(rows, []))
-            long = [number for number, row in enumerate(rows, start=1) if len(row) > width]
-    except (OSError, csv.Error):
-        return ""
-    return (
-        f"rows {long[:20]} have more fields than the header; quote the fields with a separator in "
-        f"them"
-        if long
-        else ""
-    )
+def _csv_row(where: str, header: list[str], fields: list[str]) -> Row:
+    problem = ""
+    if len(fields) != len(header):
+        problem = (
+            f"it has {len(fields)} fields, and the header {len(header)}; quote a field with a "
+            f"separator in it, and write a separator for an empty one"
+        )
+    elif not is_text("".join(fields)):
+        problem = "it is not valid UTF-8 text; save the source as UTF-8"
+    cells = dict(zip(header, (field or None for field in fields), strict=False))
+    return Row(where, cells, problem)
 
 
-def _parquet(path: Path) -> Iterator[Row]:
+def _parquet(path: Path, max_bytes: int) -> Iterator[Row]:
     import polars
-    from pydantic_core import to_jsonable_python
 
+    content = read_bytes(path, max_bytes)
     try:
-        frame = polars.read_parquet(path)
+        frame = polars.read_parquet(content)
     except (OSError, polars.exceptions.PolarsError) as error:
         raise SourceError(
             f"Cannot read {path} as Parquet: {str(error).splitlines()[0]}. Write it again."
         ) from error
     for number, record in enumerate(frame.iter_rows(named=True), start=1):
-        value = to_jsonable_python(record, fallback=str, bytes_mode="base64")
-        yield Row(
-            f"{path.name} row {number}",
-            {column: _without_nulls(item) for column, item in value.items()},
-        )
+        where = f"{path.name} row {number}"
+        try:
+            yield Row(where, _plain_record(record))
+        except (TypeError, ValueError, RecursionError) as error:
+            yield Row(where, None, f"it cannot be written as JSON: {error}")
+
+
+def _plain_record(record: dict[str, Any]) -> dict[str, Any]:
+    from pydantic_core import to_jsonable_python
+
+    value = to_jsonable_python(record, fallback=str, bytes_mode="base64")
+    return {column: _without_nulls(item) for column, item in value.items()}
 
 
 def _without_nulls(value: Any) -> Any:

@@ -24,7 +24,6 @@ A JSON file is a list of records, or an object whose keys are the names and whos
 records or the descriptions; `at = "data.tools"` names a part of it. Columns that no record has are
 a mistake and fail; a broken record is rejected."""
 
-import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -33,8 +32,10 @@ from typing import Any, get_args
 from pydantic import BaseModel, ConfigDict
 
 from catalogs.records.files import Format, Row, read_rows
-from catalogs.shared.files import matching_files
+from catalogs.shared.files import flaw_of, matching_files, parse_json
+from catalogs.shared.limits import MAX_EXAMPLE
 from catalogs.shared.listing import ListingBuilder, SourceKind, SourceOptions
+from catalogs.shared.validity import is_text
 from pegboard.errors import SourceError
 from pegboard.records import AgentKind, Dependency, DependencyType
 from pegboard.schemas.loose import Unusable, loose_object, object_schema
@@ -83,39 +84,40 @@ class RecordsOptions(SourceOptions):
 
 
 def read(listing: ListingBuilder, options: RecordsOptions) -> None:
-    """List the records. Raises SourceError for an unreadable file or a column in no record."""
+    """List the records. Raises SourceError for a column that no record has."""
     columns = options.columns
     rows = list(_rows(listing, options))
     _check_columns(options.path, rows, columns)
-    queries = _queries(listing, options.examples) if options.examples else {}
+    queries = _queries(listing, options) if options.examples else {}
     for row in rows:
-        if row.problem:
-            listing.reject(row.where, row.problem, row.value)
-        else:
+        with listing.record(row.where, row.value):
             _list_row(listing, options, row, queries)
-    names = {
-        row.value.get(columns.name)
-        for row in rows
-        if not row.problem and isinstance(row.value.get(columns.name), str)
-    }
-    for name in queries.keys() - {name.strip() for name in names}:
+    names = {_name(row, columns.name) for row in rows}
+    for name in queries.keys() - names:
         listing.reject(
-            f"{options.examples.path if options.examples else ''}",
+            options.examples.path if options.examples else "",
             f"{len(queries[name])} example queries are for the tool {name!r}, which no record "
             f"has; correct the name",
             queries[name][0],
         )
 
 
+def _name(row: Row, column: str) -> str:
+    name = None if row.problem else row.value.get(column)
+    return name.strip() if isinstance(name, str) else ""
+
+
 def _rows(listing: ListingBuilder, options: RecordsOptions) -> Iterator[Row]:
     for path in matching_files(listing.base, options.path):
-        yield from read_rows(
-            path,
-            options.format,
-            at=options.at,
-            name=options.columns.name,
-            text=options.columns.description,
-        )
+        with listing.file(path):
+            yield from read_rows(
+                path,
+                options.format,
+                at=options.at,
+                name=options.columns.name,
+                text=options.columns.description,
+                max_bytes=options.max_bytes,
+            )
 
 
 def _check_columns(path: str, rows: list[Row], columns: Columns) -> None:
@@ -136,7 +138,16 @@ def _check_columns(path: str, rows: list[Row], columns: Columns) -> None:
 def _list_row(
     listing: ListingBuilder, options: RecordsOptions, row: Row, queries: Mapping[str, list[str]]
 ) -> None:
-    columns, record, problems = options.columns, row.value, list[str]()
+    problem = row.problem or flaw_of(row.value)
+    if problem:
+        listing.reject(row.where, problem, row.value)
+        return
+    columns, problems = options.columns, list[str]()
+    record = {**row.value}
+    for column in (columns.parameters, columns.required, columns.output, columns.tags):
+        record |= _decoded_cell(record, column)
+    for column in (columns.examples, columns.dependencies):
+        record |= _decoded_cell(record, column)
 
     def schema(label: str, column: str | None, required: Any = None) -> dict[str, Any] | None:
         try:
@@ -226,38 +237,55 @@ def _first(item: Any, *keys: str) -> str | None:
     return None
 
 
-def _queries(listing: ListingBuilder, join: Examples) -> dict[str, list[str]]:
+def _queries(listing: ListingBuilder, options: RecordsOptions) -> dict[str, list[str]]:
     """The example queries of each tool, in the order of the file."""
+    join = options.examples
+    assert join is not None
     out: dict[str, list[str]] = {}
     rows = [
         row
         for path in matching_files(listing.base, join.path)
-        for row in read_rows(path, join.format)
+        for row in read_rows(path, join.format, max_bytes=options.max_bytes)
     ]
     _check_columns(join.path, rows, Columns(name=join.query, description=join.tool))
     for row in rows:
-        query = None if row.problem else row.value.get(join.query)
-        tools = [] if row.problem else _texts(row.value.get(join.tool))
-        if row.problem or not isinstance(query, str) or not query.strip() or not tools:
-            listing.reject(
-                row.where,
-                row.problem or f"it needs a {join.query!r} and a {join.tool!r}, both text",
-                row.value,
-            )
+        problem = row.problem or flaw_of(row.value)
+        query: Any = None if problem else row.value.get(join.query)
+        tools = [] if problem else _texts(_decoded(row.value.get(join.tool)))
+        if problem := problem or _query_problem(query, tools, join):
+            listing.reject(row.where, problem, row.value)
             continue
         for tool in tools:
             out.setdefault(tool.strip(), []).append(query)
     return out
 
 
-def _texts(value: Any) -> list[str]:
-    """A list of texts, from one, from a list, or from a list in JSON text."""
-    if isinstance(value, str) and value.lstrip().startswith("["):
+def _query_problem(query: Any, tools: list[str], join: Examples) -> str:
+    if not isinstance(query, str) or not query.strip() or not tools:
+        return f"it needs a {join.query!r} and a {join.tool!r}, both text"
+    if len(query) > MAX_EXAMPLE:
+        return f"its query has {len(query):,} characters, more than {MAX_EXAMPLE:,}; shorten it"
+    if not all(map(is_text, (query, *tools))):
+        return "it is not valid UTF-8 text; save the source as UTF-8"
+    return ""
+
+
+def _decoded_cell(record: Mapping[str, Any], column: str | None) -> dict[str, Any]:
+    return {column: _decoded(record[column])} if column in record and column else {}
+
+
+def _decoded(value: Any) -> Any:
+    """A list or object that stands as JSON text in a cell; other values as they are."""
+    if isinstance(value, str) and value.lstrip()[:1] in ("[", "{"):
         try:
-            decoded = json.loads(value)
-        except ValueError:
-            decoded = value
-        value = decoded if isinstance(decoded, list) else value
+            return parse_json(value, "it")
+        except SourceError:
+            return value
+    return value
+
+
+def _texts(value: Any) -> list[str]:
+    """A list of texts, from one or from a list."""
     values = value if isinstance(value, list) else [value]
     return [item for item in values if isinstance(item, str) and item.strip()]
 

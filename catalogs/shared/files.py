@@ -1,11 +1,40 @@
-"""Reading catalog files so that one broken record cannot take the others with it."""
+"""Reading foreign bytes and JSON within limits, so that one broken record costs only itself."""
 
 import json
-from collections.abc import Iterator
+import re
+import secrets
+from collections import Counter
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
+from catalogs.shared.limits import MAX_BYTES, MAX_DEPTH, MAX_DIGITS, MAX_RECORD
 from pegboard.errors import SourceError
+
+CHUNK = 1 << 20
+TWICE = "it has the name {names} twice in one object"
+TOKENS = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+(?:"|\\?\Z)|[\[\]{}]', re.DOTALL)
+"""Strings, of which the last may be open, and brackets outside of them. Linear: no part gives back
+what it matched."""
+
+
+class RepeatedNames(dict[str, Any]):
+    """A JSON object in which names stand twice; it has the last value of each, as usual."""
+
+    def __init__(self, pairs: list[tuple[str, Any]]) -> None:
+        super().__init__(pairs)
+        counts = Counter(name for name, _ in pairs)
+        self.repeated = frozenset(name for name, count in counts.items() if count > 1)
+
+
+class Unreadable:
+    """Stands in for a value of JSON that was not read: `why` says what it is."""
+
+    def __init__(self, why: str) -> None:
+        self.why = why
+
+    def __repr__(self) -> str:
+        return f"<{self.why}>"
 
 
 def matching_files(base: Path, pattern: str) -> list[Path]:
@@ -18,49 +47,151 @@ def matching_files(base: Path, pattern: str) -> list[Path]:
     if path.is_file():
         return [path]
     anchor = Path(path.anchor)
-    found = sorted(p for p in anchor.glob(str(path.relative_to(anchor))) if p.is_file())
-    if not found:
+    files = sorted(p for p in anchor.glob(str(path.relative_to(anchor))) if p.is_file())
+    if not files:
         raise SourceError(
             f"There is no file {path}. Expected a file, or a pattern such as 'dumps/*.json' that "
             f"matches some; "
             "relative paths count from the folder of pegboard.toml."
         )
-    return found
+    return files
 
 
-def read_text(path: Path) -> str:
-    """Read a file. Bytes that are not UTF-8 become lone surrogates, which mark a broken record.
-
-    Raises SourceError if the file cannot be read.
-    """
+def read_bytes(path: Path, max_bytes: int = MAX_BYTES) -> bytes:
+    """Read a file. Raises SourceError if it cannot be read or has more bytes."""
+    content = bytearray()
     try:
-        return path.read_bytes().decode("utf-8-sig", "surrogateescape")
+        with path.open("rb", buffering=0) as file:
+            # What a file says of its size binds nobody: those of /proc have none.
+            while chunk := file.read(CHUNK):
+                content += chunk
+                if len(content) > max_bytes:
+                    raise SourceError(
+                        f"{path} has more than {max_bytes:,} bytes. Split it, or raise `max_bytes` "
+                        f"of its catalog."
+                    )
     except OSError as error:
         raise SourceError(
             f"Cannot read {path}: {error.strerror}. Check the path and its permissions."
         ) from error
+    return bytes(content)
+
+
+def read_text(path: Path, max_bytes: int = MAX_BYTES) -> str:
+    """Read a file. Bytes that are not UTF-8 become lone surrogates, which mark a broken record.
+
+    Raises SourceError as `read_bytes` does.
+    """
+    return read_bytes(path, max_bytes).decode("utf-8-sig", "surrogateescape")
 
 
 def parse_json(text: str, where: str) -> Any:
-    """The value of a JSON text. Raises SourceError that says where the text stops being JSON."""
+    """The value of a JSON text. Raises only SourceError, which says where it stops being JSON.
+
+    What is wrong with one value is left to whoever uses it (see `flaw_of`): an object with a name
+    twice is `RepeatedNames`; a number of too many digits, or what is nested too deeply, is
+    `Unreadable`."""
     try:
-        return json.loads(text)
+        try:
+            return json.loads(text, object_pairs_hook=_object)
+        except json.JSONDecodeError:
+            raise
+        except (ValueError, RecursionError):
+            return _parse_tolerantly(text)
     except json.JSONDecodeError as error:
         raise SourceError(
             f"{where} is not JSON: {error.msg} at line {error.lineno}, column {error.colno}. Save "
             f"it again, or correct that place."
         ) from error
-    except RecursionError as error:
-        raise SourceError(f"{where} is nested too deeply to be read.") from error
 
 
-def read_json(path: Path) -> Any:
+def read_json(path: Path, max_bytes: int = MAX_BYTES) -> Any:
     """The value of a JSON file. Raises SourceError as `read_text` and `parse_json` do."""
-    return parse_json(read_text(path), str(path))
+    return parse_json(read_text(path, max_bytes), str(path))
 
 
-def read_lines(path: Path) -> Iterator[tuple[int, str]]:
+def check_names(value: Any, where: str) -> None:
+    """Raise SourceError if the value is an object with a name twice: any choice may be wrong."""
+    if isinstance(value, RepeatedNames):
+        raise SourceError(f"{where}: {TWICE.format(names=_names(value))}. Remove one.")
+
+
+def read_lines(path: Path, max_bytes: int = MAX_BYTES) -> Iterator[tuple[int, str]]:
     """The lines of a file that are not blank, each with its number counted from 1."""
-    for number, line in enumerate(read_text(path).split("\n"), start=1):
+    for number, line in enumerate(read_text(path, max_bytes).split("\n"), start=1):
         if line.strip():
             yield number, line
+
+
+def flaw_of(*values: Any) -> str | None:
+    """Say why a record with these values cannot be used, whatever it is for; None if it can.
+
+    It holds a name twice or a value that was not read, or it is too deep or too large, counting
+    what it refers to several times as often."""
+    size, stack = 0, [(value, 0) for value in values]
+    while stack:
+        value, depth = stack.pop()
+        size += 1
+        if isinstance(value, str):
+            size += len(value)
+        elif isinstance(value, Mapping):
+            if isinstance(value, RepeatedNames):
+                return f"{TWICE.format(names=_names(value))}; remove one"
+            items = cast("Mapping[Any, Any]", value)
+            size += sum(len(name) for name in items if isinstance(name, str))
+            stack += [(item, depth + 1) for item in items.values()]
+        elif isinstance(value, list | tuple):
+            stack += [(item, depth + 1) for item in cast("list[Any]", value)]
+        elif isinstance(value, Unreadable):
+            return f"it has {value.why}; correct it"
+        if depth > MAX_DEPTH:
+            return f"it is nested deeper than {MAX_DEPTH} levels; flatten it"
+        if size > MAX_RECORD:
+            return f"it has more than {MAX_RECORD:,} characters; shorten it"
+    return None
+
+
+def _names(value: RepeatedNames) -> str:
+    return ", ".join(repr(name)[:100] for name in sorted(value.repeated)[:3])
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    value = dict(pairs)
+    return value if len(value) == len(pairs) else RepeatedNames(pairs)
+
+
+def _parse_tolerantly(text: str) -> Any:
+    """Parse JSON with numbers of any length and of any depth, which become `Unreadable`."""
+    deep = secrets.token_hex(16)
+
+    def value_of(pairs: list[tuple[str, Any]]) -> Any:
+        if len(pairs) == 1 and pairs[0][0] == deep:
+            return Unreadable(f"a part nested deeper than {MAX_DEPTH} levels")
+        return _object(pairs)
+
+    shallow = _without_depth(text, f'{{"{deep}":0}}')
+    return json.loads(shallow, object_pairs_hook=value_of, parse_int=_integer)
+
+
+def _integer(digits: str) -> Any:
+    if len(digits) <= MAX_DIGITS:
+        return int(digits)
+    return Unreadable(f"a number of {len(digits):,} digits")
+
+
+def _without_depth(text: str, marker: str) -> str:
+    """Replace what is nested deeper than allowed by the marker, so that the rest can be parsed."""
+    parts: list[str] = []
+    depth = start = 0
+    for match in TOKENS.finditer(text):
+        token = match[0]
+        if token in ("[", "{"):
+            if depth == MAX_DEPTH:
+                parts.append(text[start : match.start()])
+            depth += 1
+        elif token in ("]", "}"):
+            depth -= 1
+            if depth == MAX_DEPTH:
+                parts.append(marker)
+                start = match.end()
+    return "".join([*parts, marker if depth > MAX_DEPTH else text[start:]])

@@ -2,40 +2,48 @@
 
 A source kind is a `SourceKind`: a pydantic model of its options and one function `read(listing,
 options)` that adds to a `ListingBuilder`. The builder is the only place that decides what a valid
-tool is, so all kinds reject alike. A problem with one record is a `reject`; an agent (a server of
-many) that cannot be listed is a `fail`, so that its last good tools are kept; a source that cannot
-be read at all raises `SourceError`."""
+tool is, so all kinds reject alike. Whatever goes wrong costs as little as possible: a record within
+`with listing.record(...)` is rejected; of a file within `with listing.file(...)` the last good
+tools are kept, as they are of an agent (a server of many) that `fail`s; a source that cannot be
+read at all raises `SourceError`."""
 
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from asyncio import CancelledError
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import jsonschema_rs
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, Field
 
+from catalogs.shared.files import flaw_of
+from catalogs.shared.limits import (
+    MAX_BYTES,
+    MAX_DESCRIPTION,
+    MAX_MEMORY,
+    MAX_RAW,
+    MAX_REJECTED,
+    MAX_SECONDS,
+)
 from catalogs.shared.tool_row import tool_row
-from pegboard.canonical import canonical_json
+from catalogs.shared.validity import (
+    beside,
+    cut,
+    encoding_problems,
+    schema_problems,
+    short,
+    text_problems,
+    valid_text,
+)
+from pegboard.errors import SourceError
 from pegboard.records import Agent, AgentKind, Dependency, Rejected, Tool, agent_id, tool_id
 
-MAX_NAME = 512
-"""Characters. The longest real tool name seen in public catalogs is about 120."""
-MAX_DESCRIPTION = 100_000
-"""Characters. An encoder reads about 1,000; more is a mistake or an attack, and it would bloat
-every reader.
-"""
-MAX_SCHEMA = 1_000_000
-"""Characters of canonical JSON, for the input and for the output schema."""
-DIALECTS = {
-    *(f"http://json-schema.org/draft-0{number}/schema" for number in (4, 6, 7)),
-    *(f"https://json-schema.org/draft/{year}/schema" for year in ("2019-09", "2020-12")),
-}
-"""The `$schema` values that the validator has at hand. It would ask the network for any other, and
-the text is untrusted.
-"""
-RAW_KEPT = 2_000
-"""Characters of a rejected record that are kept, so that a person can recognise it."""
+CONTROL = (KeyboardInterrupt, SystemExit, GeneratorExit, CancelledError)
+"""Exceptions that end more than a record or a file. Others that are no `Exception` do not: Polars'
+PanicException, or what the code of a `python` source raises."""
+MAX_TOLD = 3
+"""Unreadable files that an error names."""
 
 
 class SourceOptions(BaseModel):
@@ -45,6 +53,9 @@ class SourceOptions(BaseModel):
 
     type: str
     tags: tuple[str, ...] = ()
+    max_bytes: int = Field(default=MAX_BYTES, gt=0)
+    max_seconds: float = Field(default=MAX_SECONDS, gt=0)
+    max_memory: int = Field(default=MAX_MEMORY, gt=0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,14 +71,16 @@ class Listing:
     """The agents and tools of a source at one moment, ordered by id, and what went wrong.
 
     `rows` are the tools as text, in their order (see `tool_row`); empty where nobody has made them
-    yet. `repeatable` says whether the source would say the same again as long as its inputs stay
-    (see `SourceKind`).
+    yet. `unreadable` says which files could not be read, and why; tools that only they list are
+    kept by the snapshot. `repeatable` says whether the source would yield the same again as long as
+    its inputs stay (see `SourceKind`).
     """
 
     agents: tuple[Agent, ...] = ()
     tools: tuple[Tool, ...] = ()
     rejected: tuple[Rejected, ...] = ()
     failures: tuple[Failure, ...] = ()
+    unreadable: tuple[str, ...] = ()
     rows: tuple[Mapping[str, Any], ...] = field(default=(), compare=False, repr=False)
     repeatable: bool = True
 
@@ -87,16 +100,41 @@ class ListingBuilder:
     _tools: dict[str, Tool] = field(default_factory=dict[str, Tool])
     _rows: dict[str, dict[str, Any]] = field(default_factory=dict[str, dict[str, Any]])
     _where: dict[str, str] = field(default_factory=dict[str, str])
-    _rejected: list[Rejected] = field(default_factory=list[Rejected])
+    rejected: list[Rejected] = field(default_factory=list[Rejected])
     _failures: dict[str, Failure] = field(default_factory=dict[str, Failure])
+    _unreadable: list[str] = field(default_factory=list[str])
+    _readable: int = 0
+
+    @contextmanager
+    def record(self, where: str, raw: Any = None) -> Iterator[None]:
+        """Reject the record if anything fails within."""
+        try:
+            yield
+        except CONTROL:
+            raise
+        except BaseException as error:
+            self.reject(where, reason_of(error), raw)
+
+    @contextmanager
+    def file(self, path: Path) -> Iterator[None]:
+        """Report the file as unreadable if anything fails within, and go on with the others."""
+        try:
+            yield
+        except CONTROL:
+            raise
+        except BaseException as error:
+            why = reason_of(error)
+            self._unreadable.append(_text(why if str(path) in why else f"{path}: {why}"))
+        else:
+            self._readable += 1
 
     def agent(
         self, name: str, *, description: str = "", kind: AgentKind = "library", source: str = ""
     ) -> str:
         """Add an agent, or complete the one of that name, and return its id."""
-        name, source = _valid_text(name), _valid_text(source)
+        name, source = _text(name), _text(source)
         identity = agent_id(self.catalog, name)
-        description = _valid_text(description).strip()
+        description = valid_text(description).strip() if isinstance(description, str) else ""
         if len(description) > MAX_DESCRIPTION:
             self.reject(
                 f"agent {name}",
@@ -133,69 +171,106 @@ class ListingBuilder:
             raw: the record as the source has it, kept with a rejection.
             input_schema: a JSON Schema object; None means no arguments.
         """
-        written: dict[str, str] = {}
-        problems = list(
-            _problems(
-                written,
-                name=name,
-                description=description,
-                input_schema=input_schema,
-                output_schema=output_schema,
-                annotations=annotations,
-            )
-        )
-        tool, row = None, dict[str, Any]()
-        if not problems:
-            tool = Tool(
-                id=tool_id(agent, name),
-                catalog=self.catalog,
-                agent=agent,
-                name=name.strip(),
-                description=(description or "").strip(),
-                input_schema=input_schema or {"type": "object", "properties": {}},
-                output_schema=output_schema,
-                annotations=annotations or {},
-                examples=tuple(
-                    dict.fromkeys(text.strip() for text in examples if text and text.strip())
-                ),
+        with self.record(where, raw):
+            tool, problems = self._checked_tool(
+                agent,
+                where=where,
+                raw=raw,
+                examples=tuple(examples),
                 dependencies=tuple(dependencies),
-                tags=tuple(
-                    sorted({tag.strip() for tag in (*self.tags, *tags) if tag and tag.strip()})
-                ),
+                tags=tuple(tags),
+                parts={
+                    "name": name,
+                    "description": description,
+                    "input_schema": input_schema,
+                    "output_schema": output_schema,
+                    "annotations": annotations,
+                },
             )
-            row = tool_row(tool, written)
-            problems += _encoding_problems(row)
-        if tool is not None and not problems and (earlier := self._where.get(tool.id)):
+            if not problems:
+                return tool
+            self.reject(where, "; ".join(problems), raw)
+        return None
+
+    def _checked_tool(
+        self,
+        agent: str,
+        *,
+        where: str,
+        raw: Any,
+        examples: tuple[str, ...],
+        dependencies: tuple[Dependency, ...],
+        tags: tuple[str, ...],
+        parts: dict[str, Any],
+    ) -> tuple[Tool | None, list[str]]:
+        """Add the tool, or return what is wrong with it."""
+        written: dict[str, str] = {}
+        problems = list(text_problems(parts["name"], parts["description"]))
+        if flaw := flaw_of(raw, *beside(raw, parts), tags):
+            return None, [*problems, flaw]
+        problems += schema_problems(written, parts)
+        if problems:
+            return None, problems
+        tool = Tool(
+            id=tool_id(agent, parts["name"]),
+            catalog=self.catalog,
+            agent=agent,
+            name=parts["name"].strip(),
+            description=(parts["description"] or "").strip(),
+            input_schema=parts["input_schema"] or {"type": "object", "properties": {}},
+            output_schema=parts["output_schema"],
+            annotations=parts["annotations"] or {},
+            examples=tuple(
+                dict.fromkeys(text.strip() for text in examples if text and text.strip())
+            ),
+            dependencies=dependencies,
+            tags=tuple(sorted({tag.strip() for tag in (*self.tags, *tags) if tag and tag.strip()})),
+        )
+        row = tool_row(tool, written)
+        problems = encoding_problems(row)
+        if not problems and (earlier := self._where.get(tool.id)):
             same = self._rows[tool.id]["digest"] == row["digest"]
             what = "the same tool" if same else "another tool"
-            problems.append(
+            problems = [
                 f"{what} with the id {tool.id} is already listed at {earlier}; rename or remove "
                 f"one of them"
-            )
-        if tool is None or problems:
-            self.reject(where, "; ".join(problems), raw)
-            return None
-        self._tools[tool.id], self._rows[tool.id] = tool, row
-        self._where[tool.id] = where
-        return tool
+            ]
+        if not problems:
+            self._tools[tool.id], self._rows[tool.id] = tool, row
+            self._where[tool.id] = where
+        return tool, problems
 
     def reject(self, where: str, why: str, raw: Any = None) -> None:
-        """Record something that is left out, with the reason for a person."""
-        self._rejected.append(
-            Rejected(self.catalog, _valid_text(where), _valid_text(why), _raw_text(raw))
-        )
+        """Record something that is left out, with the reason for a person.
+
+        Raises SourceError if the source has too many of them.
+        """
+        if len(self.rejected) >= MAX_REJECTED:
+            raise SourceError(
+                f"More than {MAX_REJECTED:,} records are rejected, the last one at {_text(where)}: "
+                f"{_text(why)}. Correct the source or its options."
+            )
+        self.rejected.append(Rejected(self.catalog, _text(where), _text(why), _raw_text(raw)))
 
     def fail(self, agent: str, why: str) -> None:
         """Record that an agent (by id) could not be listed; its last good tools are kept."""
-        self._failures[agent] = Failure(agent, _valid_text(why))
+        self._failures[agent] = Failure(agent, _text(why))
 
     def build(self) -> Listing:
-        """Return everything that was added, agents without tools included."""
+        """Return everything that was added, agents without tools included.
+
+        Raises SourceError if there were files, and none of them could be read.
+        """
+        if self._unreadable and not self._readable:
+            more = len(self._unreadable) - MAX_TOLD
+            rest = [f"{more} more files cannot be read."] if more > 0 else []
+            raise SourceError(" ".join([*self._unreadable[:MAX_TOLD], *rest]))
         return Listing(
             agents=tuple(self._agents[key] for key in sorted(self._agents)),
             tools=tuple(self._tools[key] for key in sorted(self._tools)),
-            rejected=tuple(self._rejected),
+            rejected=tuple(self.rejected),
             failures=tuple(self._failures[key] for key in sorted(self._failures)),
+            unreadable=tuple(self._unreadable),
             rows=tuple(self._rows[key] for key in sorted(self._rows)),
             repeatable=self.repeatable,
         )
@@ -216,109 +291,25 @@ class SourceKind:
     inputs: Callable[[Path, Any], Sequence[Path] | None] | None = None
 
 
-def _problems(
-    written: dict[str, str],
-    *,
-    name: Any,
-    description: Any,
-    input_schema: Any,
-    output_schema: Any,
-    annotations: Any,
-) -> Iterable[str]:
-    """What is wrong with a record; on the way, `written` gets the canonical JSON of its parts."""
-    if not isinstance(name, str) or not name.strip():
-        yield f"it has no name (got {_short(name)}); add a name"
-    elif len(name) > MAX_NAME:
-        yield f"its name has {len(name):,} characters, more than {MAX_NAME}; shorten it"
-    elif _valid_text(name) != name:
-        yield "its name is not valid UTF-8 text; save the source as UTF-8"
-    if description is not None and not isinstance(description, str):
-        yield f"its description is {_short(description)}, expected text"
-    elif description and len(description) > MAX_DESCRIPTION:
-        yield (
-            f"its description has {len(description):,} characters, more than "
-            f"{MAX_DESCRIPTION:,}; shorten it"
-        )
-    if annotations is not None and not isinstance(annotations, Mapping):
-        yield f"its annotations are {_short(annotations)}, expected an object"
-    elif annotations and (problem := _json_problem(annotations, written)):
-        yield f"its annotations {problem}"
-    for label, schema in (("input", input_schema), ("output", output_schema)):
-        if schema is not None and (problem := _schema_problem(schema, label, written)):
-            yield f"its {label} schema {problem}"
-    # What a tool returns may be anything; what it takes are named arguments.
-    if isinstance(input_schema, dict) and "object" not in str(input_schema.get("type", "object")):
-        yield (
-            f"its input schema has the type {_short(input_schema['type'])}, expected an object "
-            f"whose properties are the arguments"
-        )
+def _text(value: Any) -> str:
+    """Return a place, reason or name as text that can be stored, whatever a source gave."""
+    text = value if isinstance(value, str) else short(value)
+    return valid_text(cut(text, MAX_RAW))
 
 
-def _json_problem(value: Any, written: dict[str, str]) -> str | None:
+def reason_of(error: BaseException) -> str:
+    """Say what an exception means for the record, file or source that it costs."""
+    if isinstance(error, MemoryError):
+        return "it needs more memory than its source may take; shorten it, or raise `max_memory`"
+    if isinstance(error, RecursionError):
+        return "it is nested too deeply; flatten it"
     try:
-        written["annotations"] = canonical_json(value)
-    except (ValueError, RecursionError) as error:
-        return f"cannot be written as JSON: {_short(str(error))}"
-    return None
-
-
-def _schema_problem(schema: Any, label: str, written: dict[str, str]) -> str | None:
-    if not isinstance(schema, dict):
-        return f"is {_short(schema)}, expected a JSON Schema object"
-    try:
-        text = canonical_json(schema)
-        size = len(text)
-        if schema:  # an empty one is replaced by a default, or written at once
-            written[f"{label}_schema"] = text
-        if size > MAX_SCHEMA:
-            return f"has {size:,} characters, more than {MAX_SCHEMA:,}; shorten it"
-        known = str(schema.get("$schema", "")).removesuffix("#") in DIALECTS
-        # Where no dialect is named it may be the oldest: `exclusiveMinimum: true` is common, and
-        # only valid there.
-        if not known and jsonschema_rs.meta.is_valid(
-            {**schema, "$schema": "http://json-schema.org/draft-04/schema#"}
-        ):
-            return None
-        jsonschema_rs.meta.validate(
-            schema if known else {k: v for k, v in schema.items() if k != "$schema"}
-        )
-    except jsonschema_rs.ValidationError as error:
-        path = "/".join(str(part) for part in error.instance_path)
-        return f"is not valid JSON Schema: {_short(error.message)}" + (
-            f" at {path}" if path else ""
-        )
-    except RecursionError:
-        return "is nested too deeply; flatten it"
-    except (ValueError, jsonschema_rs.ReferencingError) as error:
-        return f"is not valid JSON Schema: {_short(str(error))}"
-    return None
-
-
-def _encoding_problems(row: Mapping[str, Any]) -> list[str]:
-    fields = {
-        "name": row["name"],
-        "description": row["description"],
-        "input schema": row["input_schema"],
-        "output schema": row["output_schema"] or "",
-        "annotations": row["annotations"],
-        "examples": "".join(row["examples"]),
-        "tags": "".join(row["tags"]),
-    }
-    return [
-        f"its {label} is not valid UTF-8 text; save the source as UTF-8"
-        for label, text in fields.items()
-        if not (text.isascii() or _valid_text(text) == text)
-    ]
-
-
-def _valid_text(text: str) -> str:
-    """Return the text with what cannot be written as UTF-8 replaced, so that it can be stored."""
-    return text.encode("utf-8", "surrogatepass").decode("utf-8", "replace")
-
-
-def _short(value: Any) -> str:
-    text = repr(value)
-    return text if len(text) <= 200 else f"{text[:200]}... ({len(text):,} characters)"
+        text = str(error)
+    except Exception:
+        text = ""
+    if isinstance(error, SourceError):
+        return text
+    return f"unexpected {type(error).__name__}: {short(text)}"
 
 
 def _raw_text(raw: Any) -> str:
@@ -326,8 +317,6 @@ def _raw_text(raw: Any) -> str:
         return ""
     try:
         text = raw if isinstance(raw, str) else json.dumps(raw, ensure_ascii=False, default=repr)
-    except (ValueError, RecursionError):
+    except (TypeError, ValueError, RecursionError, MemoryError):
         text = "(a record that cannot be written as JSON)"
-    return _valid_text(
-        text if len(text) <= RAW_KEPT else f"{text[:RAW_KEPT]}... ({len(text):,} characters)"
-    )
+    return valid_text(cut(text, MAX_RAW))

@@ -11,7 +11,7 @@ from dataclasses import asdict
 from typing import Any
 
 from pegboard.canonical import canonical_json
-from pegboard.records import Tool
+from pegboard.records import Dependency, Tool
 
 _TEXT = json.JSONEncoder(ensure_ascii=False)
 
@@ -57,6 +57,19 @@ def tool_row(tool: Tool, written: Mapping[str, str] | None = None) -> dict[str, 
             f"[{','.join(said)}]".encode("utf-8", "surrogatepass")
         ).hexdigest(),
     }
+
+
+def tool_of(row: Mapping[str, Any]) -> Tool:
+    """The tool of a row, also of one with more columns."""
+    return Tool(
+        **{name: row[name] for name in ("id", "catalog", "agent", "name", "description")},
+        input_schema=json.loads(row["input_schema"]),
+        output_schema=json.loads(row["output_schema"]) if row["output_schema"] else None,
+        annotations=json.loads(row["annotations"]),
+        examples=tuple(row["examples"]),
+        dependencies=tuple(Dependency(**one) for one in json.loads(row["dependencies"])),
+        tags=tuple(row["tags"]),
+    )
 
 
 def _json(value: Any) -> str:

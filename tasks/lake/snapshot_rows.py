@@ -7,14 +7,13 @@ snapshots/<catalog>/<digest>/tools.json     columns of `CATALOG_TOOL`, and a dig
 snapshots/<catalog>/layers/<digest>.parquet
 """
 
-import json
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, Literal
 
 from catalogs.shared.listing import Listing
-from catalogs.shared.tool_row import row_digest, tool_row
-from pegboard.records import Agent, Dependency, Tool
+from catalogs.shared.tool_row import row_digest, tool_of, tool_row
+from pegboard.records import Agent, Tool
 from pegboard.store.contract import CATALOG_AGENT, CATALOG_TOOL
 from tasks.lake.files import Lake
 from tasks.lake.row_sets import find_rows, read_rows, write_frame
@@ -119,19 +118,6 @@ def tool_frame(listing: Listing) -> "pl.DataFrame":
         for row in tool_rows
     ]
     return pl.DataFrame(rows, schema=schema)
-
-
-def tool_of(row: Mapping[str, Any]) -> Tool:
-    """Return the tool of a row."""
-    return Tool(
-        **{name: row[name] for name in ("id", "catalog", "agent", "name", "description")},
-        input_schema=json.loads(row["input_schema"]),
-        output_schema=json.loads(row["output_schema"]) if row["output_schema"] else None,
-        annotations=json.loads(row["annotations"]),
-        examples=tuple(row["examples"]),
-        dependencies=tuple(Dependency(**value) for value in json.loads(row["dependencies"])),
-        tags=tuple(row["tags"]),
-    )
 
 
 def _path(catalog: str, identity: str, kind: str) -> str:

@@ -101,14 +101,14 @@ def test_a_broken_line_of_jsonl_is_rejected_alone(listed, tmp_path):
     lines = [json.dumps(function(f"f{n}")).encode() for n in range(5)]
     lines[1] = b'{"name": '
     lines[3] = b'{"name": "caf\xe9", "input_schema": {}}'
-    lines.append(b'{"name":' + b"[" * 100_000)
+    lines.append(b'{"name":%s}' % (b"[" * 100_000 + b"]" * 100_000))
     (tmp_path / "f.jsonl").write_bytes(b"\n\n".join(lines))
 
     listing = listed("functions", path="f.jsonl")
 
     assert [tool.name for tool in listing.tools] == ["f0", "f2", "f4"]
     assert [row.where for row in listing.rejected] == [f"f.jsonl line {n}" for n in (3, 7, 11)]
-    for row, why in zip(listing.rejected, ["not JSON", "UTF-8", "nested too deeply"], strict=True):
+    for row, why in zip(listing.rejected, ["not JSON", "UTF-8", "nested deeper"], strict=True):
         assert why in row.why
 
 

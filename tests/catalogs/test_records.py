@@ -145,7 +145,8 @@ def test_broken_lines_are_rejected_one_by_one(listed, tmp_path):
         b'{"name": "e", "parameters": "not json"}': "not JSON",
         b'{"name": "f", "parameters": 5}': "expected a JSON Schema",
         b'{"name": "g", "parameters": [{"name": "x"}, {"name": "x"}]}': "stands twice",
-        b'{"name": "h", "description": "%s"}' % (b"x" * 10_000_000): "10,000,000 characters",
+        b'{"name": "h", "description": "%s"}'
+        % (b"x" * 10_000_000): "more than 4,000,000 characters",
     }
     lines = [b'{"name": "a"}', b"", *broken, b'{"name": "i"}']
     (tmp_path / "t.jsonl").write_bytes(b"\n".join(lines))
@@ -180,14 +181,35 @@ def test_text_columns_of_a_csv_may_hold_json(listed, tmp_path):
     assert {agent.kind for agent in listing.agents} == {"api"}
 
 
-def test_rows_of_a_csv_that_are_not_utf_8_are_rejected_and_ragged_ones_named(listed, tmp_path):
-    (tmp_path / "t.csv").write_bytes(b"name,description\na,ok\nb,caf\xe9\nc,ok\n")
-    listing = listed("records", path="t.csv")
-    assert [tool.name for tool in listing.tools] == ["a", "c"]
-    assert [row.where for row in listing.rejected] == ["t.csv row 2"]
+@pytest.mark.parametrize("end", [b"\n", b"\r\n", b"\r"])
+def test_broken_rows_of_a_csv_are_rejected_one_by_one(listed, tmp_path, end):
+    broken = {
+        b"b,caf\xe9": "not valid UTF-8",
+        b"c,too,many": "3 fields, and the header 2",
+        b"d": "1 fields, and the header 2",
+        b'e,"quoted" twice': "it is not CSV",
+    }
+    rows = [b"name,description", b"", b"a,ok", *broken, b'f,"two\nlines"']
+    (tmp_path / "t.csv").write_bytes(end.join(rows))
 
-    (tmp_path / "t.csv").write_text("name,description\na,ok\nb,too,many\n")
-    with pytest.raises(SourceError, match=r"rows \[2\] have more fields"):
+    listing = listed("records", path="t.csv")
+
+    assert {tool.name: tool.description for tool in listing.tools} == {"a": "ok", "f": "two\nlines"}
+    for number, (row, why) in enumerate(zip(listing.rejected, broken.values(), strict=True), 2):
+        assert row.where == f"t.csv row {number}"
+        assert why in row.why
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ('name,description\na,ok\nb,"open\nc,ok\n', "a quote in row 2, line 3, that is never"),
+        ("name,name\na,b\n", r"columns \['name'\] twice"),
+    ],
+)
+def test_a_csv_whose_rows_cannot_be_told_apart_is_unreadable(listed, tmp_path, text, why):
+    (tmp_path / "t.csv").write_text(text)
+    with pytest.raises(SourceError, match=why):
         listed("records", path="t.csv")
 
 

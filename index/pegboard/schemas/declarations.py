@@ -47,11 +47,15 @@ def function_records(
     """Yield each declaration in a value with its place, and whether it is in a list of Gemini's."""
     if isinstance(value, list):
         for index, item in enumerate(cast("list[Any]", value)):
-            yield from function_records(item, f"{where}[{index}]", gemini)
+            place = f"{where}[{index}]"
+            if item == []:
+                yield place, item, gemini
+            yield from function_records(item, place, gemini)
         return
     record = cast("dict[str, Any]", value) if isinstance(value, dict) else {}
     lists = [key for key in LISTS if isinstance(record.get(key), list)]
-    if not lists or isinstance(record.get("name"), str):
+    # One of another type than `dict` is for the caller to check.
+    if not lists or isinstance(record.get("name"), str) or type(record) is not dict:
         yield where, value, gemini
     for key in lists:
         in_gemini = gemini or (key.startswith("function") and key != "functions")

@@ -1,0 +1,245 @@
+"""Listing a source in a process of its own, which is ended when it takes too much: whatever a
+source does costs only its catalog.
+
+The process gets requests on its standard input and answers on a pipe of its own; what it writes to
+standard output or error goes nowhere. It only sends plain values, so that nothing of a source is
+run here. A process that parsed files may list the next source; one that ran a source's code, or
+asked a server, is not used again."""
+
+import atexit
+import io
+import json
+import os
+import pickle
+import secrets
+import select
+import signal
+import subprocess
+import sys
+import time
+from contextlib import suppress
+from dataclasses import astuple
+from pathlib import Path
+from threading import Lock
+from typing import Any
+
+from catalogs.shared.kinds import source_kind
+from catalogs.shared.listing import Failure, Listing, SourceOptions
+from catalogs.shared.tool_row import tool_of
+from pegboard.errors import SourceError
+from pegboard.records import Agent, Rejected
+
+MARK = "PEGBOARD_LISTING"
+"""The environment variable of a listing process, and of all that it starts, by which they are found
+and ended."""
+START = "import sys; sys.path[:] = sys.argv[2:]; from catalogs.shared.worker import work; work()"
+LENGTH = 8
+"""Bytes that say how long a message is."""
+CHUNK = 1 << 20
+NONSENSE = "The process that lists the source answered nonsense. Correct the source."
+IDLE_SECONDS = 5
+"""How long a process may wait for its next source; `worker.IDLE_SECONDS` is longer."""
+
+
+def list_isolated(catalog: str, base: Path, options: SourceOptions) -> Listing:
+    """List a source in a process of its own. A source that cannot be listed, or takes more than its
+    options allow, gives a listing with the failure of all agents (`*`).
+
+    Args:
+        base: the folder from which relative paths count.
+    """
+    request = {
+        "kind": options.type,
+        "catalog": catalog,
+        "base": str(base),
+        "options": options.model_dump(mode="json"),
+    }
+    process = _take()
+    try:
+        answer = process.ask(request, options)
+        listing = _listing_of(answer)
+    except SourceError as error:
+        process.end()
+        return Listing(failures=(Failure("*", str(error)),))
+    except BaseException:
+        process.end()
+        raise
+    # What follows from files alone leaves nothing behind that the next source would find.
+    if source_kind(options.type).inputs is not None and answer["reusable"]:
+        process.idle_since = time.monotonic()
+        with _lock:
+            _idle.append(process)
+    else:
+        process.end()
+    return listing
+
+
+def plain_values(listing: Listing) -> dict[str, Any]:
+    """Return a listing as values of built-in types, for the process that asked for it."""
+    return {
+        "agents": [astuple(agent) for agent in listing.agents],
+        "rows": listing.rows,
+        "rejected": [astuple(row) for row in listing.rejected],
+        "failures": [astuple(failure) for failure in listing.failures],
+        "unreadable": listing.unreadable,
+        "repeatable": listing.repeatable,
+    }
+
+
+def _listing_of(answer: Any) -> Listing:
+    try:
+        return Listing(
+            agents=tuple(Agent(*values) for values in answer["agents"]),
+            tools=tuple(map(tool_of, answer["rows"])),
+            rejected=tuple(Rejected(*values) for values in answer["rejected"]),
+            failures=tuple(Failure(*values) for values in answer["failures"]),
+            unreadable=answer["unreadable"],
+            rows=answer["rows"],
+            repeatable=answer["repeatable"],
+        )
+    except (KeyError, TypeError, ValueError) as error:
+        raise SourceError(NONSENSE) from error
+
+
+def kill_marked(mark: str) -> None:
+    """Kill the processes whose environment has this mark, or one that begins with it.
+
+    Only Linux tells the environment of a process; elsewhere they stay.
+    """
+    needle = f"{MARK}={mark}".encode()
+    for environ in Path("/proc").glob("[0-9]*/environ"):
+        with suppress(OSError):
+            process = int(environ.parent.name)
+            marked = any(part.startswith(needle) for part in environ.read_bytes().split(b"\0"))
+            if marked and process != os.getpid():
+                os.kill(process, signal.SIGKILL)
+
+
+class _Process:
+    """A process that lists one source after the other."""
+
+    def __init__(self) -> None:
+        self.state = _state()
+        self.idle_since = 0.0
+        self._mark = secrets.token_hex(16)
+        self._answers, answers = os.pipe()
+        # A session of its own: Ctrl-C is for this process, which ends the other.
+        self._process = subprocess.Popen(  # noqa: S603
+            [sys.executable, "-c", START, str(answers), *sys.path],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            pass_fds=[answers],
+            env={**os.environ, MARK: self._mark},
+            start_new_session=True,
+        )
+        os.close(answers)
+        self._poll = select.poll()
+        self._poll.register(self._answers, select.POLLIN)
+        with _lock:
+            _running.add(self)
+
+    @property
+    def usable(self) -> bool:
+        waiting = time.monotonic() - self.idle_since
+        return self._process.poll() is None and waiting < IDLE_SECONDS and self.state == _state()
+
+    def ask(self, request: dict[str, Any], options: SourceOptions) -> Any:
+        """Return the answer to a request. Raises SourceError if there is none within the limits."""
+        deadline = time.monotonic() + options.max_seconds
+        message = json.dumps(request).encode()
+        stdin = self._process.stdin
+        assert stdin is not None
+        with suppress(OSError):  # that it has ended shows when its answer is read
+            stdin.write(len(message).to_bytes(LENGTH) + message)
+            stdin.flush()
+        length = int.from_bytes(self._read(LENGTH, deadline, options))
+        if length > options.max_memory:
+            raise SourceError(
+                f"The listing has {length:,} bytes, more than {options.max_memory:,}. Split the "
+                f"source, or raise `max_memory`."
+            )
+        content = self._read(length, deadline, options)
+        try:
+            return _Plain(io.BytesIO(content)).load()
+        except Exception as error:
+            raise SourceError(NONSENSE) from error
+
+    def end(self) -> None:
+        """Kill the process, and what it started."""
+        with _lock:
+            if self not in _running:
+                return
+            _running.discard(self)
+        self._process.kill()
+        self._process.wait()
+        kill_marked(self._mark)
+        with suppress(OSError):
+            self._process.stdin.close()  # pyright: ignore[reportOptionalMemberAccess]
+        os.close(self._answers)
+
+    def _read(self, length: int, deadline: float, options: SourceOptions) -> bytes:
+        content = bytearray()
+        while len(content) < length:
+            left = deadline - time.monotonic()
+            if left <= 0 or not self._poll.poll(left * 1_000):
+                raise SourceError(
+                    f"It was not listed within {options.max_seconds:g} seconds. Split the source, "
+                    f"or raise `max_seconds`."
+                )
+            chunk = os.read(self._answers, min(CHUNK, length - len(content)))
+            if not chunk:
+                raise SourceError(self._ending(options))
+            content += chunk
+        return bytes(content)
+
+    def _ending(self, options: SourceOptions) -> str:
+        """Say how the process ended by itself."""
+        status = self._process.wait()
+        how = f"exit status {status}"
+        if status < 0:
+            with suppress(ValueError):
+                how = signal.Signals(-status).name
+        hint = "Correct the source."
+        if -status in (signal.SIGKILL, signal.SIGABRT):
+            hint = (
+                f"If it needs more memory than {options.max_memory:,} bytes, split it or raise "
+                f"`max_memory`."
+            )
+        return f"The process that lists the source ended without an answer ({how}). {hint}"
+
+
+class _Plain(pickle.Unpickler):
+    """Loads values of built-in types, and nothing that would run code."""
+
+    def find_class(self, module: str, name: str, /) -> Any:
+        raise pickle.UnpicklingError(f"unexpected {module}.{name}")
+
+
+_lock = Lock()
+_idle: list[_Process] = []
+_running: set[_Process] = set()
+
+
+def _state() -> tuple[Any, ...]:
+    """What a process inherits, and what must be the same for it to be used again."""
+    return dict(os.environ), list(sys.path), str(Path.cwd())
+
+
+def _take() -> _Process:
+    """Return an idle process, or start one."""
+    while True:
+        with _lock:
+            process = _idle.pop() if _idle else None
+        if process is None:
+            return _Process()
+        if process.usable:
+            return process
+        process.end()
+
+
+@atexit.register
+def _end_all() -> None:
+    """End the processes that other threads wait for, and the idle ones."""
+    for process in list(_running):
+        process.end()
