@@ -42,13 +42,17 @@ def read(listing: ListingBuilder, options: FunctionsOptions) -> None:
             for number, line in read_lines(path, options.max_bytes):
                 where = f"{path.name} line {number}"
                 with listing.record(where, line):
-                    _list(listing, agent, parse_json(line, "it"), where)
+                    if not _list(listing, agent, parse_json(line, "it"), where):
+                        listing.reject(where, "it declares no function; remove it", line)
 
 
-def _list(listing: ListingBuilder, agent: str, value: Any, where: str) -> None:
-    for place, record, gemini in function_records(value, where):
+def _list(listing: ListingBuilder, agent: str, value: Any, where: str) -> bool:
+    """List the functions of a value, and say whether it has any."""
+    records = list(function_records(value, where))
+    for place, record, gemini in records:
         with listing.record(place, record):
             _list_function(listing, agent, record, gemini, place)
+    return bool(records)
 
 
 def _list_function(

@@ -11,6 +11,7 @@ from importlib.metadata import version
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
+from catalogs.shared.tool_row import tool_of
 from pegboard.canonical import canonical_json, digest
 from pegboard.encoders import Encoder
 from pegboard.records import Enrichment
@@ -26,7 +27,7 @@ from tasks.golden.reading import read_golden
 from tasks.lake.files import Lake
 from tasks.lake.incremental import row_inputs, update_rows
 from tasks.lake.row_sets import find_rows, read_rows, store_latest
-from tasks.lake.snapshot_rows import snapshot_rows, tool_of
+from tasks.lake.snapshot_rows import snapshot_rows
 from tasks.plan import Plan
 from tasks.safety.untrusted import flags_of
 from tasks.settings.configuration import Configuration, IndexSettings

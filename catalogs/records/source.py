@@ -40,6 +40,8 @@ from pegboard.errors import SourceError
 from pegboard.records import AgentKind, Dependency, DependencyType
 from pegboard.schemas.loose import Unusable, loose_object, object_schema
 
+MAX_PARTS = 20
+"""Dependencies of a record that are rejected one by one."""
 DEPENDENCY_TYPES: tuple[str, ...] = get_args(DependencyType)
 
 
@@ -184,8 +186,11 @@ def _list_row(
         dependencies=(dependencies := _dependencies(record, columns.dependencies)).kept,
         tags=_texts(record.get(columns.tags)) if columns.tags else (),
     )
-    for index, (why, raw) in dependencies.rejected.items() if tool else ():
+    rejected = list(dependencies.rejected.items()) if tool else []
+    for index, (why, raw) in rejected[:MAX_PARTS]:
         listing.reject(f"{row.where} {columns.dependencies}[{index}]", why, raw)
+    if more := len(rejected[MAX_PARTS:]):
+        listing.reject(row.where, f"{more:,} more of its dependencies are left out; correct them")
 
 
 @dataclass(frozen=True, slots=True)

@@ -48,9 +48,8 @@ def function_records(
     if isinstance(value, list):
         for index, item in enumerate(cast("list[Any]", value)):
             place = f"{where}[{index}]"
-            if item == []:
-                yield place, item, gemini
-            yield from function_records(item, place, gemini)
+            # One that holds no declaration is yielded itself, so that it is not lost in silence.
+            yield from list(function_records(item, place, gemini)) or [(place, item, gemini)]
         return
     record = cast("dict[str, Any]", value) if isinstance(value, dict) else {}
     lists = [key for key in LISTS if isinstance(record.get(key), list)]
