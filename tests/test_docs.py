@@ -74,7 +74,9 @@ def test_the_configuration_reference_has_every_option_of_a_source(kind):
     text = (REFERENCE / "configuration.md").read_text("utf-8")
     section = text.partition(f'### type = "{kind}"')[2].partition("\n##")[0]
 
-    documented = {*re.findall(r"`(\w+)`", section), "type", "tags"}
+    common = text.partition("## [catalogs.NAME]")[2].partition("\n###")[0]
+
+    documented = set(re.findall(r"`(\w+)`", section + common))
 
     assert set(source_kind(kind).options.model_fields) - documented == set()
 

@@ -52,7 +52,8 @@ def list_isolated(catalog: str, base: Path, options: SourceOptions) -> Listing:
         "kind": options.type,
         "catalog": catalog,
         "base": str(base),
-        "options": options.model_dump(mode="json"),
+        # What is not set stays so: it may mean something else than its default.
+        "options": options.model_dump(mode="json", exclude_unset=True),
     }
     process = _take()
     try:

@@ -348,7 +348,7 @@ def test_schemas_nested_too_deeply_reject_their_operation(tmp_path: Path) -> Non
         ('{"openapi": ', "line 1"),
         ("openapi: 3.0.0\nopenapi: 3.0.1", "stands twice"),
         ("openapi: [unclosed", "line"),
-        ('{"a":' * 100_000, "nested"),
+        ('{"a":' * 100_000, "not JSON"),
         ("- " * 1000, "nested deeper"),
     ],
 )
