@@ -144,7 +144,7 @@ def test_broken_lines_are_rejected_one_by_one(listed, tmp_path):
         b'{"name": "d", "parameters": [{"type": "string"}]}': "parameter 0 has no name",
         b'{"name": "e", "parameters": "not json"}': "not JSON",
         b'{"name": "f", "parameters": 5}': "expected a JSON Schema",
-        b'{"name": "g", "parameters": [{"name": "x"}, {"name": "x"}]}': "stands twice",
+        b'{"name": "g", "parameters": [{"name": "x"}, {"name": "x"}]}': "the parameter 'x' twice",
         b'{"name": "h", "description": "%s"}'
         % (b"x" * 10_000_000): "more than 4,000,000 characters",
     }
