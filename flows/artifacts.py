@@ -1,12 +1,13 @@
 """What a run shows in the UI of an orchestrator: the plan as a table; the release, the report and
-the sweep as pages.
+the sweep as pages. Text of catalogs is untrusted, and escaped: a browser shows it.
 """
 
+import socket
 from typing import Any
 
 from flows.runner import Artifact
 from flows.summary import RunSummary
-from pegboard.cli.tables import list_text, markdown_table
+from pegboard.cli.tables import escape_markdown, list_text, markdown_table
 from pegboard.store.releases import Release
 from tasks.gate.messages import held_lines, measured_line
 from tasks.report.storage import Report
@@ -41,7 +42,7 @@ def release_artifact(summary: RunSummary, release: Release) -> Artifact:
     lines = [
         f"# Release `{release.id}`{' is held' if summary.held else ''}",
         "",
-        f"Board `{summary.board}`, contract {release.contract}, "
+        f"Board {escape_markdown(summary.board)}, contract {release.contract}, "
         f"{release.created_at:%Y-%m-%d %H:%M:%S} UTC.",
         "",
         *markdown_table(["table", "version", "rows"], pins),
@@ -52,20 +53,25 @@ def release_artifact(summary: RunSummary, release: Release) -> Artifact:
         lines += _gate_lines(summary.gate, summary.plan.channel, held=summary.held)
     if summary.enriched is not None:
         lines += _enrichment_lines(summary.enriched.estimate, summary.enriched.actual)
-    problems = [f"- {text}" for snapshot in summary.snapshots for text in snapshot.problems]
-    rejected = [
-        f"- `{row.where}`: {row.why}" for snapshot in summary.snapshots for row in snapshot.rejected
-    ]
+    problems = [text for snapshot in summary.snapshots for text in snapshot.problems]
+    rejected = [row for snapshot in summary.snapshots for row in snapshot.rejected]
     if problems:
-        lines += ["", "## Sources that failed", "", *problems[:MAX_EXAMPLES]]
+        lines += ["", "## Sources that failed", "", *_items(problems)]
     if rejected:
-        lines += ["", f"## {len(rejected)} rejected records", "", *rejected[:MAX_EXAMPLES]]
+        texts = [f"{row.where}: {row.why}" for row in rejected]
+        lines += ["", f"## {len(rejected)} rejected records", "", *_items(texts)]
     return Artifact("release", f"Release {release.id}", "\n".join(lines))
 
 
 def report_artifact(report: Report) -> Artifact:
-    """Return the verdict, the measures and the address of the page."""
-    return Artifact("report", report.title or "No report", report.markdown())
+    """Return the verdict, the measures and the address of the page, or the file and its machine."""
+    markdown = report.markdown()
+    if report.html and "://" not in report.html:
+        markdown += (
+            f"\n\nThese are files on {escape_markdown(socket.gethostname())}. On any machine that "
+            "reads the board, `pegboard report --out report.html` writes the page again."
+        )
+    return Artifact("report", report.title or "No report", markdown)
 
 
 def sweep_artifact(outcome: dict[str, Any]) -> Artifact:
@@ -73,11 +79,16 @@ def sweep_artifact(outcome: dict[str, Any]) -> Artifact:
     return Artifact("sweep", f"Sweep of release {outcome['release']}", "\n\n".join(outcome["says"]))
 
 
+def _items(texts: list[str]) -> list[str]:
+    return [f"- {escape_markdown(text)}" for text in texts[:MAX_EXAMPLES]]
+
+
 def _gate_lines(details: dict[str, Any], channel: str, *, held: bool) -> list[str]:
     """The gate's decision. Queries and descriptions are untrusted: they stand in a code block."""
     lines = held_lines(details, channel) if held else [measured_line(details)]
     rules = [
-        f"- {_verdict(one['passed'])}: {one['rule']}: {one['reason']}" for one in details["rules"]
+        f"- {_verdict(rule['passed'])}: {escape_markdown(rule['rule'] + ': ' + rule['reason'])}"
+        for rule in details["rules"]
     ]
     return [
         "",

@@ -1,5 +1,6 @@
 """What a run did: the results of its steps, the seconds of its phases, and its outcome."""
 
+import logging
 import time
 from collections.abc import Generator
 from contextlib import contextmanager
@@ -21,6 +22,7 @@ from tasks.revise import Revision
 from tasks.settings.configuration import Configuration
 from tasks.snapshot import Snapshot
 
+logger = logging.getLogger(__name__)
 Outcome = Literal["planned", "waiting", "unchanged", "withdrawn", "held", "published"]
 
 
@@ -51,6 +53,7 @@ class RunSummary:
             yield
         finally:
             self.seconds[name] = round(time.monotonic() - start, 3)
+            logger.info("%s took %.1f s", name, self.seconds[name])
 
     @property
     def held(self) -> bool:

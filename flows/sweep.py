@@ -103,15 +103,9 @@ def sweep_configuration(
 
 def _measure(design: Design, runner: Runner) -> None:
     todo = design.todo
-    total = sum(len(cell.queries) for cell in todo)
     if todo:
-        progress.start("queries", total)
-    progress.start("cells", len(design.cells))
-    progress.advance("cells", design.finished, "done before" if design.finished else None)
-    began, done = time.monotonic(), 0
+        progress.start("queries", sum(len(cell.queries) for cell in todo))
+    progress.start("cells", len(design.cells), design.finished)
     for cell in todo:
         runner.call(measure_cell, cell)
-        done += len(cell.queries)
-        seconds = (time.monotonic() - began) / max(done, 1) * (total - done)
-        left = f"{seconds / 60:.0f} min" if seconds >= 90 else f"{seconds:.0f} s"
-        progress.advance("cells", text=f"about {left} left")
+        progress.advance("cells")

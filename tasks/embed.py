@@ -33,11 +33,13 @@ class Shard:
     """A part of a table's texts: those with digests between two bounds.
 
     Attributes:
-        path: the row set of the documents.
+        table: the table of the documents, `emb_<index>` or `agents_<index>`.
+        path: their row set.
         texts: how many are to be encoded.
     """
 
     index: str
+    table: str
     path: str
     number: int
     first: str
@@ -99,7 +101,7 @@ def shards_of(
     size = max(SHARD_TEXTS, -(-len(digests) // MAX_SHARDS))
     parts = [digests[start : start + size] for start in range(0, len(digests), size)]
     return [
-        Shard(settings.name, documents.path, number, part[0], part[-1], len(part))
+        Shard(settings.name, documents.table, documents.path, number, part[0], part[-1], len(part))
         for number, part in enumerate(parts, start=1)
     ]
 

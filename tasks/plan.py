@@ -3,25 +3,28 @@ and for a watch, whether a source changed since it was published.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from pegboard.encoders import Encoder
 from pegboard.errors import BoardNotFound, SourceError
 from pegboard.store.database import open_table
+from pegboard.store.diff import FieldChange, field_changes, tools_with_kinds
 from pegboard.store.releases import Channel, Release, ReleaseStore
 from tasks.compose import compose_agents, compose_index
 from tasks.edges import compose_edges
 from tasks.embed import encoder_for
 from tasks.lake.files import Lake
 from tasks.lake.row_sets import read_rows
-from tasks.lake.snapshot_rows import snapshot_rows
+from tasks.lake.snapshot_rows import snapshot_rows, tool_of
 from tasks.lake.vectors import known_texts
 from tasks.settings.configuration import Configuration, IndexSettings
 from tasks.snapshot import Snapshot, list_source, stored_snapshot, unchanged_snapshot
 
 MAX_NAMED = 5
 """Tools that an error names; it counts them all."""
+MAX_COMPARED = 1_000
+"""Changed tools whose fields are compared."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +40,7 @@ class Plan:
             replies decide.
         withdrawn: the releases from which the channel was rolled back.
         edges: the number of dependencies between the tools by their origin.
+        changes: of the first `MAX_COMPARED` changed tools the fields that differ, old and new.
     """
 
     channel: str
@@ -49,6 +53,9 @@ class Plan:
     texts: Mapping[str, tuple[int, int]]
     withdrawn: tuple[str, ...] = ()
     edges: Mapping[str, int] = field(default_factory=dict[str, int])
+    changes: Mapping[str, Mapping[str, FieldChange]] = field(
+        default_factory=dict[str, Mapping[str, FieldChange]]
+    )
 
     def refuse_loss(self, snapshots: Sequence[Snapshot]) -> None:
         """Check that no failure of a source is published as the loss of its tools.
@@ -99,6 +106,10 @@ class Plan:
                 for index, (all_, new) in self.texts.items()
             },
             "edges": dict(self.edges),
+            "changes": {
+                tool: {name: asdict(change) for name, change in fields.items()}
+                for tool, fields in self.changes.items()
+            },
         }
 
 
@@ -153,6 +164,7 @@ def make_plan(
         texts=texts,
         withdrawn=state.withdrawn if state else (),
         edges=compose_edges(configuration, snapshots).origins,
+        changes=_changes(uri, live, snapshots, changed[:MAX_COMPARED]),
     )
 
 
@@ -207,6 +219,21 @@ def _published_digests(uri: str, release: Release | None) -> dict[str, str]:
     rows = table.search().select(["id", "tool_digest"]).to_arrow()
     columns = (rows.column(name).to_pylist() for name in ("id", "tool_digest"))
     return dict(zip(*columns, strict=True))
+
+
+def _changes(
+    uri: str, live: Release | None, snapshots: Mapping[str, str], ids: Sequence[str]
+) -> dict[str, dict[str, FieldChange]]:
+    """The fields of tools that differ from the live release, as far as catalogs list them."""
+    if live is None or not ids:
+        return {}
+    before = tools_with_kinds(ReleaseStore(uri), live, ids)
+    changes: dict[str, dict[str, FieldChange]] = {}
+    for row in snapshot_rows(Lake(uri), snapshots, "tools", ids=ids).iter_rows(named=True):
+        tool, kind = before[row["id"]]
+        listed = replace(tool_of(row), enrichment=tool.enrichment, flags=tool.flags)
+        changes[tool.id] = field_changes((tool, kind), (listed, row["kind"]))
+    return dict(sorted(changes.items()))
 
 
 def _texts(

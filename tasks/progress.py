@@ -1,101 +1,147 @@
-"""Progress of a run for the person who started it: one live display on a terminal, plain lines
-elsewhere.
+"""Progress of a run: one live display on a terminal, plain lines elsewhere, all on stderr.
 
-Everything goes to stderr, so that stdout stays the result. Tasks run as threads of the run's
-process and all speak to the one display that `showing` opened; without one (a worker, a test) they
-are silent, and the Prefect log tells the story."""
+Steps run as threads of the run's process and share the display that `showing` opened. Without one
+(a worker, a test) the lines go to the log, which Prefect shows."""
 
+import logging
 import sys
 import time
 from collections.abc import Generator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from threading import Lock
 from typing import TYPE_CHECKING
 
 from pegboard.cli.output import plain, raw_stream
+from pegboard.cli.tables import progress_text
 
 if TYPE_CHECKING:
-    from rich.progress import TaskID
+    from rich.progress import Progress, TaskID
 
-_PLAIN_INTERVAL = 2.0
-"""Seconds between two plain lines about the same step, so that a log stays readable."""
+logger = logging.getLogger(__name__)
 
 
-class _Display:
+@dataclass(slots=True)
+class _Step:
+    """A step that is under way; `before` pieces were done when it started."""
+
+    total: int
+    before: int
+    done: int
+    began: float
+    shown: float
+
+    def text(self) -> str:
+        return progress_text(self.done, self.total, time.monotonic() - self.began, self.before)
+
+
+class _Log:
+    """Writes the steps to the log."""
+
+    interval = 30.0
+    """Seconds between two lines about the same step."""
+
     def __init__(self) -> None:
-        from rich.console import Console
-        from rich.progress import (
-            BarColumn,
-            MofNCompleteColumn,
-            Progress,
-            SpinnerColumn,
-            TextColumn,
-            TimeElapsedColumn,
+        self._steps: dict[str, _Step] = {}
+        self._lock = Lock()
+
+    def start(self, name: str, total: int, done: int) -> None:
+        with self._lock:
+            now = time.monotonic()
+            step = self._steps[name] = _Step(total, done, done, now, now)
+            self._begin(name, step)
+
+    def advance(self, name: str, pieces: int, note: str) -> None:
+        with self._lock:
+            if (step := self._steps.get(name)) is not None:
+                step.done += pieces
+                self._show(name, step, plain(note))
+
+    def _begin(self, name: str, step: _Step) -> None:
+        before = f", {step.before} done before" if step.before else ""
+        self._write(f"{name}: {step.total} to do{before}")
+
+    def _show(self, name: str, step: _Step, note: str) -> None:
+        now = time.monotonic()
+        if step.done >= step.total or now - step.shown >= self.interval:
+            step.shown = now
+            self._write(f"{name}: {step.text()}{note and f', {note}'}")
+
+    def _write(self, line: str) -> None:
+        logger.info(line)
+
+
+class _Lines(_Log):
+    """Prints the steps as lines."""
+
+    interval = 2.0
+
+    def _write(self, line: str) -> None:
+        print(line, file=sys.stderr, flush=True)
+
+
+class _Bars(_Log):
+    """Draws the steps on a terminal."""
+
+    def __init__(self, bars: "Progress") -> None:
+        super().__init__()
+        self._bars = bars
+        self._tasks: dict[str, TaskID] = {}
+
+    def _begin(self, name: str, step: _Step) -> None:
+        self._tasks[name] = self._bars.add_task(
+            name, total=step.total, completed=step.done, text=step.text(), note=""
         )
 
-        terminal = raw_stream(sys.stderr)  # the display draws; its texts are escaped below
-        self.console = Console(file=terminal, highlight=False, soft_wrap=True)
-        self.live = terminal.isatty()
-        self.bars = Progress(
-            SpinnerColumn(finished_text="[green]✓"),
-            TextColumn("{task.description:<10}", markup=False),
-            BarColumn(bar_width=24),
-            MofNCompleteColumn(),
-            TextColumn("{task.fields[note]}", style="dim", markup=False),
-            TimeElapsedColumn(),
-            console=self.console,
-            disable=not self.live,
-        )
-        self.steps: dict[str, TaskID] = {}
-        self.totals: dict[str, int] = {}
-        self.done: dict[str, int] = {}
-        self.last: dict[str, float] = {}
-        self.lock = Lock()
+    def _show(self, name: str, step: _Step, note: str) -> None:
+        task = self._tasks[name]
+        self._bars.update(task, completed=step.done, text=step.text())
+        if note:
+            self._bars.update(task, note=note)
 
 
-_display: _Display | None = None
+_display = _Log()
 
 
 @contextmanager
 def showing(enabled: bool = True) -> Generator[None]:
-    """Show the progress of what runs inside, unless told not to."""
+    """Show the progress of what runs inside on stderr, unless told not to."""
     global _display
-    if not enabled:
-        yield
-        return
-    _display = _Display()
+    before = _display
     try:
-        with _display.bars:
+        if not enabled:
             yield
+        elif not raw_stream(sys.stderr).isatty():
+            _display = _Lines()
+            yield
+        else:
+            with _terminal() as bars:
+                _display = _Bars(bars)
+                yield
     finally:
-        _display = None
+        _display = before
 
 
-def start(step: str, total: int) -> None:
-    """Announce a step of `total` pieces."""
-    display = _display
-    if display is None:
-        return
-    with display.lock:
-        display.totals[step], display.done[step] = total, 0
-        display.steps[step] = display.bars.add_task(plain(step), total=total, note="")
-        if not display.live:
-            display.console.print(f"{plain(step)}: {total} to do", markup=False)
+def start(step: str, total: int, done: int = 0) -> None:
+    """Announce a step of `total` pieces, of which some may be done."""
+    _display.start(step, total, done)
 
 
 def advance(step: str, pieces: int = 1, text: str | None = None) -> None:
-    """Say that so many more pieces of a step are done."""
-    display = _display
-    if display is None or step not in display.steps:
-        return
-    with display.lock:
-        display.done[step] += pieces
-        display.bars.advance(display.steps[step], pieces)
-        if text is not None:
-            display.bars.update(display.steps[step], note=plain(text))
-        done, total, now = display.done[step], display.totals[step], time.monotonic()
-        due = done >= total or now - display.last.get(step, 0) >= _PLAIN_INTERVAL
-        if not display.live and due:
-            display.last[step] = now
-            line = f"{step}: {done} of {total}{f', {text}' if text else ''}"
-            display.console.print(plain(line), markup=False)
+    """Count pieces of a step as done; `text` says which, or at what cost."""
+    _display.advance(step, pieces, text or "")
+
+
+def _terminal() -> "Progress":
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+    return Progress(
+        SpinnerColumn(finished_text="[green]✓"),
+        TextColumn("{task.description:<10}", markup=False),
+        BarColumn(bar_width=24),
+        TextColumn("{task.fields[text]}", markup=False),
+        TextColumn("{task.fields[note]}", style="dim", markup=False),
+        TimeElapsedColumn(),
+        console=Console(file=raw_stream(sys.stderr), highlight=False, soft_wrap=True),
+    )

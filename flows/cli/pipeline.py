@@ -16,7 +16,7 @@ from flows.cli.options import (
     process_seconds,
     quiet_encoders,
 )
-from flows.cli.printing import print_run
+from flows.cli.printing import run_lines
 from flows.cli.prompts import register_prompts
 from flows.prefect.server import use_prefect
 from pegboard.cli.output import Subparsers, add_json_option, print_json
@@ -96,6 +96,9 @@ def _add_run_options(parser: argparse.ArgumentParser) -> None:
         help="accept an empty listing from a source that had tools",
     )
     parser.add_argument(
+        "--texts", action="store_true", help="print the old and new text of changed tools"
+    )
+    parser.add_argument(
         "--strict",
         action="store_true",
         help="exit with 3 if any source failed, with 7 if the LLM left something unwritten",
@@ -166,7 +169,8 @@ def _build(options: argparse.Namespace) -> int:
     if options.json:
         print_json(outcome)
     else:
-        print_run(outcome)
+        for line in run_lines(outcome, texts=options.texts):
+            print(line)
     for problem in _problems(outcome):
         print(f"pegboard {options.command}: {problem}", file=sys.stderr)
     return _exit_code(outcome, strict=options.strict)

@@ -1,25 +1,29 @@
-"""How a build or a plan is printed: the plan, the LLM's part with its cost, and the outcome."""
+"""A build or a plan as lines: the changes, the LLM's part with its cost, and the outcome."""
 
 from typing import Any
 
+from pegboard.cli.diff import field_lines
 from pegboard.cli.output import plain
 from pegboard.cli.tables import count_text, limited_lines
+from pegboard.store.diff import FieldChange
 from tasks.gate.messages import held_lines, measured_line
 
 MAX_ROWS = 10
+MAX_TEXT = 1_000
+"""Characters of a line of a changed text."""
 
 
-def print_run(outcome: dict[str, Any]) -> None:
-    """Print the outcome of a build or a plan (see `RunSummary.end`)."""
-    for line in _lines(outcome):
-        print(line)
+def run_lines(outcome: dict[str, Any], *, texts: bool = False) -> list[str]:
+    """Return the outcome of a build or a plan (see `RunSummary.end`) as lines.
 
-
-def _lines(outcome: dict[str, Any]) -> list[str]:
+    Args:
+        texts: add the old and new text of changed tools.
+    """
     plan, edges = outcome["plan"], outcome["edges"]
     lines = [
         f"{len(plan['new'])} new, {len(plan['changed'])} changed, {len(plan['removed'])} removed, "
-        f"{plan['unchanged']} unchanged tools"
+        f"{plan['unchanged']} unchanged tools",
+        *_change_lines(plan, texts=texts),
     ]
     for name, catalog in outcome["catalogs"].items():
         rejected = f", {catalog['rejected']} rejected" if catalog["rejected"] else ""
@@ -36,7 +40,7 @@ def _lines(outcome: dict[str, Any]) -> list[str]:
         lines.append(
             f"{outcome['held_out']} examples are golden queries, and held out of the index."
         )
-    lines.append(_outcome_line(outcome))
+    lines += outcome_line(outcome).splitlines()
     if outcome["report"] and outcome["report"]["html"]:
         lines.append(f"Report: {outcome['report']['html']}")
     if outcome["gate"] and outcome["outcome"] == "published":
@@ -50,7 +54,32 @@ def _lines(outcome: dict[str, Any]) -> list[str]:
     return [*lines, f"seconds: {', '.join(phases)}"]
 
 
-def _outcome_line(outcome: dict[str, Any]) -> str:
+def _change_lines(plan: dict[str, Any], *, texts: bool) -> list[str]:
+    """The names of the tools that a run adds, changes and removes; none for a first release."""
+    if plan["live"] is None:
+        return []
+    lines = _named([f"+ {tool}" for tool in plan["new"]])
+    changes: list[str] = []
+    for tool in plan["changed"]:
+        fields = plan["changes"].get(tool, {})
+        changes.append(f"~ {tool}: {', '.join(fields)}" if fields else f"~ {tool}")
+    if not texts:
+        lines += _named(changes)
+    else:
+        for tool, change in zip(plan["changed"], changes, strict=True):
+            lines += [*_named([change]), *_text_lines(plan["changes"].get(tool, {}))]
+    return lines + _named([f"- {tool}" for tool in plan["removed"]])
+
+
+def _text_lines(fields: dict[str, dict[str, Any]]) -> list[str]:
+    texts = [
+        line for name, change in fields.items() for line in field_lines(name, FieldChange(**change))
+    ]
+    return [f"      {plain(text)[:MAX_TEXT]}" for text in texts]
+
+
+def outcome_line(outcome: dict[str, Any]) -> str:
+    """Return how a run ended, in a sentence; of a held release, in some lines."""
     plan, release = outcome["plan"], outcome["release"]
     match outcome["outcome"]:
         case "planned":
@@ -152,6 +181,11 @@ def _golden_lines(golden: dict[str, Any]) -> list[str]:
         f"{golden['queries']} golden queries {calibrated}{leaked}.",
         *_listed([f"golden queries name an unknown tool: {name}" for name in golden["unknown"]]),
     ]
+
+
+def _named(texts: list[str]) -> list[str]:
+    lines = [f"  {plain(text)}" for text in texts]
+    return limited_lines(lines, MAX_ROWS, "  ", "; --json lists all")
 
 
 def _listed(texts: list[str]) -> list[str]:

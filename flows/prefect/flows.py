@@ -8,16 +8,17 @@ from typing import Any, cast
 from prefect import flow
 from prefect.events import emit_event
 from prefect.logging.handlers import APILogHandler
-from prefect.states import Failed
+from prefect.states import Completed, Failed
 from prefect.task_runners import TaskRunner, ThreadPoolTaskRunner
 
+from flows.cli.printing import outcome_line, run_lines
 from flows.prefect import stale_runs
 from flows.prefect.runner import PrefectRunner
 from flows.reindex import SOURCES_AT_ONCE
 from flows.reindex import reindex as run_reindex
 from flows.sweep import sweep as run_sweep
 from flows.watch import watch as run_watch
-from pegboard.errors import GateFailed
+from pegboard.errors import GateFailed, PegboardError
 from tasks.embed import usable_cores
 from tasks.enrichment.request_builder import EnrichOptions
 from tasks.gate.messages import held_headline
@@ -29,6 +30,19 @@ THREADS = cast(
     "TaskRunner[Any]", ThreadPoolTaskRunner(max_workers=max(SOURCES_AT_ONCE, usable_cores()))
 )
 LOGGERS = ("flows", "tasks", "catalogs", "pegboard")
+PREFECT_LOGGERS = ("prefect.flow_runs", "prefect.task_runs", "prefect.engine")
+logger = logging.getLogger(__name__)
+
+
+def _without_traceback(record: logging.LogRecord) -> bool:
+    """Drop the traceback of Pegboard's own errors: their message says what to do."""
+    if record.exc_info and isinstance(record.exc_info[1], PegboardError):
+        record.exc_info = None
+    return True
+
+
+for _name in PREFECT_LOGGERS:
+    logging.getLogger(_name).addFilter(_without_traceback)
 
 
 @flow(name="reindex", flow_run_name="reindex {catalog} of {config}", task_runner=THREADS)
@@ -42,8 +56,9 @@ def reindex(
 ) -> dict[str, Any]:
     """Index the catalogs of a pegboard.toml again, and publish a release if anything changed.
 
-    Raises GateFailed, with what is returned otherwise as its `outcome`, if the release did not pass
-    its gate and is held.
+    The state of the run is named after its outcome, such as Published or Unchanged. A release that
+    did not pass its gate ends the run as Held, which is a failure, and raises GateFailed with what
+    is returned otherwise as its `outcome`.
 
     Args:
         config: the configuration's path; secrets are read from the environment where they are used,
@@ -58,15 +73,18 @@ def reindex(
     """
     with _logged():
         stale_runs.clean_up()
+        configuration = load_configuration(config)
         outcome = run_reindex(
-            load_configuration(config),
+            configuration,
             catalog=catalog,
             allow_empty=allow_empty,
             dry_run=dry_run,
             enrich_options=EnrichOptions(refresh_neighbours, retry_rejected),
-            runner=PrefectRunner(),
+            runner=PrefectRunner(configuration.uri),
         )
-    return _held(outcome) if outcome["outcome"] == "held" else outcome
+        for line in run_lines(outcome):
+            logger.info(line)
+    return _state(outcome)
 
 
 @flow(name="watch", flow_run_name="watch {config}", task_runner=THREADS)
@@ -77,10 +95,10 @@ def watch(config: str = "pegboard.toml") -> dict[str, Any]:
     The trigger of `reindex/nightly` (prefect.yaml) starts a run for each. A source that fails is
     reported in the log, the artifact and the result; it emits no event.
     """
-    configuration = load_configuration(config)
     with _logged():
         stale_runs.clean_up()
-        changes = run_watch(configuration, PrefectRunner())
+        configuration = load_configuration(config)
+        changes = run_watch(configuration, PrefectRunner(configuration.uri))
     changed = [change.catalog for change in changes if change.changed]
     for catalog in changed:
         emit_event(
@@ -130,18 +148,20 @@ def sweep(
     }
     with _logged():
         stale_runs.clean_up()
-        return run_sweep(
-            read_sweep(config, parameters, write=write), write=write, runner=PrefectRunner()
-        )
+        settings = read_sweep(config, parameters, write=write)
+        return run_sweep(settings, write=write, runner=PrefectRunner(settings.uri))
 
 
-def _held(outcome: dict[str, Any]) -> dict[str, Any]:
-    """Return the final state of a run whose release is held: failed, raising GateFailed."""
-    message = held_headline(outcome["gate"], outcome["plan"]["channel"])
+def _state(outcome: dict[str, Any]) -> dict[str, Any]:
+    """Return the final state of a run, named after its outcome; Held fails and raises GateFailed."""
+    name = outcome["outcome"].capitalize()
+    if outcome["outcome"] == "held":
+        message = held_headline(outcome["gate"], outcome["plan"]["channel"])
+        state = Failed(name=name, message=message, data=GateFailed(message, outcome))
+    else:
+        state = Completed(name=name, message=outcome_line(outcome), data=outcome)
     # A flow may return a state; Prefect's types do not include it.
-    return cast(
-        "dict[str, Any]", Failed(name="Held", message=message, data=GateFailed(message, outcome))
-    )
+    return cast("dict[str, Any]", state)
 
 
 @contextmanager

@@ -5,6 +5,7 @@ finished, and what may fail for a moment (a source, a store, an LLM) is retried 
 with its own limits.
 """
 
+import re
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, ParamSpec, TypeVar, cast
@@ -22,6 +23,8 @@ from prefect.futures import PrefectFuture
 from prefect.utilities.annotations import quote
 
 from flows.runner import Artifact
+from pegboard.canonical import digest
+from pegboard.store.database import public_uri
 from tasks.calibrate import calibrate_release
 from tasks.compose import compose_agents, compose_index
 from tasks.edges import compose_edges
@@ -43,6 +46,8 @@ from tasks.sweep.report import report_sweep
 
 P = ParamSpec("P")
 T = TypeVar("T")
+MAX_SLUG = 40
+"""Characters of the board's address in the key of an artifact."""
 # step: (name of the task, name of its runs, filled in from the arguments of the step)
 STEPS: dict[Callable[..., Any], tuple[str, str]] = {
     take_snapshot: ("snapshot", "snapshot {catalog}"),
@@ -56,7 +61,7 @@ STEPS: dict[Callable[..., Any], tuple[str, str]] = {
     compose_edges: ("edges", "edges"),
     compose_records: ("records", "records"),
     make_release_spec: ("release", "release"),
-    embed_shard: ("embed", "embed {shard.index} {shard.number}"),
+    embed_shard: ("embed", "embed {shard.table} {shard.number}"),
     stage_tables: ("stage", "stage {spec.release}"),
     calibrate_release: ("calibrate", "calibrate {spec.release}"),
     gate_release: ("gate", "gate {spec.release}"),
@@ -81,7 +86,17 @@ def task_of(step: Callable[..., Any]) -> Task[..., Any]:
 
 
 class PrefectRunner:
-    """Submits steps to the task runner of the flow run."""
+    """Submits steps to the task runner of the flow run.
+
+    Args:
+        board: the board's address. The keys of artifacts end with it, so that the UI shows the
+            history of each board by itself.
+    """
+
+    def __init__(self, board: str) -> None:
+        address = public_uri(board)
+        slug = re.sub("[^a-z0-9]+", "-", address.lower())[-MAX_SLUG:].strip("-")
+        self._suffix = f"-{slug}-{digest(address)[:6]}"
 
     def call(self, step: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         return cast("T", task_of(step)(*_quoted(args), **_quoted_named(kwargs)))
@@ -89,7 +104,7 @@ class PrefectRunner:
     def each(self, calls: Sequence[partial[T]], at_once: int) -> list[T]:
         results: list[T] = []
         waiting: list[PrefectFuture[T]] = []
-        advance = _progress_bar(calls)
+        advance = self._progress_bar(calls)
         for call in calls:
             if len(waiting) == at_once:
                 results.append(waiting.pop(0).result())
@@ -103,12 +118,28 @@ class PrefectRunner:
         return results
 
     def show(self, artifact: Artifact) -> None:
+        key = artifact.key + self._suffix
         if artifact.rows:
-            create_table_artifact(artifact.rows, key=artifact.key, description=artifact.description)
+            create_table_artifact(artifact.rows, key=key, description=artifact.description)
         else:
-            create_markdown_artifact(
-                artifact.markdown, key=artifact.key, description=artifact.description
-            )
+            create_markdown_artifact(artifact.markdown, key=key, description=artifact.description)
+
+    def _progress_bar(self, calls: Sequence[partial[Any]]) -> Callable[[int], None]:
+        """Create a progress artifact, unless there is only one call; returns the function that takes
+        the number of calls that are done.
+        """
+        if len(calls) < 2:
+            return lambda _: None
+        name = task_of(calls[0].func).name
+        bar = create_progress_artifact(
+            0.0, key=name + self._suffix, description=f"{name}: {len(calls)} tasks"
+        )
+
+        def advance(done: int) -> None:
+            if isinstance(bar, UUID):
+                update_progress_artifact(bar, progress=100 * done / len(calls))
+
+        return advance
 
 
 def _quoted(args: tuple[Any, ...]) -> list[Any]:
@@ -118,19 +149,3 @@ def _quoted(args: tuple[Any, ...]) -> list[Any]:
 
 def _quoted_named(kwargs: dict[str, Any]) -> dict[str, Any]:
     return {name: quote(value) for name, value in kwargs.items()}
-
-
-def _progress_bar(calls: Sequence[partial[Any]]) -> Callable[[int], None]:
-    """Create a progress artifact, unless there is only one call; returns the function that takes
-    the number of calls that are done.
-    """
-    if len(calls) < 2:
-        return lambda _: None
-    name = task_of(calls[0].func).name
-    bar = create_progress_artifact(0.0, key=name, description=f"{name}: {len(calls)} tasks")
-
-    def advance(done: int) -> None:
-        if isinstance(bar, UUID):
-            update_progress_artifact(bar, progress=100 * done / len(calls))
-
-    return advance

@@ -3,8 +3,10 @@ their problems are worded.
 """
 
 import tomllib
+from collections.abc import Collection, Iterable
+from difflib import get_close_matches
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
@@ -32,7 +34,8 @@ def read_toml(file: str | Path, alternative: str) -> dict[str, Any]:
         return tomllib.loads(Path(file).expanduser().read_text("utf-8"))
     except FileNotFoundError as error:
         raise ConfigurationError(
-            f"No configuration at {file}. Give one with -c, or {alternative}."
+            f"No configuration at {Path(file).expanduser().absolute()}. Give one with -c (in a flow "
+            f"run with the parameter config), or {alternative}."
         ) from error
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         raise ConfigurationError(
@@ -40,16 +43,51 @@ def read_toml(file: str | Path, alternative: str) -> dict[str, Any]:
         ) from error
 
 
-def problems_of(error: ValidationError, prefix: str = "") -> list[str]:
-    """Return the problems of a table, each as `place: what is wrong`."""
+def problems_of(error: ValidationError, model: type[BaseModel], prefix: str = "") -> list[str]:
+    """Return the problems of a table, each as `place: what is wrong`.
+
+    Args:
+        model: the settings that were validated, whose names are suggested for misspelt ones.
+        prefix: the place of the table.
+    """
     problems: list[str] = []
     for problem in error.errors(include_url=False):
-        kind, place = problem["type"], ".".join(str(part) for part in problem["loc"])
+        kind, parts = problem["type"], [str(part) for part in problem["loc"]]
         message = MESSAGES.get(kind, problem["msg"].removeprefix("Value error, "))
-        if kind not in (*MESSAGES, "value_error"):
+        if kind == "extra_forbidden":
+            message += did_you_mean(parts[-1], _setting_names(model, parts[:-1]))
+        elif kind == "literal_error":
+            expected = problem["msg"].split("'")[1::2]
             message += f" (got {problem['input']!r:.80})"
-        problems.append(f"{prefix}{place}: {message}")
+            message += did_you_mean(str(problem["input"]), expected)
+        elif kind not in (*MESSAGES, "value_error"):
+            message += f" (got {problem['input']!r:.80})"
+        problems.append(f"{prefix}{'.'.join(parts)}: {message}")
     return problems
+
+
+def did_you_mean(name: str, names: Iterable[str]) -> str:
+    """Return `; did you mean 'NAME'?` with the most similar name, nothing if none is similar."""
+    similar = get_close_matches(name.lower(), sorted(names), n=1)
+    return f"; did you mean '{similar[0]}'?" if similar else ""
+
+
+def _setting_names(model: type[BaseModel], place: list[str]) -> Collection[str]:
+    """Return the settings of the table at a place below a model; none where it has any names."""
+    for name in place:
+        field = model.model_fields.get(name)
+        inner = [] if field is None else list(_models(field.annotation))
+        if inner:
+            model = inner[0]
+    return model.model_fields.keys()
+
+
+def _models(annotation: Any) -> Iterable[type[BaseModel]]:
+    """Return the models in an annotation, such as of `Settings | None` or of a list's items."""
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        yield annotation
+    for argument in get_args(annotation):
+        yield from _models(argument)
 
 
 def duplicates(names: list[str]) -> list[str]:

@@ -9,7 +9,7 @@ from typing import Annotated, Any, cast
 
 from pydantic import Field, ValidationError, field_validator
 
-from catalogs.shared.kinds import source_kind
+from catalogs.shared.kinds import source_kind, source_kinds
 from catalogs.shared.listing import SourceOptions
 from pegboard.documents import DEFAULT_PARTS, Part, Shape
 from pegboard.encoders import DEFAULT_ENCODER
@@ -18,7 +18,7 @@ from pegboard.redaction import is_secret_name
 from pegboard.retrieval.strategy import Strategy
 from pegboard.store.contract import embedding_table
 from pegboard.store.storage import remember_options
-from tasks.settings.base import Settings, duplicates, problems_of, read_toml
+from tasks.settings.base import Settings, did_you_mean, duplicates, problems_of, read_toml
 from tasks.settings.enrichment import EnrichSettings, OverrideSettings, UntrustedSettings
 from tasks.settings.release import (
     FindSettings,
@@ -163,7 +163,8 @@ class Configuration(Settings):
             return list(self.catalogs)
         if name not in self.catalogs:
             raise ConfigurationError(
-                f"No catalog '{name}' in {self.file}; expected one of {', '.join(self.catalogs)}."
+                f"No catalog '{name}' in {self.file}; expected one of {', '.join(self.catalogs)}"
+                f"{did_you_mean(name, self.catalogs) or '.'}"
             )
         return [name]
 
@@ -195,7 +196,7 @@ def check_configuration(file: str | Path, tables: Mapping[str, Any]) -> Configur
         path = Path(file).expanduser().resolve()
         configuration = Configuration(**tables, catalogs=catalogs, file=path)
     except ValidationError as error:
-        problems += problems_of(error)
+        problems += problems_of(error, Configuration)
     else:
         problems += _index_problems(configuration)
         if not problems:
@@ -237,11 +238,15 @@ def _catalogs(tables: Any, problems: list[str]) -> dict[str, SourceOptions]:
             )
         else:
             try:
-                catalogs[name] = source_kind(table["type"]).options(**table)
+                options = source_kind(table["type"]).options
             except ConfigurationError as error:
-                problems.append(f"catalogs.{name}.type: {error}")
+                hint = did_you_mean(table["type"], source_kinds())
+                problems.append(f"catalogs.{name}.type: {str(error).rstrip('.')}{hint}")
+                continue
+            try:
+                catalogs[name] = options(**table)
             except ValidationError as error:
-                problems += problems_of(error, f"catalogs.{name}.")
+                problems += problems_of(error, options, f"catalogs.{name}.")
     return catalogs
 
 
@@ -255,7 +260,7 @@ def _index_problems(configuration: Configuration) -> list[str]:
     if configuration.default_index is not None:
         references.insert(0, ("default_index", configuration.default_index))
     problems += [
-        f"{place}: no index '{name}'; expected one of {', '.join(names)}"
+        f"{place}: no index '{name}'; expected one of {', '.join(names)}{did_you_mean(name, names)}"
         for place, name in references
         if name not in names
     ]

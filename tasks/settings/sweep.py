@@ -17,7 +17,7 @@ from pegboard.evaluation.golden import GoldenQuery, read_problems
 from pegboard.evaluation.measures import KINDS
 from pegboard.retrieval.strategies import named_strategy
 from pegboard.retrieval.strategy import Strategy
-from tasks.settings.base import Settings, duplicates, problems_of, read_toml
+from tasks.settings.base import Settings, did_you_mean, duplicates, problems_of, read_toml
 from tasks.settings.configuration import Configuration, check_configuration
 
 MAX_K = 128
@@ -197,7 +197,7 @@ def _settings(values: Mapping[str, Any], problems: list[str]) -> SweepSettings:
     try:
         return SweepSettings(**values)
     except ValidationError as error:
-        problems += problems_of(error)
+        problems += problems_of(error, SweepSettings)
         wrong = {str(problem["loc"][0]) for problem in error.errors()}
         return SweepSettings(**{name: value for name, value in values.items() if name not in wrong})
 
@@ -270,7 +270,7 @@ def _check(
         return
     names = [index.name for index in configuration.indexes]
     problems += [
-        f"indexes: no index '{name}'; expected one of {', '.join(names)}"
+        f"indexes: no index '{name}'; expected one of {', '.join(names)}{did_you_mean(name, names)}"
         for name in settings.indexes
         if name not in names
     ]

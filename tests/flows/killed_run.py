@@ -51,7 +51,7 @@ def main(how, config):
         import flows.prefect.flows as adapter
 
         runner_of_prefect = adapter.PrefectRunner
-        adapter.PrefectRunner = lambda: Killed(runner_of_prefect())
+        adapter.PrefectRunner = lambda board: Killed(runner_of_prefect(board))
         build(config, prefect=True)
     else:
         sweep(read_sweep(config, {}), runner=Killed(DirectRunner()))

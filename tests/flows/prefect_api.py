@@ -56,17 +56,26 @@ class Api:
     def state(self, run: str) -> str:
         return self.flow_run(run)["state"]["name"]
 
+    def completed(self, run: str) -> str:
+        """Wait until a run is completed; returns the name of its state."""
+        state = eventually(
+            lambda: self.flow_run(run)["state"],
+            lambda state: state["type"] in ("COMPLETED", "FAILED"),
+        )
+        assert state["type"] == "COMPLETED", state["message"]
+        return state["name"]
+
     def task_names(self, run: str) -> list[str]:
         """The names of the completed task runs of a flow run, in alphabetical order."""
         tasks = self.post("/task_runs/filter", flow_runs={"id": {"any_": [run]}})
         return sorted(task["name"] for task in tasks if task["state_type"] == "COMPLETED")
 
     def artifacts(self, run: str) -> dict[str, dict[str, Any]]:
-        """The artifacts of a flow run by their keys; of several with one key, the newest."""
+        """The newest artifacts of a flow run by their keys without the board's suffix."""
         artifacts = self.post(
             "/artifacts/filter", flow_runs={"id": {"any_": [run]}}, sort="CREATED_DESC"
         )
-        return {artifact["key"]: artifact for artifact in reversed(artifacts)}
+        return {artifact["key"].partition("-")[0]: artifact for artifact in reversed(artifacts)}
 
     def log(self, run: str) -> list[str]:
         entries = self.post("/logs/filter", logs={"flow_run_id": {"any_": [run]}})

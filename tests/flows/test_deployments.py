@@ -71,7 +71,7 @@ class Deployed(Api):
     def watch(self, config: Path) -> str:
         """Run `watch/sources` to its end; returns the id of the run."""
         run = self.start("watch/sources", config)
-        eventually(lambda: self.state(run), lambda state: state == "Completed")
+        self.completed(run)
         return run
 
     def events(self, catalog: str) -> list[dict]:
@@ -159,7 +159,7 @@ def test_the_nightly_deployment_publishes_the_release_of_a_direct_run_and_of_a_f
     command = ("build", "--prefect", "-c", str(config), "--json", "--quiet")
     flow = json.loads(prefect.python("pegboard", *command))
     run = prefect.start("reindex/nightly", "pegboard.toml")
-    eventually(lambda: prefect.state(run), lambda state: state == "Completed")
+    assert prefect.completed(run) == "Published"
 
     assert direct["outcome"] == flow["outcome"] == "published"
     assert direct["release"] == flow["release"] == live(prefect.project / "pegboard.toml")
@@ -180,7 +180,7 @@ def test_a_watch_starts_exactly_one_run_for_a_catalog_that_changed_and_none_othe
     (event,) = eventually(lambda: prefect.events("office"))
     assert event["payload"] == {"catalog": "office", "config": str(config)}
     requested = eventually(lambda: prefect.runs("reindex", config))[0]
-    eventually(lambda: prefect.state(requested["id"]), lambda state: state == "Completed")
+    assert prefect.completed(requested["id"]) == "Published"
     assert requested["parameters"]["catalog"] == "office"
     assert live(config) != before["release"]
     (hit,) = pegboard.open(str(tmp_path / "board")).search("book a table", k=1)
@@ -227,8 +227,22 @@ def test_a_watch_ends_a_run_that_was_killed_and_the_waiting_one_gets_its_turn(pr
     prefect.watch(quick)
 
     assert prefect.state(killed) == "Crashed"
-    eventually(lambda: prefect.state(waiting), lambda state: state == "Completed")
+    assert prefect.completed(waiting) == "Published"
     assert live(quick)
+
+
+def test_a_missing_configuration_is_one_message_without_a_traceback(prefect):
+    run = prefect.start("reindex/nightly", "none.toml")
+
+    state = eventually(
+        lambda: prefect.flow_run(run)["state"], lambda state: state["type"] == "FAILED"
+    )
+
+    message = f"No configuration at {prefect.project}/none.toml. "
+    assert message in state["message"]
+    log = eventually(lambda: prefect.log(run), lambda lines: "status code" in " ".join(lines))
+    assert len([line for line in log if message in line]) >= 1
+    assert not [line for line in log if "Traceback" in line]
 
 
 def test_a_run_ends_one_whose_lease_expired_and_keeps_the_slot_until_it_is_killed_and_ended_itself(

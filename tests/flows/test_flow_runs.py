@@ -109,7 +109,8 @@ def test_a_flow_run_has_the_results_exit_codes_and_progress_of_a_direct_run(
     phases = "load snapshot plan compose embed stage gate publish report total"
     assert (published["outcome"], [*published["seconds"]]) == ("published", phases.split())
     runs = api.runs("reindex", folders[1] / "pegboard.toml")
-    assert [run["state"]["name"] for run in runs] == ["Completed", "Completed", "Completed", "Held"]
+    states = ["Planned", "Published", "Unchanged", "Held"]
+    assert [run["state"]["name"] for run in runs] == states
     assert runs[3]["state"]["type"] == "FAILED"
     assert {run["name"] for run in runs} == {f"reindex all of {folders[1]}/pegboard.toml"}
 
@@ -124,11 +125,13 @@ def test_a_flow_run_has_the_results_exit_codes_and_progress_of_a_direct_run(
     plan = json.loads(artifacts["plan"]["data"])
     assert [row["tools"] for row in plan if row["change"] == "new"] == [5]
     assert artifacts["release"]["data"].startswith(f"# Release `{release}`\n")
+    assert len({artifact["key"].partition("-")[2] for artifact in artifacts.values()}) == 1
+    assert f"Release {release} is live on" in "\n".join(api.log(build))
 
     steps = ["snapshot kit", "snapshot extra", "revise", "plan live", "edges", "records", "release"]
     for index in ("full", "fine"):
         steps += [f"compose {index}", f"compose agents of {index}"]
-        steps += [f"embed {index} 1", f"embed {index} 1"]
+        steps += [f"embed emb_{index} 1", f"embed agents_{index} 1"]
     steps += [f"{step} {release}" for step in ("stage", "gate", "publish", "report")]
     recorded = eventually(lambda: api.task_names(build), lambda names: len(names) >= len(steps))
     assert recorded == sorted(steps)
@@ -200,7 +203,7 @@ def test_each_kind_of_run_continues_a_killed_one_of_the_other_and_ends_it(
         assert killed["state"]["name"] == "Running"
         assert as_flow(*arguments).returncode == 0
         killed, run = api.runs("reindex", config)
-        assert [killed["state"]["name"], run["state"]["name"]] == ["Crashed", "Completed"]
+        assert [killed["state"]["name"], run["state"]["name"]] == ["Crashed", "Unchanged"]
         message = f"The run {killed['name']} was still Running, but its process is gone: it is "
         message += "Crashed now"
         eventually(lambda: api.log(run["id"]), lambda log: message in log)

@@ -68,7 +68,7 @@ def test_a_sweep_that_was_killed_goes_on_and_writes_its_choice(command, folder, 
     code, out, err = command("sweep", "--write", "--json")
 
     assert code == 0, err
-    assert "cells: 2 of 12, done before\n" in err
+    assert "cells: 12 to do, 2 done before\n" in err
     outcome = json.loads(out)
     assert outcome["cells"] == {"total": 12, "finished_before": 2}
     after = done(folder)

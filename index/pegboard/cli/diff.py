@@ -173,7 +173,8 @@ def _print_tool(diff: ReleaseDiff, tool: str) -> None:
     for change in diff.changed:
         if change.id == tool:
             for name, field in change.fields.items():
-                _print_field(name, field)
+                for line in field_lines(name, field):
+                    print(line)
     if tool in diff.edges:
         print("depends on")
         for kind, edges in asdict(diff.edges[tool]).items():
@@ -181,12 +182,13 @@ def _print_tool(diff: ReleaseDiff, tool: str) -> None:
                 print(f"  {SIGNS[kind]} {edge}")
 
 
-def _print_field(name: str, field: FieldChange) -> None:
-    print(name)
+def field_lines(name: str, field: FieldChange) -> list[str]:
+    """Return the name of a field with its old and new text; of lists, the items that differ."""
+    lines = [name]
     for sign, value, parts in (("-", field.old, field.removed), ("+", field.new, field.added)):
         for text in parts if isinstance(value, list) else (_text(value),):
-            for line in text.splitlines() or [""]:
-                print(f"  {sign} {line}")
+            lines += [f"  {sign} {line}" for line in text.splitlines() or [""]]
+    return lines
 
 
 def _text(value: Any) -> str:

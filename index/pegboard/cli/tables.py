@@ -1,5 +1,6 @@
 """How numbers, lists and tables are written for people: on a terminal, in messages, in Markdown."""
 
+import re
 import sys
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -70,16 +71,45 @@ def markdown_text(text: str) -> str:
     return plain(text).replace("|", "\\|").replace("<", "&lt;")
 
 
+def escape_markdown(text: str) -> str:
+    """Text of a catalog as plain words of Markdown: no heading, link, image, HTML or code."""
+    return re.sub(r"([!-/:-@\[-`{-~])", r"\\\1", plain(text))
+
+
+def progress_text(done: int, total: int, seconds: float, before: int = 0) -> str:
+    """`120 of 400, 12/s, 23 s left`: done, total and, while it lasts, the rate and the time left.
+
+    Args:
+        seconds: since the start.
+        before: how much was done at the start.
+    """
+    text = f"{done} of {total}"
+    if not before < done < total or seconds < 1:
+        return text
+    rate = (done - before) / seconds
+    speed = f"{rate:.3g}/s" if rate >= 1 else f"{60 * rate:.2g}/min"
+    return f"{text}, {speed}, {_duration((total - done) / rate)} left"
+
+
+def _duration(seconds: float) -> str:
+    if seconds < 90:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 5_400 else f"{seconds / 3_600:.1f} h"
+
+
 def progress_lines(what: str, total: int, *, quiet: bool = False) -> Callable[[int], None]:
-    """A callback that counts, and prints `WHAT: n of TOTAL` to stderr at every twentieth."""
-    done = printed = 0
+    """A callback that counts, and prints `WHAT: n of TOTAL` to stderr at every twentieth, with the
+    rate and the time left.
+    """
+    done, printed, began = 0, 0, time.monotonic()
 
     def advance(more: int) -> None:
         nonlocal done, printed
         done += more
         if not quiet and (done == total or (done - printed) * 20 >= total):
             printed = done
-            print(f"{what}: {done} of {total}", file=sys.stderr)
+            text = progress_text(done, total, time.monotonic() - began)
+            print(f"{what}: {text}", file=sys.stderr)
 
     return advance
 

@@ -149,12 +149,13 @@ def diff_releases(
 def _changes(
     store: ReleaseStore, old: Release, new: Release, ids: Sequence[str]
 ) -> list[ToolChange]:
-    before, after = _tools(store, old, ids), _tools(store, new, ids)
-    changes = (ToolChange(tool, _fields(before[tool], after[tool])) for tool in ids)
+    before, after = tools_with_kinds(store, old, ids), tools_with_kinds(store, new, ids)
+    changes = (ToolChange(tool, field_changes(before[tool], after[tool])) for tool in ids)
     return [change for change in changes if change.fields]
 
 
-def _fields(old: tuple[Tool, str], new: tuple[Tool, str]) -> dict[str, FieldChange]:
+def field_changes(old: tuple[Tool, str], new: tuple[Tool, str]) -> dict[str, FieldChange]:
+    """Return the fields that differ between two states of a tool, each with its agent's kind."""
     before, after = _values(*old), _values(*new)
     return {
         name: _change(before[name], after[name])
@@ -202,10 +203,10 @@ def _text(value: Any) -> str:
     )
 
 
-def _tools(
+def tools_with_kinds(
     store: ReleaseStore, release: Release, ids: Sequence[str]
 ) -> dict[str, tuple[Tool, str]]:
-    """The tools of those ids, each with its kind."""
+    """Return the tools of those ids, each with its agent's kind."""
     rows = _rows_of(store, release.tables["tools"], "id", ids)
     return {row["id"]: (tool_from_row(row), row["kind"]) for row in rows}
 

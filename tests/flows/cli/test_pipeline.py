@@ -51,6 +51,24 @@ def test_mistakes_are_reported_together_before_any_source_is_listed(command, wor
     assert not (workshop.folder / "board").exists()
 
 
+def test_changed_tools_are_named_with_their_old_and_new_text_on_request(command, workshop):
+    old = [workshop.tool(f"tool_{number:02}", "Opens an issue.") for number in range(14)]
+    workshop.publish({"git": old})
+    new = [workshop.tool("tool_13", "Opens a ticket."), workshop.tool("fresh")]
+    workshop.servers({"git": new})
+
+    short, full = command("plan", "--quiet")[1], command("plan", "--quiet", "--texts")[1]
+
+    assert short.startswith("1 new, 1 changed, 13 removed, 0 unchanged tools\n  + kit/git/fresh\n")
+    assert "  ~ kit/git/tool_13: description\n  - kit/git/tool_00\n" in short
+    assert "  ... and 3 more; --json lists all\n" in short
+    assert "        - Opens an issue.\n        + Opens a ticket.\n" in full
+    built = json.loads(command("build", "--quiet", "--json")[1])
+    change = {"old": "Opens an issue.", "new": "Opens a ticket.", "added": [], "removed": []}
+    assert built["plan"]["changes"] == {"kit/git/tool_13": {"description": change}}
+    assert len(built["plan"]["removed"]) == 13
+
+
 def test_the_story_of_a_board(command, workshop, encoder):
     """With a release live: a plan, a build that publishes, one with nothing to do, and a release
     that was rolled back.
@@ -73,6 +91,7 @@ def test_the_story_of_a_board(command, workshop, encoder):
         "withdrawn": [],
         "texts": {"full": {"documents": 3, "to_encode": 1}},  # the third is the agent's
         "edges": {},
+        "changes": {},
     }
     assert workshop.store.all() == [old]
 

@@ -72,7 +72,7 @@ def test_invalid_options_are_refused_with_what_is_expected(command, workshop, re
         ("report --release ffff", 4, "no release 'ffff'"),
         ("report --channel canary", 4, "canary"),
         ("report --out .", 2, "cannot be written"),
-        ("releases prune -c none.toml", 2, "No configuration at none.toml"),
+        ("releases prune -c none.toml", 2, "/none.toml. Give one with -c"),
     ):
         ended, _, err = command(*arguments.split())
         assert (ended, message in err) == (code, True), err

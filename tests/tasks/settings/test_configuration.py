@@ -4,13 +4,17 @@ import re
 from pathlib import Path
 
 import pytest
+from pydantic import ValidationError
 
+from catalogs.shared.kinds import source_kind, source_kinds
 from pegboard.documents import DEFAULT_PARTS, PARTS
 from pegboard.encoders import DEFAULT_ENCODER
 from pegboard.errors import ConfigurationError
 from pegboard.store.storage import storage_options
-from tasks.settings.configuration import load_configuration
+from tasks.settings.base import _models, problems_of
+from tasks.settings.configuration import Configuration, load_configuration
 from tasks.settings.enrichment import DEFAULT_PRODUCTS
+from tasks.settings.sweep import SweepSettings
 
 MINIMAL = '[board]\nuri = "board"\n\n[catalogs.tools]\ntype = "functions"\npath = "tools.json"\n'
 README = Path(__file__).parents[3] / "README.md"
@@ -174,6 +178,9 @@ SOURCE_NEEDED = "catalogs: expected at least one source"
             "find.strategy: no index 'fine'; expected one of full",
         ),
         (MINIMAL + "[golden]\n", "golden.queries: missing"),
+        (MINIMAL + "[bord]\n", "bord: no such setting; did you mean 'board'?"),
+        (MINIMAL.replace("functions", "functoins"), "did you mean 'functions'?"),
+        (INDEX + 'shape = "mutli"\n', "(got 'mutli'); did you mean 'multi'?"),
         (
             MINIMAL + '[enrich]\nmodel = "m"\nmode = "batch"\nfallbacks = ["n"]\n',
             "one provider gets all requests",
@@ -182,6 +189,34 @@ SOURCE_NEEDED = "catalogs: expected at least one source"
 )
 def test_a_problem_names_its_place(load, text, expected):
     assert expected in problems(load, text)
+
+
+def _tables(model, wrap=lambda table: table):
+    """Every table below a model, with what makes a whole configuration of its values."""
+    yield model, wrap
+    for name, field in model.model_fields.items():
+        for inner in _models(field.annotation):
+            text = str(field.annotation)
+            shape = "list" if "tuple[" in text else "dict" if "dict[" in text else "table"
+            values = {"list": lambda table: [table], "dict": lambda table: {"a": table}}
+            make = values.get(shape, lambda table: table)
+            yield from _tables(inner, lambda table, n=name, m=make: wrap({n: m(table)}))
+
+
+def test_every_misspelt_setting_is_answered_with_the_right_one():
+    models = [Configuration, SweepSettings, *(source_kind(kind).options for kind in source_kinds())]
+    count = 0
+    for model in models:
+        for table, wrap in _tables(model):
+            for name in table.model_fields:
+                misspelt = name[:-1] + "q" + name[-1]
+                with pytest.raises(ValidationError) as error:
+                    model.model_validate(wrap({misspelt: 1}))
+                assert f"{misspelt}: no such setting; did you mean '" in "\n".join(
+                    problems_of(error.value, model)
+                ), (model, name)
+                count += 1
+    assert count > 120
 
 
 @pytest.mark.parametrize("text", ["[board\n", "a = \n", "= 5"])
@@ -194,9 +229,7 @@ def test_a_file_that_cannot_be_read_is_reported(tmp_path):
     for path in (tmp_path, tmp_path / "bytes.toml"):
         with pytest.raises(ConfigurationError, match="cannot be read as TOML"):
             load_configuration(path)
-    with pytest.raises(
-        ConfigurationError, match=r"No configuration at .*none.toml.* -c, or .*init"
-    ):
+    with pytest.raises(ConfigurationError, match=r"No configuration at .*/none.toml.* -c .*init"):
         load_configuration(tmp_path / "none.toml")
 
 
