@@ -153,7 +153,7 @@ def sweep(
 
 
 def _state(outcome: dict[str, Any]) -> dict[str, Any]:
-    """Return the final state of a run, named after its outcome; Held fails and raises GateFailed."""
+    """Return the final state of a run, named after its outcome; Held raises GateFailed."""
     name = outcome["outcome"].capitalize()
     if outcome["outcome"] == "held":
         message = held_headline(outcome["gate"], outcome["plan"]["channel"])

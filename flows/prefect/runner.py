@@ -125,8 +125,8 @@ class PrefectRunner:
             create_markdown_artifact(artifact.markdown, key=key, description=artifact.description)
 
     def _progress_bar(self, calls: Sequence[partial[Any]]) -> Callable[[int], None]:
-        """Create a progress artifact, unless there is only one call; returns the function that takes
-        the number of calls that are done.
+        """Create a progress artifact, unless there is only one call; returns the function that
+        takes the number of calls that are done.
         """
         if len(calls) < 2:
             return lambda _: None

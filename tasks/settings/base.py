@@ -34,8 +34,8 @@ def read_toml(file: str | Path, alternative: str) -> dict[str, Any]:
         return tomllib.loads(Path(file).expanduser().read_text("utf-8"))
     except FileNotFoundError as error:
         raise ConfigurationError(
-            f"No configuration at {Path(file).expanduser().absolute()}. Give one with -c (in a flow "
-            f"run with the parameter config), or {alternative}."
+            f"No configuration at {Path(file).expanduser().absolute()}. Give one with -c (in a "
+            f"flow run with the parameter config), or {alternative}."
         ) from error
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         raise ConfigurationError(
