@@ -1,13 +1,14 @@
 """What changed in a release against the one that was live when it was made."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from pegboard.search.loaded import LoadedRelease
 from pegboard.store.diff import FieldChange, IndexDiff, ReleaseDiff, ToolChange, diff_releases
 from pegboard.store.releases import Release, ReleaseStore
 from tasks.report.excerpts import LONG, SHORT, excerpt, first_rows
+from tasks.report.text_diff import diff_words
 
 MAX_ITEMS = 10
 """Items of a list, such as example requests, that are shown as added or removed."""
@@ -101,19 +102,25 @@ def _tools_per_field(diff: ReleaseDiff) -> list[dict[str, Any]]:
 
 
 def _changed_field(name: str, change: FieldChange) -> dict[str, Any]:
-    """A field before and after; of a list only the items that were added and removed."""
+    """A field before and after with its changed words; of a list the items added and removed."""
     if change.added or change.removed:
         return {
             "field": name,
             "added": [excerpt(item, SHORT) for item in change.added[:MAX_ITEMS]],
             "removed": [excerpt(item, SHORT) for item in change.removed[:MAX_ITEMS]],
         }
-    return {"field": name, "before": _text(change.old), "after": _text(change.new)}
+    before, after = _text(change.old), _text(change.new)
+    row = {"field": name, "before": _excerpt(before), "after": _excerpt(after)}
+    if before and after:
+        row["words"] = diff_words(before, after)
+    return row
 
 
 def _text(value: Any) -> str | None:
-    if value is None:
-        return None
-    if isinstance(value, Mapping | list | tuple):
-        value = json.dumps(value, ensure_ascii=False, sort_keys=True)
-    return excerpt(str(value), LONG)
+    if value is None or isinstance(value, str):
+        return value
+    return json.dumps(value, ensure_ascii=False, sort_keys=True)
+
+
+def _excerpt(text: str | None) -> str | None:
+    return None if text is None else excerpt(text, LONG)

@@ -7,6 +7,7 @@ the reason beside it under `missing`."""
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
+from functools import cache
 from typing import Any
 
 from pegboard.errors import PegboardError
@@ -17,9 +18,13 @@ from pegboard.store.database import public_uri, store_errors
 from pegboard.store.releases import Channel, Release, ReleaseStore
 from tasks.report.changes import changes_data
 from tasks.report.excerpts import excerpt, first_rows
-from tasks.report.gate import channels_of, gate_data, history_data, verdict_data
+from tasks.report.checks import checks_data, verdict_data
+from tasks.report.gate import channels_of, gate_data, history_data
 from tasks.report.map import map_data
 from tasks.report.run import llm_data, rejected_data, run_data, sources_data
+from tasks.report.tools import dependencies_data, tools_data
+from tasks.report.twins import twins_data
+from tasks.report.vectors import ToolVectors
 
 logger = logging.getLogger(__name__)
 
@@ -59,7 +64,8 @@ def report_data(
     run = run_data(subject, outcome) or (earlier or {}).get("run")
     gate, measurements = gate_data(uri, subject)
     changes = _try("changes", lambda: changes_data(store, subject, releases, loaded, MAX_ROWS))
-    return {
+    vectors = cache(lambda: ToolVectors.of(loaded))
+    data = {
         "format": FORMAT,
         "made_at": datetime.now(UTC).isoformat(timespec="seconds"),
         "release": _release_data(uri, subject, channels),
@@ -70,7 +76,10 @@ def report_data(
         "changes": changes,
         **measurements,
         "collisions": _try("collisions", lambda: collisions_data(loaded)),
-        "map": _try("map", lambda: map_data(loaded)),
+        "twins": _try("twins", lambda: twins_data(loaded, vectors())),
+        "tools": _try("tools", lambda: tools_data(loaded)),
+        "dependencies": _try("dependencies", lambda: dependencies_data(loaded)),
+        "map": _try("map", lambda: map_data(loaded, vectors())),
         "llm": _try("llm", lambda: llm_data(uri, run)),
         "sources": _try("sources", lambda: sources_data(uri, subject, run)),
         "rejected": _try("rejected", lambda: rejected_data(uri, subject, run, MAX_ROWS)),
@@ -79,6 +88,7 @@ def report_data(
         "indexes": _index_data(subject),
         "tables": _table_data(subject),
     }
+    return {**data, "checks": checks_data(data)}
 
 
 def _try(part: str, make: Callable[[], Any]) -> Any:
@@ -104,9 +114,9 @@ def collisions_data(loaded: LoadedRelease, max_vectors: int = MAX_VECTORS) -> di
             f"compared; a report looks for collisions among {max_vectors:,} at most. `pegboard "
             f"stress GOLDEN --collisions 0.9` takes the time."
         }
-    found = collisions(loaded, index, least=LEAST_COSINE, shown=MAX_PAIRS)
+    result = collisions(loaded, index, least=LEAST_COSINE, shown=MAX_PAIRS)
     tools = loaded.tools(
-        sorted({tool for pair in found.pairs for tool in (pair.first, pair.second)})
+        sorted({tool for pair in result.pairs for tool in (pair.first, pair.second)})
     )
 
     def tool_data(tool: str) -> dict[str, str]:
@@ -119,9 +129,9 @@ def collisions_data(loaded: LoadedRelease, max_vectors: int = MAX_VECTORS) -> di
             "first": tool_data(pair.first),
             "second": tool_data(pair.second),
         }
-        for pair in found.pairs
+        for pair in result.pairs
     ]
-    return {**found.to_dict(), "index": index, "pairs": pairs}
+    return {**result.to_dict(), "index": index, "pairs": pairs}
 
 
 def _flagged_data(store: ReleaseStore, release: Release, loaded: LoadedRelease) -> dict[str, Any]:

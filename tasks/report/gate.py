@@ -3,10 +3,10 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from pegboard.cli.tables import count_text
 from pegboard.errors import StoreError
 from pegboard.store.releases import Channel, Release
 from tasks.gate.details import read_details
+from tasks.gate.rules import parse_rule
 from tasks.report.excerpts import first_rows
 
 MAX_RELEASES = 60
@@ -14,15 +14,8 @@ MAX_QUERIES = 100
 MAX_GROUPS = 60
 MAX_SYSTEMS = 40
 """Systems, each a strategy in an index, whose measures are shown."""
-NO_GATE = (
-    "This release was published without golden queries, so nothing is known of how well it finds "
-    "tools. Name a file of them under "
-    "[golden], and what has to hold for them under [gate] rules; the next build measures and "
-    "decides."
-)
-NO_DETAILS = (
-    "What the gate measured is no longer in the lake; its verdict stands in the release itself."
-)
+NO_GATE = "Not measured: there were no golden queries. Name a file of them under [golden]."
+NO_DETAILS = "What the gate measured was pruned from the lake."
 GATE_KEYS = ("passed", "at", "queries", "rules", "canaries", "chosen", "live", "details")
 
 
@@ -30,13 +23,45 @@ def gate_data(uri: str, release: Release) -> tuple[dict[str, Any], dict[str, Any
     """Return the gate as the manifest has it; and its measures, groups, curve and queries."""
     gate: Mapping[str, Any] | None = release.manifest.get("gate")
     if not gate:
-        return {"missing": NO_GATE}, _measurements({}, NO_GATE)
+        return {"missing": NO_GATE}, {**_measurements({}, NO_GATE), "bounds": []}
     try:
         details = read_details(uri, release)
     except (StoreError, ValueError):
         details = None
     missing = None if details else NO_DETAILS
-    return {key: gate.get(key) for key in GATE_KEYS}, _measurements(details or {}, missing)
+    values = {key: gate.get(key) for key in GATE_KEYS}
+    bounds = [_bound(rule["rule"], values["chosen"] or {}, details or {}) for rule in _rules(gate)]
+    return values, {**_measurements(details or {}, missing), "bounds": bounds}
+
+
+def _rules(gate: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
+    return gate.get("rules") or ()
+
+
+def _bound(
+    text: str, chosen: Mapping[str, Any], details: Mapping[str, Any]
+) -> dict[str, Any] | None:
+    """The measure that a rule is about, with its interval and its bound; None if not measured."""
+    rule = parse_rule(text)
+    measure, floor = str(rule.measure), rule.floor
+    rows = [
+        row
+        for row in details.get("groups" if rule.by else "measures", ())
+        if row["measure"] == measure
+        and (row.get(rule.by) == rule.name if rule.by else _is_of(row, chosen))
+    ]
+    live = [row for row in details.get("live_measures", ()) if row["measure"] == measure]
+    if floor is None and live and not rule.by:
+        floor = live[0]["value"] - rule.margin
+    if not rows:
+        return None
+    label = f"{measure} of {rule.by} {rule.name}" if rule.by else measure
+    values = {name: rows[0][name] for name in ("value", "low", "high", "n")}
+    return {"label": label, **values, "bound": floor}
+
+
+def _is_of(row: Mapping[str, Any], chosen: Mapping[str, Any]) -> bool:
+    return (row["strategy"], row["index"]) == (chosen.get("strategy"), chosen.get("index"))
 
 
 def _measurements(details: Mapping[str, Any], missing: str | None) -> dict[str, Any]:
@@ -106,59 +131,3 @@ def _history_row(release: Release, channels: Sequence[Channel]) -> dict[str, Any
 def channels_of(release: Release, channels: Sequence[Channel]) -> list[str]:
     """Return the names of the channels that point at a release."""
     return [channel.name for channel in channels if channel.release == release.id]
-
-
-def verdict_data(
-    gate: Mapping[str, Any], changes: Mapping[str, Any], channels: Sequence[str]
-) -> dict[str, Any]:
-    """Return the headline with its state and reason.
-
-    The state is `passed`, `held`, `measured` (golden queries without rules and canaries) or `none`.
-    """
-    changed = _changed_tools(changes["counts"]) if changes.get("counts") else ""
-    if gate.get("passed") is None:
-        reason = f"Nothing was measured before it was published. {changed}"
-        return {"state": "none", "title": "No gate", "says": reason.strip()}
-    chosen = gate.get("chosen") or {}
-    measured = chosen.get("value") is not None
-    value = f"{chosen['measure']} is {chosen['value']:.3f}. " if measured else ""
-    if not gate["passed"]:
-        by_hand = f"Promoted by hand: {', '.join(channels)}." if channels else ""
-        reason = f"{_failures(gate)}. {value}{by_hand or 'No channel moved to it.'}"
-        return {"state": "held", "title": "Held back by the gate", "says": reason}
-    successes = _successes(gate)
-    if not successes:
-        reason = f"{value}No rule has to hold. {changed}"
-        return {"state": "measured", "title": "Measured, not gated", "says": reason.strip()}
-    reason = f"{_capital(successes)}. {value}{changed}"
-    return {"state": "passed", "title": "Passed the gate", "says": reason.strip()}
-
-
-def _failures(gate: Mapping[str, Any]) -> str:
-    rules, canaries = list(gate.get("rules") or ()), gate.get("canaries") or {}
-    failed, missed = sum(rule["passed"] is False for rule in rules), canaries.get("missed")
-    reasons = [f"{failed} of {count_text(len(rules), 'rule')} failed"] if failed else []
-    if missed:
-        reasons.append(f"{missed} of {count_text(canaries['count'], 'canary', 'canaries')} broke")
-    return ", ".join(reasons)
-
-
-def _successes(gate: Mapping[str, Any]) -> str:
-    rules, canaries = list(gate.get("rules") or ()), gate.get("canaries") or {}
-    judged = sum(rule["passed"] is not None for rule in rules)
-    reasons = [f"{count_text(judged, 'rule')} held"] if judged else []
-    if judged < len(rules):
-        reasons.append(f"{count_text(len(rules) - judged, 'rule')} not judged")
-    if canaries.get("count"):
-        reasons.append(f"{count_text(canaries['count'], 'canary', 'canaries')} found")
-    return ", ".join(reasons)
-
-
-def _changed_tools(counts: Mapping[str, Any]) -> str:
-    words = (("added", "new"), ("changed", "changed"), ("removed", "removed"))
-    parts = [f"{counts[name]:,} {word}" for name, word in words if counts.get(name)]
-    return _capital(f"{', '.join(parts)} tools" if parts else "no tool changed") + "."
-
-
-def _capital(text: str) -> str:
-    return text[:1].upper() + text[1:]

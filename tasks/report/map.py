@@ -1,25 +1,29 @@
-"""The map of a release: its tools and agents in the plane, by the vectors of an index.
+"""The map of a release: its tools in the plane, by the vectors of an index, coloured by group.
 
 The projection is t-SNE (van der Maaten and Hinton, 2008), started from the principal components, so
 that equal vectors give equal maps. Its time grows faster than the number of points: on a large
 board it lays out landmarks, tools chosen evenly over the agents, and every other tool is placed
-beside the landmarks nearest to it."""
+beside the landmarks nearest to it.
 
-from collections.abc import Sequence
+A group is an agent. Where one agent has most of the tools, these are grouped by their first tag, or
+by the first part of their names."""
+
+import re
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 from zlib import crc32
 
-from pegboard.evaluation.collisions import tool_vectors
 from pegboard.records import Tool
 from pegboard.search.loaded import LoadedRelease
 from tasks.report.excerpts import excerpt
+from tasks.report.tools import MAX_TOOLS, choose_evenly
+from tasks.report.vectors import ToolVectors, agent_of, read_tools
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-MAX_TOOLS = 10_000
-"""Tools on a map: 2 MB of names and beginnings of descriptions."""
 LANDMARKS = 1_000
 """Points that t-SNE lays out: 3.5 s on one core, and twice as many take 7 s."""
 FEW = 10
@@ -33,73 +37,94 @@ SCATTER = 0.004
 """Of the width of the map: tools with the same landmarks do not hide each other."""
 DESCRIPTION = 160
 DIGITS = 4
+MAX_GROUPS = 12
+"""Colours of groups; the tools of all further groups are grey."""
+DOMINANT = 0.5
+"""An agent with a larger share of the tools is divided into groups."""
+OTHERS = "others"
+NAME_PART = re.compile(r"[/._:-]|(?<=[a-z])(?=[A-Z])")
 
 
 def map_data(
-    loaded: LoadedRelease, shown: int = MAX_TOOLS, landmarks: int = LANDMARKS
+    loaded: LoadedRelease,
+    vectors: ToolVectors,
+    shown: int = MAX_TOOLS,
+    landmarks: int = LANDMARKS,
 ) -> dict[str, Any]:
-    """Return the map by the default index as JSON values; coordinates are from 0 to 1.
+    """Return the map as JSON values; coordinates are from 0 to 1.
 
     Args:
         shown: the most tools on the map.
         landmarks: the most of these that t-SNE lays out; 3 or more.
     """
-    index = loaded.index_name(None)
-    all_ids, vectors = mean_vectors(loaded, index)
-    sample = sorted(evenly(all_ids, [_agent_of(tool) for tool in all_ids], shown))
-    ids, vectors = [all_ids[at] for at in sample], vectors[sample]
-    owners = [_agent_of(tool) for tool in ids]
-    marks = sorted(evenly(ids, owners, landmarks))
-    places = _placed(vectors, marks, ids)
-    tools, agents = _tools(loaded, ids), sorted(set(owners))
+    sample = sorted(choose_evenly(vectors.ids, shown))
+    ids, matrix = [vectors.ids[at] for at in sample], vectors.matrix[sample]
+    marks = sorted(choose_evenly(ids, landmarks))
+    places = _placed(matrix, marks, ids)
+    tools, owners = read_tools(loaded, ids), [agent_of(tool) for tool in ids]
+    agents = sorted(set(owners))
     numbers = {agent: number for number, agent in enumerate(agents)}
+    names = {agent: loaded.agents[agent].name for agent in agents}
+    labels = group_labels([tools[tool] for tool in ids], names)
+    groups = _groups(labels, places)
+    group_numbers = {group["name"]: number for number, group in enumerate(groups)}
     return {
-        "index": index,
+        "index": vectors.index,
         "method": "t-SNE" if len(marks) >= FEW else "PCA",
-        "of": len(all_ids),
+        "of": len(vectors.ids),
         "shown": len(ids),
         "landmarks": len(marks),
-        "agents": _agents(loaded, agents, owners, vectors, places),
+        "agents": _agents(loaded, agents, owners, matrix, places),
+        "groups": groups,
         "tools": [
             {
+                "id": tool,
                 "agent": numbers[owner],
+                "group": group_numbers[label],
                 "name": tools[tool].name,
                 "description": excerpt(tools[tool].description, DESCRIPTION),
                 "x": round(float(x), DIGITS),
                 "y": round(float(y), DIGITS),
             }
-            for tool, owner, (x, y) in zip(ids, owners, places, strict=True)
+            for tool, owner, label, (x, y) in zip(ids, owners, labels, places, strict=True)
         ],
     }
 
 
-def mean_vectors(loaded: LoadedRelease, index: str) -> "tuple[list[str], NDArray[np.float32]]":
-    """Return the ids of an index's tools, sorted, and the mean of each one's vectors.
+def group_labels(tools: Sequence[Tool], agents: Mapping[str, str]) -> list[str]:
+    """Return the group of each tool: its agent's name, or a part of an agent that has most tools.
 
-    Returns:
-        The ids, and unit vectors of shape (tools, dimensions).
+    Args:
+        agents: the name of each agent by id.
     """
+    counts = Counter(tool.agent for tool in tools)
+    labels = [agents[tool.agent] for tool in tools]
+    if counts and counts.most_common(1)[0][1] > DOMINANT * len(tools):
+        dominant = counts.most_common(1)[0][0]
+        parts = [_part(tool) if tool.agent == dominant else None for tool in tools]
+        if len({part for part in parts if part is not None}) > 1:
+            labels = [part or label for part, label in zip(parts, labels, strict=True)]
+    largest = {label for label, _ in Counter(labels).most_common(MAX_GROUPS)}
+    return [label if label in largest else OTHERS for label in labels]
+
+
+def _part(tool: Tool) -> str:
+    return tool.tags[0] if tool.tags else NAME_PART.split(tool.name, maxsplit=1)[0] or tool.name
+
+
+def _groups(labels: Sequence[str], places: "NDArray[np.float64]") -> list[dict[str, Any]]:
+    """The groups, largest first, each with the median of its places; the others last."""
     import numpy as np
 
-    ids, starts, matrix = tool_vectors(loaded, index)
-    if not ids:
-        return [], matrix
-    return ids, _unit(np.add.reduceat(matrix, starts, axis=0))
-
-
-def evenly(ids: Sequence[str], owners: Sequence[str], count: int) -> list[int]:
-    """Return the places of `count` tools, equally many of each agent as far as they go round.
-
-    Equal ids give equal places, in every run.
-    """
-    if len(ids) <= count:
-        return list(range(len(ids)))
-    turns: dict[str, int] = {}
-    taken: list[tuple[int, str, int]] = []
-    for at in sorted(range(len(ids)), key=lambda at: (crc32(ids[at].encode()), ids[at])):
-        turn = turns[owners[at]] = turns.get(owners[at], 0) + 1
-        taken.append((turn, owners[at], at))
-    return [at for _, _, at in sorted(taken)[:count]]
+    counts = Counter(labels)
+    names = sorted(counts, key=lambda name: (name == OTHERS, -counts[name], name))
+    column = np.array(labels)
+    groups: list[dict[str, Any]] = []
+    for name in names:
+        x, y = np.median(places[column == name], axis=0)
+        place = {"x": round(float(x), DIGITS), "y": round(float(y), DIGITS)}
+        groups.append({"name": name, "tools": counts[name], **place})
+    return groups
 
 
 def project(vectors: "NDArray[np.float32]") -> "NDArray[np.float64]":
@@ -180,14 +205,6 @@ def _fitted(plane: "NDArray[np.float64]") -> "NDArray[np.float64]":
     return np.where(span > 0, (plane - low) / np.where(span > 0, span, 1), 0.5)
 
 
-def _tools(loaded: LoadedRelease, ids: Sequence[str]) -> dict[str, Tool]:
-    """The tools by id, read by the thousand: each read names all its ids in one filter."""
-    found: dict[str, Tool] = {}
-    for start in range(0, len(ids), 1_000):
-        found |= loaded.tools(ids[start : start + 1_000])
-    return found
-
-
 def _agents(
     loaded: LoadedRelease,
     agents: Sequence[str],
@@ -218,13 +235,3 @@ def _agents(
             }
         )
     return rows
-
-
-def _agent_of(tool: str) -> str:
-    return tool.rpartition("/")[0]
-
-
-def _unit(vectors: "NDArray[np.float32]") -> "NDArray[np.float32]":
-    import numpy as np
-
-    return vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-12)

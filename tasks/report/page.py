@@ -1,34 +1,29 @@
-"""The page of a report: one HTML file without dependencies, made from the report's values alone.
+"""The page of a report: one HTML file that loads nothing, made from the report's values alone.
 
-It carries Vega-Lite, the charts and the texts, and may load nothing: its Content-Security-Policy
-allows the two scripts it carries, by their digests, and no connection. Vega's expressions are
-interpreted, so that no `eval` is needed. Catalog text is escaped by Jinja, or stands in JSON of
-which no character can end a script.
+Everything can be read without JavaScript; the one script filters the list of tools and points at
+the map. The page's Content-Security-Policy allows this script and the style sheet by their digests,
+and no connection. Catalog text is escaped by Jinja.
+
+The page is bounded: every list of the values is, and at most 5,000 tools are listed and drawn.
 
 Every number names its place in the JSON (a pointer, RFC 6901), so that a page cannot show another
 number than the JSON has, and a program that reads the page finds the exact value."""
 
-import json
 from base64 import b64encode
 from collections.abc import Mapping, Sequence
 from functools import cache, partial
 from hashlib import sha256
-from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote
 
-from pegboard.canonical import digest
-from tasks.report.charts import MAP_COLOURS, charts, system_label
+from tasks.report.charts import interval_bar, map_picture
 
 if TYPE_CHECKING:
     from jinja2 import Template
     from markupsafe import Markup
 
-BUNDLE_EXPORTS = "window.vegaEmbed = vegaEmbed;"
-"""What the bundle of the plotting library defines for the page."""
 FOLDER = Path(__file__).parent
-UNSAFE = {ord(char): f"\\u{ord(char):04x}" for char in "<>&\u2028\u2029"}
-"""Characters that could end a script or a line of one; in JSON they occur in strings only."""
 NO_NUMBER = "–"
 STYLES = {
     "count": "{:,.0f}",
@@ -40,29 +35,27 @@ STYLES = {
 """How a number is written. `percent` is a share times 100."""
 
 
-def report_page(data: Mapping[str, Any], library: str | None = None) -> str:
-    """Return the HTML page for the values of `report_data`; equal values give an equal page.
-
-    Args:
-        library: what `vega` returns, if it is at hand; made anew if None, which takes 3 s.
-    """
+def report_page(data: Mapping[str, Any]) -> str:
+    """Return the HTML page for the values of `report_data`; equal values give an equal page."""
     from markupsafe import Markup
 
-    scripts = [library or vega(), _file("page.js")]
-    style = _file("page.css")
-    values = {"charts": charts(data), "map": data["map"], "colours": MAP_COLOURS}
+    script, style = _file("page.js"), _file("page.css")
     chosen = data["gate"].get("chosen") or {}
+    agents = data["tools"].get("agents") or ()
+    numbers = {tool: at for at, tool in enumerate(row["id"] for a in agents for row in a["shown"])}
+    drawn = data["map"].get("tools")
     return _template().render(
         data=data,
         n=partial(number, data),
-        measures=_measure_tables(data["measures"]["rows"], chosen),
-        live={"systems": _places(data["measures"]["live"])},
+        bar=interval_bar,
+        named=partial(_name_and_agent, several=len(agents) > 1),
+        numbers=numbers,
+        systems=_systems(data["measures"], chosen),
         main=chosen.get("measure"),
-        drawn=sorted(values["charts"]),
-        policy=_policy(scripts, style),
+        map_picture=map_picture(data["map"], numbers) if drawn else None,
+        policy=_policy(script, style),
         style=Markup(style),  # noqa: S704 - a file of this package
-        scripts=[Markup(script) for script in scripts],  # noqa: S704 - likewise, and a library
-        values=Markup(safe_json(values)),  # noqa: S704 - escaped
+        script=Markup(script),  # noqa: S704 - likewise
     )
 
 
@@ -95,49 +88,34 @@ def resolve(data: Any, pointer: str) -> Any:
     return data  # pyright: ignore[reportUnknownVariableType]
 
 
-def safe_json(values: Any) -> str:
-    """Return JSON that may stand in a <script> element."""
-    return json.dumps(values, ensure_ascii=False, separators=(",", ":")).translate(UNSAFE)
+def system_label(row: Mapping[str, Any]) -> str:
+    """Return what a system is called: its strategy and its index."""
+    return f"{row['strategy']} in {row['index']}"
 
 
-@cache
-def vega() -> str:
-    """Return Vega, Vega-Lite and vega-embed as one script that defines `vegaEmbed`."""
-    import vl_convert
+def _systems(measures: Mapping[str, Any], chosen: Mapping[str, Any]) -> dict[str, Any]:
+    """The names of the measures, and for each system the pointer to its row of each measure.
 
-    return vl_convert.javascript_bundle(BUNDLE_EXPORTS).replace("</script", "<\\/script")
-
-
-def vega_digest() -> str:
-    """Return a digest that is equal where `vega` returns the same script."""
-    return digest(version("vl-convert-python"), BUNDLE_EXPORTS)
-
-
-def _measure_tables(rows: Sequence[Mapping[str, Any]], chosen: Mapping[str, Any]) -> dict[str, Any]:
-    """The measures, and a table of the default system and one of the others."""
-    places = _places(rows)
+    The default comes first, then the live release, then the others.
+    """
     default = system_label(chosen) if chosen else ""
-    return {
-        "measures": list(dict.fromkeys(row["measure"] for row in rows)),
-        "count": len(places),
-        "default": {"systems": {name: places[name] for name in places if name == default}},
-        "others": {"systems": {name: places[name] for name in places if name != default}},
-    }
+    systems: dict[tuple[int, str], dict[str, Any]] = {}
+    for key in ("rows", "live"):
+        for place, row in enumerate(measures[key]):
+            label = system_label(row)
+            rank = 1 if key == "live" else 0 if label == default else 2
+            role = ("default", "live", "")[rank]
+            system = systems.setdefault((rank, label), {"label": label, "role": role, "rows": {}})
+            system["rows"][row["measure"]] = f"/measures/{key}/{place}"
+    names = dict.fromkeys(row["measure"] for row in measures["rows"])
+    in_order = sorted(systems.items(), key=lambda item: item[0][0])
+    return {"measures": list(names), "rows": [system for _, system in in_order]}
 
 
-def _places(rows: Sequence[Mapping[str, Any]]) -> dict[str, dict[str, int]]:
-    """For each system the places of its rows among all, by measure."""
-    places: dict[str, dict[str, int]] = {}
-    for place, row in enumerate(rows):
-        places.setdefault(system_label(row), {})[row["measure"]] = place
-    return places
-
-
-def _policy(scripts: list[str], style: str) -> str:
-    allowed = " ".join(f"'sha256-{_sha256(script)}'" for script in scripts)
+def _policy(script: str, style: str) -> str:
     return (
-        f"default-src 'none'; script-src {allowed}; style-src 'sha256-{_sha256(style)}'; "
-        f"img-src data:; base-uri 'none'; form-action 'none'"
+        f"default-src 'none'; script-src 'sha256-{_sha256(script)}'; "
+        f"style-src 'sha256-{_sha256(style)}'; base-uri 'none'; form-action 'none'"
     )
 
 
@@ -156,13 +134,13 @@ def _template() -> "Template":
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters["named"] = _name_and_agent
     return environment.get_template("page.html.jinja")
 
 
-def _name_and_agent(tool: str) -> tuple[str, str]:
+def _name_and_agent(tool: str, *, several: bool) -> tuple[str, str]:
+    """A tool's name, and its agent where a release has several, as people write them."""
     agent, _, name = tool.rpartition("/")
-    return name, agent
+    return unquote(name), unquote(agent.rpartition("/")[2]) if several else ""
 
 
 @cache

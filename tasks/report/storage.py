@@ -13,7 +13,7 @@ from pegboard.store.releases import ReleaseStore
 from tasks.lake.files import Lake
 from tasks.lake.leftovers import Leftovers
 from tasks.report.data import report_data
-from tasks.report.page import report_page, vega, vega_digest
+from tasks.report.page import report_page
 from tasks.settings.configuration import Configuration
 
 logger = logging.getLogger(__name__)
@@ -96,7 +96,7 @@ def make_report(
     """
     reports, name = Reports(uri), ReleaseStore(uri).get(release).id
     data = report_data(uri, name, outcome, None if outcome else _earlier(reports, name))
-    html = report_page(data, _library(Lake(uri), store=store))
+    html = report_page(data)
     if store:
         reports.write_json(f"{name}.json", data)
         reports.write_text(f"{name}.html", html)
@@ -113,16 +113,6 @@ def make_report(
         measures=tuple(rows),
     )
     return report, data, html
-
-
-def _library(lake: Lake, *, store: bool) -> str:
-    """The plotting library, cached in the lake: bundling it takes 3 s."""
-    path = f"charts/{vega_digest()}.js"
-    if lake.exists(path):
-        return lake.read_text(path)
-    if store:
-        lake.write_text(path, vega())
-    return vega()
 
 
 def _earlier(reports: Reports, release: str) -> dict[str, Any] | None:

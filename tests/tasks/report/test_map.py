@@ -1,11 +1,17 @@
-"""The places of tools and agents on a map."""
+"""The places, groups and labels of tools on a map."""
+
+from itertools import combinations
 
 import numpy as np
 import pytest
 
+from pegboard.records import Tool
 from pegboard.search.loaded import IN_MEMORY_ROWS, LoadedRelease
 from pegboard.store.releases import ReleaseStore
-from tasks.report.map import evenly, map_data, mean_vectors, project
+from tasks.report.charts import place_labels
+from tasks.report.map import MAX_GROUPS, OTHERS, group_labels, map_data, project
+from tasks.report.tools import choose_evenly
+from tasks.report.vectors import ToolVectors
 
 
 def clusters(count, each, seed=0):
@@ -21,22 +27,31 @@ def loaded(uri, in_memory_rows=IN_MEMORY_ROWS):
     return LoadedRelease(store, store.get(store.channel().release), in_memory_rows)
 
 
-def test_what_is_alike_lies_together_and_equal_vectors_give_equal_maps():
+def draw(uri, in_memory_rows=IN_MEMORY_ROWS, **bounds):
+    release = loaded(uri, in_memory_rows)
+    return map_data(release, ToolVectors.of(release), **bounds)
+
+
+def spread_and_gap(groups):
+    """The mean distance within the widest group, and the distance of the closest two."""
+    middles = [np.median(group, axis=0) for group in groups]
+    within = [
+        np.linalg.norm(group - middle, axis=1).mean()
+        for group, middle in zip(groups, middles, strict=True)
+    ]
+    gaps = [np.linalg.norm(first - second) for first, second in combinations(middles, 2)]
+    return max(within), min(gaps)
+
+
+def test_similar_tools_lie_together_and_equal_vectors_give_equal_maps():
     vectors = clusters(3, 20)
 
     places = project(vectors)
 
+    spread, gap = spread_and_gap(places.reshape(3, 20, 2))
+    assert gap > 2 * spread
     assert (project(vectors) == places).all()
-    groups = places.reshape(3, 20, 2)
-    centres = groups.mean(axis=1)
-    within = max(
-        np.linalg.norm(group - centre, axis=1).max()
-        for group, centre in zip(groups, centres, strict=True)
-    )
-    between = min(
-        np.linalg.norm(centres[one] - centres[other]) for one, other in ((0, 1), (0, 2), (1, 2))
-    )
-    assert between > 2 * within
+    assert not project(np.repeat(clusters(1, 1), 40, axis=0)).any()
 
 
 @pytest.mark.parametrize("count", [0, 1, 2, 9, 10, 11])
@@ -47,36 +62,30 @@ def test_few_points_have_places_too(count):
     assert np.isfinite(places).all()
 
 
-def test_equal_vectors_have_one_place():
-    assert not project(np.repeat(clusters(1, 1), 40, axis=0)).any()
-
-
 def test_tools_are_chosen_evenly_over_the_agents_and_always_the_same():
     ids = [f"c/big/{number}" for number in range(50)] + [f"c/small/{number}" for number in range(3)]
-    owners = [one.rpartition("/")[0] for one in ids]
 
-    chosen = evenly(ids, owners, 10)
+    chosen = choose_evenly(ids, 10)
 
-    assert sorted(owners[at] for at in chosen) == ["c/big"] * 7 + ["c/small"] * 3
-    assert chosen == evenly(ids, owners, 10)
-    assert evenly(ids, owners, 53) == list(range(53))
+    assert sorted(ids[at].split("/")[1] for at in chosen) == ["big"] * 7 + ["small"] * 3
+    assert chosen == choose_evenly(ids, 10)
+    assert choose_evenly(ids, 53) == list(range(53))
 
 
 def test_every_tool_has_the_mean_of_its_vectors(board_uri):
     release = loaded(board_uri)
-
-    ids, vectors = mean_vectors(release, "fine")
-
-    assert len(ids) == len(vectors) == 14
-    assert ids == sorted(ids)
-    np.testing.assert_allclose(np.linalg.norm(vectors, axis=1), 1, rtol=1e-5)
     several = "desk/desk/book_room"
+
+    vectors = ToolVectors.of(release, "fine")
+
     rows = release.index("fine").rows_of([several])[several]
+    mean = rows.mean(axis=0) / np.linalg.norm(rows.mean(axis=0))
+    assert len(vectors.ids) == len(vectors.matrix) == 14
+    assert vectors.ids == sorted(vectors.ids)
     assert len(rows) > 1
-    mean = rows.mean(axis=0)
-    np.testing.assert_allclose(
-        vectors[ids.index(several)], mean / np.linalg.norm(mean), rtol=1e-3, atol=1e-5
-    )
+    np.testing.assert_allclose(vectors.matrix[vectors.ids.index(several)], mean, 1e-3, 1e-5)
+    for agent, (low, high) in vectors.agents.items():
+        assert {tool.rpartition("/")[0] for tool in vectors.ids[low:high]} == {agent}
 
 
 def test_an_agent_is_placed_at_one_of_its_tools(held_data):
@@ -86,12 +95,13 @@ def test_an_agent_is_placed_at_one_of_its_tools(held_data):
         own = [(tool["x"], tool["y"]) for tool in drawn["tools"] if tool["agent"] == number]
         assert (agent["x"], agent["y"]) in own
         assert agent["tools"] == len(own)
-    names = {agent["name"] for agent in drawn["agents"]}
-    assert names == {"door", "window", "roof", "fence", "bicycle"}
+    assert {group["name"] for group in drawn["groups"]} == {
+        "door", "window", "roof", "fence", "bicycle",
+    }  # fmt: skip
     assert all(0 <= tool[axis] <= 1 for tool in drawn["tools"] for axis in "xy")
 
 
-def test_of_many_tools_landmarks_are_laid_out_and_the_others_lie_beside_them(workshop, hashing):
+def test_landmarks_are_laid_out_and_the_other_tools_lie_beside_them(workshop, hashing):
     words = ("door", "boat", "tree")
     tools = {
         word: [workshop.tool(f"{word}_{n}", f"{word} {word} {word} {n}") for n in range(30)]
@@ -99,37 +109,57 @@ def test_of_many_tools_landmarks_are_laid_out_and_the_others_lie_beside_them(wor
     }
     workshop.publish(tools, encoder=hashing(64))
 
-    drawn = map_data(loaded(workshop.uri), landmarks=30)
+    drawn = draw(workshop.uri, landmarks=30)
+    few = draw(workshop.uri, shown=6)
 
     assert (drawn["of"], drawn["shown"], drawn["landmarks"]) == (90, 90, 30)
-    places = np.array(
-        [[(one["x"], one["y"]) for one in drawn["tools"] if one["agent"] == at] for at in range(3)]
-    )
-    spread = max(
-        np.linalg.norm(group - np.median(group, axis=0), axis=1).mean() for group in places
-    )
-    assert (
-        min(
-            np.linalg.norm(np.median(places[a], 0) - np.median(places[b], 0))
-            for a, b in ((0, 1), (0, 2), (1, 2))
-        )
-        > spread
-    )
-    assert drawn == map_data(loaded(workshop.uri), landmarks=30)
+    places = [
+        np.array([(tool["x"], tool["y"]) for tool in drawn["tools"] if tool["agent"] == agent])
+        for agent in range(3)
+    ]
+    spread, gap = spread_and_gap(places)
+    assert gap > spread
+    assert drawn == draw(workshop.uri, landmarks=30)
+    assert (few["of"], few["shown"]) == (90, 6)
+    assert [agent["tools"] for agent in few["agents"]] == [2, 2, 2]
+    assert few == draw(workshop.uri, in_memory_rows=1, shown=6)
 
 
-def test_of_too_many_tools_some_of_every_agent_are_shown_in_memory_and_in_the_store(
-    workshop, hashing
-):
-    tools = {
-        agent: [workshop.tool(f"{agent}_{n}", f"{agent} {n}") for n in range(12)]
-        for agent in ("one", "two")
-    }
-    workshop.publish(tools, encoder=hashing(16))
+def tools_of(agent, *names, tags=()):
+    return [Tool(f"c/{agent}/{name}", "c", f"c/{agent}", name, tags=tags) for name in names]
 
-    drawn = map_data(loaded(workshop.uri), shown=6)
 
-    assert (drawn["of"], drawn["shown"]) == (24, 6)
-    assert [tool["agent"] for tool in drawn["tools"]] == [0, 0, 0, 1, 1, 1]
-    assert [agent["tools"] for agent in drawn["agents"]] == [3, 3]
-    assert map_data(loaded(workshop.uri, in_memory_rows=1), shown=6) == drawn
+@pytest.mark.parametrize(
+    ("tools", "labels"),
+    [
+        (tools_of("a", "x", "y") + tools_of("b", "z", "w"), ["A", "A", "B", "B"]),
+        (tools_of("a", "repos/add", "users/get", "users/list"), ["repos", "users", "users"]),
+        (tools_of("a", "x", tags=("pay", "eu")) + tools_of("a", "y", tags=("hr",)), ["pay", "hr"]),
+        (tools_of("a", "getUser", "get_x", "post") + tools_of("b", "z"), ["get", "get", "post", "B"]),
+        (tools_of("a", "browser_x", "browser_y"), ["A", "A"]),
+        ([], []),
+    ],
+)  # fmt: skip
+def test_groups_are_agents_or_the_parts_of_an_agent_that_has_most_tools(tools, labels):
+    assert group_labels(tools, {"c/a": "A", "c/b": "B"}) == labels
+
+
+def test_further_groups_are_others_and_come_last(workshop, hashing):
+    many = {f"agent{n:02}": [workshop.tool(f"tool_{n}")] for n in range(MAX_GROUPS + 2)}
+    workshop.publish(many, encoder=hashing(16))
+
+    groups = draw(workshop.uri)["groups"]
+
+    assert len(groups) == MAX_GROUPS + 1
+    assert (groups[-1]["name"], groups[-1]["tools"]) == (OTHERS, 2)
+
+
+def test_labels_do_not_overlap_and_fewer_fit_on_a_phone():
+    def group(name, x, y):
+        return {"name": name, "x": x, "y": y}
+
+    groups = [group("first", 0.5, 0.5), group("hidden", 0.51, 0.5), group("aside", 0.58, 0.5)]
+
+    labels = place_labels([*groups, group(OTHERS, 0.1, 0.1)])
+
+    assert [(name, narrow) for name, _, _, narrow in labels] == [("first", True), ("aside", False)]

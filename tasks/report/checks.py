@@ -1,0 +1,163 @@
+"""The verdict on a release, and the checks of whoever decides whether it may be live."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from pegboard.cli.tables import count_text
+
+Check = dict[str, str]
+"""`name`; `state`: `good`, `bad` (why a release is held), `look` (read it) or `none` (not measured);
+`says`; and the `section` of the page."""
+
+
+def verdict_data(
+    gate: Mapping[str, Any], changes: Mapping[str, Any], channels: Sequence[str]
+) -> dict[str, Any]:
+    """Return the headline with its state and reason.
+
+    The state is `passed`, `held`, `measured` (golden queries without rules and canaries) or `none`.
+    """
+    first = "counts" in changes and changes.get("against") is None
+    changed = _changed_tools(changes, first=first)
+    live = _live_on(channels)
+    if first and channels:
+        live = f"First release, {live[0].lower()}{live[1:]}"
+    if gate.get("passed") is None:
+        return {
+            "state": "none",
+            "title": live,
+            "says": _sentences("Published without golden queries: nothing was measured", changed),
+        }
+    chosen = gate.get("chosen") or {}
+    value = f"{chosen['measure']} {chosen['value']:.3f}" if chosen.get("value") is not None else ""
+    if not gate["passed"]:
+        title = f"{live}, by hand" if channels else "Held, not live"
+        return {"state": "held", "title": title, "says": _sentences(_failures(gate), value)}
+    successes = _successes(gate)
+    if not successes:
+        says = _sentences("Measured; there are no rules to pass", value, changed)
+        return {"state": "measured", "title": live, "says": says}
+    return {"state": "passed", "title": live, "says": _sentences(successes, value, changed)}
+
+
+def _live_on(channels: Sequence[str]) -> str:
+    if not channels:
+        return "Not live"
+    return "Live" if list(channels) == ["live"] else f"Live on {', '.join(channels)}"
+
+
+def _sentences(*parts: str) -> str:
+    return " ".join(f"{part[:1].upper()}{part[1:]}." for part in parts if part)
+
+
+def _failures(gate: Mapping[str, Any]) -> str:
+    rules, canaries = list(gate.get("rules") or ()), gate.get("canaries") or {}
+    failed, missed = sum(rule["passed"] is False for rule in rules), canaries.get("missed")
+    reasons = [f"{failed} of {count_text(len(rules), 'rule')} failed"] if failed else []
+    if missed:
+        reasons.append(f"{missed} of {count_text(canaries['count'], 'canary', 'canaries')} broke")
+    return ", ".join(reasons)
+
+
+def _successes(gate: Mapping[str, Any]) -> str:
+    rules, canaries = list(gate.get("rules") or ()), gate.get("canaries") or {}
+    judged = sum(rule["passed"] is not None for rule in rules)
+    reasons = [f"{count_text(judged, 'rule')} held"] if judged else []
+    if judged < len(rules):
+        reasons.append(f"{count_text(len(rules) - judged, 'rule')} not judged")
+    if canaries.get("count"):
+        reasons.append(f"{count_text(canaries['count'], 'canary', 'canaries')} found")
+    return ", ".join(reasons)
+
+
+def _changed_tools(changes: Mapping[str, Any], *, first: bool) -> str:
+    counts = changes.get("counts")
+    if not counts:
+        return ""
+    if first:
+        return count_text(counts["added"], "tool")
+    words = (("added", "new"), ("changed", "changed"), ("removed", "removed"))
+    parts = [f"{counts[name]:,} {word}" for name, word in words if counts.get(name)]
+    return f"{', '.join(parts)} tools" if parts else "no tool changed"
+
+
+def checks_data(data: Mapping[str, Any]) -> list[Check]:
+    """Return the checks in the order in which the page shows what they are about.
+
+    Args:
+        data: the other parts of the report.
+    """
+    return [
+        *_changes_check(data["changes"]),
+        *_gate_checks(data["gate"], data["queries"]),
+        *_safety_check(data["flagged"]),
+        *_sources_checks(data["sources"], data["rejected"]),
+        *_twins_check(data["twins"]),
+    ]
+
+
+def _changes_check(changes: Mapping[str, Any]) -> list[Check]:
+    counts = changes.get("counts")
+    if not counts or changes.get("against") is None:
+        return []
+    says = _changed_tools(changes, first=False)
+    state = "look" if any(counts.get(name) for name in ("changed", "removed")) else "good"
+    return [_check("Changes", state, f"{says} since release {changes['against']}", "changes")]
+
+
+def _gate_checks(gate: Mapping[str, Any], queries: Mapping[str, Any]) -> list[Check]:
+    if gate.get("passed") is None:
+        says = "not measured: name golden queries under [golden] or [gate]"
+        return [_check("Measures", "none", says, "measures")]
+    rules, canaries = list(gate.get("rules") or ()), gate.get("canaries") or {}
+    failed = [rule for rule in rules if rule["passed"] is False]
+    if failed:
+        says = f"{len(failed)} of {count_text(len(rules), 'rule')} failed: {failed[0]['rule']}"
+        checks = [_check("Measures", "bad", says, "measures")]
+    elif rules:
+        held = sum(rule["passed"] is True for rule in rules)
+        says = f"{held} of {count_text(len(rules), 'rule')} hold"
+        checks = [_check("Measures", "good" if held else "none", says, "measures")]
+    else:
+        checks = [_check("Measures", "none", "measured, without rules", "measures")]
+    if canaries.get("count"):
+        missed, count = canaries["missed"], count_text(canaries["count"], "canary", "canaries")
+        says = f"{missed} of {count} broke" if missed else f"all of {count} found"
+        checks.append(_check("Canaries", "bad" if missed else "good", says, "queries"))
+    if gate.get("live"):
+        lost, won = queries["lost"]["total"], queries["won"]["total"]
+        says = f"{lost} lost and {won} won against live {gate['live']}"
+        checks.append(_check("Queries", "look" if lost else "good", says, "queries"))
+    return checks
+
+
+def _safety_check(flagged: Mapping[str, Any]) -> list[Check]:
+    total = flagged.get("total")
+    if total is None:
+        return []
+    says = f"{count_text(total, 'tool')} flagged" if total else "no tool is flagged"
+    return [_check("Safety", "look" if total else "good", says, "safety")]
+
+
+def _sources_checks(sources: Any, rejected: Mapping[str, Any]) -> list[Check]:
+    checks: list[Check] = []
+    if isinstance(sources, list):
+        rows: list[Mapping[str, Any]] = sources  # pyright: ignore[reportUnknownVariableType]
+        failed = [row["catalog"] for row in rows if row["problems"] or row["kept"]]
+        says = f"failed: {', '.join(failed)}" if failed else f"all of {len(rows)} listed"
+        checks.append(_check("Sources", "look" if failed else "good", says, "sources"))
+    if total := rejected.get("total"):
+        says = f"{count_text(total, 'record')} left out"
+        checks.append(_check("Records", "look", says, "sources"))
+    return checks
+
+
+def _twins_check(twins: Mapping[str, Any]) -> list[Check]:
+    if not (total := twins.get("total")):
+        return []
+    says = f"{count_text(total, 'pair')} of tools of different agents do the same"
+    return [_check("Twins", "look", says, "collisions")]
+
+
+def _check(name: str, state: str, says: str, section: str) -> Check:
+    return {"name": name, "state": state, "says": says, "section": section}
