@@ -18,8 +18,6 @@ digests of their content.
     queries, and what was decided
     lake/gates/answers/<digest>.{json,parquet}                 the answers themselves, so that none
     is asked for twice
-    lake/charts/<digest>.js                                    the plotting library that reports
-    carry
 
 Files are written whole or not at all, and never changed: a killed run leaves nothing half-written,
 and the next run finds what this one finished. Where the bytes lie, in a folder or in an object

@@ -112,7 +112,7 @@ def _changed_field(name: str, change: FieldChange) -> dict[str, Any]:
     before, after = _text(change.old), _text(change.new)
     row = {"field": name, "before": _excerpt(before), "after": _excerpt(after)}
     if before and after:
-        row["words"] = diff_words(before, after)
+        row["words"] = [list(piece) for piece in diff_words(before, after)]
     return row
 
 

@@ -6,8 +6,8 @@ from typing import Any
 from pegboard.cli.tables import count_text
 
 Check = dict[str, str]
-"""`name`; `state`: `good`, `bad` (why a release is held), `look` (read it) or `none` (not measured);
-`says`; and the `section` of the page."""
+"""`name`, `state`, `says`, and the `section` of the page. A state is `good`, `bad` (why the release
+is held), `look` (read it before promoting) or `none` (not measured)."""
 
 
 def verdict_data(
@@ -90,7 +90,7 @@ def checks_data(data: Mapping[str, Any]) -> list[Check]:
     return [
         *_changes_check(data["changes"]),
         *_gate_checks(data["gate"], data["queries"]),
-        *_safety_check(data["flagged"]),
+        *_safety_checks(data["flagged"], data["suspicious"], data["queries"]["captured"]),
         *_sources_checks(data["sources"], data["rejected"]),
         *_twins_check(data["twins"]),
     ]
@@ -131,12 +131,21 @@ def _gate_checks(gate: Mapping[str, Any], queries: Mapping[str, Any]) -> list[Ch
     return checks
 
 
-def _safety_check(flagged: Mapping[str, Any]) -> list[Check]:
-    total = flagged.get("total")
-    if total is None:
-        return []
-    says = f"{count_text(total, 'tool')} flagged" if total else "no tool is flagged"
-    return [_check("Safety", "look" if total else "good", says, "safety")]
+def _safety_checks(
+    flagged: Mapping[str, Any], suspicious: Mapping[str, Any], captured: Mapping[str, Any]
+) -> list[Check]:
+    checks: list[Check] = []
+    if captured["total"]:
+        says = f"{count_text(captured['total'], 'query', 'queries')} captured by a suspicious tool"
+        beyond = captured["most"] is not None and captured["total"] > captured["most"]
+        checks.append(_check("Captured", "bad" if beyond else "look", says, "safety"))
+    if flagged.get("total") is None:
+        return checks
+    parts = [f"{count_text(flagged['total'], 'tool')} flagged"] if flagged["total"] else []
+    if suspicious["total"]:
+        parts.append(f"{count_text(suspicious['total'], 'tool')} that crowd out or copy others")
+    says = ", ".join(parts) or "no tool is flagged"
+    return [*checks, _check("Safety", "look" if parts else "good", says, "safety")]
 
 
 def _sources_checks(sources: Any, rejected: Mapping[str, Any]) -> list[Check]:

@@ -17,8 +17,8 @@ from pegboard.store.contract import embedding_table
 from pegboard.store.database import public_uri, store_errors
 from pegboard.store.releases import Channel, Release, ReleaseStore
 from tasks.report.changes import changes_data
-from tasks.report.excerpts import excerpt, first_rows
 from tasks.report.checks import checks_data, verdict_data
+from tasks.report.excerpts import excerpt, first_rows
 from tasks.report.gate import channels_of, gate_data, history_data
 from tasks.report.map import map_data
 from tasks.report.run import llm_data, rejected_data, run_data, sources_data
@@ -84,6 +84,7 @@ def report_data(
         "sources": _try("sources", lambda: sources_data(uri, subject, run)),
         "rejected": _try("rejected", lambda: rejected_data(uri, subject, run, MAX_ROWS)),
         "flagged": _try("flagged", lambda: _flagged_data(store, subject, loaded)),
+        "suspicious": first_rows(_suspicious(subject), MAX_ROWS),
         "run": run,
         "indexes": _index_data(subject),
         "tables": _table_data(subject),
@@ -149,6 +150,15 @@ def _flagged_data(store: ReleaseStore, release: Release, loaded: LoadedRelease) 
         for tool in flagged[:MAX_ROWS]
     ]
     return {"total": len(flagged), "shown": shown}
+
+
+def _suspicious(release: Release) -> list[dict[str, Any]]:
+    """The tools that crowd out or copy others, with what was found of each."""
+    suspicious: Mapping[str, Any] = release.manifest.get("suspicious") or {}
+    return [
+        {"id": tool, "findings": [dict(finding) for finding in suspicious[tool]]}
+        for tool in sorted(suspicious)
+    ]
 
 
 def _release_data(uri: str, release: Release, channels: Sequence[Channel]) -> dict[str, Any]:

@@ -69,6 +69,7 @@ def _measurements(details: Mapping[str, Any], missing: str | None) -> dict[str, 
     systems = list(dict.fromkeys((row["strategy"], row["index"]) for row in rows))
     shown = set(systems[:MAX_SYSTEMS])
     won: Mapping[str, Any] = details.get("won") or {}
+    captured: Mapping[str, Any] = details.get("captured") or {}
     lists = ("lost", "broken", "worst", "changed", "unknown")
     return {
         "measures": {
@@ -85,6 +86,12 @@ def _measurements(details: Mapping[str, Any], missing: str | None) -> dict[str, 
             "k": details.get("k"),
             "canary_k": details.get("canary_k"),
             "won": {"total": won.get("count", 0), "shown": list(won.get("first", ()))},
+            "captured": {
+                "total": captured.get("count", 0),
+                "of": captured.get("of"),
+                "most": captured.get("most"),
+                "shown": list(captured.get("queries", ())),
+            },
             **{name: first_rows(details.get(name, ()), MAX_QUERIES) for name in lists},
         },
     }

@@ -4,13 +4,14 @@ Everything can be read without JavaScript; the one script filters the list of to
 the map. The page's Content-Security-Policy allows this script and the style sheet by their digests,
 and no connection. Catalog text is escaped by Jinja.
 
-The page is bounded: every list of the values is, and at most 5,000 tools are listed and drawn.
+The page is bounded: every list of the values is, and at most 5,000 tools are listed and drawn, so
+that the page of a release of any size has at most 8 MB, whatever the texts are.
 
 Every number names its place in the JSON (a pointer, RFC 6901), so that a page cannot show another
 number than the JSON has, and a program that reads the page finds the exact value."""
 
 from base64 import b64encode
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from functools import cache, partial
 from hashlib import sha256
 from pathlib import Path

@@ -12,7 +12,8 @@ from tasks.report.excerpts import excerpt
 from tasks.report.vectors import agent_of, read_tools
 
 MAX_TOOLS = 5_000
-"""Tools that are listed and drawn on the map: about 1.5 MB of the page."""
+"""Tools that are listed and drawn on the map: about 2 MB of the page, and at most 8 MB."""
+NAME = 100
 DESCRIPTION = 160
 MAX_NEEDED = 50
 """Tools that others depend on, those with most dependents first."""
@@ -35,7 +36,7 @@ def tools_data(loaded: LoadedRelease, shown: int = MAX_TOOLS) -> dict[str, Any]:
         rows = [
             {
                 "id": tool,
-                "name": tools[tool].name,
+                "name": excerpt(tools[tool].name, NAME),
                 "description": excerpt(tools[tool].description, DESCRIPTION),
                 "flags": list(tools[tool].flags),
             }
@@ -44,7 +45,7 @@ def tools_data(loaded: LoadedRelease, shown: int = MAX_TOOLS) -> dict[str, Any]:
         agents.append(
             {
                 "id": identity,
-                "name": agent.name,
+                "name": excerpt(agent.name, NAME),
                 "catalog": agent.catalog,
                 "description": excerpt(agent.description, DESCRIPTION),
                 "total": totals[identity],

@@ -110,8 +110,10 @@ def _word_weights(
     weights: list[dict[str, float]] = []
     for counts, (low, high) in zip(by_agent, ranges, strict=True):
         own_share = {word: (count - 1) / (high - low) for word, count in counts.items()}
-        for words in split[low:high]:
-            weights.append({word: rarity[word] * (1 - own_share[word]) for word in words})
+        weights += [
+            {word: rarity[word] * (1 - own_share[word]) for word in words}
+            for words in split[low:high]
+        ]
     return weights
 
 

@@ -135,7 +135,7 @@ def tools_of(agent, *names, tags=()):
         (tools_of("a", "x", "y") + tools_of("b", "z", "w"), ["A", "A", "B", "B"]),
         (tools_of("a", "repos/add", "users/get", "users/list"), ["repos", "users", "users"]),
         (tools_of("a", "x", tags=("pay", "eu")) + tools_of("a", "y", tags=("hr",)), ["pay", "hr"]),
-        (tools_of("a", "getUser", "get_x", "post") + tools_of("b", "z"), ["get", "get", "post", "B"]),
+        (tools_of("a", "getX", "get_y", "add") + tools_of("b", "z"), ["get", "get", "add", "B"]),
         (tools_of("a", "browser_x", "browser_y"), ["A", "A"]),
         ([], []),
     ],

@@ -1,4 +1,6 @@
-"""The page as text: it shows the values and nothing else, and no catalog text can run."""
+"""The page as text: it shows the values and nothing else, no catalog text can run, and its size is
+bounded.
+"""
 
 import json
 import re
@@ -9,9 +11,13 @@ from html.parser import HTMLParser
 import pytest
 
 from pegboard.store.releases import ReleaseStore
-from tasks.report.charts import charts
-from tasks.report.data import report_data
+from tasks.report.charts import interval_bar
+from tasks.report.data import MAX_ROWS, report_data
 from tasks.report.page import format_number, number, report_page, resolve
+from tasks.report.tools import MAX_TOOLS
+
+MAX_BYTES = 8_000_000
+"""Of a page, whatever the number of tools and the length of their texts."""
 
 
 @pytest.fixture(scope="module")
@@ -19,30 +25,30 @@ def text(held_data):
     return report_page(held_data)
 
 
-class Numbers(HTMLParser):
+class Parsed(HTMLParser):
     """The numbers of a page with their places, its tags, and its text."""
 
     def __init__(self, html):
         super().__init__()
-        self.found, self.words, self.tags = [], [], []
-        self._at, self._script = None, False
+        self.numbers, self.words, self.tags = [], [], []
+        self._place, self._script = None, False
         self.feed(html)
 
     def handle_starttag(self, tag, attributes):
         attributes = dict(attributes)
         self.tags.append((tag, attributes))
-        self._script = tag == "script"
+        self._script = tag in ("script", "style")
         if "data-json" in attributes:
-            self._at = (attributes["data-json"], attributes["data-style"])
+            self._place = (attributes["data-json"], attributes["data-style"])
 
     def handle_data(self, data):
         if not self._script:
             self.words.append(data)
-        if self._at:
-            self.found.append((*self._at, data))
+        if self._place:
+            self.numbers.append((*self._place, data))
 
     def handle_endtag(self, tag):
-        self._at, self._script = None, False
+        self._place, self._script = None, False
 
 
 def test_equal_values_give_an_equal_page(held_data, text):
@@ -50,122 +56,14 @@ def test_equal_values_give_an_equal_page(held_data, text):
 
 
 def test_every_number_is_the_one_of_its_place_in_the_json(held_data, text):
-    found = Numbers(text).found
+    numbers = Parsed(text).numbers
 
-    assert len(found) > 150
-    for place, style, shown in found:
+    assert len(numbers) > 150
+    for place, style, shown in numbers:
         value = resolve(held_data, place)
         assert shown == ("–" if value is None else format_number(value, style)), place
-    numbers = [
-        float(shown.replace(",", ""))
-        for _, style, shown in found
-        if style == "share" and shown != "–"
-    ]
-    assert max(numbers) <= 1
-
-
-def test_all_places_that_are_shown_exist(held_data, text):
-    missing = {place for place, _, shown in Numbers(text).found if shown == "–"}
-
+    missing = {place for place, _, shown in numbers if shown == "–"}
     assert missing <= {"/gate/chosen/threshold/probability"}
-
-
-def test_catalog_text_is_text(held_data, text):
-    parsed = Numbers(text)
-
-    assert not [tag for tag, _ in parsed.tags if tag in ("img", "important")]
-    assert not [one for _, attributes in parsed.tags for one in attributes if one.startswith("on")]
-    shown = "".join(parsed.words)
-    assert "<img src=x onerror=document.title='gotcha'>" in shown
-    assert "</script><script>document.title='gotcha'</script>" in shown
-
-
-def test_the_values_within_the_page_cannot_end_a_script(held_data, text):
-    inside = re.search(
-        r'<script type="application/json" id="values">(.*?)</script>', text, re.DOTALL
-    )[1]
-
-    assert not re.search("[<>&\u2028\u2029]", inside)
-    assert json.loads(inside)["map"] == held_data["map"]
-
-
-def test_only_the_two_scripts_and_the_style_of_the_page_may_run_and_nothing_may_be_loaded(text):
-    policy = re.search(r'http-equiv="Content-Security-Policy" content="([^"]*)"', text)[1].replace(
-        "&#39;", "'"
-    )
-    scripts = re.findall(r"<script>(.*?)</script>", text, re.DOTALL)
-    style = re.search(r"<style>(.*?)</style>", text, re.DOTALL)[1]
-    digests = [f"'sha256-{b64encode(sha256(one.encode()).digest()).decode()}'" for one in scripts]
-
-    rules = dict(rule.strip().split(" ", 1) for rule in policy.split(";"))
-    assert len(scripts) == 2
-    assert rules["default-src"] == "'none'"
-    assert rules["script-src"] == " ".join(digests)
-    assert rules["style-src"] == f"'sha256-{b64encode(sha256(style.encode()).digest()).decode()}'"
-    assert "unsafe" not in policy
-    assert "http" not in policy
-
-
-def test_nothing_is_referred_to_but_the_json_beside_the_page(board, text):
-    tags = Numbers(text).tags
-    targets = [
-        attributes[name]
-        for _, attributes in tags
-        for name in ("src", "href", "action")
-        if name in attributes
-    ]
-
-    assert [one for one in targets if not one.startswith("#")] == [f"{board.held.id}.json"]
-    places = {attributes["id"] for _, attributes in tags if "id" in attributes}
-    assert {one[1:] for one in targets if one.startswith("#")} <= places
-
-
-def test_charts_are_there_where_there_is_something_to_show(held_data, passed_data):
-    names = ["chart-curve", "chart-history", "chart-map", "chart-measures"]
-    assert sorted(charts(held_data)) == names
-    assert "chart-measures" in charts(passed_data)
-    empty = {"curve": [], "map": {"missing": "x"}, "history": {"total": 0, "shown": []}}
-    measures = {**held_data["measures"], "rows": []}
-    assert charts({**held_data, **empty, "measures": measures}) == {}
-
-
-def test_a_list_that_is_cut_says_so(held_data):
-    changes = {**held_data["changes"], "added": {**held_data["changes"]["added"], "total": 31_000}}
-    collisions = {**held_data["collisions"], "total": 12_345}
-    shown = {**held_data["map"], "of": 50_000}
-
-    cut = report_page(
-        {**held_data, "changes": changes, "collisions": collisions, "map": shown}, library=""
-    )
-
-    assert "The first 2 of 31,000." in cut
-    assert re.search(r"The closest 1 of <span[^>]*>12,345</span>\.", cut)
-    assert re.search(
-        r">22</span> of <span[^>]*>50,000</span> tools, chosen evenly over the agents\.", cut
-    )
-
-
-def test_a_part_that_is_missing_says_why(held_data):
-    parts = ("gate", "changes", "map", "collisions", "llm", "sources", "flagged")
-    lost = {part: {"missing": f"no {part} because <it> is gone"} for part in parts}
-
-    poor = report_page(
-        {**held_data, **lost, "rejected": {"missing": "no rows"}, "run": None}, library=""
-    )
-
-    for part in parts:
-        assert f"no {part} because &lt;it&gt; is gone" in poor
-    assert "no rows" in poor
-    assert "known only to the report that a build writes" in poor
-
-
-def test_a_page_without_a_gate_or_a_run_can_be_made(board_uri):
-    without = report_page(
-        report_data(board_uri, ReleaseStore(board_uri).channel().release), library=""
-    )
-
-    assert "Nothing was measured before it was published" in without
-    assert 'id="measures"' not in without
 
 
 def test_a_number_names_its_place():
@@ -174,3 +72,131 @@ def test_a_number_names_its_place():
     )
     assert "–" in number({}, "/nowhere/1/x")
     assert resolve({"a": [1]}, "/a/7") is None
+
+
+def test_catalog_text_is_text_and_names_are_written_as_in_the_catalog(text):
+    parsed = Parsed(text)
+
+    tags = {tag for tag, _ in parsed.tags}
+    assert not tags & {"img", "important", "iframe", "object"}
+    attributes = {name for _, attributes in parsed.tags for name in attributes}
+    assert not {name for name in attributes if name.startswith("on") or name == "style"}
+    shown = "".join(parsed.words)
+    assert "<img src=x onerror=document.title='gotcha'>" in shown
+    assert "</script><script>document.title='gotcha'</script>" in shown
+    assert "%3Cimg" not in shown  # ids are percent-encoded, names are not
+
+
+def test_only_the_script_and_the_style_of_the_page_may_run_and_nothing_is_loaded(board, text):
+    def digest(part):
+        return f"'sha256-{b64encode(sha256(part.encode()).digest()).decode()}'"
+
+    policy = re.search(r'http-equiv="Content-Security-Policy" content="([^"]*)"', text)[1]
+    rules = dict(rule.strip().split(" ", 1) for rule in policy.replace("&#39;", "'").split(";"))
+    [script] = re.findall(r"<script>(.*?)</script>", text, re.DOTALL)
+    [style] = re.findall(r"<style>(.*?)</style>", text, re.DOTALL)
+    tags = Parsed(text).tags
+    names = ("src", "href", "action", "xlink:href")
+    targets = [own[name] for _, own in tags for name in names if name in own]
+
+    assert rules == {
+        "default-src": "'none'",
+        "script-src": digest(script),
+        "style-src": digest(style),
+        "base-uri": "'none'",
+        "form-action": "'none'",
+    }
+    assert {target for target in targets if not target.startswith("#")} == {f"{board.held.id}.json"}
+    ids = {own["id"] for _, own in tags if "id" in own}
+    assert {target[1:] for target in targets if target.startswith("#")} <= ids
+    assert "url(" not in style
+
+
+def test_the_checks_and_the_changed_words_are_at_the_top(held_data, text):
+    shown = re.sub(r"<[^>]*>", "", text[text.index("<body>") : text.index('id="measures"')])
+
+    assert shown.index("Held, not live") < shown.index("1 of 2 rules failed")
+    for check in held_data["checks"]:
+        assert check["name"] in shown
+    assert "<del>Cleans the door of a customer</del><ins>Endpoint 7</ins>" in text
+
+
+def test_a_missing_or_empty_part_is_one_line_or_absent(held_data, board_uri):
+    parts = ("changes", "map", "collisions", "twins", "tools", "dependencies", "llm", "flagged")
+    gone = {part: {"missing": f"no {part} because <it> is gone"} for part in (*parts, "sources")}
+    gone["rejected"] = {"missing": "no records"}
+    first = ReleaseStore(board_uri).channel().release
+
+    poor = report_page({**held_data, **gone, "run": None})
+    new = report_page(report_data(board_uri, first))
+
+    for part in (*parts, "sources"):
+        if part != "collisions":  # only in the JSON
+            assert f"no {part} because &lt;it&gt; is gone" in poor
+    assert "no records" in poor
+    for section in ("changes", "queries", "safety", "collisions", "cost"):
+        assert f'id="{section}"' not in new
+    assert new.count("Not measured") == 1
+
+
+def test_findings_of_the_release_and_captured_queries_are_shown(held_data):
+    fence, door = "kit/fence/sell_fence", "kit/door/sell_door"
+    stuffing = {"flag": "stuffing", "requests": 61, "of": 400, "examples": ["sell <b>it</b>"]}
+    copy = {"flag": "near-copy", "of": door, "similarity": 0.97}
+    query = {"query": "sell my door", "id": "q", "tool": fence, "before": door, "canary": True}
+    captured = {"total": 1, "of": 20, "most": 0, "shown": [{**query, "flags": ["stuffing"]}]}
+    suspicious = {"total": 1, "shown": [{"id": fence, "findings": [stuffing, copy]}]}
+    queries = {**held_data["queries"], "captured": captured}
+
+    page = report_page({**held_data, "suspicious": suspicious, "queries": queries})
+
+    words = " ".join("".join(Parsed(page).words).split())
+    assert "among the first five for 61 of 400 requests, such as “sell <b>it</b>”" in words
+    assert "as good as the same as sell_door door, similarity 0.970" in words
+    assert "Captured queries 1 of 20, 0 allowed" in words
+
+
+def test_a_page_on_100_000_tools_of_long_hostile_texts_stays_below_its_bound(held_data):
+    long = "<&'\"" * 500
+    agents, tools = 200, MAX_TOOLS // 200
+    rows = [
+        {
+            "id": f"c/{agent}/{number}",
+            "name": long[:100],
+            "description": long[:160],
+            "flags": ["hidden-instructions"],
+        }
+        for agent in range(agents)
+        for number in range(tools)
+    ]
+    listed = {
+        "total": 100_000,
+        "shown": len(rows),
+        "agents": [
+            {"id": f"c/{at}", "name": long[:100], "catalog": "c", "description": long, "total": 500}
+            | {"shown": rows[at * tools : (at + 1) * tools]}
+            for at in range(agents)
+        ],
+    }
+    places = [
+        {"id": row["id"], "group": at % 12, "x": 0.1234, "y": 0.4321} for at, row in enumerate(rows)
+    ]
+    drawn = {**held_data["map"], "of": 100_000, "shown": len(rows), "tools": places}
+    drawn["groups"] = [{"name": str(at), "tools": 9, "x": 0.5, "y": at / 12} for at in range(12)]
+    added = {"total": 99_000, "shown": [{"id": "c/a/b", "description": long[:300]}] * MAX_ROWS}
+    changes = {**held_data["changes"], "added": added}
+
+    page = report_page({**held_data, "tools": listed, "map": drawn, "changes": changes})
+
+    assert "The first 200 of 99,000." in page
+    assert len(page.encode()) < MAX_BYTES
+
+
+def test_a_bar_has_the_interval_and_the_bound():
+    bar = interval_bar(0.5, 0.25, 0.75, 0.8)
+
+    assert 'class="bar low"' in bar
+    assert 'x1="25.00%" x2="75.00%"' in bar
+    assert 'class="bound" x1="80.00%"' in bar
+    assert "0.500, 95 % interval 0.250 to 0.750, bound 0.800" in bar
+    assert interval_bar(None, None, None) == ""

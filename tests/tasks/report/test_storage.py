@@ -13,8 +13,8 @@ def test_a_report_is_stored_in_the_board_and_a_later_one_keeps_the_data_of_the_r
     folder = board.workshop.folder / "board" / "reports"
     assert report.html == str(folder / f"{board.held.id}.html")
     assert json.loads((folder / f"{board.held.id}.json").read_text("utf-8")) == data
-    assert data["verdict"]["title"] == report.title == "Held back by the gate"
-    assert (folder / f"{board.held.id}.html").stat().st_size == report.bytes > 800_000
+    assert data["verdict"]["title"] == report.title == "Held, not live"
+    assert (folder / f"{board.held.id}.html").stat().st_size == report.bytes > 30_000
     assert not list(folder.glob("*.tmp"))
 
     later, data, _ = make_report(board.uri, board.held.id[:6], store=False)
@@ -25,7 +25,7 @@ def test_a_report_is_stored_in_the_board_and_a_later_one_keeps_the_data_of_the_r
 def test_the_headline_is_there_as_markdown(board):
     markdown = make_report(board.uri, board.held.id, board.run, store=False)[0].markdown()
 
-    assert markdown.startswith("# Held back by the gate\n\n1 of 2 rules failed.")
+    assert markdown.startswith("# Held, not live\n\n1 of 2 rules failed.")
     assert "| Recall@5 | 0." in markdown
     assert Report(problem="no disk").markdown() == "# No report\n\nno disk"
 
