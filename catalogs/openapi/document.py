@@ -4,42 +4,23 @@ A document is untrusted. A `$ref` to another file is followed only from a local 
 inside its own folder; none is ever followed over the network.
 """
 
-import os
-import re
-import time
-from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
-from urllib.parse import urldefrag, urljoin, urlsplit
+from urllib.parse import unquote, urldefrag, urljoin, urlsplit
 from urllib.request import url2pathname
 
-from catalogs.shared.files import parse_json, read_text
+from catalogs.shared.files import RepeatedNames, parse_json, read_text
 from catalogs.shared.yaml_json import parse_yaml
 from pegboard.errors import SourceError
 from pegboard.redaction import public_url
 
-MAX_DOCUMENT = 64_000_000
-"""Bytes. The largest public document in wide use, Microsoft Graph's, has about half of it."""
 MAX_HOPS = 20
 """References that only name another reference, one after the other; more is a circle."""
 
 
-class InvalidPart(Exception):
+class InvalidPart(SourceError):
     """A part of the document that cannot be used, and why: its operation is rejected."""
-
-
-def read_document(path: Path) -> Any:
-    """Read a JSON or YAML file. Raises SourceError if it is unreadable, too large or neither."""
-    try:
-        size = path.stat().st_size
-    except OSError as error:
-        raise SourceError(
-            f"Cannot read {path}: {error.strerror}. Check the path and its permissions."
-        ) from error
-    if size > MAX_DOCUMENT:
-        raise SourceError(f"{path} has {size:,} bytes, more than {MAX_DOCUMENT:,}. Split it.")
-    return parse(read_text(path), str(path))
 
 
 def parse(text: str, where: str) -> Any:
@@ -55,78 +36,6 @@ def parse(text: str, where: str) -> Any:
             raise error from None
 
 
-def fetch(url: str, headers: Mapping[str, str], timeout: float) -> str:
-    """Fetch the text at a URL. Redirects are not followed: the headers may hold keys for it alone.
-
-    Raises:
-        SourceError: there is no answer in time, or one that is an error, a redirect or too large.
-            Its message has neither headers nor the query of the URL.
-    """
-    import httpx
-
-    where = public_url(url)
-    expanded = {name: _expanded(name, value) for name, value in headers.items()}
-    try:
-        with (
-            httpx.Client(timeout=timeout) as client,
-            client.stream("GET", url, headers=expanded) as response,
-        ):
-            if response.is_redirect:
-                target = public_url(urljoin(url, response.headers.get("location", "")))
-                raise SourceError(
-                    f"{where} has moved to {target}. Write that address, if you trust it with the "
-                    f"headers."
-                )
-            if not response.is_success:
-                raise SourceError(
-                    f"{where} answers {response.status_code} {response.reason_phrase}, expected "
-                    f"the document."
-                )
-            body = _limited(response.iter_bytes(), where, timeout)
-    except (httpx.HTTPError, httpx.InvalidURL) as error:
-        # Only its type is named: some messages quote the request.
-        raise SourceError(
-            f"Cannot fetch {where}: {type(error).__name__}. Check the address and the network."
-        ) from None
-    return body.decode("utf-8-sig", "surrogateescape")
-
-
-def _limited(chunks: Iterable[bytes], where: str, timeout: float) -> bytes:
-    deadline, body = time.monotonic() + timeout, bytearray()
-    for chunk in chunks:
-        body += chunk
-        if len(body) > MAX_DOCUMENT:
-            raise SourceError(
-                f"{where} sends more than {MAX_DOCUMENT:,} bytes. Split the document."
-            )
-        if time.monotonic() > deadline:
-            raise SourceError(
-                f"{where} is still sending after {timeout:g} seconds. Raise `timeout`."
-            )
-    return bytes(body)
-
-
-def _expanded(header: str, value: str) -> str:
-    """A header's value with each `${NAME}` replaced by that environment variable."""
-
-    def variable(match: re.Match[str]) -> str:
-        value = os.environ.get(match[1])
-        if value is None:
-            raise SourceError(
-                f"The environment variable {match[1]}, which the header {header} needs, is not "
-                f"set. Set it."
-            )
-        return value
-
-    expanded = re.sub(r"\$\{(\w+)\}", variable, value)
-    if not (expanded.isascii() and expanded.isprintable()):
-        raise SourceError(
-            f"The value of the header {header} has characters that a header cannot hold. Correct "
-            f"it."
-        )
-    return expanded
-
-
 @dataclass(slots=True)
 class References:
     """The parts of a document, and of the files beside it, by reference.
@@ -134,19 +43,22 @@ class References:
     Attributes:
         uri: of the document; empty if it came from the network.
         folder: the only one whose files are read; None for a document from the network.
+        max_bytes: of all these files together.
         left_document: whether a reference led out of the document, even to nothing.
     """
 
     uri: str
     folder: Path | None
+    max_bytes: int
     left_document: bool = False
     _files: dict[str, Any] = field(default_factory=dict[str, Any])
     _targets: dict[str, Any] = field(default_factory=dict[str, Any])
 
     @classmethod
-    def of(cls, document: Any, path: Path | None) -> "References":
+    def of(cls, document: Any, path: Path | None, max_bytes: int) -> "References":
         uri = path.resolve().as_uri() if path else ""
-        return cls(uri, path.resolve().parent if path else None, _files={uri: document})
+        folder = path.resolve().parent if path else None
+        return cls(uri, folder, max_bytes, _files={uri: document})
 
     def key(self, ref: Any, base: str) -> str:
         """Return the absolute form of a reference in the file `base`, or raise InvalidPart."""
@@ -181,18 +93,26 @@ class References:
         raise InvalidPart(f"its references lead in a circle, or over more than {MAX_HOPS} steps")
 
     def _lookup(self, key: str) -> Any:
-        from referencing import Registry, Resource, Specification
-        from referencing.exceptions import Unresolvable
-
         uri, _, fragment = key.partition("#")
         if uri not in self._files:
             self._files[uri] = self._load(uri)
-        resource = Resource(self._files[uri], Specification.OPAQUE)
-        try:
-            return Registry().with_resource("", resource).resolver().lookup(f"#{fragment}").contents
-        except (Unresolvable, ValueError, TypeError, LookupError):
-            file = "" if uri == self.uri else Path(urlsplit(uri).path).name
-            raise InvalidPart(f"it refers to {file}#{fragment}, which does not exist") from None
+        part = self._files[uri]
+        # A JSON Pointer, RFC 6901.
+        for token in unquote(fragment, errors="surrogatepass").split("/")[1:]:
+            name = token.replace("~1", "/").replace("~0", "~")
+            if isinstance(part, RepeatedNames) and name in part.repeated:
+                raise InvalidPart(f"it refers to {name!r}, which stands twice; remove one")
+            if isinstance(part, dict) and name in part:
+                part = part[name]
+            elif isinstance(part, list) and name in map(str, range(len(part))):
+                part = part[int(name)]
+            else:
+                break
+        else:
+            if not fragment or fragment.startswith("/"):
+                return part
+        file = "" if uri == self.uri else Path(urlsplit(uri).path).name
+        raise InvalidPart(f"it refers to {file}#{fragment}, which does not exist")
 
     def _load(self, uri: str) -> Any:
         self.left_document = True
@@ -202,13 +122,19 @@ class References:
                 f"it refers to {public_url(uri)}, and only references inside a local folder are "
                 f"followed; bundle it in one file"
             )
-        path = Path(url2pathname(parts.path)).resolve()
+        path = Path(url2pathname(parts.path))
+        try:
+            path = path.resolve()
+        except (OSError, ValueError) as error:
+            raise InvalidPart(f"it refers to a file that has no valid name: {error}") from None
         if not path.is_relative_to(self.folder):
             raise InvalidPart(
                 f"it refers to {path.name} outside the document's own folder, where no reference "
                 f"is followed"
             )
         try:
-            return read_document(path)
-        except SourceError as error:
+            text = read_text(path, self.max_bytes)
+            self.max_bytes -= len(text)
+            return parse(text, str(path))
+        except (SourceError, ValueError) as error:
             raise InvalidPart(f"it refers to {path.name}, which cannot be read: {error}") from error

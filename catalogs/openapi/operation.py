@@ -1,29 +1,32 @@
 """One operation of an OpenAPI document as the input and the output schema of a tool.
 
 A caller of a tool has one set of named arguments, so the parameters and the properties of the body
-stand side by side, as long as their names differ. `Arguments.locations` says where each goes.
+stand side by side. `Arguments.annotations` says where each goes.
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from catalogs.openapi.document import InvalidPart, References
 from catalogs.openapi.schema import SchemaGraph, SchemaWriter
+from pegboard.canonical import canonical_json
 from pegboard.schemas.loose import object_schema
 
 IGNORED_HEADERS = {"accept", "content-type", "authorization"}
 """Parameters of these names are ignored, as OpenAPI says: the client sets the headers itself."""
 FLAT = {
-    "type", "properties", "required", "allOf", "title", "description", "example", "examples",
-    "default", "deprecated", "additionalProperties", "discriminator", "xml", "externalDocs",
-    "$schema", "$id", "$defs",
+    "type", "properties", "required", "allOf", "anyOf", "oneOf", "not", "title", "description",
+    "example", "examples", "default", "deprecated", "additionalProperties", "minProperties",
+    "maxProperties", "nullable", "discriminator", "xml", "externalDocs", "$schema", "$id", "$defs",
 }  # fmt: skip
-"""Keywords of a body whose properties may stand beside the parameters. Any other constrains the
-body as a whole."""
+"""Keywords of a body whose properties may stand beside the parameters. Of those that constrain the
+body as a whole only the server may judge."""
 MAX_PARENTS = 20
 """Levels of allOf within allOf."""
+WHOLE_BODY = "requestBody"
+"""The location of an argument that is the whole body; that of one of its properties is `body`."""
 
 Placed = tuple[Any, str]
 """A part of the document, and the file in which it stands."""
@@ -52,24 +55,46 @@ class Operation:
 
 @dataclass(slots=True)
 class Arguments:
-    """The input schema of a tool, where each argument goes, and the content type of the body."""
+    """The input schema of a tool, and what a caller of the API needs beside it.
+
+    Attributes:
+        locations: `path`, `query`, `header`, `cookie`, `body` or `requestBody` by argument.
+        names: the API's own name of an argument, where another argument has it already.
+        content_type: of the body.
+    """
 
     properties: dict[str, Any] = field(default_factory=dict[str, Any])
     required: list[str] = field(default_factory=list[str])
     locations: dict[str, str] = field(default_factory=dict[str, str])
+    names: dict[str, str] = field(default_factory=dict[str, str])
     content_type: str = ""
     extra: dict[str, Any] = field(default_factory=dict[str, Any])
 
     def add(self, name: str, schema: Any, location: str, required: bool) -> None:
-        self.properties[name] = schema
-        self.locations[name] = location
+        argument = name
+        while argument in self.properties:
+            argument = f"{argument}_{location}"
+        if argument != name:
+            self.names[argument] = name
+        self.properties[argument] = schema
+        self.locations[argument] = location
         if required:
-            self.required.append(name)
+            self.required.append(argument)
 
     @property
     def schema(self) -> dict[str, Any]:
         out: dict[str, Any] = {"type": "object", "properties": self.properties}
         return out | ({"required": self.required} if self.required else {}) | self.extra
+
+    @property
+    def annotations(self) -> dict[str, Any]:
+        """Return what a caller needs, without what is empty."""
+        values = {
+            "locations": self.locations,
+            "names": self.names,
+            "contentType": self.content_type,
+        }
+        return {key: value for key, value in values.items() if value}
 
 
 def resolve_operation(
@@ -79,14 +104,11 @@ def resolve_operation(
 
     Raises InvalidPart for a reference that leads nowhere.
     """
-    own = [refs.follow(part, base) for part in _list(spec, "parameters")]
-    overridden = {_key(part) for part, _ in own}
-    inherited = [refs.follow(part, base) for part in _list(item, "parameters")]
     responses = spec.get("responses")
     responses = responses if isinstance(responses, dict) else {}
     return Operation(
         spec=spec,
-        parameters=(*(part for part in inherited if _key(part[0]) not in overridden), *own),
+        parameters=merged_parameters(refs, item, spec, base),
         body=refs.follow(spec["requestBody"], base) if "requestBody" in spec else None,
         responses={
             code: refs.follow(part, base)
@@ -94,6 +116,16 @@ def resolve_operation(
             if not code.startswith("x-")
         },
     )
+
+
+def merged_parameters(
+    refs: References, item: Mapping[str, Any], spec: Mapping[str, Any], base: str
+) -> tuple[Placed, ...]:
+    """Return the parameters of a path that its operation does not override, and the operation's."""
+    own = [refs.follow(part, base) for part in _list(spec, "parameters")]
+    overridden = {_key(part) for part, _ in own}
+    inherited = [refs.follow(part, base) for part in _list(item, "parameters")]
+    return (*(part for part in inherited if _key(part[0]) not in overridden), *own)
 
 
 def arguments(graph: SchemaGraph, operation: Operation) -> Arguments:
@@ -111,10 +143,8 @@ def arguments(graph: SchemaGraph, operation: Operation) -> Arguments:
     writer = SchemaWriter(graph, "input", roots)
     out = Arguments()
     for part, schema in parameters:
-        name, place = part["name"], part["in"]
-        name = f"{name}_{place}" if name in out.properties else name
         described = _described(writer.write(*schema), part)
-        out.add(name, described, place, part.get("required") is True)
+        out.add(part["name"], described, part["in"], part.get("required") is True)
     if body:
         body.add_to(out, writer)
     if writer.defs:
@@ -141,14 +171,21 @@ def output_schema(graph: SchemaGraph, operation: Operation) -> dict[str, Any] | 
 
 @dataclass(slots=True)
 class _Body:
-    """A request body: arguments of their own for its properties, or else one argument for it."""
+    """A request body: arguments of their own for its properties, or else one argument for it.
+
+    Attributes:
+        name: of the argument for the whole body.
+        properties: by name; several where alternatives of the body differ in one.
+        names: the properties that every alternative requires.
+    """
 
     required: bool
     description: str
     content_type: str
     whole: Placed
-    properties: dict[str, Placed] = field(default_factory=dict[str, Placed])
-    names: list[str] = field(default_factory=list[str])
+    name: str
+    properties: dict[str, list[Placed]] = field(default_factory=dict[str, list[Placed]])
+    names: set[str] = field(default_factory=set[str])
 
     @classmethod
     def of(cls, refs: References, placed: Placed) -> "_Body":
@@ -156,56 +193,89 @@ class _Body:
         media = part.get("content") or {}
         kind = min(media, key=_preference, default="")
         whole = refs.follow(media[kind].get("schema", {}) if kind else {}, base)
-        body = cls(part.get("required") is True, part.get("description") or "", kind, whole)
-        # An optional body with required properties stays whole: only so it can be left out and yet
-        # be complete when sent.
-        if not body._flatten(refs, whole) or (body.names and not body.required):
+        name = part.get("x-body-name")
+        name = name if isinstance(name, str) and name else "body"
+        body = cls(part.get("required") is True, part.get("description") or "", kind, whole, name)
+        names = body._collect(refs, whole, set())
+        if names is None:
             body.properties = {}
+        elif body.required:
+            body.names = names
         return body
 
     @property
     def roots(self) -> list[Placed]:
-        return [*self.properties.values()] or [self.whole]
+        return [placed for each in self.properties.values() for placed in each] or [self.whole]
 
     def add_to(self, out: Arguments, writer: SchemaWriter) -> None:
         out.content_type = self.content_type
-        if not self.properties or self.properties.keys() & out.properties.keys():
-            names = ("body", "request_body", "request_body_")
-            name = next(name for name in names if name not in out.properties)
+        if not self.properties:
             schema = _described(writer.write(*self.whole), {"description": self.description})
-            out.add(name, schema, "body", self.required)
+            out.add(self.name, schema, WHOLE_BODY, self.required)
             return
-        for name, placed in self.properties.items():
-            schema = writer.write(*placed)
-            if not (isinstance(schema, dict) and schema.get("readOnly") is True):
+        for name, alternatives in self.properties.items():
+            written = [writer.write(*placed) for placed in alternatives]
+            shown = {
+                canonical_json(schema): schema
+                for schema in written
+                if not (isinstance(schema, dict) and schema.get("readOnly") is True)
+            }
+            if shown:
+                first, *others = shown.values()
+                schema = _either(shown.values()) if others else first
                 out.add(name, schema, "body", name in self.names)
         if self.description:
             out.extra["description"] = self.description
         if self.whole[0].get("additionalProperties") is False:
             out.extra["additionalProperties"] = False
 
-    def _flatten(self, refs: References, placed: Placed, depth: int = 0) -> bool:
-        """Collect the properties of a schema and its `allOf`; False if they cannot stand alone."""
+    def _collect(
+        self, refs: References, placed: Placed, seen: set[int], depth: int = 0
+    ) -> set[str] | None:
+        """Collect the properties of a schema, of its `allOf` and of its alternatives.
+
+        Returns those that are required; None if the body is no plain object.
+        """
         schema, base = placed
+        if id(schema) in seen:
+            return set()
+        seen.add(id(schema))
         if not isinstance(schema, dict) or depth > MAX_PARENTS or not _is_flat(schema):
-            return False
+            return None
         for name, item in schema.get("properties", {}).items():
-            if self.properties.setdefault(name, (item, base)) != (item, base):
-                return False
-        self.names += schema.get("required", [])
-        parents = schema.get("allOf", [])
-        return all(self._flatten(refs, refs.follow(parent, base), depth + 1) for parent in parents)
+            self.properties.setdefault(name, []).append((item, base))
+        names = {name for name in schema.get("required", []) if isinstance(name, str)}
+        for key in ("allOf", "anyOf", "oneOf"):
+            parts = [refs.follow(part, base) for part in schema.get(key, [])]
+            each = [self._collect(refs, part, seen, depth + 1) for part in parts]
+            if any(required is None for required in each):
+                return None
+            sets = [required for required in each if required is not None]
+            names |= set[str]().union(*sets) if key == "allOf" else _common(sets)
+        return names
+
+
+def _either(schemas: Iterable[Any]) -> dict[str, Any]:
+    """Return the schema of a property that alternatives of the body describe differently."""
+    texts = (schema.get("description") for schema in schemas if isinstance(schema, dict))
+    description = next(filter(None, texts), None)
+    return {"anyOf": list(schemas)} | ({"description": description} if description else {})
+
+
+def _common(sets: list[set[str]]) -> set[str]:
+    return set[str].intersection(*sets) if sets else set()
 
 
 def _is_flat(schema: Mapping[str, Any]) -> bool:
-    """Return whether nothing but the properties of an object, each by itself, constrains it."""
+    """Return whether a schema is that of an object with named properties."""
     return (
         all(key in FLAT or key.startswith("x-") for key in schema)
-        and schema.get("type", "object") in ("object", ["object"])
+        and schema.get("type", "object") in ("object", ["object"], ["object", "null"])
         and isinstance(schema.get("properties", {}), dict)
-        and isinstance(schema.get("required", []), list)
-        and isinstance(schema.get("allOf", []), list)
         and isinstance(schema.get("additionalProperties", False), bool)
+        and all(
+            isinstance(schema.get(key, []), list) for key in ("required", "allOf", "anyOf", "oneOf")
+        )
     )
 
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from catalogs.openapi.document import InvalidPart, References
+from catalogs.shared.files import RepeatedNames, flaw_of
 from pegboard.graph.components import strong_components
 from pegboard.schemas.openapi import LISTED, NAMED, REMARKS, SINGLE, nullable, to_json_schema
 
@@ -144,6 +145,8 @@ class SchemaWriter:
         self._written += 1
         if self._written > MAX_WRITTEN:
             raise InvalidPart(f"its {self.side} schema has more than {MAX_WRITTEN:,} parts")
+        if isinstance(schema, RepeatedNames):
+            raise InvalidPart(flaw_of(schema))
         if not isinstance(schema, dict):
             return schema
         if "$dynamicRef" in schema:

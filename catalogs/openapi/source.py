@@ -1,12 +1,12 @@
-"""Source kind `openapi`: every operation of an OpenAPI 3.0, 3.1 or 3.2 document, in JSON or YAML,
-is a tool of that API.
+"""Source kind `openapi`: every operation of an OpenAPI 3.0, 3.1 or 3.2 or a Swagger 2.0 document,
+in JSON or YAML, is a tool of that API.
 
     [catalogs.petstore]
     type = "openapi"
     url = "https://petstore.example/openapi.json"     # or: path = "petstore.yaml"
     headers = { Authorization = "Bearer ${PETSTORE_TOKEN}" }
 
-A document that is not OpenAPI 3 fails as a whole. An operation that is broken, or that refers to
+A document of another version fails as a whole. An operation that is broken, or that refers to
 something which is missing or must not be followed, is rejected with the reason, and the others are
 listed."""
 
@@ -15,28 +15,35 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from urllib.parse import urljoin, urlsplit
 
 from pydantic import Field, model_validator
 
-from catalogs.openapi.document import InvalidPart, References, fetch, parse, read_document
+from catalogs.openapi import swagger2
+from catalogs.openapi.document import InvalidPart, References, parse
 from catalogs.openapi.operation import Operation, arguments, output_schema, resolve_operation
 from catalogs.openapi.schema import SchemaGraph
-from catalogs.shared.files import matching_files
+from catalogs.shared.download import download
+from catalogs.shared.files import RepeatedNames, flaw_of, matching_files, read_text
 from catalogs.shared.listing import ListingBuilder, SourceKind, SourceOptions
+from catalogs.shared.validity import valid_text
 from pegboard.errors import SourceError
 from pegboard.redaction import public_url
 
 METHODS = ("get", "put", "post", "delete", "options", "head", "patch", "trace", "query")
 MAX_ERRORS = 20
 """Errors of a document that a message names."""
+MAX_URL = 2_000
+"""Characters of a base URL."""
+TEMPLATE = re.compile(r"\{([^{}]+)\}")
+"""A parameter in a path."""
 
 
 class OpenAPIOptions(SourceOptions):
     """The options of a catalog of type `openapi`: exactly one of `path` and `url`.
 
-    `headers` may hold `${NAME}`, which stands for an environment variable. `agent` replaces the
-    title of the document as the name of the API, which has to be told apart from the others of the
-    catalog."""
+    `headers` may hold `${NAME}`, which stands for an environment variable. `agent` is the name of
+    the API in ids, by default that of the catalog."""
 
     path: str | None = None
     url: str | None = None
@@ -48,7 +55,7 @@ class OpenAPIOptions(SourceOptions):
     def _one_place(self) -> "OpenAPIOptions":
         if (self.path is None) == (self.url is None):
             raise ValueError("give either `path` or `url` of the document")
-        if self.url and not re.match(r"https?://", self.url):
+        if self.url and urlsplit(self.url).scheme not in ("http", "https"):
             raise ValueError("`url` must begin with http:// or https://; for a file give `path`")
         return self
 
@@ -56,17 +63,23 @@ class OpenAPIOptions(SourceOptions):
 def read(listing: ListingBuilder, options: OpenAPIOptions) -> None:
     """List the operations of the document.
 
-    Raises SourceError if it cannot be read or is not OpenAPI 3.
+    Raises SourceError if it cannot be read or is neither OpenAPI 3 nor Swagger 2.0.
     """
     document, refs, place = _load(listing, options)
     _check(document, place)
     info = document["info"]
+    # Ids hold the name of the catalog: titles are long, and change with the version.
     agent = listing.agent(
-        options.agent or info["title"], description=_text(info), kind="api", source=place
+        options.agent or listing.catalog,
+        description=_joined(info["title"], _text(info)),
+        kind="api",
+        source=place,
     )
     api = _Api(listing, agent, document, SchemaGraph(refs), place)
     for path, item in document["paths"].items():
-        if not path.startswith("x-"):
+        if path.startswith("x-"):
+            continue
+        with listing.record(f"{place} {path}", item):
             api.list_path(path, item)
     listing.repeatable = listing.repeatable and not refs.left_document
 
@@ -74,31 +87,30 @@ def read(listing: ListingBuilder, options: OpenAPIOptions) -> None:
 def _load(listing: ListingBuilder, options: OpenAPIOptions) -> tuple[Any, References, str]:
     if options.url:
         place = public_url(options.url)
-        document = parse(fetch(options.url, options.headers, options.timeout), place)
-        return document, References.of(document, None), place
+        content = download(
+            options.url, options.headers, timeout=options.timeout, max_bytes=options.max_bytes
+        )
+        document = parse(content.decode("utf-8-sig", "surrogateescape"), place)
+        return document, References.of(document, None, 0), place
     files = matching_files(listing.base, options.path or "")
     if len(files) > 1:
         raise SourceError(
             f"'{options.path}' matches {len(files)} files, expected one. Add a catalog for each "
             f"document."
         )
-    document = read_document(files[0])
-    return document, References.of(document, files[0]), options.path or ""
+    document = parse(read_text(files[0], options.max_bytes), str(files[0]))
+    return document, References.of(document, files[0], options.max_bytes), options.path or ""
 
 
 def _check(document: Any, place: str) -> None:
-    """Raise SourceError if the document, operations aside, is not OpenAPI 3."""
+    """Raise SourceError if the document, operations aside, is neither OpenAPI 3 nor Swagger 2."""
     if not isinstance(document, dict):
         raise SourceError(
             f"{place} is not an OpenAPI document: it is {type(document).__name__}, expected an "
             f"object."
         )
-    if "swagger" in document:
-        raise SourceError(
-            f"{place} is written in Swagger {document['swagger']}, expected OpenAPI 3. "
-            "Convert it, for example with `npx swagger2openapi` or the converter of "
-            "editor.swagger.io."
-        )
+    if isinstance(document, RepeatedNames):
+        raise SourceError(f"{place} is ambiguous: {flaw_of(document)}.")
     validator = _validator(document, place)
     if not isinstance(document.get("paths"), dict):
         raise SourceError(
@@ -107,23 +119,30 @@ def _check(document: Any, place: str) -> None:
     info = document.get("info")
     if isinstance(info, dict):  # other members are no reason to fail
         info = {key: info[key] for key in ("title", "version") if key in info}
-    head = {"openapi": document["openapi"], "info": info, "paths": {}}
+    if flaw := flaw_of(document.get("info")):
+        raise SourceError(f"{place} is not valid OpenAPI: in `info`, {flaw}.")
+    head = {"openapi": _version(document), "info": info, "paths": {}}
     errors = [_error(error, 0) for error in validator.schema_validator.iter_errors(head)]
     if errors:
         raise SourceError(f"{place} is not valid OpenAPI: {_first_errors(errors)}. Correct it.")
+
+
+def _version(document: Mapping[str, Any]) -> Any:
+    return swagger2.VERSION if swagger2.is_swagger_2(document) else document.get("openapi")
 
 
 def _validator(document: Mapping[str, Any], place: str) -> Any:
     from openapi_spec_validator.shortcuts import get_validator_cls
     from openapi_spec_validator.validation.exceptions import ValidatorDetectError
 
-    version = document.get("openapi")
+    version = _version(document)
     try:
         return get_validator_cls({"openapi": version} if isinstance(version, str) else {})
     except ValidatorDetectError:
         raise SourceError(
-            f"{place} is not an OpenAPI document: its version `openapi` is {version!r}, expected "
-            f"'3.0.x', '3.1.x' or '3.2.x'."
+            f"{place} is not an OpenAPI document: its version is "
+            f"{document.get('swagger', version)!r:.100}, expected `openapi` '3.0.x', '3.1.x' or "
+            f"'3.2.x', or `swagger` '2.0'."
         ) from None
 
 
@@ -138,80 +157,136 @@ class _Api:
     place: str
 
     def list_path(self, path: str, item: Any) -> None:
-        try:
-            items = list(_path_items(self.graph.refs, item))
-        except InvalidPart as error:
-            self.listing.reject(f"{self.place} {path}", str(error), item)
-            return
-        for part, base in items:
+        paths = self.document["paths"]
+        if isinstance(paths, RepeatedNames) and path in paths.repeated:
+            raise SourceError("its path stands twice in the document; remove one")
+        _check_path(path)
+        for part, base in _path_items(self.graph.refs, item):
             for method in METHODS:
                 if method in part:
-                    self._list_operation(path, method, part, base)
+                    spec = part[method]
+                    with self.listing.record(f"{self.place} {method.upper()} {path}", spec):
+                        self._list_operation(path, method, part, base)
 
     def _list_operation(self, path: str, method: str, item: Mapping[str, Any], base: str) -> None:
-        where, spec = f"{self.place} {method.upper()} {path}", item[method]
-        try:
-            if not isinstance(spec, dict):
-                raise InvalidPart(f"it is {type(spec).__name__}, expected an operation object")
-            operation = resolve_operation(self.graph.refs, item, spec, base)
-            _check_operation(operation, self.document, path, method)
-            inputs = arguments(self.graph, operation)
-            output = output_schema(self.graph, operation)
-        except InvalidPart as error:
-            self.listing.reject(where, str(error), spec)
-            return
-        except RecursionError:
-            self.listing.reject(where, "its schemas are nested too deeply; flatten them", spec)
-            return
-        annotations = _annotations(self.document, spec, method, path)
-        if inputs.locations:
-            annotations["locations"] = inputs.locations
-        if inputs.content_type:
-            annotations["contentType"] = inputs.content_type
+        spec = item[method]
+        if not isinstance(spec, dict):
+            raise InvalidPart(f"it is {type(spec).__name__}, expected an operation object")
+        refs = self.graph.refs
+        if swagger2.is_swagger_2(self.document):
+            operation = swagger2.convert_operation(refs, self.document, item, spec, base)
+        else:
+            operation = resolve_operation(refs, item, spec, base)
+        _check_operation(operation, self.document, path, method)
+        inputs = arguments(self.graph, operation)
         self.listing.tool(
             self.agent,
             (spec.get("operationId") or "").strip() or _name(method, path),
-            where=where,
+            where=f"{self.place} {method.upper()} {path}",
             raw=spec,
             description=_description(spec, item),
             input_schema=inputs.schema,
-            output_schema=output,
-            annotations=annotations,
+            output_schema=output_schema(self.graph, operation),
+            annotations={
+                **_annotations(self.document, spec, method, path),
+                **self._base_url(item, spec),
+                **inputs.annotations,
+            },
             tags=spec.get("tags") or (),
         )
+
+    def _base_url(self, item: Mapping[str, Any], spec: Mapping[str, Any]) -> dict[str, str]:
+        """Return what stands before the path in the operation's URL, if the document says so."""
+        if swagger2.is_swagger_2(self.document):
+            servers: Any = swagger2.base_urls(self.document, spec)
+        else:
+            holders = (spec, item, self.document)
+            servers = next((each["servers"] for each in holders if each.get("servers")), [])
+        first = servers[0] if isinstance(servers, list) and servers else None
+        url = server_url(first, self.place) if isinstance(first, dict) else ""
+        return {"baseUrl": url} if url else {}
+
+
+def server_url(server: Mapping[str, Any], place: str) -> str:
+    """Return the URL of a server with the defaults of its variables; empty if it has none.
+
+    Args:
+        place: of the document; a relative URL counts from it, if it is a URL.
+    """
+    url, variables = server.get("url"), server.get("variables")
+    if not isinstance(url, str) or len(url) > MAX_URL:
+        return ""
+
+    def default(match: re.Match[str]) -> str:
+        variable = variables.get(match[1]) if isinstance(variables, dict) else None
+        value = variable.get("default") if isinstance(variable, dict) else None
+        return value if isinstance(value, str) else match[0]
+
+    url = valid_text(re.sub(r"\{([^{}]*)\}", default, url))
+    try:
+        url = urljoin(place, url) if "://" in place else url
+        parts = urlsplit(url)
+    except ValueError:
+        return ""
+    if parts.scheme not in ("", "http", "https") or len(url) > MAX_URL:
+        return ""
+    return public_url(url).rstrip("/")
 
 
 def _path_items(refs: References, item: Any) -> Iterator[tuple[dict[str, Any], str]]:
     """Yield the path item, and the one that it refers to; each may have operations."""
-    if not isinstance(item, dict):
-        raise InvalidPart(f"it is {type(item).__name__}, expected an object of operations")
-    yield item, refs.uri
+    yield _path_item(item), refs.uri
     if "$ref" in item:
         target, base = refs.follow({"$ref": item["$ref"]}, refs.uri)
-        if not isinstance(target, dict):
-            kind = type(target).__name__
-            raise InvalidPart(f"it refers to {kind}, expected an object of operations")
-        yield target, base
+        yield _path_item(target), base
+
+
+def _path_item(item: Any) -> dict[str, Any]:
+    if not isinstance(item, dict):
+        raise InvalidPart(f"it is {type(item).__name__}, expected an object of operations")
+    if isinstance(item, RepeatedNames):
+        raise InvalidPart(flaw_of(item))
+    return item
+
+
+def _check_path(path: str) -> None:
+    if not path.startswith("/"):
+        raise InvalidPart("its path does not begin with /; correct it")
+    if set(TEMPLATE.sub("", path)) & {"{", "}"}:
+        raise InvalidPart("its path has a brace that is not part of a {name}; correct it")
 
 
 def _check_operation(
     operation: Operation, document: Mapping[str, Any], path: str, method: str
 ) -> None:
     """Raise InvalidPart with all errors that OpenAPI's validator finds in this operation alone."""
+    outline = operation.outline()
+    # Before the validator, whose messages quote what is wrong.
+    if flaw := flaw_of(outline):
+        raise InvalidPart(flaw)
     alone = {
-        "openapi": document["openapi"],
+        "openapi": _version(document),
         "info": {"title": "", "version": ""},
-        "paths": {path: {method: operation.outline()}},
+        "paths": {"/": {method: outline}},
     }
-    # Without references and schemas, the validator has nothing to fetch; its own errors come in two
-    # passes.
     validator = _validator(document, "")(alone)
     errors = [_error(error, 3) for error in validator.schema_validator.iter_errors(alone)]
     if not errors:
-        second_pass = validator.root_validator(validator.schema_path)
-        errors = [_error(error, 0) for error in second_pass]
+        errors = list(_parameter_errors(operation, path))
     if errors:
         raise InvalidPart(f"it is not valid OpenAPI: {_first_errors(errors)}")
+
+
+def _parameter_errors(operation: Operation, path: str) -> Iterator[str]:
+    seen = set[tuple[str, str]]()
+    for part, _ in operation.parameters:
+        key = part["name"], part["in"]
+        if key in seen:
+            yield f"the {key[1]} parameter {key[0]!r:.200} stands twice"
+        seen.add(key)
+    for name in dict.fromkeys(TEMPLATE.findall(path)):
+        if (name, "path") not in seen:
+            yield f"its path names {name!r:.200}, which is no path parameter"
 
 
 def _first_errors(errors: list[str]) -> str:
@@ -246,13 +321,17 @@ def _security(document: Mapping[str, Any], spec: Mapping[str, Any]) -> list[dict
     """Return the security schemes of the operation; an empty list of its own overrides."""
     components = document.get("components")
     schemes = components.get("securitySchemes") if isinstance(components, dict) else None
+    if swagger2.is_swagger_2(document):
+        schemes = document.get("securityDefinitions")
     required = spec.get("security", document.get("security"))
     out: dict[str, dict[str, Any]] = {}
     for alternative in required if isinstance(required, list) else []:
         for name in alternative if isinstance(alternative, dict) else ():
             scheme = schemes.get(name) if isinstance(schemes, dict) else None
             kind = scheme.get("type") if isinstance(scheme, dict) else None
-            out[name] = {"name": name} | ({"type": kind} if isinstance(kind, str) else {})
+            out[name] = {"name": valid_text(name)} | (
+                {"type": kind} if isinstance(kind, str) else {}
+            )
     return list(out.values())
 
 
@@ -269,7 +348,11 @@ def _text(part: Mapping[str, Any]) -> str:
     )
     if description.startswith(summary.rstrip(".")):
         return description
-    return "\n\n".join(text for text in (summary, description) if text)
+    return _joined(summary, description)
+
+
+def _joined(*texts: str) -> str:
+    return "\n\n".join(text for text in texts if text)
 
 
 def _name(method: str, path: str) -> str:

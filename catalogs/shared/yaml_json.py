@@ -5,21 +5,20 @@ PyYAML follows YAML 1.1: `on` is true there, 2024-01-01 a date, 0755 an octal nu
 code 200 a key that JSON
 cannot hold. And its loader recurses in C: 100,000 opening brackets end the process. So only its
 parser is used here, and the values are built from the parser's events, one after the other, with
-limits on depth and on what aliases expand to."""
+limits on depth and on what aliases expand to. What is wrong with one value is left to whoever uses
+it, as in `parse_json`."""
 
 import re
 from dataclasses import dataclass, field
 from typing import Any
 
+from catalogs.shared.files import RepeatedNames, Unreadable
+from catalogs.shared.limits import MAX_DEPTH
 from pegboard.errors import SourceError
 
-MAX_DEPTH = 200
-"""Levels. The deepest public OpenAPI document seen has about 40; Python itself stops at 1,000
-calls.
-"""
-MAX_VALUES = 5_000_000
-"""Values, counting an alias as all that it stands for: nine lines of aliases of aliases stand for a
-billion.
+MAX_EXPANDED = 20_000_000
+"""Values and characters that all aliases of a document stand for: nine lines of aliases of aliases
+may stand for a billion values, and a thousand aliases of one text for a thousand times its length.
 """
 
 INTEGER = re.compile(r"[-+]?(0|[1-9][0-9]*)")
@@ -35,6 +34,11 @@ WORDS: dict[str, Any] = {
 }
 CORE = "tag:yaml.org,2002:"
 MERGE = object()
+TOO_DEEP = Unreadable(f"a part nested deeper than {MAX_DEPTH} levels")
+TOO_MUCH = Unreadable(
+    f"an alias in a document whose aliases stand for more than {MAX_EXPANDED:,} values and "
+    f"characters"
+)
 
 
 def parse_yaml(text: str, where: str) -> Any:
@@ -66,8 +70,10 @@ class _Open:
     anchor: str | None
     line: int
     size: int = 1
+    height: int = 1
     key: Any = None
     has_key: bool = False
+    repeated: list[tuple[str, Any]] = field(default_factory=list[tuple[str, Any]])
     merged: list[Any] = field(default_factory=list[Any])
 
 
@@ -76,12 +82,20 @@ class _Builder:
     where: str
     value: Any = None
     _stack: list[_Open] = field(default_factory=list[_Open])
-    _anchors: dict[str, tuple[Any, int]] = field(default_factory=dict[str, tuple[Any, int]])
+    _anchors: dict[str, tuple[Any, int, int]] = field(
+        default_factory=dict[str, tuple[Any, int, int]]
+    )
+    """Value, size and height."""
+    _expanded: int = 0
+    _skipped: int = 0
+    """Collections under way that are nested too deeply to be read."""
     _documents: int = 0
 
     def add(self, event: Any) -> None:
         kind, line = type(event).__name__, event.start_mark.line + 1
-        if kind in ("MappingStartEvent", "SequenceStartEvent"):
+        if self._skipped or (len(self._stack) >= MAX_DEPTH and kind.endswith("StartEvent")):
+            self._skip(kind, line)
+        elif kind in ("MappingStartEvent", "SequenceStartEvent"):
             self._open({} if kind == "MappingStartEvent" else [], event, line)
         elif kind in ("MappingEndEvent", "SequenceEndEvent"):
             self._close()
@@ -90,7 +104,13 @@ class _Builder:
         elif kind == "AliasEvent":
             if event.anchor not in self._anchors:
                 self._fail(f"the alias *{event.anchor} names no value before it", line)
-            self._put(*self._anchors[event.anchor], line)
+            value, size, height = self._anchors[event.anchor]
+            self._expanded += size
+            if self._expanded > MAX_EXPANDED:
+                value, size, height = TOO_MUCH, 1, 0
+            elif len(self._stack) + height > MAX_DEPTH:
+                value, size, height = TOO_DEEP, 1, 0
+            self._put(value, size, height, line)
         elif kind == "DocumentStartEvent":
             self._documents += 1
             if self._documents > 1:
@@ -99,20 +119,30 @@ class _Builder:
     def _open(self, value: Any, event: Any, line: int) -> None:
         if event.tag not in (None, f"{CORE}map", f"{CORE}seq"):
             self._fail(f"the tag {event.tag} has no meaning in JSON", line)
-        if len(self._stack) >= MAX_DEPTH:
-            self._fail(f"it is nested deeper than {MAX_DEPTH} levels", line)
         if self._stack and isinstance(self._stack[-1].value, dict) and not self._stack[-1].has_key:
             self._fail("a key is a list or a mapping, which JSON does not have", line)
         self._stack.append(_Open(value, event.anchor, line))
+
+    def _skip(self, kind: str, line: int) -> None:
+        """Leave out a collection that is nested too deeply, with all that it holds."""
+        if kind in ("MappingStartEvent", "SequenceStartEvent"):
+            self._skipped += 1
+        elif kind in ("MappingEndEvent", "SequenceEndEvent"):
+            self._skipped -= 1
+            if not self._skipped:
+                self._put(TOO_DEEP, 1, 0, line)
 
     def _close(self) -> None:
         done = self._stack.pop()
         for other in done.merged:
             if isinstance(other, dict) and isinstance(done.value, dict):
                 done.value |= {key: item for key, item in other.items() if key not in done.value}
+        value = done.value
+        if done.repeated and isinstance(value, dict):
+            value = RepeatedNames([*done.repeated, *value.items()])
         if done.anchor:
-            self._anchors[done.anchor] = (done.value, done.size)
-        self._put(done.value, done.size, done.line)
+            self._anchors[done.anchor] = (value, done.size, done.height)
+        self._put(value, done.size, done.height, done.line)
 
     def _scalar(self, event: Any, line: int) -> None:
         parent = self._stack[-1] if self._stack else None
@@ -121,8 +151,9 @@ class _Builder:
             # and properties.
             parent.key = MERGE if event.value == "<<" and not event.style else event.value
             parent.has_key = True
+            parent.size += len(event.value)
             if event.value in parent.value:
-                self._fail(f"the key {event.value!r} stands twice in one mapping; remove one", line)
+                parent.repeated.append((event.value, None))
             return
         plain = event.tag is None and event.implicit[0]
         if not plain and event.tag not in (None, "!", f"{CORE}str"):
@@ -131,18 +162,18 @@ class _Builder:
                 line,
             )
         value = _plain_value(event.value) if plain else event.value
+        size = 1 + len(event.value)
         if event.anchor:
-            self._anchors[event.anchor] = (value, 1)
-        self._put(value, 1, line)
+            self._anchors[event.anchor] = (value, size, 0)
+        self._put(value, size, 0, line)
 
-    def _put(self, value: Any, size: int, line: int) -> None:
+    def _put(self, value: Any, size: int, height: int, line: int) -> None:
         if not self._stack:
             self.value = value
             return
         parent = self._stack[-1]
         parent.size += size
-        if parent.size > MAX_VALUES:
-            self._fail(f"its aliases stand for more than {MAX_VALUES:,} values", line)
+        parent.height = max(parent.height, height + 1)
         if isinstance(parent.value, list):
             parent.value.append(value)
             return

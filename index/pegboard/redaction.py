@@ -269,7 +269,10 @@ def takes_credential(argument: str) -> bool:
 
 def public_url(url: str) -> str:
     """Return a URL without user, password, query and fragment, which may hold secrets."""
-    parts = urlsplit(url)
+    try:
+        parts = urlsplit(url)
+    except ValueError:
+        return "(an invalid URL)"
     return urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], parts.path, "", ""))
 
 

@@ -1,5 +1,7 @@
 """What the tests of source kinds share: `listed` reads a source as a build does."""
 
+import json
+
 import pytest
 
 from catalogs.shared.kinds import source_kind
@@ -15,5 +17,17 @@ def listed(tmp_path):
         source = source_kind(kind)
         source.read(builder, source.options.model_validate({"type": kind, **options}))
         return builder.build()
+
+    return listing_of
+
+
+@pytest.fixture
+def listed_document(listed, tmp_path):
+    """A function that lists an OpenAPI document, given as a value or as text."""
+
+    def listing_of(document):
+        text = document if isinstance(document, str) else json.dumps(document)
+        (tmp_path / "api.json").write_text(text)
+        return listed("openapi", path="api.json")
 
     return listing_of

@@ -1,0 +1,141 @@
+"""Operations of a Swagger 2.0 document as those of OpenAPI 3.0.
+
+Only what differs is converted, operation by operation: parameters in the body and in forms, media
+types, responses, security schemes and the base URL. Schemas stay where they are, and references to
+`#/definitions/...` are followed there.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from catalogs.openapi.document import References
+from catalogs.openapi.operation import Operation, Placed, merged_parameters
+
+VERSION = "3.0.3"
+"""As which the converted operations are validated."""
+PARAMETER = ("name", "in", "required", "description", "allowEmptyValue")
+"""Members of a parameter that are not part of its schema in OpenAPI 3."""
+SWAGGER_ONLY = {"consumes", "produces", "schemes", "collectionFormat"}
+FORMS = ("multipart/form-data", "application/x-www-form-urlencoded")
+
+
+def is_swagger_2(document: Mapping[str, Any]) -> bool:
+    """Return whether it is Swagger 2.0; YAML reads the version as a number."""
+    return document.get("swagger") in ("2.0", 2.0)
+
+
+def convert_operation(
+    refs: References,
+    document: Mapping[str, Any],
+    item: Mapping[str, Any],
+    spec: Mapping[str, Any],
+    base: str,
+) -> Operation:
+    """Resolve an operation as `resolve_operation` does, and convert it."""
+    parameters: list[Placed] = []
+    bodies: list[Placed] = []
+    fields: list[dict[str, Any]] = []
+    for part, place in merged_parameters(refs, item, spec, base):
+        if not isinstance(part, dict):
+            parameters.append((part, place))  # the validator says what is wrong with it
+        elif part.get("in") == "body":
+            bodies.append((part, place))
+        elif part.get("in") == "formData":
+            fields.append(part)
+        else:
+            parameters.append((_parameter(part), place))
+    consumes = _media_types(document, spec, "consumes")
+    body = None
+    if bodies:
+        part, place = bodies[0]
+        body = _body(part, consumes or ["application/json"]), place
+    elif fields:
+        body = _form(fields, consumes), base
+    produces = _media_types(document, spec, "produces") or ["application/json"]
+    responses = spec.get("responses")
+    responses = responses if isinstance(responses, dict) else {}
+    placed = {
+        code: refs.follow(part, base)
+        for code, part in responses.items()
+        if not code.startswith("x-")
+    }
+    return Operation(
+        spec={key: value for key, value in spec.items() if key not in SWAGGER_ONLY},
+        parameters=tuple(parameters),
+        body=body,
+        responses={
+            code: (_response(part, produces), place) for code, (part, place) in placed.items()
+        },
+    )
+
+
+def base_urls(document: Mapping[str, Any], spec: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Return the `servers` of an operation: where its host is not named, relative to the document.
+
+    Of several schemes https is the first.
+    """
+    schemes = spec.get("schemes", document.get("schemes"))
+    schemes = [scheme for scheme in _texts(schemes) if scheme in ("http", "https")]
+    host, path = (
+        value if isinstance(value := document.get(key), str) else "" for key in ("host", "basePath")
+    )
+    if not host:
+        return [{"url": path}] if path else []
+    scheme = f"{max(schemes)}:" if schemes else ""
+    return [{"url": f"{scheme}//{host}{path}"}]
+
+
+def _parameter(part: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a parameter with its type in a schema; items and enum go with it."""
+    out = {key: part[key] for key in PARAMETER if key in part}
+    return out | {"schema": _schema_of(part)}
+
+
+def _schema_of(part: Mapping[str, Any]) -> dict[str, Any]:
+    left_out = {*PARAMETER, *SWAGGER_ONLY}
+    schema = {key: value for key, value in part.items() if key not in left_out}
+    if schema.get("type") == "file":
+        schema |= {"type": "string", "format": "binary"}
+    return schema
+
+
+def _body(part: Mapping[str, Any], consumes: list[str]) -> dict[str, Any]:
+    out = {key: part[key] for key in ("description", "required") if key in part}
+    content = {kind: {"schema": part.get("schema", {})} for kind in consumes}
+    return out | {"content": content, "x-body-name": part.get("name")}
+
+
+def _form(fields: list[dict[str, Any]], consumes: list[str]) -> dict[str, Any]:
+    properties = {
+        field["name"]: _schema_of(field)
+        | ({"description": field["description"]} if "description" in field else {})
+        for field in fields
+        if isinstance(field.get("name"), str)
+    }
+    required = [
+        field["name"]
+        for field in fields
+        if field.get("required") is True and field.get("name") in properties
+    ]
+    has_file = any(field.get("type") == "file" for field in fields)
+    kinds = [kind for kind in consumes if kind in FORMS] or [FORMS[0 if has_file else 1]]
+    schema = {"type": "object", "properties": properties, "required": required}
+    return {"required": bool(required), "content": {kinds[0]: {"schema": schema}}}
+
+
+def _response(part: Any, produces: list[str]) -> Any:
+    if not isinstance(part, dict):
+        return part
+    out = {key: part[key] for key in ("description",) if key in part}
+    schema = part.get("schema")
+    if schema is None or (isinstance(schema, dict) and schema.get("type") == "file"):
+        return out
+    return out | {"content": {kind: {"schema": schema} for kind in produces}}
+
+
+def _media_types(document: Mapping[str, Any], spec: Mapping[str, Any], key: str) -> list[str]:
+    return _texts(spec.get(key, document.get(key)))
+
+
+def _texts(value: Any) -> list[str]:
+    return [item for item in value if isinstance(item, str)] if isinstance(value, list) else []

@@ -1,0 +1,173 @@
+"""Documents from misbehaving servers: bounded in bytes, on the wire and decompressed, and time."""
+
+import gzip
+import json
+import socket
+import threading
+import zlib
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from typing import Any
+
+import pytest
+
+from catalogs.shared.download import download
+from pegboard.errors import SourceError
+
+LIMIT = 1_000_000
+DOCUMENT = json.dumps({"x": "y" * 1000}).encode()
+SECRET = "t0ken"
+HEADERS = {"Authorization": "Bearer ${SHOP_TOKEN}"}
+
+
+class Server:
+    """Sends the chunks of a script to each connection; `stopped` ends endless ones.
+
+    Attributes:
+        sent: bytes that were accepted by the network.
+    """
+
+    def __init__(self) -> None:
+        self.socket = socket.create_server(("127.0.0.1", 0))
+        self.url = f"http://127.0.0.1:{self.socket.getsockname()[1]}/api.json"
+        self.script: Callable[[], Iterator[bytes]] = lambda: iter(())
+        self.requests: list[bytes] = []
+        self.sent = 0
+        self.stopped = threading.Event()
+        threading.Thread(target=self._accept, daemon=True).start()
+
+    def _accept(self) -> None:
+        with suppress(OSError):
+            while True:
+                connection, _ = self.socket.accept()
+                threading.Thread(target=self._serve, args=[connection], daemon=True).start()
+
+    def _serve(self, connection: socket.socket) -> None:
+        with connection, suppress(OSError):
+            self.requests.append(connection.recv(65_536))
+            for chunk in self.script():
+                if self.stopped.is_set():
+                    return
+                connection.sendall(chunk)
+                self.sent += len(chunk)
+
+
+@pytest.fixture
+def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
+    monkeypatch.setenv("SHOP_TOKEN", SECRET)
+    server = Server()
+    yield server
+    server.stopped.set()
+    server.socket.close()
+
+
+def answer(body: bytes, encoding: str = "", status: str = "200 OK", **headers: str) -> list[bytes]:
+    lines = [f"{name}: {value}\r\n" for name, value in headers.items()]
+    if encoding:
+        lines.append(f"Content-Encoding: {encoding}\r\n")
+    head = f"HTTP/1.1 {status}\r\nContent-Length: {len(body)}\r\n{''.join(lines)}\r\n"
+    return [head.encode(), body]
+
+
+def fetch(server: Server, timeout: float = 60) -> bytes:
+    return download(f"{server.url}?key=secret", HEADERS, timeout=timeout, max_bytes=LIMIT)
+
+
+@pytest.mark.parametrize(
+    ("body", "encoding"),
+    [
+        (DOCUMENT, ""),
+        (DOCUMENT, "identity"),
+        (gzip.compress(DOCUMENT), "gzip"),
+        (zlib.compress(DOCUMENT), "deflate"),
+    ],
+)
+def test_a_document_comes_plain_or_compressed_once(
+    server: Server, body: bytes, encoding: str
+) -> None:
+    server.script = lambda: iter(answer(body, encoding))
+
+    assert fetch(server) == DOCUMENT
+    assert b"Authorization: Bearer t0ken" in server.requests[0]
+    assert b"Accept-Encoding: identity" in server.requests[0]
+
+
+BOMB = gzip.compress(bytes(100_000_000))
+
+
+@pytest.mark.parametrize(
+    ("chunks", "why"),
+    [
+        (answer(BOMB, "gzip"), "more than 1,000,000 bytes"),
+        (answer(gzip.compress(BOMB), "gzip, gzip"), "compressed as 'gzip, gzip', expected plain"),
+        (answer(DOCUMENT, "br"), "compressed as 'br'"),
+        (answer(DOCUMENT, "gzip"), "does not send valid gzip"),
+        (answer(gzip.compress(DOCUMENT)[:-9], "gzip"), "its end is missing"),
+        (answer(b"", status="404 t0ken secret"), "answers 404 Not Found"),
+        (answer(b"", status="999 t0ken"), "answers 999 an unknown status"),
+        (answer(b"", status="302 Found", Location="/b?key=secret"), r"has moved to .*/b\."),
+        (answer(b"", status="302 Found", Location="http://["), r"Cannot fetch|has moved to"),
+        ([b"nonsense\r\n\r\n"], "Cannot fetch"),
+        ([], "Cannot fetch"),
+        ([answer(DOCUMENT)[0]], "Cannot fetch"),
+    ],
+)
+def test_an_answer_that_is_no_document_is_an_error_without_secrets(
+    server: Server, chunks: list[bytes], why: str
+) -> None:
+    server.script = lambda: iter(chunks)
+
+    with pytest.raises(SourceError, match=why) as caught:
+        fetch(server)
+
+    assert not any(secret in str(caught.value) for secret in ("secret", SECRET, "key="))
+
+
+def test_an_endless_body_is_left_after_the_limit(server: Server) -> None:
+    def endless() -> Iterator[bytes]:
+        yield b"HTTP/1.1 200 OK\r\n\r\n"
+        while True:
+            yield b" " * 65_536
+
+    server.script = endless
+
+    with pytest.raises(SourceError, match="sends more than 1,000,000 bytes"):
+        fetch(server)
+
+    assert server.sent < 50 * LIMIT  # what the network buffers hold
+
+
+@pytest.mark.parametrize("head", [b"HTTP/1.1 200 OK\r\n", b"HTTP/1.1 200 OK\r\n\r\n"])
+def test_a_server_that_sends_a_little_now_and_then_meets_the_timeout(
+    server: Server, head: bytes
+) -> None:
+    def trickle() -> Iterator[bytes]:
+        yield head
+        while not server.stopped.wait(0.02):
+            yield b"X: y\r\n"
+
+    server.script = trickle
+
+    with pytest.raises(SourceError, match=r"not sent the document after 0\.3 seconds"):
+        fetch(server, timeout=0.3)
+
+
+@pytest.mark.parametrize(
+    ("token", "why"),
+    [
+        (None, "SHOP_TOKEN, which the header Authorization needs"),
+        ("t0ken\n", "The value of the header Authorization"),
+    ],
+)
+def test_a_header_that_cannot_be_sent_is_named_without_its_value(
+    server: Server, monkeypatch: pytest.MonkeyPatch, token: Any, why: str
+) -> None:
+    monkeypatch.delenv("SHOP_TOKEN")
+    if token:
+        monkeypatch.setenv("SHOP_TOKEN", token)
+
+    with pytest.raises(SourceError, match=why) as caught:
+        fetch(server)
+
+    assert SECRET not in str(caught.value)
+    assert server.requests == []

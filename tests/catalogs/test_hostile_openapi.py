@@ -1,0 +1,266 @@
+"""Hostile OpenAPI documents: what fails for an operation costs the operation, and nothing grows
+without bound.
+"""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from catalogs.openapi import operation
+from catalogs.openapi.document import References
+from catalogs.shared.yaml_json import parse_yaml
+from pegboard.errors import SourceError
+from tests.catalogs.openapi_documents import STORE, TREE, places
+
+FINE = {"responses": {"200": {"description": "ok"}}}
+
+
+def document(paths: dict[str, Any], **schemas: Any) -> dict[str, Any]:
+    """A document with these paths besides `/fine`, and schemas."""
+    return {
+        "openapi": "3.0.3",
+        "info": {"title": "T", "version": "1"},
+        "paths": {**paths, "/fine": {"get": FINE}},
+        "components": {"schemas": schemas},
+    }
+
+
+def query(schema: Any) -> dict[str, Any]:
+    return {"get": FINE | {"parameters": [{"name": "q", "in": "query", "schema": schema}]}}
+
+
+def body(schema: Any) -> dict[str, Any]:
+    content = {"application/json": {"schema": schema}}
+    return {"post": FINE | {"requestBody": {"required": True, "content": content}}}
+
+
+def link(name: Any) -> dict[str, str]:
+    return {"$ref": f"#/components/schemas/S{name}"}
+
+
+def many(number: int, schema: Any) -> dict[str, Any]:
+    return {"type": "object", "properties": {f"p{n}": schema for n in range(number)}}
+
+
+LARGE = {"type": "string", "description": "x" * 1_000_000}
+LARGE_PARAMETER = {"name": "q", "in": "query", "description": "x" * 1_000_000, "schema": {}}
+SURROGATE = "\ud800"
+
+
+@pytest.mark.parametrize(
+    ("hostile", "why"),
+    [
+        (document({"/b/{": query({})}), "brace"),
+        (document({"/b/}x": query({})}), "brace"),
+        (document({"/b/{a!z}": query({})}), "no path parameter"),
+        (document({"b": query({})}), "does not begin with /"),
+        (document({"/b": query(many(490, link(0)))}, S0=LARGE), "4,000,000 characters"),
+        (
+            document({"/b": {"get": FINE | {"parameters": [{"$ref": "#/x"}] * 490}}})
+            | {"x": LARGE_PARAMETER},
+            "4,000,000 characters",
+        ),
+        (document({"/b": query(link(SURROGATE))}), "does not exist"),
+        (document({"/b": query({"$ref": f"{SURROGATE}.json"})}), "no valid name"),
+        (document({f"/b{SURROGATE}": query({})}), "UTF-8"),
+        (document({"/b": query(many(1, {"title": SURROGATE}))}), "UTF-8"),
+        (document({"/b": query({"$ref": "#/components/schemas/S0/0"})}, S0=[]), "not exist"),
+        (document({"/b": query(link("0/" + "9" * 9_999))}, S0=[1]), "it refers to"),
+        (document({"/b": query({"maximum": "DIGITS"})}), "a number of 5,000 digits"),
+        (document({"/b": query("DEEP")}), "nested deeper than 200 levels"),
+    ],
+)
+def test_a_hostile_operation_is_rejected_and_the_others_are_listed(
+    listed_document: Any, hostile: dict[str, Any], why: str
+) -> None:
+    text = json.dumps(hostile).replace('"DIGITS"', "9" * 5_000)
+    text = text.replace('"DEEP"', '{"not":' * 9_999 + "{}" + "}" * 9_999)
+
+    listing = listed_document(text)
+
+    assert [tool.name for tool in listing.tools] == ["get_fine"]
+    (row,) = listing.rejected
+    assert why in row.why
+    assert row.where.startswith("api.json ")
+
+
+def test_parents_that_are_named_again_at_every_level_are_read_once(
+    listed_document: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    followed: list[Any] = []
+    follow = References.follow
+    monkeypatch.setattr(
+        References, "follow", lambda self, *args: (followed.append(args), follow(self, *args))[1]
+    )
+    levels = {f"S{n}": {"allOf": [link(n + 1)] * 4} for n in range(19)}
+
+    listing = listed_document(document({"/b": body(link(0))}, **levels, S19=many(1, {})))
+
+    (tool,) = (tool for tool in listing.tools if tool.name == "post_b")
+    assert list(tool.input_schema["properties"]) == ["p0"]
+    assert len(followed) < 100
+
+
+def test_60_000_levels_of_references_are_looked_up_once_each(
+    listed_document: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looked_up: list[Any] = []
+    lookup = References._lookup
+    monkeypatch.setattr(
+        References, "_lookup", lambda self, key: (looked_up.append(key), lookup(self, key))[1]
+    )
+    levels = {f"S{n}": {"properties": {"next": link(n + 1)}} for n in range(60_000)}
+
+    listing = listed_document(document({"/b": query(link(0))}, **levels, S60000={}))
+
+    assert len(listing.tools) == 2
+    assert len(looked_up) == len(set(looked_up)) == 60_001
+
+
+@pytest.mark.parametrize("suffix", ["json", "yaml"])
+def test_a_name_that_stands_twice_costs_what_is_ambiguous(
+    listed: Any, tmp_path: Path, suffix: str
+) -> None:
+    text = json.dumps(
+        document(
+            {"/b1": {"get": FINE}, "/b2": {"get": FINE}, "/c": {"get": FINE, "put": FINE}}
+            | {"/d": {"get": FINE | {"operationId": "d", "summary": "d"}}, "/e": query(link(0))},
+            S0={},
+            S1={},
+        )
+    )
+    for twice in ('"/b1"', '"/b2"'), ('"get"', '"put"'), ('"operationId"', '"summary"'):
+        text = text.replace(twice[1], twice[0])
+    text = text.replace('"S1"', '"S0"')
+    # `/c` has `get` twice; a brace makes it YAML for the reader if it does not begin the text.
+    (tmp_path / f"api.{suffix}").write_text(text if suffix == "json" else f"# YAML\n{text}")
+
+    listing = listed("openapi", path=f"api.{suffix}")
+
+    assert [tool.name for tool in listing.tools] == ["get_fine"]
+    assert {row.where.removeprefix(f"api.{suffix} "): row.why for row in listing.rejected} == {
+        "/b1": "its path stands twice in the document; remove one",
+        "/c": "it has the name 'get' twice in one object; remove one",
+        "GET /d": "it has the name 'operationId' twice in one object; remove one",
+        "GET /e": "it refers to 'S0', which stands twice; remove one",
+    }
+
+
+@pytest.mark.parametrize(
+    "text", ['{"openapi": "3.0.3", "openapi": "3.1.0"}', "paths: {}\npaths: {}"]
+)
+def test_a_document_that_is_itself_ambiguous_fails(listed_document: Any, text: str) -> None:
+    with pytest.raises(SourceError, match=r"is ambiguous: .* twice"):
+        listed_document(text)
+
+
+def test_yaml_is_read_as_json_and_not_as_yaml_1_1() -> None:
+    text = (
+        "{200: on, no: 2024-01-01, null: 0755, a: 1e3, b: ~, c: &x {d: 1.5}, e: {<<: *x, f: "
+        ".inf}, g: [true, False, -0x1F]}"
+    )
+
+    assert parse_yaml(text, "here") == {
+        "200": "on",
+        "no": "2024-01-01",
+        "null": "0755",
+        "a": 1000.0,
+        "b": None,
+        "c": {"d": 1.5},
+        "e": {"f": ".inf", "d": 1.5},
+        "g": [True, False, "-0x1F"],
+    }
+
+
+@pytest.mark.parametrize(
+    "text", ["a: &a [*a]", "a: !!python/object/apply:os.system [ls]", "? [a]\n: b", "--- a\n--- b"]
+)
+def test_yaml_that_is_not_json_is_an_error(text: str) -> None:
+    with pytest.raises(SourceError, match="here"):
+        parse_yaml(text, "here")
+
+
+LEVELS = "".join(f"a{n}: &a{n} [{','.join([f'*a{n - 1}'] * 9)}]\n" for n in range(1, 10))
+
+
+@pytest.mark.parametrize(
+    "aliases",
+    [
+        f"a0: &a0 [x,x,x,x,x,x,x,x,x]\n{LEVELS}x-a: &a [*a9]",
+        f"x-a: &a {'x' * 200_000}",
+        "a0: &a0 []\n"
+        + "".join(f"a{n}: &a{n} [*a{n - 1}]\n" for n in range(1, 300))
+        + "x-a: &a [*a299]",
+    ],
+    ids=["many", "long", "deep"],
+)
+def test_aliases_in_yaml_cost_only_the_operation_that_holds_too_much_of_them(
+    listed_document: Any, aliases: str
+) -> None:
+    fine = "/fine: {get: {responses: {'200': {description: ok}}}}"
+    bad = f"/b: {{get: {{x-a: [{', '.join(['*a'] * 2_000)}], responses: {{}}}}}}"
+    head = "openapi: 3.0.3\ninfo: {title: T, version: '1'}"
+
+    listing = listed_document(f"{head}\n{aliases}\npaths:\n  {fine}\n  {bad}\n")
+
+    assert [tool.name for tool in listing.tools] == ["get_fine"]
+    assert [row.where for row in listing.rejected] == ["api.json GET /b"]
+
+
+JUNK: list[Any] = [
+    *(None, True, 3, 1.5, "", "x", [], ["x"], [[]], {}, {"x": {}}),
+    *({"$ref": "#/paths"}, {"$ref": "#/no"}, {"$ref": SURROGATE}, {"$ref": "http://["}),
+    *(SURROGATE, "http://[", "{", "[" * 300, {SURROGATE: SURROGATE}, {"type": {}}, {"/{": {}}),
+]
+
+
+@settings(max_examples=300, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    sample=st.sampled_from([(base, path) for base in (TREE, STORE) for path, _ in places(base)]),
+    junk=st.sampled_from(JUNK),
+    renamed=st.booleans(),
+)
+def test_no_damage_is_more_than_a_source_error_or_rejected_operations(
+    listed_document: Any, sample: tuple[Any, tuple[Any, ...]], junk: Any, renamed: bool
+) -> None:
+    base, path = sample
+    damaged = json.loads(json.dumps(base))
+    damaged["paths"]["/fine"] = {"get": FINE}
+    target = damaged
+    for key in path[:-1]:
+        target = target[key]
+    if renamed and isinstance(target, dict):
+        target[junk if isinstance(junk, str) else "{"] = target.pop(path[-1])
+    else:
+        target[path[-1]] = junk
+
+    try:
+        listing = listed_document(damaged)
+    except SourceError:
+        # Only the head of a document is needed by all operations.
+        assert path[0] in ("openapi", "swagger", "info") or path == ("paths",)
+        return
+    if path != ("paths",):
+        assert "get_fine" in {tool.name for tool in listing.tools}
+    for tool in listing.tools:
+        for schema in (tool.input_schema, tool.output_schema):
+            references = [value for path, value in places(schema) if path[-1] == "$ref"]
+            assert not any(str(value).startswith("#/components") for value in references)
+
+
+def test_an_unexpected_error_of_an_operation_costs_the_operation(
+    listed_document: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: Any) -> Any:
+        raise KeyError("unforeseen")
+
+    monkeypatch.setattr(operation, "_parameter_schema", fail)
+
+    listing = listed_document(document({"/b": query({})}))
+
+    assert [tool.name for tool in listing.tools] == ["get_fine"]
+    assert listing.rejected[0].why.startswith("unexpected KeyError")
