@@ -34,6 +34,7 @@ from pegboard.store.contract import CONTRACT, embedding_table
 from pegboard.store.database import open_table, store_errors
 from pegboard.store.releases import Pin, Release, ReleaseStore
 from tasks.embed import encoder_for
+from tasks.golden.leaks import is_copied
 from tasks.golden.reading import read_golden
 from tasks.lake.files import Lake
 from tasks.lake.query_vectors import CachedQueryEncoder
@@ -91,8 +92,8 @@ def calibrate_release(
     """Search the staged tables for the golden requests; nothing without any.
 
     Requests whose right tools are all unknown are left out, since a source may have lost a tool
-    over night; an index for which fewer than `MIN_REQUESTS` are left has no calibration. Raises
-    PublishError if the default strategy needs one and no gate chooses another.
+    over night; an index for which fewer than `[golden] min_queries` are left has no calibration.
+    Raises PublishError if the default strategy needs one and no gate chooses another.
 
     Args:
         pins: what was staged.
@@ -111,22 +112,29 @@ def calibrate_release(
     for index in configuration.indexes:
         fresh = unseen(meant, _texts(configuration.uri, pins[embedding_table(index.name)], meant))
         usable = min(usable, len(fresh))
-        if len(fresh) >= MIN_REQUESTS:
+        if len(fresh) >= golden.min_queries:
             searched = loaded.index(index.name)
             made_by = CachedQueryEncoder.of(encoder or encoder_for(index), Lake(configuration.uri))
             calibration = calibrate_index(
-                searched, made_by, fresh, golden.unanswerable, name=index.name
+                searched,
+                made_by,
+                fresh,
+                golden.unanswerable,
+                name=index.name,
+                min_queries=golden.min_queries,
             )
             calibrations[index.name] = calibration.to_dict()
     calibrated = CalibrationResult(len(meant), tuple(unknown), calibrations, len(meant) - usable)
     if (
         configuration.gate is None
     ):  # a gate asks by the strategy that it chooses, and says what cannot be asked
-        _check_strategy(configuration, calibrated)
+        _check_strategy(configuration, calibrated, golden.min_queries)
     return calibrated
 
 
-def _check_strategy(configuration: Configuration, calibrated: CalibrationResult) -> None:
+def _check_strategy(
+    configuration: Configuration, calibrated: CalibrationResult, min_queries: int
+) -> None:
     """Raise PublishError if the default strategy needs a calibration that is missing."""
     strategy = default_strategy(configuration.find.strategy)
     if strategy is None or not Strategy.from_dict(strategy).needs_calibration():
@@ -137,7 +145,7 @@ def _check_strategy(configuration: Configuration, calibrated: CalibrationResult)
         raise PublishError(
             f"Nothing was published: the default strategy '{strategy['name']}' asks for "
             f"probabilities, and index {', '.join(missing)} cannot "
-            f"be calibrated: {usable} golden requests can be used, {MIN_REQUESTS} are needed. "
+            f"be calibrated: {usable} golden requests can be used, {min_queries} are needed. "
             f"{len(calibrated.unknown)} tools that they "
             f"name are not in the release, and {calibrated.seen} requests stand in the index word "
             f"for word. Add requests to "
@@ -178,6 +186,7 @@ def calibrate_index(
     *,
     share: float = 0.5,
     name: str = "",
+    min_queries: int = MIN_REQUESTS,
 ) -> Calibration:
     """Return what the scores of an index mean, by requests that are searched in it.
 
@@ -189,11 +198,12 @@ def calibrate_index(
         share: the share of all requests to come that is taken to have an answer; what a probability
             means depends on it.
         name: of the index, for messages.
+        min_queries: the least number of either kind.
 
     Raises:
         ConfigurationError: there are too few requests, one is blank, or one has no right tools.
     """
-    _check(golden, unanswerable, share, name)
+    _check(golden, unanswerable, share, name, min_queries)
     answerable = search_evidence(searched, encoder, [query for query, _ in golden])
     if unanswerable:
         others = search_evidence(searched, encoder, unanswerable)
@@ -207,21 +217,16 @@ def calibrate_index(
 def unseen(
     golden: Sequence[tuple[str, Collection[str]]], documents: Mapping[str, Sequence[str]]
 ) -> list[tuple[str, Collection[str]]]:
-    """Return the golden requests that no document of their right tools holds word for word.
+    """Return the golden requests of which no document of their right tools is a copy.
 
     Args:
         documents: the texts of the index by the tool's id; those of the right tools are enough.
     """
-    words = {
-        tool: [f" {' '.join(tokenize(text))} " for text in texts]
-        for tool, texts in documents.items()
-    }
-
-    def stands(query: str, tools: Collection[str]) -> bool:
-        words_in_order = f" {' '.join(tokenize(query))} "
-        return any(words_in_order in text for tool in tools for text in words.get(tool, ()))
-
-    return [(query, tools) for query, tools in golden if not stands(query, tools)]
+    return [
+        (query, tools)
+        for query, tools in golden
+        if not any(is_copied(query, text) for tool in tools for text in documents.get(tool, ()))
+    ]
 
 
 def search_evidence(
@@ -359,13 +364,14 @@ def _check(
     unanswerable: Sequence[str],
     share: float,
     name: str,
+    min_queries: int,
 ) -> None:
     problems: list[str] = []
-    if len(golden) < MIN_REQUESTS:
-        problems.append(f"{len(golden)} golden requests; expected {MIN_REQUESTS} or more")
-    if 0 < len(unanswerable) < MIN_REQUESTS:
+    if len(golden) < min_queries:
+        problems.append(f"{len(golden)} golden requests; expected {min_queries} or more")
+    if 0 < len(unanswerable) < min_queries:
         problems.append(
-            f"{len(unanswerable)} unanswerable requests; expected {MIN_REQUESTS} or more, or none: "
+            f"{len(unanswerable)} unanswerable requests; expected {min_queries} or more, or none: "
             f"then they are made from the golden ones"
         )
     if blank := [at for at, (query, _) in enumerate(golden) if not query.strip()]:

@@ -1,7 +1,14 @@
 """One list of what is secret, for every message that leaves and for catalog text."""
 
+import base64
+import html
+import json
+import subprocess
+import sys
+from urllib.parse import quote, quote_plus
+
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from catalogs.mcp.failures import Progress
@@ -15,6 +22,7 @@ from pegboard.redaction import (
     remember_secrets,
     takes_credential,
 )
+from pegboard.secret_values import SecretValues
 from pegboard.store.failures import store_error
 from tasks.safety.untrusted import CREDENTIAL, flags_of_text
 
@@ -170,6 +178,84 @@ def test_values_of_the_environment_are_replaced_by_the_name_of_their_variable(mo
     assert redact("sent abcdefgh-and%2Fmore") == "sent [B_TOKEN]"
     assert redact("sent a-quiet-one") == "sent a-quiet-one"
     assert redact("sent a-quiet-one", variables=["GATEWAY", None]) == "sent [GATEWAY]"
+
+
+SECRET = "open-Sesame/4711+käse"
+ENCODINGS = {
+    "as it is": SECRET,
+    "another case": SECRET.upper(),
+    "JSON": json.dumps(SECRET),
+    "an address": quote(SECRET, safe=""),
+    "a form": quote_plus(f"a b {SECRET}").lower(),
+    "every character of an address": "".join(f"%{byte:02X}" for byte in SECRET.encode()),
+    "JSON escapes": "".join(f"\\u{ord(char):04x}" for char in SECRET),
+    "Python escapes": "".join(f"\\x{byte:02x}" for byte in SECRET.encode()),
+    "HTML": html.escape(f"<{SECRET}>"),
+    "HTML entities": "".join(f"&#{ord(char)};" for char in SECRET),
+    "hexadecimal digits": SECRET.encode().hex(),
+    "one character a line": "\n".join(SECRET),
+    "a quoted reply": f"> {SECRET[:7]}\n> {SECRET[7:]}",
+    "JSON over lines": json.dumps(f"{SECRET[:9]}\n{SECRET[9:]}"),
+    "zero-width spaces": "\u200b".join(SECRET),
+    **{
+        f"base64 at {at}": base64.b64encode(b"x" * at + SECRET.encode()).decode() for at in range(4)
+    },
+    "base64 in an address": base64.urlsafe_b64encode(f"me:{SECRET} you".encode()).decode(),
+    "base64 over lines": base64.encodebytes(f"{'long ' * 20}{SECRET}".encode()).decode(),
+}
+
+
+@pytest.mark.parametrize("text", ENCODINGS.values(), ids=ENCODINGS)
+def test_a_known_secret_is_found_in_every_encoding(text):
+    secrets = SecretValues([SECRET])
+    hidden = secrets.hide(f"It says: {text}, and goes on.")
+
+    assert hidden.startswith("It says: ")
+    assert hidden.endswith(", and goes on.")
+    assert "***" in hidden
+    assert text not in hidden
+    assert secrets.hide_in({text: [f"a {text}", 5, None]}) != {text: [f"a {text}", 5, None]}
+
+
+@pytest.mark.parametrize("word", ["password", "production", "the office", "Europe"])
+def test_a_secret_that_is_a_word_is_hidden_only_as_it_is_written(word):
+    secrets = SecretValues([word])
+
+    assert secrets.hide(f"a {word} b") == "a *** b"
+    assert secrets.hide(f"{word[:3]} {word[3:]} {word.upper()}x")[:3] == word[:3]
+
+
+@given(st.text(), st.text(min_size=8), st.text())
+@example("İ" * 9, "İstanbul1", "ß")
+def test_texts_around_a_secret_stay(before, secret, after):
+    hidden = SecretValues([secret]).hide(f"{before} | {secret} | {after}")
+
+    assert secret not in hidden or secret in "***"
+    if secret not in f"{before} | {after}":
+        assert SecretValues([secret]).hide_in(5) == 5
+
+
+UNITS = [
+    "eyJa-", "sk-a.", "sk-a-", "SG.aaaaaaaaaaaaaaaaaaaa.", "ASIA", "token=", "token: 1", "'token'=",
+    "Bearer ", "bearer  ", "authorization: ", "://a:", "://a@", "?key=", "&a-token=", "?a-", "a_",
+    "-----BEGIN ", "-----BEGIN PRIVATE KEY-----", "-----END ", "password: '", "0", "a1", "\\n", "=",
+    "%61", "İ", "\u200b", "aws4-hmac-sha256 ", "sk-1....", "key-", "x.y-",
+]  # fmt: skip
+ATTACK = """
+import resource, sys
+from pegboard.redaction import redact, redact_credentials, redact_opaque, redact_shapes
+resource.setrlimit(resource.RLIMIT_CPU, (60, 60))
+for unit in sys.argv[2:]:
+    text = (unit * int(sys.argv[1]))[:int(sys.argv[1])]
+    for work in (redact, redact_credentials, redact_opaque, redact_shapes):
+        work(text)
+"""
+
+
+def test_hostile_texts_are_redacted_in_linear_work():
+    """In seconds of the processor, whatever the load: quadratic work would take many minutes."""
+    command = [sys.executable, "-c", ATTACK, "200000", *UNITS]
+    assert subprocess.run(command, check=False).returncode == 0
 
 
 def test_given_and_remembered_values_are_hidden_unless_short():

@@ -17,15 +17,9 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
 
-from catalogs.mcp.secrets import (
-    REFERENCE,
-    argument_secrets,
-    public_command,
-    public_text,
-    url_secrets,
-    values_to_hide,
-)
+from catalogs.mcp.secrets import argument_secrets, public_command, public_text, url_secrets
 from catalogs.shared.files import parse_json, read_text
+from catalogs.shared.secrets import REFERENCE, secrets_in_catalogs, secrets_of, with_pieces
 from pegboard.errors import SourceError
 
 SHAPES = (("mcpServers",), ("servers",), ("mcp", "servers"), ("mcp", "mcpServers"))
@@ -51,7 +45,12 @@ TRAILING_COMMA = re.compile(r'(?P<string>"(?:\\.|[^"\\])*")|,(?=\s*[}\]])', re.D
 
 @dataclass(frozen=True, slots=True)
 class Server:
-    """A server ready to be listed, with references resolved: only `source` may be shown."""
+    """A server ready to be listed, with references resolved: only `source` may be shown.
+
+    Attributes:
+        secrets: values that messages about the server must not hold: all that it is given.
+        private: those that its tools must not hold either: what is certainly secret.
+    """
 
     transport: Transport
     source: str
@@ -62,6 +61,7 @@ class Server:
     url: str = ""
     headers: Mapping[str, str] = field(default_factory=dict[str, str])
     secrets: tuple[str, ...] = ()
+    private: tuple[str, ...] = ()
 
 
 class ServerProblem(Exception):
@@ -119,22 +119,19 @@ def resolve_server(entry: Any, base: Path) -> Server:
         values.problems.append("its envFile is not read; name its variables in env, as ${NAME}")
     if values.problems:
         raise ServerProblem("; ".join(dict.fromkeys(values.problems)))
-    secrets = (
-        *server.env.values(),
-        *server.headers.values(),
-        *url_secrets(server.url),
-        *argument_secrets(server.args),
-    )
-    return replace(server, secrets=values_to_hide((*values.secrets, *secrets)))
+    addressed = (*url_secrets(server.url), *argument_secrets(server.args))
+    given = (*values.references, *server.env.values(), *server.headers.values(), *addressed)
+    private = secrets_in_catalogs((*secrets_of(entry), *addressed))
+    return replace(server, secrets=with_pieces(given), private=private)
 
 
 class _Resolver:
-    """Reads the fields of an entry, resolves references, and collects problems and secrets."""
+    """Reads the fields of an entry, resolves references, and collects problems and their values."""
 
     def __init__(self, entry: Mapping[str, Any]) -> None:
         self.entry = entry
         self.problems: list[str] = []
-        self.secrets: list[str] = []
+        self.references: list[str] = []
 
     def text(self, key: str) -> str:
         value = self.entry.get(key)
@@ -187,7 +184,7 @@ class _Resolver:
                 f"the environment variable {name} is not set; set it, or write ${{{name}:-default}}"
             )
             return ""
-        self.secrets.append(value)
+        self.references.append(value)
         return value
 
 

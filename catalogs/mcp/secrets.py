@@ -10,19 +10,14 @@ from collections.abc import Iterable, Iterator
 from typing import Any, Literal
 from urllib.parse import parse_qsl, urlsplit
 
+from catalogs.shared.secrets import REFERENCE
 from pegboard.redaction import (
     HIDDEN,
-    SHORTEST_SECRET,
     is_secret_name,
     opaque_parts,
     public_url,
     redact_opaque,
 )
-
-REFERENCE = re.compile(
-    r"\$\{(?:(?P<scheme>[A-Za-z]\w*):(?!-))?(?P<name>[^}:]+)(?::-(?P<default>[^}]*))?\}"
-)
-"""`${NAME}`, `${env:NAME}`, `${NAME:-default}`, and editors' own such as `${input:id}`."""
 
 URL = re.compile(r"\b[A-Za-z][A-Za-z0-9+.-]*://[^\s'\"]+")
 
@@ -55,13 +50,6 @@ def url_secrets(url: str) -> Iterator[str]:
         yield from opaque_parts(parts.path)
     except ValueError:
         yield url
-
-
-def values_to_hide(values: Iterable[str]) -> tuple[str, ...]:
-    """Return the values long enough to be hidden in messages; of `Bearer X` also X alone."""
-    texts = {value.strip() for value in values}
-    pieces = texts | {text.rpartition(" ")[2] for text in texts}
-    return tuple(sorted(piece for piece in pieces if len(piece) >= SHORTEST_SECRET))
 
 
 def _parts(args: Iterable[str]) -> Iterator[tuple[str, str]]:

@@ -59,6 +59,7 @@ def read(listing: ListingBuilder, options: McpOptions) -> None:
             continue
         try:
             servers[name] = resolve_server(entry, base)
+            listing.secrets.add(servers[name].private)
         except ServerProblem as problem:
             _fail(listing, name, problem)
     for name, outcome in anyio.run(_list_all, servers, options).items():

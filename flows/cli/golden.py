@@ -134,11 +134,14 @@ def _check(options: argparse.Namespace) -> int:
     configuration = load_configuration(options.config) if options.config else None
     default = configuration.uri if configuration else os.environ.get("PEGBOARD_BOARD")
     uri: str | None = options.board or default
+    golden = configuration.golden if configuration else None
+    limits = {"min_queries": golden.min_queries} if golden else {}
     checked = check_golden(
         Path(options.golden),
         _on_board(uri, options) if uri else None,
         answerable=not options.unanswerable,
         held_out=_is_configured(configuration, Path(options.golden)) if configuration else None,
+        **limits,
     )
     failed = checked.failed(strict=options.strict)
     if options.json:

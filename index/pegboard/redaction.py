@@ -21,16 +21,15 @@ import os
 import re
 from collections.abc import Callable, Collection, Iterable
 from functools import lru_cache
-from urllib.parse import quote, urlsplit, urlunsplit
+from urllib.parse import urlsplit, urlunsplit
 
-HIDDEN = "***"
-"""Replaces a secret in a message."""
+from pegboard.secret_values import HIDDEN, SHORTEST_SECRET, SecretValues
+
+MAX_MESSAGE = 100_000
+"""Characters of a message that are looked at; the rest is left out."""
 
 HIDDEN_CREDENTIAL = "[credential]"
 """Replaces a secret in catalog text."""
-
-SHORTEST_SECRET = 4
-"""Characters. A shorter value (`1`, `on`) is left in messages: hiding it would garble them."""
 
 _SHORTEST_VARIABLE = 8
 """Characters of an environment variable's value that is secret by the variable's name alone."""
@@ -38,7 +37,7 @@ _SHORTEST_VARIABLE = 8
 _PASSES = 50
 """Replacing one value may uncover the next where keys stand side by side; bounds hostile text."""
 
-_LOOSE = r"(?=[\w*.-]*[\d*]|[\w-]{20})[\w*.-]{7,}[\w*-]"
+_LOOSE = r"(?=[\w*.-]{0,60}[\d*]|[\w-]{20})[\w*.-]{7,}[\w*-]"
 """What follows a prefix in a message, where providers mask keys with dots and asterisks."""
 
 _KEYS: tuple[tuple[tuple[str, ...], str, str], ...] = (
@@ -66,7 +65,7 @@ _KEYS: tuple[tuple[tuple[str, ...], str, str], ...] = (
     (("key-",), r"[0-9a-f]{32}", _LOOSE),  # Mailgun
     (("SG.",), r"[\w-]{16,}\.[\w-]{20,}", r"[\w-]{16,}\.[\w-]{20,}"),  # SendGrid
     (("pypi-",), r"[\w-]{40,}", _LOOSE),
-    (("eyJ",), r"[\w-]{8,}\.[\w-]{8,}\.[\w-]{8,}", r"[\w-]{8,}(?:\.[\w-]+){1,2}"),  # JWT
+    (("eyJ",), r"[\w-]{8,}\.[\w-]{8,}\.[\w-]{8,}", r"[\w-]{8,}(?:\.[\w-]+){0,2}"),  # JWT
 )
 
 
@@ -192,17 +191,22 @@ def redact(
         secrets: values to hide besides the remembered ones.
         variables: environment variables that hold secrets though their names do not say so.
     """
-    given = {value: HIDDEN for value in (*_remembered, *secrets) if len(value) >= SHORTEST_SECRET}
+    given = dict.fromkeys((*_remembered, *secrets), HIDDEN)
     given |= {
         value: f"[{name}]"
         for name, value in os.environ.items()
         if len(value) >= (SHORTEST_SECRET if name in variables else _SHORTEST_VARIABLE)
         and (name in variables or is_secret_name(name))
     }
-    for value in sorted(given, key=len, reverse=True):  # a secret may begin with another
-        for form in (value, quote(value, safe="")):
-            text = text.replace(form, given[value])
-    return redact_shapes(text)
+    return redact_shapes(_shortened(SecretValues(given).hide(text)))
+
+
+def _shortened(text: str) -> str:
+    """Cut a text between words: a key that is cut in two would not be recognised."""
+    if len(text) <= MAX_MESSAGE:
+        return text
+    beginning = text[:MAX_MESSAGE].rpartition(" ")[0]
+    return f"{beginning}... ({len(text):,} characters)"
 
 
 def redact_line(

@@ -12,6 +12,7 @@ does not provide."""
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import islice
 from typing import Any, Literal, cast
 
 from pegboard.records import Tool
@@ -38,6 +39,8 @@ from tasks.dependencies.language import (
 
 MAX_DEPTH = 4
 """Levels of an output schema that are read, references included."""
+MAX_PARAMETERS = 200
+"""Parameters of a tool that are looked at, in the schema's order."""
 MAX_RESULTS = 60
 """Properties of an output schema that are read."""
 MAX_DESCRIPTION = 2_000
@@ -252,9 +255,10 @@ def parameters_of(tool: Tool) -> list[Parameter]:
     """List the parameters of a tool in the schema's order."""
     schema = tool.input_schema
     listed = schema.get("required")
-    required = cast("list[Any]", listed) if isinstance(listed, list) else []
+    names = cast("list[Any]", listed) if isinstance(listed, list) else []
+    required = {name for name in names if isinstance(name, str)}
     parameters: list[Parameter] = []
-    for name, raw in _properties(schema):
+    for name, raw in islice(_properties(schema), MAX_PARAMETERS):
         parts = _parts(raw, schema)
         texts = (part["description"] for part in parts if isinstance(part.get("description"), str))
         parameters.append(

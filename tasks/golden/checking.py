@@ -11,7 +11,8 @@
 | long          | warning | more than an encoder reads |
 | call          | warning | a call of a tool that is not among the query's tools |
 | ambiguous     | warning | a name that several tools have; any of them is relevant |
-| leak          | warning | it is in the index, with one of its tools |
+| leak          | warning | it is in the index, with one of its tools: not usable |
+| phrase        | warning | its few words stand in a description of one of its tools: usable |
 | elsewhere     | warning | it is in the index, with a tool that is not among its own |
 | not-held-out  | warning | an example of its tools in a file that no configured build holds out |
 """
@@ -127,6 +128,7 @@ def check_golden(
     *,
     answerable: bool = True,
     held_out: bool | None = None,
+    min_queries: int = MIN_REQUESTS,
 ) -> Checked:
     """Check a file of golden queries.
 
@@ -135,6 +137,7 @@ def check_golden(
         answerable: false for a file of requests that no tool answers.
         held_out: whether a configured build holds the file's examples out; None without a
             configuration.
+        min_queries: usable queries below which it is an error.
     """
     queries, problems = read_problems(file, answerable=answerable)
     check = _Check(queries)
@@ -160,11 +163,11 @@ def check_golden(
         )
         coverage = Coverage.of(board.names, needed)
     usable = len({query.id for query in queries} - check.unusable)
-    if usable < MIN_REQUESTS:
+    if usable < min_queries:
         check.error(
             "few",
-            f"{usable} queries are usable; expected {MIN_REQUESTS} or more: "
-            "a mean of fewer is chance",
+            f"{usable} queries are usable; expected {min_queries} or more, since a mean of fewer "
+            f"is chance. Add some, or lower min_queries under [golden]",
         )
     order = {"error": 0, "warning": 1}
     findings = sorted(check.findings, key=lambda finding: order[finding.level])
@@ -200,7 +203,8 @@ class _Check:
                 sets = " and ".join(dict.fromkeys(", ".join(sorted(query.tools)) for query in same))
                 self.error(
                     "contradiction",
-                    f"{_shown(same[0])} is listed for {sets}: only one of them can be right",
+                    f"{_shown(same[0])} is listed for {sets}. Where each of them would do, write "
+                    f'one query with alternatives, as in "tools": [["a", "b"]]',
                     *same,
                 )
             elif len(same) > 1:
@@ -232,7 +236,7 @@ class _Check:
                     f"{MAX_CHARACTERS}",
                     query,
                 )
-            strangers = sorted({str(call.get("tool")) for call in query.calls} - set(query.tools))
+            strangers = sorted({str(call.get("tool")) for call in query.calls} - set(query.names))
             if strangers:
                 self.warn(
                     "call",
@@ -245,10 +249,11 @@ class _Check:
         unknown: dict[str, list[GoldenQuery]] = {}
         shared: dict[str, tuple[frozenset[str], list[GoldenQuery]]] = {}
         for query, need in zip(self.queries, needed, strict=True):
-            for name in need.unknown:
-                unknown.setdefault(name, []).append(query)
+            for name in query.names:
+                if names.resolve([name]).unknown:
+                    unknown.setdefault(name, []).append(query)
             for name, ids in need.tools.items():
-                if len(ids) > 1:
+                if len(ids) > 1 and name in query.names:
                     shared.setdefault(name, (ids, []))[1].append(query)
         for name, queries in sorted(unknown.items()):
             near = _suggestions(name, names)
@@ -272,10 +277,13 @@ class _Check:
             query = self.queries[leak.query]
             own = any(leak.tool in ids for ids in needed[leak.query].tools.values())
             text = f"{_shown(query)} is in the index {leak.how}, with {leak.tool}"
-            if own:
+            if own and leak.how == "as a phrase":
+                text = f"{_shown(query)} stands in a description of {leak.tool}, which it has to"
+                self.warn("phrase", f"{text} find; it counts", query)
+            elif own:
                 self.unusable.add(query.id)
-                self.warn("leak", f"{text}, which it has to find", query)
-            else:
+                self.warn("leak", f"{text}, which it has to find; it does not count", query)
+            elif leak.how != "as a phrase" or not query.tools:
                 self.warn("elsewhere", f"{text}, which is not among its tools", query)
 
 

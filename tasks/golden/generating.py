@@ -40,6 +40,7 @@ from tasks.enrichment.replies import judge
 from tasks.enrichment.requests import stored_reply
 from tasks.enrichment.text_checks import ToolNameMatcher
 from tasks.enrichment.verdict import DUPLICATE, NAMES_ITSELF, Subject
+from tasks.golden.leaks import COPIED_WORDS
 from tasks.golden.samples import Sample, draw_samples
 from tasks.lake.files import Lake
 from tasks.safety.prompt_tool import tool_data
@@ -58,8 +59,6 @@ PROMPT_FORMAT = PromptFormat(
 """`tools` is JSON inside <data>, `count` their number, `kind` single, parallel or sequential,
 `form` the form of the request, `schema` that of the reply as text where the model takes none."""
 COPIES_DESCRIPTION = "copies-description"
-COPIED_WORDS = 6
-"""Words in a row shared with a description that make a copy."""
 MIN_NAME_WORDS = 3
 """Words of a name that nobody says in a row by chance; `list files` is what people say."""
 

@@ -1,7 +1,8 @@
 """Golden queries that are in an index: word for word in a document, or nearly as a stored request.
 
 Such a query finds itself, whatever the index is worth. `pegboard golden hold-out` removes examples
-from the index; what is found here was copied some other way, or has not been held out yet."""
+from the index; the others were copied some other way, or have not been held out yet. A few words
+that stand in a description, as those of everyday requests do, are no copy of it: `as a phrase`."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
 
 MIN_WORDS = 3
 """A query of fewer words is in documents by chance, and compared with whole requests only."""
+COPIED_WORDS = 6
+"""Words in a row shared with a description that make a copy."""
 COSINE = 0.98
 """Cosine from which on a query and a stored request are the same."""
 MIN_SIMILARITY = 0.5
@@ -35,7 +38,7 @@ class Leak:
 
     query: int
     tool: str
-    how: Literal["word for word", "nearly"]
+    how: Literal["word for word", "nearly", "as a phrase"]
     text: str
 
 
@@ -86,23 +89,38 @@ def find_leaks(queries: Sequence[str], indexed: Indexed, units: Units | None = N
     for at, query in enumerate(queries):
         for number in phrases.containing(query):
             tool, text = indexed.documents[number]
-            leaks.setdefault((at, tool), Leak(at, tool, "word for word", text))
+            how = "word for word" if is_copied(query, text) else "as a phrase"
+            leak = Leak(at, tool, how, text)
+            if how == "word for word" or (at, tool) not in leaks:
+                leaks[at, tool] = leak
         for number, share in requests.near(query, MIN_SIMILARITY if units else NEAR):
             tool, text = indexed.requests[number]
+            leak = leaks.get((at, tool))
+            if leak is not None and leak.how == "word for word":
+                continue
             if tokenize(query) == tokenize(text):
-                leaks.setdefault((at, tool), Leak(at, tool, "word for word", text))
+                leaks[at, tool] = Leak(at, tool, "word for word", text)
             elif share >= NEAR:
-                leaks.setdefault((at, tool), Leak(at, tool, "nearly", text))
-            elif (at, tool) not in leaks:
+                leaks[at, tool] = Leak(at, tool, "nearly", text)
+            else:
                 candidates.append((at, number))
     if units is not None:
         texts = [text for _, text in indexed.requests]
         for at, number in _equal_pairs(queries, texts, candidates, units):
             tool, text = indexed.requests[number]
-            leaks.setdefault((at, tool), Leak(at, tool, "nearly", text))
+            if (at, tool) not in leaks or leaks[at, tool].how == "as a phrase":
+                leaks[at, tool] = Leak(at, tool, "nearly", text)
     return sorted(
         leaks.values(), key=lambda leak: (leak.query, leak.how != "word for word", leak.tool)
     )
+
+
+def is_copied(query: str, text: str) -> bool:
+    """Whether a document has a query as one of its lines, or six or more words of it in a row."""
+    words = tokenize(query)
+    if len(words) < COPIED_WORDS:
+        return any(tokenize(line) == words for line in text.split("\n"))
+    return f" {' '.join(words)} " in f" {' '.join(tokenize(text))} "
 
 
 def _equal_pairs(

@@ -37,6 +37,7 @@ class Golden:
 
     queries: tuple[GoldenQuery, ...]
     unanswerable: tuple[str, ...] = ()
+    min_queries: int = MIN_REQUESTS
 
     @property
     def digest(self) -> str:
@@ -79,14 +80,15 @@ def read_golden(configuration: Configuration) -> Golden | None:
     if not problems:
         counts = {settings.queries: len(queries), settings.unanswerable: len(unanswerable)}
         problems += [
-            f"{configuration.base / name} has {count} requests; expected {MIN_REQUESTS} or more: "
-            "what fewer say about scores is chance"
+            f"{configuration.base / name} has {count} requests; expected {settings.min_queries} or "
+            "more, since what fewer say about scores is chance. Add some, or lower min_queries"
             for name, count in counts.items()
-            if name is not None and count < MIN_REQUESTS
+            if name is not None and count < settings.min_queries
         ]
     if problems:
         raise ConfigurationError(golden_problems(f"[golden] of {configuration.file}", problems))
-    return Golden(tuple(queries), tuple(query.query for query in unanswerable))
+    requests = tuple(query.query for query in unanswerable)
+    return Golden(tuple(queries), requests, settings.min_queries)
 
 
 def configured_files(configuration: Configuration) -> list[Path]:

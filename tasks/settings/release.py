@@ -8,6 +8,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, field_validator
 
 from pegboard.errors import QueryError
+from pegboard.retrieval.calibration import MIN_REQUESTS
 from tasks.settings.base import Settings
 
 
@@ -46,10 +47,12 @@ class GoldenSettings(Settings):
     Attributes:
         queries: JSON lines with `query` and `tools`, the true names or ids of the right ones.
         unanswerable: JSON lines with a `query` that no tool of the board answers.
+        min_queries: of either file; what fewer say about scores is chance.
     """
 
     queries: str
     unanswerable: str | None = None
+    min_queries: int = Field(default=MIN_REQUESTS, ge=10)
 
 
 class GateSettings(Settings):

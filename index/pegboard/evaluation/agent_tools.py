@@ -88,13 +88,15 @@ def cases_of(searcher: Searcher, queries: Sequence[GoldenQuery]) -> tuple[list[C
         if not query.calls:
             without_calls += 1
             continue
-        names = dict.fromkeys((*query.tools, *(call["tool"] for call in query.calls)))
+        called = [call["tool"] for call in query.calls]
+        names = dict.fromkeys((*query.tools, *(name for name in called if name not in query.names)))
         needed = searcher.names.resolve(names)
         if needed.unknown:
             without_tools += 1
             missing |= dict.fromkeys(needed.unknown)
             continue
-        ids = dict.fromkeys(min(tools) for tools in needed.tools.values())
+        preferred = frozenset[str]().union(*searcher.names.resolve(called).tools.values())
+        ids = dict.fromkeys(min(tools & preferred or tools) for tools in needed.tools.values())
         cases.append(
             Case(
                 replace(query, tools=tuple(names)),

@@ -4,7 +4,8 @@
 {"query": "book a table and invite Ana", "tools": ["book_table", "invite"], "kind": "parallel",
 "steps": ["book a table", "invite Ana"]}
 
-`tools` holds true names, `agent/name`, or ids. Optional: `steps`, the parts of the request; `kind`
+`tools` holds true names, `agent/name`, or ids; a list in it, as in [["google", "bing"], "send"],
+holds alternatives, any of which is right. Optional: `steps`, the parts of the request; `kind`
 (single, parallel, sequential, or a word of one's own); `history`, the messages before it; `calls`,
 the right calls, each {"tool": ..., "arguments": {...}}; `id`; `origin`, where it is from (user,
 logs, examples, generated); `by`, the model that wrote a generated one."""
@@ -23,6 +24,8 @@ SHOWN = 10
 """Problems that a message lists; it counts them all."""
 FIELDS = ("query", "tools", "steps", "kind", "history", "calls", "id", "origin", "by")
 LISTS = ("tools", "steps", "history", "calls")
+ALTERNATIVE = " | "
+"""Between the names of tools any of which is right."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,8 +33,8 @@ class GoldenQuery:
     """A request and the tools that are right for it.
 
     Attributes:
-        tools: their true names, `agent/name` or ids. Empty only where a query is one that no tool
-            answers.
+        tools: their true names, `agent/name` or ids; `a | b` where either is right. Empty only
+            where a query is one that no tool answers.
         kind: `single`, `parallel`, `sequential`, or what the file says; `single` or `multi`, by the
             number of tools, where it says nothing.
         history: the conversation before the request: messages with `role` and `content`.
@@ -56,9 +59,17 @@ class GoldenQuery:
                 self, "id", digest(self.query, sorted(self.tools), list(self.history))[:12]
             )
 
+    @property
+    def names(self) -> list[str]:
+        """All names in `tools`, also those of alternatives."""
+        return [name for tool in self.tools for name in tool.split(ALTERNATIVE)]
+
     def to_dict(self) -> dict[str, Any]:
         """As a line of a file, without what is empty."""
         values: dict[str, Any] = {name: getattr(self, name) for name in FIELDS}
+        values["tools"] = [
+            tool.split(ALTERNATIVE) if ALTERNATIVE in tool else tool for tool in self.tools
+        ]
         lists = {
             name: [
                 dict(message) if isinstance(message, Mapping) else message
@@ -120,14 +131,15 @@ class ToolNames:
         tools: dict[str, frozenset[str]] = {}
         unknown: list[str] = []
         for name in dict.fromkeys(names):
-            ids = (
-                frozenset((name,)) if name in self.catalogs else frozenset(self._ids.get(name, ()))
-            )
+            ids = frozenset[str]().union(*map(self._ids_of, name.split(ALTERNATIVE)))
             if not ids:
                 unknown.append(name)
             elif ids not in tools.values():  # the same tool, called by its name and by its id
                 tools[name] = ids
         return Needed(tools, tuple(unknown))
+
+    def _ids_of(self, name: str) -> Iterable[str]:
+        return (name,) if name in self.catalogs else self._ids.get(name, ())
 
 
 def read_queries(path: str | Path, *, answerable: bool = True) -> list[GoldenQuery]:
@@ -198,6 +210,9 @@ def read_problems(path: Path, *, answerable: bool = True) -> tuple[list[GoldenQu
 
 def _query(value: Mapping[str, Any]) -> GoldenQuery:
     lists: dict[str, Any] = {name: tuple(value.get(name, ())) for name in LISTS}
+    lists["tools"] = tuple(
+        tool if isinstance(tool, str) else ALTERNATIVE.join(tool) for tool in lists["tools"]
+    )
     return GoldenQuery(
         query=value["query"],
         **lists,
@@ -212,7 +227,7 @@ def _wrong(value: Any, answerable: bool) -> Iterable[str]:
     row = cast("dict[str, Any]", value)
     if not _is_text(row.get("query")):
         yield f"query: expected a text (got {row.get('query')!r:.60})"
-    if answerable and not (_is_texts(row.get("tools")) and row["tools"]):
+    if answerable and not _is_tools(row.get("tools")):
         yield f"tools: expected a list of names or ids (got {row.get('tools')!r:.60})"
     if not answerable and row.get("tools"):
         yield f"tools: expected none for a query that no tool answers (got {row['tools']!r:.60})"
@@ -248,6 +263,14 @@ def _is_text(value: Any) -> bool:
 
 def _is_texts(value: Any) -> bool:
     return isinstance(value, list) and all(_is_text(text) for text in cast("list[Any]", value))
+
+
+def _is_tools(value: Any) -> bool:
+    return (
+        isinstance(value, list)
+        and bool(cast("list[Any]", value))
+        and all(_is_text(tool) or (tool and _is_texts(tool)) for tool in cast("list[Any]", value))
+    )
 
 
 def _is_call(value: Any) -> bool:

@@ -17,7 +17,7 @@ from tasks.dependencies import providers
 from tasks.dependencies.infer import MAX_EDGES, infer_edges
 from tasks.dependencies.language import words_of
 from tasks.dependencies.parameters import ParameterMatcher
-from tasks.dependencies.profiles import profile_of
+from tasks.dependencies.profiles import MAX_PARAMETERS, profile_of
 from tasks.dependencies.providers import SubsetIndex
 
 TOOLLINKOS = Path(__file__).parents[4] / "shared" / "benchmarks" / "toollinkos"
@@ -365,6 +365,15 @@ def test_the_few_candidates_that_are_compared_give_the_edges_of_comparing_all(mo
 
     assert [infer_edges(tools) for tools in boards] == edges
     assert all(len(of_board) > 20 for of_board in edges)
+
+
+def test_a_bounded_number_of_parameters_is_looked_at():
+    huge = {f"thing{n}_id": STRING for n in range(20_000)}
+    providers = [make_tool(f"search_thing{n}", "text") for n in (5, 10_000)]
+    tools = [make_tool(f"use_{n}", properties=huge) for n in range(20)]
+
+    assert comparisons([*tools, *providers]) <= 8 * len(tools) * MAX_PARAMETERS
+    assert {edge.target for edge in infer_edges([*tools, *providers])} == {providers[0].id}
 
 
 def test_a_provider_that_shares_a_rare_word_is_found_among_thousands():

@@ -100,11 +100,21 @@ def test_a_name_means_every_tool_that_has_it_and_an_id_only_its_own():
     names = ToolNames(
         [("a/x/find", "find", "x"), ("a/y/find", "find", "y"), ("a/y/stop", "stop", "y")]
     )
-    queries = [("q", ("find",)), ("r", ("a/y/find", "stop")), ("s", ("none",))]
+    queries = [
+        ("q", ("find",)),
+        ("r", ("a/y/find", "stop")),
+        ("s", ("none",)),
+        ("t", ("stop | a/x/find | gone",)),
+    ]
 
     assert Golden(tuple(GoldenQuery(*query) for query in queries)).relevant_tools(names) == (
-        [("q", {"a/x/find", "a/y/find"}), ("r", {"a/y/find", "a/y/stop"})], ["none"],
-    )  # fmt: skip
+        [
+            ("q", {"a/x/find", "a/y/find"}),
+            ("r", {"a/y/find", "a/y/stop"}),
+            ("t", {"a/x/find", "a/y/stop"}),
+        ],
+        ["none"],
+    )
 
 
 LIST = "tools: expected a list of names or ids (got "
@@ -120,6 +130,7 @@ LIST = "tools: expected a list of names or ids (got "
         ('{"query": "q"}', f":1: {LIST}None)"),
         ('\n{"query": "q", "tools": []}', f":2: {LIST}[])"),
         ('{"query": "q", "tools": [3]}', f":1: {LIST}[3])"),
+        ('{"query": "q", "tools": ["a", []]}', f":1: {LIST}['a', []])"),
         ('{"query": "q", "tools": ["a"], "answer": 1}', ":1: answer: there is no such field"),
         ('{"query": "q", "tools": ["a"]}', " has 1 requests; expected 30 or more"),
         ("", " has 0 requests; expected 30 or more"),
@@ -130,6 +141,16 @@ def test_every_invalid_line_is_named(workshop, text, problem):
 
     with pytest.raises(ConfigurationError, match=re.escape(f"golden.jsonl{problem}")):
         read_golden(workshop.configure(GOLDEN))
+
+
+def test_the_least_number_of_queries_is_a_setting(shop, hashing):
+    release = run(shop, hashing, f"{GOLDEN}min_queries = 12\n", QUERIES[:12]).release
+
+    assert calibration(release).answerable == 12
+    with pytest.raises(
+        ConfigurationError, match=r"has 12 requests; expected 13 or more.*lower min_"
+    ):
+        read_golden(shop.configure(f"{GOLDEN}min_queries = 13\n"))
 
 
 def test_all_problems_of_both_files_are_reported_together(workshop):

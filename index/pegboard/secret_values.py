@@ -1,0 +1,153 @@
+"""Secrets that are known by their value, found in every encoding in which somebody may repeat them.
+
+A value is found as it is, and, if it is long and mixed enough to be no word, also by its letters
+and digits alone: split over lines or by punctuation, in another case, escaped as in JSON, an
+address or HTML, in hexadecimal digits, or within base64 of a longer text."""
+
+import base64
+import html
+import json
+import re
+from collections.abc import Iterable, Mapping
+from functools import lru_cache
+from typing import Any
+from urllib.parse import quote
+
+HIDDEN = "***"
+"""Replaces a secret in a message."""
+SHORTEST_SECRET = 4
+"""Characters. A shorter value (`1`, `on`) is left in messages: hiding it would garble them."""
+SHORTEST_ENCODED = 8
+"""Letters and digits of a value, or of an encoding of it, that is found by these alone."""
+
+_ESCAPE = re.compile(r"\\[nrtbf]")
+"""Line breaks as JSON writes them; their letters are no letters of a text."""
+_IGNORED = re.compile(r"[\W_]+")
+
+
+class SecretValues:
+    """A set of secrets that are taken out of texts.
+
+    Args:
+        values: the secrets; of a mapping, each is replaced by its own text.
+    """
+
+    def __init__(self, values: Iterable[str] = ()) -> None:
+        self._replacements: dict[str, str] = {}
+        self.add(values)
+
+    def add(self, values: Iterable[str]) -> None:
+        """Add secrets; values that are too short to be hidden are ignored."""
+        pairs = values.items() if isinstance(values, Mapping) else ((v, HIDDEN) for v in values)
+        self._replacements |= {
+            value: replacement for value, replacement in pairs if len(value) >= SHORTEST_SECRET
+        }
+
+    def hide(self, text: str) -> str:
+        """Return a text without the secrets."""
+        # A secret may begin with another.
+        values = sorted(self._replacements, key=len, reverse=True)
+        for value in values:
+            for form in (value, quote(value, safe="")):
+                text = text.replace(form, self._replacements[value])
+        encoded = {
+            encoding: self._replacements[value]
+            for value in values
+            for encoding in _encodings(value)
+        }
+        return _without(text, encoded) if encoded else text
+
+    def hide_in(self, value: Any) -> Any:
+        """Return JSON values without the secrets, in names of objects, too; itself without any."""
+        if not self._replacements:
+            return value
+        if isinstance(value, str):
+            return self.hide(value)
+        if isinstance(value, Mapping):
+            items = {self.hide_in(name): self.hide_in(item) for name, item in value.items()}
+            return value if items == value else items
+        if isinstance(value, list | tuple):
+            items = [self.hide_in(item) for item in value]
+            return value if items == list(value) else type(value)(items)
+        return value
+
+
+@lru_cache(maxsize=1_000)
+def _encodings(value: str) -> tuple[str, ...]:
+    """Return the letters and digits of a value and of its encodings, the longest first."""
+    if not _is_random(value):
+        return ()
+    encodings = (value, *_escaped(value), *_in_base64(value))
+    squashed = {_squashed(text) for text in encodings}
+    return tuple(
+        sorted((text for text in squashed if len(text) >= SHORTEST_ENCODED), key=len, reverse=True)
+    )
+
+
+def _is_random(value: str) -> bool:
+    """Whether a value cannot be a word or a phrase: these are only hidden as they are written."""
+    cases = value.upper() != value != value.lower() and not value.istitle()
+    return len(value) >= 20 or cases or any(char.isdigit() for char in value)
+
+
+def _escaped(value: str) -> Iterable[str]:
+    data = value.encode("utf-8", "surrogatepass")
+    yield json.dumps(value)
+    yield quote(data, safe="")
+    yield html.escape(value)
+    yield data.hex()  # as an address may escape every character, too
+    yield "".join(f"u{ord(char):04x}" for char in value)
+    yield "".join(f"x{byte:02x}" for byte in data)
+    yield "".join(f"{ord(char)}" for char in value)  # `&#116;`
+
+
+def _in_base64(value: str) -> Iterable[str]:
+    """Yield what base64 of any text with the value in it has in common, by its place there."""
+    data = value.encode("utf-8", "surrogatepass")
+    for offset in range(3):
+        encoded = base64.b64encode(bytes(offset) + data).decode("ascii")
+        yield encoded[(8 * offset + 5) // 6 : 8 * (offset + len(data)) // 6]
+
+
+def _squashed(text: str) -> str:
+    return _IGNORED.sub("", _ESCAPE.sub("", text)).lower()
+
+
+def _without(text: str, encodings: Mapping[str, str]) -> str:
+    """Replace the encodings, each by its own text."""
+    squashed = _squashed(text)
+    contained = [encoding for encoding in encodings if encoding in squashed]
+    if not contained:
+        return text
+    places = _places(text)
+    squashed = "".join(text[place].lower()[:1] for place in places)
+    spans: list[tuple[int, int, str]] = []
+    for encoding in contained:
+        start = squashed.find(encoding)
+        while start >= 0:
+            end = start + len(encoding)
+            spans.append((places[start], places[end - 1] + 1, encodings[encoding]))
+            start = squashed.find(encoding, end)
+    return _cut(text, spans)
+
+
+def _places(text: str) -> list[int]:
+    """Return the positions of the characters that `_squashed` leaves."""
+    ignored = {
+        place
+        for pattern in (_ESCAPE, _IGNORED)
+        for match in pattern.finditer(text)
+        for place in range(*match.span())
+    }
+    return [place for place in range(len(text)) if place not in ignored]
+
+
+def _cut(text: str, spans: Iterable[tuple[int, int, str]]) -> str:
+    """Replace the spans, which may overlap; of several that begin together, by the longest."""
+    parts: list[str] = []
+    end = 0
+    for start, stop, replacement in sorted(spans, key=lambda span: (span[0], -span[1])):
+        if start >= end:
+            parts += [text[end:start], replacement]
+        end = max(end, stop)
+    return "".join([*parts, text[end:]])
