@@ -1,11 +1,7 @@
 """One list of what is secret, for every message that leaves and for catalog text."""
 
-import base64
-import html
-import json
 import subprocess
 import sys
-from urllib.parse import quote, quote_plus
 
 import pytest
 from hypothesis import example, given
@@ -25,6 +21,7 @@ from pegboard.redaction import (
 from pegboard.secret_values import SecretValues
 from pegboard.store.failures import store_error
 from tasks.safety.untrusted import CREDENTIAL, flags_of_text
+from tests.encodings import encodings
 
 KEY = "sk-proj-" + "abc123DEF456ghi789JKL"
 UUID = "123e4567-e89b-12d3-a456-426614174000"
@@ -181,31 +178,9 @@ def test_values_of_the_environment_are_replaced_by_the_name_of_their_variable(mo
 
 
 SECRET = "open-Sesame/4711+käse"
-ENCODINGS = {
-    "as it is": SECRET,
-    "another case": SECRET.upper(),
-    "JSON": json.dumps(SECRET),
-    "an address": quote(SECRET, safe=""),
-    "a form": quote_plus(f"a b {SECRET}").lower(),
-    "every character of an address": "".join(f"%{byte:02X}" for byte in SECRET.encode()),
-    "JSON escapes": "".join(f"\\u{ord(char):04x}" for char in SECRET),
-    "Python escapes": "".join(f"\\x{byte:02x}" for byte in SECRET.encode()),
-    "HTML": html.escape(f"<{SECRET}>"),
-    "HTML entities": "".join(f"&#{ord(char)};" for char in SECRET),
-    "hexadecimal digits": SECRET.encode().hex(),
-    "one character a line": "\n".join(SECRET),
-    "a quoted reply": f"> {SECRET[:7]}\n> {SECRET[7:]}",
-    "JSON over lines": json.dumps(f"{SECRET[:9]}\n{SECRET[9:]}"),
-    "zero-width spaces": "\u200b".join(SECRET),
-    **{
-        f"base64 at {at}": base64.b64encode(b"x" * at + SECRET.encode()).decode() for at in range(4)
-    },
-    "base64 in an address": base64.urlsafe_b64encode(f"me:{SECRET} you".encode()).decode(),
-    "base64 over lines": base64.encodebytes(f"{'long ' * 20}{SECRET}".encode()).decode(),
-}
 
 
-@pytest.mark.parametrize("text", ENCODINGS.values(), ids=ENCODINGS)
+@pytest.mark.parametrize("text", encodings(SECRET).values(), ids=encodings(SECRET))
 def test_a_known_secret_is_found_in_every_encoding(text):
     secrets = SecretValues([SECRET])
     hidden = secrets.hide(f"It says: {text}, and goes on.")

@@ -11,7 +11,7 @@ import json
 from asyncio import CancelledError
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import astuple, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -38,6 +38,7 @@ from catalogs.shared.validity import (
 )
 from pegboard.errors import SourceError
 from pegboard.records import Agent, AgentKind, Dependency, Rejected, Tool, agent_id, tool_id
+from pegboard.secret_values import SecretValues
 
 CONTROL = (KeyboardInterrupt, SystemExit, GeneratorExit, CancelledError)
 """Exceptions that end more than a record or a file. Others that are no `Exception` do not: Polars'
@@ -89,12 +90,14 @@ class Listing:
 class ListingBuilder:
     """Collects what a source lists; relative paths count from `base`, pegboard.toml's folder.
 
-    A source that used more than the inputs that it names sets `repeatable` to False.
+    A source that used more than the inputs that it names sets `repeatable` to False. Everything
+    that is added is listed without `secrets`, the values that the source was given.
     """
 
     catalog: str
     base: Path
     tags: tuple[str, ...] = ()
+    secrets: SecretValues = field(default_factory=SecretValues)
     _agents: dict[str, Agent] = field(default_factory=dict[str, Agent])
     repeatable: bool = True
     _tools: dict[str, Tool] = field(default_factory=dict[str, Tool])
@@ -124,7 +127,7 @@ class ListingBuilder:
             raise
         except BaseException as error:
             why = reason_of(error)
-            self._unreadable.append(_text(why if str(path) in why else f"{path}: {why}"))
+            self._unreadable.append(self.text(why if str(path) in why else f"{path}: {why}"))
         else:
             self._readable += 1
 
@@ -132,9 +135,10 @@ class ListingBuilder:
         self, name: str, *, description: str = "", kind: AgentKind = "library", source: str = ""
     ) -> str:
         """Add an agent, or complete the one of that name, and return its id."""
-        name, source = _text(name), _text(source)
+        name, source = self.text(name), self.text(source)
         identity = agent_id(self.catalog, name)
-        description = valid_text(description).strip() if isinstance(description, str) else ""
+        description = description if isinstance(description, str) else ""
+        description = valid_text(self.secrets.hide(description)).strip()
         if len(description) > MAX_DESCRIPTION:
             self.reject(
                 f"agent {name}",
@@ -176,16 +180,20 @@ class ListingBuilder:
                 agent,
                 where=where,
                 raw=raw,
-                examples=tuple(examples),
-                dependencies=tuple(dependencies),
-                tags=tuple(tags),
-                parts={
-                    "name": name,
-                    "description": description,
-                    "input_schema": input_schema,
-                    "output_schema": output_schema,
-                    "annotations": annotations,
-                },
+                examples=self.secrets.hide_in(tuple(examples)),
+                dependencies=tuple(
+                    Dependency(*self.secrets.hide_in(astuple(edge))) for edge in dependencies
+                ),
+                tags=self.secrets.hide_in(tuple(tags)),
+                parts=self.secrets.hide_in(
+                    {
+                        "name": name,
+                        "description": description,
+                        "input_schema": input_schema,
+                        "output_schema": output_schema,
+                        "annotations": annotations,
+                    }
+                ),
             )
             if not problems:
                 return tool
@@ -247,14 +255,20 @@ class ListingBuilder:
         """
         if len(self.rejected) >= MAX_REJECTED:
             raise SourceError(
-                f"More than {MAX_REJECTED:,} records are rejected, the last one at {_text(where)}: "
-                f"{_text(why)}. Correct the source or its options."
+                f"More than {MAX_REJECTED:,} records are rejected, the last one at "
+                f"{self.text(where)}: {self.text(why)}. Correct the source or its options."
             )
-        self.rejected.append(Rejected(self.catalog, _text(where), _text(why), _raw_text(raw)))
+        raw_text = "" if raw is None else self.text(_written(raw))
+        self.rejected.append(Rejected(self.catalog, self.text(where), self.text(why), raw_text))
 
     def fail(self, agent: str, why: str) -> None:
         """Record that an agent (by id) could not be listed; its last good tools are kept."""
-        self._failures[agent] = Failure(agent, _text(why))
+        self._failures[agent] = Failure(agent, self.text(why))
+
+    def text(self, value: Any) -> str:
+        """Return a place, reason or name as text that can be stored, whatever a source gave."""
+        text = self.secrets.hide(value if isinstance(value, str) else short(value))
+        return valid_text(cut(text, MAX_RAW))
 
     def build(self) -> Listing:
         """Return everything that was added, agents without tools included.
@@ -291,12 +305,6 @@ class SourceKind:
     inputs: Callable[[Path, Any], Sequence[Path] | None] | None = None
 
 
-def _text(value: Any) -> str:
-    """Return a place, reason or name as text that can be stored, whatever a source gave."""
-    text = value if isinstance(value, str) else short(value)
-    return valid_text(cut(text, MAX_RAW))
-
-
 def reason_of(error: BaseException) -> str:
     """Say what an exception means for the record, file or source that it costs."""
     if isinstance(error, MemoryError):
@@ -312,11 +320,9 @@ def reason_of(error: BaseException) -> str:
     return f"unexpected {type(error).__name__}: {short(text)}"
 
 
-def _raw_text(raw: Any) -> str:
-    if raw is None:
-        return ""
+def _written(raw: Any) -> str:
+    """Return a record as text."""
     try:
-        text = raw if isinstance(raw, str) else json.dumps(raw, ensure_ascii=False, default=repr)
+        return raw if isinstance(raw, str) else json.dumps(raw, ensure_ascii=False, default=repr)
     except (TypeError, ValueError, RecursionError, MemoryError):
-        text = "(a record that cannot be written as JSON)"
-    return valid_text(cut(text, MAX_RAW))
+        return "(a record that cannot be written as JSON)"

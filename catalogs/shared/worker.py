@@ -17,6 +17,7 @@ from typing import Any
 from catalogs.shared.isolation import LENGTH, MARK, kill_marked, plain_values
 from catalogs.shared.kinds import source_kind
 from catalogs.shared.listing import Failure, Listing, ListingBuilder, reason_of
+from catalogs.shared.secrets import secrets_in_catalogs, secrets_of
 
 IDLE_SECONDS = 60
 """After which a process without a request ends."""
@@ -74,11 +75,12 @@ def _list(request: dict[str, Any]) -> Listing:
         kind = source_kind(request["kind"])
         options = kind.options.model_validate(request["options"])
         builder.tags = options.tags
+        builder.secrets.add(secrets_in_catalogs(secrets_of(request["options"])))
         with _limits(options.max_memory, options.max_seconds):
             kind.read(builder, options)
             return builder.build()
     except BaseException as error:
-        failure = Failure("*", reason_of(error))
+        failure = Failure("*", builder.text(reason_of(error)))
         return Listing(rejected=tuple(builder.rejected), failures=(failure,))
 
 
