@@ -37,7 +37,7 @@ from tasks.snapshot import Snapshot
 if TYPE_CHECKING:
     import polars as pl
 
-RECORDS_VERSION = 1
+RECORDS_VERSION = 2
 """Changes when the same snapshots and enrichments give other rows of `tools` or `agents`."""
 RELEASE_ID_DIGITS = 12
 """Hexadecimal digits of its digest that name a release; enough for 2^24 releases without a

@@ -4,8 +4,9 @@ and show it as data.
 Codes of what is suspicious in a tool:
 
 - `hidden-instructions`: text addressed to a model: to forget its instructions, to call this tool
-  before all others, to keep something from the user; pseudo tags such as <IMPORTANT> and markers of
-  chat templates.
+  before all others or in their place, to keep something from the user; pseudo tags such as
+  <IMPORTANT>, markers of chat templates, and comments that a page does not show. It is looked for in
+  several languages, and in what look-alike letters, leet, base64 and the like say (`readings.py`).
 - `invisible-unicode`: invisible characters that no script or emoji there needs. They can carry text
   that only a model reads, split the words that a check looks for, or reorder a text.
 - `exfiltration`: a request to send conversations, keys or files elsewhere, or to put them into an
@@ -24,7 +25,10 @@ from typing import Any
 from pegboard.llm import prompts
 from pegboard.records import Tool
 from pegboard.redaction import redact_credentials, takes_credential
-from tasks.safety.patterns import EXFILTRATION, INSTRUCTIONS
+from tasks.safety.claims import CLAIMS
+from tasks.safety.exfiltration import EXFILTRATION
+from tasks.safety.patterns import INSTRUCTIONS
+from tasks.safety.readings import readings
 
 INSTRUCTS = "hidden-instructions"
 INVISIBLE = "invisible-unicode"
@@ -32,6 +36,7 @@ EXFILTRATES = "exfiltration"
 CREDENTIAL = "credential"
 FLAGS = (CREDENTIAL, EXFILTRATES, INSTRUCTS, INVISIBLE)
 
+_INSTRUCTING = (*INSTRUCTIONS, *CLAIMS)
 _VALUES = ("default", "example", "examples", "const", "enum")
 """Keywords of a JSON Schema that hold values of the argument."""
 _KEYWORDS = frozenset(
@@ -93,7 +98,9 @@ def flags_of(tool: Tool) -> tuple[str, ...]:
         tool.output_schema,
         tool.annotations,
     ]
-    texts = [text for value in (*fields, tool.examples, tool.tags) for text in _strings(value, "")]
+    needs = [text for need in tool.dependencies for text in (need.tool, need.reason)]
+    lists = (tool.examples, tool.tags, needs)
+    texts = [text for value in (*fields, *lists) for text in _strings(value, "")]
     return tuple(sorted(flags_of_text(_BREAK.join(texts))))
 
 
@@ -104,11 +111,11 @@ def flags_of_text(text: str) -> set[str]:
         flags.add(INVISIBLE)
     if not text.isascii():
         text = unicodedata.normalize("NFKC", visible(text.replace("\x00", "\n\n")))
-    low = text.lower()
-    if any(pattern.matches(low) for pattern in INSTRUCTIONS):
-        flags.add(INSTRUCTS)
-    if any(pattern.matches(low) for pattern in EXFILTRATION):
-        flags.add(EXFILTRATES)
+    for reading in readings(text):
+        if INSTRUCTS not in flags and any(pattern.matches(reading) for pattern in _INSTRUCTING):
+            flags.add(INSTRUCTS)
+        if EXFILTRATES not in flags and any(pattern.matches(reading) for pattern in EXFILTRATION):
+            flags.add(EXFILTRATES)
     if redact_credentials(text) != text:
         flags.add(CREDENTIAL)
     return flags

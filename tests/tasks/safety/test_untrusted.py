@@ -342,6 +342,16 @@ def test_no_cut_goes_through_a_credential() -> None:
         "://a:",
         "?token=",
         "a-",
+        "content_of_",
+        "if false ",
+        "<system> ",
+        "when it is used ",
+        "<!-- ",
+        "i g ",
+        "do-not-",
+        "t0 ",
+        "QUJDREVGR0hJSktM\n",
+        "&#105;",
     ],
 )
 def test_hostile_texts_are_looked_at_in_linear_time(part: str) -> None:

@@ -1,0 +1,242 @@
+"""What a text that addresses a model says in languages other than English.
+
+For each language: to drop earlier instructions, to keep something from the user, and to use this
+tool always. Each has words that it cannot do without. Verbs are imperatives, since a description says "ignores", not "ignore"."""
+
+_WORDS = r"(?:[\w'’-]+\s+)"
+_ANY = r"(?:\S+\s+)"
+"""Where `\\w` does not cover a script's vowel signs."""
+
+DROP = (
+    (
+        "anweisung|instruktion|regel|vorgabe|befehl",
+        rf"(?:ignorier\w*|vergiss|missachte|übergehe?)\s+{_WORDS}{{0,3}}(?:vorherig|bisherig|obig|vorig"
+        r"|früher|vorangegangen)\w*\s+(?:anweisung|instruktion|regel|vorgabe|befehl)\w*",
+    ),
+    (
+        "instruction|consigne|règle|directive",
+        rf"\b(?:ignor(?:e|ez|er)|oubli(?:e|ez))\s+{_WORDS}{{0,4}}(?:instructions?|consignes?|règles?"
+        r"|directives?)\s+(?:précédentes?|antérieures?|ci-dessus|initiales?)",
+    ),
+    (
+        "instrucciones|reglas|órdenes|indicaciones",
+        rf"\b(?:ignor[ae]|olvid[ae]|omite|descarta)\s+{_WORDS}{{0,3}}(?:instrucciones|reglas|órdenes"
+        r"|indicaciones)\s+(?:anteriores|previas|originales)",
+    ),
+    (
+        "instruções|regras|ordens|orientações",
+        rf"\b(?:ignor[ae]|esque[cç]a|desconsidere|esquece)\s+{_WORDS}{{0,3}}(?:instruções|regras|ordens"
+        r"|orientações)\s+(?:anteriores|prévias|acima|originais)",
+    ),
+    (
+        "istruzioni|regole|indicazioni",
+        rf"\b(?:ignora|dimentica|trascura)\s+{_WORDS}{{0,3}}(?:istruzioni|regole|indicazioni)\s+"
+        r"(?:precedenti|anteriori|originali)",
+    ),
+    (
+        "instructies|opdrachten|regels",
+        rf"\b(?:negeer|vergeet)\s+{_WORDS}{{0,3}}(?:vorige|eerdere|voorgaande|bovenstaande)\s+"
+        r"(?:instructies|opdrachten|regels)",
+    ),
+    (
+        "instrukcj|polece",
+        rf"\b(?:zignoruj|ignoruj|zapomnij)\w*\s+{_WORDS}{{0,3}}(?:poprzedni|wcześniejsz|powyższ)\w*\s+"
+        r"(?:instrukcj|polece)\w*",
+    ),
+    (
+        "указани|инструкц|команд|правил",
+        rf"(?:игнорируй|забудь|проигнорируй|отбрось)(?:те)?\s+{_WORDS}{{0,2}}(?:предыдущ|прежн|прошл)\w*\s+"
+        r"(?:указани|инструкц|команд|правил)\w*",
+    ),
+    (
+        "talimat|yönerge|komut|kural",
+        rf"\b(?:önceki|yukarıdaki|eski)\s+{_WORDS}{{0,2}}(?:talimat|yönerge|komut|kural)\w*\s+"
+        rf"{_WORDS}{{0,2}}(?:yok\s+say|göz\s+ardı\s+et|unut|dikkate\s+alma)(?:ın|in|un|yın)?\b",
+    ),
+    (
+        "تعليمات|الأوامر|الإرشادات|القواعد",
+        rf"(?:تجاهل|تجاهلي|انس|لا\s+تتبع)\s+{_ANY}{{0,2}}(?:التعليمات|الأوامر|الإرشادات|القواعد)\s+"
+        r"(?:السابقة|أعلاه|الأصلية)",
+    ),
+    (
+        "دستور",
+        rf"دستور\S{{0,8}}\s+{_ANY}{{0,3}}(?:قبلی|پیشین)\s+(?:را\s+)?(?:نادیده|فراموش)",
+    ),
+    (
+        "הוראות|הנחיות",
+        rf"(?:התעלם|התעלמי|שכח)\s+{_ANY}{{0,3}}(?:ה?הוראות|ה?הנחיות)\s+ה?קודמות",
+    ),
+    (
+        "निर्देश|आदेश|नियम",
+        rf"(?:पिछले|पूर्व|पहले|उपरोक्त)\s+{_ANY}{{0,3}}(?:निर्देश|आदेश|नियम)\S{{0,6}}\s+(?:को\s+)?"
+        r"(?:अनदेखा|नज़रअंदाज़|नजरअंदाज|भूल)\S{0,4}\s*(?:कर\s*[ोे]|करें|जाओ|जाएं)",
+    ),
+    (
+        "指令|指示|提示|规则|要求|命令",
+        r"(?:忽略|无视|無視|忘记|不理会)(?:掉|你|了)?(?:之前|以上|先前|前面|上述|所有|一切|任何|此前|系统)"
+        r"(?:的|所有|全部|任何|一切|之前|以上|你){0,3}(?:指令|指示|提示|规则|要求|命令)",
+    ),
+    (
+        "指示|命令|ルール|プロンプト",
+        r"(?:以前|これまで|前|上記|過去)の(?:すべての|全ての)?(?:指示|命令|ルール|プロンプト)(?:を|は)"
+        r"(?:すべて|全て)?(?:無視|忘れ)",
+    ),
+    (
+        "지시|명령|규칙|지침|프롬프트",
+        rf"(?:이전|앞|위|기존)(?:의)?\s*{_ANY}{{0,2}}(?:지시|명령|규칙|지침|프롬프트)\S{{0,4}}\s*"
+        r"(?:모두\s*)?(?:무시|잊)",
+    ),
+    (
+        "abaikan",
+        rf"\babaikan\s+{_WORDS}{{0,3}}(?:instruksi|perintah|aturan)\s+{_WORDS}{{0,2}}(?:sebelumnya|di\s+"
+        r"atas)",
+    ),
+    (
+        "bỏ qua|bỏ",
+        rf"\bbỏ\s+qua\s+{_ANY}{{0,4}}(?:hướng\s+dẫn|chỉ\s+dẫn|lệnh)\s+{_ANY}{{0,2}}(?:trước|trên)",
+    ),
+)
+CONCEAL = (
+    (
+        "nutzer|anwender",
+        rf"\b(?:sag\w*|erzähl\w*|teile?|verrate?|informiere?)\s+{_WORDS}{{0,2}}(?:nutzer|benutzer"
+        rf"|anwender)\w*\s+{_WORDS}{{0,3}}(?:nicht|nichts|kein)\b",
+    ),
+    (
+        "utilisateur",
+        rf"\bn(?:e\s+|['’])(?:en\s+|lui\s+|le\s+)?(?:dis|dites|parle[sz]?|mentionne[sz]?|informe[sz]?"
+        rf"|révèle[sz]?|montre[sz]?)\s+{_WORDS}{{0,3}}(?:à\s+)?l['’]utilisateur",
+    ),
+    (
+        "usuario",
+        rf"\bno\s+(?:se\s+lo\s+|le\s+|lo\s+)?(?:digas?|informes?|menciones?|cuentes?|avises?|reveles?)\s+"
+        rf"{_WORDS}{{0,3}}al?\s+(?:los\s+)?usuarios?",
+    ),
+    (
+        "usuário|utilizador|utente",
+        rf"\bnão\s+(?:conte|diga|informe|avise|mencione|revele|mostre)\s+{_WORDS}{{0,3}}"
+        r"(?:ao|à|para\s+o|aos)\s+(?:usuário|utilizador|utente)",
+    ),
+    (
+        "utent",
+        rf"\bnon\s+(?:dire|dirlo|menzionare|informare|rivelare|parlarne|mostrare)\s+{_WORDS}{{0,3}}"
+        r"(?:all['’]|l['’]|agli\s+)utent",
+    ),
+    (
+        "gebruiker",
+        rf"\b(?:vertel|zeg|meld)\s+{_WORDS}{{0,3}}gebruiker\s+{_WORDS}{{0,2}}niet",
+    ),
+    (
+        "użytkownik",
+        rf"\bnie\s+(?:mów|informuj|wspominaj)\w*\s+{_WORDS}{{0,3}}użytkownik",
+    ),
+    (
+        "пользовател",
+        rf"\bне\s+(?:говори|сообщай|рассказывай|показывай|упоминай)(?:те)?\s+{_WORDS}{{0,3}}пользовател",
+    ),
+    (
+        "kullanıcıya",
+        rf"\bkullanıcıya\s+{_WORDS}{{0,3}}(?:söyleme|bildirme|anlatma|gösterme|haber\s+verme)(?:yin)?\b",
+    ),
+    (
+        "المستخدم",
+        rf"لا\s+(?:تخبر|تقل|تذكر|تعلم|تبلغ)\S{{0,2}}\s+{_ANY}{{0,2}}المستخدم",
+    ),
+    (
+        "کاربر",
+        rf"به\s+کاربر\s+{_ANY}{{0,3}}(?:نگو|اطلاع\s+نده)",
+    ),
+    (
+        "משתמש",
+        rf"אל\s+(?:תספר|תגיד|תודיע)\S{{0,2}}\s+{_ANY}{{0,2}}ל?ה?משתמש",
+    ),
+    (
+        "उपयोगकर्ता|यूज़र|प्रयोक्ता",
+        rf"(?:उपयोगकर्ता|यूज़र|प्रयोक्ता)\s+(?:को|से)\s+{_ANY}{{0,3}}(?:मत|न|ना)\s+(?:बता|कह|दिखा)",
+    ),
+    (
+        "用户|使用者",
+        r"(?:不要|别|请勿|不得|切勿)(?:告诉|告知|通知|向)(?:用户|使用者)",
+    ),
+    (
+        "ユーザー",
+        r"ユーザー(?:に|には)(?:は)?\S{0,6}(?:知らせ|伝え|言わ|教え|見せ)(?:ず|ない)",
+    ),
+    (
+        "사용자",
+        rf"사용자에게\s*{_ANY}{{0,2}}(?:알리지|말하지|보여주지|공개하지)\s*(?:말|마|않)",
+    ),
+    (
+        "pengguna",
+        rf"\bjangan\s+(?:beri\s*tahu|beritahu|katakan|sebutkan)\s+{_WORDS}{{0,3}}pengguna",
+    ),
+    (
+        "người",
+        rf"(?:đừng|không\s+được)\s+(?:nói|cho|tiết\s+lộ)\s+{_ANY}{{0,3}}người\s+dùng",
+    ),
+)
+PREFER = (
+    (
+        "immer",
+        r"\b(?:benutze|verwende|nutze|wähle|rufe)\s+immer\s+(?:zuerst\s+)?diese[sn]?\s+(?:werkzeug|tool"
+        r"|funktion)",
+    ),
+    (
+        "toujours",
+        r"\b(?:utilise|choisis|appelle)z?\s+toujours\s+(?:cet\s+outil|cette\s+fonction)",
+    ),
+    (
+        "siempre",
+        r"\b(?:usa|utiliza|elige|llama)\s+siempre\s+(?:a\s+)?est[ae]\s+(?:herramienta|función)",
+    ),
+    (
+        "sempre",
+        r"\b(?:use|utilize|escolha|chame)\s+sempre\s+est[ae]\s+(?:ferramenta|função)",
+    ),
+    (
+        "sempre",
+        r"\b(?:usa|scegli|chiama)\s+sempre\s+quest[oa]\s+(?:strumento|funzione)",
+    ),
+    (
+        "всегда",
+        r"всегда\s+(?:сначала\s+)?(?:выбирай|используй|вызывай)(?:те)?\s+(?:этот|данный)\s+инструмент",
+    ),
+    (
+        "her zaman|daima",
+        r"\b(?:her\s+zaman|daima)\s+(?:önce\s+)?bu\s+(?:aracı|fonksiyonu)\s+(?:kullan|seç|çağır)",
+    ),
+    (
+        "الأداة",
+        r"(?:استخدم|اختر)\s+(?:دائما|دائمًا)\s+هذه\s+الأداة|(?:استخدم|اختر)\s+هذه\s+الأداة\s+(?:دائما|دائمًا)",
+    ),
+    (
+        "हमेशा",
+        r"हमेशा\s+(?:पहले\s+)?(?:इसी|इस)\s+(?:टूल|उपकरण)",
+    ),
+    (
+        "工具",
+        r"(?:始终|总是|永远|务必)(?:首先|先|优先)?(?:使用|调用|选择)(?:此|本|这个|该)工具",
+    ),
+    (
+        "ツール",
+        r"(?:常に|必ず)(?:最初に|先に)?(?:この|本)ツールを",
+    ),
+    (
+        "항상",
+        r"항상\s*(?:먼저\s*)?이\s*도구를",
+    ),
+)
+SEND_VERBS = (
+    r"(?:envoi\w*|transmets|schick\w*|sende|übergib|gib\s+sie|env[ií][aeo]\w*|mand[ae]\w*|invia"
+    r"|gönder|ilet|отправ\w*|переда\w*|传入|发送|上传|送信|渡し|전송|보내|أرسل|ابعث|भेज|wyślij"
+    r"|stuur|kirim|gửi)"
+)
+RESET = (
+    r"zurücksetz|réinitial|restablec|redefini|temporári|reimposta|сброс|sıfırla|إعادة|مؤقت|रीसेट"
+    r"|重置|重設|再設定|リセット|재설정"
+)
+"""To send a new password to its owner is usual."""
+SECRETS = (
+    r"(?:passwörter|mots\s+de\s+passe|contraseñas|senhas|пароли|كلمات\s+المرور|كلمة\s+المرور"
+    r"|पासवर्ड|密码|パスワード|비밀번호|şifreler|hasła|wachtwoorden|kata\s+sandi|mật\s+khẩu)"
+)
