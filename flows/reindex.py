@@ -31,6 +31,7 @@ from tasks.publish import publish_release
 from tasks.release_spec import ReleaseSpec, compose_records, make_release_spec
 from tasks.report.storage import report_release
 from tasks.revise import revise_snapshots
+from tasks.safety.capture import find_suspicious
 from tasks.settings.configuration import Configuration
 from tasks.snapshot import take_snapshot
 from tasks.stage import stage_tables
@@ -191,6 +192,8 @@ class _Run:
         configuration, summary, call = self._configuration, self._summary, self._runner.call
         with summary.phase("stage"):
             pins = call(stage_tables, self._uri, spec)
+            snapshots = summary.revised.digests if summary.revised else {}
+            suspicious = call(find_suspicious, configuration, plan, snapshots)
         if configuration.golden is not None:
             with summary.phase("calibrate"):
                 summary.calibrated = call(calibrate_release, configuration, spec, pins)
@@ -198,9 +201,9 @@ class _Run:
         staged = (configuration, plan, summary.snapshots, spec, pins, calibrations)
         if has_gate(configuration):
             with summary.phase("gate"):
-                summary.gated = call(gate_release, *staged)
+                summary.gated = call(gate_release, *staged, suspicious)
         with summary.phase("publish"):
-            release = call(publish_release, *staged, summary.gated)
+            release = call(publish_release, *staged, summary.gated, suspicious)
             self._runner.show(release_artifact(summary, release))
         return release
 

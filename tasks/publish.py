@@ -30,6 +30,7 @@ def publish_release(
     pins: Mapping[str, Pin],
     calibrations: Mapping[str, Any] = MappingProxyType({}),
     gated: GateDecision | None = None,
+    suspicious: Mapping[str, Any] = MappingProxyType({}),
 ) -> Release:
     """Record the release, and move the channel to it unless its gate holds it.
 
@@ -39,6 +40,7 @@ def publish_release(
     Args:
         calibrations: the calibration of each index that has one.
         gated: the result of its gate, which replaces an earlier one in the manifest.
+        suspicious: the result of `find_suspicious`.
 
     Raises:
         PromotionConflict: the channel moved since the plan was made. If that was before the release
@@ -51,7 +53,9 @@ def publish_release(
     gate = gated.manifest() if gated is not None else {}
     if release is None or not is_whole(store, release):
         _check_pins(store, spec, pins)
-        release = staged_release(configuration, plan, snapshots, spec, pins, calibrations)
+        release = staged_release(
+            configuration, plan, snapshots, spec, pins, calibrations, suspicious
+        )
         release = replace(release, manifest={**release.manifest, **gate})
         protect(store, release)
         _check_pins(store, spec, pins)

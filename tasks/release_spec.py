@@ -179,11 +179,13 @@ def staged_release(
     spec: ReleaseSpec,
     pins: Mapping[str, Pin],
     calibrations: Mapping[str, Any] = MappingProxyType({}),
+    suspicious: Mapping[str, Any] = MappingProxyType({}),
 ) -> Release:
     """Return the release of the staged tables, before it is recorded.
 
     Args:
         calibrations: the calibration of each index that has one.
+        suspicious: the result of `find_suspicious`.
     """
     strategy = default_strategy(configuration.find.strategy)
     manifest = {
@@ -203,6 +205,7 @@ def staged_release(
             "removed": len(plan.removed),
             "unchanged": plan.unchanged,
         },
+        **({"suspicious": dict(suspicious)} if suspicious else {}),
     }
     return Release(spec.release, spec.digest, CONTRACT, datetime.now(UTC), pins, manifest)
 

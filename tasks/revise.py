@@ -1,6 +1,6 @@
 """Step 1b: what people decided about tools (`[overrides]`), which of their examples are golden
-queries and so held out of the index (`golden/reading.py`), and which tools are quarantined because
-their text is suspicious (`[untrusted]`).
+queries and so held out of the index (`golden/reading.py`), what a catalog of limited `trust` may not
+contribute, and which tools are quarantined because their text is suspicious (`[untrusted]`).
 
 A catalog that this changes gets a revised snapshot in the lake, under a digest of its own;
 `latest.json` still names the listed one. Other catalogs keep their snapshot, and are not even read
@@ -65,8 +65,9 @@ def revise_snapshots(configuration: Configuration, snapshots: Mapping[str, str])
     lake = Lake(configuration.uri)
     held = held_out(configuration, lake, snapshots)
     for catalog, snapshot in snapshots.items():
-        rules = _Rules(overrides.get(catalog, {}), held.get(catalog, {}), quarantine)
-        if rules.overrides or rules.held or rules.quarantine:
+        limited = configuration.options(catalog).trust == "limited"
+        rules = _Rules(overrides.get(catalog, {}), held.get(catalog, {}), quarantine, limited)
+        if rules.overrides or rules.held or rules.quarantine or rules.limited:
             digests[catalog] = _revise_catalog(lake, catalog, snapshot, rules, log)
     return Revision(
         digests,
@@ -84,11 +85,13 @@ class _Rules:
     Attributes:
         overrides: by the id of a tool or agent.
         held: the queries to remove from each tool's examples, as their words.
+        limited: leave out examples and the reasons of dependencies, which nothing checks.
     """
 
     overrides: Mapping[str, OverrideSettings]
     held: Mapping[str, frozenset[str]]
     quarantine: bool
+    limited: bool = False
 
 
 @dataclass(slots=True)
@@ -179,7 +182,8 @@ def _revised_tools(
 
     frame = frame.filter(~pl.col("agent").is_in(sorted(skipped)))
     ids = sorted(rules.overrides.keys() | rules.held.keys())
-    rows = frame.filter(pl.col("id").is_in(ids)).to_dicts()
+    affected = pl.lit(value=True) if rules.limited else pl.col("id").is_in(ids)
+    rows = frame.filter(affected).to_dicts()
     revised = [_revised_tool(tool_of(row), rules, log) for row in rows]
     if not rows:
         return frame
@@ -189,7 +193,10 @@ def _revised_tools(
 
 
 def _revised_tool(tool: Tool, rules: _Rules, log: _Log) -> Tool | None:
-    """The tool with its override and without held-out examples; None if it is skipped."""
+    """The tool with its override, without held-out and untrusted texts; None if it is skipped."""
+    if rules.limited:
+        needs = tuple(replace(need, reason="") for need in tool.dependencies)
+        tool = replace(tool, examples=(), dependencies=needs)
     if (override := rules.overrides.get(tool.id)) is not None:
         changes = _changes(tool, override, log)
         if override.skip or changes:

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import astuple, dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -48,7 +48,12 @@ MAX_TOLD = 3
 
 
 class SourceOptions(BaseModel):
-    """The options that every source kind has; a kind adds its own by inheriting."""
+    """The options that every source kind has; a kind adds its own by inheriting.
+
+    Attributes:
+        trust: `limited` leaves out the examples and the reasons of dependencies that the catalog
+            gives: texts that weigh much in a search and describe nothing that can be checked.
+    """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -57,6 +62,7 @@ class SourceOptions(BaseModel):
     max_bytes: int = Field(default=MAX_BYTES, gt=0)
     max_seconds: float = Field(default=MAX_SECONDS, gt=0)
     max_memory: int = Field(default=MAX_MEMORY, gt=0)
+    trust: Literal["full", "limited"] = "full"
 
 
 @dataclass(frozen=True, slots=True)

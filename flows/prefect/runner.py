@@ -38,6 +38,7 @@ from tasks.publish import publish_release
 from tasks.release_spec import compose_records, make_release_spec
 from tasks.report.storage import report_release
 from tasks.revise import revise_snapshots
+from tasks.safety.capture import find_suspicious
 from tasks.snapshot import take_snapshot
 from tasks.stage import stage_tables
 from tasks.sweep.cells import measure_cell
@@ -63,6 +64,7 @@ STEPS: dict[Callable[..., Any], tuple[str, str]] = {
     make_release_spec: ("release", "release"),
     embed_shard: ("embed", "embed {shard.table} {shard.number}"),
     stage_tables: ("stage", "stage {spec.release}"),
+    find_suspicious: ("suspicious tools", "look for suspicious tools"),
     calibrate_release: ("calibrate", "calibrate {spec.release}"),
     gate_release: ("gate", "gate {spec.release}"),
     publish_release: ("publish", "publish {spec.release}"),

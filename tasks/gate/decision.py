@@ -2,15 +2,18 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
+from types import MappingProxyType
 from typing import Any
 
 from pegboard.errors import ConfigurationError, PegboardError
 from pegboard.evaluation.experiment import ReleaseSystem, evaluate, search_depth
 from pegboard.evaluation.golden import GoldenQuery
+from pegboard.evaluation.results import Evaluation
 from pegboard.evaluation.searcher import Searcher
 from pegboard.search.loaded import IN_MEMORY_ROWS, LoadedRelease
 from pegboard.store.releases import Pin, Release, ReleaseStore
 from tasks import progress
+from tasks.gate.captured import CapturedQuery, capture_details, captured_queries
 from tasks.gate.choice import (
     MeasuredSystem,
     SystemSpec,
@@ -36,6 +39,7 @@ from tasks.lake.files import Lake
 from tasks.lake.query_vectors import CachedQueryVectors
 from tasks.plan import Plan
 from tasks.release_spec import ReleaseSpec, staged_release
+from tasks.safety.untrusted import CREDENTIAL
 from tasks.settings.configuration import Configuration
 from tasks.snapshot import Snapshot
 
@@ -74,8 +78,12 @@ def gate_release(
     spec: ReleaseSpec,
     pins: dict[str, Pin],
     calibrations: dict[str, Any],
+    suspicious: Mapping[str, Sequence[Mapping[str, Any]]] = MappingProxyType({}),
 ) -> GateDecision | None:
     """Return the decision of a configuration's gate on what was staged; None without a gate.
+
+    Args:
+        suspicious: the result of `find_suspicious`.
 
     Raises:
         ConfigurationError: the gate is invalid, or its queries are not those of `spec`.
@@ -89,7 +97,7 @@ def gate_release(
             f"The golden queries of {configuration.file} changed while the build ran. Build again."
         )
     staged = staged_release(configuration, plan, snapshots, spec, pins, calibrations)
-    measurements = _measure(configuration, gate, plan, staged)
+    measurements = _measure(configuration, gate, plan, staged, suspicious)
     values = _details(configuration, gate, plan, measurements)
     path, at = write_details(Lake(configuration.uri), staged.id, values)
     manifest = {**{key: values[key] for key in MANIFEST_KEYS}, "at": at, "details": path}
@@ -148,16 +156,25 @@ class _Measurements:
     live_results: LiveResults
     canaries: MeasuredSystem | None
     broken: Sequence[QueryChange]
+    captured: Sequence[CapturedQuery]
+    captured_details: Mapping[str, Any]
     rules: Sequence[RuleResult]
     paths: Sequence[str]
 
     @property
     def passed(self) -> bool:
-        return not self.broken and all(result.passed is not False for result in self.rules)
+        most = self.captured_details["most"]
+        if self.broken or (most is not None and len(self.captured) > most):
+            return False
+        return all(result.passed is not False for result in self.rules)
 
 
 def _measure(
-    configuration: Configuration, gate: GateSpec, plan: Plan, staged: Release
+    configuration: Configuration,
+    gate: GateSpec,
+    plan: Plan,
+    staged: Release,
+    suspicious: Mapping[str, Sequence[Mapping[str, Any]]],
 ) -> _Measurements:
     """Evaluate every system in the staged release, and the live release by its own default."""
     store = ReleaseStore(configuration.uri)
@@ -176,6 +193,13 @@ def _measure(
         canaries = measurer.measure(staged, chosen.system, gate.canaries)
         before = _measure_live(measurer, live, gate.canaries)[0].evaluation
     broken = broken_canaries(canaries.evaluation if canaries else None, before, gate.canary_k)
+    changed = {*plan.new, *plan.changed} if live else set[str]()
+    evaluations = [chosen.evaluation, *([canaries.evaluation] if canaries else [])]
+    flags = _flags_of_first(measurer.searcher(staged).loaded, evaluations, suspicious)
+    captured = [
+        *captured_queries(chosen.evaluation, live_results.evaluation, changed, flags),
+        *captured_queries(canaries.evaluation if canaries else None, before, changed, flags),
+    ]
     return _Measurements(
         staged=measurer.searcher(staged),
         live=measurer.searcher(live) if live else None,
@@ -185,6 +209,10 @@ def _measure(
         live_results=live_results,
         canaries=canaries,
         broken=broken,
+        captured=captured,
+        captured_details=capture_details(
+            captured, len(gate.queries) + len(gate.canaries), gate.captured
+        ),
         rules=[judge_rule(rule, chosen.evaluation, live_results) for rule in gate.rules],
         paths=[
             *(system.path for system in measured),
@@ -192,6 +220,21 @@ def _measure(
             *([canaries.path] if canaries else []),
         ],
     )
+
+
+def _flags_of_first(
+    loaded: LoadedRelease,
+    evaluations: Sequence[Evaluation],
+    suspicious: Mapping[str, Sequence[Mapping[str, Any]]],
+) -> dict[str, list[str]]:
+    """Return the flags of the first tool of each query, of those that have any."""
+    results = [result for evaluation in evaluations for result in evaluation.results]
+    first = {result.retrieved[0].id for result in results if result.retrieved}
+    flags = {
+        tool: [*record.flags, *(str(row["flag"]) for row in suspicious.get(tool, ()))]
+        for tool, record in loaded.tools(sorted(first)).items()
+    }
+    return {tool: codes for tool, codes in flags.items() if set(codes) - {CREDENTIAL}}
 
 
 def _measure_live(
@@ -231,6 +274,7 @@ def _details(
         "queries": len(gate.queries),
         "rules": [result.to_dict() for result in measurements.rules],
         "canaries": {"count": len(gate.canaries), "missed": len(measurements.broken)},
+        "captured": dict(measurements.captured_details),
         "chosen": _chosen(gate, measurements),
         "live": live.release,
         "live_trouble": live.trouble,

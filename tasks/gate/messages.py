@@ -39,6 +39,7 @@ def held_headline(details: Details, channel: str) -> str:
     lines = [
         *_rule_lines(details, channel),
         *_canary_lines(details),
+        *_captured_lines(details)[:1],
         *_lost_lines(details),
         _next_step(details, channel),
     ]
@@ -51,6 +52,7 @@ def held_lines(details: Details, channel: str) -> list[str]:
         *_rule_lines(details, channel),
         *_canary_lines(details),
         *_query_lines(details["broken"], details["canary_k"]),
+        *_captured_lines(details),
         *_lost_lines(details),
         *_query_lines(details["lost"], details["k"]),
         *_change_lines(details),
@@ -77,6 +79,21 @@ def _canary_lines(details: Details) -> list[str]:
         f"  {canaries['missed']} of {count_text(canaries['count'], 'canary', 'canaries')} broke: "
         f"not all their tools are among the first {details['canary_k']}"
     ]
+
+
+def _captured_lines(details: Details) -> list[str]:
+    captured = details.get("captured") or {"count": 0, "most": None}
+    if captured["most"] is None or captured["count"] <= captured["most"]:
+        return []
+    lines = [
+        f"  {captured['count']} of {captured['of']} queries are captured: their first place was taken "
+        f"by a suspicious tool, or by a new or changed one of another agent; {captured['most']} may be"
+    ]
+    for query in captured["queries"][:MAX_QUERIES]:
+        flags = f" ({', '.join(query['flags'])})" if query["flags"] else ""
+        before = f", before: {query['before']}" if query["before"] else ""
+        lines.append(f'    "{_short(query["query"])}" now: {query["tool"]}{flags}{before}')
+    return lines
 
 
 def _lost_lines(details: Details) -> list[str]:

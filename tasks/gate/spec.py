@@ -28,6 +28,7 @@ class GateSpec:
         choose: the measure that decides which strategy and index become the default; None leaves
             them as configured.
         measures: those to report, and those that rules and the choice need.
+        captured: the largest share of captured queries; None without `[gate]`.
     """
 
     queries: tuple[GoldenQuery, ...]
@@ -37,6 +38,7 @@ class GateSpec:
     rules: tuple[Rule, ...] = ()
     choose: Measure | None = None
     measures: tuple[Measure, ...] = ()
+    captured: float | None = None
 
     @property
     def main(self) -> Measure:
@@ -113,6 +115,7 @@ def read_gate(configuration: Configuration) -> GateSpec | None:
         rules,
         choose[0] if choose else None,
         measures=tuple(needed),
+        captured=settings.captured,
     )
 
 

@@ -68,6 +68,9 @@ class GateSettings(Settings):
         choose: the measure by which the best of them becomes the release's default; false leaves
             the default as it is configured.
         measures: what is reported; `pegboard.evaluation.measures.STANDARD` if there are none.
+        captured: the largest share of the queries and canaries whose first place may be taken by a
+            suspicious tool, or by a new or changed one of another agent; see
+            `tasks/gate/captured.py`.
     """
 
     queries: str | None = None
@@ -77,6 +80,7 @@ class GateSettings(Settings):
     strategies: tuple[str | dict[str, Any], ...] = ()
     choose: str | Literal[False] = "Recall@5"
     measures: tuple[str, ...] = ()
+    captured: Annotated[float, Field(ge=0, le=1)] = 0.05
 
 
 def default_strategy(strategy: str | Mapping[str, Any] | None) -> dict[str, Any] | None:

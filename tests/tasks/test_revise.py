@@ -28,6 +28,7 @@ EXAMPLES = {
     "call_taxi": ["I need a ride to the airport", "get me a cab"],
     "water_plants": ["the ferns look thirsty"],
 }
+DIRECT = "tool-directly-depends-on"
 DESK = '[catalogs.kit]\ntype = "records"\npath = "rows.json"\ncolumns.examples = "examples"\n'
 
 
@@ -344,3 +345,24 @@ def test_a_held_out_query_is_in_no_document_and_only_its_tools_are_composed_agai
     assert tools_that_differ(everything, some) == {"kit/kit/book_room"}
     assert tools_that_differ(some, fewest) == {"kit/kit/call_taxi"}
     assert documents(other) == everything
+
+
+def test_a_catalog_of_limited_trust_contributes_no_examples_and_no_reasons(workshop, revised):
+    row = {
+        "name": "book_room",
+        "examples": EXAMPLES["book_room"],
+        "dependencies": [{"tool": "book_room", "type": DIRECT, "reason": "Call me first."}],
+    }
+    workshop.write("rows.json", [row, {"name": "call_taxi", "examples": EXAMPLES["call_taxi"]}])
+    trusted = f'{DESK}columns.dependencies = "dependencies"\n'
+    own = '[overrides."kit/kit/call_taxi"]\nexamples = ["a cab, please"]'
+
+    _, _, full = revised("", trusted)
+    _, _, limited = revised(own, f'{trusted}trust = "limited"\n')
+
+    assert len(tool_of(full, "book_room").examples) == 3
+    assert examples_of(limited) == {"book_room": (), "call_taxi": ("a cab, please",)}
+    reasons = [
+        need.reason for tool in (full, limited) for need in tool_of(tool, "book_room").dependencies
+    ]
+    assert reasons == ["Call me first.", ""]

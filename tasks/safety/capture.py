@@ -1,0 +1,150 @@
+"""Tools that would take the requests of others: stuffed with examples, or copied from another agent.
+
+- `stuffing`: most of a tool's examples are nearer to many other tools than to what the tool itself
+  says that it does. Such examples draw requests that it does not answer.
+- `near-copy`: a description repeats that of a tool of another agent, perhaps with some words more.
+
+Both are reasons to look at a tool, as the flags of `untrusted.py` are, and stand in the manifest of
+a release under `suspicious`. They depend on the other tools, so they are no column of `tools`."""
+
+from collections import defaultdict
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from pegboard.encoders import Encoder
+from pegboard.records import Agent, Tool
+from pegboard.search.text import tokenize
+from tasks.embed import encoder_for
+from tasks.enrichment.neighbours import head_text
+from tasks.enrichment.vectors import vectors_of
+from tasks.lake.files import Lake
+from tasks.lake.snapshot_rows import agents_of, tools_of
+from tasks.plan import Plan
+from tasks.settings.configuration import Configuration
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+STUFFING = "stuffing"
+NEAR_COPY = "near-copy"
+
+MIN_EXAMPLES = 3
+"""Fewer say nothing of a tool's examples as a whole."""
+MIN_TOOLS = 20
+"""Tools that examples are compared with; among fewer, a tenth is less than two."""
+MAX_TOOLS = 1_000
+"""Tools that examples are compared with, spread over the release: a sample shows the same."""
+NEARER = 0.3
+"""The mean share of other tools that are nearer to an example than its own tool. Of MetaTool's 199
+plugins, whose names and descriptions say little of their ten requests, 4 % have more; ten requests
+that fit everything have .30 to .77 among 400 tools of Seal-Tools."""
+
+SHINGLE = 3
+"""Words in a row by which descriptions are compared."""
+MIN_SHINGLES = 3
+"""A description of fewer is too short to tell a copy."""
+COPIED = 0.8
+"""Of the shingles of the shorter description."""
+MAX_SHARED = 20
+"""Tools of the release that have a shingle: one of more is boilerplate."""
+MAX_REPORTED = 200
+
+Suspicious = dict[str, list[dict[str, Any]]]
+
+
+def find_suspicious(
+    configuration: Configuration,
+    plan: Plan,
+    snapshots: Mapping[str, str],
+    encoder: Encoder | None = None,
+) -> Suspicious:
+    """Return the suspicious tools of a release by id, each with its flags and what shows them.
+
+    Of a copy and its original, only what is new or changed since the live release is flagged; both
+    are where nothing is live.
+
+    Args:
+        snapshots: catalog -> digest.
+        encoder: replaces that of the default index.
+    """
+    lake = Lake(configuration.uri)
+    tools = list(tools_of(lake, snapshots))
+    fresh = {*plan.new, *plan.changed} if plan.live else {tool.id for tool in tools}
+    found: Suspicious = defaultdict(list)
+    agents = {agent.id: agent for agent in agents_of(lake, snapshots)}
+    if any(len(tool.examples) >= MIN_EXAMPLES for tool in tools):
+        encoder = encoder or encoder_for(configuration.index(configuration.default))
+        for tool, evidence in _stuffed(lake, encoder, tools, agents):
+            found[tool].append(evidence)
+    for tool, evidence in near_copies(tools, fresh):
+        found[tool].append(evidence)
+    return {tool: found[tool] for tool in sorted(found)[:MAX_REPORTED]}
+
+
+def _stuffed(
+    lake: Lake, encoder: Encoder, tools: Sequence[Tool], agents: Mapping[str, Agent]
+) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yield the tools whose examples are nearer to many others."""
+    sample = tools[:: -(-len(tools) // MAX_TOOLS)]
+    if len(sample) < MIN_TOOLS:
+        return
+    heads = vectors_of(lake, encoder, [head_text(tool, agents[tool.agent]) for tool in sample])
+    owners = [tool.agent for tool in sample]
+    for tool in tools:
+        if len(tool.examples) < MIN_EXAMPLES:
+            continue
+        texts = [head_text(tool, agents[tool.agent]), *tool.examples]
+        own, *vectors = vectors_of(lake, encoder, texts)
+        others = heads[[agent != tool.agent for agent in owners]]
+        if len(others) < MIN_TOOLS:
+            continue
+        shares = [_nearer(example, own, others) for example in vectors]
+        nearer = sum(shares) / len(shares)
+        if nearer >= NEARER:
+            worst = sorted(zip(shares, tool.examples, strict=True), reverse=True)[:3]
+            examples = [text for _, text in worst]
+            yield tool.id, {"flag": STUFFING, "nearer": round(nearer, 3), "examples": examples}
+
+
+def _nearer(
+    example: "NDArray[np.float32]", own: "NDArray[np.float32]", others: "NDArray[np.float32]"
+) -> float:
+    """Return the share of the other tools that are nearer to an example than its own."""
+    return float((others @ example > own @ example).mean())
+
+
+def near_copies(
+    tools: Sequence[Tool], fresh: Collection[str]
+) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yield the fresh tools whose descriptions repeat those of other agents' tools.
+
+    Takes time in proportion to the words: what stands in many descriptions is not compared.
+    """
+    shingles = {tool.id: _shingles(tool.description) for tool in tools}
+    agents = {tool.id: tool.agent for tool in tools}
+    holders: dict[tuple[str, ...], list[str]] = defaultdict(list)
+    for tool, own in shingles.items():
+        for shingle in own:
+            holders[shingle].append(tool)
+    rare = {
+        tool: {shingle for shingle in own if len(holders[shingle]) <= MAX_SHARED}
+        for tool, own in shingles.items()
+    }
+    for tool in sorted(rare.keys() & set(fresh)):
+        shared: dict[str, int] = defaultdict(int)
+        for shingle in rare[tool]:
+            for other in holders[shingle]:
+                shared[other] += agents[other] != agents[tool]
+        if not shared or len(rare[tool]) < MIN_SHINGLES:
+            continue
+        other, count = min(shared.items(), key=lambda pair: (-pair[1], pair[0]))
+        shorter = min(len(rare[tool]), len(rare[other]))
+        if shorter >= MIN_SHINGLES and count >= COPIED * shorter:
+            similarity = round(count / shorter, 3)
+            yield tool, {"flag": NEAR_COPY, "of": other, "similarity": similarity}
+
+
+def _shingles(text: str) -> set[tuple[str, ...]]:
+    words = tokenize(text)
+    return {tuple(words[at : at + SHINGLE]) for at in range(len(words) - SHINGLE + 1)}

@@ -1,0 +1,100 @@
+"""Stuffed tools and copies of other agents' tools, as the manifest of a release names them."""
+
+import pytest
+
+from pegboard.records import Tool
+from tasks.safety.capture import NEAR_COPY, STUFFING, near_copies
+
+NOUNS = [
+    "door",
+    "window",
+    "roof",
+    "fence",
+    "bicycle",
+    "lamp",
+    "table",
+    "chair",
+    "bottle",
+    "carpet",
+    "mirror",
+    "kettle",
+]
+VERBS = {"paint": "Paints", "clean": "Cleans"}
+# Words of other tools' descriptions, none of the stuffed tool's own.
+GENERIC = ["what does a customer need?", "at the home of a customer", "a customer", "the customer"]
+
+
+def honest():
+    return [
+        {
+            "name": f"{verb}_{noun}",
+            "description": f"{text} the {noun} of a customer at home.",
+            "examples": [f"{verb} my {noun}", f"please {verb} a {noun}", f"the {noun}: {verb} it"],
+        }
+        for verb, text in VERBS.items()
+        for noun in NOUNS
+    ]
+
+
+@pytest.fixture
+def suspicious(workshop):
+    """A function that publishes an honest catalog and then one more; what the manifest names."""
+
+    def publish(*rows, trust="full"):
+        catalogs = "".join(
+            f'[catalogs.{name}]\ntype = "records"\npath = "{name}.json"\nagent = "{name}"\n'
+            f'trust = "{trust}"\ncolumns.examples = "examples"\n'
+            for name in ("good", "other")
+        )
+        good, other = catalogs.split("[catalogs.other]")
+        workshop.write("good.json", honest())
+        workshop.run(workshop.configure(catalogs=good))
+        workshop.write("other.json", list(rows))
+        run = workshop.run(workshop.configure(catalogs=f"{good}[catalogs.other]{other}"))
+        return run.release.manifest.get("suspicious", {})
+
+    return publish
+
+
+def flags(named):
+    return {tool: [row["flag"] for row in rows] for tool, rows in named.items()}
+
+
+def test_a_tool_whose_examples_are_not_about_it_is_flagged_and_honest_ones_are_not(suspicious):
+    stuffed = {"name": "assist", "description": "Archives old ledgers.", "examples": GENERIC}
+
+    named = suspicious(stuffed)
+
+    assert flags(named) == {"other/other/assist": [STUFFING]}
+    assert set(named["other/other/assist"][0]["examples"]) <= set(GENERIC)
+
+
+def test_without_examples_there_is_nothing_to_stuff(suspicious):
+    stuffed = {"name": "assist", "description": "Archives old ledgers.", "examples": GENERIC}
+
+    assert suspicious(stuffed, trust="limited") == {}
+
+
+def test_a_copy_is_flagged_with_its_original_and_the_original_is_not(suspicious):
+    copy = {
+        "name": "paint_door_pro",
+        "description": "Fast! Paints the door of a customer at home, and reliably.",
+    }
+
+    assert suspicious(copy | {"examples": []}) == {
+        "other/other/paint_door_pro": [
+            {"flag": NEAR_COPY, "of": "good/good/paint_door", "similarity": 1.0}
+        ]
+    }
+
+
+def test_tools_of_one_agent_and_boilerplate_are_no_copies():
+    def tool(agent, name, text):
+        return Tool(f"kit/{agent}/{name}", "kit", f"kit/{agent}", name, text)
+
+    same = "Returns one page of the records that match."
+    siblings = [tool("a", name, same) for name in ("one", "two")]
+    boilerplate = [tool(f"agent{number}", "list", same) for number in range(30)]
+
+    assert list(near_copies(siblings, {row.id for row in siblings})) == []
+    assert list(near_copies(boilerplate, {row.id for row in boilerplate})) == []
