@@ -1,6 +1,6 @@
 """Step 1b: what people decided about tools (`[overrides]`), which of their examples are golden
-queries and so held out of the index (`golden/reading.py`), what a catalog of limited `trust` may not
-contribute, and which tools are quarantined because their text is suspicious (`[untrusted]`).
+queries and so held out of the index (`golden/reading.py`), what a catalog of limited `trust` may
+not contribute, and which tools are quarantined because their text is suspicious (`[untrusted]`).
 
 A catalog that this changes gets a revised snapshot in the lake, under a digest of its own;
 `latest.json` still names the listed one. Other catalogs keep their snapshot, and are not even read

@@ -86,8 +86,9 @@ def _captured_lines(details: Details) -> list[str]:
     if captured["most"] is None or captured["count"] <= captured["most"]:
         return []
     lines = [
-        f"  {captured['count']} of {captured['of']} queries are captured: their first place was taken "
-        f"by a suspicious tool, or by a new or changed one of another agent; {captured['most']} may be"
+        f"  {captured['count']} of {captured['of']} queries are captured: their first place was "
+        f"taken by a suspicious tool, or by a new or changed one of another agent; "
+        f"{captured['most']} may be"
     ]
     for query in captured["queries"][:MAX_QUERIES]:
         flags = f" ({', '.join(query['flags'])})" if query["flags"] else ""

@@ -1,4 +1,4 @@
-"""Tools that would take the requests of others: stuffed with examples, or copied from another agent.
+"""Tools that would take the requests of others: stuffed with examples, or copies of other tools.
 
 - `stuffing`: most of a tool's examples are nearer to many other tools than to what the tool itself
   says that it does. Such examples draw requests that it does not answer.

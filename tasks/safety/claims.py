@@ -1,5 +1,5 @@
-"""How texts sound that claim the work of other tools or the first place, that hide what they do, and
-that address a model in other languages than English; see `patterns.py`.
+"""How texts sound that claim the work of other tools or the first place, that hide what they do,
+and that address a model in other languages than English; see `patterns.py`.
 """
 
 from tasks.safety import languages

@@ -102,7 +102,9 @@ EXFILTRATION: tuple[Pattern, ...] = (
         r"(?:[\w.+-]+@[\w-]+\.\w{2,}|\+?\d{6,}|0x[0-9a-f]{8,})",
     ),
     pattern(
-        "~/|/etc/|id_rsa|id_ed|.aws|.cursor|mcp.json|.env|.netrc|.npmrc|.git-cred|.ssh|.bash|.kube|config.json|wallet|passwört|mots de passe|contraseñas|senhas|пароли|كلم|पासवर्ड|密码|パスワード|비밀번호|şifreler|hasła|wachtwoord|kata sandi|mật khẩu",
+        "~/|/etc/|id_rsa|id_ed|.aws|.cursor|mcp.json|.env|.netrc|.npmrc|.git-cred|.ssh|.bash|.kube|config.json|wallet"
+        "|passwört|mots de passe|contraseñas|senhas|пароли|كلم|पासवर्ड|密码|パスワード|비밀번호"
+        "|şifreler|hasła|wachtwoord|kata sandi|mật khẩu",
         rf"(?:{_FILES}|{languages.SECRETS})[^\n\x00]{{0,80}}{languages.SEND_VERBS}"
         rf"|{languages.SEND_VERBS}[^\n\x00]{{0,80}}(?:{_FILES}|{languages.SECRETS})",
         _no_reset,
@@ -113,7 +115,8 @@ EXFILTRATION: tuple[Pattern, ...] = (
         r"[^.\n\x00]{0,60}\b(?:users?|conversation|messages?|e-?mail|chat|prompt|password)\b",
     ),
     pattern(
-        "password|api key|credential|cookie|secret|private key&send|give|forward|pass|append|copy|include|upload|hand",
+        "password|api key|credential|cookie|secret|private key"
+        "&send|give|forward|pass|append|copy|include|upload|hand",
         r"(?:^|[.!?:;,\n]\s*|\b(?:and|then|must|should|to|has\s+to|have\s+to)\s+)(?:send|give"
         r"|forward|append|copy|include|upload|hand\s+over)\s+(?:me\s+)?(?:all|any|every|the\s+"
         r"user['’]?s?)\s+(?:the\s+|of\s+the\s+|user['’]?s?\s+|stored\s+)*(?:passwords?"

@@ -1,7 +1,8 @@
 """What a text that addresses a model says in languages other than English.
 
 For each language: to drop earlier instructions, to keep something from the user, and to use this
-tool always. Each has words that it cannot do without. Verbs are imperatives, since a description says "ignores", not "ignore"."""
+tool always. Each has words that it cannot do without. Verbs are imperatives, since a description
+says "ignores", not "ignore"."""
 
 _WORDS = r"(?:[\w'’-]+\s+)"
 _ANY = r"(?:\S+\s+)"

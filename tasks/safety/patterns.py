@@ -1,8 +1,8 @@
-"""How English texts sound that address a model: patterns, each with words that it cannot do without.
+"""How English texts sound that address a model: patterns, each with words of every match.
 
 The words are looked for first, since most texts have none of them. Modelled after published
-write-ups of tool poisoning. No pattern has an unbounded quantifier, and none is checked by more than
-a bounded piece of the text around it, so a text takes time in proportion to its length."""
+write-ups of tool poisoning. No pattern has an unbounded quantifier, and none is checked by more
+than a bounded piece of the text around it, so a text takes time in proportion to its length."""
 
 import re
 import unicodedata

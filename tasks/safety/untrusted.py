@@ -5,8 +5,9 @@ Codes of what is suspicious in a tool:
 
 - `hidden-instructions`: text addressed to a model: to forget its instructions, to call this tool
   before all others or in their place, to keep something from the user; pseudo tags such as
-  <IMPORTANT>, markers of chat templates, and comments that a page does not show. It is looked for in
-  several languages, and in what look-alike letters, leet, base64 and the like say (`readings.py`).
+  <IMPORTANT>, markers of chat templates, and comments that a page does not show. It is looked for
+  in several languages, and in what look-alike letters, leet, base64 and the like say
+  (`readings.py`).
 - `invisible-unicode`: invisible characters that no script or emoji there needs. They can carry text
   that only a model reads, split the words that a check looks for, or reorder a text.
 - `exfiltration`: a request to send conversations, keys or files elsewhere, or to put them into an
