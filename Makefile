@@ -28,6 +28,7 @@ demo: setup
 		printf '\n%s\n' "$$question"; \
 		$(BIN)/pegboard find "$$question" --board demo/board -k 3 || exit 1; \
 	done
+	@printf '\nThe board is demo/board. To use the command `pegboard` in this shell: . .venv/bin/activate\n'
 
 # The tiers (CONTRIBUTING.md): what protects behaviour, in minutes; the rest, with services and small faults; faults at full size.
 test: setup

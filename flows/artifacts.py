@@ -21,7 +21,10 @@ def plan_artifact(summary: RunSummary) -> Artifact:
     plan = summary.plan
     assert plan is not None
     changes = {"new": plan.new, "changed": plan.changed, "removed": plan.removed}
-    rows = [(kind, len(tools), list_text(tools, MAX_EXAMPLES)) for kind, tools in changes.items()]
+    rows = [
+        (kind, len(tools), escape_markdown(list_text(tools, MAX_EXAMPLES)))
+        for kind, tools in changes.items()
+    ]
     rows.append(("unchanged", plan.unchanged, ""))
     rows += [
         (f"texts to encode for {index}", new, f"of {texts}")

@@ -1,7 +1,6 @@
 """`pegboard golden generate`: golden queries that an LLM writes."""
 
 import argparse
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,6 +10,7 @@ from pegboard.cli.output import (
     add_board_option,
     add_channel_option,
     add_json_option,
+    print_error,
     print_json,
 )
 from pegboard.cli.tables import progress_lines
@@ -186,18 +186,18 @@ def _exit_code(options: argparse.Namespace, generated: "Generated") -> int:
     """Say why there are fewer queries than requested; return the exit code."""
     count, stopped = len(generated.queries), generated.stopped
     if not options.quiet and count:
-        print(f"pegboard golden: {WARNING}", file=sys.stderr)
+        print_error("pegboard golden", WARNING)
     if stopped is not None:
         message = f"{str(stopped).rstrip('.')}. Replies are stored; run again with --add to go on."
-        print(f"pegboard golden: {message}", file=sys.stderr)
+        print_error("pegboard golden", message)
         return int(getattr(stopped, "exit_code", 1))
     if count < options.queries:
         calls = f" {generated.failed} calls failed." if generated.failed else ""
-        print(
-            f"pegboard golden: only {count} of {options.queries} queries were generated.{calls} "
-            "The board has no more tools to sample, or too many requests were left out: try "
-            "another model or --prompt.",
-            file=sys.stderr,
+        print_error(
+            "pegboard golden",
+            f"only {count} of {options.queries} queries were generated.{calls} The board has no "
+            "more tools to sample, or too many requests were left out: try another model or "
+            "--prompt.",
         )
     return 0
 

@@ -4,7 +4,6 @@
 
 import argparse
 import gc
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +18,7 @@ from flows.cli.options import (
 from flows.cli.printing import run_lines
 from flows.cli.prompts import register_prompts
 from flows.prefect.server import use_prefect
-from pegboard.cli.output import Subparsers, add_json_option, print_json
+from pegboard.cli.output import Subparsers, add_json_option, print_error, print_json
 from pegboard.errors import CompletionError, ConfigurationError, GateFailed, SourceError
 
 BUILD_EPILOG = """\
@@ -172,7 +171,7 @@ def _build(options: argparse.Namespace) -> int:
         for line in run_lines(outcome, texts=options.texts):
             print(line)
     for problem in _problems(outcome):
-        print(f"pegboard {options.command}: {problem}", file=sys.stderr)
+        print_error(f"pegboard {options.command}", problem)
     return _exit_code(outcome, strict=options.strict)
 
 

@@ -51,7 +51,8 @@ def run_lines(outcome: dict[str, Any], *, texts: bool = False) -> list[str]:
     if pruned := outcome["pruned"]:
         lines.append(f"Pruned: {len(pruned['removed'])} releases, {pruned['bytes'] / 1e6:.1f} MB.")
     phases = [f"{name} {seconds:.1f}" for name, seconds in outcome["seconds"].items()]
-    return [*lines, f"seconds: {', '.join(phases)}"]
+    lines.append(f"seconds: {', '.join(phases)}")
+    return [plain(line) for line in lines]
 
 
 def _change_lines(plan: dict[str, Any], *, texts: bool) -> list[str]:
@@ -75,7 +76,7 @@ def _text_lines(fields: dict[str, dict[str, Any]]) -> list[str]:
     texts = [
         line for name, change in fields.items() for line in field_lines(name, FieldChange(**change))
     ]
-    return [f"      {plain(text)[:MAX_TEXT]}" for text in texts]
+    return [f"      {text[:MAX_TEXT]}" for text in texts]
 
 
 def outcome_line(outcome: dict[str, Any]) -> str:
@@ -184,12 +185,12 @@ def _golden_lines(golden: dict[str, Any]) -> list[str]:
 
 
 def _named(texts: list[str]) -> list[str]:
-    lines = [f"  {plain(text)}" for text in texts]
+    lines = [f"  {text}" for text in texts]
     return limited_lines(lines, MAX_ROWS, "  ", "; --json lists all")
 
 
 def _listed(texts: list[str]) -> list[str]:
-    lines = [f"    {plain(text)}" for text in texts]
+    lines = [f"    {text}" for text in texts]
     return limited_lines(lines, MAX_ROWS, "    ", "; --json lists all")
 
 

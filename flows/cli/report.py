@@ -2,11 +2,10 @@
 
 import argparse
 import os
-import sys
 from pathlib import Path
 
 from flows.cli.options import add_command, add_config_option
-from pegboard.cli.output import Subparsers, add_json_option, print_json
+from pegboard.cli.output import Subparsers, add_json_option, plain, print_error, print_json
 from pegboard.errors import ConfigurationError
 from pegboard.store.releases import ReleaseStore
 
@@ -51,7 +50,7 @@ def _report(options: argparse.Namespace) -> int:
     release = (
         store.get(options.release) if options.release else store.named(options.channel or channel)
     )
-    print(f"report: release {release.id}, which takes some seconds", file=sys.stderr)
+    print_error("report", f"release {release.id}, which takes some seconds")
     from tasks.report.storage import make_report
 
     report, data, page = make_report(uri, release.id, store=not (options.out or options.json))
@@ -60,7 +59,7 @@ def _report(options: argparse.Namespace) -> int:
     if options.json:
         print_json(data)
         return 0
-    print(f"{report.title}: {report.says}")
+    print(plain(f"{report.title}: {report.says}"))
     print(f"page: {options.out or report.html} ({report.bytes / 1e6:.1f} MB)")
     if report.json:
         print(f"JSON: {report.json}")

@@ -2,7 +2,6 @@
 
 import argparse
 import gc
-import sys
 from typing import Any, cast
 
 from flows.cli.options import (
@@ -13,7 +12,7 @@ from flows.cli.options import (
     quiet_encoders,
 )
 from flows.prefect.server import use_prefect
-from pegboard.cli.output import Subparsers, add_json_option, plain, print_json
+from pegboard.cli.output import Subparsers, add_json_option, plain, print_error, print_json
 from pegboard.cli.tables import print_table
 from pegboard.errors import ConfigurationError
 
@@ -127,7 +126,7 @@ def _sweep(options: argparse.Namespace) -> int:
     else:
         _print(summary)
     for warning in summary["warnings"]:
-        print(f"pegboard sweep: {plain(warning)}", file=sys.stderr)
+        print_error("pegboard sweep", warning)
     if options.write and summary["written"] is None:
         raise ConfigurationError(
             "Nothing was written: no candidate is within the limits. Raise --max-tokens or "
