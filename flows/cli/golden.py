@@ -7,8 +7,15 @@ from typing import TYPE_CHECKING
 
 from flows.cli.golden_generate import register_generate
 from flows.cli.options import add_command, add_config_option
-from pegboard.cli.output import Subparsers, add_channel_option, add_json_option, plain, print_json
-from pegboard.errors import ConfigurationError
+from pegboard.cli.output import (
+    Subparsers,
+    add_channel_option,
+    add_json_option,
+    default_board,
+    plain,
+    print_json,
+)
+from pegboard.errors import BoardNotFound, ConfigurationError
 
 if TYPE_CHECKING:
     from tasks.golden.checking import Checked, Coverage, Finding, OnBoard
@@ -24,8 +31,9 @@ the index that they evaluate. What an LLM writes is easier than what people ask:
 comparisons, not for absolute figures."""
 CHECK = """\
 Without a board, the file is checked by itself: its format, duplicates, the same request with
-different tools. On a board (--board, or that of -c) also: names that no tool or several tools have,
-queries that are in the index themselves, and which tools, agents and catalogs no query needs.
+different tools. On a board (--board, or that of a pegboard.toml) also: names that no tool or
+several tools have, queries that are in the index themselves, and which tools, agents and catalogs
+no query needs.
 
 Exit code 2 if something has to be fixed before the queries can be used; with --strict, also for
 warnings.
@@ -76,7 +84,8 @@ def _register_check(commands: Subparsers) -> None:
     check.add_argument(
         "--board",
         metavar="URI",
-        help="check on this board (default: that of -c, else $PEGBOARD_BOARD)",
+        help="check on this board (default: that of -c, else $PEGBOARD_BOARD, else that of "
+        "./pegboard.toml)",
     )
     check.add_argument(
         "-c", "--config", metavar="FILE", help="check on the board of this pegboard.toml"
@@ -132,13 +141,12 @@ def _check(options: argparse.Namespace) -> int:
     from tasks.settings.configuration import load_configuration
 
     configuration = load_configuration(options.config) if options.config else None
-    default = configuration.uri if configuration else os.environ.get("PEGBOARD_BOARD")
-    uri: str | None = options.board or default
+    uri: str | None = options.board or (configuration.uri if configuration else default_board())
     golden = configuration.golden if configuration else None
     limits = {"min_queries": golden.min_queries} if golden else {}
     checked = check_golden(
         Path(options.golden),
-        _on_board(uri, options) if uri else None,
+        _find_board(uri, options) if uri else None,
         answerable=not options.unanswerable,
         held_out=_is_configured(configuration, Path(options.golden)) if configuration else None,
         **limits,
@@ -149,6 +157,16 @@ def _check(options: argparse.Namespace) -> int:
     else:
         _print_check(options.golden, checked)
     return ConfigurationError.exit_code if failed else 0
+
+
+def _find_board(uri: str, options: argparse.Namespace) -> "OnBoard | None":
+    """The board; None for that of ./pegboard.toml if it was not built yet."""
+    try:
+        return _on_board(uri, options)
+    except BoardNotFound:
+        if options.board or options.config or os.environ.get("PEGBOARD_BOARD"):
+            raise
+        return None
 
 
 def _on_board(uri: str, options: argparse.Namespace) -> "OnBoard":

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+from pegboard.cli.tables import escape_markdown
 from pegboard.errors import StoreError
 from pegboard.store.database import public_uri
 from pegboard.store.releases import ReleaseStore
@@ -52,14 +53,15 @@ class Report:
     def markdown(self) -> str:
         """Return the headline, the measures and the addresses, for the UI of an orchestrator."""
         if self.problem:
-            return f"# No report\n\n{self.problem}"
+            return f"# No report\n\n{escape_markdown(self.problem)}"
         rows = [
             f"| {row['measure']} | {row['value']:.3f} | {row['low']:.3f} – {row['high']:.3f} |"
             for row in self.measures
         ]
         table = ["", "| measure | mean | 95 % interval |", "|---|---|---|", *rows] if rows else []
         where = ["", f"Page: `{self.html}`", "", f"JSON: `{self.json}`"]
-        return "\n".join([f"# {self.title}", "", self.says, *table, *where])
+        title, says = escape_markdown(self.title), escape_markdown(self.says)
+        return "\n".join([f"# {title}", "", says, *table, *where])
 
 
 def report_release(

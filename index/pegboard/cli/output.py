@@ -11,9 +11,13 @@ import json
 import os
 import re
 import sys
+import tomllib
 from collections.abc import Generator
 from contextlib import ExitStack, contextmanager, redirect_stderr, redirect_stdout
-from typing import Any, TextIO
+from pathlib import Path
+from typing import Any, TextIO, cast
+
+from pegboard.store.storage import remember_options
 
 Subparsers = Any
 """What `argparse.ArgumentParser.add_subparsers` returns; its class has no public name."""
@@ -94,15 +98,33 @@ def plain(text: str) -> str:
 
 
 def add_board_option(parser: argparse.ArgumentParser) -> None:
-    """Add --board, which falls back on the environment variable PEGBOARD_BOARD."""
-    default = os.environ.get("PEGBOARD_BOARD") or None
+    """Add --board, whose default is `default_board`."""
+    default = default_board()
     parser.add_argument(
         "--board",
         metavar="URI",
         default=default,
         required=default is None,
-        help="the board's root: a folder, s3://, az:// or gs:// (default: $PEGBOARD_BOARD)",
+        help="the board's root: a folder, s3://, az:// or gs:// (default: $PEGBOARD_BOARD, else "
+        "that of ./pegboard.toml)",
     )
+
+
+def default_board() -> str | None:
+    """Return $PEGBOARD_BOARD, else the board of ./pegboard.toml, else None."""
+    if uri := os.environ.get("PEGBOARD_BOARD"):
+        return uri
+    try:
+        board = tomllib.loads(Path("pegboard.toml").read_text("utf-8"))["board"]
+        uri, storage = board["uri"], board.get("storage")
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        return None
+    if not isinstance(uri, str):
+        return None
+    if isinstance(storage, dict) and "://" in uri:
+        options = cast("dict[str, Any]", storage)
+        remember_options(uri, {name: str(value) for name, value in options.items()})
+    return uri if "://" in uri else str(Path(uri).expanduser())
 
 
 def add_channel_option(parser: argparse.ArgumentParser, use: str = "the channel to ask") -> None:

@@ -116,3 +116,23 @@ def test_the_story_of_a_board(command, workshop, encoder):
     assert f"release {live.release}, from which 'live' was rolled back. Release {old.id}" in out
     workshop.store.promote(live.release)
     assert f"Nothing changed: release {live.release} stays live." in command("build")[1]
+
+
+def test_beside_a_configuration_no_command_needs_a_board(command, workshop, monkeypatch):
+    workshop.write("golden.jsonl", '{"query": "file a bug", "tools": ["create_issue"]}\n')
+    lines = (
+        *("search issue", "find issue", "agents issue", "graph show", "report"),
+        *("releases list", "releases show live", "releases verify", "releases prune"),
+        *("eval golden.jsonl", "golden check golden.jsonl", "export live --out out"),
+    )
+    for line in lines:
+        if not line.startswith("golden check"):  # which can do without a board
+            assert command(*line.split())[0] == 2, line
+    workshop.publish({"git": [workshop.tool("create_issue", "Opens an issue.")]})
+
+    for line in lines:
+        code, _, err = command(*line.split())
+        assert code == 0, (line, err)
+    assert " on release " in command("golden", "check", "golden.jsonl")[1]
+    monkeypatch.setenv("PEGBOARD_BOARD", "nowhere")
+    assert "no board at nowhere" in command("search", "issue")[2]
