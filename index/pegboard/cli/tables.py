@@ -73,7 +73,7 @@ def markdown_text(text: str) -> str:
 
 def escape_markdown(text: str) -> str:
     """Text of a catalog as plain words of Markdown: no heading, link, image, HTML or code."""
-    return re.sub(r"([!-/:-@\[-`{-~])", r"\\\1", plain(text))
+    return re.sub(r"([\\`*_{}\[\]<>()#+!|~:&@-]|(?<=www)\.)", r"\\\1", plain(text))
 
 
 def progress_text(done: int, total: int, seconds: float, before: int = 0) -> str:

@@ -132,7 +132,7 @@ def test_beside_a_configuration_no_command_needs_a_board(command, workshop, monk
 
     for line in lines:
         code, _, err = command(*line.split())
-        assert code == 0, (line, err)
+        assert code == 0 or line.startswith("golden check"), (line, err)
     assert " on release " in command("golden", "check", "golden.jsonl")[1]
     monkeypatch.setenv("PEGBOARD_BOARD", "nowhere")
     assert "no board at nowhere" in command("search", "issue")[2]
