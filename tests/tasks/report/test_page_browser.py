@@ -99,7 +99,7 @@ def test_it_opens_from_the_disk_and_nothing_is_wider_than_the_screen(chromium, f
         assert min(box["width"], box["height"]) > 250
 
 
-def test_its_colours_follow_the_scheme(chromium, file):
+def test_its_colours_follow_the_scheme_and_paper_is_light(chromium, file):
     def colours(page):
         return page.evaluate(
             "['body', 'svg.map circle'].map(name => getComputedStyle(document.querySelector(name)))"
@@ -109,6 +109,9 @@ def test_its_colours_follow_the_scheme(chromium, file):
     with opened(chromium, file) as light, opened(chromium, file, scheme="dark") as dark:
         pairs = zip(colours(light.page), colours(dark.page), strict=True)
         assert all(first != second for first, second in pairs)
+        dark.page.emulate_media(media="print")
+        assert colours(dark.page)[1] == colours(light.page)[1]
+        assert dark.page.locator("nav").is_hidden()
 
 
 @pytest.mark.parametrize("scripts", [True, False])
@@ -118,8 +121,10 @@ def test_everything_is_read_without_scripts_and_controls_appear_with_them(chromi
         assert page.locator("#filters").is_visible() == scripts
         assert page.locator(".legend button").first.is_enabled() == scripts
         assert page.locator("h1").inner_text() == TITLE
+        description = page.locator("#tools").get_by_text("Opens the roof of a customer.")
+        assert description.is_visible()
         page.locator('#tools details[data-agent="roof"] summary').click()
-        assert page.get_by_text("Opens the roof of a customer.").first.is_visible()
+        assert not description.is_visible()
 
 
 def test_the_list_and_the_map_are_filtered_by_text_and_by_agent(chromium, file):
