@@ -11,11 +11,17 @@ is held), `look` (read it before promoting) or `none` (not measured)."""
 
 
 def verdict_data(
-    gate: Mapping[str, Any], changes: Mapping[str, Any], channels: Sequence[str]
+    gate: Mapping[str, Any],
+    changes: Mapping[str, Any],
+    channels: Sequence[str],
+    captured: Mapping[str, Any],
 ) -> dict[str, Any]:
     """Return the headline with its state and reason.
 
     The state is `passed`, `held`, `measured` (golden queries without rules and canaries) or `none`.
+
+    Args:
+        captured: the queries that suspicious tools captured.
     """
     first = "counts" in changes and changes.get("against") is None
     changed = _changed_tools(changes, first=first)
@@ -32,7 +38,11 @@ def verdict_data(
     value = f"{chosen['measure']} {chosen['value']:.3f}" if chosen.get("value") is not None else ""
     if not gate["passed"]:
         title = f"{live}, by hand" if channels else "Held, not live"
-        return {"state": "held", "title": title, "says": _sentences(_failures(gate), value)}
+        return {
+            "state": "held",
+            "title": title,
+            "says": _sentences(_failures(gate, captured), value),
+        }
     successes = _successes(gate)
     if not successes:
         says = _sentences("Measured; there are no rules to pass", value, changed)
@@ -50,13 +60,19 @@ def _sentences(*parts: str) -> str:
     return " ".join(f"{part[:1].upper()}{part[1:]}." for part in parts if part)
 
 
-def _failures(gate: Mapping[str, Any]) -> str:
+def _failures(gate: Mapping[str, Any], captured: Mapping[str, Any]) -> str:
     rules, canaries = list(gate.get("rules") or ()), gate.get("canaries") or {}
     failed, missed = sum(rule["passed"] is False for rule in rules), canaries.get("missed")
     reasons = [f"{failed} of {count_text(len(rules), 'rule')} failed"] if failed else []
     if missed:
         reasons.append(f"{missed} of {count_text(canaries['count'], 'canary', 'canaries')} broke")
+    if _captured_too_many(captured):
+        reasons.append(f"{count_text(captured['total'], 'query', 'queries')} captured")
     return ", ".join(reasons)
+
+
+def _captured_too_many(captured: Mapping[str, Any]) -> bool:
+    return captured["most"] is not None and captured["total"] > captured["most"]
 
 
 def _successes(gate: Mapping[str, Any]) -> str:
@@ -137,8 +153,8 @@ def _safety_checks(
     checks: list[Check] = []
     if captured["total"]:
         says = f"{count_text(captured['total'], 'query', 'queries')} captured by a suspicious tool"
-        beyond = captured["most"] is not None and captured["total"] > captured["most"]
-        checks.append(_check("Captured", "bad" if beyond else "look", says, "safety"))
+        state = "bad" if _captured_too_many(captured) else "look"
+        checks.append(_check("Captured", state, says, "safety"))
     if flagged.get("total") is None:
         return checks
     parts = [f"{count_text(flagged['total'], 'tool')} flagged"] if flagged["total"] else []

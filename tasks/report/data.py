@@ -69,7 +69,9 @@ def report_data(
         "format": FORMAT,
         "made_at": datetime.now(UTC).isoformat(timespec="seconds"),
         "release": _release_data(uri, subject, channels),
-        "verdict": verdict_data(gate, changes, channels_of(subject, channels)),
+        "verdict": verdict_data(
+            gate, changes, channels_of(subject, channels), measurements["queries"]["captured"]
+        ),
         "counts": dict(subject.manifest.get("counts", {})),
         "gate": gate,
         "history": history_data(releases, channels, subject),

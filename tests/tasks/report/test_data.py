@@ -19,6 +19,7 @@ from tasks.report.tools import MAX_DEPENDENTS, dependencies_data
 FIRST = {"against": None, "counts": {"added": 3, "changed": 0, "removed": 0}}
 LATER = {"against": "abc", "counts": {"added": 1, "changed": 0, "removed": 2}}
 PASSED = {"passed": True, "rules": [{"rule": "r", "passed": True}], "canaries": {"count": 0}}
+CAPTURED = {"passed": False, "rules": [], "canaries": {"count": 0, "missed": 0}}
 HELD = {"passed": False, "rules": [], "canaries": {"count": 2, "missed": 1}}
 
 
@@ -44,13 +45,16 @@ def plain(workshop, hashing):
         (PASSED, FIRST, ["new"], "passed", "First release, live on new", "1 rule held. 3 tools."),
         (PASSED, {}, [], "passed", "Not live", "1 rule held."),
         (HELD, LATER, [], "held", "Held, not live", "1 of 2 canaries broke."),
+        (CAPTURED, LATER, [], "held", "Held, not live", "2 queries captured."),
         (HELD, LATER, ["live"], "held", "Live, by hand", "1 of 2 canaries broke."),
     ],
 )  # fmt: skip
 def test_the_verdict_says_whether_the_release_is_live_and_why(
     gate, changes, channels, state, title, says
 ):
-    assert verdict_data(gate, changes, channels) == {"state": state, "title": title, "says": says}
+    captured = {"total": 2, "most": 1 if gate is CAPTURED else None}
+    verdict = verdict_data(gate, changes, channels, captured)
+    assert verdict == {"state": state, "title": title, "says": says}
 
 
 def test_a_held_release_has_the_checks_to_decide_by(board, held_data):
