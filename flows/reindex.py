@@ -193,7 +193,7 @@ class _Run:
         with summary.phase("stage"):
             pins = call(stage_tables, self._uri, spec)
             snapshots = summary.revised.digests if summary.revised else {}
-            suspicious = call(find_suspicious, configuration, plan, snapshots)
+            summary.suspicious = call(find_suspicious, configuration, plan, snapshots)
         if configuration.golden is not None:
             with summary.phase("calibrate"):
                 summary.calibrated = call(calibrate_release, configuration, spec, pins)
@@ -201,9 +201,9 @@ class _Run:
         staged = (configuration, plan, summary.snapshots, spec, pins, calibrations)
         if has_gate(configuration):
             with summary.phase("gate"):
-                summary.gated = call(gate_release, *staged, suspicious)
+                summary.gated = call(gate_release, *staged, summary.suspicious)
         with summary.phase("publish"):
-            release = call(publish_release, *staged, summary.gated, suspicious)
+            release = call(publish_release, *staged, summary.gated, summary.suspicious)
             self._runner.show(release_artifact(summary, release))
         return release
 

@@ -19,6 +19,7 @@ from tasks.plan import Plan
 from tasks.prune import PruneResult
 from tasks.report.storage import Report
 from tasks.revise import Revision
+from tasks.safety.capture import Suspicious
 from tasks.settings.configuration import Configuration
 from tasks.snapshot import Snapshot
 
@@ -40,6 +41,7 @@ class RunSummary:
         self.edges: Edges | None = None
         self.encoded = EmbedResult()
         self.calibrated = CalibrationResult()
+        self.suspicious: Suspicious = {}
         self.gated: GateDecision | None = None
         self.pruned: PruneResult | None = None
         self.report: Report | None = None
@@ -106,6 +108,7 @@ class RunSummary:
             "pruned": self.pruned.to_dict() if self.pruned else None,
             "report": self.report.to_dict() if self.report else None,
             "problems": [*self.revised.problems, *self._enrichment_problems()],
+            "suspicious": self.suspicious,
             "seconds": self.seconds,
         }
 

@@ -49,6 +49,7 @@ COPIED = 0.8
 MAX_SHARED = 20
 """Tools of the release that have a shingle: one of more is boilerplate."""
 MAX_REPORTED = 200
+MAX_WARNINGS = 10
 
 Suspicious = dict[str, list[dict[str, Any]]]
 
@@ -80,6 +81,25 @@ def find_suspicious(
     for tool, evidence in near_copies(tools, fresh):
         found[tool].append(evidence)
     return {tool: found[tool] for tool in sorted(found)[:MAX_REPORTED]}
+
+
+def warnings_of(suspicious: Suspicious) -> list[str]:
+    """Return a sentence for each suspicious tool, the first `MAX_WARNINGS`, and what to do."""
+    lines: list[str] = []
+    for tool, rows in list(suspicious.items())[:MAX_WARNINGS]:
+        reasons = [
+            f"it repeats the description of {row['of']}"
+            if row["flag"] == NEAR_COPY
+            else "its examples are nearer to many other tools than to itself"
+            for row in rows
+        ]
+        lines.append(
+            f"{tool} may take the requests of other tools: {' and '.join(reasons)}. Look at it; "
+            f'skip it under [overrides], or set trust = "limited" for its catalog.'
+        )
+    if more := len(suspicious) - len(lines):
+        lines.append(f"{more} more tools may take the requests of others; the report has all.")
+    return lines
 
 
 def _stuffed(

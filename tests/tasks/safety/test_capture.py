@@ -3,7 +3,7 @@
 import pytest
 
 from pegboard.records import Tool
-from tasks.safety.capture import NEAR_COPY, STUFFING, near_copies
+from tasks.safety.capture import NEAR_COPY, STUFFING, near_copies, warnings_of
 
 NOUNS = [
     "door",
@@ -98,3 +98,16 @@ def test_tools_of_one_agent_and_boilerplate_are_no_copies():
 
     assert list(near_copies(siblings, {row.id for row in siblings})) == []
     assert list(near_copies(boilerplate, {row.id for row in boilerplate})) == []
+
+
+def test_a_warning_names_the_tool_and_the_remedy_and_the_list_is_bounded():
+    copy = [{"flag": NEAR_COPY, "of": "good/good/tool", "similarity": 1.0}]
+    several = {f"other/other/tool_{number:02}": copy for number in range(13)}
+
+    first, *_, last = warnings_of(several)
+
+    assert "other/other/tool_00 may take the requests of other tools" in first
+    assert "it repeats the description of good/good/tool" in first
+    assert "trust = " in first
+    assert last.startswith("3 more tools")
+    assert warnings_of({}) == []
