@@ -23,6 +23,8 @@ FLAT = {
 }  # fmt: skip
 """Keywords of a body whose properties may stand beside the parameters. Of those that constrain the
 body as a whole only the server may judge."""
+MAX_PARAMETERS = 1_000
+"""Of an operation: the validator compares each with each. Large public APIs have about 100."""
 MAX_PARENTS = 20
 """Levels of allOf within allOf."""
 WHOLE_BODY = "requestBody"
@@ -125,7 +127,10 @@ def merged_parameters(
     own = [refs.follow(part, base) for part in _list(spec, "parameters")]
     overridden = {_key(part) for part, _ in own}
     inherited = [refs.follow(part, base) for part in _list(item, "parameters")]
-    return (*(part for part in inherited if _key(part[0]) not in overridden), *own)
+    merged = (*(part for part in inherited if _key(part[0]) not in overridden), *own)
+    if len(merged) > MAX_PARAMETERS:
+        raise InvalidPart(f"it has {len(merged):,} parameters, more than {MAX_PARAMETERS:,}")
+    return merged
 
 
 def arguments(graph: SchemaGraph, operation: Operation) -> Arguments:

@@ -33,6 +33,8 @@ from pegboard.redaction import public_url
 METHODS = ("get", "put", "post", "delete", "options", "head", "patch", "trace", "query")
 MAX_ERRORS = 20
 """Errors of a document that a message names."""
+MAX_SCHEMES = 100
+"""Security schemes of an operation."""
 MAX_URL = 2_000
 """Characters of a base URL."""
 TEMPLATE = re.compile(r"\{([^{}]+)\}")
@@ -327,6 +329,8 @@ def _security(document: Mapping[str, Any], spec: Mapping[str, Any]) -> list[dict
     out: dict[str, dict[str, Any]] = {}
     for alternative in required if isinstance(required, list) else []:
         for name in alternative if isinstance(alternative, dict) else ():
+            if len(out) == MAX_SCHEMES:
+                raise InvalidPart(f"it names more than {MAX_SCHEMES} security schemes")
             scheme = schemes.get(name) if isinstance(schemes, dict) else None
             kind = scheme.get("type") if isinstance(scheme, dict) else None
             out[name] = {"name": valid_text(name)} | (

@@ -32,6 +32,8 @@ WORDS: dict[str, Any] = {
     **dict.fromkeys(("true", "True", "TRUE"), True),
     **dict.fromkeys(("false", "False", "FALSE"), False),
 }
+MAX_SKIPPED = 800
+"""Levels beyond the allowed ones that may still be parsed: libyaml takes time by their square."""
 CORE = "tag:yaml.org,2002:"
 MERGE = object()
 TOO_DEEP = Unreadable(f"a part nested deeper than {MAX_DEPTH} levels")
@@ -127,6 +129,8 @@ class _Builder:
         """Leave out a collection that is nested too deeply, with all that it holds."""
         if kind in ("MappingStartEvent", "SequenceStartEvent"):
             self._skipped += 1
+            if self._skipped > MAX_SKIPPED:
+                self._fail(f"it is nested deeper than {MAX_DEPTH + MAX_SKIPPED:,} levels", line)
         elif kind in ("MappingEndEvent", "SequenceEndEvent"):
             self._skipped -= 1
             if not self._skipped:

@@ -38,6 +38,10 @@ def body(schema: Any) -> dict[str, Any]:
     return {"post": FINE | {"requestBody": {"required": True, "content": content}}}
 
 
+def parameter(name: Any) -> dict[str, Any]:
+    return {"name": f"q{name}", "in": "query", "schema": {}}
+
+
 def link(name: Any) -> dict[str, str]:
     return {"$ref": f"#/components/schemas/S{name}"}
 
@@ -72,6 +76,14 @@ SURROGATE = "\ud800"
         (document({"/b": query(link("0/" + "9" * 9_999))}, S0=[1]), "it refers to"),
         (document({"/b": query({"maximum": "DIGITS"})}), "a number of 5,000 digits"),
         (document({"/b": query("DEEP")}), "nested deeper than 200 levels"),
+        (
+            document({"/b": {"get": FINE | {"parameters": [parameter(n) for n in range(1_001)]}}}),
+            "1,001 parameters, more than 1,000",
+        ),
+        (
+            document({"/b": {"get": FINE | {"security": [{f"s{n}": []} for n in range(101)]}}}),
+            "more than 100 security schemes",
+        ),
     ],
 )
 def test_a_hostile_operation_is_rejected_and_the_others_are_listed(
@@ -182,6 +194,12 @@ def test_yaml_is_read_as_json_and_not_as_yaml_1_1() -> None:
 def test_yaml_that_is_not_json_is_an_error(text: str) -> None:
     with pytest.raises(SourceError, match="here"):
         parse_yaml(text, "here")
+
+
+@pytest.mark.parametrize("bracket", ["[", "{a: ", "- "])
+def test_yaml_is_left_at_a_depth_for_which_its_parser_takes_no_time(bracket: str) -> None:
+    with pytest.raises(SourceError, match="nested deeper than 1,000 levels"):
+        parse_yaml(bracket * 100_000, "here")
 
 
 LEVELS = "".join(f"a{n}: &a{n} [{','.join([f'*a{n - 1}'] * 9)}]\n" for n in range(1, 10))
