@@ -23,6 +23,7 @@ from typing import Any
 
 from pydantic import field_validator
 
+from catalogs.shared.limits import MAX_RAW
 from catalogs.shared.listing import ListingBuilder, SourceKind, SourceOptions
 from pegboard.errors import SourceError
 from pegboard.schemas.signature import NoSchema, described
@@ -52,7 +53,7 @@ def read(listing: ListingBuilder, options: PythonOptions) -> None:
             for name in dict.fromkeys(t.partition(":")[0] for t in options.target)
         }
         description = (
-            (next(iter(modules.values())).__doc__ or "").strip() if len(modules) == 1 else ""
+            inspect.getdoc(next(iter(modules.values()))) or "" if len(modules) == 1 else ""
         )
         agent = listing.agent(
             options.agent or listing.catalog,
@@ -63,7 +64,9 @@ def read(listing: ListingBuilder, options: PythonOptions) -> None:
         for target in options.target:
             module = modules[target.partition(":")[0]]
             for name, function in _functions(listing, module, target):
-                _list_function(listing, agent, f"{module.__name__}:{name}", function)
+                where = f"{target.partition(':')[0]}:{name}"
+                with listing.record(where, where):
+                    _list_function(listing, agent, where, function)
 
 
 def _list_function(listing: ListingBuilder, agent: str, where: str, function: Any) -> None:
@@ -80,7 +83,11 @@ def _list_function(listing: ListingBuilder, agent: str, where: str, function: An
         description=found.description,
         input_schema=found.input_schema,
         output_schema=found.output_schema,
-        annotations={"injected": found.injected} if found.injected else None,
+        annotations={
+            key: names
+            for key, names in (("injected", found.injected), ("loose", found.loose))
+            if names
+        },
     )
 
 
@@ -116,7 +123,9 @@ def _is_inside(module: ModuleType | None, folders: list[Path]) -> bool:
 def _import(name: str) -> ModuleType:
     try:
         return importlib.import_module(name)
-    except (Exception, SystemExit) as error:
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:
         # Whatever a module does when it is run may end here; its own error is the cause.
         raise SourceError(
             f"The module {name} cannot be imported: {type(error).__name__}: {error}. "
@@ -142,17 +151,27 @@ def _functions(
             raise SourceError(f"The module {name} has no function '{path}'. It has: {public}.")
         yield path, found
         return
-    listed = getattr(module, "__all__", None)
-    for key in listed if listed is not None else vars(module):
-        item = getattr(module, key, None)
-        if item is None and listed is not None:
-            listing.reject(
-                f"{name}:{key}", "the module's __all__ names it, but the module does not have it"
-            )
-        elif inspect.isroutine(item) and (
-            listed is not None or (key[0] != "_" and item.__module__ == module.__name__)
-        ):
-            yield key, item
+    names, chosen = _public_names(module)
+    for key in names:
+        with listing.record(f"{name}:{key!s:.200}", repr(key)[:MAX_RAW]):
+            if not hasattr(module, key):
+                raise SourceError("the module's __all__ names it, but the module does not have it")
+            item = getattr(module, key)
+            if inspect.isroutine(item) and (chosen or item.__module__ == module.__name__):
+                yield key, item
+
+
+def _public_names(module: ModuleType) -> tuple[list[Any], bool]:
+    """Return the names of a module's public members, and whether the module lists them."""
+    if "__all__" not in vars(module):
+        return [key for key in vars(module) if key[:1] != "_"], False
+    try:
+        return list(module.__all__), True
+    except Exception as error:
+        raise SourceError(
+            f"The module {module.__name__} has an __all__ that cannot be read: "
+            f"{type(error).__name__}. Make it a list of names."
+        ) from error
 
 
 source = SourceKind(options=PythonOptions, read=read)

@@ -15,6 +15,8 @@ def module(listed, tmp_path):
     """A function that writes a module and lists its functions."""
 
     def listing_of(text):
+        types = "import os\nSource = str | os.PathLike[str] | type\n"
+        (tmp_path / "given_types.py").write_text(types)
         (tmp_path / "given_module.py").write_text(text)
         return listed("python", target="given_module", search_path=".")
 
@@ -96,17 +98,80 @@ def test_parameters_that_a_framework_injects_are_left_out_and_noted(module):
     listing = module(
         "import sqlite3\nclass Context: ...\n"
         "def ask(ctx: Context, query: str, db: sqlite3.Connection = None): ...\n"
-        "def write(db: sqlite3.Connection, query: str): ...\n"
-        "def call(back: 'Unknown'): ...\n"
+        "def call(ctx: 'RunContext[int]', query: str): ...\n"
+    )
+
+    ask, call = listing.tools
+    assert (
+        list(ask.input_schema["properties"]) == list(call.input_schema["properties"]) == ["query"]
+    )
+    assert (ask.annotations, call.annotations) == (
+        {"injected": ["ctx", "db"]},
+        {"injected": ["ctx"]},
+    )
+
+
+@pytest.mark.parametrize(
+    ("hint", "schema"),
+    [
+        ("sqlite3.Connection", {"x-type": "sqlite3.Connection"}),
+        ("'Unknown'", {"x-type": "Unknown"}),
+        ("'no type at all'", {"x-type": "no type at all"}),
+        ("5", {"x-type": "5"}),
+        ("'Unknown | int'", {"type": "integer"}),
+        ("int | IO[bytes]", {"type": "integer"}),
+        ("'IO[bytes] | None'", {"x-type": "IO[bytes] | None"}),
+        ("Annotated[int | IO[bytes], 'size']", {"type": "integer"}),
+        ("list[str | IO[bytes]]", {"type": "array", "items": {"type": "string"}}),
+        ("'list[IO[bytes]]'", {"x-type": "list[IO[bytes]]"}),
+        ("dict[str, int | IO[bytes]]", {"additionalProperties": {"type": "integer"}}),
+        ("'Fraction | str'", {"type": "string"}),
+        ("'Source'", {"anyOf": [{"type": "string"}, {"format": "path"}]}),
+    ],
+)
+def test_of_a_type_the_part_that_json_can_hold_is_kept_or_the_type_is_named(module, hint, schema):
+    listing = module(
+        "import sqlite3\nfrom typing import IO, TYPE_CHECKING, Annotated\n"
+        "if TYPE_CHECKING:\n    from given_types import Source\n    from nowhere import Fraction\n"
+        f"def take(value: {hint}, size: int): ...\n"
     )
 
     (tool,) = listing.tools
-    assert list(tool.input_schema["properties"]) == ["query"]
-    assert tool.annotations == {"injected": ["ctx", "db"]}
-    write, call = listing.rejected
-    assert (write.where, call.where) == ("given_module:write", "given_module:call")
-    assert "its parameter 'db' has no JSON Schema: <class 'sqlite3.Connection'>" in write.why
-    assert "name 'Unknown' is not defined" in call.why
+    value = tool.input_schema["properties"]["value"]
+    if "anyOf" in schema:
+        assert [part["type"] for part in value["anyOf"]] == ["string", "string"]
+    elif "x-type" in schema:
+        assert value["x-type"].startswith(schema["x-type"])
+    else:
+        assert schema.items() <= value.items()
+    assert tool.annotations == ({"loose": ["value"]} if "x-type" in schema else {})
+    assert sorted(tool.input_schema["required"]) == ["size", "value"]
+
+
+@pytest.mark.parametrize(
+    ("text", "rejected"),
+    [
+        ("__all__ = ['fine', 7, None]", 2),
+        ("__all__ = ['fine', 'gone']\ndef __getattr__(name): raise ValueError(name)", 1),
+        ("__all__ = ['fine', 'gone']\ndef __getattr__(name): raise BaseException", 1),
+        ("class Odd:\n  def __getattr__(self, name): raise BaseException\nodd = Odd()", 0),
+        ("class Odd:\n  __class__ = property(lambda self: 1 / 0)\nodd = Odd()", 1),
+    ],
+)
+def test_a_hostile_member_of_a_module_is_rejected_alone(module, text, rejected):
+    listing = module(f"def fine(): ...\n{text}\n")
+
+    assert [tool.name for tool in listing.tools] == ["fine"]
+    assert len(listing.rejected) == rejected
+
+
+HOSTILE_ALL = "class A:\n  def __iter__(self): 1 / 0\n__all__ = A()"
+
+
+@pytest.mark.parametrize("text", ["__all__ = 5", HOSTILE_ALL])
+def test_a_module_whose_all_cannot_be_read_fails(module, text):
+    with pytest.raises(SourceError, match="given_module has an __all__ that cannot be read"):
+        module(f"def fine(): ...\n{text}\n")
 
 
 def test_names_that_only_a_type_checker_imports_spoil_nothing_else(module):

@@ -9,10 +9,10 @@ import logging
 import typing
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from types import SimpleNamespace
 from typing import Any
 
 from pegboard.errors import ConfigurationError
+from pegboard.schemas.hints import NotJson, adapter_of, json_part, type_of, type_text
 from pegboard.schemas.loose import loose_type
 
 INJECTED = {
@@ -34,12 +34,18 @@ class NoSchema(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Described:
-    """A function as a tool; `injected` are the parameters that its caller does not pass."""
+    """A function as a tool.
+
+    Attributes:
+        injected: the parameters that its caller does not pass.
+        loose: the parameters of which JSON holds no value, and whose type is only named.
+    """
 
     description: str
     input_schema: dict[str, Any]
     output_schema: dict[str, Any] | None
     injected: list[str]
+    loose: list[str] = field(default_factory=list[str])
 
 
 @dataclass(slots=True)
@@ -53,7 +59,8 @@ class _Docstring:
 def described(function: Callable[..., Any]) -> Described:
     """Return the function as a tool.
 
-    Raises NoSchema if JSON cannot hold a required parameter.
+    Of a union, the members that JSON can hold are kept. Raises NoSchema if the function has no
+    known signature.
     """
     try:
         signature = inspect.signature(function)
@@ -63,33 +70,30 @@ def described(function: Callable[..., Any]) -> Described:
         ) from error
     docstring = _docstring(function)
     adapters: dict[str, Any] = {}
-    required: list[str] = []
+    loose: dict[str, Any] = {}
     injected: list[str] = []
     extra: dict[str, Any] = {"additionalProperties": False}
     for number, parameter in enumerate(signature.parameters.values()):
+        name, default = parameter.name, parameter.default
         if parameter.kind is parameter.VAR_KEYWORD:
             extra = {}
         if parameter.kind in (parameter.VAR_KEYWORD, parameter.VAR_POSITIONAL) or _is_self(
             function, parameter, number
         ):
             continue
-        hint = _hint(function, parameter.name, parameter.annotation)
-        if _is_injected(hint):
-            injected.append(parameter.name)
-            continue
-        adapter = _adapter(hint, parameter.default)
-        if isinstance(adapter, str) and parameter.default is parameter.empty:
-            raise NoSchema(
-                f"its parameter {parameter.name!r} has no JSON Schema: {adapter}. Give it a type "
-                f"that JSON can hold, or a default"
-            )
-        if isinstance(adapter, str):
-            injected.append(parameter.name)
-            continue
-        adapters[parameter.name] = adapter
-        if _is_required(parameter.default):
-            required.append(parameter.name)
+        hint = type_of(function, name, parameter.annotation)
+        part = NotJson if _is_injected(hint, parameter.annotation) else json_part(hint)
+        adapter = None if part is NotJson else adapter_of(part, default)
+        if adapter is not None:
+            adapters[name] = adapter
+        elif default is not parameter.empty or _is_injected(hint, parameter.annotation):
+            injected.append(name)
+        else:
+            loose[name] = {"x-type": type_text(parameter.annotation)}
     properties, defs = _schemas(adapters)
+    order = [name for name in signature.parameters if name in properties.keys() | loose.keys()]
+    properties = {name: {**loose, **properties}[name] for name in order}
+    required = [name for name in order if _is_required(signature.parameters[name].default)]
     schema: dict[str, Any] = {
         "type": "object",
         "properties": properties,
@@ -102,7 +106,7 @@ def described(function: Callable[..., Any]) -> Described:
     schema |= {"$defs": defs} if defs else {}
     if not required:
         del schema["required"]
-    return Described(docstring.text, schema, _output(function, signature), injected)
+    return Described(docstring.text, schema, _output(function, signature), injected, list(loose))
 
 
 def _is_self(function: Any, parameter: inspect.Parameter, number: int) -> bool:
@@ -116,60 +120,13 @@ def _is_self(function: Any, parameter: inspect.Parameter, number: int) -> bool:
     )
 
 
-def _hint(function: Any, name: str, annotation: Any) -> Any:
-    """Return the type of one parameter or of the result.
-
-    Each is resolved alone: a name that only a type checker imports makes only its own unknown.
-    """
-    if annotation is inspect.Parameter.empty:
-        return Any
-    while isinstance(function, functools.partial):
-        function = function.func
-    plain = inspect.unwrap(getattr(function, "__func__", function))
-    names = getattr(plain, "__globals__", getattr(type(plain).__call__, "__globals__", {}))
-    try:
-        return typing.get_type_hints(
-            SimpleNamespace(__annotations__={name: annotation}), names, include_extras=True
-        )[name]
-    except Exception as error:  # an annotation is any expression
-        return _Unknown(f"{annotation!r} ({type(error).__name__}: {error})")
-
-
-@dataclass(frozen=True, slots=True)
-class _Unknown:
-    why: str
-
-
-def _is_injected(hint: Any) -> bool:
-    if isinstance(hint, _Unknown):
-        return any(hint.why.strip("'\"").startswith(name) for name in INJECTED)
+def _is_injected(hint: Any, annotation: Any) -> bool:
+    if hint is NotJson:
+        return isinstance(annotation, str) and annotation.strip("'\"").partition("[")[0] in INJECTED
     options = [part for part in (hint, *typing.get_args(hint)) if part is not type(None)]
     return any(
         getattr(typing.get_origin(part) or part, "__name__", "") in INJECTED for part in options[:2]
     )
-
-
-def _adapter(hint: Any, default: Any) -> Any:
-    """Return a TypeAdapter for the type, or the reason why it has no JSON Schema."""
-    from pydantic import TypeAdapter
-    from pydantic.errors import PydanticInvalidForJsonSchema, PydanticUserError
-    from pydantic.fields import FieldInfo
-
-    if isinstance(hint, _Unknown):
-        return f"the type {hint.why} is not known"
-    try:
-        annotated: Any = (
-            typing.cast(Any, typing.Annotated)[hint, default]
-            if isinstance(default, FieldInfo)
-            else hint
-        )
-        adapter = TypeAdapter[Any](annotated)
-        adapter.json_schema()
-    except PydanticInvalidForJsonSchema as error:
-        return error.message
-    except (PydanticUserError, NameError, TypeError, RecursionError) as error:
-        return f"{hint!r} ({str(error).splitlines()[0].partition('. ')[0]})"
-    return adapter
 
 
 def _is_required(default: Any) -> bool:
@@ -217,9 +174,9 @@ def _add_default(schema: dict[str, Any], default: Any) -> None:
 
 def _output(function: Any, signature: inspect.Signature) -> dict[str, Any] | None:
     """Return the schema of the result if it is an object, else None."""
-    hint = _hint(function, "return", signature.return_annotation)
-    adapter = _adapter(hint, None)
-    if hint is Any or isinstance(adapter, str):
+    hint = type_of(function, "return", signature.return_annotation)
+    adapter = adapter_of(hint)
+    if hint is Any or adapter is None:
         return None
     try:
         schema = adapter.json_schema(mode="serialization")
