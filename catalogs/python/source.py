@@ -123,7 +123,7 @@ def _is_inside(module: ModuleType | None, folders: list[Path]) -> bool:
 def _import(name: str) -> ModuleType:
     try:
         return importlib.import_module(name)
-    except KeyboardInterrupt:
+    except (KeyboardInterrupt, MemoryError):
         raise
     except BaseException as error:
         # Whatever a module does when it is run may end here; its own error is the cause.

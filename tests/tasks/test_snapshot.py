@@ -82,6 +82,32 @@ def test_a_failing_source_keeps_its_last_good_snapshot_until_it_comes_back(kit, 
     assert (back.kept, back.problems, kit.names(back)) == ((), (), ["new_one"])
 
 
+@pytest.mark.parametrize("broken", ["{not json", '{"tools": [', "{}"])
+def test_an_unreadable_file_of_several_keeps_its_tools_and_the_others_are_listed(workshop, broken):
+    configuration = workshop.configure(
+        catalogs='[catalogs.kit]\ntype = "mcp-dump"\npath = "dump-*.json"\n'
+    )
+
+    def take(**files):
+        for name, content in files.items():
+            tools = [{"name": tool} for tool in content] if isinstance(content, list) else content
+            workshop.write(f"dump-{name}.json", tools)
+        snapshot = take_snapshot(configuration, "kit")
+        tools = load_snapshot(workshop.lake, "kit", snapshot.digest).tools
+        return [tool.id.removeprefix("kit/dump-") for tool in tools], snapshot
+
+    take(a=["one", "two"], b=["three"])
+    while_broken, snapshot = take(a=["two", "new"], b=broken)
+    repaired, again = take(b=["four"])
+
+    assert while_broken == ["a/new", "a/one", "a/two", "b/three"]
+    (problem,) = snapshot.problems
+    assert "dump-b.json" in problem
+    assert "no tool is removed" in problem
+    assert snapshot.kept == ("kit/dump-a", "kit/dump-b")
+    assert (repaired, again.problems) == (["a/new", "a/two", "b/four"], ())
+
+
 def test_a_source_that_fails_the_first_time_has_nothing_to_keep(workshop):
     first = take_snapshot(workshop.configure(), "kit")
 

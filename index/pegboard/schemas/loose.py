@@ -33,6 +33,8 @@ FORMATS = {
 }
 ANYTHING = {"any", "", "enum", "unknown", "mixed", "var", "typing.any"}
 """Type names that allow any value; an enum lists its values in its own keyword."""
+MAX_TYPE = 1_000
+"""Characters of a type name that is looked at."""
 NAMED = ("properties", "patternProperties", "dependentSchemas", "$defs", "definitions")
 LISTED = ("allOf", "anyOf", "oneOf", "prefixItems")
 SINGLE = ("items", "additionalProperties", "not", "contains", "propertyNames", "if", "then", "else")
@@ -88,7 +90,9 @@ def object_schema(schema: dict[str, Any]) -> dict[str, Any]:
 
 def loose_type(text: str) -> dict[str, Any]:
     """Return the schema of a type name; an unknown one becomes `x-type`."""
-    name = text.strip().strip("`'\"")
+    if len(text) > MAX_TYPE:
+        return {"x-type": text}
+    name = " ".join(text.split()).strip("`'\"")
     lower = re.sub(r",?\s*\(?optional\)?$", "", name.lower()).strip()
     lower = lower.removeprefix("typing.").removeprefix("builtins.")
     if lower in TYPES:

@@ -1,0 +1,85 @@
+"""Reading foreign bytes and JSON: what is wrong with one value is found with its record, and only a
+text that is no JSON is an error.
+"""
+
+import contextlib
+import json
+import re
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from catalogs.shared.files import TOKENS, flaw_of, parse_json, read_bytes
+from catalogs.shared.limits import MAX_DEPTH, MAX_DIGITS, MAX_RECORD
+from pegboard.errors import SourceError
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=5),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3), inner),
+    max_leaves=20,
+)
+
+
+def nested(depth, before="[", inner="", after="]"):
+    return before * depth + inner + after * depth
+
+
+@pytest.mark.parametrize(
+    ("text", "flaw"),
+    [
+        ('{"a": 1, "b": {"a": 1}}', None),
+        (nested(MAX_DEPTH), None),
+        ("9" * MAX_DIGITS, None),
+        (json.dumps("x" * (MAX_RECORD - 10)), None),
+        ('[{"a": 1, "b": 2, "a": 1}]', "it has the name 'a' twice in one object"),
+        (f'{{"a": {"9" * (MAX_DIGITS + 1)}}}', "it has a number of 4,301 digits"),
+        (nested(MAX_DEPTH + 2), "it is nested deeper than 200 levels"),
+        (nested(100_000), "it has a part nested deeper than 200 levels"),
+        (nested(100_000, '{"a":', "1", "}"), "it has a part nested deeper than 200 levels"),
+        (json.dumps("x" * MAX_RECORD), "it has more than 4,000,000 characters"),
+        (json.dumps([0] * MAX_RECORD), "it has more than 4,000,000 characters"),
+    ],
+)
+def test_a_flaw_of_one_value_leaves_the_others_readable(text, flaw):
+    good, value = parse_json(f'[{{"name": "good [\\"{{"}}, {text}]', "it")
+
+    assert good == {"name": 'good ["{'}
+    assert (flaw_of(value) or "none").startswith(flaw or "none")
+
+
+def test_what_is_referred_to_often_counts_as_often():
+    shared = ["x" * 100_000]
+
+    assert flaw_of(shared) is None
+    assert "4,000,000 characters" in flaw_of([shared] * 50)
+
+
+@given(JSON)
+def test_json_is_read_as_it_was_written(value):
+    assert parse_json(json.dumps(value), "it") == value
+
+
+@given(st.text(st.sampled_from('[]{}",:\\01a \ud800'), max_size=60), st.sampled_from([1, 3_000]))
+@example("[" * 50, 3_000)
+@example('{"a":', 3_000)
+def test_any_text_is_read_or_said_to_be_no_json(text, times):
+    with contextlib.suppress(SourceError):
+        parse_json(text * times, "it")
+
+
+@given(st.text(st.sampled_from('[]{}"\\a'), max_size=40))
+def test_every_character_of_a_text_is_in_at_most_one_token(text):
+    """So that looking for tokens takes as many steps as the text has characters."""
+    assert TOKENS.pattern.count("*") == TOKENS.pattern.count("*+")
+    inside = re.sub(r'"[^"\\]*(\\.[^"\\]*)*("|\\?\Z)', "", text, flags=re.DOTALL)
+
+    assert [t for t in TOKENS.findall(text) if t in "[]{}"] == re.findall(r"[\[\]{}]", inside)
+
+
+def test_a_file_is_read_up_to_its_limit(tmp_path):
+    (tmp_path / "file").write_bytes(b"x" * 3_000_000)
+
+    assert len(read_bytes(tmp_path / "file", 3_000_000)) == 3_000_000
+    with pytest.raises(SourceError, match=r"more than 2,999,999 bytes.*`max_bytes`"):
+        read_bytes(tmp_path / "file", 2_999_999)

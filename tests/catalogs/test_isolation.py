@@ -1,0 +1,144 @@
+"""Listing in a process of its own: whatever a source does, only its own listing fails."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from catalogs.shared.isolation import list_isolated
+from catalogs.shared.kinds import source_kind
+from tests.children import end_child, start_child
+
+PROC = Path("/proc/self/environ").exists()
+
+
+@pytest.fixture
+def isolated(tmp_path):
+    """A function that lists a source of one kind in a process of its own."""
+
+    def listing_of(kind, **options):
+        model = source_kind(kind).options.model_validate({"type": kind, **options})
+        return list_isolated("kit", tmp_path, model)
+
+    return listing_of
+
+
+@pytest.fixture
+def module(isolated, tmp_path):
+    """A function that lists a Python module with this text, and a function `fine`."""
+
+    def listing_of(text, **options):
+        (tmp_path / "hostile.py").write_text(f"def fine(): ...\n{text}\n")
+        return isolated("python", target="hostile", search_path=".", **options)
+
+    return listing_of
+
+
+def only_failure(listing):
+    (failure,) = listing.failures
+    assert (failure.agent, listing.tools) == ("*", ())
+    return failure.why
+
+
+@pytest.mark.parametrize(
+    ("text", "options", "why"),
+    [
+        ("import os; os._exit(7)", {}, "ended without an answer (exit status 7)"),
+        ("import os; os.kill(os.getpid(), 9)", {}, "(SIGKILL). If it needs more memory"),
+        ("import ctypes; ctypes.string_at(0)", {}, "(SIGSEGV)"),
+        ("raise BaseException('no')", {}, "hostile cannot be imported: BaseException: no"),
+        ("raise SystemExit(3)", {}, "hostile cannot be imported: SystemExit: 3"),
+        ("while True: pass", {"max_seconds": 1}, "not listed within 1 seconds"),
+        ("a = bytearray(10**9)", {"max_memory": 800_000_000}, "raise `max_memory`"),
+        (
+            "import os\nfor file in range(3, 30):\n"
+            "  try: os.write(file, bytes(7) + b'\\x05' + b'junk.')\n  except OSError: pass\n",
+            {},
+            "answered nonsense",
+        ),
+    ],
+)
+def test_a_source_that_ends_or_exhausts_its_process_fails_alone(
+    module, isolated, tmp_path, text, options, why
+):
+    assert why in only_failure(module(text, **options))
+
+    (tmp_path / "good.json").write_text('[{"name": "good"}]')
+    listing = isolated("records", path="good.json", columns={"name": "name"})
+    assert [tool.name for tool in listing.tools] == ["good"]
+
+
+def test_what_a_module_prints_and_reads_goes_nowhere(module, capfd):
+    listing = module(
+        "import os, sys\nprint('x' * 10**6)\nsys.stderr.write('y' * 10**6)\nos.close(1)\n"
+        "assert sys.stdin.read() == ''"
+    )
+
+    assert [tool.name for tool in listing.tools] == ["fine"]
+    assert capfd.readouterr() == ("", "")
+
+
+def test_a_process_lists_the_next_source_of_files_and_none_that_runs_code(
+    isolated, module, tmp_path, monkeypatch
+):
+    started = []
+    start = subprocess.Popen
+    monkeypatch.setattr(subprocess, "Popen", lambda *a, **k: started.append(a) or start(*a, **k))
+    monkeypatch.setenv("NOT_AS", "BEFORE")  # so that no process of another test is taken
+    (tmp_path / "good.json").write_text('[{"name": "good"}]')
+
+    for _ in range(3):
+        isolated("records", path="good.json", columns={"name": "name"})
+    files = len(started)
+    module("")
+    isolated("records", path="good.json", columns={"name": "name"})
+
+    assert (files, len(started)) == (1, 2)
+
+
+WAITS = """
+import os, subprocess, sys, time
+child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
+with open("pids.part", "w") as file:
+    file.write(f"{os.getpid()} {child.pid}")
+os.rename("pids.part", "pids")
+time.sleep(600)
+"""
+LISTS = """
+import sys
+from pathlib import Path
+from catalogs.shared.isolation import list_isolated
+from catalogs.shared.kinds import source_kind
+options = {"type": "python", "target": "hostile", "search_path": ["."]}
+list_isolated("kit", Path.cwd(), source_kind("python").options.model_validate(options))
+"""
+
+
+@pytest.mark.skipif(not PROC, reason="only Linux tells the environment of a process")
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
+def test_the_process_and_what_it_started_end_with_the_one_that_asked(tmp_path, number):
+    (tmp_path / "hostile.py").write_text(WAITS)
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    asking = start_child([sys.executable, "-c", LISTS], cwd=tmp_path, env=environment)
+    try:
+        while not (tmp_path / "pids").exists():
+            time.sleep(0.02)
+        asking.send_signal(number)
+        asking.wait()
+    finally:
+        end_child(asking)
+
+    for process in (tmp_path / "pids").read_text().split():
+        while _is_running(process):  # the test's own limit ends it
+            time.sleep(0.02)
+
+
+def _is_running(process):
+    try:
+        return " Z " not in Path(f"/proc/{process}/stat").read_text()
+    except OSError:
+        return False
