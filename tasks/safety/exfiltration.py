@@ -56,8 +56,8 @@ def _no_reset(match: re.Match[str]) -> bool:
 EXFILTRATION: tuple[Pattern, ...] = (
     pattern(
         "content|read&rsa|ssh|passwd|env|credential|private_key",
-        r"\b\w*(?:contents?|reading|read)_(?:of|from|the)_\w*(?:id_rsa|ssh|passwd|dot_?env"
-        r"|credential|private_key)\w*",
+        r"(?:contents?|reading|read)_(?:of|from|the)_\w{0,60}?(?:id_rsa|ssh|passwd|dot_?env"
+        r"|credential|private_key)",
     ),
     pattern(
         "://|@|server|endpoint|webhook|pastebin|ngrok|address|account|host|url&conversation|chat|message|prompt|dialog|environment|env|~/|id_|mcp.json|/etc/|key|credential|password|secret|token|cookie",
