@@ -152,14 +152,14 @@ def _safety_checks(
 ) -> list[Check]:
     checks: list[Check] = []
     if captured["total"]:
-        says = f"{count_text(captured['total'], 'query', 'queries')} captured by a suspicious tool"
+        says = f"{count_text(captured['total'], 'query', 'queries')} captured by other tools"
         state = "bad" if _captured_too_many(captured) else "look"
         checks.append(_check("Captured", state, says, "safety"))
     if flagged.get("total") is None:
         return checks
     parts = [f"{count_text(flagged['total'], 'tool')} flagged"] if flagged["total"] else []
     if suspicious["total"]:
-        parts.append(f"{count_text(suspicious['total'], 'tool')} that crowd out or copy others")
+        parts.append(f"{count_text(suspicious['total'], 'tool')} stuffed or copied")
     says = ", ".join(parts) or "no tool is flagged"
     return [*checks, _check("Safety", "look" if parts else "good", says, "safety")]
 

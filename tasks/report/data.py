@@ -155,7 +155,7 @@ def _flagged_data(store: ReleaseStore, release: Release, loaded: LoadedRelease) 
 
 
 def _suspicious(release: Release) -> list[dict[str, Any]]:
-    """The tools that crowd out or copy others, with what was found of each."""
+    """The tools that are stuffed with examples or copy others, with what was found of each."""
     suspicious: Mapping[str, Any] = release.manifest.get("suspicious") or {}
     return [
         {"id": tool, "findings": [dict(finding) for finding in suspicious[tool]]}

@@ -11,6 +11,7 @@ from html.parser import HTMLParser
 import pytest
 
 from pegboard.store.releases import ReleaseStore
+from tasks.gate.captured import CapturedQuery, capture_details
 from tasks.report.charts import interval_bar
 from tasks.report.data import MAX_ROWS, report_data
 from tasks.report.page import format_number, number, report_page, resolve
@@ -141,19 +142,24 @@ def test_a_missing_or_empty_part_is_one_line_or_absent(held_data, board_uri):
 
 def test_findings_of_the_release_and_captured_queries_are_shown(held_data):
     fence, door = "kit/fence/sell_fence", "kit/door/sell_door"
-    stuffing = {"flag": "stuffing", "requests": 61, "of": 400, "examples": ["sell <b>it</b>"]}
+    examples = ["sell <b>it</b>", "open it"]
+    stuffing = {"flag": "stuffing", "nearer": 0.61, "examples": examples}
     copy = {"flag": "near-copy", "of": door, "similarity": 0.97}
-    query = {"query": "sell my door", "id": "q", "tool": fence, "before": door, "canary": True}
-    captured = {"total": 1, "of": 20, "most": 0, "shown": [{**query, "flags": ["stuffing"]}]}
+    first = CapturedQuery("sell my door", "q", fence, door, ("stuffing",))
+    captured = capture_details([first], 20, 0.05)
     suspicious = {"total": 1, "shown": [{"id": fence, "findings": [stuffing, copy]}]}
-    queries = {**held_data["queries"], "captured": captured}
+    shown = {"total": 1, "of": 20, "most": 1, "shown": captured["queries"]}
+    queries = {**held_data["queries"], "captured": shown}
 
     page = report_page({**held_data, "suspicious": suspicious, "queries": queries})
 
     words = " ".join("".join(Parsed(page).words).split())
-    assert "among the first five for 61 of 400 requests, such as “sell <b>it</b>”" in words
-    assert "as good as the same as sell_door door, similarity 0.970" in words
-    assert "Captured queries 1 of 20, 0 allowed" in words
+    assert (
+        "0.610 of other tools are nearer to its examples than it is, such as “sell <b>it</b>”, "
+        "“open it”"
+    ) in words
+    assert "repeats sell_door door, similarity 0.970" in words
+    assert "Captured queries 1 of 20, 1 allowed" in words
 
 
 def test_a_page_on_100_000_tools_of_long_hostile_texts_stays_below_its_bound(held_data):
