@@ -7,6 +7,7 @@ A release that fails its gate is recorded, but no channel moves, and the outcome
 step finds in the lake what an earlier run finished, so a killed run resumes where it stopped.
 `flows/prefect/flows.py` runs the same function as a Prefect flow."""
 
+import logging
 from collections.abc import Mapping
 from functools import partial
 from typing import Any
@@ -25,6 +26,7 @@ from tasks.enrichment.request_builder import EnrichOptions
 from tasks.filter import filter_enrichments
 from tasks.gate.decision import gate_release
 from tasks.gate.spec import has_gate, read_gate
+from tasks.lake.files import DamagedFile, Lake
 from tasks.plan import Plan, make_plan
 from tasks.prune import prune_board
 from tasks.publish import publish_release
@@ -35,6 +37,8 @@ from tasks.safety.capture import find_suspicious
 from tasks.settings.configuration import Configuration
 from tasks.snapshot import take_snapshot
 from tasks.stage import stage_tables
+
+logger = logging.getLogger(__name__)
 
 SOURCES_AT_ONCE = 8
 """Sources are waited for, not computed."""
@@ -51,6 +55,9 @@ def reindex(
 ) -> dict[str, Any]:
     """Index the catalogs of a configuration, and publish a release if anything changed.
 
+    If a file of the lake is damaged, damaged files are removed and the steps run once more: they
+    make again what is missing.
+
     Args:
         catalog: list only this one and take the others from their last snapshot; `all` lists all.
         allow_empty: accept an empty listing from a source that had tools.
@@ -64,10 +71,32 @@ def reindex(
     """
     # Problems of the gate's files are reported before any source or LLM call.
     read_gate(configuration)
+    options = (catalog, allow_empty, dry_run, enrich_options or EnrichOptions(), runner)
+    try:
+        return _reindex(configuration, *options)
+    except DamagedFile as error:
+        if not (removed := Lake(configuration.uri).remove_damaged()):
+            raise
+        logger.warning(
+            "%s Removed %d damaged files of the lake, and starting again: %s",
+            error,
+            len(removed),
+            ", ".join(removed),
+        )
+    return _reindex(configuration, *options)
+
+
+def _reindex(
+    configuration: Configuration,
+    catalog: str,
+    allow_empty: bool,
+    dry_run: bool,
+    enrich_options: EnrichOptions,
+    runner: Runner | None,
+) -> dict[str, Any]:
     summary = RunSummary(configuration)
     run = _Run(configuration, runner or DirectRunner(), summary)
     snapshots = run.snapshot(catalog, allow_empty=allow_empty)
-    enrich_options = enrich_options or EnrichOptions()
     plan = run.plan(snapshots, enrich_options, dry_run=dry_run)
     if dry_run:
         return summary.end("planned")

@@ -9,7 +9,7 @@ settings or the way of inferring changed, and then only rows that differ are wri
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 from pegboard.canonical import digest
 from pegboard.graph.declared import declared_edges
@@ -72,11 +72,11 @@ def compose_edges(
     found = edges_of(tools, infer=settings.infer, min_confidence=settings.min_confidence)
     declared, unresolved = declared_edges(tools)
     rows = _frame(_rows(found, declared))
-    said = [f"{one.tool}: {one.why}" for one in unresolved]
-    lake.write_json(f"{path}-unresolved.json", said)
+    reasons = [f"{one.tool}: {one.why}" for one in unresolved]
+    lake.write_json(f"{path}-unresolved.json", {"unresolved": reasons})
     done = write_frame(lake, path, "key", rows, latest_rows(lake, POINTER), ["digest"])
     point_to(lake, POINTER, done.path)
-    return Edges(path, done.rows, _origins(rows), tuple(said))
+    return Edges(path, done.rows, _origins(rows), tuple(reasons))
 
 
 def _rows(edges: Iterable[Edge], declared: Iterable[Edge]) -> Iterator[dict[str, Any]]:
@@ -126,17 +126,14 @@ def _verdicts(lake: Lake, enrichments: str) -> dict[str, str]:
 
 def _known(lake: Lake, path: str) -> Edges | None:
     done = find_rows(lake, path)
-    try:
-        unresolved: Any = lake.read_json(f"{path}-unresolved.json") if done else None
-    except ValueError:
-        return None
-    if done is None or not isinstance(unresolved, list):
+    record: Any = lake.read_json(f"{path}-unresolved.json") if done else None
+    if done is None or record is None:
         return None
     return Edges(
         path,
         done.rows,
         _origins(read_rows(lake, path, ["origin"])),
-        tuple(cast("list[str]", unresolved)),
+        tuple(record["unresolved"]),
     )
 
 

@@ -18,7 +18,7 @@ from typing import Any, cast
 from pegboard.errors import BoardError, StoreError
 from pegboard.store.database import open_table, sql_literals, store_errors, table_names
 from pegboard.store.releases import Channel, Pin, Release, ReleaseStore
-from tasks.lake.files import Lake
+from tasks.lake.files import DamagedFile, Lake
 from tasks.lake.leftovers import (
     RELEASE_TAG,
     Leftovers,
@@ -153,7 +153,10 @@ class _Marks:
 
     def __init__(self, lake: Lake, *, dry_run: bool) -> None:
         self._lake, self._dry_run = lake, dry_run
-        stored: Mapping[str, Any] = lake.read_json(MARKS) or {}
+        try:
+            stored: Mapping[str, Any] = lake.read_json(MARKS) or {}
+        except DamagedFile:
+            stored = {}  # what was marked is marked again
         self._since: dict[str, dict[str, str]] = {
             kind: dict(stored.get(kind, {})) for kind in ("releases", "tables")
         }

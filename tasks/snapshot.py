@@ -73,6 +73,8 @@ def take_snapshot(
         fresh: false: take the stored snapshot, if there is one, without listing the source.
     """
     snapshot = None if fresh else stored_snapshot(configuration, catalog)
+    if snapshot and not has_snapshot(Lake(configuration.uri), catalog, snapshot.digest):
+        snapshot = None
     snapshot = snapshot or _list_and_store(configuration, catalog, allow_empty=allow_empty)
     counts = f"{snapshot.tools} tools of {snapshot.agents} agents"
     progress.advance("snapshot", text=f"{catalog}: {counts}")

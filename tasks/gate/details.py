@@ -41,7 +41,7 @@ def write_details(lake: Lake, release: str, details: Mapping[str, Any]) -> tuple
     path = f"{FOLDER}/{release}-{digest(details)}.json"
     try:
         stored = lake.read_json(path)
-    except (StoreError, ValueError):
+    except StoreError:
         stored = None
     if isinstance(stored, dict) and "at" in stored:
         return path, str(stored["at"])  # pyright: ignore[reportUnknownArgumentType]

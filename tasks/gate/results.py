@@ -16,7 +16,7 @@ from pegboard.errors import StoreError
 from pegboard.evaluation.experiment import System
 from pegboard.evaluation.golden import GoldenQuery, Needed
 from pegboard.evaluation.results import QueryResult, RetrievedTool
-from tasks.lake.files import Lake
+from tasks.lake.files import DamagedFile, Lake
 
 FOLDER = "gates/answers"
 
@@ -47,6 +47,7 @@ class LakeResults:
         try:
             rows = self._lake.read(pointer["answers"]).rows(named=True)
         except StoreError:
+            self._lake.delete(pointer["answers"])  # a damaged file would not be replaced
             return None
         if len(rows) != len(queries):
             return None
@@ -77,7 +78,7 @@ class LakeResults:
     def _pointer(self, path: str) -> Mapping[str, Any]:
         try:
             value = self._lake.read_json(path)
-        except ValueError:
+        except DamagedFile:
             return {}
         is_pointer = isinstance(value, dict) and {"by", "depth", "answers"} <= value.keys()
         return value if is_pointer else {}  # pyright: ignore[reportUnknownVariableType]

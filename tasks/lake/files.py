@@ -1,31 +1,27 @@
-"""The lake: what the pipeline remembers, as Parquet files below `<board>/lake` whose names are
-digests of their content.
+"""The lake: what the pipeline stores between runs, as files below `<board>/lake`.
 
-    lake/snapshots/<catalog>/<digest>/{agents,tools}.parquet   what a source said
-    lake/snapshots/<catalog>/rejected-<digest>.parquet         what was left out, and why
+    lake/snapshots/<catalog>/<digest>/{agents,tools}.json      what a source listed, as row sets
+    lake/snapshots/<catalog>/rejected-<digest>.parquet         rejected records, with reasons
     lake/snapshots/<catalog>/latest.json                       the last good snapshot; written last
-    lake/documents/<digest>.parquet                            the documents of one index
-    configuration
-    lake/edges/<digest>.json                                   which tool needs which other
-    lake/vectors/<fingerprint>/<digest>.parquet                what an encoder said
-    lake/ledger/<digest>.parquet, ledger/open/*.jsonl          every reply of an LLM (see
-    enrichment/ledger.py)
-    lake/generated/<digest>/, enriched/<digest>/               what was written about tools and
-    agents; what the filter kept
-    lake/filtered/<digest>.parquet                             generated questions with their rank,
-    kept or dropped, and why
-    lake/gates/<release>-<digest>.json                         what a release found for golden
-    queries, and what was decided
-    lake/gates/answers/<digest>.{json,parquet}                 the answers themselves, so that none
-    is asked for twice
+    lake/documents/<digest>.json                               the documents of an index
+    lake/edges/<digest>.json                                   dependencies between tools
+    lake/vectors/<encoder>/<digest>.parquet                    vectors by text
+    lake/ledger/<digest>.parquet, ledger/open/*.jsonl          every reply of an LLM
+    lake/generated/<digest>/, enriched/<digest>/               texts about tools and agents, before
+                                                               and after the filter
+    lake/filtered/<digest>.parquet                             generated questions with their rank
+    lake/gates/<release>-<digest>.json                         what a gate measured and decided
+    lake/gates/answers/<digest>.{json,parquet}                 the answers to golden queries
 
-Files are written whole or not at all, and never changed: a killed run leaves nothing half-written,
-and the next run finds what this one finished. Where the bytes lie, in a folder or in an object
-store, is the matter of `tasks/lake/places.py`."""
+Files are written whole or not at all, and only pointers and marks ever change: a killed run leaves
+nothing half-written, and the next run finds what this one finished. Parquet and JSON files carry
+checksums, which are compared whenever they are read: a damaged file is DamagedFile, never other
+content. `tasks/lake/places.py` stores the bytes in a folder or an object store."""
 
-import io
 import json
-from collections.abc import Generator
+import logging
+import zlib
+from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -34,17 +30,30 @@ from pegboard.canonical import digest
 from pegboard.errors import ConfigurationError, PegboardError, StoreError
 from pegboard.store.database import public_uri
 from pegboard.store.failures import cleaned, explain
-from tasks.lake.places import Place, place_at
+from tasks.lake import parquet
+from tasks.lake.places import HALF_WRITTEN, Place, place_at
 
 if TYPE_CHECKING:
     import polars as pl
 
+logger = logging.getLogger(__name__)
+
+CHECKSUM = "checksum"
+"""The last key of a JSON file: the CRC-32 of its other values as they are written."""
+PAID = "ledger"
+"""The folder of LLM replies and batches: damaged files of it are set aside, not deleted."""
+
+
+class DamagedFile(StoreError):
+    """A file of the lake is not as it was written; the next build makes it again."""
+
 
 class Lake:
-    """The lake of the board at one address, with the storage options known of it
+    """The lake of the board at one address, with the storage options remembered for it
     (`pegboard.store.storage`).
 
-    Paths are relative to the lake. Raises StoreError for whatever the store refuses.
+    Paths are relative to the lake. Raises StoreError for whatever the store refuses, and
+    DamagedFile for a file that is not as it was written.
     """
 
     def __init__(self, uri: str) -> None:
@@ -57,76 +66,95 @@ class Lake:
         except PegboardError:
             raise
         except Exception as error:
-            trouble = error
-        what, step = explain(trouble)
+            cause = error
+        what, step = explain(cause)
         kind = ConfigurationError if "is not valid for store" in what else StoreError
-        raise kind(f"{public_uri(self.uri)} cannot be opened: {what}. {step}.") from cleaned(
-            trouble
-        )
+        raise kind(f"{public_uri(self.uri)} cannot be opened: {what}. {step}.") from cleaned(cause)
 
     def exists(self, path: str) -> bool:
-        """Whether there is a file of that path."""
-        with self._asked(path, "read"):
+        """Return whether there is a file of that path."""
+        with self._errors(path, "read"):
             return self._place.exists(path)
 
     def files(self, folder: str, kind: str = "parquet") -> list[str]:
-        """The files of a kind in a folder, as paths, sorted."""
+        """Return the files of a kind in a folder, as paths, sorted."""
         return sorted(self.ages(folder, kind))
 
     def ages(self, folder: str, kind: str) -> dict[str, float]:
-        """The files of a kind in a folder, and the seconds since each was written to."""
-        with self._asked(folder, "listed"):
+        """Return the files of a kind in a folder, and the seconds since each was written."""
+        with self._errors(folder, "listed"):
             files, _ = self._place.listing(folder)
         return {f"{folder}/{name}": age for name, age in files.items() if name.endswith(f".{kind}")}
 
     def folders(self, folder: str = "") -> list[str]:
-        """The folders in a folder, as paths, sorted."""
-        with self._asked(folder, "listed"):
+        """Return the folders in a folder, as paths, sorted."""
+        with self._errors(folder, "listed"):
             _, folders = self._place.listing(folder)
         return [f"{folder}/{name}".lstrip("/") for name in folders]
 
     def walk(self, prefix: str = "") -> dict[str, tuple[int, float]]:
-        """All files below a folder, however deep, by path: their bytes, and the seconds since each
-        was written to.
+        """Return all files below a folder, by path: bytes, and seconds since each was written.
 
-        What a process is writing, or was killed while it wrote, is among them, under a name that
-        ends in `.tmp`."""
-        with self._asked(prefix, "listed"):
+        Half-written files, whose names end in `.tmp`, are among them.
+        """
+        with self._errors(prefix, "listed"):
             return self._place.walk(prefix)
 
     def read(self, path: str, columns: list[str] | None = None) -> "pl.DataFrame":
-        """The table in a Parquet file; with `columns`, only their bytes are fetched."""
-        with self._asked(path, "read"):
+        """Return the table in a Parquet file; with `columns`, only their bytes are fetched."""
+        with self._errors(path, "read"):
             return self._place.table(path, columns)
 
     def write(self, path: str, frame: "pl.DataFrame") -> None:
-        """Write a table as a Parquet file; nothing happens if a file of that name, so of that
-        content, is there.
+        """Write a table as a Parquet file, unless a file of that name, so of that content, is
+        there.
         """
-        if self.exists(path):
-            return
-        buffer = io.BytesIO()
-        frame.write_parquet(buffer, compression="zstd", statistics=True)
-        self._put(path, buffer.getvalue())
+        if not self.exists(path):
+            self._put(path, parquet.encode(frame))
 
     def read_json(self, path: str) -> Any:
-        """The value of a JSON file, or None if there is none."""
-        with self._asked(path, "read"):
+        """Return the value of a JSON file; None if there is none."""
+        with self._errors(path, "read"):
             try:
                 content = self._place.get(path)
             except FileNotFoundError:
                 return None
-        return json.loads(content)
+            return _json_value(content)
 
-    def write_json(self, path: str, value: Any) -> None:
-        """Write a value as a JSON file, replacing one that is there as a whole."""
-        self._put(path, json.dumps(value, ensure_ascii=False, indent=1).encode())
+    def write_json(self, path: str, value: Mapping[str, Any]) -> None:
+        """Write a JSON object as a file, replacing one that is there as a whole."""
+        text = _json_text(value)
+        self._put(path, _json_text({**value, CHECKSUM: zlib.crc32(text)}))
+
+    def remove_damaged(self) -> list[str]:
+        """Check every file, and remove those that are damaged; returns their paths.
+
+        Those with LLM replies stay beside the others, under a name that ends in `.damaged`.
+        """
+        paths = [path for path in self.walk() if not path.endswith(HALF_WRITTEN)]
+        damaged = [path for path in paths if self._is_damaged(path)]
+        for path in damaged:
+            if path.startswith(f"{PAID}/"):
+                with self._errors(path, "read"):
+                    content = self._place.get(path)
+                self._put(f"{path}.damaged", content)
+            self.delete(path)
+        return damaged
+
+    def _is_damaged(self, path: str) -> bool:
+        try:
+            if path.endswith(".parquet"):
+                with self._errors(path, "read"):
+                    self._place.check(path)
+            elif path.endswith(".json"):
+                self.read_json(path)
+        except DamagedFile:
+            return True
+        return False
 
     def read_text(self, path: str) -> str:
-        """The text of a file. What a killed process left unfinished at its end may be cut within a
-        character.
-        """
-        with self._asked(path, "read"):
+        """Return the text of a file, which a killed process may have cut within a character."""
+        with self._errors(path, "read"):
             return self._place.get(path).decode("utf-8", errors="replace")
 
     def write_text(self, path: str, text: str) -> None:
@@ -134,53 +162,64 @@ class Lake:
         self._put(path, text.encode())
 
     def append(self, path: str, text: str) -> None:
-        """Add text to the end of a file, on the disk when this returns. Only where files can grow:
-        see `grows`.
-        """
-        with self._asked(path, "written"):
+        """Append text to a file, durably. Only where files can grow, see `grows`."""
+        with self._errors(path, "written"):
             self._place.append(path, text.encode())
 
     @property
     def grows(self) -> bool:
-        """Whether files can grow here: in a folder they can; in an object store every write is a
-        whole object.
-        """
+        """Whether files can be appended to: in a folder, not in an object store."""
         return self._place.grows
 
     def delete(self, path: str) -> None:
-        """Delete a file whose content is somewhere else by now; one that is gone is no error."""
-        with self._asked(path, "deleted"):
+        """Delete a file, if it is there."""
+        with self._errors(path, "deleted"):
             self._place.delete(path)
 
     def vector_folder(self, fingerprint: str) -> str:
-        """The folder with the vectors of one encoder."""
+        """Return the folder with the vectors of an encoder."""
         return f"vectors/{digest(fingerprint)[:16]}"
 
     def _put(self, path: str, content: bytes) -> None:
-        with self._asked(path, "written"):
+        with self._errors(path, "written"):
             self._place.put(path, content)
 
     @contextmanager
-    def _asked(self, path: str, done: str) -> Generator[None]:
-        """Turn what the file system, the store or a damaged file raises into StoreError, without
-        any secret.
+    def _errors(self, path: str, action: str) -> Generator[None]:
+        """Turn errors of the file system, the store and damaged files into StoreError, without
+        secrets; `action` is a participle.
         """
+        place = f"{public_uri(self.uri)}/{path}".rstrip("/")
         try:
             yield
             return
         except (PegboardError, TypeError, LookupError, AttributeError, AssertionError):
             raise
-        except (
-            Exception
-        ) as error:  # the stores' errors and those of polars have no class of their own in common
-            trouble = error
-        # Raised out here, so that the error hangs on no other one that may show what was cleaned
-        # away.
-        what, step = explain(trouble)
-        calm = (
-            "; what is published is untouched, and the next run goes on from here"
-            if done == "written"
-            else ""
-        )
-        place = f"{public_uri(self.uri)}/{path}".rstrip("/")
-        raise StoreError(f"{place} cannot be {done}: {what}. {step}{calm}.") from cleaned(trouble)
+        except parquet.Damage as damage:
+            raise DamagedFile(
+                f"{place} is damaged: {damage}. What is published is untouched. Run `pegboard "
+                f"build`: it makes the file again."
+            ) from None
+        except Exception as error:  # the stores' errors and polars' have no base class in common
+            cause = error
+        # Raised here, so that its context is no error that may show what was redacted.
+        what, step = explain(cause)
+        state = "; what is published is untouched, and the next run goes on from here"
+        after = state if action == "written" else ""
+        raise StoreError(f"{place} cannot be {action}: {what}. {step}{after}.") from cleaned(cause)
+
+
+def _json_text(value: Mapping[str, Any]) -> bytes:
+    return json.dumps(value, ensure_ascii=False, indent=1).encode()
+
+
+def _json_value(content: bytes) -> dict[str, Any]:
+    """Return the value of a JSON file without its checksum. Raises Damage."""
+    try:
+        value: Any = json.loads(content)
+        checksum = value.pop(CHECKSUM)
+    except (ValueError, TypeError, AttributeError, KeyError, RecursionError):
+        raise parquet.Damage("it is no JSON object with a checksum") from None
+    if zlib.crc32(_json_text(value)) != checksum:
+        raise parquet.Damage("its values differ from its checksum")
+    return value

@@ -5,10 +5,10 @@ A file is written whole or not at all. In a folder it is written under a name th
 and then renamed; a store shows an object only when its upload is complete. Errors of the file
 system and the store pass unchanged."""
 
-import io
 import os
 import time
 import uuid
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
@@ -17,10 +17,10 @@ from urllib.parse import urlsplit
 from pegboard.errors import StoreError
 from pegboard.store.database import public_uri
 from pegboard.store.storage import OPEN_TIMEOUT, storage_options
+from tasks.lake import parquet
 
 if TYPE_CHECKING:
     import polars as pl
-    from obstore.store import AzureStore, GCSStore, S3Store
 
 HALF_WRITTEN = ".tmp"
 """The end of a file's name until it is complete; it stays if the writer is killed."""
@@ -55,6 +55,7 @@ class Place(Protocol):
     def exists(self, path: str) -> bool: ...
     def get(self, path: str) -> bytes: ...
     def table(self, path: str, columns: list[str] | None) -> "pl.DataFrame": ...
+    def check(self, path: str) -> None: ...
     def put(self, path: str, content: bytes) -> None: ...
     def append(self, path: str, content: bytes) -> None: ...
     def delete(self, path: str) -> None: ...
@@ -89,11 +90,26 @@ class Folder:
         return (self.root / path).read_bytes()
 
     def table(self, path: str, columns: list[str] | None) -> "pl.DataFrame":
+        """Return columns of a Parquet file. Raises Damage."""
         import polars as pl
 
+        self._check(path, columns)
         return pl.read_parquet(
             self.root / path, columns=columns, glob=False, hive_partitioning=False
         )
+
+    def check(self, path: str) -> None:
+        """Raise Damage if a Parquet file is not as it was written."""
+        self._check(path, None)
+
+    def _check(self, path: str, columns: list[str] | None) -> None:
+        with (self.root / path).open("rb") as file:
+            number = file.fileno()
+
+            def fetch(spans: Sequence[parquet.Span]) -> list[bytes]:
+                return [os.pread(number, end - start, start) for start, end in spans]
+
+            parquet.check(os.fstat(number).st_size, fetch, columns)
 
     def put(self, path: str, content: bytes) -> None:
         target = self.root / path
@@ -192,15 +208,33 @@ class ObjectStore:
             raise
 
     def table(self, path: str, columns: list[str] | None) -> "pl.DataFrame":
+        """Return columns of a Parquet file, of which only their bytes are fetched. Raises Damage."""
         import polars as pl
+        from pyarrow.parquet import read_table
 
-        if columns is None:
-            return pl.read_parquet(io.BytesIO(self.get(path)))
-        from pyarrow import parquet
-
-        frame = pl.from_arrow(parquet.read_table(_Ranges(self._store, path), columns=columns))
+        size, content = self._checked(path, columns)
+        table = read_table(parquet.Fetched(size, content), columns=columns, pre_buffer=False)
+        frame = pl.from_arrow(table)
         assert isinstance(frame, pl.DataFrame)
-        return frame.select(columns)
+        return frame if columns is None else frame.select(columns)
+
+    def check(self, path: str) -> None:
+        """Raise Damage if a Parquet file is not as it was written."""
+        self._checked(path, None)
+
+    def _checked(
+        self, path: str, columns: list[str] | None
+    ) -> tuple[int, dict[parquet.Span, bytes]]:
+        """Return the size of a file, and the bytes of columns of it."""
+        size: int = self._store.head(path)["size"]
+
+        def fetch(spans: Sequence[parquet.Span]) -> list[bytes]:
+            starts, ends = [start for start, _ in spans], [end for _, end in spans]
+            if not spans:
+                return []
+            return [bytes(part) for part in self._store.get_ranges(path, starts=starts, ends=ends)]
+
+        return size, parquet.check(size, fetch, columns)
 
     def put(self, path: str, content: bytes) -> None:
         self._store.put(
@@ -233,36 +267,6 @@ class ObjectStore:
             for page in self._store.list(prefix.strip("/") or None)
             for meta in page
         }
-
-
-class _Ranges(io.RawIOBase):
-    """An object as a file that fetches only the ranges that are read."""
-
-    def __init__(self, store: "S3Store | AzureStore | GCSStore", path: str) -> None:
-        self._store, self._path = store, path
-        self._size: int = store.head(path)["size"]
-        self._at = 0
-
-    def readable(self) -> bool:
-        return True
-
-    def seekable(self) -> bool:
-        return True
-
-    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
-        self._at = offset + {io.SEEK_SET: 0, io.SEEK_CUR: self._at, io.SEEK_END: self._size}[whence]
-        return self._at
-
-    def tell(self) -> int:
-        return self._at
-
-    def read(self, size: int = -1) -> bytes:
-        end = self._size if size < 0 else min(self._at + size, self._size)
-        if end <= self._at:
-            return b""
-        content = bytes(self._store.get_range(self._path, start=self._at, end=end))
-        self._at += len(content)
-        return content
 
 
 def _sync_folder(folder: Path) -> None:

@@ -2,14 +2,14 @@
 whole table.
 
     <path>.json                        {"key", "rows", "layers": [{"path", "rows", "gone"}, ...]},
-    the oldest layer first
-    <folder>/layers/<digest>.parquet   rows that are new or changed; and tombstones, a key with
-    `gone`, for those that went
+                                       the oldest layer first
+    <folder>/layers/<digest>.parquet   rows that are new or changed; and for removed ones tombstones,
+                                       a key with `gone`
 
 Of each key the newest row counts, and a tombstone hides the older ones. A set is made from an
-earlier one by one more layer, and the layers that both have are stored once. Layers are sorted by
-key and named by the set that they were made for and the layers below. The set's own file is written
-last, so a killed run leaves layers that nobody reads, and never half a set."""
+earlier one by one more layer; both share the other layers. Layers are sorted by key and named by the
+set that they were made for and the layers below. The set's own file is written last, so a killed run
+leaves unused layers, and never half a set."""
 
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import asdict, dataclass
@@ -17,7 +17,8 @@ from typing import TYPE_CHECKING, Any
 
 from pegboard.canonical import digest
 from pegboard.errors import StoreError
-from tasks.lake.files import Lake
+from pegboard.store.database import public_uri
+from tasks.lake.files import DamagedFile, Lake
 
 if TYPE_CHECKING:
     import polars as pl
@@ -25,12 +26,9 @@ if TYPE_CHECKING:
 GONE = "gone"
 """The column that marks a tombstone; only layers with tombstones have it."""
 MOST_LAYERS = 16
-"""Every layer is a file that each reader opens. When there are more, those above the first become
-one.
-"""
+"""Layers of a set, as each is a file to open; beyond that all above the first become one."""
 MOST_STORED = 1.3
-"""Stored rows for each row that counts. When there are more, the set is written as one layer again.
-"""
+"""Stored rows for each row that counts; beyond that the set is written as one layer again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,13 +53,15 @@ class RowSet:
 
 
 def find_rows(lake: Lake, path: str) -> RowSet | None:
-    """The set of that name if it is there with all its layers, else None."""
-    found = _opened(lake, path)
-    return found if found and all(lake.exists(layer.path) for layer in found.layers) else None
+    """Return the set of that name, or None if it, or a layer of it, is missing."""
+    row_set = _opened(lake, path)
+    if row_set is None or not all(lake.exists(layer.path) for layer in row_set.layers):
+        return None
+    return row_set
 
 
 def latest_rows(lake: Lake, pointer: str) -> RowSet | None:
-    """The set that a pointer (a path without its ending) names, or None if either is missing or
+    """Return the set that a pointer (a path without its ending) names; None if either is missing or
     damaged.
     """
     path = _pointed(lake, pointer)
@@ -69,9 +69,7 @@ def latest_rows(lake: Lake, pointer: str) -> RowSet | None:
 
 
 def point_to(lake: Lake, pointer: str, path: str) -> None:
-    """Make a pointer (a path without its ending) name a set, for the run after this one and so that
-    no prune takes it.
-    """
+    """Make a pointer (a path without its ending) name a set, for the next run and against pruning."""
     if _pointed(lake, pointer) != path:
         lake.write_json(f"{pointer}.json", {"path": path})
 
@@ -82,40 +80,38 @@ def read_rows(
     columns: Sequence[str] | None = None,
     keys: Collection[str] | None = None,
 ) -> "pl.DataFrame":
-    """The rows of a set in the order of their keys.
+    """Return the rows of a set, ordered by key.
 
     Args:
         columns: only these are read, besides the key.
         keys: only the rows with these keys; layers that have none of them are not read further than
             their keys.
 
-    Raises StoreError if the set or a layer of it is missing or damaged.
+    Raises StoreError if the set or a layer of it is missing, DamagedFile if it is damaged.
     """
-    found = _opened(lake, path)
-    if found is None:
-        raise StoreError(
-            f"{lake.uri}/{path}.json is missing or damaged. What is published is untouched. "
-            f"Delete it, if it is there, "
-            "and run again: it is then made anew."
+    row_set = _opened(lake, path)
+    if row_set is None:
+        raise DamagedFile(
+            f"{public_uri(lake.uri)}/{path}.json is missing or damaged. What is published is "
+            f"untouched. Run `pegboard build`: it makes the file again."
         )
-    rows = _without_tombstones(_newest(lake, found.key, found.layers, columns, keys))
+    rows = _without_tombstones(_newest(lake, row_set.key, row_set.layers, columns, keys))
     return rows if columns is None else rows.select(columns)
 
 
 def write_frame(
     lake: Lake, path: str, key: str, rows: "pl.DataFrame", base: RowSet | None, by: Sequence[str]
 ) -> RowSet:
-    """Store all rows of a table as the difference to an earlier set; a base that is damaged is
-    none.
+    """Store all rows of a table as the difference to an earlier set; a damaged one is ignored.
 
     Args:
         by: columns of text that are equal when and only when the whole row is.
     """
-    there = None if base is None else readable(lake, base, [key, *by])
-    if base is None or there is None:
+    stored = None if base is None else readable(lake, base, [key, *by])
+    if base is None or stored is None:
         return write_rows(lake, path, key, rows)
-    upserts = rows.join(there, on=[key, *by], how="anti", nulls_equal=True)
-    gone = there.join(rows, on=key, how="anti").get_column(key).to_list()
+    upserts = rows.join(stored, on=[key, *by], how="anti", nulls_equal=True)
+    gone = stored.join(rows, on=key, how="anti").get_column(key).to_list()
     return write_rows(lake, path, key, upserts, base, gone)
 
 
@@ -160,8 +156,8 @@ def write_rows(
     touched = pl.concat([upserts.select(key), tombs])
     if not touched.height:
         return _record(lake, RowSet(path, key, base.rows, base.layers))
-    kept = read_rows(lake, base.path, [key]).join(touched, on=key, how="anti")
-    live = kept.height + upserts.height
+    untouched = read_rows(lake, base.path, [key]).join(touched, on=key, how="anti")
+    live = untouched.height + upserts.height
     stored = sum(layer.rows for layer in base.layers) + touched.height
     if stored > MOST_STORED * live:
         older = _without_tombstones(_newest(lake, key, base.layers)).join(
@@ -184,33 +180,29 @@ def write_rows(
 
 
 def readable(lake: Lake, rows: RowSet, columns: Sequence[str]) -> "pl.DataFrame | None":
-    """These columns of a set, or None if it is damaged: it can then be no base, and the whole is
-    made anew.
-    """
-    import polars as pl
-
+    """Return these columns of a set; None if it is damaged, so that the whole is made again."""
     try:
         return read_rows(lake, rows.path, columns)
-    except (StoreError, pl.exceptions.PolarsError, ValueError, OSError):
+    except StoreError:
         return None
 
 
 def _opened(lake: Lake, path: str) -> RowSet | None:
     try:
-        found = lake.read_json(f"{path}.json")
-        if found is None:
+        record = lake.read_json(f"{path}.json")
+        if record is None:
             return None
-        layers = tuple(Layer(**layer) for layer in found["layers"])
-        return RowSet(path, found["key"], found["rows"], layers)
-    except (ValueError, TypeError, KeyError):
+        layers = tuple(Layer(**layer) for layer in record["layers"])
+        return RowSet(path, record["key"], record["rows"], layers)
+    except (DamagedFile, TypeError, KeyError):
         return None
 
 
 def _pointed(lake: Lake, pointer: str) -> str | None:
     try:
-        found = lake.read_json(f"{pointer}.json")
-        return str(found["path"]) if found else None
-    except (ValueError, TypeError, KeyError):
+        record = lake.read_json(f"{pointer}.json")
+        return str(record["path"]) if record else None
+    except (DamagedFile, TypeError, KeyError):
         return None
 
 
@@ -221,29 +213,29 @@ def _newest(
     columns: Sequence[str] | None = None,
     keys: Collection[str] | None = None,
 ) -> "pl.DataFrame":
-    """The newest row of each key, tombstones among them, with the column `gone`; sorted by key."""
+    """Return the newest row of each key, also tombstones, with the column `gone`; sorted by key."""
     import polars as pl
 
-    wanted = (
+    missing = (
         None if keys is None else pl.DataFrame({key: list(keys)}, schema={key: pl.String}).unique()
     )
     seen: list[pl.DataFrame] = []
     frames: list[pl.DataFrame] = []
     for layer in reversed(tuple(layers)):
         mark = [GONE] if layer.gone else []
-        if wanted is not None:
-            found = lake.read(layer.path, [key]).join(wanted, on=key, how="semi")
-            if frames and not found.height:
+        if missing is not None:
+            present = lake.read(layer.path, [key]).join(missing, on=key, how="semi")
+            if frames and not present.height:
                 continue
-            wanted = wanted.join(found, on=key, how="anti")
-            frame = _read(lake, layer, key, columns, mark).join(found, on=key, how="semi")
+            missing = missing.join(present, on=key, how="anti")
+            frame = _read(lake, layer, key, columns, mark).join(present, on=key, how="semi")
         else:
             frame = _read(lake, layer, key, columns, mark)
             if seen:
                 frame = frame.join(pl.concat(seen), on=key, how="anti")
             seen.append(frame.select(key))
         frames.append(frame if mark else frame.with_columns(pl.lit(value=False).alias(GONE)))
-        if wanted is not None and not wanted.height:
+        if missing is not None and not missing.height:
             break
     names = frames[0].columns
     return pl.concat([frame.select(names) for frame in reversed(frames)]).sort(key)
@@ -273,7 +265,7 @@ def _put_layer(lake: Lake, path: str, below: Any, key: str, rows: "pl.DataFrame"
     tombs = int(rows.get_column(GONE).sum()) if GONE in rows.columns else 0
     rows = rows.drop(GONE) if GONE in rows.columns and not tombs else rows
     name = f"{_home(path)}/layers/{digest(path, below)}.parquet"
-    # One that is there was left by a run that was killed, or is damaged.
+    # An existing one was left by a killed run, or is damaged.
     if lake.exists(name) and not _holds(lake, name, rows):
         lake.delete(name)
     lake.write(name, rows)
@@ -281,11 +273,9 @@ def _put_layer(lake: Lake, path: str, below: Any, key: str, rows: "pl.DataFrame"
 
 
 def _holds(lake: Lake, name: str, rows: "pl.DataFrame") -> bool:
-    import polars as pl
-
     try:
         return lake.read(name).equals(rows)
-    except (StoreError, pl.exceptions.PolarsError, ValueError, OSError):
+    except StoreError:
         return False
 
 

@@ -147,7 +147,7 @@ def test_other_descriptions_leave_the_table_of_edges_as_it_is(travel):
 
 def test_an_unchanged_catalog_composes_no_edge_and_writes_nothing(travel, workshop):
     path = travel.publish(TRAVEL).edges.path
-    workshop.lake.write_json(f"{path}-unresolved.json", ["as it was left"])
+    workshop.lake.write_json(f"{path}-unresolved.json", {"unresolved": ["as it was left"]})
 
     def files():
         paths = (path for path in Path(workshop.uri).rglob("*") if path.is_file())

@@ -14,6 +14,7 @@ import json
 import logging
 import os
 import uuid
+import zlib
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -22,6 +23,9 @@ from typing import Any, ClassVar, Generic, Protocol, Self, TypeVar
 from pegboard.errors import ConfigurationError
 
 logger = logging.getLogger(__name__)
+
+CHECKSUM = "checksum"
+"""The last field of a line: the CRC-32 of the others as they are written."""
 
 
 class LedgerEntry(Protocol):
@@ -182,17 +186,31 @@ class JsonlFile(Generic[E]):
 
 def encode_lines(entries: Iterable[LedgerEntry]) -> str:
     """Return entries as JSON lines."""
-    return "".join(json.dumps(asdict(entry), ensure_ascii=False) + "\n" for entry in entries)
+    return "".join(_line(asdict(entry)) + "\n" for entry in entries)
+
+
+def _line(fields: dict[str, Any]) -> str:
+    return json.dumps({**fields, CHECKSUM: _checksum(fields)}, ensure_ascii=False)
+
+
+def _checksum(fields: dict[str, Any]) -> int:
+    # In ASCII, since the file cannot hold every text that an LLM may return.
+    return zlib.crc32(json.dumps(fields).encode())
 
 
 def decode_lines(text: str, decode: Callable[[dict[str, Any]], E], source: str) -> list[E]:
-    """Return the entries of JSON lines, leaving out lines that a killed run cut off."""
+    """Return the entries of JSON lines, leaving out lines that were cut off or damaged."""
     entries: list[E] = []
     for line in filter(str.strip, text.split("\n")):
         try:
-            entries.append(decode(json.loads(line)))
-        except (ValueError, TypeError, KeyError):
+            fields = json.loads(line)
+            if fields.pop(CHECKSUM) != _checksum(fields):
+                raise ValueError
+            entries.append(decode(fields))
+        except (ValueError, TypeError, KeyError, AttributeError):
             logger.warning(
-                "%s: skipped a reply that a killed run cut off (%d characters)", source, len(line)
+                "%s: skipped a reply that was cut off or damaged (%d characters)",
+                source,
+                len(line),
             )
     return entries

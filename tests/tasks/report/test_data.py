@@ -290,6 +290,6 @@ def test_an_unreadable_part_is_missing_and_the_rest_is_there(plain):
 
     data = report_data(workshop.uri, release.id)
 
-    assert "cannot be read" in data["llm"]["missing"]
+    assert "is damaged" in data["llm"]["missing"]
     assert data["map"]["shown"] == 1
     assert not Reports(workshop.uri).exists(f"{release.id}.json")
