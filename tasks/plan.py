@@ -204,10 +204,13 @@ def _live_release(uri: str, channel: str) -> tuple[Channel | None, Release | Non
     """The channel and its release; (None, None) for a board that does not exist yet."""
     store = ReleaseStore(uri)
     try:
+        damaged = store.remove_damaged("releases")
         state = store.channel(channel)
     except BoardNotFound:
         return None, None
-    return state, store.get(state.release) if state else None
+    if state is None or state.release in damaged:
+        return state, None
+    return state, store.get(state.release)
 
 
 def _published_digests(uri: str, release: Release | None) -> dict[str, str]:

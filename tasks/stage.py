@@ -8,10 +8,18 @@ that write to the same tables at once cannot publish a mixture.
 import logging
 import random
 import time
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from pegboard.errors import PublishError, StoreError
-from pegboard.store.contract import CHECKSUM, row_checksums, table_checksum, table_schema
+from pegboard.store.contract import (
+    CHECKSUM,
+    LOADED_ROWS,
+    column_checksums,
+    row_checksums,
+    table_checksum,
+    table_schema,
+)
 from pegboard.store.database import open_table, public_uri, sql_literals, store_errors, table_names
 from pegboard.store.releases import Pin, ReleaseStore
 from tasks import progress
@@ -35,6 +43,9 @@ DELETE_CHUNK = 1_000
 """Keys in one delete condition: the condition is parsed as text."""
 
 
+SoundVersions = Mapping[tuple[str, int], Mapping[str, int]]
+
+
 class _ConcurrentWriteError(PublishError):
     """Another run wrote to the table meanwhile: worth another attempt."""
 
@@ -54,9 +65,10 @@ def stage_tables(
     store = ReleaseStore(uri)
     store.create()
     pins: dict[str, Pin] = {}
+    sound = _sound_versions(store)
     progress.start("stage", len(spec.tables))
     for table in spec.tables:
-        pins[table.name] = _stage_with_retries(uri, store.database, table, attempts, sizes)
+        pins[table.name] = _stage_with_retries(uri, store.database, table, attempts, sizes, sound)
         progress.advance("stage", text=table.name)
     return pins
 
@@ -67,30 +79,44 @@ def key_digests(table: "Table", key: str) -> "pl.DataFrame":
 
 
 def _stage_with_retries(
-    uri: str, database: "DBConnection", spec: TableSpec, attempts: int, sizes: IndexSizes | None
+    uri: str,
+    database: "DBConnection",
+    spec: TableSpec,
+    attempts: int,
+    sizes: IndexSizes | None,
+    sound: SoundVersions,
 ) -> Pin:
     for attempt in range(1, attempts):
         try:
-            return _stage(uri, database, spec, sizes)
+            return _stage(uri, database, spec, sizes, sound)
         except (_ConcurrentWriteError, StoreError) as error:
             message = str(error).lower()
             if isinstance(error, StoreError) and not any(word in message for word in CONFLICT):
                 raise
             logger.warning("Attempt %s of %s: %s", attempt, attempts, error)
             time.sleep(random.uniform(0.5, 3))  # noqa: S311  no secret
-    return _stage(uri, database, spec, sizes)
+    return _stage(uri, database, spec, sizes, sound)
 
 
-def _stage(uri: str, database: "DBConnection", spec: TableSpec, sizes: IndexSizes | None) -> Pin:
+def _stage(
+    uri: str,
+    database: "DBConnection",
+    spec: TableSpec,
+    sizes: IndexSizes | None,
+    sound: SoundVersions,
+) -> Pin:
     with store_errors(uri):
         table = _open_or_create(uri, database, spec)
-        rows = _write_differences(uri, table, spec)
+        rows = _write_differences(uri, table, spec, sound)
         maintain(table, uri, rows, sizes=sizes)
         version = table.version
         search = None
         if spec.fingerprint is not None:
             search = search_of(open_dataset(uri, table.name, version))
         pinned = open_table(database, table.name, uri, version)
+        columns = None
+        if rows <= LOADED_ROWS:
+            columns = column_checksums(pinned.search().to_arrow())
         staged = _columns(pinned, spec.key, "digest", CHECKSUM)
     if table_digest(staged.select(spec.key, "digest")) != spec.digest:
         raise _ConcurrentWriteError(
@@ -99,14 +125,16 @@ def _stage(uri: str, database: "DBConnection", spec: TableSpec, sizes: IndexSize
             f"other run to end, and run again."
         )
     checksum = table_checksum(staged.select(spec.key, CHECKSUM).iter_rows())
-    return Pin(table.name, version, rows, spec.digest, checksum, search)
+    return Pin(table.name, version, rows, spec.digest, checksum, search, columns)
 
 
-def _write_differences(uri: str, table: "Table", spec: TableSpec) -> int:
-    """Upsert rows that differ, delete rows that are gone; returns the number of rows then."""
+def _write_differences(uri: str, table: "Table", spec: TableSpec, sound: SoundVersions) -> int:
+    """Upsert rows that differ or are damaged, delete rows that are gone; returns their number."""
     rows = table_rows(uri, spec, [spec.key, "digest"])
     stored = key_digests(table, spec.key)
+    damaged = _damaged_keys(table, spec.key, sound)
     changed = rows.join(stored, on=[spec.key, "digest"], how="anti").get_column(spec.key)
+    changed = changed.append(damaged.filter(damaged.is_in(rows.get_column(spec.key)))).unique()
     gone = stored.join(rows, on=spec.key, how="anti").get_column(spec.key).to_list()
     if len(changed):
         schema = table.schema
@@ -121,6 +149,31 @@ def _write_differences(uri: str, table: "Table", spec: TableSpec) -> int:
     for start in range(0, len(gone), DELETE_CHUNK):
         table.delete(f"{spec.key} IN ({sql_literals(gone[start : start + DELETE_CHUNK])})")
     return rows.height
+
+
+def _sound_versions(store: ReleaseStore) -> SoundVersions:
+    """Return the checksums of the columns of pinned versions, by table and version."""
+    pins = [pin for release in store.all() for pin in release.tables.values()]
+    return {(pin.table, pin.version): pin.columns for pin in pins if pin.columns is not None}
+
+
+def _damaged_keys(table: "Table", key: str, sound: SoundVersions) -> "pl.Series":
+    """Return the keys of rows that differ from their checksum, in a table that readers load.
+
+    A version whose columns have the checksums that a release pinned has none.
+    """
+    import polars as pl
+
+    keys: list[str] = []
+    if table.count_rows() <= LOADED_ROWS:
+        rows = table.search().to_arrow()
+        if sound.get((table.name, table.version)) != column_checksums(rows):
+            columns = rows.column(key).to_pylist(), rows.column(CHECKSUM).to_pylist()
+            triples = zip(*columns, row_checksums(rows), strict=True)
+            keys = [name for name, stored, computed in triples if stored != computed]
+    if keys:
+        logger.warning("Table '%s': %d damaged rows are written again.", table.name, len(keys))
+    return pl.Series(keys, dtype=pl.String)
 
 
 def _open_or_create(uri: str, database: "DBConnection", spec: TableSpec) -> "Table":

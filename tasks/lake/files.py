@@ -123,8 +123,9 @@ class Lake:
 
     def write_json(self, path: str, value: Mapping[str, Any]) -> None:
         """Write a JSON object as a file, replacing one that is there as a whole."""
-        text = _json_text(value)
-        self._put(path, _json_text({**value, CHECKSUM: zlib.crc32(text)}))
+        value = {name: value[name] for name in value if name != CHECKSUM}
+        checksum = zlib.crc32(_json_text(value))
+        self._put(path, _json_text({**value, CHECKSUM: checksum}))
 
     def remove_damaged(self) -> list[str]:
         """Check every file, and remove those that are damaged; returns their paths.

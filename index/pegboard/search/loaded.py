@@ -12,10 +12,14 @@ from pegboard.search.filters import Filter
 from pegboard.search.lance_index import LanceIndex
 from pegboard.search.memory import MemoryIndex
 from pegboard.store.contract import (
+    CHECKSUM,
     EDGES,
+    LOADED_ROWS,
     agent_embedding_table,
     check_contract,
+    column_checksums,
     embedding_table,
+    row_checksums,
 )
 from pegboard.store.database import BoardTable, public_uri, sql_literals, store_errors
 from pegboard.store.releases import Release, ReleaseStore
@@ -26,7 +30,7 @@ if TYPE_CHECKING:
     from pegboard.graph.tool_graph import ToolGraph
     from pegboard.retrieval.calibration import Calibration
 
-IN_MEMORY_ROWS = 50_000
+IN_MEMORY_ROWS = LOADED_ROWS
 """Larger boards are searched through Lance's indices; in memory takes 0.5 ms at 10,000 rows."""
 SEARCHED = ("tool", "part", "catalog", "agent", "kind", "tags", "tokens", "vector")
 """The columns of an index that a search in memory needs."""
@@ -109,10 +113,12 @@ class LoadedRelease:
             places = [self._places[one] for one in ids if one in self._places]
             rows = self._tool_rows.take(places) if places else self._tool_rows.slice(0, 0)
         else:
-            with store_errors(self._store.uri):
+            with store_errors(self._store.uri, f"Table 'tools' of release {self.release.id}"):
                 rows = self._tools_table.read(
                     where=f"id IN ({sql_literals(ids) or 'NULL'})", limit=len(ids) or 1
                 )
+                if not self._rows_hold(rows):
+                    raise self._damaged("tools", "rows differ from their checksums")
         return {row["id"]: tool_from_row(row) for row in rows.to_pylist()}
 
     def list_tools(self, where: Mapping[str, Any] | None = None) -> list[Tool]:
@@ -229,8 +235,32 @@ class LoadedRelease:
             ) from error
 
     def _read(self, name: str, columns: Sequence[str] | None = None) -> "pa.Table":
-        with store_errors(self._store.uri):
-            return self._open(name).read(columns)
+        """Return rows of a table. Raises StoreError if they are not as they were published."""
+        table = self._open(name)
+        with store_errors(self._store.uri, f"Table '{name}' of release {self.release.id}"):
+            rows = table.read(columns)
+            pin = self.release.tables[name]
+            if rows.num_rows != pin.rows:
+                raise self._damaged(name, f"it has {rows.num_rows} rows, expected {pin.rows}")
+            computed = column_checksums(rows) if pin.columns is not None else {}
+            wrong = [column for column in computed if computed[column] != pin.columns[column]]
+            # Should Lance return the rows in another order, they still have their own checksums.
+            if wrong and not self._rows_hold(table.read()):
+                raise self._damaged(
+                    name, f"its columns {', '.join(wrong)} differ from their checksums"
+                )
+        return rows
+
+    def _rows_hold(self, rows: "pa.Table") -> bool:
+        return rows.column(CHECKSUM).to_pylist() == row_checksums(rows)
+
+    def _damaged(self, name: str, problem: str) -> StoreError:
+        release = self.release.id
+        return StoreError(
+            f"Table '{name}' of release {release} of {public_uri(self._store.uri)} is damaged: "
+            f"{problem}. `pegboard releases verify {release}` names the rows, `pegboard build` "
+            f"writes them again, and `pegboard rollback` returns to the release before."
+        )
 
 
 def agent_from_row(row: Mapping[str, Any]) -> Agent:

@@ -5,12 +5,16 @@ takes names, schemas and checksums from here.
 
 A row's `digest` covers what it was made from, so that equal inputs are recognised before anything
 is encoded. Its `checksum` covers what was written, vector and all, so that a reader of any language
-can prove that a release is as it was published.
+can prove that a release is as it was published. `column_checksums` are of whole columns, and cheap
+enough to be compared whenever a table is loaded.
 """
 
 import re
+import struct
+import zlib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 from math import isfinite
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -24,7 +28,10 @@ CONTRACT = 1
 """The version of the contract, recorded with every release."""
 
 CHECKSUM = "checksum"
-"""The last column of every table of a release: a checksum over all other columns of the row."""
+"""The last column of every table: a checksum over all other columns of the row."""
+
+LOADED_ROWS = 50_000
+"""Tables of up to so many rows are loaded by readers, and have checksums of their columns."""
 
 EDGES = "edges"
 """The table of the dependencies between tools."""
@@ -109,7 +116,7 @@ _COLUMNS = {
         *map(Column, ("release", "digest")),
         Column("contract", "int32"),
         Column("created_at", "time"),
-        *map(Column, ("tables", "manifest")),
+        *map(Column, ("tables", "manifest", CHECKSUM)),
     ),
     # One row per channel: the release it names now, and the ones before, newest first. Moved by
     # compare-and-set.
@@ -118,6 +125,7 @@ _COLUMNS = {
         Column("generation", "int64"),
         Column("updated_at", "time"),
         Column("history", "texts"),
+        Column(CHECKSUM),
     ),
 }
 
@@ -224,9 +232,10 @@ def edge_digest(row: Mapping[str, Any]) -> str:
 def row_checksum(row: Mapping[str, Any]) -> str:
     """Return the sha256 over the canonical JSON of a row's columns but `checksum`.
 
-    A vector is the hexadecimal digits of its little-endian float32 values, one after another.
+    A vector is the hexadecimal digits of its little-endian float32 values, one after another; a
+    time is its microseconds since 1970.
     """
-    return digest({name: value for name, value in row.items() if name != CHECKSUM})
+    return digest({name: _json_time(row[name]) for name in row if name != CHECKSUM})
 
 
 def row_checksums(rows: "pa.Table", piece: int = 10_000) -> list[str]:
@@ -253,9 +262,58 @@ def row_checksums(rows: "pa.Table", piece: int = 10_000) -> list[str]:
     return checksums
 
 
+def column_checksums(rows: "pa.Table") -> dict[str, int]:
+    """Return the CRC-32 of every column of a table, in the order of its rows.
+
+    It is over the CRC-32s, as little-endian 32-bit integers, of: for text the lengths of the values
+    in bytes, and the values; for a list the lengths of the lists, and both of its texts; for
+    numbers and vectors the values. Lengths are little-endian 32-bit integers, -1 for null.
+    """
+    checksums: dict[str, int] = {}
+    for name in rows.column_names:
+        streams = [0, 0, 0]
+        for chunk in rows.column(name).chunks:
+            _add_values(streams, 0, chunk)
+        checksums[name] = zlib.crc32(struct.pack("<3I", *streams))
+    return checksums
+
+
+def _add_values(streams: list[int], place: int, values: Any) -> None:
+    """Add the values of an array to the running checksums from a place on."""
+    import numpy as np
+    import pyarrow as pa
+
+    if pa.types.is_fixed_size_list(values.type):
+        values = values.flatten()
+    if pa.types.is_string(values.type) or pa.types.is_list(values.type):
+        offsets = np.frombuffer(values.buffers()[1], np.int32)
+        lengths = np.diff(offsets[values.offset : values.offset + len(values) + 1])
+        if values.null_count:
+            lengths[values.is_null().to_numpy(zero_copy_only=False)] = -1
+            values = values.drop_null()
+        streams[place] = zlib.crc32(lengths.astype("<i4"), streams[place])
+        if pa.types.is_list(values.type):
+            _add_values(streams, place + 1, values.flatten())
+            return
+        _, offsets, data = values.buffers()
+        ends = np.frombuffer(offsets, np.int32)[[values.offset, values.offset + len(values)]]
+        text = memoryview(data or b"")[ends[0] : ends[1]]
+        streams[place + 1] = zlib.crc32(text, streams[place + 1])
+    else:
+        numbers = values.to_numpy(zero_copy_only=False)
+        little = np.ascontiguousarray(numbers, numbers.dtype.newbyteorder("<"))
+        streams[place] = zlib.crc32(little.view(np.uint8), streams[place])
+
+
 def table_checksum(rows: Iterable[tuple[str, str]]) -> str:
     """Return the checksum of a table from its rows (key, checksum), whatever their order."""
     return digest(sorted(list(row) for row in rows))
+
+
+def _json_time(value: Any) -> Any:
+    if not isinstance(value, datetime):
+        return value
+    return (value - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(microseconds=1)
 
 
 def _json_number(value: Any) -> Any:

@@ -283,20 +283,31 @@ def sql_literals(values: Iterable[str]) -> str:
 
 
 @contextmanager
-def store_errors(uri: str) -> Generator[None]:
-    """Turn what LanceDB and the file system raise into StoreError, without any secret; Pegboard's
+def store_errors(uri: str, subject: str = "") -> Generator[None]:
+    """Turn errors of LanceDB and the file system into StoreError, without any secret; Pegboard's
     own errors pass.
+
+    Args:
+        subject: what is read, such as a table; the store if empty.
     """
     try:
         yield
         return
     except PegboardError:
         raise
-    except (OSError, RuntimeError, ValueError) as error:
-        trouble = error
-    # Raised out here, so that the error hangs on no other one that may show what was cleaned away.
-    what = f"The store of the board at {public_uri(uri)} did not do what was asked"
-    raise store_error(what, trouble) from cleaned(trouble)
+    except (OSError, RuntimeError, ValueError, OverflowError) as error:
+        cause: Exception = error
+    except BaseException as error:
+        if type(error).__name__ != "PanicException":  # of Rust; not an Exception
+            raise
+        cause = RuntimeError(f"panicked: {error}")
+    # Raised here, so that its context is no error that may show what was redacted.
+    where = (
+        f"{subject} of the board at {public_uri(uri)} cannot be read"
+        if subject
+        else (f"The store of the board at {public_uri(uri)} did not do what was asked")
+    )
+    raise store_error(where, cause) from cleaned(cause)
 
 
 @contextmanager

@@ -1,12 +1,10 @@
 """Releases and channels: what is published, what is live, and moving between them.
 
 A release is immutable: it pins a version of every table. A channel (`live`, `canary`, ...) names a
-release; moving it is a compare-and-set on its generation, so two publishers cannot overwrite each
-other unnoticed. Everything here takes milliseconds and needs no pipeline, so that a service's
+release; moving it is a compare-and-set on its generation, so no update is lost. Everything here takes milliseconds and needs no pipeline, so that a service's
 operator can promote or roll back with the library alone."""
 
 import json
-import os
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -14,21 +12,11 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from pegboard.errors import BoardNotFound, ConfigurationError, PromotionConflict
-from pegboard.store.contract import TABLES_FOLDER, table_schema
-from pegboard.store.database import (
-    BoardTable,
-    ReaderDatabase,
-    connect,
-    open_table,
-    public_uri,
-    sql_literals,
-    store_errors,
-    table_names,
-)
+from pegboard.store.database import public_uri, sql_literals
+from pegboard.store.record_tables import RecordTables, record_row
 
 if TYPE_CHECKING:
     import pyarrow as pa
-    from lancedb.db import DBConnection
 
 HISTORY_KEPT = 50
 """Releases that a channel remembers for rolling back."""
@@ -44,6 +32,8 @@ class Pin:
         rows: their number.
         digest: over the digests of its rows: what they were made from.
         checksum: over the checksums of its rows: what they hold.
+        columns: the checksums of its columns (`column_checksums`), by which readers check what they
+            load; None for a table too large to be loaded.
         search: of an embedding table, the indices that this version has and how to ask them (see
             `tasks/maintain.py`); None if it is searched without any.
     """
@@ -54,6 +44,7 @@ class Pin:
     digest: str
     checksum: str
     search: Mapping[str, Any] | None = None
+    columns: Mapping[str, int] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +93,7 @@ class Channel:
         return {"channel": record.pop("name"), **record}
 
 
-class ReleaseStore:
+class ReleaseStore(RecordTables):
     """The releases and channels of the board at one address.
 
     Example:
@@ -110,45 +101,11 @@ class ReleaseStore:
         >>> store.rollback("live")
     """
 
-    def __init__(self, uri: str, storage_options: Mapping[str, str] | None = None) -> None:
-        self.uri = uri
-        self._options = storage_options
-        self._database: DBConnection | None = None
-        self._reader: ReaderDatabase | None = None
-
-    @property
-    def database(self) -> "DBConnection":
-        """The writers' database, opened at first use. Raises BoardNotFound for a missing folder."""
-        if self._database is None:
-            self._expect_folder()
-            self._database = connect(self.uri, self._options)
-        return self._database
-
-    def read_table(self, name: str, version: int | None = None) -> BoardTable:
-        """Return a table for reading, pinned to a version if one is given.
-
-        Raises BoardNotFound for a missing folder, table or version.
-        """
-        if self._reader is None:
-            self._expect_folder()
-            self._reader = ReaderDatabase(self.uri, self._options)
-        return self._reader.open_table(name, version)
-
-    def create(self) -> None:
-        """Make the empty `releases` and `channels` tables if they are not there."""
-        if self._database is None:
-            self._database = connect(self.uri, self._options)
-        with store_errors(self.uri):
-            existing = table_names(self._database)
-            for name, schema in (
-                ("releases", table_schema("releases")),
-                ("channels", table_schema("channels")),
-            ):
-                if name not in existing:
-                    self._database.create_table(name, schema=schema, exist_ok=True)
-
     def all(self) -> list[Release]:
-        """All releases, newest first. Raises BoardNotFound if there is no board."""
+        """Return all releases, newest first.
+
+        Raises BoardNotFound if there is no board, StoreError if a row is damaged.
+        """
         releases = [_release(row) for row in self._rows("releases")]
         return sorted(releases, key=lambda release: (release.created_at, release.id), reverse=True)
 
@@ -186,14 +143,24 @@ class ReleaseStore:
         return self.get(recorded[0])
 
     def channels(self) -> list[Channel]:
-        """All channels, by name."""
-        return sorted(
-            (_channel(row) for row in self._rows("channels")), key=lambda channel: channel.name
-        )
+        """Return all channels, by name. Raises StoreError as `channel` does."""
+        self._check_newest()
+        channels = map(_channel, self._rows("channels"))
+        return sorted(channels, key=lambda channel: channel.name)
 
     def channel(self, name: str = "live") -> Channel | None:
-        """The channel of that name, or None if nothing was ever promoted to it."""
+        """Return the channel of that name, or None if nothing was ever promoted to it.
+
+        Raises StoreError if its row is damaged, or if the newest version of the table is missing:
+        the channel would go back to an earlier release.
+        """
+        self._check_newest()
+        return self._stored_channel(name)
+
+    def _stored_channel(self, name: str) -> Channel | None:
         rows = self._rows("channels", f"channel = {sql_literals([name])}")
+        if len(rows) > 1:
+            raise self._damaged("channels", name, f"there are {len(rows)} rows of that name")
         return _channel(rows[0]) if rows else None
 
     def add(self, release: Release) -> bool:
@@ -223,7 +190,8 @@ class ReleaseStore:
                 f"'-', at most 64."
             )
         identity = self.get(release).id
-        current = self.channel(channel)
+        self.remove_damaged("channels")
+        current = self._stored_channel(channel)
         generation = current.generation if current else 0
         if expected is None:
             expected = generation
@@ -301,56 +269,17 @@ class ReleaseStore:
         return tuple(release for release in releases if release in recorded)
 
     def _compare_and_set(self, moved: Channel, expected: int) -> bool:
-        import pyarrow as pa
-
-        row = pa.table(
-            {
-                "channel": [moved.name],
-                "release": [moved.release],
-                "generation": [moved.generation],
-                "updated_at": [moved.updated_at],
-                "history": [[*moved.history, *(f"-{release}" for release in moved.withdrawn)]],
-            },
-            schema=table_schema("channels"),
+        row = record_row(
+            "channels",
+            channel=moved.name,
+            release=moved.release,
+            generation=moved.generation,
+            updated_at=moved.updated_at,
+            history=[*moved.history, *(f"-{release}" for release in moved.withdrawn)],
         )
         if expected == 0:
             return self._insert("channels", "channel", row)
         return self._replace("channels", "channel", row, f"target.generation = {int(expected)}")
-
-    def _insert(self, name: str, key: str, row: "pa.Table") -> bool:
-        """Add a row unless its key is there; whether it was added."""
-        table = open_table(self.database, name, self.uri)
-        with store_errors(self.uri):
-            merge = table.merge_insert(key).when_not_matched_insert_all()
-            return merge.execute(row).num_inserted_rows == 1
-
-    def _replace(self, name: str, key: str, row: "pa.Table", where: str) -> bool:
-        """Replace the row of the same key if it meets a condition on `target`; whether it did."""
-        table = open_table(self.database, name, self.uri)
-        with store_errors(self.uri):
-            merge = table.merge_insert(key).when_matched_update_all(where=where)
-            return merge.execute(row).num_updated_rows == 1
-
-    def _rows(
-        self, name: str, where: str | None = None, columns: Sequence[str] | None = None
-    ) -> list[dict[str, Any]]:
-        try:
-            table = self.read_table(name)
-        except BoardNotFound:
-            raise self._no_board() from None
-        with store_errors(self.uri):
-            return table.read(columns, where).to_pylist()
-
-    def _expect_folder(self) -> None:
-        if "://" not in self.uri and not os.path.isdir(os.path.join(self.uri, TABLES_FOLDER)):  # noqa: PTH112, PTH118
-            raise self._no_board()
-
-    def _no_board(self) -> BoardNotFound:
-        return BoardNotFound(
-            f"There is no board at {public_uri(self.uri)}. Expected a folder or an address that "
-            f"`pegboard build` made. "
-            "Check the address, or make one: `pegboard init`, then `pegboard build`."
-        )
 
 
 def _is_id(text: str) -> bool:
@@ -367,17 +296,15 @@ def _pin_record(pin: Pin) -> dict[str, Any]:
 
 
 def _release_row(release: Release) -> "pa.Table":
-    import pyarrow as pa
-
-    row = {
-        "release": [release.id],
-        "digest": [release.digest],
-        "contract": [release.contract],
-        "created_at": [release.created_at],
-        "tables": [_json({name: _pin_record(pin) for name, pin in release.tables.items()})],
-        "manifest": [_json(release.manifest)],
-    }
-    return pa.table(row, schema=table_schema("releases"))
+    return record_row(
+        "releases",
+        release=release.id,
+        digest=release.digest,
+        contract=release.contract,
+        created_at=release.created_at,
+        tables=_json({name: _pin_record(pin) for name, pin in release.tables.items()}),
+        manifest=_json(release.manifest),
+    )
 
 
 def _release(row: Mapping[str, Any]) -> Release:

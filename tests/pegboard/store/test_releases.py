@@ -6,13 +6,12 @@ import sys
 import time
 from datetime import UTC, datetime, timedelta
 
-import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pegboard.errors import BoardNotFound, ConfigurationError, PromotionConflict, StoreError
-from pegboard.store.contract import table_schema
+from pegboard.store.record_tables import record_row
 from pegboard.store.releases import HISTORY_KEPT, Channel, Pin, Release, ReleaseStore
 from tests.children import start_child
 
@@ -164,10 +163,10 @@ def test_the_history_does_not_grow_without_end(store):
 
 
 def _put(store, channel):
-    row = {"channel": channel.name, "release": channel.release, "generation": channel.generation}
-    row |= {"updated_at": channel.updated_at, "history": list(channel.history)}
-    rows = pa.Table.from_pylist([row], schema=table_schema("channels"))
-    store.database.open_table("channels").add(rows)
+    values = {"release": channel.release, "generation": channel.generation}
+    values |= {"updated_at": channel.updated_at, "history": list(channel.history)}
+    row = record_row("channels", channel=channel.name, **values)
+    store.database.open_table("channels").add(row)
 
 
 @pytest.mark.parametrize("expected", [0, 1, 3, 99])

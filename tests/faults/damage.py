@@ -1,0 +1,149 @@
+"""Damage to the files of a board, and what readers and builds make of it.
+
+    python -m tests.faults.damage tables|lake FOLDER FLIPS SEED
+
+FOLDER holds a pegboard.toml and its board. Damaged tables are read; with a damaged lake the next
+build, of which every tool has a new description, is done and read.
+
+Every file is deleted, truncated and has single bits flipped, one damage at a time; the outcomes are
+printed as JSON lines: the file, the damage, and `same`, `other` (other answers), `error` with the
+message of a PegboardError, or `crash` with that of any other exception."""
+
+import json
+import random
+import shutil
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import pegboard
+from flows.reindex import reindex
+from pegboard.errors import PegboardError
+from tasks.settings.configuration import load_configuration
+
+REQUESTS = ("open an issue in a repository", "weather forecast", "book a room", "money")
+TRUNCATIONS = (0, 0.5, 0.99)
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What happened to a board of which one file was damaged."""
+
+    file: str
+    damage: str
+    outcome: str
+    message: str = ""
+
+
+def damages(files: list[Path], flips: int, seed: int) -> Iterator[tuple[Path, str, bytes | None]]:
+    """Yield a file, the name of its damage, and its content then; None if it is deleted."""
+    chance = random.Random(seed)
+    for file in files:
+        content = file.read_bytes()
+        yield file, "deleted", None
+        for part in TRUNCATIONS:
+            yield file, f"truncated to {part:.0%}", content[: int(len(content) * part)]
+    sized = [(file, file.stat().st_size) for file in files]
+    for _ in range(flips):
+        # Half of the flips by file, half by byte: small files matter as much as large ones.
+        weights = [size if chance.random() < 0.5 else 1 for _, size in sized]
+        file, size = chance.choices(sized, weights)[0]
+        if size:
+            place, bit = chance.randrange(size), chance.randrange(8)
+            content = bytearray(file.read_bytes())
+            content[place] ^= 1 << bit
+            yield file, f"bit {bit} of byte {place} flipped", bytes(content)
+
+
+def read_everything(uri: str) -> dict[str, Any]:
+    """Return what a reader of the channel `live` retrieves from the board."""
+    with pegboard.open(uri, refresh=0) as board:
+        return {
+            "release": board.release.id,
+            "hits": [
+                [(asdict(hit.tool), hit.score, hit.agent.id) for hit in hits]
+                for request in REQUESTS
+                for mode in ("vector", "text", "hybrid")
+                for index in sorted(board.release.manifest["indexes"])
+                for hits in [board.search(request, mode=mode, index=index, k=20)]
+            ],
+            "agents": [asdict(agent) for agent in board.list_agents()],
+            "tools": [asdict(tool) for tool in board.list_tools()],
+            "by_agent": [
+                (hit.agent.id, hit.score)
+                for request in REQUESTS
+                for hit in board.search_agents(request)
+            ],
+            "edges": list(map(str, board.graph.edges)),
+        }
+
+
+def outcome(call: Callable[[], Any], expected: Any) -> tuple[str, str]:
+    """Return what became of a call."""
+    try:
+        value = call()
+    except PegboardError as error:
+        return "error", f"{type(error).__name__}: {error}"
+    except (KeyboardInterrupt, SystemExit):
+        raise
+    except BaseException as error:  # a panic of Rust is none of Exception
+        return "crash", f"{type(error).__name__}: {error}"
+    return ("same", "") if value == expected else ("other", "")
+
+
+def damage_files(
+    folder: Path, flips: int, seed: int, use: Callable[[], Any], reset: Callable[[], Any]
+) -> Iterator[Outcome]:
+    """Damage the files of a folder one at a time and use it.
+
+    Args:
+        reset: puts everything back as it was before.
+    """
+    files = sorted(path for path in folder.rglob("*") if path.is_file())
+    expected = use()
+    reset()
+    for file, damage, content in damages(files, flips, seed):
+        if content is None:
+            file.unlink()
+        else:
+            file.write_bytes(content)
+        kind, message = outcome(use, expected)
+        yield Outcome(str(file.relative_to(folder)), damage, kind, message)
+        reset()
+
+
+def build_and_read(root: Path) -> dict[str, Any]:
+    """Do a build of changed sources, and return what a reader retrieves then."""
+    servers = root / "servers.json"
+    tools = json.loads(servers.read_text("utf-8"))
+    tools["git"]["tools"][0]["description"] += " It is urgent."
+    servers.write_text(json.dumps(tools), "utf-8")
+    reindex(load_configuration(root / "pegboard.toml"))
+    content = read_everything(str(root / "board"))
+    return {name: value for name, value in content.items() if name != "release"}
+
+
+def damaged_outcomes(place: str, root: Path, flips: int, seed: int) -> Iterator[Outcome]:
+    """Damage the files of `tables` or `lake` of the board below a folder, one at a time."""
+    kept = Path(shutil.copytree(root, root.with_name(f"{root.name}-kept")))
+
+    def reset() -> None:
+        shutil.rmtree(root)
+        shutil.copytree(kept, root)
+
+    uri = str(root / "board")
+    use = (lambda: read_everything(uri)) if place == "tables" else (lambda: build_and_read(root))
+    yield from damage_files(root / "board" / place, flips, seed, use, reset)
+    shutil.rmtree(kept)
+
+
+def main() -> None:
+    place, root, flips, seed = sys.argv[1:]
+    for result in damaged_outcomes(place, Path(root), int(flips), int(seed)):
+        print(json.dumps(asdict(result)), flush=True)
+
+
+if __name__ == "__main__":
+    main()
