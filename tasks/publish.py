@@ -86,8 +86,13 @@ def protect(store: ReleaseStore, release: Release) -> None:
             tag = f"{release.id}-v{pin.version}"
             if tag in tags.list():
                 tags.update(tag, pin.version)
-            else:
+                continue
+            try:
                 tags.create(tag, pin.version)
+            except (OSError, RuntimeError, ValueError):
+                # Lance repeats a request whose answer was lost: the tag may be its own.
+                if tags.list().get(tag, {}).get("version") != pin.version:
+                    raise
 
 
 def is_whole(store: ReleaseStore, release: Release) -> bool:

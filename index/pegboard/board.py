@@ -1,11 +1,11 @@
 """The reader: `pegboard.open(uri)` returns a Board, and a Board finds tools."""
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
-from pegboard.errors import StoreError
+from pegboard.errors import QueryError, StoreError
 from pegboard.hits import Hit
 from pegboard.records import Agent, Tool
 from pegboard.search.loaded import LoadedRelease
@@ -120,6 +120,8 @@ class Board:
 
     def tool(self, identity: str) -> Tool | None:
         """Return the tool of that id, or None."""
+        if not isinstance(identity, str):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise QueryError(f"The id is {identity!r:.80}; expected a text.")
         return self._answer(lambda loaded: loaded.tools([identity]).get(identity))
 
     def status(self) -> BoardStatus:
@@ -289,8 +291,9 @@ class Board:
         """
         from pegboard.retrieval.find_agents import AgentArguments, find_agents
 
-        given = (steps,) if isinstance(steps, str) else tuple(steps)
-        arguments = AgentArguments(request, k, mode, decompose, given, index, where)
+        one = isinstance(steps, str) or not isinstance(steps, Iterable)
+        texts = (steps,) if one else tuple(steps)
+        arguments = AgentArguments(request, k, mode, decompose, texts, index, where)
         return self._answer(lambda loaded: find_agents(loaded, arguments, self._vectors))
 
     async def find_many_async(self, arguments: "FindArguments", llm: bool) -> "list[FindResult]":

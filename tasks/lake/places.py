@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 from urllib.parse import urlsplit
 
-from pegboard.errors import StoreError
+from pegboard.errors import ConfigurationError, StoreError
 from pegboard.store.database import public_uri
 from pegboard.store.storage import OPEN_TIMEOUT, storage_options
 from tasks.lake import parquet
@@ -65,6 +65,8 @@ class Place(Protocol):
 
 def place_at(uri: str) -> Place:
     """Return the place with that address. Raises StoreError for an unknown kind of address."""
+    if "\0" in uri:
+        raise ConfigurationError(f"The address {uri!r} has a NUL character.")
     if "://" not in uri:
         return Folder(Path(uri))
     if urlsplit(uri).scheme in ("s3", "s3a", "az", "abfs", "abfss", "gs"):

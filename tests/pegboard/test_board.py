@@ -5,6 +5,7 @@ import shutil
 import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from threading import Event
@@ -12,6 +13,8 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import pegboard
 from pegboard.errors import (
@@ -20,6 +23,7 @@ from pegboard.errors import (
     ContractMismatch,
     EncoderError,
     FingerprintMismatch,
+    PegboardError,
     QueryError,
 )
 
@@ -158,8 +162,11 @@ def test_a_query_with_a_lone_surrogate_is_refused_by_the_encoder_and_harmless_in
 @pytest.mark.parametrize(
     ("query", "options", "kind", "message"),
     [
-        ("anything", {"k": 0}, QueryError, "k is 0; expected the number of tools"),
-        ("anything", {"k": -1}, QueryError, "k is -1; expected the number of tools"),
+        ("anything", {"k": 0}, QueryError, "k is 0, expected the number of results"),
+        ("anything", {"k": -1}, QueryError, "k is -1, expected the number of results"),
+        ("a", {"k": "5"}, QueryError, "k is '5', expected the number of results, 1 or more"),
+        (None, {}, QueryError, "the requests are (None,), expected a list of texts"),
+        ([["x"]], {}, QueryError, "expected a text, or a vector of 256 numbers"),
         (
             "anything",
             {"mode": "fuzzy"},
@@ -181,6 +188,41 @@ def test_invalid_arguments_are_refused(board, query, options, kind, message):
         board.search(query, **options)
 
     assert message in str(error.value)
+
+
+WRONG = (None, 0, -1, True, 2.5, "5", b"x", [], {}, {"a": 1}, [None], [[1]], object(), {"kind": 5})
+
+
+@settings(max_examples=150)
+@given(st.data())
+def test_a_wrongly_typed_argument_is_refused_and_never_a_traceback(board, data):
+    wrong = st.sampled_from(WRONG)
+    call, first = data.draw(
+        st.sampled_from(
+            [
+                (board.search, "a room"),
+                (board.search_many, ["a room"]),
+                (board.find, "a room"),
+                (board.find_many, ["a room"]),
+                (board.search_agents, "a room"),
+            ]
+        )
+    )
+    names = data.draw(st.sets(st.sampled_from(["k", "index", "where", "mode"])))
+    names -= {"mode"} if "find" in call.__name__ else set()
+    arguments = {name: data.draw(wrong) for name in sorted(names)}
+
+    with suppress(PegboardError):
+        call(data.draw(st.just(first) | wrong), **arguments)
+    with suppress(PegboardError):
+        board.tool(data.draw(wrong))
+    with suppress(PegboardError):
+        board.list_tools(data.draw(wrong))
+
+
+def test_a_nul_in_the_address_is_refused():
+    with pytest.raises(ConfigurationError, match="has a NUL character"):
+        pegboard.open("a\0board")
 
 
 @pytest.mark.parametrize("mode", MODES)

@@ -20,6 +20,7 @@ from pegboard.retrieval.parts import Candidates, Request
 from pegboard.retrieval.results import FindResult, StepResult, Trace
 from pegboard.retrieval.strategies import DEFAULT_STRATEGY, STRATEGIES, named_strategy
 from pegboard.retrieval.strategy import Strategy
+from pegboard.search.arguments import check_arguments
 from pegboard.search.loaded import LoadedRelease
 from pegboard.search.query_vectors import QueryVectors
 
@@ -40,17 +41,7 @@ class FindArguments:
     explain: bool = False
 
     def __post_init__(self) -> None:
-        problems: list[str] = []
-        requests: Any = self.requests
-        if isinstance(requests, str) or not all(isinstance(text, str) for text in requests):
-            problems.append(f"the requests are {requests!r:.80}, expected a list of texts")
-        if type(self.k) is not int or self.k < 1:
-            problems.append(f"k is {self.k!r}, expected the number of tools to return, 1 or more")
-        history: Any = self.history
-        if not isinstance(history, list | tuple):
-            problems.append(f"the history is {history!r:.80}, expected a list of messages")
-        if problems:
-            raise QueryError(f"Invalid arguments: {'; '.join(problems)}.")
+        check_arguments(k=self.k, index=self.index, texts=self.requests, history=self.history)
 
 
 def find(

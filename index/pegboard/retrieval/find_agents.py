@@ -20,6 +20,7 @@ from typing import Any
 from pegboard.errors import QueryError
 from pegboard.retrieval.results import AgentHit
 from pegboard.retrieval.rules.clauses import split_clauses
+from pegboard.search.arguments import check_arguments
 from pegboard.search.filters import Filter
 from pegboard.search.loaded import LoadedRelease
 from pegboard.search.query_vectors import QueryVectors
@@ -44,10 +45,8 @@ class AgentArguments:
 
     def __post_init__(self) -> None:
         check_mode(self.mode)
-        if type(self.k) is not int or self.k < 1:
-            raise QueryError(f"k is {self.k!r}; expected the number of agents, 1 or more.")
-        if not all(isinstance(text, str) for text in (self.request, *self.steps)):  # pyright: ignore[reportUnnecessaryIsInstance]
-            raise QueryError("Invalid request or steps: expected a text, and a list of texts.")
+        texts = (self.request, *self.steps)
+        check_arguments(k=self.k, index=self.index, texts=texts, subject="request and steps")
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from pegboard.errors import QueryError
 from pegboard.hits import Hit
+from pegboard.search.arguments import check_arguments
 from pegboard.search.loaded import LoadedRelease
 from pegboard.search.query_vectors import QueryVectors
 from pegboard.search.ranking import Mode, Ranked, check_mode, convex_combination, hybrid_depth
@@ -27,6 +28,11 @@ class SearchArguments:
     where: Mapping[str, str | Sequence[str]] | None
     vector: "Sequence[float] | NDArray[np.floating] | None"
 
+    def __post_init__(self) -> None:
+        texts = (self.query,) if self.query is None or isinstance(self.query, str) else ()
+        check_arguments(k=self.k, index=self.index, texts=texts)
+        check_mode(self.mode)
+
 
 def search_one(
     loaded: LoadedRelease, arguments: SearchArguments, vectors: QueryVectors
@@ -37,9 +43,6 @@ def search_one(
     vector = arguments.vector if isinstance(query, str) else query
     if not isinstance(query, str) and mode == "hybrid":
         mode = "vector"
-    check_mode(mode)
-    if k < 1:
-        raise QueryError(f"k is {k}; expected the number of tools to return, 1 or more.")
     if mode == "text" and not isinstance(query, str):
         raise QueryError("Mode 'text' searches words, but the query is a vector. Give it as text.")
     index, where = loaded.index_name(arguments.index), loaded.filter(arguments.where)

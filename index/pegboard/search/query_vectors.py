@@ -58,7 +58,13 @@ class QueryVectors:
         if given is None:
             return self.units(loaded, index, [words])[0]
         manifest = loaded.index_manifest(index)
-        vector = np.asarray(given, dtype=np.float32)
+        try:
+            vector = np.asarray(given, dtype=np.float32)
+        except (ValueError, TypeError, OverflowError):
+            raise QueryError(
+                f"The query is {given!r:.80}; expected a text, or a vector of "
+                f"{manifest['dimensions']} numbers."
+            ) from None
         if vector.shape != (manifest["dimensions"],):
             raise QueryError(
                 f"The query vector has the shape {vector.shape}; index '{index}' of release "

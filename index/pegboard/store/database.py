@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 from pegboard.errors import BoardNotFound, ConfigurationError, PegboardError
 from pegboard.redaction import public_url
 from pegboard.store.contract import TABLES_FOLDER
-from pegboard.store.failures import cleaned, store_error
+from pegboard.store.failures import cleaned, damage_error, store_error
 from pegboard.store.storage import OPEN_TIMEOUT, storage_options
 
 if TYPE_CHECKING:
@@ -288,7 +288,7 @@ def store_errors(uri: str, subject: str = "") -> Generator[None]:
     own errors pass.
 
     Args:
-        subject: what is read, such as a table; the store if empty.
+        subject: the table that is read, for errors about damaged files.
     """
     try:
         yield
@@ -302,18 +302,16 @@ def store_errors(uri: str, subject: str = "") -> Generator[None]:
             raise
         cause = RuntimeError(f"panicked: {error}")
     # Raised here, so that its context is no error that may show what was redacted.
-    where = (
-        f"{subject} of the board at {public_uri(uri)} cannot be read"
-        if subject
-        else (f"The store of the board at {public_uri(uri)} did not do what was asked")
-    )
-    raise store_error(where, cause) from cleaned(cause)
+    board = f"the board at {public_uri(uri)}"
+    damaged = damage_error(f"{subject} of {board}", cause) if subject else None
+    error = damaged or store_error(f"The store of {board} did not do what was asked", cause)
+    raise error from cleaned(cause)
 
 
 @contextmanager
 def _missing_tables(uri: str, name: str, version: int | None) -> Generator[None]:
     """Turn what says that a table or version is missing into BoardNotFound, the rest as usual."""
-    with store_errors(uri):
+    with store_errors(uri, f"Table '{name}'"):
         try:
             yield
         except (ValueError, FileNotFoundError) as error:

@@ -105,6 +105,28 @@ _FAILURES = (
 """The surest signs first."""
 
 
+DAMAGE = re.compile(
+    r"not found|no such file|invalid range|too small|failed to fill whole buffer|corrupt|panicked"
+    r"|protobuf|encoding|utf-?8|magic|out of (?:range|bounds)|unexpected end|expected type"
+    r"|invalid (?:input|argument|user input)|lanceerror"
+)
+"""Messages of Lance about files that are missing or cannot be decoded."""
+REBUILD = (
+    "`pegboard releases verify` shows whether another release is whole, for `pegboard rollback`. To "
+    "make all tables again from the lake, move the folder tables/ away and run `pegboard build`"
+)
+
+
+def damage_error(where: str, error: BaseException) -> StoreError | None:
+    """Return the StoreError for a table that cannot be decoded; None for any other failure."""
+    if _failure(error) is not None or not DAMAGE.search(str(error).lower()):
+        return None
+    detail = _detail(error, None)
+    return StoreError(
+        f"{where} cannot be read: a file of it is damaged or missing ({detail}). {REBUILD}."
+    )
+
+
 def explain(error: BaseException) -> tuple[str, str]:
     """Return what an error of the store means, and the next step; neither holds a secret."""
     failure = _failure(error)

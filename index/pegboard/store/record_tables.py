@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pegboard.errors import BoardNotFound, StoreError
+from pegboard.errors import BoardNotFound, ConfigurationError, StoreError
 from pegboard.store.contract import CHECKSUM, TABLES_FOLDER, row_checksum, table_schema
 from pegboard.store.database import (
     BoardTable,
@@ -36,6 +36,8 @@ class RecordTables:
     """The database of the board at one address, and the rows of `releases` and `channels`."""
 
     def __init__(self, uri: str, storage_options: Mapping[str, str] | None = None) -> None:
+        if "\0" in uri:
+            raise ConfigurationError(f"The board's address {uri!r} has a NUL character.")
         self.uri = uri
         self._options = storage_options
         self._database: DBConnection | None = None
@@ -143,7 +145,7 @@ class RecordTables:
             table = self.read_table(name)
         except BoardNotFound:
             raise self._no_board() from None
-        with store_errors(self.uri):
+        with store_errors(self.uri, f"Table '{name}'"):
             return table.read(columns, where).to_pylist()
 
     def _expect_folder(self) -> None:

@@ -1,0 +1,35 @@
+"""Check the arguments that searches share: a wrongly typed one is a QueryError that says what was
+expected."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from pegboard.errors import QueryError
+
+
+def check_arguments(
+    *, k: Any, index: Any, texts: Any, history: Any = (), subject: str = "requests"
+) -> None:
+    """Raise QueryError with every problem.
+
+    Args:
+        texts: the requests, which have to be a sequence of texts.
+        subject: what the texts are called.
+    """
+    problems: list[str] = []
+    if isinstance(texts, str) or not _are(texts, str):
+        problems.append(f"the {subject} are {texts!r:.80}, expected a list of texts")
+    if isinstance(k, bool) or not hasattr(k, "__index__") or k < 1:
+        problems.append(f"k is {k!r:.80}, expected the number of results, 1 or more")
+    if index is not None and not isinstance(index, str):
+        problems.append(f"the index is {index!r:.80}, expected the name of one, or None")
+    if not isinstance(history, list | tuple):
+        problems.append(f"the history is {history!r:.80}, expected a list of messages")
+    if problems:
+        raise QueryError(f"Invalid arguments: {'; '.join(problems)}.")
+
+
+def _are(values: Any, kind: type) -> bool:
+    if not isinstance(values, Sequence):
+        return False
+    return all(isinstance(value, kind) for value in values)
