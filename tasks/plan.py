@@ -208,9 +208,14 @@ def _live_release(uri: str, channel: str) -> tuple[Channel | None, Release | Non
         state = store.channel(channel)
     except BoardNotFound:
         return None, None
-    if state is None or state.release in damaged:
-        return state, None
-    return state, store.get(state.release)
+    if state is None:
+        return None, None
+    try:
+        return state, store.get(state.release)
+    except BoardNotFound:
+        if not damaged:
+            raise
+    return state, None  # its row was damaged; this run records it again
 
 
 def _published_digests(uri: str, release: Release | None) -> dict[str, str]:

@@ -134,7 +134,9 @@ def _write_differences(uri: str, table: "Table", spec: TableSpec, sound: SoundVe
     stored = key_digests(table, spec.key)
     damaged = _damaged_keys(table, spec.key, sound)
     changed = rows.join(stored, on=[spec.key, "digest"], how="anti").get_column(spec.key)
-    changed = changed.append(damaged.filter(damaged.is_in(rows.get_column(spec.key)))).unique()
+    changed = changed.append(
+        damaged.filter(damaged.is_in(rows.get_column(spec.key).implode()))
+    ).unique()
     gone = stored.join(rows, on=spec.key, how="anti").get_column(spec.key).to_list()
     if len(changed):
         schema = table.schema

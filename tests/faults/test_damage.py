@@ -1,0 +1,161 @@
+"""A damaged file of a board is harmless, or a clear error; never other answers or a traceback."""
+
+import json
+import logging
+import os
+import shutil
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+import pegboard
+from flows.reindex import reindex
+from pegboard.errors import StoreError
+from pegboard.store.database import PUBLIC
+from pegboard.store.releases import ReleaseStore
+from pegboard.store.verify import verify_release
+from tasks.settings.configuration import load_configuration
+from tests.faults.damage import build_and_read, damaged_outcomes, read_everything
+
+SIZE = "full" if os.environ.get("PEGBOARD_TEST_SIZE") == "full" else "small"
+FLIPS = {"full": {"tables": 2000, "lake": 400}, "small": {"tables": 60, "lake": 12}}
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory, workshop_type):
+    """A folder with a pegboard.toml and its board, of two releases."""
+    workshop = workshop_type(tmp_path_factory.mktemp("built"))
+    workshop.run(workshop.full())
+    servers = json.loads((workshop.folder / "servers.json").read_text("utf-8"))
+    servers["git"]["tools"].append(workshop.tool("close_issue", "Closes an issue."))
+    workshop.write("servers.json", servers)
+    workshop.run(load_configuration(workshop.folder / "pegboard.toml"))
+    return workshop.folder
+
+
+@pytest.fixture
+def root(built, tmp_path):
+    return Path(shutil.copytree(built, tmp_path / "copy"))
+
+
+@pytest.mark.slow
+@pytest.mark.soak
+@pytest.mark.timeout(7200)
+@pytest.mark.parametrize("place", ["tables", "lake"])
+def test_whatever_is_damaged_is_harmless_or_a_clear_error(root, place):
+    results = list(damaged_outcomes(place, root, FLIPS[SIZE][place], seed=1))
+
+    wrong = [result for result in results if result.outcome not in ("same", "error")]
+    assert wrong == [], Counter(result.outcome for result in results)
+    for result in results:
+        if result.outcome == "error":
+            assert place == "tables", "a damaged lake costs no build"
+            assert result.file.split(".lance")[0].split("/")[-1] in result.message
+            assert "`pegboard " in result.message, result.message
+
+
+def flip(folder, pattern, text):
+    """Flip a bit of a text in the files of a folder that hold it."""
+    files = [path for path in folder.glob(pattern) if text in path.read_bytes()]
+    assert files, (pattern, text)
+    for path in files:
+        content = bytearray(path.read_bytes())
+        content[content.index(text)] ^= 1
+        path.write_bytes(content)
+
+
+@pytest.mark.parametrize("way", ["core", "public"])
+@pytest.mark.parametrize("rows", [50_000, 0])
+def test_a_reader_refuses_a_tool_that_is_not_as_it_was_published(root, way, rows, monkeypatch):
+    monkeypatch.setenv(PUBLIC, way)
+    uri = str(root / "board")
+    expected = read_everything(uri)
+    flip(root / "board" / "tables", "tools.lance/data/*", b"Deletes a repository for good.")
+
+    with pytest.raises(StoreError, match=r"'tools' of release .* is damaged: .*pegboard build"):
+        pegboard.open(uri, in_memory_rows=rows).search("delete a repository", k=20)
+    build_and_read(root)
+    release = ReleaseStore(uri).get(expected["release"])
+    assert verify_release(ReleaseStore(uri), release).problems  # it pins the version as it was
+    store = ReleaseStore(uri)
+    assert not verify_release(store, store.get(store.channel().release)).problems
+
+
+def test_a_reader_refuses_a_vector_that_is_not_as_it_was_published(root, encoder):
+    uri = str(root / "board")
+    table = ReleaseStore(uri).database.open_table("emb_full")
+    vector = table.search().limit(1).to_arrow().column("vector").combine_chunks()
+    flip(root / "board" / "tables", "emb_full.lance/data/*", vector.flatten().to_numpy().tobytes())
+    board = pegboard.open(uri, encoder=encoder)
+
+    with pytest.raises(StoreError, match=r"'emb_full' .* is damaged: its columns vector differ"):
+        board.search("an issue", index="full")
+    assert board.search("an issue", index="fine")
+
+
+def test_a_damaged_release_is_named_and_recorded_again_by_the_next_build(root, caplog):
+    uri = str(root / "board")
+    live = ReleaseStore(uri).channel().release
+    expected = read_everything(uri)
+    flip(root / "board" / "tables", "releases.lance/data/*", live.encode())
+
+    for call in (ReleaseStore(uri).all, lambda: pegboard.open(uri, release=f"{live:.1}")):
+        with pytest.raises(StoreError, match=r"of table 'releases' .* is damaged.*pegboard build"):
+            call()
+    with caplog.at_level(logging.WARNING):
+        reindex(load_configuration(root / "pegboard.toml"))
+    assert "of table 'releases'" in caplog.text
+    assert read_everything(uri) == expected
+    assert ReleaseStore(uri).get(live).id == live
+
+
+def test_a_damaged_channel_is_named_and_moved_again_by_hand(root):
+    store = ReleaseStore(str(root / "board"))
+    release = store.channel().release
+    flip(root / "board" / "tables", "channels.lance/data/*", release.encode())
+
+    with pytest.raises(StoreError, match=r"row 'live' of table 'channels' .* `pegboard promote"):
+        pegboard.open(store.uri)
+    ReleaseStore(store.uri).promote(release)  # a store remembers rows that it has read
+    assert pegboard.open(store.uri).release.id == release
+
+
+def test_a_channel_never_goes_back_in_silence(root, encoder):
+    uri = str(root / "board")
+    board = pegboard.open(uri, refresh=0, encoder=encoder)
+    release = board.release.id
+    min((root / "board/tables/channels.lance/_versions").glob("*.manifest")).unlink()
+
+    assert board.release.id == release
+    match = "Version 3 of table 'channels' .* is missing.*`pegboard promote RELEASE`"
+    with pytest.raises(StoreError, match=match):
+        pegboard.open(uri)
+    assert "of table 'channels'" in board.status().error
+    ReleaseStore(uri).promote(release)
+    assert pegboard.open(uri).release.id == release
+    assert board.release.id == release
+    assert board.status().error is None
+
+
+@pytest.mark.parametrize(
+    "pattern",
+    [
+        "vectors/*/*.parquet",
+        "snapshots/kit/layers/*",
+        "snapshots/*/latest.json",
+        "documents/*.json",
+    ],
+)
+def test_a_damaged_lake_costs_what_is_made_again_and_not_the_build(built, root, pattern):
+    expected = build_and_read(Path(shutil.copytree(root, root.with_name("sound"))))
+    damaged = list((root / "board" / "lake").glob(pattern))
+    assert damaged
+    for path in damaged:
+        content = bytearray(path.read_bytes())
+        content[len(content) // 3] ^= 4
+        path.write_bytes(content)
+
+    assert build_and_read(root) == expected
+    store = ReleaseStore(str(root / "board"))
+    assert not verify_release(store, store.get(store.channel().release)).problems
