@@ -210,7 +210,7 @@ class ObjectStore:
             raise
 
     def table(self, path: str, columns: list[str] | None) -> "pl.DataFrame":
-        """Return columns of a Parquet file, of which only their bytes are fetched. Raises Damage."""
+        """Return columns of a Parquet file, fetching only their bytes. Raises Damage."""
         import polars as pl
         from pyarrow.parquet import read_table
 

@@ -3,13 +3,13 @@ whole table.
 
     <path>.json                        {"key", "rows", "layers": [{"path", "rows", "gone"}, ...]},
                                        the oldest layer first
-    <folder>/layers/<digest>.parquet   rows that are new or changed; and for removed ones tombstones,
-                                       a key with `gone`
+    <folder>/layers/<digest>.parquet   new and changed rows; and for removed ones tombstones, a
+                                       key with `gone`
 
 Of each key the newest row counts, and a tombstone hides the older ones. A set is made from an
-earlier one by one more layer; both share the other layers. Layers are sorted by key and named by the
-set that they were made for and the layers below. The set's own file is written last, so a killed run
-leaves unused layers, and never half a set."""
+earlier one by one more layer; both share the other layers. Layers are sorted by key and named by
+the set that they were made for and the layers below. The set's own file is written last, so a
+killed run leaves unused layers, and never half a set."""
 
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import asdict, dataclass
@@ -69,7 +69,7 @@ def latest_rows(lake: Lake, pointer: str) -> RowSet | None:
 
 
 def point_to(lake: Lake, pointer: str, path: str) -> None:
-    """Make a pointer (a path without its ending) name a set, for the next run and against pruning."""
+    """Make a pointer (a path without its ending) name a set, for the next run; it is not pruned."""
     if _pointed(lake, pointer) != path:
         lake.write_json(f"{pointer}.json", {"path": path})
 

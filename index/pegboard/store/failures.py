@@ -112,8 +112,8 @@ DAMAGE = re.compile(
 )
 """Messages of Lance about files that are missing or cannot be decoded."""
 REBUILD = (
-    "`pegboard releases verify` shows whether another release is whole, for `pegboard rollback`. To "
-    "make all tables again from the lake, move the folder tables/ away and run `pegboard build`"
+    "`pegboard releases verify` shows which releases are whole, for `pegboard rollback`. To make "
+    "all tables again from the lake, move the folder tables/ away and run `pegboard build`"
 )
 
 

@@ -1,5 +1,5 @@
-"""The tables `releases` and `channels` of a board: a few rows, each with a checksum that is compared
-whenever it is read."""
+"""The tables `releases` and `channels` of a board: a few rows, each with a checksum that is
+compared whenever it is read."""
 
 import json
 import logging

@@ -1,8 +1,9 @@
 """Releases and channels: what is published, what is live, and moving between them.
 
 A release is immutable: it pins a version of every table. A channel (`live`, `canary`, ...) names a
-release; moving it is a compare-and-set on its generation, so no update is lost. Everything here takes milliseconds and needs no pipeline, so that a service's
-operator can promote or roll back with the library alone."""
+release; moving it is a compare-and-set on its generation, so no update is lost.
+Everything here takes milliseconds and needs no pipeline, so that a service's operator can promote
+or roll back with the library alone."""
 
 import json
 import re
