@@ -230,7 +230,7 @@ def golden_queries(file: Path, expected: str) -> list[GoldenQuery]:
 def _sample(uri: str, release: str, folder: Path, file: str) -> LoadedRelease:
     """The release with the tools of a sample only; itself, if the sample has all of them."""
     whole = release_searcher(uri, release)
-    ids: list[str] = SweepFolder(folder).read_json(file)
+    ids: list[str] = SweepFolder(folder).read_json(file)["tools"]
     return whole.loaded if len(ids) == len(whole.names.catalogs) else whole.restricted(ids).loaded
 
 

@@ -180,7 +180,7 @@ def _samples(sweep: Sweep, searcher: Searcher, needed: Sequence[Needed]) -> list
 def _write_sample(sweep: Sweep, sample: CatalogSample) -> str:
     files, path = SweepFolder(sweep.out), f"samples/{sample.digest[:24]}.json"
     if not files.exists(path):
-        files.write_json(path, list(sample.tools))
+        files.write_json(path, {"tools": list(sample.tools)})
     return path
 
 
