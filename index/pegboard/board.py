@@ -291,8 +291,9 @@ class Board:
         """
         from pegboard.retrieval.find_agents import AgentArguments, find_agents
 
-        one = isinstance(steps, str) or not isinstance(steps, Iterable)
-        texts = (steps,) if one else tuple(steps)
+        given: Any = steps
+        one = isinstance(given, str) or not isinstance(given, Iterable)
+        texts: tuple[str, ...] = (given,) if one else tuple(given)
         arguments = AgentArguments(request, k, mode, decompose, texts, index, where)
         return self._answer(lambda loaded: find_agents(loaded, arguments, self._vectors))
 

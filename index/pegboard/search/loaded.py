@@ -242,8 +242,9 @@ class LoadedRelease:
             pin = self.release.tables[name]
             if rows.num_rows != pin.rows:
                 raise self._damaged(name, f"it has {rows.num_rows} rows, expected {pin.rows}")
-            computed = column_checksums(rows) if pin.columns is not None else {}
-            wrong = [column for column in computed if computed[column] != pin.columns[column]]
+            published = pin.columns
+            computed = column_checksums(rows) if published is not None else {}
+            wrong = [name for name in computed if computed[name] != (published or {}).get(name)]
             # Should Lance return the rows in another order, they still have their own checksums.
             if wrong and not self._rows_hold(table.read()):
                 raise self._damaged(

@@ -29,7 +29,8 @@ class SearchArguments:
     vector: "Sequence[float] | NDArray[np.floating] | None"
 
     def __post_init__(self) -> None:
-        texts = (self.query,) if self.query is None or isinstance(self.query, str) else ()
+        query: Any = self.query
+        texts = (query,) if query is None or isinstance(query, str) else ()
         check_arguments(k=self.k, index=self.index, texts=texts)
         check_mode(self.mode)
 

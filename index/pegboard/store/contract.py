@@ -291,7 +291,7 @@ def _add_values(streams: list[int], place: int, values: Any) -> None:
         if values.null_count:
             lengths[values.is_null().to_numpy(zero_copy_only=False)] = -1
             values = values.drop_null()
-        streams[place] = zlib.crc32(lengths.astype("<i4"), streams[place])
+        streams[place] = zlib.crc32(lengths.astype("<i4").data, streams[place])
         if pa.types.is_list(values.type):
             _add_values(streams, place + 1, values.flatten())
             return
@@ -302,7 +302,7 @@ def _add_values(streams: list[int], place: int, values: Any) -> None:
     else:
         numbers = values.to_numpy(zero_copy_only=False)
         little = np.ascontiguousarray(numbers, numbers.dtype.newbyteorder("<"))
-        streams[place] = zlib.crc32(little.view(np.uint8), streams[place])
+        streams[place] = zlib.crc32(little.view(np.uint8).data, streams[place])
 
 
 def table_checksum(rows: Iterable[tuple[str, str]]) -> str:
