@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Self, TypeVar, cast
 
 from pegboard.errors import QueryError, StoreError
 from pegboard.hits import Hit
@@ -292,8 +292,8 @@ class Board:
         from pegboard.retrieval.find_agents import AgentArguments, find_agents
 
         given: Any = steps
-        one = isinstance(given, str) or not isinstance(given, Iterable)
-        texts: tuple[str, ...] = (given,) if one else tuple(given)
+        is_list = not isinstance(given, str) and isinstance(given, Iterable)
+        texts: Any = tuple(cast("Iterable[Any]", given)) if is_list else (given,)
         arguments = AgentArguments(request, k, mode, decompose, texts, index, where)
         return self._answer(lambda loaded: find_agents(loaded, arguments, self._vectors))
 
