@@ -8,7 +8,7 @@ import lancedb
 import numpy as np
 import pyarrow as pa
 
-from pegboard.store.contract import CONTRACT, table_schema
+from pegboard.store.contract import CONTRACT, column_names, table_schema
 from pegboard.store.releases import Pin, Release, ReleaseStore
 from tasks.maintain import IndexSizes, VectorIndex, fit_indices
 
@@ -141,5 +141,5 @@ def _table(name: str, count: int, columns: Columns) -> pa.Table:
 
 def _pin(name: str, table: Any, rows: int) -> Pin:
     vector_index = VectorIndex.fitting(rows, IndexSizes()) if name == "emb_full" else None
-    search = vector_index.search() if vector_index else None
+    search = vector_index.search(column_names(name)) if vector_index else None
     return Pin(name, table.version, table.count_rows(), "", "", search)

@@ -1,5 +1,9 @@
-"""Searching one index of a release in memory: exact cosine by one matrix product, exact BM25 over
-an inverted list.
+"""Searching one index of a release in memory: exact cosine over all rows, exact BM25 over an
+inverted list.
+
+A service searches in many threads. A matrix product would spread each search over all cores, which
+then wait for each other: 3,000 rows went from 2,700 products a second in one thread to 6 in 32. So
+the cosines of a request are one inner product for each row, which no BLAS splits.
 """
 
 from collections.abc import Sequence
@@ -24,6 +28,8 @@ BM25_DIGITS = 4
 """Scores are rounded, so that the last bits of a sum do not decide between equals: NumPy and Lance
 differ in them.
 """
+BATCH = 16
+"""Queries from which on they are a batch, whose one matrix product may use all cores."""
 
 
 @dataclass(frozen=True)
@@ -61,11 +67,13 @@ class MemoryIndex:
         self, queries: "NDArray[np.float32]", n: int, where: Filter | None = None
     ) -> list[list[Ranked]]:
         """What `vector` finds for each row of a matrix of unit vectors, of shape (queries,
-        dimensions): one product for all.
+        dimensions).
         """
         import numpy as np
 
         mask = self._mask(where)
+        if len(queries) < BATCH:
+            return [self._by_vector(query, n, mask) for query in queries]
         scores = np.ascontiguousarray((self._vectors @ queries.T).T)
         return [self._best(row, COSINE_DIGITS, n, mask) for row in scores]
 
@@ -94,7 +102,9 @@ class MemoryIndex:
     def _by_vector(
         self, query: "NDArray[np.float32]", n: int, mask: "NDArray[np.bool_] | None"
     ) -> list[Ranked]:
-        return self._best(self._vectors @ query, COSINE_DIGITS, n, mask)
+        import numpy as np
+
+        return self._best(np.vecdot(self._vectors, query), COSINE_DIGITS, n, mask)
 
     def _by_text(
         self, tokens: Sequence[str], n: int, mask: "NDArray[np.bool_] | None"

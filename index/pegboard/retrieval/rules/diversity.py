@@ -109,7 +109,7 @@ def _diverse(
     if not tools:
         return []
     matrix = np.stack([vectors[row.tool] for row in tools])
-    cosines = matrix @ matrix.T
+    cosines = np.vecdot(matrix[:, None], matrix)  # a matrix product would use all cores
     relevance = np.asarray(by_range([row.score for row in tools]), dtype=np.float64)
     nearest = np.zeros(len(tools))
     waiting = np.ones(len(tools), dtype=bool)

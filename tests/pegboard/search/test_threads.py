@@ -1,0 +1,50 @@
+"""A search works in the thread that asked for it, so that many can search at once."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+PROGRAM = """
+import sys, time
+import numpy as np
+import pyarrow as pa
+from pegboard.search.memory import MemoryIndex
+
+rows, dimensions = 20_000, 384
+vectors = np.random.default_rng(0).normal(size=(rows, dimensions)).astype(np.float32)
+index = MemoryIndex(pa.table({
+    "tool": [f"t{number}" for number in range(rows)],
+    "part": ["document"] * rows,
+    "tokens": ["word"] * rows,
+    "vector": pa.FixedSizeListArray.from_arrays(pa.array(vectors.ravel()), dimensions),
+}))
+searches = {
+    "vector": lambda: index.vector(vectors[0], 5),
+    "both": lambda: index.both(vectors[0], ["other"], 5),
+    "vectors": lambda: index.vectors(vectors[:4], 5),
+    "matrix product": lambda: vectors @ vectors[0],
+}
+search = searches[sys.argv[1]]
+search()
+whole, own = time.process_time(), time.thread_time()
+for _ in range(40):
+    search()
+print((time.process_time() - whole) / (time.thread_time() - own))
+"""
+BLAS_THREADS = dict.fromkeys(("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"), "4")
+
+
+@pytest.mark.parametrize("search", ["vector", "both", "vectors"])
+def test_the_work_of_a_search_is_done_by_its_own_thread(search):
+    # Processor time of the process against that of the thread: no other load shows in it.
+    result = subprocess.run(
+        [sys.executable, "-c", PROGRAM, search],
+        env={**os.environ, **BLAS_THREADS},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+
+    assert float(result.stdout) < 1.2
