@@ -69,6 +69,7 @@ format: setup
 bench: setup
 	$(BIN)/python -m benchmarks.performance.start
 	$(BIN)/python -m benchmarks.performance.search
+	$(BIN)/python -m benchmarks.performance.threads
 	$(BIN)/python -m benchmarks.performance.strategies
 	$(BIN)/python -m benchmarks.performance.incremental --tools 20000
 	$(BIN)/python -m benchmarks.performance.llm

@@ -17,6 +17,7 @@ WORDS = 40
 """Words of a tool, frequent and rare ones."""
 VOCABULARY = 20_000
 AGENTS = 100
+SIZES = IndexSizes()
 SCHEMA = '{"type": "object", "properties": {"one": {"type": "string"}}}'
 
 Columns = dict[str, Any]
@@ -49,7 +50,7 @@ def synthetic_board(
     store.create()
     database = lancedb.connect(f"{uri}/tables")
     opened = {name: database.create_table(name, data) for name, data in tables.items()}
-    fit_indices(opened["emb_full"], rows, changed=True)
+    fit_indices(opened["emb_full"], rows, changed=True, sizes=SIZES)
     index = {
         "encoder": encoder[0],
         "fingerprint": encoder[1],
@@ -140,6 +141,6 @@ def _table(name: str, count: int, columns: Columns) -> pa.Table:
 
 
 def _pin(name: str, table: Any, rows: int) -> Pin:
-    vector_index = VectorIndex.fitting(rows, IndexSizes()) if name == "emb_full" else None
+    vector_index = VectorIndex.fitting(rows, SIZES) if name == "emb_full" else None
     search = vector_index.search(column_names(name)) if vector_index else None
     return Pin(name, table.version, table.count_rows(), "", "", search)

@@ -18,7 +18,13 @@ from flows.cli.options import (
 from flows.cli.printing import run_lines
 from flows.cli.prompts import register_prompts
 from flows.prefect.server import use_prefect
-from pegboard.cli.output import Subparsers, add_json_option, print_error, print_json
+from pegboard.cli.output import (
+    BOARD_SOURCES,
+    Subparsers,
+    add_json_option,
+    print_error,
+    print_json,
+)
 from pegboard.errors import CompletionError, ConfigurationError, GateFailed, SourceError
 
 BUILD_EPILOG = """\
@@ -38,7 +44,8 @@ examples:
 
 
 def register(subparsers: Subparsers) -> None:
-    """Add the commands."""
+    """Add the commands, and the board of this folder's pegboard.toml for those of the reader."""
+    BOARD_SOURCES["pegboard.toml"] = configured_board
     _register_init(subparsers)
     plan = add_command(
         subparsers,
@@ -66,6 +73,15 @@ def register(subparsers: Subparsers) -> None:
         "--dry-run", action="store_true", help="stop after the plan, as `pegboard plan` does"
     )
     register_prompts(subparsers)
+
+
+def configured_board() -> str | None:
+    """Return the board of the pegboard.toml in this folder, if there is one."""
+    if not Path("pegboard.toml").is_file():
+        return None
+    from tasks.settings.configuration import load_configuration
+
+    return load_configuration("pegboard.toml").uri
 
 
 def _register_init(subparsers: Subparsers) -> None:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, entry_points, version
 from typing import Literal
 
-from pegboard.cli.output import Subparsers, print_json
+from pegboard.cli.output import Subparsers, default_board, print_json
 from pegboard.encoders import install_command, load_encoder
 from pegboard.errors import PegboardError
 
@@ -36,7 +36,9 @@ def register_doctor(subparsers: Subparsers) -> None:
         "missing and how to get "
         "it. Ends with 1 if something is wrong; something optional that is missing is no fault.",
     )
-    parser.add_argument("--board", metavar="URI", help="a board to look at")
+    parser.add_argument(
+        "--board", metavar="URI", help="a board to look at (default: as for other commands, if any)"
+    )
     parser.add_argument("-c", "--config", metavar="FILE", help="a pegboard.toml to look at")
     parser.add_argument("--json", action="store_true", help="print the checks as one JSON object")
     parser.set_defaults(run=_doctor)
@@ -79,11 +81,11 @@ def _installation() -> Iterable[Check]:
 
 
 def _board(uri: str | None) -> Iterable[Check]:
-    if uri is None:
-        return
     import pegboard
 
     try:
+        if (uri := uri or default_board()) is None:
+            return
         board = pegboard.open(uri)
     except PegboardError as error:
         yield Check("board", "wrong", str(error))

@@ -2,6 +2,7 @@
 
 import argparse
 import json
+import sys
 import textwrap
 from collections.abc import Sequence
 from pathlib import Path
@@ -23,8 +24,9 @@ if TYPE_CHECKING:
 
 FIND = """\
 examples:
-  pegboard find "book a table for two and invite Ana" --board ./board
-  pegboard find "book a table" --board ./board --strategy dependencies --explain
+  pegboard find book a table for two and invite Ana
+  pegboard find "what's the weather?" --board ./board --strategy dependencies --explain
+  pegboard find --requests requests.txt --json
   pegboard find "the same for Sunday" --board ./board --history chat.json \\
       --llm openai/gpt-4o-mini --strategy rag-tool-fusion --json
 
@@ -49,7 +51,12 @@ def register_find(subparsers: Subparsers) -> None:
         epilog=FIND,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("request", nargs="*", help="one or more requests in plain words")
+    parser.add_argument("request", nargs="*", metavar="WORD", help="the request in plain words")
+    parser.add_argument(
+        "--requests",
+        metavar="FILE",
+        help="instead: a file with one request in each line; - is stdin",
+    )
     add_request_options(parser, 5, "tools")
     parser.add_argument(
         "--strategy", help="a strategy's name, or a JSON file with one (default: the release's own)"
@@ -74,7 +81,7 @@ def register_find(subparsers: Subparsers) -> None:
         "--explain", action="store_true", help="print what each part did, and what it cost"
     )
     add_output_options(
-        parser, "release, probability, steps, hits, trace; a list of them for several requests"
+        parser, "release, probability, steps, hits, trace; with --requests a list of them"
     )
     parser.set_defaults(run=_find)
 
@@ -102,11 +109,7 @@ def strategy_option(name: str | None) -> "str | dict[str, Any] | None":
 def _find(options: argparse.Namespace) -> int:
     import pegboard
 
-    if not "".join(options.request).strip():
-        raise QueryError(
-            "The request is missing. Expected one or more, each in quotes; `pegboard find --help` "
-            "shows examples."
-        )
+    requests = _requests(options)
     llm_options = {"api_base": options.llm_api_base, "timeout": options.llm_timeout}
     llm_options = {name: value for name, value in llm_options.items() if value is not None}
     if options.llm is None and llm_options:
@@ -115,7 +118,7 @@ def _find(options: argparse.Namespace) -> int:
         options.board, options.channel, options.release, llm=options.llm, llm_options=llm_options
     ) as board:
         results = board.find_many(
-            options.request,
+            requests,
             options.k,
             strategy=strategy_option(options.strategy),
             index=options.index,
@@ -123,23 +126,43 @@ def _find(options: argparse.Namespace) -> int:
             history=_read_json(options.history, list) if options.history else (),
             explain=options.explain,
         )
-        _print_results(results, board, options)
+        _print_results(requests, results, board, options)
     return 0
 
 
+def _requests(options: argparse.Namespace) -> list[str]:
+    """The words of the command line as one request, or the lines of a file."""
+    words = " ".join(options.request).strip()
+    if options.requests is None and words:
+        return [words]
+    if options.requests is None or words:
+        raise QueryError(
+            "The request is missing, or given twice. Expected words, or --requests FILE; `pegboard "
+            "find --help` shows examples."
+        )
+    lines = (line.strip() for line in _read_text(options.requests).splitlines())
+    requests = [line for line in lines if line]
+    if not requests:
+        raise QueryError(f"{options.requests} holds no request; expected one in each line.")
+    return requests
+
+
 def _print_results(
-    results: "Sequence[FindResult]", board: "Board", options: argparse.Namespace
+    requests: Sequence[str],
+    results: "Sequence[FindResult]",
+    board: "Board",
+    options: argparse.Namespace,
 ) -> None:
     if options.shape:
         hits = {hit.tool.id: hit for result in results for hit in result}
         print_tools(list(hits.values()), options.shape, options.descriptions)
     elif options.json:
         values = [result.to_dict() for result in results]
-        print_json(values[0] if len(values) == 1 else values)
+        print_json(values if options.requests else values[0])
     else:
-        for request, result in zip(options.request, results, strict=True):
+        for request, result in zip(requests, results, strict=True):
             if len(results) > 1:
-                print(f"\n{request}")
+                print(f"\n{plain(request)}")
             print_hits(result, board, where_of(options))
             if options.explain:
                 _print_trace(result)
@@ -182,10 +205,17 @@ def _print_trace(result: "FindResult") -> None:
         print(f"  {plain(hit.tool.name)}: {ranks}")
 
 
+def _read_text(path: str) -> str:
+    try:
+        return sys.stdin.read() if path == "-" else Path(path).read_text(encoding="utf-8")
+    except (OSError, ValueError) as error:
+        raise QueryError(f"{path} cannot be read: {error}.") from error
+
+
 def _read_json(path: str, kind: type) -> Any:
     try:
-        value = json.loads(Path(path).read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
+        value = json.loads(_read_text(path))
+    except ValueError as error:
         raise QueryError(f"{path} cannot be read as JSON: {error}.") from error
     if not isinstance(value, kind):
         expected = "object" if kind is dict else "list"

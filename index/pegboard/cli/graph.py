@@ -12,11 +12,13 @@ from pegboard.cli.output import (
     add_board_option,
     add_channel_option,
     add_json_option,
+    add_release_option,
     json_text,
     plain,
     print_json,
 )
-from pegboard.errors import BoardNotFound, ConfigurationError, QueryError
+from pegboard.cli.tools import find_tool
+from pegboard.errors import ConfigurationError
 
 if TYPE_CHECKING:
     from pegboard.board import Board
@@ -24,7 +26,7 @@ if TYPE_CHECKING:
     from pegboard.records import Edge
 
 EXAMPLES = """\
-A tool is given by its id, or by its true name where only one tool with dependencies has it.
+A tool is given by its id, or by its true name where only one tool has it.
 
 examples:
   pegboard graph show --board ./board                     how many dependencies, core tools, circles
@@ -87,9 +89,7 @@ def _action(actions: Subparsers, name: str, what: str) -> argparse.ArgumentParse
     )  # fmt: skip
     add_board_option(parser)
     add_channel_option(parser)
-    parser.add_argument(
-        "--release", help="a release to ask instead of a channel, by id or its beginning"
-    )
+    add_release_option(parser)
     return parser
 
 
@@ -229,27 +229,7 @@ def _board(options: argparse.Namespace) -> "Board":
 
 def _tool(board: "Board", graph: "ToolGraph", given: str) -> str:
     """The id of the tool that is given by its id or its true name."""
-    from pegboard.graph.export import name_of
-
-    if given in graph or board.tool(given) is not None:
-        return given
-    named = [tool for tool in graph.tools if name_of(tool) == given]
-    if len(named) == 1:
-        return named[0]
-    if named:
-        raise QueryError(
-            f"{len(named)} tools are called '{given}'; give the id of one: {_some(sorted(named))}."
-        )
-    like = [tool for tool in graph.tools if given.casefold() in tool.casefold()]
-    raise BoardNotFound(
-        f"Release {board.release.id} has no tool with the id '{given}', and none of that name "
-        f"that needs another or is needed. "
-        + (
-            f"There are: {_some(sorted(like))}."
-            if like
-            else '`pegboard search "..."` finds tools, and with --json their ids.'
-        )
-    )
+    return given if given in graph else find_tool(board, given).id
 
 
 def _most(counts: Counter[str]) -> dict[str, int]:

@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from importlib.metadata import entry_points
 
 from pegboard import __version__
-from pegboard.cli.output import print_error, print_json, safe_output
+from pegboard.cli.output import print_error, print_json, resolve_board, safe_output
 from pegboard.errors import PegboardError
 
 GROUP = "pegboard.commands"
@@ -36,6 +36,7 @@ def run_command(name: str, options: argparse.Namespace) -> int:
     run: Callable[[argparse.Namespace], int] = options.run
     with safe_output():
         try:
+            resolve_board(options)
             return run(options)
         except PegboardError as error:
             if getattr(options, "json", False):
@@ -55,6 +56,7 @@ def run_command(name: str, options: argparse.Namespace) -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
+    from pegboard.cli.completion import register_completion
     from pegboard.cli.doctor import register_doctor
     from pegboard.cli.eval import register_eval
     from pegboard.cli.eval_agent import register_eval_agent
@@ -63,6 +65,7 @@ def _parser() -> argparse.ArgumentParser:
     from pegboard.cli.releases import register_releases
     from pegboard.cli.search import register_agents, register_search
     from pegboard.cli.stress import register_stress
+    from pegboard.cli.tools import register_tools
 
     parser = argparse.ArgumentParser(
         prog="pegboard",
@@ -76,6 +79,7 @@ def _parser() -> argparse.ArgumentParser:
     register_strategies(subparsers)
     register_search(subparsers)
     register_agents(subparsers)
+    register_tools(subparsers)
     register_graph(subparsers)
     register_releases(subparsers)
     for point in sorted(entry_points(group=GROUP), key=lambda point: point.name):
@@ -84,4 +88,5 @@ def _parser() -> argparse.ArgumentParser:
     register_eval_agent(subparsers)
     register_stress(subparsers)
     register_doctor(subparsers)
+    register_completion(subparsers, parser)
     return parser

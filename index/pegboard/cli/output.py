@@ -11,16 +11,17 @@ import json
 import os
 import re
 import sys
-import tomllib
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from contextlib import ExitStack, contextmanager, redirect_stderr, redirect_stdout
-from pathlib import Path
-from typing import Any, TextIO, cast
+from typing import Any, TextIO
 
-from pegboard.store.storage import remember_options
+from pegboard.errors import ConfigurationError
 
 Subparsers = Any
 """What `argparse.ArgumentParser.add_subparsers` returns; its class has no public name."""
+BOARD_SOURCES: dict[str, Callable[[], str | None]] = {}
+"""Where commands without --board look after $PEGBOARD_BOARD, by a name. The pipeline adds the
+pegboard.toml of the current folder when it registers its commands."""
 UNSAFE = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f"  # C0 but tab and line feed, DEL, C1
     "\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069"  # directions of text
@@ -98,33 +99,33 @@ def plain(text: str) -> str:
 
 
 def add_board_option(parser: argparse.ArgumentParser) -> None:
-    """Add --board, whose default is `default_board`."""
-    default = default_board()
+    """Add --board, for which `resolve_board` finds a value where none is given."""
     parser.add_argument(
         "--board",
         metavar="URI",
-        default=default,
-        required=default is None,
         help="the board's root: a folder, s3://, az:// or gs:// (default: $PEGBOARD_BOARD, else "
-        "that of ./pegboard.toml)",
+        "that of the pegboard.toml in this folder)",
     )
+    parser.set_defaults(needs_board=True)
 
 
 def default_board() -> str | None:
-    """Return $PEGBOARD_BOARD, else the board of ./pegboard.toml, else None."""
-    if uri := os.environ.get("PEGBOARD_BOARD"):
-        return uri
-    try:
-        board = tomllib.loads(Path("pegboard.toml").read_text("utf-8"))["board"]
-        uri, storage = board["uri"], board.get("storage")
-    except (OSError, ValueError, KeyError, TypeError, AttributeError):
-        return None
-    if not isinstance(uri, str):
-        return None
-    if isinstance(storage, dict) and "://" in uri:
-        options = cast("dict[str, Any]", storage)
-        remember_options(uri, {name: str(value) for name, value in options.items()})
-    return uri if "://" in uri else str(Path(uri).expanduser())
+    """Return the board for commands that are given none."""
+    if board := os.environ.get("PEGBOARD_BOARD"):
+        return board
+    return next((board for source in BOARD_SOURCES.values() if (board := source())), None)
+
+
+def resolve_board(options: argparse.Namespace) -> None:
+    """Set `options.board` if the command needs one. Raises ConfigurationError if there is none."""
+    if not getattr(options, "needs_board", False) or options.board:
+        return
+    options.board = default_board()
+    if options.board is None:
+        raise ConfigurationError(
+            "No board is named. Expected --board URI, the environment variable PEGBOARD_BOARD, or "
+            "a pegboard.toml in this folder."
+        )
 
 
 def add_channel_option(parser: argparse.ArgumentParser, use: str = "the channel to ask") -> None:
@@ -135,6 +136,13 @@ def add_channel_option(parser: argparse.ArgumentParser, use: str = "the channel 
 def add_json_option(parser: argparse.ArgumentParser, content: str) -> None:
     """Add --json; `content` says what the JSON object holds."""
     parser.add_argument("--json", action="store_true", help=f"print one JSON object: {content}")
+
+
+def add_release_option(parser: argparse.ArgumentParser) -> None:
+    """Add --release, which replaces --channel."""
+    parser.add_argument(
+        "--release", help="a release to ask instead of a channel, by id or its beginning"
+    )
 
 
 def add_release_argument(parser: argparse.ArgumentParser, default: str | None = None) -> None:

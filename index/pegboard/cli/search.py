@@ -10,6 +10,7 @@ from pegboard.cli.output import (
     add_board_option,
     add_channel_option,
     add_json_option,
+    add_release_option,
     plain,
     print_json,
 )
@@ -45,7 +46,7 @@ def register_search(subparsers: Subparsers) -> None:
         epilog=SEARCH,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("query", help="the request in plain words")
+    parser.add_argument("query", nargs="+", metavar="WORD", help="the request in plain words")
     add_request_options(parser, 5, "tools")
     _add_mode_option(parser)
     add_output_options(parser, "release, index, mode, hits")
@@ -62,7 +63,7 @@ def register_agents(subparsers: Subparsers) -> None:
         epilog=AGENTS,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("request", help="the request in plain words")
+    parser.add_argument("request", nargs="+", metavar="WORD", help="the request in plain words")
     add_request_options(parser, 3, "agents")
     _add_mode_option(parser)
     parser.add_argument(
@@ -78,10 +79,8 @@ def add_request_options(parser: argparse.ArgumentParser, k: int, what: str) -> N
     parser.add_argument("-k", type=int, default=k, help=f"{what} to return (default: {k})")
     parser.add_argument("--index", help="the index to search (default: the release's own)")
     add_channel_option(parser)
-    parser.add_argument(
-        "--release", help="a release to ask instead of a channel, by id or its beginning"
-    )
-    _add_filter_options(parser)
+    add_release_option(parser)
+    add_filter_options(parser)
 
 
 def _add_mode_option(parser: argparse.ArgumentParser) -> None:
@@ -93,7 +92,7 @@ def _add_mode_option(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def _add_filter_options(parser: argparse.ArgumentParser) -> None:
+def add_filter_options(parser: argparse.ArgumentParser) -> None:
     """Add --agent, --catalog, --kind and --tag, which `where_of` reads."""
     for name, what in (
         ("agent", "the agent with this id or name"),
@@ -176,8 +175,9 @@ def _search(options: argparse.Namespace) -> int:
     import pegboard
 
     board = pegboard.open(options.board, options.channel, options.release)
+    query = " ".join(options.query)
     hits = board.search(
-        options.query, options.k, mode=options.mode, index=options.index, where=where_of(options)
+        query, options.k, mode=options.mode, index=options.index, where=where_of(options)
     )
     if options.shape:
         print_tools(hits, options.shape, options.descriptions)
@@ -202,7 +202,7 @@ def _search_agents(options: argparse.Namespace) -> int:
 
     board = pegboard.open(options.board, options.channel, options.release)
     hits = board.search_agents(
-        options.request,
+        " ".join(options.request),
         options.k,
         mode=options.mode,
         decompose=options.decompose,

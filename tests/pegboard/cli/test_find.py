@@ -7,15 +7,30 @@ import pytest
 TWO = "'Convert 30 dollars to yen, then open an issue in the repository.'"
 
 
-def test_find_prints_hits_for_people_and_everything_for_programs(board_uri, run):
+def test_find_prints_hits_for_people_and_everything_for_programs(board_uri, run, tmp_path):
+    file = tmp_path / "requests.txt"
+    file.write_text(TWO.strip("'") + "\n\nwater the plants\n", "utf-8")
+
     printed = run(f"find {TWO} -k 4 --explain", board=board_uri)
-    first, second = run(f"find {TWO} 'water the plants' -k 2 --json", board=board_uri).json
+    first, second = run(f"find --requests {file} -k 2 --json", board=board_uri).json
 
     for text in ("convert_currency", "create_issue", "Strategy clauses:", "no LLM call"):
         assert text in printed.out
     assert second["hits"][0]["name"] == "water_plants"
     assert first["trace"]["strategy"] == "clauses"
     assert {step["text"] for step in first["steps"]} > {TWO.strip("'")}
+
+
+@pytest.mark.parametrize("command", ["find", "search", "agents"])
+def test_words_without_quotes_are_one_request(board_uri, run, command):
+    quoted = run(f"{command} 'the weather forecast of a city' --json", board=board_uri).json
+    words = run(f"{command} the weather forecast of a city --json", board=board_uri).json
+
+    for result in (quoted, words):
+        for part in (result, *result.get("trace", {}).get("parts", ())):
+            part.pop("milliseconds", None)
+        result.get("trace", {}).pop("milliseconds", None)
+    assert words == quoted
 
 
 def test_strategies_are_listed_without_a_board(run):
@@ -38,9 +53,12 @@ def test_strategy_and_history_come_from_files(board_uri, tmp_path, run):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ("", "The request is missing."),
-        ("' '", "The request is missing."),
-        ("x --strategy none.json", "none.json cannot be read as JSON"),
+        ("", "The request is missing"),
+        ("' '", "The request is missing"),
+        ("x --requests none.txt", "or given twice"),
+        ("--requests none.txt", "none.txt cannot be read"),
+        ("--requests /dev/null", "/dev/null holds no request"),
+        ("x --strategy none.json", "none.json cannot be read"),
         ("x --strategy clause", "Unknown strategy 'clause'"),
         ("x --llm-timeout 3", "Expected --llm MODEL"),
         ("x -k 0", "k is 0"),

@@ -123,7 +123,7 @@ def test_a_catalog_cannot_colour_the_terminal(graph):
     [
         ("status", 2, "2 tools are called 'status'; give the id of one: stocks/stocks/status, "),
         ("WIFI", 4, f"There are: {WIFI}, "),
-        ("zzz", 4, "`pegboard search"),
+        ("zzz", 4, "`pegboard tools list`"),
     ],
 )
 def test_an_ambiguous_or_unknown_tool_is_refused_with_a_hint(graph, name, code, message):

@@ -28,6 +28,8 @@ COMMANDS = {
     "search": ["dollars", "dollars --as mcp", "dollars --json", "dollars --agent no",
                f"dollars --index '{HOSTILE}'"],
     "agents": ["dollars", "dollars --json"],
+    "tools": ["list", "list --json", "show TOOL", "show TOOL --json", f"show '{HOSTILE}'"],
+    "completion": ["bash"],
     "graph": ["show", "show TOOL", "show OTHER", "show TOOL --json", "path TOOL OTHER", "show zzz",
               "show dollars", "export", "export --format json", f"show '{HOSTILE}'"],
     "releases": ["list", "show live", "show live --json", "verify", "verify --json",
@@ -119,7 +121,7 @@ def test_a_command_prints_no_control_character_and_no_line_of_a_catalog(hostile,
     for word, value in words.items():
         line = re.sub(rf"\b{word}\b", lambda _: f"'{value}'", line)  # noqa: B023
 
-    printed = run(line, board=None if line.startswith("strategies") else uri)
+    printed = run(line, board=None if line.startswith(("strategies", "completion")) else uri)
 
     for text in (printed.out, printed.err):
         assert not UNSAFE.findall(text)

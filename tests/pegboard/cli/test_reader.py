@@ -250,7 +250,7 @@ def test_a_folder_without_a_board_ends_with_4_and_doctor_reports_it(run, tmp_pat
 
 @pytest.mark.parametrize(
     "line",
-    ["", "serch", "search", "search x", "releases", "search x --board b --mode fuzzy",
+    ["", "serch", "search", "releases", "tools", "search x --board b --mode fuzzy",
      "search x --board b -k many"],
 )  # fmt: skip
 def test_invalid_usage_ends_with_2_and_prints_the_usage(run, line):
@@ -258,6 +258,31 @@ def test_invalid_usage_ends_with_2_and_prints_the_usage(run, line):
 
     assert printed.code == 2
     assert "usage: pegboard" in printed.err
+
+
+def test_without_a_board_the_environment_and_then_the_configuration_names_it(
+    run, workshop, board_uri, monkeypatch
+):
+    workshop.publish({"git": [workshop.tool("create_issue")]})
+    elsewhere = workshop.folder / "elsewhere"
+    elsewhere.mkdir()
+
+    def found(folder, environment=None):
+        monkeypatch.chdir(folder)
+        if environment:
+            monkeypatch.setenv("PEGBOARD_BOARD", environment)
+        else:
+            monkeypatch.delenv("PEGBOARD_BOARD", raising=False)
+        return run("tools list --json")
+
+    assert [tool["name"] for tool in found(workshop.folder).json["tools"]] == ["create_issue"]
+    assert len(found(workshop.folder, board_uri).json["tools"]) == 14
+    assert found(elsewhere).code == 2
+    assert "Expected --board URI, the environment variable PEGBOARD_BOARD, or a peg" in (
+        found(elsewhere).err
+    )
+    (elsewhere / "pegboard.toml").write_text("[board]\nuri = 5\n")
+    assert "uri" in found(elsewhere).err
 
 
 def test_doctor_checks_the_installation_and_a_board(run, board_uri):

@@ -1,0 +1,69 @@
+"""Every performance benchmark runs to its end, at a tiny size."""
+
+import importlib
+import pkgutil
+import sys
+
+import pytest
+
+from benchmarks import performance
+from benchmarks.performance import boards, data, llm
+from tasks.maintain import IndexSizes
+
+SHARED = {"boards", "data", "shared"}
+"""Modules without a benchmark of their own."""
+TINY = {
+    "incremental": "--tools 200 --change 0.1",
+    "llm": "",
+    "search": "--rows 300 --repeats 1",
+    "start": "--rounds 1",
+    "strategies": "--rows 300 --repeats 1",
+    "threads": "--rows 300 --seconds 0.1 --threads 1 2",
+}
+ON_PUBLIC_DATA = ["abstention", "dependencies", "filter", "shapes"]
+ROWS = 80
+
+
+@pytest.fixture
+def call(monkeypatch, capsys):
+    """Call the main function of a benchmark; returns what it printed."""
+
+    def benchmark(name, options=""):
+        monkeypatch.setattr(sys, "argv", [name, *options.split()])
+        importlib.import_module(f"benchmarks.performance.{name}").main()
+        return capsys.readouterr().out
+
+    return benchmark
+
+
+def test_every_benchmark_is_called_here():
+    modules = {module.name for module in pkgutil.iter_modules(performance.__path__)}
+
+    assert modules - SHARED == {*TINY, *ON_PUBLIC_DATA}
+
+
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(name, marks=pytest.mark.prefect if name == "start" else ()) for name in TINY],
+)
+def test_a_benchmark_runs_to_its_end(name, call, monkeypatch):
+    monkeypatch.setattr(llm, "CALLS", 3)
+    # Few rows, and indices as for many.
+    monkeypatch.setattr(boards, "SIZES", IndexSizes(in_memory=100, flat_partition=100))
+
+    assert call(name, TINY[name]).strip()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ON_PUBLIC_DATA)
+def test_a_benchmark_on_public_data_runs_to_its_end(name, call, monkeypatch):
+    if not data.BENCHMARKS.is_dir():
+        pytest.skip(f"the benchmarks are not at {data.BENCHMARKS}")
+    module = importlib.import_module(f"benchmarks.performance.{name}")
+    for reader in ("lines", "requests_of", "_pairs"):
+        if read := getattr(module, reader, None):
+            monkeypatch.setattr(module, reader, lambda file, read=read: read(file)[:ROWS])
+    if hasattr(module, "bench_cost"):
+        monkeypatch.setattr(module, "bench_cost", lambda tools, questions: None)
+
+    assert call(name).strip()
