@@ -3,7 +3,7 @@
 The script holds the names, so completing starts no Python; print it again after an update."""
 
 import argparse
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from pegboard.cli.output import Subparsers
 
@@ -59,7 +59,7 @@ def _commands(parser: argparse.ArgumentParser, path: str) -> Iterator[tuple[str,
     words: list[str] = []
     below: list[tuple[str, argparse.ArgumentParser]] = []
     for action in parser._actions:
-        if isinstance(action, argparse._SubParsersAction):
+        if isinstance(action.choices, Mapping):  # the commands below this one
             below += action.choices.items()
             words += action.choices
         else:
