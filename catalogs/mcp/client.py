@@ -1,28 +1,27 @@
 """Asking one live MCP server for its tools, with the official SDK. Nothing that a server does may
-hang or end a run.
+hang or end a run: its time, bytes, pages and tools are limited.
 
-The SDK ends a server with everything it started: it closes its input, waits, then kills its process
-group. That happens shielded from cancellation, so the time limit is one of anyio's scopes: a native
-`asyncio.timeout` would break the shield."""
+A server over stdio is ended shielded from cancellation, so the time limit is one of anyio's scopes:
+a native `asyncio.timeout` would break the shield."""
 
 import logging
 import os
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from catalogs.mcp.config import Server, ServerProblem
 from catalogs.mcp.failures import Progress, evidence, explain_failure
 from catalogs.mcp.process import Stderr, killing_leftovers, passed_environment
 from catalogs.mcp.records import agent_description
+from catalogs.mcp.stdio import stdio_streams
+from catalogs.mcp.traffic import Traffic
 from pegboard.redaction import redact
 
 MAX_PAGES = 1_000
-MAX_EVENT = 64 * 1024 * 1024
-"""Bytes of one server-sent event; a page of tools is one event, and one oversized tool in it must
-not cost the others.
-"""
+MAX_TOOLS = 20_000
+"""Of one server."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,8 +32,11 @@ class ServerAnswer:
     tools: list[Any]
 
 
-async def list_server(server: Server, timeout: float) -> ServerAnswer:
+async def list_server(server: Server, timeout: float, max_bytes: int) -> ServerAnswer:
     """All tools of a server, and what it says of itself, within `timeout` seconds.
+
+    Args:
+        max_bytes: of all that the server sends.
 
     Raises ServerProblem that says what happened, with the last lines of the server's stderr,
     without secrets."""
@@ -42,7 +44,7 @@ async def list_server(server: Server, timeout: float) -> ServerAnswer:
     import mcp.client.sse  # noqa: F401  # loading the SDK takes seconds, which are not the server's
 
     _silence_sdk()
-    progress, stderr = Progress(server.secrets), Stderr()
+    progress, stderr, traffic = Progress(server.secrets), Stderr(), Traffic(max_bytes)
     answers: list[ServerAnswer] = []
     trouble: Exception | None = None
     try:
@@ -53,6 +55,7 @@ async def list_server(server: Server, timeout: float) -> ServerAnswer:
                     timeout,
                     progress,
                     stderr,
+                    traffic,
                     answers,
                 )
             except Exception as error:
@@ -68,7 +71,8 @@ async def list_server(server: Server, timeout: float) -> ServerAnswer:
             f"by hand, or raise timeout"
         )
     else:
-        why = explain_failure(trouble, server, progress)
+        # The SDK takes what is raised while it reads an event for the event's end.
+        why = explain_failure(traffic.problem or trouble, server, progress)
     raise ServerProblem(
         redact(". ".join([why, *evidence(progress, written)]), server.secrets)
     ) from None
@@ -79,6 +83,7 @@ async def _converse(
     timeout: float,
     progress: Progress,
     stderr: Stderr,
+    traffic: Traffic,
     answers: list[ServerAnswer],
 ) -> None:
     from mcp.client.session import ClientSession
@@ -86,48 +91,42 @@ async def _converse(
     from mcp_types import Implementation
 
     async with AsyncExitStack() as stack:
-        streams = await stack.enter_async_context(_transport(server, timeout, progress, stderr))
-        pages = _RawPages(
-            JSONRPCDispatcher(*streams, on_stream_exception=progress.on_invalid_message)
+        streams = await stack.enter_async_context(
+            _transport(server, timeout, progress, stderr, traffic)
         )
+        pages = _Pages(JSONRPCDispatcher(*streams, on_stream_exception=progress.on_invalid_message))
         info = Implementation(name="pegboard", version="1")
         session = await stack.enter_async_context(ClientSession(dispatcher=pages, client_info=info))
         progress.stage = "initialize"
         await _handshake(session)
         progress.stage = "tools/list"
-        tools = await _all_tools(session, pages)
+        tools = await _all_tools(session, traffic)
         about = session.server_info.model_dump() if session.server_info else {}
         answers.append(ServerAnswer(agent_description(about, session.instructions), tools))
 
 
 @asynccontextmanager
 async def _transport(
-    server: Server, limit: float, progress: Progress, stderr: Stderr
+    server: Server, limit: float, progress: Progress, stderr: Stderr, traffic: Traffic
 ) -> AsyncGenerator[Any]:
-    import httpx2
     from mcp.client.sse import sse_client
-    from mcp.client.stdio import StdioServerParameters, stdio_client
+    from mcp.client.stdio import get_default_environment
     from mcp.client.streamable_http import streamable_http_client
 
-    def client(headers: Any = None, timeout: Any = None, auth: Any = None) -> httpx2.AsyncClient:
+    from catalogs.mcp.http import SiftingClient
+
+    def client(headers: Any = None, timeout: Any = None, auth: Any = None) -> SiftingClient:
         # The SSE transport asks for limits of its own; ours is for the whole conversation.
-        return httpx2.AsyncClient(
+        return SiftingClient(
+            traffic,
             headers=dict(server.headers),
             timeout=limit,
             event_hooks={"response": [progress.on_response]},
         )
 
     if server.transport == "stdio":
-        parameters = StdioServerParameters(
-            command=server.command,
-            args=list(server.args),
-            env={**passed_environment(os.environ), **server.env},
-            cwd=server.cwd,
-            # One byte that is not UTF-8 would end the conversation; replaced, it costs the tool it
-            # stands in.
-            encoding_error_handler="replace",
-        )
-        async with stdio_client(parameters, errlog=stderr.file) as streams:
+        passed = {**get_default_environment(), **passed_environment(os.environ), **server.env}
+        async with stdio_streams(server, passed, stderr.file, traffic) as streams:
             yield streams
     elif server.transport == "sse":
         async with sse_client(server.url, httpx_client_factory=client) as streams:
@@ -136,27 +135,24 @@ async def _transport(
         async with (
             client() as http,
             streamable_http_client(
-                server.url, http_client=http, max_sse_event_size=MAX_EVENT
+                server.url, http_client=http, max_sse_event_size=None
             ) as streams,
         ):
             yield streams
 
 
 @dataclass(slots=True)
-class _RawPages:
-    """A dispatcher that keeps each raw page of tools and shows the session an empty one.
-
-    The session would refuse a whole page because of one malformed tool.
+class _Pages:
+    """A dispatcher that completes answers to tools/list, whose tools `Traffic` has taken out: the
+    session would refuse a whole page for a field that is missing or malformed.
     """
 
     inner: Any
-    page: Mapping[str, Any] = field(default_factory=dict[str, Any])
 
     async def send_raw_request(self, method: str, params: Any, opts: Any = None) -> dict[str, Any]:
         raw = await self.inner.send_raw_request(method, params, opts)
         if method != "tools/list":
             return raw
-        self.page = raw
         return {"tools": [], "resultType": "complete", "ttlMs": 0, "cacheScope": "private"}
 
     async def notify(self, method: str, params: Any, opts: Any = None) -> None:
@@ -186,7 +182,7 @@ async def _handshake(session: Any) -> None:
             raise error from None
 
 
-async def _all_tools(session: Any, pages: _RawPages) -> list[Any]:
+async def _all_tools(session: Any, traffic: Traffic) -> list[Any]:
     from mcp.shared.exceptions import MCPError
     from mcp_types import (
         METHOD_NOT_FOUND,
@@ -205,10 +201,13 @@ async def _all_tools(session: Any, pages: _RawPages) -> list[Any]:
             if error.code == METHOD_NOT_FOUND and session.server_capabilities.tools is None:
                 return []  # a server of prompts or resources only
             raise
-        page, cursor = pages.page.get("tools"), pages.page.get("nextCursor")
+        page, cursor = traffic.page.get("tools"), traffic.page.get("nextCursor")
+        traffic.page = {}
         if not isinstance(page, list):
             raise ServerProblem("its answer to tools/list has no list of tools")
         tools += page
+        if len(tools) > MAX_TOOLS:
+            raise ServerProblem(f"it lists more than {MAX_TOOLS:,} tools; correct the server")
         if not cursor:
             return tools
         if not isinstance(cursor, str) or cursor in cursors:

@@ -58,7 +58,7 @@ def explain_failure(error: BaseException | None, server: Server, progress: Progr
             )
         case PermissionError():
             return f"its command {server.command!r} may not be run; check its permissions"
-        case MCPError(code=code) if code == CONNECTION_CLOSED:
+        case MCPError(code=code, message="Connection closed") if code == CONNECTION_CLOSED:
             return f"it ended before it answered {progress.stage}; try it by hand"
         case MCPError():
             status = f" (HTTP {progress.status})" if progress.status else ""

@@ -4,7 +4,6 @@ saved answers alike.
 The raw records are read, not the SDK's models: pydantic refuses a whole page because of one
 malformed tool."""
 
-import json
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -75,8 +74,3 @@ def _annotations(raw: Mapping[str, Any]) -> tuple[Any, str]:
     )
     stated = {**annotations, **({"title": title} if title else {})}
     return {key: value for key, value in stated.items() if value is not None}, title
-
-
-def has_replaced_bytes(raw: Any) -> bool:
-    """Whether a record holds U+FFFD, which stands where bytes of a live server were not UTF-8."""
-    return "\ufffd" in json.dumps(raw, ensure_ascii=False, default=repr)

@@ -20,9 +20,12 @@ from pydantic import Field, model_validator
 
 from catalogs.mcp.client import ServerAnswer, list_server
 from catalogs.mcp.config import Server, ServerProblem, read_servers, resolve_server
-from catalogs.mcp.records import add_tool, has_replaced_bytes
+from catalogs.mcp.records import add_tool
 from catalogs.shared.listing import ListingBuilder, SourceKind, SourceOptions
 from pegboard.records import agent_id
+
+MAX_BYTES = 16_000_000
+"""That one server may send. Those of hundreds of tools send less than one million."""
 
 
 class McpOptions(SourceOptions):
@@ -33,6 +36,7 @@ class McpOptions(SourceOptions):
     only: tuple[str, ...] = ()
     skip: tuple[str, ...] = ()
     timeout: float = Field(default=30, gt=0, le=3600)
+    max_bytes: int = Field(default=MAX_BYTES, gt=0)
     concurrency: int = Field(default=4, ge=1, le=64)
 
     @model_validator(mode="after")
@@ -109,7 +113,9 @@ async def _list_all(
     async def ask(name: str) -> None:
         async with turns:
             try:
-                outcomes[name] = await list_server(servers[name], options.timeout)
+                outcomes[name] = await list_server(
+                    servers[name], options.timeout, options.max_bytes
+                )
             except ServerProblem as problem:
                 outcomes[name] = problem
 
@@ -124,11 +130,7 @@ def _add(listing: ListingBuilder, name: str, server: Server, answer: ServerAnswe
         name, description=answer.description, kind="mcp-server", source=server.source
     )
     for position, raw in enumerate(answer.tools):
-        where = f"{name}: tools[{position}]"
-        if has_replaced_bytes(raw):
-            listing.reject(where, "it holds bytes that are not UTF-8; correct the server", raw)
-        else:
-            add_tool(listing, agent, raw, where=where)
+        add_tool(listing, agent, raw, where=f"{name}: tools[{position}]")
 
 
 def _fail(listing: ListingBuilder, name: str, problem: ServerProblem) -> None:

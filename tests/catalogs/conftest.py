@@ -31,3 +31,14 @@ def listed_document(listed, tmp_path):
         return listed("openapi", path="api.json")
 
     return listing_of
+
+
+@pytest.fixture
+def servers(listed):
+    """A function that lists servers by name, or what the options name."""
+
+    def listing_of(entries=None, **options):
+        options |= {} if entries is None else {"servers": entries}
+        return listed("mcp", **{"timeout": 600, **options})
+
+    return listing_of

@@ -17,37 +17,10 @@ from catalogs.mcp.secrets import public_command
 from catalogs.mcp.source import source
 from catalogs.shared.listing import Listing
 from pegboard.errors import SourceError
+from tests.catalogs.mcp_servers import SERVERS, failure_in_time, names, only_failure, raw
 from tests.children import end_child, start_child
 
-SERVERS = Path(__file__).parent / "servers"
 KEY = "open-sesame-4711"
-
-
-def raw(behaviour, *args, **entry):
-    """The configuration of a server that behaves so; see `servers/raw_stdio.py`."""
-    script = str(SERVERS / "raw_stdio.py")
-    return {"command": sys.executable, "args": [script, behaviour, *args], **entry}
-
-
-@pytest.fixture
-def servers(listed):
-    """A function that lists servers by name, or what the options name."""
-
-    def listing_of(entries=None, **options):
-        options |= {} if entries is None else {"servers": entries}
-        return listed("mcp", **{"timeout": 600, **options})
-
-    return listing_of
-
-
-def names(listing):
-    return [tool.name for tool in listing.tools]
-
-
-def only_failure(listing):
-    (failure,) = listing.failures
-    assert failure.agent not in [agent.id for agent in listing.agents]
-    return failure.why
 
 
 @pytest.fixture(scope="module")
@@ -150,21 +123,10 @@ def test_a_malformed_tool_is_rejected_alone(servers):
         "raw: tools[4]": "expected an object",
         "raw: tools[5]": "already listed",
         "raw: tools[6]": "10,000,000",
-        "bytes: tools[1]": "not UTF-8",
+        "bytes: tools[1]": "not valid UTF-8",
     }.items():
         assert why in reasons.pop(where)
     assert reasons == {}
-
-
-def failure_in_time(servers, entry, ready):
-    """Why a server without an end fails, and within how many seconds: as many as it takes to get
-    `ready` on this machine.
-    """
-    for seconds in (1, 4, 16, 64, 256):
-        why = only_failure(servers({"raw": entry}, timeout=seconds))
-        if ready(why):
-            return why, seconds
-    raise AssertionError(why)
 
 
 def test_a_server_that_hangs_fails_in_time_and_is_ended_with_its_children(servers, tmp_path):

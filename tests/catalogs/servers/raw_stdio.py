@@ -29,6 +29,16 @@ TOOLS = {
     ]
 }
 
+DEEP = '{"a":' * 5_000 + "1" + "}" * 5_000
+UNREADABLE = {
+    "UTF-8": '{"name": "surrogate", "description": "\\ud83d"}',
+    "6,000 digits": f'{{"name": "digits", "inputSchema": {{"maximum": {"9" * 6_000}}}}}',
+    "deeper": f'{{"name": "deep", "inputSchema": {DEEP}}}',
+    "twice": '{"name": "twice", "name": "thrice"}',
+    "Out of range": '{"name": "nan", "inputSchema": {"maximum": NaN}}',
+}
+"""Tools of which each made the SDK refuse all of them, by what is said of them."""
+
 
 def main(behaviour: str, *rest: str) -> None:
     if behaviour == "die":
@@ -114,6 +124,23 @@ def list_tools(behaviour: str, request: dict, rest: tuple[str, ...]) -> None:
         send(request, {"tools": tools, "nextCursor": str(page + 1) if page < 3 else None})
     elif behaviour == "endless":
         send(request, {"tools": [GOOD], "nextCursor": "again"})
+    elif behaviour == "closed":
+        send(request, error={"code": -32000, "message": "no more today"})
+    elif behaviour == "cursors":
+        send(request, {"tools": [], "nextCursor": str(int(cursor or 1) + 1)})
+    elif behaviour == "many":
+        send(request, {"tools": [{"name": f"tool_{number}"} for number in range(30_000)]})
+    elif behaviour == "line":
+        while True:
+            sys.stdout.write("x" * 1_000_000)
+    elif behaviour == "stderr":
+        for _ in range(100):
+            print("x" * 1_000_000, file=sys.stderr)
+        send(request, {"tools": [GOOD]})
+    elif behaviour == "unreadable":
+        tools = [json.dumps(GOOD), *UNREADABLE.values(), json.dumps({**GOOD, "name": "last"})]
+        result = f'{{"tools": [{", ".join(tools)}]}}'
+        print(f'{{"jsonrpc": "2.0", "id": {request["id"]}, "result": {result}}}', flush=True)
     elif behaviour == "bytes":
         text = json.dumps(
             {

@@ -1,0 +1,74 @@
+"""The HTTP client for MCP servers: what a server answers is bounded and sifted before the SDK reads
+it. Loaded when a server is reached over HTTP."""
+
+import zlib
+from collections.abc import AsyncIterator
+from typing import Any
+
+import httpx2
+
+from catalogs.mcp.config import ServerProblem
+from catalogs.mcp.traffic import Traffic
+
+CHUNK = 1 << 16
+GZIP_OR_ZLIB = 47
+"""`wbits` of zlib: the format is told by its first bytes."""
+
+
+class SiftingClient(httpx2.AsyncClient):
+    """An HTTP client whose responses are bounded and sifted."""
+
+    def __init__(self, traffic: Traffic, **options: Any) -> None:
+        super().__init__(**options)
+        self.headers["accept-encoding"] = "identity"
+        self._traffic = traffic
+
+    async def send(self, request: Any, *, stream: bool = False, **options: Any) -> Any:
+        """Send a request; see httpx2."""
+        response = await super().send(request, stream=True, **options)
+        response.stream = _SiftedBody(response, self._traffic)
+        # Decompressed here, within the bounds.
+        for header in ("content-encoding", "content-length"):
+            response.headers.pop(header, None)
+        if not stream:
+            await response.aread()
+        return response
+
+
+class _SiftedBody(httpx2.AsyncByteStream):
+    def __init__(self, response: Any, traffic: Traffic) -> None:
+        self._stream, self._traffic = response.stream, traffic
+        self._type = response.headers.get("content-type", "").lower()
+        self._compressed = response.headers.get("content-encoding", "identity") != "identity"
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        if self._type.startswith("text/event-stream"):
+            async for line in self._traffic.lines(self._chunks()):
+                yield self._sifted_line(line.rstrip(b"\r")) + b"\n"
+            return
+        body = [self._traffic.count(chunk) async for chunk in self._chunks()]
+        yield self._traffic.sift(b"".join(body))
+
+    async def aclose(self) -> None:
+        await self._stream.aclose()
+
+    def _sifted_line(self, line: bytes) -> bytes:
+        if not line.startswith(b"data:"):
+            return line
+        return b"data: " + self._traffic.sift(line.removeprefix(b"data:").strip(b" "))
+
+    async def _chunks(self) -> AsyncIterator[bytes]:
+        """Yield the body in pieces, one compression undone."""
+        decompressor = zlib.decompressobj(GZIP_OR_ZLIB) if self._compressed else None
+        async for chunk in self._stream:
+            if decompressor is None:
+                yield chunk
+                continue
+            while chunk:
+                try:
+                    yield decompressor.decompress(chunk, CHUNK)
+                except zlib.error as error:
+                    raise ServerProblem(f"its answer is not valid gzip: {error}") from None
+                chunk = decompressor.unconsumed_tail
+        if decompressor is not None:
+            yield decompressor.flush()

@@ -1,0 +1,76 @@
+"""Live MCP servers that send what nobody can read, too much of it, or without end: over stdio and
+HTTP."""
+
+import re
+import subprocess
+import sys
+
+import pytest
+
+from tests.catalogs.mcp_servers import SERVERS, failure_in_time, names, only_failure, raw
+from tests.catalogs.servers.raw_stdio import UNREADABLE
+from tests.children import end_child, start_child
+
+
+def test_a_tool_that_the_sdk_cannot_read_is_rejected_alone(servers):
+    listing = servers({"raw": raw("unreadable")})
+
+    assert names(listing) == ["good", "last"]
+    assert listing.failures == ()
+    assert [why in row.why for why, row in zip(UNREADABLE, listing.rejected, strict=True)] == [
+        True
+    ] * len(UNREADABLE), listing.rejected
+
+
+@pytest.mark.parametrize(
+    ("behaviour", "expected"),
+    [
+        ("line", "it sent more than 16,000,000 bytes; .* raise max_bytes of its catalog"),
+        ("many", "it lists more than 20,000 tools; correct the server"),
+        ("cursors", "its tools/list has more than 1,000 pages; correct the server"),
+        ("closed", "it answered tools/list with the error -32000: no more today"),
+    ],
+)
+def test_a_server_without_bounds_fails_by_itself(servers, behaviour, expected):
+    listing = servers({"good": raw("good"), "raw": raw(behaviour)})
+
+    assert names(listing) == ["good"]
+    (failure,) = listing.failures
+    assert re.search(expected, failure.why)
+
+
+def test_a_server_may_write_more_on_stderr_than_anybody_keeps(servers):
+    assert names(servers({"raw": raw("stderr")})) == ["good"]
+
+
+@pytest.fixture(scope="module")
+def hostile_port():
+    server = start_child(
+        [sys.executable, str(SERVERS / "hostile_http.py")], stdout=subprocess.PIPE, text=True
+    )
+    assert server.stdout is not None
+    yield int(server.stdout.readline())
+    end_child(server)
+    server.stdout.close()
+
+
+def test_an_answer_may_be_compressed_once(servers, hostile_port):
+    listing = servers({"gzip": {"url": f"http://127.0.0.1:{hostile_port}/gzip"}})
+
+    assert (names(listing), listing.failures) == (["good"], ())
+
+
+@pytest.mark.parametrize("path", ["body", "events", "bomb"])
+def test_an_answer_over_http_without_end_fails_at_the_limit(servers, hostile_port, path):
+    entry = {"url": f"http://127.0.0.1:{hostile_port}/{path}"}
+
+    assert "it sent more than 16,000,000 bytes" in only_failure(servers({"raw": entry}))
+
+
+@pytest.mark.parametrize("path", ["headers", "silence"])
+def test_an_answer_that_trickles_does_not_outlast_the_timeout(servers, hostile_port, path):
+    entry = {"url": f"http://127.0.0.1:{hostile_port}/{path}"}
+
+    why, _ = failure_in_time(servers, entry, lambda why: "did not answer within" in why)
+
+    assert "raise timeout" in why
