@@ -11,6 +11,7 @@ from catalogs.mcp.failures import Progress
 from pegboard.llm import endpoint
 from pegboard.redaction import (
     is_secret_name,
+    public_url,
     redact,
     redact_credentials,
     redact_line,
@@ -246,6 +247,13 @@ def test_a_message_is_cut_after_it_was_redacted_and_holds_no_control_character(m
     assert len(message) == 403
     assert "sk-" not in message
     assert redact_line("\x1b[31mon\n  one \x1b[0m line") == "[31mon one [0m line"
+
+
+def test_an_address_is_shown_without_random_words_in_its_path():
+    key = "aB3dEf6hIj9kLmN0pQr5tUv8"
+
+    assert public_url(f"https://u:p@host/T01/{key}/a.json?x=1#y") == "https://host/T01/***/a.json"
+    assert public_url(f"s3://bucket/{key}") == f"s3://bucket/{key}"
 
 
 def test_addresses_and_arguments_also_lose_uuids_and_random_words():

@@ -272,12 +272,15 @@ def takes_credential(argument: str) -> bool:
 
 
 def public_url(url: str) -> str:
-    """Return a URL without user, password, query and fragment, which may hold secrets."""
+    """Return a URL without what may be secret: user, password, query, fragment, and UUIDs and
+    random words in the path of a web address.
+    """
     try:
         parts = urlsplit(url)
     except ValueError:
         return "(an invalid URL)"
-    return urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], parts.path, "", ""))
+    path = redact_opaque(parts.path) if parts.scheme in ("http", "https") else parts.path
+    return urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], path, "", ""))
 
 
 def _without_credentials(text: str, instead: str) -> str:

@@ -11,7 +11,10 @@ from typing import Any, get_args
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from pegboard.errors import ConfigurationError
+from pegboard.redaction import is_secret_name, redact_opaque
 
+SECRET_TABLES = ("headers", "env", "storage")
+"""Tables whose values may be secrets whatever their names are."""
 MESSAGES = {"extra_forbidden": "no such setting", "missing": "missing"}
 
 
@@ -58,12 +61,19 @@ def problems_of(error: ValidationError, model: type[BaseModel], prefix: str = ""
             message += did_you_mean(parts[-1], _setting_names(model, parts[:-1]))
         elif kind == "literal_error":
             expected = problem["msg"].split("'")[1::2]
-            message += f" (got {problem['input']!r:.80})"
+            message += f" (got {_shown(problem['input'], parts)})"
             message += did_you_mean(str(problem["input"]), expected)
         elif kind not in (*MESSAGES, "value_error"):
-            message += f" (got {problem['input']!r:.80})"
+            message += f" (got {_shown(problem['input'], parts)})"
         problems.append(f"{prefix}{'.'.join(parts)}: {message}")
     return problems
+
+
+def _shown(value: Any, place: list[str]) -> str:
+    """Return a wrong value for a message; only its type where it may be a secret."""
+    if any(part in SECRET_TABLES or is_secret_name(part) for part in place):
+        return f"a value of type {type(value).__name__}"
+    return f"{redact_opaque(repr(value)):.80}"
 
 
 def did_you_mean(name: str, names: Iterable[str]) -> str:

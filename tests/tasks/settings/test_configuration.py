@@ -303,3 +303,15 @@ def test_products_are_made_in_their_order_and_dependencies_only_if_named(load, p
     assert settings.products == expected
     assert (settings.mode, settings.incomplete, settings.budget_usd) == ("live", "stop", None)
     assert "dependencies" not in DEFAULT_PRODUCTS
+
+
+@pytest.mark.parametrize(
+    "headers", ['"Bearer hunter2-hunter2"', "{ X-Any = [4711, 'hunter2-hunter2'] }"]
+)
+def test_a_wrong_value_that_may_be_a_secret_is_not_shown(workshop, headers):
+    catalog = '[catalogs.shop]\ntype = "openapi"\nurl = "https://x/y.json"\n'
+
+    with pytest.raises(ConfigurationError, match=r"headers.*\(got a value of type") as caught:
+        workshop.configure(catalogs=f"{catalog}headers = {headers}\n")
+
+    assert "hunter2" not in str(caught.value)
