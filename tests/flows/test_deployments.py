@@ -240,7 +240,7 @@ def test_a_missing_configuration_is_one_message_without_a_traceback(prefect):
 
     message = f"No configuration at {prefect.project}/none.toml. "
     assert message in state["message"]
-    log = eventually(lambda: prefect.log(run), lambda lines: "status code" in " ".join(lines))
+    log = eventually(lambda: prefect.log(run), lambda lines: "Engine execution" in " ".join(lines))
     assert len([line for line in log if message in line]) >= 1
     assert not [line for line in log if "Traceback" in line]
 

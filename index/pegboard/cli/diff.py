@@ -2,6 +2,7 @@
 
 import argparse
 import json
+from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
 
@@ -56,6 +57,9 @@ def register_diff(actions: Subparsers) -> None:
     add_channel_option(parser, "the channel whose releases are the default")
     parser.add_argument("--tool", metavar="ID", help="show everything that changed in one tool")
     parser.add_argument(
+        "--texts", action="store_true", help="show the old and new text of all changed tools"
+    )
+    parser.add_argument(
         "--neighbours",
         type=int,
         default=5,
@@ -78,24 +82,27 @@ def _diff(options: argparse.Namespace) -> int:
     elif options.json:
         print_json(diff.to_dict())
     else:
-        _print_diff(diff)
+        _print_diff(diff, texts=options.texts)
     return 0
 
 
-def _print_diff(diff: ReleaseDiff) -> None:
+def _print_diff(diff: ReleaseDiff, *, texts: bool) -> None:
     counts = ", ".join(f"{count} {name}" for name, count in diff.counts.items())
     print(f"{diff.old} -> {diff.new}: {counts}")
     near = diff.neighbours
     _print_some([f"{SIGNS['added']} {tool}{_near(near.get(tool))}" for tool in diff.added])
     _print_some([f"{SIGNS['removed']} {tool}" for tool in diff.removed])
-    _print_some(
-        [
-            f"{SIGNS['changed']} {tool.id}: "
-            f"{', '.join(_summary(*field) for field in tool.fields.items())}"
-            f"{_near(near.get(tool.id))}"
-            for tool in diff.changed
-        ]
-    )
+    changed = [
+        f"{SIGNS['changed']} {tool.id}: "
+        f"{', '.join(_summary(*field) for field in tool.fields.items())}"
+        f"{_near(near.get(tool.id))}"
+        for tool in diff.changed
+    ]
+    if texts:
+        for line, tool in zip(changed, diff.changed, strict=True):
+            print("\n    ".join([line, *_lines_of_fields(tool.fields)]))
+    else:
+        _print_some(changed)
     if diff.edges:
         print(f"dependencies of {len(diff.edges)} tools:")
         _print_some([f"  {tool}: {_edges(changes)}" for tool, changes in diff.edges.items()])
@@ -172,14 +179,17 @@ def _print_tool(diff: ReleaseDiff, tool: str) -> None:
     print(f"{SIGNS[state]} {tool}{_near(diff.neighbours.get(tool))}")
     for change in diff.changed:
         if change.id == tool:
-            for name, field in change.fields.items():
-                for line in field_lines(name, field):
-                    print(line)
+            for line in _lines_of_fields(change.fields):
+                print(line)
     if tool in diff.edges:
         print("depends on")
         for kind, edges in asdict(diff.edges[tool]).items():
             for edge in edges:
                 print(f"  {SIGNS[kind]} {edge}")
+
+
+def _lines_of_fields(fields: Mapping[str, FieldChange]) -> list[str]:
+    return [line for name, change in fields.items() for line in field_lines(name, change)]
 
 
 def field_lines(name: str, field: FieldChange) -> list[str]:

@@ -67,6 +67,10 @@ def test_changed_tools_are_named_with_their_old_and_new_text_on_request(command,
     change = {"old": "Opens an issue.", "new": "Opens a ticket.", "added": [], "removed": []}
     assert built["plan"]["changes"] == {"kit/git/tool_13": {"description": change}}
     assert len(built["plan"]["removed"]) == 13
+    diff = command("releases", "diff", "--neighbours", 0, "--texts")[1]
+    assert (
+        "description\n    description\n      - Opens an issue.\n      + Opens a ticket.\n" in diff
+    )
 
 
 def test_the_story_of_a_board(command, workshop, encoder):
