@@ -107,7 +107,7 @@ def test_a_server_that_answers_is_used_with_the_settings_of_the_user(server, sta
 
 @pytest.mark.parametrize(
     ("url", "reason"),
-    [(AWAY, "refused"), ("nowhere", "unknown url type"), ("http://[", "Invalid IPv6 URL")],
+    [(AWAY, "refused"), ("nowhere", "unknown url type"), ("http://[", "an invalid URL")],
 )
 def test_a_server_that_does_not_answer_is_an_error_that_says_what_to_do(url, reason):
     with pytest.raises(PegboardError, match=reason) as raised:
