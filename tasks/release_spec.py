@@ -8,6 +8,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from importlib.metadata import version
+from itertools import islice
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
@@ -39,6 +40,8 @@ if TYPE_CHECKING:
 
 RECORDS_VERSION = 2
 """Changes when the same snapshots and enrichments give other rows of `tools` or `agents`."""
+MAX_SUSPICIOUS = 200
+"""Suspicious tools in a manifest, which every reader loads."""
 RELEASE_ID_DIGITS = 12
 """Hexadecimal digits of its digest that name a release; enough for 2^24 releases without a
 collision.
@@ -205,7 +208,7 @@ def staged_release(
             "removed": len(plan.removed),
             "unchanged": plan.unchanged,
         },
-        **({"suspicious": dict(suspicious)} if suspicious else {}),
+        **({"suspicious": dict(islice(suspicious.items(), MAX_SUSPICIOUS))} if suspicious else {}),
     }
     return Release(spec.release, spec.digest, CONTRACT, datetime.now(UTC), pins, manifest)
 

@@ -9,6 +9,7 @@ a release under `suspicious`. They depend on the other tools, so they are no col
 
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from pegboard.encoders import Encoder
@@ -31,6 +32,10 @@ NEAR_COPY = "near-copy"
 
 MIN_EXAMPLES = 3
 """Fewer say nothing of a tool's examples as a whole."""
+MAX_EXAMPLES = 10
+"""Of a tool: an index takes so many."""
+BATCH = 1_000
+"""Tools whose examples are held in memory at once."""
 MIN_TOOLS = 20
 """Tools that examples are compared with; among fewer, a tenth is less than two."""
 MAX_TOOLS = 1_000
@@ -44,11 +49,10 @@ SHINGLE = 3
 """Words in a row by which descriptions are compared."""
 MIN_SHINGLES = 3
 """A description of fewer is too short to tell a copy."""
-COPIED = 0.8
-"""Of the shingles of the shorter description."""
+COPIED = 0.9
+"""Of the shingles of the original: a copy may say more."""
 MAX_SHARED = 20
 """Tools of the release that have a shingle: one of more is boilerplate."""
-MAX_REPORTED = 200
 MAX_WARNINGS = 10
 
 Suspicious = dict[str, list[dict[str, Any]]]
@@ -80,7 +84,7 @@ def find_suspicious(
             found[tool].append(evidence)
     for tool, evidence in near_copies(tools, fresh):
         found[tool].append(evidence)
-    return {tool: found[tool] for tool in sorted(found)[:MAX_REPORTED]}
+    return {tool: found[tool] for tool in sorted(found)}
 
 
 def warnings_of(suspicious: Suspicious) -> list[str]:
@@ -111,20 +115,23 @@ def _stuffed(
         return
     heads = vectors_of(lake, encoder, [head_text(tool, agents[tool.agent]) for tool in sample])
     owners = [tool.agent for tool in sample]
-    for tool in tools:
-        if len(tool.examples) < MIN_EXAMPLES:
-            continue
-        texts = [head_text(tool, agents[tool.agent]), *tool.examples]
-        own, *vectors = vectors_of(lake, encoder, texts)
-        others = heads[[agent != tool.agent for agent in owners]]
-        if len(others) < MIN_TOOLS:
-            continue
-        shares = [_nearer(example, own, others) for example in vectors]
-        nearer = sum(shares) / len(shares)
-        if nearer >= NEARER:
-            worst = sorted(zip(shares, tool.examples, strict=True), reverse=True)[:3]
-            examples = [text for _, text in worst]
-            yield tool.id, {"flag": STUFFING, "nearer": round(nearer, 3), "examples": examples}
+    several = [tool for tool in tools if len(tool.examples) >= MIN_EXAMPLES]
+    for start in range(0, len(several), BATCH):
+        batch = several[start : start + BATCH]
+        texts = [
+            (head_text(tool, agents[tool.agent]), *tool.examples[:MAX_EXAMPLES]) for tool in batch
+        ]
+        vectors = iter(vectors_of(lake, encoder, [text for own in texts for text in own]))
+        for tool, own_texts in zip(batch, texts, strict=True):
+            own, *examples = islice(vectors, len(own_texts))
+            others = heads[[agent != tool.agent for agent in owners]]
+            if len(others) < MIN_TOOLS:
+                continue
+            shares = [_nearer(example, own, others) for example in examples]
+            if (nearer := sum(shares) / len(shares)) >= NEARER:
+                worst = sorted(zip(shares, own_texts[1:], strict=True), reverse=True)[:3]
+                shown = [text for _, text in worst]
+                yield tool.id, {"flag": STUFFING, "nearer": round(nearer, 3), "examples": shown}
 
 
 def _nearer(
@@ -143,7 +150,7 @@ def near_copies(
     """
     shingles = {tool.id: _shingles(tool.description) for tool in tools}
     agents = {tool.id: tool.agent for tool in tools}
-    holders: dict[tuple[str, ...], list[str]] = defaultdict(list)
+    holders: dict[int, list[str]] = defaultdict(list)
     for tool, own in shingles.items():
         for shingle in own:
             holders[shingle].append(tool)
@@ -159,12 +166,12 @@ def near_copies(
         if not shared or len(rare[tool]) < MIN_SHINGLES:
             continue
         other, count = min(shared.items(), key=lambda pair: (-pair[1], pair[0]))
-        shorter = min(len(rare[tool]), len(rare[other]))
-        if shorter >= MIN_SHINGLES and count >= COPIED * shorter:
-            similarity = round(count / shorter, 3)
+        whole = len(rare[other])
+        if whole >= MIN_SHINGLES and count >= COPIED * whole:
+            similarity = round(count / whole, 3)
             yield tool, {"flag": NEAR_COPY, "of": other, "similarity": similarity}
 
 
-def _shingles(text: str) -> set[tuple[str, ...]]:
+def _shingles(text: str) -> set[int]:
     words = tokenize(text)
-    return {tuple(words[at : at + SHINGLE]) for at in range(len(words) - SHINGLE + 1)}
+    return {hash(tuple(words[at : at + SHINGLE])) for at in range(len(words) - SHINGLE + 1)}
