@@ -30,8 +30,8 @@ def register(subparsers: Subparsers) -> None:
         _report,
         EPILOG,
         help="make a page about a release",
-        description="Make an HTML page, and JSON, about a release: its gate, measures, changes, "
-        "collisions, cost, rejected rows, and a map of its tools.",
+        description="Make an HTML page, and JSON, about a release: whether it is live and why, "
+        "what changed, measures, safety, twins, tools, dependencies, a map, cost and sources.",
     )
     add_config_option(report)
     report.add_argument(

@@ -1,17 +1,11 @@
 """An agent's calls against the right ones: the Toolshed Evaluation Framework."""
 
-import json
-from pathlib import Path
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from pegboard.errors import ConfigurationError
-from pegboard.evaluation.golden import read_queries
 from pegboard.evaluation.tool_calls import MadeCall, RightCall, made_call, same_value, score_calls
-
-SEAL_TOOLS = Path(__file__).parents[4] / "shared" / "benchmarks" / "seal-tools" / "dev.jsonl"
 
 
 def right(tool, /, **arguments):
@@ -145,32 +139,6 @@ def test_arguments_are_read_as_json_or_counted_as_malformed(text, arguments):
 def test_a_query_without_right_calls_cannot_be_scored():
     with pytest.raises(ConfigurationError, match="Give the query `calls`"):
         score_calls([], [made("convert")])
-
-
-@pytest.mark.skipif(not SEAL_TOOLS.exists(), reason="the benchmark is not beside this checkout")
-def test_the_right_calls_of_seal_tools_score_fully_against_themselves(tmp_path):
-    rows = [json.loads(line) for line in SEAL_TOOLS.read_text("utf-8").splitlines()]
-    golden = tmp_path / "golden.jsonl"
-    with golden.open("w") as file:
-        for row in rows:
-            calls = [
-                {"tool": call["api"], "arguments": call["parameters"]} for call in row["calling"]
-            ]
-            tools = [call["tool"] for call in calls]
-            file.write(json.dumps({"query": row["query"], "tools": tools, "calls": calls}) + "\n")
-
-    queries = read_queries(golden)
-
-    assert len(queries) == len(rows) == 700
-    for query in queries:
-        rights = [RightCall(frozenset({call["tool"]}), call["arguments"]) for call in query.calls]
-        ids = {tool: tool for tool in query.tools}
-        calls = [
-            made_call(call["tool"], json.dumps(call["arguments"]), ids) for call in query.calls
-        ]
-        score = score_calls(rights, calls[::-1])
-        assert score.weighted == pytest.approx(1)
-        assert score.surplus == score.unknown == score.malformed == 0
 
 
 names = st.sampled_from("abcd")
