@@ -6,11 +6,13 @@ from dataclasses import replace
 
 import polars as pl
 import pytest
+from lancedb.table import Tags
 
 import pegboard
 from pegboard.errors import PromotionConflict, PublishError
 from pegboard.store.contract import key_column
 from pegboard.store.database import open_table
+from pegboard.store.releases import ReleaseStore
 from tasks.publish import publish_release
 from tasks.release_spec import table_digest
 from tests.rival import Rival
@@ -227,6 +229,27 @@ def test_going_back_to_earlier_tools_goes_back_to_the_earlier_release_and_keeps_
     assert workshop.store.channel().generation == 3
     assert_whole(workshop.store, workshop.store.get(first.id))
     assert pegboard.open(workshop.uri, encoder=encoder).search("two", 1)[0].tool.name == "two"
+
+
+def test_a_write_whose_answer_was_lost_is_recognised_by_its_retry(workshop, first, monkeypatch):
+    create, replace_row = Tags.create, ReleaseStore._replace
+
+    def create_and_fail(tags, tag, version):
+        create(tags, tag, version)
+        raise RuntimeError(f"Ref conflict error: tag {tag} already exists")
+
+    def replace_and_lose(store, *arguments):
+        replace_row(store, *arguments)
+        return False
+
+    monkeypatch.setattr(Tags, "create", create_and_fail)
+    monkeypatch.setattr(ReleaseStore, "_replace", replace_and_lose)
+    servers = {"git": [workshop.tool("only_now", "It is new.")]}
+
+    release = workshop.publish(servers).release
+
+    assert workshop.store.channel().release == release.id
+    assert_whole(workshop.store, release)
 
 
 def test_channels_are_published_to_separately(workshop, first):
