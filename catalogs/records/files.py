@@ -18,7 +18,7 @@ from catalogs.shared.files import (
     read_lines,
     read_text,
 )
-from catalogs.shared.limits import MAX_BYTES, MAX_RECORD
+from catalogs.shared.limits import MAX_BYTES, MAX_RECORD, MAX_RECORDS
 from catalogs.shared.validity import is_text
 from pegboard.errors import SourceError
 
@@ -70,6 +70,11 @@ def read_rows(
     if kind == "parquet":
         return _parquet(path, max_bytes)
     return _csv(path, max_bytes, "\t" if kind == "tsv" else ",")
+
+
+def too_many(path: Path) -> str:
+    """Return the message for a file with too many records."""
+    return f"{path} has more than {MAX_RECORDS:,} records. Split it."
 
 
 def _row(where: str, value: Any) -> Row:
@@ -166,6 +171,11 @@ def _parquet(path: Path, max_bytes: int) -> Iterator[Row]:
 
     content = read_bytes(path, max_bytes)
     try:
+        # A few bytes may stand for any number of rows.
+        if polars.scan_parquet(io.BytesIO(content)).select(polars.len()).collect().item() > (
+            MAX_RECORDS
+        ):
+            raise SourceError(too_many(path))
         frame = polars.read_parquet(content)
     except (OSError, polars.exceptions.PolarsError) as error:
         raise SourceError(

@@ -31,9 +31,9 @@ from typing import Any, get_args
 
 from pydantic import BaseModel, ConfigDict
 
-from catalogs.records.files import Format, Row, read_rows
+from catalogs.records.files import Format, Row, read_rows, too_many
 from catalogs.shared.files import flaw_of, matching_files, parse_json
-from catalogs.shared.limits import MAX_EXAMPLE
+from catalogs.shared.limits import MAX_EXAMPLE, MAX_RECORDS
 from catalogs.shared.listing import ListingBuilder, SourceKind, SourceOptions
 from catalogs.shared.validity import is_text
 from pegboard.errors import SourceError
@@ -112,7 +112,7 @@ def _name(row: Row, column: str) -> str:
 def _rows(listing: ListingBuilder, options: RecordsOptions) -> Iterator[Row]:
     for path in matching_files(listing.base, options.path):
         with listing.file(path):
-            yield from read_rows(
+            rows = read_rows(
                 path,
                 options.format,
                 at=options.at,
@@ -120,6 +120,10 @@ def _rows(listing: ListingBuilder, options: RecordsOptions) -> Iterator[Row]:
                 text=options.columns.description,
                 max_bytes=options.max_bytes,
             )
+            for number, row in enumerate(rows):
+                if number == MAX_RECORDS:
+                    raise SourceError(too_many(path))
+                yield row
 
 
 def _check_columns(path: str, rows: list[Row], columns: Columns) -> None:

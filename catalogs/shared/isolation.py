@@ -19,6 +19,7 @@ import sys
 import time
 from contextlib import suppress
 from dataclasses import astuple
+from errno import ENOMEM
 from pathlib import Path
 from threading import Lock
 from typing import Any
@@ -202,7 +203,7 @@ class _Process:
             with suppress(ValueError):
                 how = signal.Signals(-status).name
         hint = "Correct the source."
-        if -status in (signal.SIGKILL, signal.SIGABRT):
+        if status in (ENOMEM, -signal.SIGKILL, -signal.SIGABRT):
             hint = (
                 f"If it needs more memory than {options.max_memory:,} bytes, split it or raise "
                 f"`max_memory`."

@@ -16,6 +16,8 @@ MAX_DEPTH = 200
 """Levels of one record. The deepest public schema seen has about 40."""
 MAX_DIGITS = 4_300
 """Of a number: more, Python does not convert by default."""
+MAX_RECORDS = 1_000_000
+"""Records of one file."""
 MAX_REJECTED = 100_000
 """Records of one source that are rejected; with more, the source is another than configured."""
 MAX_NAME = 512

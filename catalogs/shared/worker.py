@@ -8,6 +8,7 @@ import resource
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from errno import ENOMEM
 from math import ceil
 from pathlib import Path
 from queue import Empty, SimpleQueue
@@ -43,11 +44,23 @@ def work() -> None:
             request = requests.get(timeout=IDLE_SECONDS)
         except Empty:
             return
-        values = plain_values(_list(request))
-        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
-        message = pickle.dumps({**values, "reusable": peak < MAX_KEPT})
+        try:
+            values = plain_values(_list(request))
+        except MemoryError:  # there was none left to say so
+            os._exit(ENOMEM)
+        message = pickle.dumps({**values, "reusable": _peak_memory() < MAX_KEPT})
         _write(answers, len(message).to_bytes(LENGTH))
         _write(answers, message)
+
+
+def _peak_memory() -> int:
+    """Return the most bytes that this process had in memory."""
+    # Not `ru_maxrss`, which counts the process that started this one.
+    with suppress(OSError, ValueError):
+        for line in Path("/proc/self/status").read_text().splitlines():
+            if line.startswith("VmHWM:"):
+                return int(line.split()[1]) * 1024
+    return 0
 
 
 def _private_input() -> int:

@@ -231,6 +231,17 @@ def test_parquet_fills_structs_with_nulls_and_these_are_no_parameters(listed, tm
     assert [row.where for row in listing.rejected] == ["t.parquet row 2"]  # NaN is no JSON
 
 
+@pytest.mark.parametrize("name", ["table.csv", "table.parquet"])
+def test_a_file_of_too_many_records_is_unreadable(listed, tmp_path, monkeypatch, name):
+    pl.DataFrame(ROWS).write_csv(tmp_path / "table.csv")
+    pl.DataFrame(ROWS).write_parquet(tmp_path / "table.parquet")
+    for module in ("source", "files"):
+        monkeypatch.setattr(f"catalogs.records.{module}.MAX_RECORDS", 2)
+
+    with pytest.raises(SourceError, match=r"has more than .* records"):
+        listed("records", path=name)
+
+
 @pytest.mark.parametrize("name", ["t.csv", "t.parquet", "t.json", "t.jsonl"])
 @pytest.mark.parametrize("content", [b"", b"\x00\xff\x00" * 100, b"3"])
 def test_a_file_without_records_fails_or_is_empty(listed, tmp_path, name, content):
@@ -327,6 +338,8 @@ def test_wrong_options_are_refused(options):
         ("enum", {}),
         ("Currency", {"x-type": "Currency"}),
         ("List[" * 2000, {"x-type": "List[" * 2000}),
+        (f"list of{' ' * 900}int", {"type": "array", "items": {"type": "integer"}}),
+        (f"a{' ' * 1_000_000}b", {"x-type": f"a{' ' * 1_000_000}b"}),
     ],
 )
 def test_loose_type_names_become_types_and_unknown_ones_are_kept(text, schema):
