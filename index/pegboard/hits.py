@@ -37,9 +37,9 @@ class Hit:
     def __repr__(self) -> str:
         likely = "" if self.probability is None else f", probability {self.probability:.0%}"
         by = ", ".join(
-            f"{scorer} rank {found['rank']}"
-            for scorer, found in self.why.items()
-            if "rank" in found
+            f"{scorer} rank {values['rank']}"
+            for scorer, values in self.why.items()
+            if "rank" in values
         )
         return f"<Hit {self.tool.id!r}, score {self.score:.4f}{likely}{f', {by}' if by else ''}>"
 

@@ -29,17 +29,17 @@ def declared_edges(tools: Iterable[Tool]) -> tuple[list[Edge], list[Unresolved]]
     catalog; the only tool of that name anywhere. A name that may mean several tools, none, or the
     tool itself makes no edge. Of equal edges (source, target, type, parameter) the first is kept.
     """
-    known = tuple(tools)
-    meanings = _Meanings.of(known)
+    every = tuple(tools)
+    meanings = _Meanings.of(every)
     edges: dict[tuple[str, str, str, str | None], Edge] = {}
     unresolved: list[Unresolved] = []
-    for tool in known:
+    for tool in every:
         for dependency in tool.dependencies:
-            meant = meanings.find(tool, dependency.tool.strip())
-            if len(meant) == 1 and meant[0] != tool.id:
+            ids = meanings.find(tool, dependency.tool.strip())
+            if len(ids) == 1 and ids[0] != tool.id:
                 edge = Edge(
                     tool.id,
-                    meant[0],
+                    ids[0],
                     dependency.type,
                     dependency.parameter or None,
                     dependency.reason,
@@ -47,7 +47,7 @@ def declared_edges(tools: Iterable[Tool]) -> tuple[list[Edge], list[Unresolved]]
                 edges.setdefault((edge.source, edge.target, edge.type, edge.parameter), edge)
             else:
                 unresolved.append(
-                    Unresolved(tool.id, dependency.tool, _why(dependency.tool.strip(), meant))
+                    Unresolved(tool.id, dependency.tool, _why(dependency.tool.strip(), ids))
                 )
     return list(edges.values()), unresolved
 
@@ -69,21 +69,19 @@ class _Meanings:
                 names.setdefault((*scope, tool.name), []).append(tool.id)
         return cls(frozenset(tool.id for tool in tools), names)
 
-    def find(self, tool: Tool, wanted: str) -> Sequence[str]:
-        """The ids of the tools that `wanted` may mean where `tool` says it."""
-        if siblings := self.names.get((tool.catalog, tool.agent, wanted)):
+    def find(self, tool: Tool, name: str) -> Sequence[str]:
+        """The ids of the tools that `name` may mean where `tool` says it."""
+        if siblings := self.names.get((tool.catalog, tool.agent, name)):
             return siblings
-        if wanted in self.ids:
-            return (wanted,)
-        return self.names.get((tool.catalog, wanted)) or self.names.get((wanted,), ())
+        if name in self.ids:
+            return (name,)
+        return self.names.get((tool.catalog, name)) or self.names.get((name,), ())
 
 
-def _why(wanted: str, meant: Sequence[str]) -> str:
-    if not meant:
-        return f"no tool has the name or id '{wanted}'"
-    if len(meant) == 1:
+def _why(name: str, ids: Sequence[str]) -> str:
+    if not ids:
+        return f"no tool has the name or id '{name}'"
+    if len(ids) == 1:
         return "it names the tool itself"
-    shown = ", ".join(meant[:NAMED]) + (", ..." if len(meant) > NAMED else "")
-    return (
-        f"'{wanted}' may mean {len(meant)} tools: {shown}; declare the id of the one that is meant"
-    )
+    shown = ", ".join(ids[:NAMED]) + (", ..." if len(ids) > NAMED else "")
+    return f"'{name}' may mean {len(ids)} tools: {shown}; declare the id of the one that is meant"

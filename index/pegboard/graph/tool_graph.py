@@ -107,12 +107,12 @@ class ToolGraph:
             passes: asked about the id of every dependency; one that does not pass is left out, and
                 so is what only it needs.
         """
-        found: list[Edge] = []
+        reached: list[Edge] = []
         # The fewest edges by which a tool was reached: with a depth, one that is reached again by
         # fewer leads further.
         near = {tool: 0}
         walk = [iter(_ordered(self._from.get(tool, ()), order))]
-        while walk and (limit is None or len(found) < limit):
+        while walk and (limit is None or len(reached) < limit):
             edge = next(walk[-1], None)
             if edge is None:
                 walk.pop()
@@ -128,10 +128,10 @@ class ToolGraph:
                 continue
             near[target] = len(walk)
             if there is None:
-                found.append(edge)
+                reached.append(edge)
             if depth is None or len(walk) < depth:
                 walk.append(iter(_ordered(self._from.get(target, ()), order)))
-        return found
+        return reached
 
     def core_tools(self, threshold: int = CORE_THRESHOLD) -> list[str]:
         """The ids of the core tools, most needed first (section 3.1.1): what a catalog calls so,

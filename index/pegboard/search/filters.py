@@ -68,13 +68,13 @@ class Filter:
 
     def passes(self, tool: Tool, kind: str) -> bool:
         """Whether a tool passes, of an agent of that kind."""
-        has = {
+        values_of = {
             "agent": {tool.agent},
             "catalog": {tool.catalog},
             "kind": {kind},
             "tags": set(tool.tags),
         }
-        return all(has[name] & set(values) for name, values in self.allowed.items())
+        return all(values_of[name] & set(values) for name, values in self.allowed.items())
 
     def mask(self, rows: "pa.Table") -> "NDArray[np.bool_]":
         """Which rows pass, as an array of shape (rows,)."""
@@ -87,14 +87,14 @@ class Filter:
         mask = np.ones(rows.num_rows, dtype=bool)
         for name, values in self.allowed.items():
             column = rows.column(name).combine_chunks()
-            wanted = pa.array(values, pa.string())
+            allowed = pa.array(values, pa.string())
             if name == "tags":
-                hit = pc.is_in(pc.list_flatten(column), value_set=wanted)
+                hit = pc.is_in(pc.list_flatten(column), value_set=allowed)
                 parents = pc.list_parent_indices(column).to_numpy(zero_copy_only=False)
                 passed = np.zeros(rows.num_rows, dtype=bool)
                 passed[parents[hit.to_numpy(zero_copy_only=False)]] = True
             else:
-                passed = pc.is_in(column, value_set=wanted).to_numpy(zero_copy_only=False)
+                passed = pc.is_in(column, value_set=allowed).to_numpy(zero_copy_only=False)
             mask &= passed
         return mask
 
@@ -116,5 +116,5 @@ def _texts(value: object) -> tuple[str, ...] | None:
     if not isinstance(value, Iterable):
         return None
     values = tuple(cast("Iterable[object]", value))
-    texts = tuple(one for one in values if isinstance(one, str))
+    texts = tuple(text for text in values if isinstance(text, str))
     return texts if len(texts) == len(values) else None

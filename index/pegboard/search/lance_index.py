@@ -23,7 +23,7 @@ rows and 316 partitions.
 """
 MARGIN = 16
 """Rows fetched beyond those asked for, so that ties at the end are ordered by id as in memory."""
-WANTED = ("tool", "part")
+COLUMNS = ("tool", "part")
 AT_ONCE = 8
 """Queries that Lance is asked at once; each of them uses several of its threads."""
 
@@ -58,9 +58,15 @@ class LanceIndex:
         def search(limit: int) -> "pa.Table":
             # A graph search that keeps fewer candidates than rows are asked for would answer with
             # fewer.
-            kept = max(ef, limit) if ef else None
+            candidates = max(ef, limit) if ef else None
             return self.table.nearest(
-                query, limit, WANTED, where=condition, nprobes=nprobes, ef=kept, refine=refine
+                query,
+                limit,
+                COLUMNS,
+                where=condition,
+                nprobes=nprobes,
+                ef=candidates,
+                refine=refine,
             )
 
         return self._best(
@@ -81,7 +87,7 @@ class LanceIndex:
             # A table without a text index is small; there Lance would take BM25's statistics from
             # the rows that pass.
             whole = limit if indexed or not where else self.rows
-            return self.table.matching(words, whole, WANTED, where=condition, prefilter=indexed)
+            return self.table.matching(words, whole, COLUMNS, where=condition, prefilter=indexed)
 
         return self._best(search, n, "_score", lambda score: round(score, BM25_DIGITS))
 
@@ -122,17 +128,17 @@ class LanceIndex:
         if not tools:
             return {}
         with store_errors(self.uri):
-            found = self.table.read(
+            rows = self.table.read(
                 ["tool", "key", "vector"], where=f"tool IN ({sql_literals(tools)})"
             )
-        found = found.sort_by("key")
+        rows = rows.sort_by("key")
         places: dict[str, list[int]] = {}
-        for place, tool in enumerate(found.column("tool").to_pylist()):
+        for place, tool in enumerate(rows.column("tool").to_pylist()):
             places.setdefault(tool, []).append(place)
-        column = found.column("vector").combine_chunks()
+        column = rows.column("vector").combine_chunks()
         flat = column.flatten().to_numpy(zero_copy_only=False)
-        matrix = flat.reshape(found.num_rows, column.type.list_size).astype(np.float32, copy=False)
-        return {tool: matrix[rows] for tool, rows in places.items()}
+        matrix = flat.reshape(rows.num_rows, column.type.list_size).astype(np.float32, copy=False)
+        return {tool: matrix[numbers] for tool, numbers in places.items()}
 
     def _at_once(
         self, search: "Callable[[Any], list[Ranked]]", queries: Sequence[Any]
@@ -161,8 +167,8 @@ class LanceIndex:
         limit = n + MARGIN
         while True:
             with store_errors(self.uri):
-                found = search(limit)
-            columns = (found.column(name).to_pylist() for name in (*WANTED, column))
+                rows = search(limit)
+            columns = (rows.column(name).to_pylist() for name in (*COLUMNS, column))
             best = best_per_tool(
                 (
                     Ranked(tool, scored(value), part)
@@ -170,6 +176,6 @@ class LanceIndex:
                 ),
                 n,
             )
-            if len(best) == n or found.num_rows < limit or limit >= self.rows:
+            if len(best) == n or rows.num_rows < limit or limit >= self.rows:
                 return best
             limit *= 4

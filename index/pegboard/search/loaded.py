@@ -88,9 +88,9 @@ class LoadedRelease:
         """
         _ = self.agents, self._tool_rows
         for name in set(before._indexes) & set(self.release.manifest["indexes"]):
-            index, known = self.index(name), before._indexes[name]
-            if isinstance(index, MemoryIndex) and isinstance(known, MemoryIndex):
-                index.warm(known)
+            index, earlier = self.index(name), before._indexes[name]
+            if isinstance(index, MemoryIndex) and isinstance(earlier, MemoryIndex):
+                index.warm(earlier)
         for name in set(before._agent_indexes) & set(self.release.manifest["indexes"]):
             self.agent_index(name)
         if "graph" in before.__dict__:
@@ -110,7 +110,7 @@ class LoadedRelease:
     def tools(self, ids: Sequence[str]) -> dict[str, Tool]:
         """The tools of those ids; unknown ids are absent."""
         if self._tool_rows is not None:
-            places = [self._places[one] for one in ids if one in self._places]
+            places = [self._places[identity] for identity in ids if identity in self._places]
             rows = self._tool_rows.take(places) if places else self._tool_rows.slice(0, 0)
         else:
             with store_errors(self._store.uri, f"Table 'tools' of release {self.release.id}"):
@@ -149,7 +149,8 @@ class LoadedRelease:
         )
         columns = (rows.column(name).to_pylist() for name in ("id", "name", "agent"))
         return [
-            (one, name, self.agents[agent].name) for one, name, agent in zip(*columns, strict=True)
+            (tool, name, self.agents[agent].name)
+            for tool, name, agent in zip(*columns, strict=True)
         ]
 
     @cached_property
@@ -173,8 +174,8 @@ class LoadedRelease:
         if index not in self._calibrations:
             from pegboard.retrieval.calibration import Calibration
 
-            said = self.index_manifest(index).get("calibration")
-            self._calibrations[index] = Calibration.from_dict(said) if said else None
+            values = self.index_manifest(index).get("calibration")
+            self._calibrations[index] = Calibration.from_dict(values) if values else None
         return self._calibrations[index]
 
     def agent_index(self, name: str) -> MemoryIndex:
@@ -208,7 +209,7 @@ class LoadedRelease:
     def _places(self) -> dict[str, int]:
         rows = self._tool_rows
         return (
-            {one: place for place, one in enumerate(rows.column("id").to_pylist())}
+            {tool: place for place, tool in enumerate(rows.column("id").to_pylist())}
             if rows is not None
             else {}
         )
@@ -266,8 +267,10 @@ class LoadedRelease:
 
 def agent_from_row(row: Mapping[str, Any]) -> Agent:
     """The agent of a row of the `agents` table."""
-    said = {name: row[name] for name in ("id", "catalog", "name", "description", "kind", "source")}
-    return Agent(**said, enrichment=_enrichment(row))
+    fields = {
+        name: row[name] for name in ("id", "catalog", "name", "description", "kind", "source")
+    }
+    return Agent(**fields, enrichment=_enrichment(row))
 
 
 def tool_from_row(row: Mapping[str, Any]) -> Tool:
@@ -282,7 +285,7 @@ def tool_from_row(row: Mapping[str, Any]) -> Tool:
         output_schema=json.loads(row["output_schema"]) if row["output_schema"] else None,
         annotations=json.loads(row["annotations"]),
         examples=tuple(row["examples"]),
-        dependencies=tuple(Dependency(**one) for one in json.loads(row["dependencies"])),
+        dependencies=tuple(Dependency(**fields) for fields in json.loads(row["dependencies"])),
         tags=tuple(row["tags"]),
         enrichment=_enrichment(row),
         flags=tuple(row["flags"]),

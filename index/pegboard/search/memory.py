@@ -121,8 +121,8 @@ class MemoryIndex:
             documents, counts = postings.documents[span], postings.counts[span]
             idf = np.log(1 + (self.rows.num_rows - len(documents) + 0.5) / (len(documents) + 0.5))
             scores[documents] += idf * counts * (BM25_K1 + 1) / (counts + postings.norms[documents])
-        found = scores > 0
-        return self._best(scores, BM25_DIGITS, n, found if mask is None else found & mask)
+        matching = scores > 0
+        return self._best(scores, BM25_DIGITS, n, matching if mask is None else matching & mask)
 
     def _best(
         self, scores: "NDArray[np.floating]", digits: int, n: int, mask: "NDArray[np.bool_] | None"

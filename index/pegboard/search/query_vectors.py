@@ -32,7 +32,7 @@ class QueryVectors:
         self, encoder: Encoder | None, options: Mapping[str, Any] | None, cached: int = CACHED
     ) -> None:
         self._given, self._cached = encoder, cached
-        self._known: OrderedDict[tuple[str, str], NDArray[np.float32]] = OrderedDict()
+        self._remembered: OrderedDict[tuple[str, str], NDArray[np.float32]] = OrderedDict()
         self._options = dict(options or {})
         self._encoders: dict[str, Encoder] = {}
         self._lock = Lock()
@@ -92,25 +92,26 @@ class QueryVectors:
 
         encoder = self._encoder(loaded, index)
         with self._lock:
-            known = {
-                text: self._known.get((encoder.fingerprint, text)) for text in dict.fromkeys(texts)
+            vectors = {
+                text: self._remembered.get((encoder.fingerprint, text))
+                for text in dict.fromkeys(texts)
             }
-        missing = [text for text, vector in known.items() if vector is None]
+        missing = [text for text, vector in vectors.items() if vector is None]
         if missing:
             made = encode_queries(encoder, missing)
-            known.update(
+            vectors.update(
                 (text, self.unit(loaded, index, text, vector))
                 for text, vector in zip(missing, made, strict=True)
             )
         with self._lock:
-            for text, vector in known.items():
+            for text, vector in vectors.items():
                 if vector is not None and self._cached:
-                    self._known[encoder.fingerprint, text] = vector
-                    self._known.move_to_end((encoder.fingerprint, text))
-            while len(self._known) > self._cached:
-                self._known.popitem(last=False)
+                    self._remembered[encoder.fingerprint, text] = vector
+                    self._remembered.move_to_end((encoder.fingerprint, text))
+            while len(self._remembered) > self._cached:
+                self._remembered.popitem(last=False)
         return np.stack(
-            [vector for vector in (known[text] for text in texts) if vector is not None]
+            [vector for vector in (vectors[text] for text in texts) if vector is not None]
         )
 
     def _encoder(self, loaded: LoadedRelease, index: str) -> Encoder:

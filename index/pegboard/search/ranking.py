@@ -32,8 +32,8 @@ def best_per_tool(rows: Iterable[Ranked], n: int) -> list[Ranked]:
     """Return the best row of each tool, the best `n` tools first; ties are ordered by id."""
     best: dict[str, Ranked] = {}
     for row in rows:
-        there = best.get(row.tool)
-        if there is None or (-row.score, row.part) < (-there.score, there.part):
+        earlier = best.get(row.tool)
+        if earlier is None or (-row.score, row.part) < (-earlier.score, earlier.part):
             best[row.tool] = row
     return sorted(best.values(), key=lambda row: (-row.score, row.tool))[:n]
 
