@@ -21,7 +21,7 @@ def test_a_cell_holds_what_evaluate_returns_for_the_sample(bench):
     searcher = Searcher.open(str(bench.folder / "board"), encoder=bench.encoder)
 
     for cell, sample in zip(design.cells, design.samples, strict=True):
-        restricted = searcher.restricted(cell.files.read_json(cell.sample))
+        restricted = searcher.restricted(cell.files.read_json(cell.sample)["tools"])
         queries = [design.sweep.queries[place] for place in sample.queries]
         system = ReleaseSystem.resolve(restricted, "clauses", "names")
         direct = evaluate(system, queries, ["Recall@2", "nDCG@2"])
