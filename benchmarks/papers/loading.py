@@ -5,6 +5,7 @@ from pathlib import Path
 
 from benchmarks.papers import NAMES, linked, livemcpbench, metatool, seal_tools, toolret, ultratool
 from benchmarks.papers.benchmark import Benchmark, sampled
+from benchmarks.real import catalogs
 from pegboard.errors import ConfigurationError
 
 LOADERS: dict[str, Callable[[Path], Benchmark]] = {
@@ -15,6 +16,7 @@ LOADERS: dict[str, Callable[[Path], Benchmark]] = {
     "livemcpbench": livemcpbench.load,
     "ultratool": ultratool.load,
     "toolret": toolret.load,
+    "real": catalogs.load,
 }
 
 
