@@ -1,0 +1,37 @@
+"""Hostile sources of every kind cost only what is hostile in them."""
+
+import os
+
+import pytest
+
+from tests.fuzz.run import run
+from tests.fuzz.sources import DOCUMENTS, RECORDS, mcp_live
+
+FULL = os.environ.get("PEGBOARD_TEST_SIZE") == "full"
+FILES = [generator for generator in (*RECORDS, *DOCUMENTS) if generator is not mcp_live]
+MEMORY_MB = 1_000
+
+
+@pytest.mark.parametrize("generator", FILES, ids=lambda generator: generator.__name__)
+def test_a_hostile_record_costs_itself_and_a_hostile_file_or_module_no_other(tmp_path, generator):
+    number, size = (4, 1) if generator in DOCUMENTS else (60, 30)
+
+    outcome = run(1, number, tmp_path, size=size, generators=[generator])
+
+    assert outcome.violations == []
+    assert outcome.records == number
+
+
+@pytest.mark.slow
+def test_a_hostile_tool_of_a_live_server_costs_itself(tmp_path):
+    assert run(1, 60, tmp_path, size=30, generators=[mcp_live]).violations == []
+
+
+@pytest.mark.slow
+@pytest.mark.soak
+@pytest.mark.timeout(7_200)
+def test_thousands_of_hostile_records_crash_hang_and_lose_nothing(tmp_path):
+    outcome = run(2, 100_000 if FULL else 2_000, tmp_path)
+
+    assert outcome.violations == []
+    assert outcome.peak_mb < MEMORY_MB
