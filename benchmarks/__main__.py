@@ -22,7 +22,9 @@ if TYPE_CHECKING:
 EPILOG = """\
 benchmarks, with the files in their folders
 {names}
-  all              every benchmark with a folder in --data; missing ones are reported and skipped
+  real             APIs, MCP servers and Python modules that `python -m benchmarks.real.fetch`
+                   fetches into DIR/real
+  all              every one but real with a folder in --data; missing ones are reported and skipped
 
 The pipeline builds the boards, with the embedded encoder and without an LLM; the reader library
 answers the queries. Rows of the files that cannot be used are counted and reported. Tools that a
@@ -75,7 +77,13 @@ def _parser() -> argparse.ArgumentParser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     add = parser.add_argument
-    add("names", nargs="+", metavar="NAME", choices=[*NAMES, "all"], help="benchmarks, or all")
+    add(
+        "names",
+        nargs="+",
+        metavar="NAME",
+        choices=[*NAMES, "real", "all"],
+        help="benchmarks, or all",
+    )
     add(
         "--data",
         required=True,

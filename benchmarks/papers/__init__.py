@@ -10,6 +10,5 @@ NAMES: dict[str, str] = {
     "ultratool": "tools.json beside instances.jsonl",
     "toolret": "files with `tools` and files with `queries` in their names, JSON, JSON lines or "
     "Parquet, in any folder below",
-    "real": "APIs, MCP servers and Python modules that `python -m benchmarks.real.fetch` fetches",
 }
 """The benchmarks, each with the files that its folder holds."""

