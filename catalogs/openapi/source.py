@@ -124,7 +124,13 @@ def _check(document: Any, place: str) -> None:
     if flaw := flaw_of(document.get("info")):
         raise SourceError(f"{place} is not valid OpenAPI: in `info`, {flaw}.")
     head = {"openapi": _version(document), "info": info, "paths": {}}
-    errors = [_error(error, 0) for error in validator.schema_validator.iter_errors(head)]
+    try:
+        errors = [_error(error, 0) for error in validator.schema_validator.iter_errors(head)]
+    except UnicodeEncodeError:  # a lone surrogate, which the validator cannot take
+        raise SourceError(
+            f"{place} is not valid OpenAPI: its title or version is not valid UTF-8 text. Save it "
+            f"as UTF-8."
+        ) from None
     if errors:
         raise SourceError(f"{place} is not valid OpenAPI: {_first_errors(errors)}. Correct it.")
 

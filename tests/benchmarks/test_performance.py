@@ -1,6 +1,7 @@
 """Every performance benchmark runs to its end, at a tiny size."""
 
 import importlib
+import os
 import pkgutil
 import sys
 
@@ -55,6 +56,10 @@ def test_a_benchmark_runs_to_its_end(name, call, monkeypatch):
 
 
 @pytest.mark.slow
+@pytest.mark.soak
+@pytest.mark.skipif(
+    os.environ.get("PEGBOARD_TEST_SIZE") != "full", reason="takes minutes: make soak runs it"
+)
 @pytest.mark.parametrize("name", ON_PUBLIC_DATA)
 def test_a_benchmark_on_public_data_runs_to_its_end(name, call, monkeypatch):
     if not data.BENCHMARKS.is_dir():
