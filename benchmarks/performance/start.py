@@ -105,6 +105,7 @@ def rolled_board(folder: Path, rounds: int) -> str:
     """A board of 1,000 tools whose channel can be rolled back often enough."""
     from pegboard.store.releases import ReleaseStore
 
+    folder.mkdir(exist_ok=True)
     uri = synthetic_board(folder, 1_000)
     store = ReleaseStore(uri)
     first = store.all()[0]
@@ -121,7 +122,8 @@ def measure(folder: Path, rounds: int) -> list[dict[str, Any]]:
 
     encoder = load_encoder("local/all-MiniLM-L6-v2")
     texts = [f"Look up order {number}, and is it ready to be fetched?" for number in range(TEXTS)]
-    uri, python = rolled_board(folder, rounds), [sys.executable, "-c"]
+    uri, python = rolled_board(folder / "ours", rounds), [sys.executable, "-c"]
+    other = rolled_board(folder / "plain", rounds)  # its channel's row loses its checksum
     rollback = [Path(sys.executable).with_name("pegboard"), "rollback", "--board", uri]
     works: dict[str, tuple[Work, Work]] = {
         "build": build_commands(folder),
@@ -130,7 +132,7 @@ def measure(folder: Path, rounds: int) -> list[dict[str, Any]]:
             lambda: [encoder.encode([text]) for text in texts],
         ),
         "open": (process([*python, OPEN, uri]), process([*python, OPEN_PLAIN, uri])),
-        "rollback": (process(rollback), process([*python, ROLLBACK_PLAIN, uri])),
+        "rollback": (process(rollback), process([*python, ROLLBACK_PLAIN, other])),
         "import": (
             process([*python, "import pegboard"]),
             process([*python, "import lancedb"]),
