@@ -129,6 +129,7 @@ def test_a_flow_run_has_the_results_exit_codes_and_progress_of_a_direct_run(
     assert f"Release {release} is live on" in "\n".join(api.log(build))
 
     steps = ["snapshot kit", "snapshot extra", "revise", "plan live", "edges", "records", "release"]
+    steps.append("look for suspicious tools")
     for index in ("full", "fine"):
         steps += [f"compose {index}", f"compose agents of {index}"]
         steps += [f"embed emb_{index} 1", f"embed agents_{index} 1"]

@@ -12,7 +12,7 @@ from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from pegboard.errors import BoardNotFound, ConfigurationError, PromotionConflict
+from pegboard.errors import BoardNotFound, ConfigurationError, PromotionConflict, StoreError
 from pegboard.store.database import public_uri, sql_literals
 from pegboard.store.record_tables import RecordTables, record_row
 
@@ -130,7 +130,16 @@ class ReleaseStore(RecordTables):
     def named(self, name: str) -> Release:
         """Return the release of the channel of that name, or else the one whose id begins so."""
         channel = self.channel(name)
-        return self.get(channel.release if channel else name)
+        if channel is None:
+            return self.get(name)
+        try:
+            return self.get(channel.release)
+        except BoardNotFound as error:
+            raise StoreError(
+                f"Channel '{name}' of the board at {public_uri(self.uri)} names the release "
+                f"{channel.release}, which its table 'releases' does not hold. `pegboard releases "
+                f"list` shows what it holds; `pegboard promote RELEASE` takes one of them."
+            ) from error
 
     def previous(self, channel: str) -> Release:
         """Return the release that a channel named before. Raises BoardNotFound if there is none."""
