@@ -124,7 +124,8 @@ class ReleaseStore(RecordTables):
         what = "several releases whose ids begin with" if rows else "no release"
         raise BoardNotFound(
             f"The board at {public_uri(self.uri)} has {what} '{release}'. "
-            f"It has: {', '.join(ids[:10]) or 'none'}{' ...' if len(ids) > 10 else ''}."
+            f"It has: {', '.join(ids[:10]) or 'none'}{' ...' if len(ids) > 10 else ''}. "
+            f"`pegboard releases list` shows what its table 'releases' holds."
         )
 
     def named(self, name: str) -> Release:

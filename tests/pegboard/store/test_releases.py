@@ -58,7 +58,7 @@ def test_more_than_ten_releases_are_all_listed_newest_first(store):
 
     assert [release.id for release in store.all()] == ids(14)[::-1]
     assert len(store.channels()) == 11
-    with pytest.raises(BoardNotFound, match=r"\.\.\.\.$"):
+    with pytest.raises(BoardNotFound, match=r" \.\.\.\. `pegboard releases list`"):
         store.get("ffff")
 
 
