@@ -34,7 +34,7 @@ from pegboard.store.contract import CONTRACT, embedding_table
 from pegboard.store.database import open_table, store_errors
 from pegboard.store.releases import Pin, Release, ReleaseStore
 from tasks.embed import encoder_for
-from tasks.golden.leaks import is_copied
+from tasks.golden.leaks import DocumentWords
 from tasks.golden.reading import read_golden
 from tasks.lake.files import Lake
 from tasks.lake.query_vectors import CachedQueryEncoder
@@ -222,10 +222,11 @@ def unseen(
     Args:
         documents: the texts of the index by the tool's id; those of the right tools are enough.
     """
+    words = {tool: [DocumentWords(text) for text in texts] for tool, texts in documents.items()}
     return [
         (query, tools)
         for query, tools in golden
-        if not any(is_copied(query, text) for tool in tools for text in documents.get(tool, ()))
+        if not any(text.has_copy(query) for tool in tools for text in words.get(tool, ()))
     ]
 
 

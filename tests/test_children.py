@@ -17,7 +17,7 @@ from tests.children import end_child, start_child
 MARK = "TEST_SESSION_TO_BE_KILLED"
 # Which test, and how many processes with the given words in their command lines it has at once.
 SESSIONS = {
-    "publishers that fork": ("tests/faults/test_two_publishers.py -k at_once", {"publisher.py": 3}),
+    "publishers that fork": ("tests/faults/test_publishers.py -k once", {"publisher.py": 3}),
     "readers": ("tests/faults/test_soak.py", {"publisher.py": 1, "reader.py": 3}),
     "enrichment": (
         "tests/tasks/enrichment/test_kill.py -k under_way",

@@ -1,7 +1,7 @@
 """The real catalogs: where each comes from, and how it is listed."""
 
 import json
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -33,7 +33,7 @@ class RealCatalog:
     name: str
     package: str = ""
     file: str = ""
-    modules: tuple[str, ...] = field(default=())
+    modules: tuple[str, ...] = ()
 
     def path(self, folder: Path) -> Path:
         """Where the fetched file lies."""

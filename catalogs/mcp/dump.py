@@ -80,19 +80,12 @@ def _add(listing: ListingBuilder, path: Path, saved: SavedServer, name: str) -> 
         name,
         description=saved.description,
         kind="mcp-server",
-        source=_public_source(saved.source) or path.name,
+        source=public_url(saved.source) or path.name,
     )
     for position, raw in enumerate(saved.tools):
         add_tool(
             listing, agent, raw, where=f"{path.name}: {saved.where}[{position}]", tags=saved.tags
         )
-
-
-def _public_source(url: str) -> str:
-    try:
-        return public_url(url)
-    except ValueError:  # it is no URL
-        return ""
 
 
 def _servers(document: Any, path: Path) -> list[SavedServer]:

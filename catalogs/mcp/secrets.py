@@ -26,7 +26,7 @@ Hide = Literal["nothing", "value", "header"]
 
 def public_text(text: str) -> str:
     """Return the text with URLs cut to their public part, and without what looks like a key."""
-    return redact_opaque(URL.sub(lambda match: _public_url(match[0]), text))
+    return redact_opaque(URL.sub(lambda match: public_url(match[0]), text))
 
 
 def public_command(command: Any, args: Iterable[Any]) -> str:
@@ -85,13 +85,6 @@ def _unless_reference(text: str) -> str:
     """
     rest = REFERENCE.sub(lambda match: match["default"] or "", text)
     return text if rest.strip() in ("", "Bearer", "Basic") else HIDDEN
-
-
-def _public_url(url: str) -> str:
-    try:
-        return public_url(url)
-    except ValueError:
-        return HIDDEN
 
 
 def _text(value: Any) -> str:

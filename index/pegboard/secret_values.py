@@ -34,6 +34,8 @@ class SecretValues:
 
     def __init__(self, values: Iterable[str] = ()) -> None:
         self._replacements: dict[str, str] = {}
+        self._forms: list[tuple[str, str]] = []
+        self._encodings: dict[str, str] = {}
         self.add(values)
 
     def add(self, values: Iterable[str]) -> None:
@@ -42,20 +44,24 @@ class SecretValues:
         self._replacements |= {
             value: replacement for value, replacement in pairs if len(value) >= SHORTEST_SECRET
         }
+        # A secret may begin with another.
+        by_length = sorted(self._replacements.items(), key=lambda pair: len(pair[0]), reverse=True)
+        self._forms = [
+            (form, replacement)
+            for value, replacement in by_length
+            for form in (value, quote(value, safe=""))
+        ]
+        self._encodings = {
+            encoding: replacement
+            for value, replacement in by_length
+            for encoding in _encodings(value)
+        }
 
     def hide(self, text: str) -> str:
         """Return a text without the secrets."""
-        # A secret may begin with another.
-        values = sorted(self._replacements, key=len, reverse=True)
-        for value in values:
-            for form in (value, quote(value, safe="")):
-                text = text.replace(form, self._replacements[value])
-        encoded = {
-            encoding: self._replacements[value]
-            for value in values
-            for encoding in _encodings(value)
-        }
-        return _without(text, encoded) if encoded else text
+        for form, replacement in self._forms:
+            text = text.replace(form, replacement)
+        return _without(text, self._encodings) if self._encodings else text
 
     def hide_in(self, value: Any) -> Any:
         """Return JSON values without the secrets, in names of objects, too; itself without any."""

@@ -89,7 +89,7 @@ def find_leaks(queries: Sequence[str], indexed: Indexed, units: Units | None = N
     for at, query in enumerate(queries):
         for number in phrases.containing(query):
             tool, text = indexed.documents[number]
-            how = "word for word" if is_copied(query, text) else "as a phrase"
+            how = "word for word" if DocumentWords(text).has_copy(query) else "as a phrase"
             leak = Leak(at, tool, how, text)
             if how == "word for word" or (at, tool) not in leaks:
                 leaks[at, tool] = leak
@@ -115,12 +115,19 @@ def find_leaks(queries: Sequence[str], indexed: Indexed, units: Units | None = N
     )
 
 
-def is_copied(query: str, text: str) -> bool:
-    """Whether a document has a query as one of its lines, or six or more words of it in a row."""
-    words = tokenize(query)
-    if len(words) < COPIED_WORDS:
-        return any(tokenize(line) == words for line in text.split("\n"))
-    return f" {' '.join(words)} " in f" {' '.join(tokenize(text))} "
+class DocumentWords:
+    """The words of a document, in which copies of queries are looked for."""
+
+    def __init__(self, text: str) -> None:
+        self._text = f" {' '.join(tokenize(text))} "
+        self._lines = {tuple(tokenize(line)) for line in text.split("\n")}
+
+    def has_copy(self, query: str) -> bool:
+        """Whether the query is one of the lines or, with six or more words, anywhere in a row."""
+        words = tokenize(query)
+        if len(words) < COPIED_WORDS:
+            return tuple(words) in self._lines
+        return f" {' '.join(words)} " in self._text
 
 
 def _equal_pairs(

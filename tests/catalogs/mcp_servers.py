@@ -1,7 +1,11 @@
 """Servers for the tests of live MCP servers, and what their listings say."""
 
+import subprocess
 import sys
+from contextlib import contextmanager
 from pathlib import Path
+
+from tests.children import end_child, start_child
 
 SERVERS = Path(__file__).parent / "servers"
 
@@ -10,6 +14,16 @@ def raw(behaviour, *args, **entry):
     """The configuration of a server that behaves so; see `servers/raw_stdio.py`."""
     script = str(SERVERS / "raw_stdio.py")
     return {"command": sys.executable, "args": [script, behaviour, *args], **entry}
+
+
+@contextmanager
+def http_server(script):
+    """Run a server of `servers/`, which prints its port first; yields the port."""
+    server = start_child([sys.executable, str(SERVERS / script)], stdout=subprocess.PIPE, text=True)
+    assert server.stdout is not None
+    yield int(server.stdout.readline())
+    end_child(server)
+    server.stdout.close()
 
 
 def names(listing):

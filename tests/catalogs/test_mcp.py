@@ -5,7 +5,6 @@ and HTTP.
 import json
 import os
 import re
-import subprocess
 import sys
 import time
 from pathlib import Path
@@ -17,21 +16,22 @@ from catalogs.mcp.secrets import public_command
 from catalogs.mcp.source import source
 from catalogs.shared.listing import Listing
 from pegboard.errors import SourceError
-from tests.catalogs.mcp_servers import SERVERS, failure_in_time, names, only_failure, raw
-from tests.children import end_child, start_child
+from tests.catalogs.mcp_servers import (
+    SERVERS,
+    failure_in_time,
+    http_server,
+    names,
+    only_failure,
+    raw,
+)
 
 KEY = "open-sesame-4711"
 
 
 @pytest.fixture(scope="module")
 def http_port():
-    server = start_child(
-        [sys.executable, str(SERVERS / "sdk_http.py")], stdout=subprocess.PIPE, text=True
-    )
-    assert server.stdout is not None
-    yield int(server.stdout.readline())
-    end_child(server)
-    server.stdout.close()
+    with http_server("sdk_http.py") as port:
+        yield port
 
 
 def test_a_server_written_with_the_sdk_is_listed_with_all_that_it_says_of_itself(servers):

@@ -2,14 +2,17 @@
 HTTP."""
 
 import re
-import subprocess
-import sys
 
 import pytest
 
-from tests.catalogs.mcp_servers import SERVERS, failure_in_time, names, only_failure, raw
+from tests.catalogs.mcp_servers import (
+    failure_in_time,
+    http_server,
+    names,
+    only_failure,
+    raw,
+)
 from tests.catalogs.servers.raw_stdio import UNREADABLE
-from tests.children import end_child, start_child
 
 
 def test_a_tool_that_the_sdk_cannot_read_is_rejected_alone(servers):
@@ -45,13 +48,8 @@ def test_a_server_may_write_more_on_stderr_than_anybody_keeps(servers):
 
 @pytest.fixture(scope="module")
 def hostile_port():
-    server = start_child(
-        [sys.executable, str(SERVERS / "hostile_http.py")], stdout=subprocess.PIPE, text=True
-    )
-    assert server.stdout is not None
-    yield int(server.stdout.readline())
-    end_child(server)
-    server.stdout.close()
+    with http_server("hostile_http.py") as port:
+        yield port
 
 
 def test_an_answer_may_be_compressed_once(servers, hostile_port):

@@ -3,16 +3,14 @@
 import csv
 import io
 import json
-import sys
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from random import Random
 from typing import Any
 
+from tests.catalogs.mcp_servers import raw
 from tests.fuzz.hostile import damaged, encode, hostile, mutated, plain
-
-SERVER = Path(__file__).with_name("server.py")
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,7 +183,7 @@ def mcp_live(rng: Random, folder: Path, count: int) -> Hostile:
     """A server that lists hostile tools between good ones, over stdio."""
     records, good = _mixed(rng, count, good_mcp_tool)
     (folder / "tools.raw").write_bytes(encode(records))
-    server = {"command": sys.executable, "args": [str(SERVER), str(folder / "tools.raw")]}
+    server = raw("file", str(folder / "tools.raw"))
     return Hostile({"type": "mcp", "servers": {"raw": server}, "timeout": 300}, good, count)
 
 

@@ -17,7 +17,7 @@ def check_arguments(
         subject: what the texts are called.
     """
     problems: list[str] = []
-    if isinstance(texts, str) or not _are(texts, str):
+    if not _are_texts(texts):
         problems.append(f"the {subject} are {texts!r:.80}, expected a list of texts")
     if isinstance(k, bool) or not hasattr(k, "__index__") or k < 1:
         problems.append(f"k is {k!r:.80}, expected the number of results, 1 or more")
@@ -29,7 +29,7 @@ def check_arguments(
         raise QueryError(f"Invalid arguments: {'; '.join(problems)}.")
 
 
-def _are(values: Any, kind: type) -> bool:
-    if not isinstance(values, Sequence):
+def _are_texts(values: Any) -> bool:
+    if isinstance(values, str) or not isinstance(values, Sequence):
         return False
-    return all(isinstance(value, kind) for value in values)
+    return all(isinstance(value, str) for value in values)

@@ -124,6 +124,8 @@ def list_tools(behaviour: str, request: dict, rest: tuple[str, ...]) -> None:
         send(request, {"tools": tools, "nextCursor": str(page + 1) if page < 3 else None})
     elif behaviour == "endless":
         send(request, {"tools": [GOOD], "nextCursor": "again"})
+    elif behaviour == "file":
+        send_raw(request, b'{"tools": ' + Path(rest[0]).read_bytes() + b"}")
     elif behaviour == "closed":
         send(request, error={"code": -32000, "message": "no more today"})
     elif behaviour == "cursors":
@@ -139,20 +141,10 @@ def list_tools(behaviour: str, request: dict, rest: tuple[str, ...]) -> None:
         send(request, {"tools": [GOOD]})
     elif behaviour == "unreadable":
         tools = [json.dumps(GOOD), *UNREADABLE.values(), json.dumps({**GOOD, "name": "last"})]
-        result = f'{{"tools": [{", ".join(tools)}]}}'
-        print(f'{{"jsonrpc": "2.0", "id": {request["id"]}, "result": {result}}}', flush=True)
+        send_raw(request, f'{{"tools": [{", ".join(tools)}]}}'.encode())
     elif behaviour == "bytes":
-        text = json.dumps(
-            {
-                "jsonrpc": "2.0",
-                "id": request["id"],
-                "result": {"tools": [GOOD, {**GOOD, "name": "caf?"}]},
-            }
-        )
-        sys.stdout.buffer.write(
-            text.replace("?", "\udcff").encode("utf-8", "surrogateescape") + b"\n"
-        )
-        sys.stdout.flush()
+        text = json.dumps({"tools": [GOOD, {**GOOD, "name": "caf?"}]})
+        send_raw(request, text.replace("?", "\udcff").encode("utf-8", "surrogateescape"))
     elif behaviour == "environment":
         send(request, {"tools": [{**GOOD, "name": name} for name in rest if os.environ.get(name)]})
     elif behaviour == "folder":
@@ -166,6 +158,13 @@ def list_tools(behaviour: str, request: dict, rest: tuple[str, ...]) -> None:
 def send(request: dict, result: dict | None = None, error: dict | None = None) -> None:
     outcome = {"result": result} if error is None else {"error": error}
     print(json.dumps({"jsonrpc": "2.0", "id": request["id"], **outcome}), flush=True)
+
+
+def send_raw(request: dict, result: bytes) -> None:
+    """Send a result that need not be JSON."""
+    head = json.dumps({"jsonrpc": "2.0", "id": request["id"]}).encode()[:-1]
+    sys.stdout.buffer.write(head + b', "result": ' + result + b"}\n")
+    sys.stdout.flush()
 
 
 if __name__ == "__main__":
