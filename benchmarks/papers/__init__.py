@@ -10,5 +10,7 @@ NAMES: dict[str, str] = {
     "ultratool": "tools.json beside instances.jsonl",
     "toolret": "files with `tools` and files with `queries` in their names, JSON, JSON lines or "
     "Parquet, in any folder below",
+    "bfcl": "tools.jsonl beside queries.jsonl, in the layout of toolret",
+    "acebench-en": "tools.jsonl beside queries.jsonl, in the layout of toolret",
 }
 """The benchmarks, each with the files that its folder holds."""

@@ -10,7 +10,7 @@ from typing import Any
 from catalogs.records.files import read_rows
 from pegboard.evaluation.golden import GoldenQuery
 
-REPEATED_TASKS = {"step-tool", "instructed"}
+REPEATED_TASKS = {"step-tool", "instructed", "single-without-examples"}
 """Tasks whose queries are steps of other tasks' queries, or these in more words."""
 
 
@@ -76,6 +76,7 @@ class Benchmark:
     Attributes:
         tools: how many tools its catalogs list.
         problems: what could not be used of its files.
+        means: tasks whose value is the mean of other tasks', each with equal weight.
     """
 
     name: str
@@ -83,6 +84,7 @@ class Benchmark:
     query_sets: tuple[QuerySet, ...]
     tools: int = 0
     problems: tuple[str, ...] = ()
+    means: Mapping[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
 
     @property
     def queries(self) -> int:

@@ -16,6 +16,8 @@ LOADERS: dict[str, Callable[[Path], Benchmark]] = {
     "livemcpbench": livemcpbench.load,
     "ultratool": ultratool.load,
     "toolret": toolret.load,
+    "bfcl": lambda path: toolret.load(path, "bfcl"),
+    "acebench-en": lambda path: toolret.load(path, "acebench-en"),
     "real": catalogs.load,
 }
 
@@ -27,13 +29,14 @@ def load_benchmark(name: str, path: Path, limit: int | None = None, seed: int = 
     SourceError if a file cannot be read.
     """
     benchmark = LOADERS[name](path)
+    expected = NAMES.get(name, "what `python -m benchmarks.real.fetch` writes")
     if not any(one.queries for one in benchmark.query_sets):
         problems = "; ".join(benchmark.problems) or "its files are empty"
         raise ConfigurationError(
-            f"{path} has no query of {name} that can be asked: {problems}. Expected {NAMES[name]}."
+            f"{path} has no query of {name} that can be asked: {problems}. Expected {expected}."
         )
     if not benchmark.tools:
         raise ConfigurationError(
-            f"{path} has no tool of {name} that can be indexed. Expected {NAMES[name]}."
+            f"{path} has no tool of {name} that can be indexed. Expected {expected}."
         )
     return sampled(benchmark, limit, seed) if limit is not None else benchmark

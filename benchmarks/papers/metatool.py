@@ -1,7 +1,8 @@
 """MetaTool's ToolE (Huang and others, 2024): requests for one of some 200 plugins, or two tools.
 
 single  plugin_des.json {name: description}, single_tool_queries.jsonl {"query", "tool"}, and
-        optionally example_queries.jsonl with the same fields: example requests of the plugins
+        optionally example_queries.jsonl with the same fields: example requests of the plugins;
+        then the task `single-without-examples` asks the same without them
 multi   big_tool_des.json, multi_tool_queries.jsonl {"query", "tool": [...]}
 
 Either of the two tasks may be missing.
@@ -41,6 +42,10 @@ def load(path: Path) -> Benchmark:
         catalog = catalog_toml("metatool", "records", folder.path / TASKS[task][0], more=more)
         boards.append(BenchmarkBoard(task, catalog))
         query_sets.append(QuerySet.of_task(task, task, queries))
+        if more:
+            bare = f"{task}-without-examples"
+            boards.append(BenchmarkBoard(bare, catalog.removesuffix(more)))
+            query_sets.append(QuerySet.of_task(bare, bare, queries))
         tools += len(folder.listed(catalog).tools)
     if not query_sets:
         raise ConfigurationError(

@@ -52,6 +52,14 @@ SETUPS: dict[str, str] = {
     "toolret": "The paper's figures are of ToolRet-Web, 37,292 tools, of the sets that an LLM "
     "selects. Queries without their instructions, but "
     "for the task `instructed`.",
+    "bfcl": "No figure of a paper: its authors measure models that are handed the right functions. "
+    "Here the functions of all its tasks are one catalog.",
+    "acebench-en": "No figure of a paper: its authors measure models that are handed a few APIs. "
+    "Here the APIs of all its tasks are one catalog, and a request is all that the user says in a "
+    "dialogue.",
+    "real": "No figure of a paper. `mean` weighs every catalog alike, whatever its number of "
+    "requests, and so do the means over requests of one kind; their intervals are bootstrapped "
+    "within each catalog.",
 }
 """For each benchmark what differs from the set-up of the papers."""
 DECIDED_BY: dict[str, str] = {
@@ -68,5 +76,8 @@ SHOWN: dict[str, tuple[str, ...]] = {
     "livemcpbench": ("Recall@1", "Recall@3", "Recall@5", "nDCG@5"),
     "ultratool": ("Recall@5", "Recall@10", "F1@5"),
     "toolret": ("nDCG@10", "Recall@10", "Complete@10"),
+    "bfcl": ("Recall@1", "Recall@5", "Recall@10"),
+    "acebench-en": ("Recall@1", "Recall@5", "Recall@10"),
+    "real": ("Recall@1", "Recall@3", "Recall@5", "Recall@10"),
 }
 """The measures that tables show; the rows as JSON have more."""

@@ -1,7 +1,7 @@
 """What was measured on a benchmark, as JSON values: rows, differences, published figures."""
 
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -9,8 +9,10 @@ from benchmarks.machine import machine
 from benchmarks.papers.benchmark import Benchmark, QuerySet
 from benchmarks.papers.published import DECIDED_BY, PUBLISHED, SETUPS, SHOWN
 from benchmarks.papers.strategies import BASELINE, Chosen, systems_for
+from benchmarks.strata import mean_difference, mean_interval
 from pegboard.cli.tables import count_text, list_text
 from pegboard.evaluation.experiment import System, evaluate
+from pegboard.evaluation.intervals import holm
 from pegboard.evaluation.measures import STANDARD, Measure, measures_of
 from pegboard.evaluation.results import Evaluation, difference_rows
 from pegboard.evaluation.searcher import Searcher
@@ -97,7 +99,7 @@ def result_of(
 
     `rows` have {task, strategy, index, encoder, measure, value, low, high, n}; `differences` how
     far a strategy is above the baseline of its task, with p, and `p_holm` for the number of
-    strategies; `published` the figures of papers.
+    strategies; `published` the figures of papers. Tasks of `means` come first.
     """
     unknown = dict.fromkeys(name for one in evaluations for name in one.evaluation.unknown)
     if unknown:
@@ -106,10 +108,19 @@ def result_of(
             f"counted as not found: {count_text(len(unknown), 'tool')} that queries need and no "
             f"catalog has: {list_text(unknown, UNKNOWN_SHOWN)}",
         ]
+    decided_by = _decided_by(benchmark.name, measures)
+    means = [one for name in benchmark.means for one in _means(name, benchmark, evaluations)]
     return {
         "benchmark": benchmark.name,
-        "rows": [row for one in evaluations for row in one.evaluation.rows(task=one.task)],
-        "differences": _differences(evaluations, _decided_by(benchmark.name, measures)),
+        "rows": [
+            *(row for mean in means for row in mean.rows()),
+            *(row for one in evaluations for row in one.evaluation.rows(task=one.task)),
+        ],
+        "differences": [
+            *_mean_differences(means, decided_by),
+            *_differences(evaluations, decided_by),
+        ],
+        "means": {name: list(tasks) for name, tasks in benchmark.means.items()},
         "published": [row for row in PUBLISHED if row["benchmark"] == benchmark.name],
         "differs": SETUPS[benchmark.name],
         "seconds": dict(seconds),
@@ -119,6 +130,63 @@ def result_of(
         "boards": {name: dict(board) for name, board in boards.items()},
         "problems": list(dict.fromkeys([*benchmark.problems, *problems])),
     }
+
+
+@dataclass(frozen=True, slots=True)
+class _Mean:
+    """What one system reaches on several tasks, each with equal weight."""
+
+    task: str
+    parts: tuple[Evaluation, ...]
+
+    def values(self, measure: Measure) -> list[Any]:
+        return [part.values[measure] for part in self.parts]
+
+    def rows(self) -> list[dict[str, Any]]:
+        first = self.parts[0]
+        labels = {"task": self.task, "strategy": first.strategy, "index": first.index}
+        labels["encoder"] = first.encoder
+        return [
+            labels | {"measure": str(measure), **mean_interval(self.values(measure)).to_dict()}
+            for measure in first.values
+        ]
+
+
+def _means(
+    name: str, benchmark: Benchmark, evaluations: Sequence[TaskEvaluation]
+) -> Iterator[_Mean]:
+    """That mean of every system; a system that answered only some of its tasks has none."""
+    by_system: dict[str, dict[str, Evaluation]] = {}
+    for one in evaluations:
+        by_system.setdefault(one.evaluation.strategy, {})[one.task] = one.evaluation
+    answered = {one.task for one in evaluations}  # a small sample may lack a task
+    tasks = [task for task in benchmark.means[name] if task in answered]
+    for parts in by_system.values():
+        if tasks and all(task in parts for task in tasks):
+            yield _Mean(name, tuple(parts[task] for task in tasks))
+
+
+def _mean_differences(means: Sequence[_Mean], measure: Measure) -> list[dict[str, Any]]:
+    rows: list[dict[str, Any]] = []
+    for name in dict.fromkeys(mean.task for mean in means):
+        own = {mean.parts[0].strategy: mean for mean in means if mean.task == name}
+        baseline = own.pop(BASELINE, None)
+        if baseline is None:
+            continue
+        against = baseline.values(measure)
+        gaps = {
+            strategy: mean_difference(mean.values(measure), against)
+            for strategy, mean in own.items()
+        }
+        corrected = holm({strategy: gap.p for strategy, gap in gaps.items()})
+        rows += [
+            {"strategy": strategy, "index": own[strategy].parts[0].index, "task": name}
+            | {"against": BASELINE, "measure": str(measure)}
+            | gap.to_dict()
+            | {"p_holm": corrected[strategy]}
+            for strategy, gap in gaps.items()
+        ]
+    return rows
 
 
 def _decided_by(benchmark: str, measures: Sequence[Measure]) -> Measure:

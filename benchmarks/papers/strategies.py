@@ -23,11 +23,13 @@ BASELINES = (
     Variant("vector", {"modes": ["vector"]}),
     Variant(BASELINE, "search"),
 )
+DEFAULT = Variant("default", None)
 CLAUSES_BY_VECTOR = Variant("clauses-vector", {**CLAUSES, "modes": ["vector"]})
 DESCRIPTIONS: dict[str, str] = {
     "BM25": "one search by words",
     "vector": "one search by vectors",
     "hybrid": "one search by both; the others are compared with it",
+    "default": "what a release answers with where no strategy is chosen",
     "clauses-vector": "the strategy `clauses`, by vectors alone",
     **{name: what for name, (what, _) in STRATEGIES.items() if name not in ("search", "confident")},
     "dependencies-declared": "`dependencies` by declared edges only (toollinkos, toolsandbox)",
@@ -131,6 +133,8 @@ def _variants(query_set: QuerySet, searcher: Searcher, chosen: Chosen | None) ->
     ]
     if chosen is None:
         return default
+    if "default" in chosen.names and DEFAULT not in default:
+        default.append(DEFAULT)
     names = {variant.name for variant in default}
     more = [
         Variant(name, name) for name in chosen.names if name in STRATEGIES and name not in names

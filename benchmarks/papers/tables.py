@@ -40,6 +40,10 @@ def tables_of(result: Row, measures: Sequence[str] | None = None) -> list[Table]
     existing = list(dict.fromkeys(row["measure"] for row in rows))
     shown = [one for one in (measures or SHOWN[result["benchmark"]]) if one in existing]
     sizes = {row["task"]: row["n"] for row in rows}
+    if means := result.get("means"):
+        first = next(iter(means))
+        columns = shown or existing[:4]
+        return [_table(result, first, columns, sizes[first]), _parts_table(result, columns)]
     repeated = {task for task in ("single", "multi") if sizes.get(task) == sizes.get("all")}
     columns = shown or existing[:4]
     return [_table(result, task, columns, n) for task, n in sizes.items() if task not in repeated]
@@ -137,6 +141,25 @@ def _table(result: Row, task: str, measures: Sequence[str], n: int) -> Table:
         tuple(lines),
         tuple(_published(published, measures, several)),
     )
+
+
+def _parts_table(result: Row, measures: Sequence[str]) -> Table:
+    """What one strategy, the default one if it was asked, reaches by means and by what the first
+    of them is a mean of."""
+    means: Mapping[str, Sequence[str]] = result["means"]
+    names = [row["strategy"] for row in result["rows"]]
+    strategy = "default" if "default" in names else names[0]
+    own = {
+        (row["task"], row["measure"]): row for row in result["rows"] if row["strategy"] == strategy
+    }
+    tasks = [*means, *means[next(iter(means))]]
+    lines = [
+        (task, f"{row['n']:,}", *(_mean(own.get((task, one))) for one in measures))
+        for task in tasks
+        if (row := own.get((task, measures[0])))
+    ]
+    title = f"{result['benchmark']}, by kind of request and by catalog: {strategy}"
+    return Table(title, ("requests", "number", *measures), tuple(lines), ())
 
 
 def _searched(result: Row, task: str) -> str:

@@ -4,6 +4,7 @@ Files with `tools` in their names: {"id", "documentation": an object, JSON text 
 optionally "category"}; files with `queries`: {"id", "query", "instruction", "labels": [{"id": a
 tool's id, "relevance": 1}, ...] or that as JSON text, "category"}. They may lie in folders below,
 as in the published data sets (`web/tools-00000-of-00001.parquet`, `apibank/queries-...`).
+BFCL and ACEBench are read in the same layout.
 
 Documentations have no form in common, so they are converted to records: see `toolret_tools.py`.
 """
@@ -26,9 +27,13 @@ columns = {{ parameters = "parameters", agent = "agent" }}
 """
 
 
-def load(path: Path) -> Benchmark:
-    """Read the benchmark of that folder. Raises ConfigurationError for another folder."""
-    folder = Folder(path, "toolret")
+def load(path: Path, name: str = "toolret") -> Benchmark:
+    """Read the benchmark of that folder. Raises ConfigurationError for another folder.
+
+    Args:
+        name: of the benchmark; only toolret has its categories as tasks.
+    """
+    folder = Folder(path, name)
     patterns = {what: [f"**/*{what}*.{one}" for one in PATTERNS] for what in ("tools", "queries")}
     files = folder.files(patterns)
     records = ToolRecords()
@@ -53,11 +58,12 @@ def load(path: Path) -> Benchmark:
         f"category-{name}" if name in ("all", "single", "multi") else name: places
         for name, places in categories.items()
     }
-    query_sets = [QuerySet("tools", tuple(queries), tasks_of(queries, tasks))]
+    shown = tasks if name == "toolret" else None
+    query_sets = [QuerySet("tools", tuple(queries), tasks_of(queries, shown))]
     if instructed:
         query_sets.append(QuerySet.of_task("tools", "instructed", instructed))
     return Benchmark(
-        "toolret",
+        name,
         (BenchmarkBoard("tools", CATALOG, files={FILE: text}),),
         tuple(query_sets),
         tools=len(records.names),

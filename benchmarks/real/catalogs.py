@@ -1,21 +1,23 @@
 """The real catalogs: where each comes from, and how it is listed."""
 
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from benchmarks.papers.benchmark import Benchmark, BenchmarkBoard, QuerySet
+from benchmarks.papers.strategies import DEFAULT
 from catalogs.shared.isolation import list_isolated
 from catalogs.shared.kinds import source_kind
-from catalogs.shared.listing import Listing
+from pegboard.cli.tables import count_text
 from pegboard.errors import ConfigurationError
-from pegboard.evaluation.golden import GoldenQuery, read_queries
+from pegboard.evaluation.golden import GoldenQuery, ToolNames, read_queries
 
 REQUESTS = Path(__file__).parent / "requests"
 MODULES = (
     *("base64", "calendar", "csv", "difflib", "glob", "hashlib", "html", "json", "math", "os"),
-    *("random", "re", "shutil", "statistics", "subprocess", "tempfile", "textwrap", "time"),
+    *("random", "re", "shutil", "statistics", "subprocess", "tempfile", "textwrap"),
     *("urllib.parse", "numpy", "numpy.fft", "numpy.linalg", "polars"),
 )
 
@@ -66,32 +68,73 @@ CATALOGS = (
 def load(path: Path) -> Benchmark:
     """Read the benchmark of that folder; catalogs that were not fetched are left out and reported.
 
-    Raises ConfigurationError if none was fetched.
+    Raises ConfigurationError if none was fetched, or a request names a tool that its catalog lacks.
     """
     folder = path / "real" if (path / "real").is_dir() else path
-    boards: list[BenchmarkBoard] = []
-    query_sets: list[QuerySet] = []
-    problems: list[str] = []
-    tools = 0
-    for catalog in CATALOGS:
-        if not catalog.modules and not catalog.path(folder).is_file():
-            problems.append(f"{catalog.name} is left out: {catalog.path(folder).name} is missing")
-            continue
-        queries = read_queries(REQUESTS / f"{catalog.name}.jsonl")
-        tables = catalog.tables(folder)
-        boards.append(BenchmarkBoard(catalog.name, _toml(tables)))
-        query_sets.append(QuerySet(catalog.name, tuple(queries), _tasks(catalog.name, queries)))
-        tools += sum(len(_listed(name, table).tools) for name, table in tables.items())
-    if len(boards) <= 1:
+    fetched = [one for one in CATALOGS if one.modules or one.path(folder).is_file()]
+    if not any(one.package or one.file for one in fetched):
         raise ConfigurationError(
             f"{folder} holds no real catalog. Fetch them: python -m benchmarks.real.fetch {folder}"
         )
-    return Benchmark("real", tuple(boards), tuple(query_sets), tools, tuple(problems))
+    boards: list[BenchmarkBoard] = []
+    query_sets: list[QuerySet] = []
+    unlabelled: list[str] = []
+    count = 0
+    for catalog in fetched:
+        queries = read_queries(REQUESTS / f"{catalog.name}.jsonl")
+        tables = catalog.tables(folder)
+        tools = [tool for name, table in tables.items() for tool in _listed(name, table)]
+        unlabelled += _unlabelled(catalog.name, queries, ToolNames(tools))
+        boards.append(BenchmarkBoard(catalog.name, _toml(tables)))
+        tasks = _tasks(catalog.name, queries)
+        query_sets.append(QuerySet(catalog.name, tuple(queries), tasks, (DEFAULT,)))
+        count += len(tools)
+    if unlabelled:
+        raise ConfigurationError(
+            f"{count_text(len(unlabelled), 'label')} of benchmarks/real/requests name no tool that "
+            f"is listed: {'; '.join(unlabelled)}. Correct them there."
+        )
+    missing = tuple(
+        f"{one.name} is left out: it was not fetched" for one in CATALOGS if one not in fetched
+    )
+    means = _means(query_sets)
+    return Benchmark("real", tuple(boards), tuple(query_sets), count, missing, means)
 
 
-def _listed(name: str, table: dict[str, Any]) -> Listing:
+def unanswerable(name: str) -> list[str]:
+    """Requests that no tool of that catalog answers."""
+    queries = read_queries(REQUESTS / f"{name}.none.jsonl", answerable=False)
+    return [query.query for query in queries]
+
+
+def _listed(name: str, table: dict[str, Any]) -> list[tuple[str, str, str]]:
+    """Id, name and agent's name of the tools of a source."""
     kind = source_kind(table["type"])
-    return list_isolated(name, Path.cwd(), kind.options.model_validate(table))
+    listing = list_isolated(name, Path.cwd(), kind.options.model_validate(table))
+    agents = {agent.id: agent.name for agent in listing.agents}
+    return [(tool.id, tool.name, agents[tool.agent]) for tool in listing.tools]
+
+
+def _unlabelled(name: str, queries: Sequence[GoldenQuery], tools: ToolNames) -> list[str]:
+    return [
+        f"{name}: {tool} ({query.query})"
+        for query in queries
+        for tool in query.names
+        if tools.resolve([tool]).unknown
+    ]
+
+
+def _means(query_sets: Sequence[QuerySet]) -> dict[str, tuple[str, ...]]:
+    """`mean` over all requests of each catalog, and over those of each kind."""
+    catalogs = [one.board for one in query_sets]
+    tasks = {task for one in query_sets for task in one.tasks}
+    return {
+        "mean": tuple(catalogs),
+        **{
+            f"mean-{kind}": tuple(task for name in catalogs if (task := f"{name}-{kind}") in tasks)
+            for kind in dict.fromkeys(query.kind for one in query_sets for query in one.queries)
+        },
+    }
 
 
 def _toml(tables: dict[str, dict[str, Any]]) -> str:

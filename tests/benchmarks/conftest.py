@@ -6,6 +6,8 @@ from pathlib import Path
 import pytest
 
 SPECIMENS = Path(__file__).parent / "specimens"
+LIKE = {"toolsandbox": "toollinkos", "bfcl": "toolret", "acebench-en": "toolret"}
+"""Benchmarks in the layout of another."""
 
 
 @pytest.fixture
@@ -15,7 +17,7 @@ def specimen(tmp_path):
     """
 
     def copy(name, without=()):
-        source = SPECIMENS / ("toollinkos" if name == "toolsandbox" else name)
+        source = SPECIMENS / LIKE.get(name, name)
         ignored = shutil.ignore_patterns(*without)
         return shutil.copytree(source, tmp_path / name, ignore=ignored)
 

@@ -57,12 +57,14 @@ def test_metatool_has_two_tasks_on_two_catalogs_of_which_one_may_be_missing(spec
 
     found = load_benchmark("metatool", folder)
 
-    single, multi = found.query_sets
+    single, bare, multi = found.query_sets
     assert (single.tasks, multi.tasks) == ({"single": (0, 1, 2)}, {"multi": (0, 1)})
+    assert (bare.tasks, bare.queries) == ({"single-without-examples": (0, 1, 2)}, single.queries)
     assert tools(single) == [("whittle",), ("glaze",), ("whittle",)]
     assert tools(multi) == [("SawTool", "PaintTool"), ("PaintTool", "SawTool")]
     assert [(one.name, "examples" in one.catalog) for one in found.boards] == [
         ("single", True),
+        ("single-without-examples", False),
         ("multi", False),
     ]
     assert (found.tools, found.queries) == (4, 5)
@@ -183,6 +185,13 @@ def test_toolret_reads_documentations_of_every_form_from_folders_below(specimen)
     assert "parameters that are no schema were taken as text, of 1 tool" in problems
 
 
+def test_bfcl_and_acebench_are_read_in_its_layout_without_categories(specimen):
+    found = load_benchmark("bfcl", specimen("bfcl"))
+
+    assert (found.name, found.tools) == ("bfcl", 4)
+    assert list(found.query_sets[0].tasks) == ["all", "single", "multi"]
+
+
 def test_toolret_takes_parquet_and_one_folder_as_well(specimen, tmp_path):
     folder, flat = specimen("toolret"), tmp_path / "flat"
     flat.mkdir()
@@ -263,6 +272,8 @@ def test_a_sample_is_drawn_by_its_seed_and_keeps_the_tasks(specimen):
         ("toollinkos", 573, 467),
         ("ultratool", 436, 191),
         ("livemcpbench", 527, 24),
+        ("bfcl", 1235, 1375),
+        ("acebench-en", 1982, 566),
     ],
 )
 def test_the_development_halves_are_read_whole(name, tools, queries):
