@@ -29,7 +29,7 @@ from pegboard.retrieval.calibration import (
 from pegboard.retrieval.strategy import Strategy
 from pegboard.search.loaded import IN_MEMORY_ROWS, LoadedRelease
 from pegboard.search.ranking import Ranked
-from pegboard.search.text import tokenize
+from pegboard.search.text import DEFAULT_LANGUAGE, query_words
 from pegboard.store.contract import CONTRACT, embedding_table
 from pegboard.store.database import open_table, store_errors
 from pegboard.store.releases import Pin, Release, ReleaseStore
@@ -121,6 +121,7 @@ def calibrate_release(
                 fresh,
                 golden.unanswerable,
                 name=index.name,
+                language=index.language,
                 min_queries=golden.min_queries,
             )
             calibrations[index.name] = calibration.to_dict()
@@ -186,6 +187,7 @@ def calibrate_index(
     *,
     share: float = 0.5,
     name: str = "",
+    language: str = DEFAULT_LANGUAGE,
     min_queries: int = MIN_REQUESTS,
 ) -> Calibration:
     """Return what the scores of an index mean, by requests that are searched in it.
@@ -198,15 +200,16 @@ def calibrate_index(
         share: the share of all requests to come that is taken to have an answer; what a probability
             means depends on it.
         name: of the index, for messages.
+        language: of the index.
         min_queries: the least number of either kind.
 
     Raises:
         ConfigurationError: there are too few requests, one is blank, or one has no right tools.
     """
     _check(golden, unanswerable, share, name, min_queries)
-    answerable = search_evidence(searched, encoder, [query for query, _ in golden])
+    answerable = search_evidence(searched, encoder, [query for query, _ in golden], language)
     if unanswerable:
-        others = search_evidence(searched, encoder, unanswerable)
+        others = search_evidence(searched, encoder, unanswerable, language)
     else:
         others = [
             evidence.without(tools) for evidence, (_, tools) in zip(answerable, golden, strict=True)
@@ -231,9 +234,12 @@ def unseen(
 
 
 def search_evidence(
-    searched: SearchableIndex, encoder: Encoder, queries: Sequence[str]
+    searched: SearchableIndex,
+    encoder: Encoder,
+    queries: Sequence[str],
+    language: str = DEFAULT_LANGUAGE,
 ) -> list[SearchEvidence]:
-    """Return what each query finds by its vector and by its words."""
+    """Return what each query finds by its vector and by its words, in an index of that language."""
     import numpy as np
 
     evidence: list[SearchEvidence] = []
@@ -242,8 +248,9 @@ def search_evidence(
         vectors = np.asarray(encode_queries(encoder, batch), np.float32)
         units = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
         for query, unit in zip(batch, units, strict=True):
-            vector, text = searched.both(unit, tokenize(query), DEPTH)
-            evidence.append(SearchEvidence.of(query, {"vector": vector, "text": text}))
+            vector, text = searched.both(unit, query_words(query, language), DEPTH)
+            rankings = {"vector": vector, "text": text}
+            evidence.append(SearchEvidence.of(query, rankings, language))
     return evidence
 
 

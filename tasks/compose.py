@@ -4,8 +4,9 @@
 encoder, no clock.
 
 Each index also has one document per agent, so that a request finds the owner of tools by its
-description (Tool-to-Agent Retrieval). Agent documents are the same in every index; only the encoder
-differs, so they are stored once, and every index has a table `agents_<index>`.
+description (Tool-to-Agent Retrieval). Agent documents are the same in every index of one
+language; only the encoder differs, so they are stored once, and every index has a table
+`agents_<index>`.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -33,8 +34,8 @@ from tasks.settings.configuration import IndexSettings
 if TYPE_CHECKING:
     import polars as pl
 
-COMPOSE_VERSION = 2
-AGENTS_VERSION = 1
+COMPOSE_VERSION = 3
+AGENTS_VERSION = 2
 """Change when the same tools or agents give other documents, so that stored ones are not reused."""
 
 
@@ -64,7 +65,13 @@ def compose_index(
         enrichment_set: the folder of the lake with the enrichments; None without an LLM.
     """
     lake = Lake(uri)
-    recipe = [COMPOSE_VERSION, settings.parts, settings.shape, settings.questions]
+    recipe = [
+        COMPOSE_VERSION,
+        settings.parts,
+        settings.shape,
+        settings.questions,
+        settings.language,
+    ]
     path = f"documents/{digest([*recipe, dict(snapshots), enrichment_set])}"
     row_set = find_rows(lake, path) or update_rows(
         lake,
@@ -91,13 +98,14 @@ def compose_agents(
         enrichment_set: the folder of the lake with the enrichments; None without an LLM.
     """
     lake = Lake(uri)
-    path = f"documents/{digest(['agents', AGENTS_VERSION], dict(snapshots), enrichment_set)}"
+    recipe = [AGENTS_VERSION, settings.language]
+    path = f"documents/{digest(['agents', *recipe], dict(snapshots), enrichment_set)}"
     row_set = find_rows(lake, path) or store_latest(
         lake,
         path,
-        f"documents/latest-agents-{AGENTS_VERSION}",
+        f"documents/latest-agents-{digest(recipe)}",
         "key",
-        _agent_documents(lake, snapshots, enrichment_set),
+        _agent_documents(lake, settings.language, snapshots, enrichment_set),
         ["digest"],
     )
     return Documents(settings.name, path, row_set.rows, agent_embedding_table(settings.name))
@@ -114,7 +122,7 @@ def _tool_documents(
     enrichments = read_tool_enrichments(lake, enrichment_set, ids) if enrichment_set else {}
     agents = {agent.id: agent for agent in agents_of(lake, snapshots)}
     rows = [
-        _row(tool, agents[tool.agent].kind, part, number, texts)
+        _row(tool, agents[tool.agent].kind, part, number, texts, settings.language)
         for tool in tools_of(lake, snapshots, ids)
         for part, number, texts in documents_of(
             tool, agents[tool.agent], settings, enrichments.get(tool.id, NOTHING)
@@ -124,7 +132,7 @@ def _tool_documents(
 
 
 def _agent_documents(
-    lake: Lake, snapshots: Mapping[str, str], enrichment_set: str | None
+    lake: Lake, language: str, snapshots: Mapping[str, str], enrichment_set: str | None
 ) -> "pl.DataFrame":
     described = read_agent_descriptions(lake, enrichment_set) if enrichment_set else {}
     rows = [
@@ -137,13 +145,16 @@ def _agent_documents(
                 "kind": agent.kind,
             },
             [agent_text(agent, described.get(agent.id, ""))],
+            language,
         )
         for agent in agents_of(lake, snapshots)
     ]
     return _frame(rows, column_names("agents_full"))
 
 
-def _row(tool: Tool, kind: str, part: str, number: int, texts: Sequence[str]) -> dict[str, Any]:
+def _row(
+    tool: Tool, kind: str, part: str, number: int, texts: Sequence[str], language: str
+) -> dict[str, Any]:
     row = {
         "key": row_key(tool.id, part, number),
         "tool": tool.id,
@@ -153,15 +164,15 @@ def _row(tool: Tool, kind: str, part: str, number: int, texts: Sequence[str]) ->
         "kind": kind,
         "tags": list(tool.tags),
     }
-    return _with_texts(row, texts)
+    return _with_texts(row, texts, language)
 
 
-def _with_texts(row: Mapping[str, Any], texts: Sequence[str]) -> dict[str, Any]:
+def _with_texts(row: Mapping[str, Any], texts: Sequence[str], language: str) -> dict[str, Any]:
     text = "\n".join(texts)
     row = {
         **row,
         "text": text,
-        "tokens": " ".join(tokenize(text)),
+        "tokens": " ".join(tokenize(text, language)),
         "text_digests": [digest(text) for text in texts],
     }
     return {**row, "digest": digest(row), "texts": list(texts)}

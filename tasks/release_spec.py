@@ -158,7 +158,7 @@ def make_release_spec(
         spec = TableSpec(table.table, "key", table.path, 0, "", used.fingerprint, used.dimensions)
         tables.append(_table(uri, spec))
     recipes = [
-        [index.name, index.encoder, index.parts, index.shape, index.questions]
+        [index.name, index.encoder, index.parts, index.shape, index.questions, index.language]
         for index in configuration.indexes
     ]
     contents = [[table.name, table.digest, table.fingerprint] for table in tables]
@@ -256,6 +256,7 @@ def _index_entry(index: IndexSettings, calibration: Any) -> dict[str, Any]:
         "parts": list(index.parts),
         "shape": index.shape,
         "questions": index.questions,
+        "language": index.language,
         **({"calibration": calibration} if calibration is not None else {}),
     }
 

@@ -15,7 +15,6 @@ from pegboard.evaluation.searcher import Searcher
 from pegboard.retrieval.find_agents import ENTITIES, EntityRankings, rank_agents
 from pegboard.retrieval.rules.clauses import split_clauses
 from pegboard.search.ranking import Ranked
-from pegboard.search.text import tokenize
 
 Rankings = dict[str, Sequence[Ranked]]
 
@@ -141,7 +140,7 @@ class AgentSystem:
         units = None
         if self.strategy.mode != "text":
             units = self.searcher.vectors.units(loaded, index, texts)
-        tokens = [tokenize(text) for text in texts]
+        tokens = [loaded.query_words(index, text) for text in texts]
         for searched, rankings in ((tools, by_tools), (agents, by_agents)):
             if searched is None:
                 continue

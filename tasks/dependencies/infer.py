@@ -13,7 +13,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from pegboard.records import Edge, Tool
-from pegboard.search.text import tokenize
+from pegboard.search.text import singular_words
 from tasks.dependencies.evidence import Evidence, Kind, dependency_type
 from tasks.dependencies.parameters import ParameterMatcher
 from tasks.dependencies.profiles import ToolProfile, profile_of
@@ -73,7 +73,7 @@ def _mentions(profiles: Sequence[ToolProfile]) -> Iterator[Evidence]:
     """
     names: dict[str, dict[str, int]] = defaultdict(dict)
     for at, profile in enumerate(profiles):
-        if len(tokenize(profile.tool.name)) > 1:
+        if len(singular_words(profile.tool.name)) > 1:
             names[profile.tool.agent][profile.tool.name] = at
     for at, profile in enumerate(profiles):
         tool, siblings = profile.tool, names[profile.tool.agent]

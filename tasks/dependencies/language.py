@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import cache, lru_cache
 from itertools import chain
 
-from pegboard.search.text import tokenize
+from pegboard.search.text import singular_words
 
 MAX_PHRASE = 5
 """Words of a noun phrase; of a longer one the last are kept, where English puts the main noun."""
@@ -131,7 +131,7 @@ def words_of(text: str) -> tuple[str, ...]:
 
 @lru_cache(maxsize=100_000)
 def _words_between_blanks(text: str) -> tuple[str, ...]:
-    words = tokenize(re.sub(r"(?i)\bwi-fi\b", "wifi", text))
+    words = singular_words(re.sub(r"(?i)\bwi-fi\b", "wifi", text))
     return tuple(sys.intern(IDENTIFIERS.get(word, word)) for word in words)
 
 
@@ -204,5 +204,5 @@ def verb_forms() -> dict[str, str]:
         if verb.endswith("y"):
             third = verb[:-1] + "ies"
         for form in (verb, third):
-            forms.update(dict.fromkeys(tokenize(form), verb))
+            forms.update(dict.fromkeys(singular_words(form), verb))
     return forms

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 from functools import cached_property, lru_cache
 from math import ceil
 
-from pegboard.search.text import tokenize
+from pegboard.search.text import singular_words
 
 NEAR = 0.9
 """Jaccard similarity of the words of two near-duplicates: one word in ten differs."""
@@ -20,7 +20,7 @@ def words_in(text: str) -> tuple[str, ...]:
 
 def word_set(text: str) -> frozenset[str]:
     """Return the words of a text; in scripts without blanks, pairs of characters."""
-    return frozenset(words_in(text) if text.isascii() else tokenize(text))
+    return frozenset(words_in(text) if text.isascii() else singular_words(text))
 
 
 def near_duplicate(words: frozenset[str], others: Iterable[frozenset[str]]) -> bool:

@@ -30,7 +30,7 @@ from pegboard.llm.client import Client
 from pegboard.llm.prompts import Prompt, PromptFormat, read_prompt
 from pegboard.records import Tool
 from pegboard.search.loaded import LoadedRelease
-from pegboard.search.text import identifier_words, tokenize
+from pegboard.search.text import identifier_words, singular_words
 from tasks.enrichment.ledger import LakeLedger, StoredReply
 from tasks.enrichment.models import Models, client_for
 from tasks.enrichment.near_duplicates import near_duplicate, word_set, words_in
@@ -346,6 +346,6 @@ def _runs(words: Sequence[str]) -> set[tuple[str, ...]]:
 
 
 def _contains_name(text: str, name: str) -> bool:
-    words = tokenize(identifier_words(name))
+    words = singular_words(identifier_words(name))
     name_words = f" {' '.join(words)} "
-    return len(words) >= MIN_NAME_WORDS and name_words in f" {' '.join(tokenize(text))} "
+    return len(words) >= MIN_NAME_WORDS and name_words in f" {' '.join(singular_words(text))} "

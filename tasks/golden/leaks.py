@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 from pegboard.evaluation.searcher import Searcher
-from pegboard.search.text import tokenize
+from pegboard.search.text import singular_words
 from pegboard.store.contract import embedding_table
 from pegboard.store.database import store_errors
 from pegboard.store.releases import ReleaseStore
@@ -98,7 +98,7 @@ def find_leaks(queries: Sequence[str], indexed: Indexed, units: Units | None = N
             leak = leaks.get((at, tool))
             if leak is not None and leak.how == "word for word":
                 continue
-            if tokenize(query) == tokenize(text):
+            if singular_words(query) == singular_words(text):
                 leaks[at, tool] = Leak(at, tool, "word for word", text)
             elif share >= NEAR:
                 leaks[at, tool] = Leak(at, tool, "nearly", text)
@@ -119,12 +119,12 @@ class DocumentWords:
     """The words of a document, in which copies of queries are looked for."""
 
     def __init__(self, text: str) -> None:
-        self._text = f" {' '.join(tokenize(text))} "
-        self._lines = {tuple(tokenize(line)) for line in text.split("\n")}
+        self._text = f" {' '.join(singular_words(text))} "
+        self._lines = {tuple(singular_words(line)) for line in text.split("\n")}
 
     def has_copy(self, query: str) -> bool:
         """Whether the query is one of the lines or, with six or more words, anywhere in a row."""
-        words = tokenize(query)
+        words = singular_words(query)
         if len(words) < COPIED_WORDS:
             return tuple(words) in self._lines
         return f" {' '.join(words)} " in self._text
@@ -151,7 +151,7 @@ class _Phrases:
     """An index of documents by their words, in which phrases are found."""
 
     def __init__(self, texts: Sequence[str]) -> None:
-        tokens = [tokenize(text) for text in texts]
+        tokens = [singular_words(text) for text in texts]
         self._texts = [f" {' '.join(words)} " for words in tokens]
         self._postings: dict[str, list[int]] = {}
         for number, words in enumerate(tokens):
@@ -160,7 +160,7 @@ class _Phrases:
 
     def containing(self, text: str) -> list[int]:
         """Return the numbers of the documents that contain the words of a text in a row."""
-        words = tokenize(text)
+        words = singular_words(text)
         if len(words) < MIN_WORDS:
             return []
         rarest = min((self._postings.get(word, []) for word in words), key=len)

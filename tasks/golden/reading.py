@@ -22,7 +22,7 @@ from pegboard.evaluation.golden import (
 )
 from pegboard.records import Tool
 from pegboard.retrieval.calibration import MIN_REQUESTS
-from pegboard.search.text import tokenize
+from pegboard.search.text import singular_words
 from tasks.lake.files import Lake
 from tasks.lake.snapshot_rows import snapshot_rows
 from tasks.settings.configuration import Configuration
@@ -127,7 +127,7 @@ def remaining_examples(tool: Tool, held: Collection[str]) -> tuple[str, ...]:
 
 def as_words(text: str) -> str:
     """Return a query by its words: case and punctuation make no other query of it."""
-    return " ".join(tokenize(text)) or text.strip()
+    return " ".join(singular_words(text)) or text.strip()
 
 
 def queries_to_extend(file: Path, *, add: bool) -> list[GoldenQuery]:

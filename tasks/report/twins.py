@@ -17,7 +17,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from pegboard.search.loaded import LoadedRelease
-from pegboard.search.text import tokenize
+from pegboard.search.text import singular_words
 from tasks.report.excerpts import excerpt
 from tasks.report.vectors import ToolVectors, read_tools, unit
 
@@ -103,7 +103,7 @@ def _word_weights(
     names: Sequence[str], ranges: Sequence[tuple[int, int]]
 ) -> list[dict[str, float]]:
     """For each name the weight of each of its words."""
-    split = [set(tokenize(name)) for name in names]
+    split = [set(singular_words(name)) for name in names]
     by_agent = [Counter(word for own in split[low:high] for word in own) for low, high in ranges]
     agents = Counter(word for counts in by_agent for word in counts)
     rarity = {word: math.log(1 + len(ranges) / count) for word, count in agents.items()}

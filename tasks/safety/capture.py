@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from pegboard.encoders import Encoder
 from pegboard.records import Agent, Tool
-from pegboard.search.text import tokenize
+from pegboard.search.text import singular_words
 from tasks.embed import encoder_for
 from tasks.enrichment.neighbours import head_text
 from tasks.enrichment.vectors import vectors_of
@@ -173,5 +173,5 @@ def near_copies(
 
 
 def _shingles(text: str) -> set[int]:
-    words = tokenize(text)
+    words = singular_words(text)
     return {hash(tuple(words[at : at + SHINGLE])) for at in range(len(words) - SHINGLE + 1)}

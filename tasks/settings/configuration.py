@@ -16,6 +16,7 @@ from pegboard.encoders import DEFAULT_ENCODER
 from pegboard.errors import ConfigurationError
 from pegboard.redaction import is_secret_name
 from pegboard.retrieval.strategy import Strategy
+from pegboard.search.text import DEFAULT_LANGUAGE, LANGUAGES
 from pegboard.store.contract import embedding_table
 from pegboard.store.storage import remember_options
 from tasks.settings.base import Settings, did_you_mean, duplicates, problems_of, read_toml
@@ -83,7 +84,7 @@ class BoardSettings(Settings):
 
 class IndexSettings(Settings):
     """`[[indexes]]`: one way of turning tools into vectors; `pegboard/documents.py` defines parts
-    and shapes.
+    and shapes, `pegboard/search/text.py` what the language of their texts decides.
     """
 
     name: str = "full"
@@ -91,6 +92,7 @@ class IndexSettings(Settings):
     parts: Annotated[tuple[Part, ...], Field(min_length=1)] = DEFAULT_PARTS
     shape: Shape = "centroid"
     questions: Annotated[int, Field(ge=0, le=1000)] = 10
+    language: str = DEFAULT_LANGUAGE
     options: dict[str, Any] = Field(default_factory=dict[str, Any])
 
     @field_validator("name")
@@ -101,6 +103,15 @@ class IndexSettings(Settings):
         except ConfigurationError as error:
             raise ValueError(str(error)) from error
         return name
+
+    @field_validator("language")
+    @classmethod
+    def _has_stems(cls, language: str) -> str:
+        if language not in LANGUAGES:
+            raise ValueError(
+                f"expected one of {', '.join(LANGUAGES)}{did_you_mean(language, LANGUAGES)}"
+            )
+        return language
 
     @field_validator("options")
     @classmethod

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from pegboard.encoders import load_encoder
-from pegboard.search.text import tokenize
+from pegboard.search.text import query_words
 from pegboard.store.contract import CONTRACT
 from pegboard.store.database import open_table
 from pegboard.store.releases import Channel, Release
@@ -57,6 +57,7 @@ name = "full"
 [[indexes]]
 name = "fine"
 shape = "multi"
+language = "none"
 
 [graph]
 infer = false
@@ -149,6 +150,7 @@ REQUESTS = (
     "invoice",
     "room",
     "getTides_v2",
+    "is it not about me?",
     "zzz unknown",
 )
 FILTERS: tuple[dict[str, list[str]] | None, ...] = (
@@ -277,7 +279,7 @@ def requests_of(workshop: Workshop, channels: Mapping[str, Release]) -> list[dic
     """Return every request with every mode, index and filter that makes sense, and its hits."""
     requests: list[dict[str, Any]] = []
     for number, request in enumerate(REQUESTS):
-        vector, words = ENCODER.encode([request])[0].tolist(), tokenize(request)
+        vector = ENCODER.encode([request])[0].tolist()
         for channel, index, where, k in (
             ("live", "full", FILTERS[number % len(FILTERS)], 5),
             ("live", "fine", None, 3 + number % 3),
@@ -285,6 +287,8 @@ def requests_of(workshop: Workshop, channels: Mapping[str, Release]) -> list[dic
             ("canary" if number % 2 else "old", "full", None, 4),
         ):
             rows = rows_of(workshop, channels[channel], f"emb_{index}")
+            language = channels[channel].manifest["indexes"][index]["language"]
+            words = query_words(request, language)
             rankings = {
                 "vector": by_vector(rows, vector, where),
                 "text": by_text(rows, words, where),

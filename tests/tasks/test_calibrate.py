@@ -7,7 +7,7 @@ from pegboard.errors import ConfigurationError
 from pegboard.retrieval.calibration import SearchEvidence
 from pegboard.search.memory import MemoryIndex
 from pegboard.search.ranking import Ranked
-from pegboard.search.text import tokenize
+from pegboard.search.text import query_words, tokenize
 from tasks.calibrate import calibrate_evidence, calibrate_index, fit_logistic, unseen
 
 RANDOM = np.random.default_rng
@@ -163,7 +163,7 @@ def test_an_index_is_calibrated_by_its_golden_requests_alone(encoder):
     assert (made.answerable, made.unanswerable, made.left_out) == (40, 40, True)
 
     def probability(query: str) -> float:
-        vector, text = searched.both(encoder.encode([query])[0], tokenize(query), 5)
+        vector, text = searched.both(encoder.encode([query])[0], query_words(query), 5)
         return made.answers(query, {"vector": vector, "text": text})
 
     assert (

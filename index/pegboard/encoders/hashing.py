@@ -14,11 +14,11 @@ from numpy.typing import NDArray
 
 from pegboard.encoders import checked_texts
 from pegboard.errors import ConfigurationError
-from pegboard.search.text import tokenize
+from pegboard.search.text import singular_words
 
 VERSION = 1
 """Part of the fingerprint. Increment it with any change by which a text gets another vector, one of
-`pegboard.search.text.tokenize` included."""
+`pegboard.search.text.singular_words` included."""
 SMOOTHING = 0.01
 """Added to every count, so that a text without words has a vector of length 1 too."""
 BLOCK_CELLS = 4_000_000
@@ -59,7 +59,7 @@ class HashingEncoder:
         return vectors
 
     def _block(self, texts: list[str]) -> NDArray[np.float64]:
-        hashes = [[crc32(word.encode()) for word in tokenize(text)] for text in texts]
+        hashes = [[crc32(word.encode()) for word in singular_words(text)] for text in texts]
         lengths = [len(row) for row in hashes]
         buckets = (
             np.fromiter((value for row in hashes for value in row), np.int64, sum(lengths))

@@ -27,7 +27,7 @@ from typing import Any
 
 from pegboard.errors import ContractMismatch, QueryError
 from pegboard.search.ranking import Ranked
-from pegboard.search.text import tokenize
+from pegboard.search.text import DEFAULT_LANGUAGE, query_words
 
 CALIBRATION_VERSION = 1
 """Changes when the measures do: a curve over other measures means something else."""
@@ -62,7 +62,7 @@ class SearchEvidence:
     Attributes:
         vector: the ranking by cosine, best first; None if vectors were not searched.
         text: the ranking by BM25, best first; None if words were not searched.
-        words: how many different words the query has (see `text.tokenize`).
+        words: how many different words were searched (see `text.query_words`).
     """
 
     vector: Sequence[Ranked] | None
@@ -70,9 +70,17 @@ class SearchEvidence:
     words: int
 
     @classmethod
-    def of(cls, query: str, rankings: Mapping[str, Sequence[Ranked]]) -> "SearchEvidence":
-        """Return what the rankings by `vector`, by `text` or by both say of a query."""
-        return cls(rankings.get("vector"), rankings.get("text"), len(set(tokenize(query))))
+    def of(
+        cls,
+        query: str,
+        rankings: Mapping[str, Sequence[Ranked]],
+        language: str = DEFAULT_LANGUAGE,
+    ) -> "SearchEvidence":
+        """Return what the rankings by `vector`, by `text` or by both say of a query, searched in an
+        index of that language.
+        """
+        words = len(query_words(query, language))
+        return cls(rankings.get("vector"), rankings.get("text"), words)
 
     @property
     def mode(self) -> str:
@@ -169,7 +177,10 @@ class Calibration:
         return searched_as(modes) in self.curves
 
     def probabilities(
-        self, query: str, rankings: Mapping[str, Sequence[Ranked]]
+        self,
+        query: str,
+        rankings: Mapping[str, Sequence[Ranked]],
+        language: str = DEFAULT_LANGUAGE,
     ) -> dict[str, float]:
         """Return the probability of every tool that was found, most probable first; the first is
         that of the request as a whole.
@@ -177,11 +188,12 @@ class Calibration:
         Args:
             query: what was searched for.
             rankings: what was found by `vector`, by `text` or by both.
+            language: of the index.
 
         Raises:
             QueryError: there is no curve for how it was searched.
         """
-        evidence = SearchEvidence.of(query, rankings)
+        evidence = SearchEvidence.of(query, rankings, language)
         curve = self._curve(evidence.mode)
         scored = {tool: curve.probability(own) for tool, own in evidence.similarities().items()}
         return dict(sorted(scored.items(), key=lambda pair: (-pair[1], pair[0])))

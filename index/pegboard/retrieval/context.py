@@ -13,7 +13,6 @@ from pegboard.search.filters import Filter
 from pegboard.search.loaded import LoadedRelease
 from pegboard.search.query_vectors import QueryVectors
 from pegboard.search.ranking import Mode, Ranked, convex_combination, hybrid_depth
-from pegboard.search.text import tokenize
 
 if TYPE_CHECKING:
     import numpy as np
@@ -74,7 +73,7 @@ class Searches:
                 units = self.vectors.units(self.loaded, index, texts)
                 rankings["vector"] = searched.vectors(units, n, self.where)
             if "text" in self.scorers:
-                tokens = [tokenize(text) for text in texts]
+                tokens = [self.loaded.query_words(index, text) for text in texts]
                 rankings["text"] = searched.texts(tokens, n, self.where)
             for place, text in enumerate(texts):
                 own = {scorer: rows[place] for scorer, rows in rankings.items()}
@@ -142,7 +141,8 @@ class RequestState:
             calibration = self.loaded.calibration(result.index)
             if calibration is None or not calibration.knows(result.rankings):
                 return None
-            own = calibration.probabilities(result.query, result.rankings)
+            language = self.loaded.language(result.index)
+            own = calibration.probabilities(result.query, result.rankings, language)
             for tool, probability in own.items():
                 best[tool] = max(probability, best.get(tool, 0.0))
         return best

@@ -25,7 +25,6 @@ from pegboard.search.filters import Filter
 from pegboard.search.loaded import LoadedRelease
 from pegboard.search.query_vectors import QueryVectors
 from pegboard.search.ranking import Mode, Ranked, check_mode, convex_combination
-from pegboard.search.text import tokenize
 
 ENTITIES = 100
 """N of Algorithm 1 at least: tools and agents in each ranking; ten per agent if that is more."""
@@ -190,7 +189,7 @@ def _search(
         by_tools["vector"] = tools.vectors(units, n, where)
         by_agents["vector"] = agents.vectors(units, n, where) if agents else [[] for _ in texts]
     if mode != "vector":
-        tokens = [tokenize(text) for text in texts]
+        tokens = [loaded.query_words(index, text) for text in texts]
         by_tools["text"] = tools.texts(tokens, n, where)
         by_agents["text"] = agents.texts(tokens, n, where) if agents else [[] for _ in texts]
     return [

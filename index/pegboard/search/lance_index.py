@@ -74,8 +74,8 @@ class LanceIndex:
         )
 
     def text(self, tokens: Sequence[str], n: int, where: Filter | None = None) -> list[Ranked]:
-        """The `n` tools with the highest BM25 for the query's words (see `text.tokenize`); a tool
-        without any is left out.
+        """The `n` tools with the highest BM25 for the query's words (see `text.query_words`); a
+        tool without any is left out.
         """
         words = " ".join(dict.fromkeys(tokens))
         if not words:

@@ -11,6 +11,7 @@ from pegboard.records import Agent, Dependency, Edge, Enrichment, Tool
 from pegboard.search.filters import Filter
 from pegboard.search.lance_index import LanceIndex
 from pegboard.search.memory import MemoryIndex
+from pegboard.search.text import DEFAULT_LANGUAGE, query_words
 from pegboard.store.contract import (
     CHECKSUM,
     EDGES,
@@ -72,6 +73,14 @@ class LoadedRelease:
     def index_manifest(self, name: str) -> Mapping[str, Any]:
         """What the manifest says of an index: encoder, fingerprint, dimensions, parts, shape."""
         return self.release.manifest["indexes"][name]
+
+    def language(self, index: str) -> str:
+        """The language of an index's words."""
+        return str(self.index_manifest(index).get("language", DEFAULT_LANGUAGE))
+
+    def query_words(self, index: str, request: str) -> list[str]:
+        """The words by which a request is searched in an index; see `text.query_words`."""
+        return query_words(request, self.language(index))
 
     def index(self, name: str) -> MemoryIndex | LanceIndex:
         """The searchable index of that name: in memory if it is small enough, else through

@@ -47,8 +47,8 @@ class MemoryIndex:
         return self._by_vector(query, n, self._mask(where))
 
     def text(self, tokens: Sequence[str], n: int, where: Filter | None = None) -> list[Ranked]:
-        """The `n` tools with the highest BM25 for the query's words (see `text.tokenize`); a tool
-        without any is left out.
+        """The `n` tools with the highest BM25 for the query's words (see `text.query_words`); a
+        tool without any is left out.
         """
         return self._by_text(tokens, n, self._mask(where))
 

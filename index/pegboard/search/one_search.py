@@ -10,7 +10,6 @@ from pegboard.search.arguments import check_arguments
 from pegboard.search.loaded import LoadedRelease
 from pegboard.search.query_vectors import QueryVectors
 from pegboard.search.ranking import Mode, Ranked, check_mode, convex_combination, hybrid_depth
-from pegboard.search.text import tokenize
 
 if TYPE_CHECKING:
     import numpy as np
@@ -53,13 +52,13 @@ def search_one(
     depth = hybrid_depth(k) if mode == "hybrid" else k
     rankings: dict[str, list[Ranked]] = {}
     if mode == "text":
-        rankings["text"] = searched.text(tokenize(words), depth, where)
+        rankings["text"] = searched.text(loaded.query_words(index, words), depth, where)
     else:
         unit = vectors.unit(loaded, index, words, vector)
         if mode == "vector":
             rankings["vector"] = searched.vector(unit, depth, where)
         else:
-            both = searched.both(unit, tokenize(words), depth, where)
+            both = searched.both(unit, loaded.query_words(index, words), depth, where)
             rankings["vector"], rankings["text"] = both
     return _hits(loaded, rankings, k)
 

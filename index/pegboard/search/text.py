@@ -2,15 +2,36 @@
 reader does the same.
 
 A text is brought to Unicode form NFKC; identifiers are taken apart (`getRecord_v2` -> get record
-v2); words are folded to lower case, and an English plural loses its ending (Harman's S stemmer,
-"How effective is suffixing?", 1991). Scripts that are written without blanks (Han, kana, Hangul,
-Thai and their neighbours) give the pairs of neighbouring characters."""
+v2); words are folded to lower case and reduced to their Snowball stems (`deleting` and `deleted`
+-> delet) in the language of the index. Scripts that are written without blanks (Han, kana, Hangul,
+Thai and their neighbours) give the pairs of neighbouring characters.
 
+The tables hold all words. A request is searched without its stop words, so that their list is no
+part of a table, and a request of nothing but stop words still finds something. Recall at 5 by BM25
+alone, with plural endings removed / stems / stems without stop words: mean over seven tasks of the
+development halves of papers .565 / .577 / .624, over eight real catalogs .513 / .545 / .571."""
+
+import json
 import re
 import unicodedata
+from functools import cache, lru_cache
+from importlib.resources import files
+from threading import Lock
+from typing import Any
 
 MAX_TOKEN = 40
 """Characters; longer words (hashes, data) are cut, as Lance's tokenizer would drop them."""
+DEFAULT_LANGUAGE = "english"
+NO_LANGUAGE = "none"
+"""Neither stems nor stop words."""
+LANGUAGES = (
+    *("arabic", "armenian", "basque", "catalan", "czech", "danish", "dutch", "english"),
+    *("esperanto", "estonian", "finnish", "french", "german", "greek", "hindi", "hungarian"),
+    *("indonesian", "irish", "italian", "lithuanian", "nepali", "norwegian", "persian", "polish"),
+    *("portuguese", "romanian", "russian", "serbian", "sesotho", "spanish", "swedish", "tamil"),
+    *("turkish", "yiddish", NO_LANGUAGE),
+)
+"""Languages of an index: those of Snowball 3.1, and `none`."""
 
 _UNSPACED = (
     "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff"  # Thai, Lao, Burmese, Khmer
@@ -24,6 +45,9 @@ pieces.
 """
 _WORD = re.compile(rf"[{_UNSPACED}]+|(?:[^\W_{_UNSPACED}]|[{_MARKS}])+")
 _CAMEL = re.compile(r"(?<=[a-z])(?=[A-Z])|(?<=[a-z0-9])(?=[A-Z][a-z])|(?<=[A-Z])(?=[A-Z][a-z])")
+_UNSPACED_START = re.compile(rf"[{_UNSPACED}]")
+_STEMMING = Lock()
+"""A Snowball stemmer has state of its own while it stems."""
 
 
 def identifier_words(name: str) -> str:
@@ -33,21 +57,84 @@ def identifier_words(name: str) -> str:
     return " ".join(re.sub(r"[_\W]+", " ", _CAMEL.sub(" ", name)).split())
 
 
-def tokenize(text: str) -> list[str]:
+def tokenize(text: str, language: str = DEFAULT_LANGUAGE) -> list[str]:
     """The words of a text in their order, repeated as often as they stand there; none for a blank
-    text.
+    text. What the column `tokens` of an index in that language holds.
 
     Example:
         >>> tokenize("List all files, getRecord_v2")
         ['list', 'all', 'file', 'get', 'record', 'v2']
     """
-    tokens: list[str] = []
+    return [_stem(word, language) for word in _plain_words(text)]
+
+
+def query_words(request: str, language: str = DEFAULT_LANGUAGE) -> list[str]:
+    """The words by which a request is searched in an index of that language, each once: without
+    stop words, unless it has no others.
+
+    Example:
+        >>> query_words("please show me how to turn it off")
+        ['pleas', 'show', 'turn', 'off']
+        >>> query_words("what is it?")
+        ['what', 'is', 'it']
+    """
+    words, stopped = _plain_words(request), stop_words(language)
+    telling = [word for word in words if word not in stopped] or words
+    return list(dict.fromkeys(_stem(word, language) for word in telling))
+
+
+def singular_words(text: str) -> list[str]:
+    """The words of a text with English plurals as singulars (Harman's S stemmer, "How effective is
+    suffixing?", 1991): for what compares or reads words, and searches no index.
+    """
+    return [_singular(word) for word in _plain_words(text)]
+
+
+@cache
+def stop_words(language: str) -> frozenset[str]:
+    """The words of a language that say nothing of what is wanted, in lower case; none where
+    `stop_words.json` has no list. Words that tell tools apart (`off`, `up`, `all`, `not`) are not
+    in it.
+    """
+    return frozenset(_stop_lists().get(language, ()))
+
+
+def stop_word_languages() -> tuple[str, ...]:
+    """The languages that have a list of stop words."""
+    return tuple(_stop_lists())
+
+
+@cache
+def _stop_lists() -> dict[str, tuple[str, ...]]:
+    text = files("pegboard.search").joinpath("stop_words.json").read_text("utf-8")
+    return {
+        language: tuple(" ".join(lines).split()) for language, lines in json.loads(text).items()
+    }
+
+
+def _plain_words(text: str) -> list[str]:
+    words: list[str] = []
     for word in _WORD.findall(_CAMEL.sub(" ", unicodedata.normalize("NFKC", text))):
-        if not word.isascii() and re.match(rf"[{_UNSPACED}]", word):
-            tokens += [word[i : i + 2] for i in range(len(word) - 1)] if len(word) > 1 else [word]
+        if not word.isascii() and _UNSPACED_START.match(word):
+            words += [word[i : i + 2] for i in range(len(word) - 1)] if len(word) > 1 else [word]
         else:
-            tokens.append(_singular(word.casefold())[:MAX_TOKEN])
-    return tokens
+            words.append(word.casefold()[:MAX_TOKEN])
+    return words
+
+
+@lru_cache(maxsize=100_000)
+def _stem(word: str, language: str) -> str:
+    if language == NO_LANGUAGE:
+        return word
+    with _STEMMING:
+        return _stemmer(language).stemWord(word) or word
+
+
+@cache
+def _stemmer(language: str) -> Any:
+    from Stemmer import Stemmer
+
+    return Stemmer(language, 0)  # without its own cache
 
 
 def _singular(word: str) -> str:

@@ -14,7 +14,7 @@ from pegboard.schemas.declarations import SHAPES, Declaration, function_records,
 from pegboard.schemas.signature import NoSchema, described
 from pegboard.search.loaded import SEARCHED, LoadedRelease
 from pegboard.search.memory import MemoryIndex
-from pegboard.search.text import tokenize
+from pegboard.search.text import DEFAULT_LANGUAGE, tokenize
 from pegboard.store.contract import CONTRACT, table_schema
 from pegboard.store.releases import Release
 
@@ -99,7 +99,7 @@ class ToolRelease(LoadedRelease):
             "agent": [AGENT.id] * len(rows),
             "kind": [AGENT.kind] * len(rows),
             "tags": [list(tags) for _, _, tags, _ in rows],
-            "tokens": [" ".join(tokenize(text)) for text in texts],
+            "tokens": [" ".join(tokenize(text, DEFAULT_LANGUAGE)) for text in texts],
             "vector": pa.FixedSizeListArray.from_arrays(flat, self._encoder.dimensions),
         }
         schema = table_schema("emb_full", self._encoder.dimensions)
@@ -110,6 +110,7 @@ class ToolRelease(LoadedRelease):
             "encoder": self._encoder.name,
             "fingerprint": self._encoder.fingerprint,
             "dimensions": self._encoder.dimensions,
+            "language": DEFAULT_LANGUAGE,
         }
         content = digest(sorted(tool.digest for tool in self._by_id.values()), index)
         manifest: dict[str, Any] = {

@@ -2,7 +2,7 @@
 
 import json
 
-from pegboard.search.text import tokenize
+from pegboard.search.text import singular_words
 from pegboard.store.database import open_table
 
 THINGS = ("invoice", "ticket", "branch", "room", "taxi", "letter", "plant", "printer")
@@ -20,7 +20,7 @@ columns.examples = "examples"
 
 
 def words(text):
-    return f" {' '.join(tokenize(text))} "
+    return f" {' '.join(singular_words(text))} "
 
 
 def test_what_is_held_out_stands_in_no_document_of_the_release(command, workshop):

@@ -24,11 +24,11 @@ def ranked(**scores: float) -> list[Ranked]:
 def test_the_probability_of_a_tool_follows_from_its_cosine_and_its_words():
     rankings = {"vector": ranked(a=0.75, b=0.5), "text": ranked(b=6.0)}
 
-    found = CALIBRATION.probabilities("four words of sense", rankings)
+    found = CALIBRATION.probabilities("four words that make sense", rankings)
 
     assert found == {"b": round(1 / (1 + math.exp(-(-3 + 2 + 0.5 * 6 / 2))), 5), "a": 0.5}
     assert list(found) == ["b", "a"]
-    assert CALIBRATION.answers("four words of sense", rankings) == found["b"]
+    assert CALIBRATION.answers("four words that make sense", rankings) == found["b"]
 
 
 def test_a_search_by_vector_has_a_curve_of_its_own():

@@ -12,6 +12,7 @@ import pegboard
 from pegboard.search.filters import Filter
 from pegboard.search.lance_index import LanceIndex
 from pegboard.search.memory import BM25_DIGITS, COSINE_DIGITS, MemoryIndex
+from pegboard.search.text import query_words
 from pegboard.store.database import PUBLIC, ReaderDatabase
 from tasks.maintain import fit_indices
 
@@ -161,5 +162,5 @@ def test_a_table_that_the_release_says_has_no_text_index_is_searched_without(boa
     unknown, none = replace(index, settings=None), replace(index, settings={"nprobes": 3})
 
     for where in (None, Filter.parse({"agent": "kit/git"})):
-        words = (["issue", "tide"], 5, where)
+        words = (query_words("issues and tides"), 5, where)
         assert none.text(*words) == unknown.text(*words) != []

@@ -6,7 +6,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pegboard.search.text import MAX_TOKEN, identifier_words, tokenize
+from pegboard.search.text import (
+    LANGUAGES,
+    MAX_TOKEN,
+    NO_LANGUAGE,
+    identifier_words,
+    query_words,
+    singular_words,
+    stop_word_languages,
+    stop_words,
+    tokenize,
+)
 
 
 @pytest.mark.parametrize(
@@ -16,11 +26,12 @@ from pegboard.search.text import MAX_TOKEN, identifier_words, tokenize
         ("the same word, the same", ["the", "same", "word", "the", "same"]),
         (
             "parseHTTPResponse XMLHttpRequest2",
-            ["parse", "http", "response", "xml", "http", "request2"],
+            ["pars", "http", "respons", "xml", "http", "request2"],
         ),
         ("users.list-all/v1", ["user", "list", "all", "v1"]),
+        ("deleting, deleted, deletes", ["delet", "delet", "delet"]),
         ("C++ and 3.14", ["c", "and", "3", "14"]),
-        ("Straße ÉTÉ naïve", ["strasse", "été", "naïve"]),
+        ("Straße ÉTÉ naïve", ["strass", "été", "naïv"]),
         ("Погода в Москве", ["погода", "в", "москве"]),
         ("καιρός στην Αθήνα", ["καιρόσ", "στην", "αθήνα"]),
         ("ﬁle ①２", ["file", "12"]),
@@ -32,7 +43,7 @@ from pegboard.search.text import MAX_TOKEN, identifier_words, tokenize
         ("날씨", ["날씨"]),
         ("ภาษา", ["ภา", "าษ", "ษา"]),
         ("雨", ["雨"]),
-        ("queries files boxes", ["query", "file", "boxe"]),
+        ("queries files boxes", ["queri", "file", "box"]),
         ("status class gas", ["status", "class", "gas"]),
         (unicodedata.normalize("NFD", "Menü für Zoë"), ["menü", "für", "zoë"]),
         ("x" * 1000, ["x" * MAX_TOKEN]),
@@ -41,6 +52,64 @@ from pegboard.search.text import MAX_TOKEN, identifier_words, tokenize
 )
 def test_a_text_gives_its_words_in_order(text, words):
     assert tokenize(text) == words
+
+
+@pytest.mark.parametrize(
+    ("language", "text", "words"),
+    [
+        ("german", "Straßen und Häuser, get_users", ["strass", "und", "haus", "get", "user"]),
+        ("french", "les factures payées", ["le", "factur", "pai"]),
+        ("russian", "погода в городах", ["погод", "в", "город"]),
+        (NO_LANGUAGE, "queries files", ["queries", "files"]),
+    ],
+)
+def test_words_are_stemmed_in_the_language_of_the_index(language, text, words):
+    assert tokenize(text, language) == words
+
+
+@pytest.mark.parametrize(
+    ("language", "request_", "words"),
+    [
+        ("english", "How do I list the files, the FILES?", ["list", "file"]),
+        ("english", "turn off all that is not up", ["turn", "off", "all", "not", "up"]),
+        ("english", "what is it?", ["what", "is", "it"]),
+        ("english", "东京的天气", ["东京", "京的", "的天", "天气"]),
+        ("german", "Wie ist das Wetter in den Städten?", ["wett", "stadt"]),
+        ("armenian", "ինչ է սա", ["ինչ", "է", "սա"]),
+        (NO_LANGUAGE, "what is the weather", ["what", "is", "the", "weather"]),
+        ("english", " ", []),
+    ],
+)
+def test_a_request_is_searched_without_stop_words_unless_it_has_no_others(
+    language, request_, words
+):
+    assert query_words(request_, language) == words
+
+
+def test_the_languages_are_those_of_snowball():
+    from Stemmer import algorithms
+
+    variants = {"porter", "dutch_porter"}
+    assert set(LANGUAGES) == {*algorithms(), NO_LANGUAGE} - variants
+
+
+@pytest.mark.parametrize("language", stop_word_languages())
+def test_every_stop_word_is_a_word_of_a_language_that_is_known(language):
+    assert language in LANGUAGES
+    for word in stop_words(language):
+        assert tokenize(word, NO_LANGUAGE) == [word]
+
+
+def test_words_that_tell_tools_apart_are_no_stop_words():
+    telling = "get show list find make give add set open up down off out all any each not no like"
+
+    assert not stop_words("english") & {*telling.split()}
+
+
+def test_english_plurals_become_singulars_without_an_index():
+    assert singular_words("queries getFiles status class gas") == [
+        *("query", "get", "file", "status", "class", "gas")
+    ]
 
 
 @pytest.mark.parametrize(
@@ -59,9 +128,9 @@ def test_a_true_name_becomes_words(name, words):
     assert identifier_words(name) == words
 
 
-@given(st.text())
-def test_words_survive_being_joined_with_blanks_and_split_by_them(text):
-    words = tokenize(text)
+@given(st.text(), st.sampled_from(LANGUAGES))
+def test_words_survive_being_joined_with_blanks_and_split_by_them(text, language):
+    words = tokenize(text, language)
 
     assert " ".join(words).split(" ") == (words or [""])
     assert all(0 < len(word) <= MAX_TOKEN for word in words)

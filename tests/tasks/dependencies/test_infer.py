@@ -12,7 +12,7 @@ import pytest
 from catalogs.records.source import source
 from catalogs.shared.listing import ListingBuilder
 from pegboard.records import Edge, Tool, tool_id
-from pegboard.search.text import tokenize
+from pegboard.search.text import singular_words
 from tasks.dependencies import providers
 from tasks.dependencies.infer import MAX_EDGES, infer_edges
 from tasks.dependencies.language import words_of
@@ -406,4 +406,4 @@ def test_word_sets_are_found_within_others(within):
     ],
 )
 def test_the_words_of_a_text_are_those_of_its_parts(text):
-    assert [*words_of(text)] == tokenize(re.sub(r"(?i)\bwi-fi\b", "wifi", text))
+    assert [*words_of(text)] == singular_words(re.sub(r"(?i)\bwi-fi\b", "wifi", text))
