@@ -65,10 +65,10 @@ Work = Callable[[], Any]
 
 
 def compare(what: str, ours: Work, plain: Work, rounds: int) -> dict[str, Any]:
-    """The medians of both in turns, after one round that warms up."""
-    ours(), plain()
-    times = [(seconds_of(ours), seconds_of(plain)) for _ in range(rounds)]
-    mine, theirs = (statistics.median(taken) for taken in zip(*times, strict=True))
+    """The medians of both in turns, after one round that warms up; of that one if `rounds` is 0."""
+    times = [(seconds_of(ours), seconds_of(plain)) for _ in range(rounds + 1)]
+    counted = times[1:] or times
+    mine, theirs = (statistics.median(taken) for taken in zip(*counted, strict=True))
     return {"what": what, "pegboard s": mine, "plain s": theirs, "ratio": mine / theirs}
 
 

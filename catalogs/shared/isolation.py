@@ -121,7 +121,7 @@ class _Process:
     """A process that lists one source after the other."""
 
     def __init__(self) -> None:
-        self.state = _state()
+        self.state = inherited_state()
         self.idle_since = 0.0
         self._mark = secrets.token_hex(16)
         self._answers, answers = os.pipe()
@@ -144,7 +144,11 @@ class _Process:
     @property
     def usable(self) -> bool:
         waiting = time.monotonic() - self.idle_since
-        return self._process.poll() is None and waiting < IDLE_SECONDS and self.state == _state()
+        return (
+            self._process.poll() is None
+            and waiting < IDLE_SECONDS
+            and self.state == inherited_state()
+        )
 
     def ask(self, request: dict[str, Any], options: SourceOptions) -> Any:
         """Return the answer to a request. Raises SourceError if there is none within the limits."""
@@ -223,8 +227,8 @@ _idle: list[_Process] = []
 _running: set[_Process] = set()
 
 
-def _state() -> tuple[Any, ...]:
-    """What a process inherits, and what must be the same for it to be used again."""
+def inherited_state() -> tuple[dict[str, str], list[str], str]:
+    """Return what a process inherits, and what must be the same for it to be used again."""
     return dict(os.environ), list(sys.path), str(Path.cwd())
 
 

@@ -8,7 +8,7 @@ tools are kept, as they are of an agent (a server of many) that `fail`s; a sourc
 read at all raises `SourceError`."""
 
 import json
-from asyncio import CancelledError
+import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import astuple, dataclass, field
@@ -40,9 +40,7 @@ from pegboard.errors import SourceError
 from pegboard.records import Agent, AgentKind, Dependency, Rejected, Tool, agent_id, tool_id
 from pegboard.secret_values import SecretValues
 
-CONTROL = (KeyboardInterrupt, SystemExit, GeneratorExit, CancelledError)
-"""Exceptions that end more than a record or a file. Others that are no `Exception` do not: Polars'
-PanicException, or what the code of a `python` source raises."""
+CONTROL = (KeyboardInterrupt, SystemExit, GeneratorExit)
 MAX_TOLD = 3
 """Unreadable files that an error names."""
 
@@ -119,9 +117,9 @@ class ListingBuilder:
         """Reject the record if anything fails within."""
         try:
             yield
-        except CONTROL:
-            raise
         except BaseException as error:
+            if _is_control(error):
+                raise
             self.reject(where, reason_of(error), raw)
 
     @contextmanager
@@ -129,9 +127,9 @@ class ListingBuilder:
         """Report the file as unreadable if anything fails within, and go on with the others."""
         try:
             yield
-        except CONTROL:
-            raise
         except BaseException as error:
+            if _is_control(error):
+                raise
             why = reason_of(error)
             self._unreadable.append(self.text(why if str(path) in why else f"{path}: {why}"))
         else:
@@ -309,6 +307,19 @@ class SourceKind:
     options: type[SourceOptions]
     read: Callable[[ListingBuilder, Any], None]
     inputs: Callable[[Path, Any], Sequence[Path] | None] | None = None
+
+
+def _is_control(error: BaseException) -> bool:
+    """Return whether the exception ends more than a record or a file.
+
+    Others that are no `Exception` do not: Polars' PanicException, or what the code of a `python`
+    source raises.
+    """
+    # Whoever cancels has imported asyncio; a process that only reads files never does.
+    asyncio = sys.modules.get("asyncio")
+    return isinstance(error, CONTROL) or (
+        asyncio is not None and isinstance(error, asyncio.CancelledError)
+    )
 
 
 def reason_of(error: BaseException) -> str:

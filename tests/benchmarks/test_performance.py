@@ -17,7 +17,7 @@ TINY = {
     "incremental": "--tools 200 --change 0.1",
     "llm": "",
     "search": "--rows 300 --repeats 1",
-    "start": "--rounds 1",
+    "start": "--rounds 0",
     "strategies": "--rows 300 --repeats 1",
     "threads": "--rows 300 --seconds 0.1 --threads 1 2",
 }

@@ -1,13 +1,14 @@
 """Damage to the files of a board, and what readers and builds make of it.
 
-    python -m tests.faults.damage tables|lake FOLDER FLIPS SEED
+    python -m tests.faults.damage tables|lake FOLDER FLIPS SEED [SAMPLE]
 
 FOLDER holds a pegboard.toml and its board. Damaged tables are read; with a damaged lake the next
 build, of which every tool has a new description, is done and read.
 
-Every file is deleted, truncated and has single bits flipped, one damage at a time; the outcomes are
-printed as JSON lines: the file, the damage, and `same`, `other` (other answers), `error` with the
-message of a PegboardError, or `crash` with that of any other exception."""
+Every file is deleted, truncated and has single bits flipped, one damage at a time, or a sample of
+these damages; the outcomes are printed as JSON lines: the file, the damage, and `same`, `other`
+(other answers), `error` with the message of a PegboardError, or `crash` with that of any other
+exception."""
 
 import json
 import random
@@ -37,13 +38,21 @@ class Outcome:
     message: str = ""
 
 
-def damages(files: list[Path], flips: int, seed: int) -> Iterator[tuple[Path, str, bytes | None]]:
-    """Yield a file, the name of its damage, and its content then; None if it is deleted."""
+def damages(
+    files: list[Path], flips: int, seed: int, sample: int | None = None
+) -> Iterator[tuple[Path, str, bytes | None]]:
+    """Yield a file, the name of its damage, and its content then; None if it is deleted.
+
+    Args:
+        sample: how many of the deletions and truncations are chosen; all if None.
+    """
     chance = random.Random(seed)
-    for file in files:
+    whole = [(file, part) for file in files for part in (None, *TRUNCATIONS)]
+    for file, part in whole if sample is None else chance.sample(whole, sample):
         content = file.read_bytes()
-        yield file, "deleted", None
-        for part in TRUNCATIONS:
+        if part is None:
+            yield file, "deleted", None
+        else:
             yield file, f"truncated to {part:.0%}", content[: int(len(content) * part)]
     sized = [(file, file.stat().st_size) for file in files]
     for _ in range(flips):
@@ -94,17 +103,22 @@ def outcome(call: Callable[[], Any], expected: Any) -> tuple[str, str]:
 
 
 def damage_files(
-    folder: Path, flips: int, seed: int, use: Callable[[], Any], reset: Callable[[], Any]
+    folder: Path,
+    chosen: Callable[[list[Path]], Iterator[tuple[Path, str, bytes | None]]],
+    use: Callable[[], Any],
+    reset: Callable[[], Any],
 ) -> Iterator[Outcome]:
     """Damage the files of a folder one at a time and use it.
 
     Args:
-        reset: puts everything back as it was before.
+        chosen: the damages to the files (see `damages`).
+        reset: puts back what using it changed.
     """
     files = sorted(path for path in folder.rglob("*") if path.is_file())
     expected = use()
     reset()
-    for file, damage, content in damages(files, flips, seed):
+    for file, damage, content in chosen(files):
+        whole = file.read_bytes()
         if content is None:
             file.unlink()
         else:
@@ -112,6 +126,7 @@ def damage_files(
         kind, message = outcome(use, expected)
         yield Outcome(str(file.relative_to(folder)), damage, kind, message)
         reset()
+        file.write_bytes(whole)
 
 
 def build_and_read(root: Path) -> dict[str, Any]:
@@ -125,23 +140,28 @@ def build_and_read(root: Path) -> dict[str, Any]:
     return {name: value for name, value in content.items() if name != "release"}
 
 
-def damaged_outcomes(place: str, root: Path, flips: int, seed: int) -> Iterator[Outcome]:
+def damaged_outcomes(
+    place: str, root: Path, flips: int, seed: int, sample: int | None = None
+) -> Iterator[Outcome]:
     """Damage the files of `tables` or `lake` of the board below a folder, one at a time."""
     kept = Path(shutil.copytree(root, root.with_name(f"{root.name}-kept")))
 
     def reset() -> None:
-        shutil.rmtree(root)
-        shutil.copytree(kept, root)
+        if place == "lake":  # a reader changes nothing, a build does
+            shutil.rmtree(root)
+            shutil.copytree(kept, root)
 
     uri = str(root / "board")
     use = (lambda: read_everything(uri)) if place == "tables" else (lambda: build_and_read(root))
-    yield from damage_files(root / "board" / place, flips, seed, use, reset)
+    yield from damage_files(
+        root / "board" / place, lambda files: damages(files, flips, seed, sample), use, reset
+    )
     shutil.rmtree(kept)
 
 
 def main() -> None:
-    place, root, flips, seed = sys.argv[1:]
-    for result in damaged_outcomes(place, Path(root), int(flips), int(seed)):
+    place, root, *numbers = sys.argv[1:]
+    for result in damaged_outcomes(place, Path(root), *map(int, numbers)):
         print(json.dumps(asdict(result)), flush=True)
 
 

@@ -20,7 +20,7 @@ from tests.faults import world
 from tests.faults.processes import Flow, wait_until
 
 FULL = os.environ.get("PEGBOARD_TEST_SIZE") == "full"
-KILLS = 100 if FULL else 20
+KILLS = 100 if FULL else 10
 FLOW_KILLS = 20 if FULL else 4
 BOARDS = 2
 STEPS = ("embed_shard", "stage_tables", "publish_release", "prune_board")
@@ -98,7 +98,7 @@ def test_kills_at_every_step_break_no_board_and_every_run_after_one_completes(pu
         for n in range(3):  # from then on every prune removes a release
             board.publish(n)
         counts, old = files_changed(board, 3), 3
-        points = [POINTS[kill % len(POINTS)] for kill in range(KILLS // BOARDS)]
+        points = [POINTS[kill % len(POINTS)] for kill in range(seed, KILLS, BOARDS)]
         for n, point in enumerate(points, start=4):
             child = board.start(n, [hold_of(point)])
             wait_for_point(board, child, point, dice.randint(0, counts[point[1]]))

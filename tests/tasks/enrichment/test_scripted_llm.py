@@ -2,6 +2,7 @@
 twice.
 """
 
+import os
 from collections import Counter
 
 import pytest
@@ -19,6 +20,7 @@ HTTP_FAILURES = {"429", "500", "503", "529", "hang", "cut"}
 BAD_REPLIES = {"not-json", "refusal", "wrong-tool", "unfinished"}
 NAMED_IN_REPLIES = {"send_harbour_letter", "open_school_order"}
 """Tools whose names the script writes into replies about others."""
+EVERY = 1 if os.environ.get("PEGBOARD_TEST_SIZE") == "full" else 5
 
 
 @pytest.mark.parametrize(
@@ -27,7 +29,11 @@ NAMED_IN_REPLIES = {"send_harbour_letter", "open_school_order"}
         # Of these tools the script lets none hang, so that nothing depends on a timeout.
         (17, [], 500, HTTP_FAILURES - {"hang"}),
         pytest.param(
-            1, ["--delay", "0.02", "--hang", "60"], 15, HTTP_FAILURES, marks=pytest.mark.slow
+            EVERY,
+            ["--delay", "0.02", "--hang", "60"],
+            15,
+            HTTP_FAILURES,
+            marks=[pytest.mark.slow, pytest.mark.soak],
         ),
     ],
 )
