@@ -8,7 +8,7 @@ import sys
 import pytest
 
 from benchmarks import performance
-from benchmarks.performance import boards, data, llm
+from benchmarks.performance import boards, data, llm, start
 from tasks.maintain import IndexSizes
 
 SHARED = {"boards", "data", "shared"}
@@ -49,6 +49,7 @@ def test_every_benchmark_is_called_here():
 )
 def test_a_benchmark_runs_to_its_end(name, call, monkeypatch):
     monkeypatch.setattr(llm, "CALLS", 3)
+    monkeypatch.setattr(start, "TEXTS", 10)
     # Few rows, and indices as for many.
     monkeypatch.setattr(boards, "SIZES", IndexSizes(in_memory=100, flat_partition=100))
 
