@@ -18,6 +18,7 @@ from benchmarks.papers.strategies import Chosen, asks_llm
 from flows.build import build
 from flows.cli.options import quiet_encoders
 from pegboard.cli.tables import count_text, list_text
+from pegboard.encoders import Encoder
 from pegboard.errors import ConfigurationError
 from pegboard.evaluation.experiment import ReleaseSystem
 from pegboard.evaluation.measures import Measure
@@ -93,6 +94,17 @@ def run_benchmark(benchmark: Benchmark, folder: Path, settings: BenchSettings) -
         "strategies": {name: round(value, 2) for name, value in by_strategy.items()},
     }
     return result
+
+
+def open_boards(benchmark: Benchmark, folder: Path, encoder: Encoder) -> "dict[str, Searcher]":
+    """Build the boards in a folder and open them; their queries are encoded by `encoder`."""
+    from pegboard.evaluation.searcher import Searcher
+
+    outcomes = _build(benchmark, folder, prefect=False)
+    return {
+        name: Searcher.open(outcome["board"], release=outcome["release"], encoder=encoder)
+        for name, outcome in outcomes.items()
+    }
 
 
 def _build(benchmark: Benchmark, folder: Path, *, prefect: bool) -> dict[str, dict[str, Any]]:

@@ -1,0 +1,173 @@
+"""Peers in processes of their own: scripted adapters that rank, ask for vectors, and fail."""
+
+import json
+import sys
+
+import numpy as np
+import pytest
+
+from benchmarks.papers.loading import load_benchmark
+from benchmarks.peers import __main__ as command
+from benchmarks.peers import measuring
+from benchmarks.peers.process import WORKER, PeerFailed, ask, tool_values
+from benchmarks.peers.sets import needed_part, request_sets
+from pegboard.evaluation.searcher import Searcher
+from pegboard.records import Tool
+
+ADAPTERS = {
+    "by_vector": """
+PACKAGE = "numpy"
+def rank(tools, queries, k, encode):
+    print("libraries print what they like")
+    texts = encode([tool["description"] for tool in tools])
+    def score(at, query):
+        return -sum(a * b for a, b in zip(texts[at], encode([query])[0]))
+    places = range(len(tools))
+    return [[tools[at]["id"] for at in sorted(places, key=lambda at: score(at, query))[:k]]
+            for query in queries]
+""",
+    "absent": "import a_package_that_nobody_has",
+    "broken": """
+PACKAGE = "numpy"
+def rank(tools, queries, k, encode):
+    raise RuntimeError("no such index")
+""",
+    "odd": """
+PACKAGE = "numpy"
+def rank(tools, queries, k, encode):
+    return [["a tool of another catalog"] for query in queries]
+""",
+    "slow": """
+import time
+PACKAGE = "numpy"
+def rank(tools, queries, k, encode):
+    time.sleep(600)
+""",
+    "silent": """
+import os
+PACKAGE = "numpy"
+def rank(tools, queries, k, encode):
+    os._exit(3)
+""",
+}
+TOOLS = [
+    {"id": name, "name": name, "description": text, "agent": "a", "parameters": {}}
+    for name, text in (("feed", "feed the hens"), ("count", "count the sheep"))
+]
+
+
+@pytest.fixture
+def adapters(tmp_path, monkeypatch):
+    """Adapters where the worker's interpreter finds them."""
+    for name, text in ADAPTERS.items():
+        (tmp_path / f"{name}.py").write_text(text, "utf-8")
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    named = {name: f"the peer {name}" for name in ADAPTERS}
+    for module in (measuring, command):
+        monkeypatch.setattr(module, "PEERS", named)
+
+
+def asked(adapter, encode=None, timeout=300.0, queries=("feed", "sheep")):
+    return ask([sys.executable, str(WORKER), adapter], TOOLS, queries, 1, encode, timeout)
+
+
+def bag_of_words(texts):
+    words = ("feed", "hens", "count", "sheep")
+    return np.array([[float(word in text) for word in words] for text in texts], np.float32)
+
+
+def test_a_peer_composes_texts_and_asks_for_their_vectors(adapters):
+    texts = []
+
+    def encode(batch):
+        texts.extend(batch)
+        return bag_of_words(batch)
+
+    answer = asked("by_vector", encode)
+
+    assert answer.rankings == [["feed"], ["count"]]
+    assert answer.version == np.__version__
+    assert texts == ["feed", "sheep", "feed the hens", "count the sheep"]  # none of them twice
+
+
+@pytest.mark.parametrize(
+    ("adapter", "reason"),
+    [
+        ("absent", "No module named 'a_package_that_nobody_has'"),
+        ("broken", "RuntimeError: no such index"),
+        ("odd", r"a ranking is \['a tool of another catalog'\], expected at most 1 ids"),
+        ("silent", "it ended without an answer"),
+    ],
+)
+def test_a_peer_that_fails_says_why(adapters, adapter, reason):
+    with pytest.raises(PeerFailed, match=reason):
+        asked(adapter, bag_of_words)
+
+
+def test_a_peer_that_takes_too_long_or_cannot_be_started_fails(adapters):
+    with pytest.raises(PeerFailed, match="it took too long"):
+        asked("slow", bag_of_words, timeout=2.0)
+    with pytest.raises(PeerFailed, match="cannot be started"):
+        ask(["/no/such/python"], TOOLS, ["feed"], 1, bag_of_words)
+
+
+def test_peers_get_schemas_whose_properties_are_objects():
+    tool = Tool("c/a/t", "c", "c/a", "t", "", {"properties": {"x": True, "y": {"type": "string"}}})
+
+    values = tool_values(tool, "agent")
+
+    assert values["parameters"]["properties"] == {"x": {}, "y": {"type": "string"}}
+    assert (values["id"], values["agent"]) == ("c/a/t", "agent")
+
+
+def test_the_table_has_pegboard_first_peers_beside_it_and_failures_as_rows(
+    adapters, specimen, workshop_type, hashing, tmp_path
+):
+    benchmark = load_benchmark("metatool", specimen("metatool"))
+    sets = list(request_sets(benchmark))
+    boards = {}
+    for board in needed_part(benchmark, sets).boards:
+        own = tmp_path / "boards" / board.name
+        own.mkdir(parents=True)
+        workshop = workshop_type(own)
+        workshop.run(workshop.configure(board.indexes, board.catalog), encoder=hashing(64))
+        boards[board.name] = Searcher.open(workshop.uri, encoder=hashing(64))
+    peers = ["by_vector", "broken"]
+
+    results = [
+        one
+        for requests in sets
+        for one in measuring.measure_set(
+            requests, boards, hashing(64).encode, sys.executable, peers
+        )
+    ]
+    rows = json.loads(json.dumps(measuring.rows_of(results)))
+
+    assert list(boards) == ["single-without-examples", "multi"]
+    assert {row["set"] for row in rows} == {"MetaTool, one tool", "two tools"}
+    by_vector = [row for row in rows if row["system"] == "the peer by_vector"]
+    assert [row["measure"] for row in by_vector] == ["Recall@5", "Recall@1"] * 2
+    assert all(row["ahead"]["p"] <= row["ahead"]["p_holm"] <= 1 for row in by_vector)
+    assert {row["problem"] for row in rows if row["system"] == "the peer broken"} == {
+        "RuntimeError: no such index"
+    }
+    (title, header, lines), *_, (last, _, ahead) = command._tables(rows)
+    assert (title, header[0]) == ("Recall@5", "system")
+    assert lines[0][0].startswith("Pegboard, default ")
+    assert lines[2] == ("the peer broken", *["- (RuntimeError: no such index)"] * 2)
+    assert last == "Recall@5: Pegboard above each, p"
+    assert ahead[0][1].endswith("1.000")
+
+
+def test_a_mean_over_several_boards_weighs_each_alike():
+    def measured(system, *values):
+        arrays = [np.array(one, float) for one in values]
+        return measuring.Measured("real", system, dict.fromkeys(measuring.MEASURES, arrays))
+
+    ours = measured(measuring.PEGBOARD, [1, 1, 1, 1], [0, 1])
+    peer = measured("peer", [1, 1, 1, 1], [0, 0])
+
+    first, second, *_ = measuring.rows_of([ours, peer])
+
+    assert (first["value"], first["n"], second["value"]) == (0.75, 6, 0.5)
+    assert second["ahead"]["value"] == 0.25
