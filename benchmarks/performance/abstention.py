@@ -1,286 +1,285 @@
-"""`python -m benchmarks.performance.abstention [--cache FOLDER] [--write]`: how well a score tells
-that no tool of a board fits, as JSON lines.
+"""Can a probability tell requests that a board answers from requests that it does not?
 
-With --cache vectors are kept for the next time; with --write the means over the pairs go into
-docs/results.md, too.
+    python -m benchmarks.performance.abstention [--limit N] [--board DIR] [--real DIR] [--write]
 
-The requests of one benchmark have an answer on its board; those of another count as having none.
-That is not always so: a board with a weather tool answers a question for the weather, whoever asks
-it, so a false accept of these is not always false. Each set is halved by a hash of the request;
-everything is fitted on the one half and measured on the other.
+prints one JSON line for each board and what decides, then the means over the boards of the papers'
+benchmarks and over the real catalogs; with --write the means go into docs/results.md, too.
 
-    score                  what decides: the best cosine, BM25 or hybrid score; or the probability
-    of a calibrated curve
-    fitted                 what the curve learned from as having no answer: `left-out` or
-    `unrelated`
-    false_accept_roc       share of the unanswerable let through where exactly 95 % of the
-    answerable of the measured half are
-    false_accept           the same at the threshold that lets 95 % through of the fitted half
-    false_reject           share of the answerable refused at that threshold
-    calibration_error      expected, over 5 bins, both classes weighted alike; `reliability` has
-    [probability, share, weight] of each bin
+Every board is asked by the default strategy, once as it is built and once with golden queries: half
+of its requests, by a hash of their text; the other half is measured, then the halves change places.
 
-`style` fits on requests of one kind and refuses others that the board answers as well: on MetaTool,
-the questions that stand in the index itself against new ones; on LiveMCPBench, steps against whole
-questions."""
+A board's own requests have an answer. For a paper's board those of the other benchmarks count as
+having none; for a real catalog the requests that were written to fit nothing, and those of the
+other catalogs. That is not always so: a board with a weather tool answers a question for the
+weather, whoever asks it, so a false accept of these is not always false.
+
+    decides             `score`: the score of the best hit; `probability`: that of the result, of a
+                        release without golden queries; `golden`: the same with them
+    auroc               how often an answerable request is above one without an answer
+    false_accept        share of those without an answer that is let through where 95 % of the
+                        answerable ones are
+    calibration_error   expected, of a probability, over 5 bins, both classes weighted alike"""
 
 import argparse
 import json
-from collections.abc import Callable, Sequence
+import random
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
-from statistics import fmean
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from zlib import crc32
 
 import numpy as np
 
-from benchmarks.papers.livemcpbench import numbered
+from benchmarks.papers.benchmark import Benchmark, BenchmarkBoard
+from benchmarks.papers.loading import load_benchmark
 from benchmarks.papers.tables import write_between_marks
-from benchmarks.performance.data import (
-    CachingEncoder,
-    MemoryBoard,
-    lines,
-    memory_board,
-    require_benchmarks,
-)
-from pegboard.retrieval.calibration import Calibration, SearchEvidence
-from pegboard.search.ranking import convex_combination
-from tasks.calibrate import calibrate_evidence, search_evidence
+from benchmarks.performance.data import BENCHMARKS, embedded_encoder, require_benchmarks
+from benchmarks.real.catalogs import unanswerable
+from benchmarks.run import open_boards, working_folder
+from pegboard.cli.tables import interval_text, markdown_table
+from pegboard.errors import PegboardError
+from pegboard.evaluation.golden import GoldenQuery
+from pegboard.evaluation.intervals import RESAMPLES, SEED
+from tasks.lake.files import Lake
+from tasks.lake.query_vectors import CachedQueryEncoder
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from pegboard.encoders import Encoder
+    from pegboard.evaluation.searcher import Searcher
+
+    Scores = NDArray[np.float64]
 
 ACCEPT = 0.95
 BINS = 5
-PAIRS = (
-    ("metatool", ("seal-tools", "ultratool", "toollinkos")),
-    ("seal-tools", ("metatool", "ultratool", "toollinkos")),
-    ("toollinkos", ("metatool", "ultratool", "seal-tools")),
-)
-SAID: list[dict[str, Any]] = []
+LIMIT = 200
+DEPTH = 10
+PAPERS = {
+    "seal-tools": "tools",
+    "metatool": "single",
+    "toollinkos": "declared",
+    "livemcpbench": "tools",
+    "ultratool": "tools",
+    "bfcl": "tools",
+    "acebench-en": "tools",
+}
+"""The benchmarks, each with the board that is asked."""
+GOLDEN = "golden.jsonl"
 RESULTS = Path(__file__).parents[2] / "docs" / "results.md"
-Scoring = Callable[[SearchEvidence], float]
+MEASURES: "Mapping[str, Callable[[Scores, Scores], float]]"
 
 
-def requests_of(benchmark: str) -> list[tuple[str, list[str]]]:
-    """Every request of a benchmark, and the true names of the right tools."""
-    if benchmark == "metatool":
-        return [
-            (one["query"], [one["tool"]]) for one in lines("metatool/single_tool_queries.jsonl")
-        ]
-    if benchmark == "seal-tools":
-        return [
-            (one["query"], [call["api"] for call in one["calling"]])
-            for one in lines("seal-tools/dev.jsonl")
-        ]
-    if benchmark == "toollinkos":
-        return [
-            (one["user_query"], one["golden_function_names"])
-            for one in lines("toollinkos/instances.jsonl")
-        ]
-    return [(one["question"], []) for one in lines("ultratool/instances.jsonl")]
+@dataclass(frozen=True, slots=True)
+class Case:
+    """A board with requests that it answers, and requests that it does not.
+
+    Attributes:
+        group: of boards over which a mean is taken.
+        others: requests without an answer.
+    """
+
+    group: str
+    benchmark: Benchmark
+    board: BenchmarkBoard
+    queries: tuple[GoldenQuery, ...]
+    others: tuple[str, ...]
 
 
-def bench_pairs(encoder: CachingEncoder) -> None:
-    """Every board against the requests of the others."""
-    for name, others in PAIRS:
-        board = memory_board(name, encoder)
-        asked = requests_of(name)
-        found = search_evidence(board.tools, encoder, [query for query, _ in asked])
-        fit, test = _halved([query for query, _ in asked], found)
-        left = _halved([query for query, _ in asked], _left_out(board, asked, found))
-        every: list[list[SearchEvidence]] = [[], []]
-        for other in others:
-            queries = [query for query, _ in requests_of(other)]
-            unrelated = _halved(queries, search_evidence(board.tools, encoder, queries))
-            every = [[*before, *half] for before, half in zip(every, unrelated, strict=True)]
-            _compare({"board": name, "unanswerable": other}, fit, test, left[0], unrelated)
-        _compare({"board": name, "unanswerable": "all three"}, fit, test, left[0], every)
-        made = calibrate_evidence(fit, left[0], left_out=True)
-        _print(
-            {"board": name, "unanswerable": "left out", "fitted": "left-out"},
-            made,
-            fit,
-            test,
-            left[1],
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """What one decider says of the requests with an answer and of those without."""
+
+    group: str
+    board: str
+    decides: str
+    right: "Scores"
+    wrong: "Scores"
+
+    def row(self) -> dict[str, Any]:
+        """The measures as JSON values."""
+        values = {name: round(measure(self.right, self.wrong), 3) for name, measure in self._own()}
+        sizes = {"answerable": len(self.right), "unanswerable": len(self.wrong)}
+        return {"board": self.board, "decides": self.decides, **sizes, **values}
+
+    def _own(self) -> "Iterator[tuple[str, Callable[[Scores, Scores], float]]]":
+        return (
+            (name, measure)
+            for name, measure in MEASURES.items()
+            if self.decides != "score" or name != "calibration_error"
         )
 
 
-def bench_style(encoder: CachingEncoder) -> None:
-    """Requests of one kind against requests of another, all of which the board answers."""
-    board = memory_board("metatool", encoder)
-    indexed = [(one["query"], [one["tool"]]) for one in lines("metatool/example_queries.jsonl")]
-    _style("metatool", board, encoder, {"indexed": indexed, "new": requests_of("metatool")})
-    board = memory_board("livemcpbench", encoder)
-    questions: list[tuple[str, list[str]]] = []
-    steps: list[tuple[str, list[str]]] = []
-    for line in lines("livemcpbench/annotations.jsonl"):
-        tools = numbered(line["Annotator Metadata"]["Tools"])
-        questions.append((line["Question"], tools))
-        steps += [(step, tools) for step in numbered(line["Annotator Metadata"]["Steps"])]
-    _style("livemcpbench", board, encoder, {"steps": steps, "questions": questions})
+def auroc(right: "Scores", wrong: "Scores") -> float:
+    """The share of pairs in which the answerable request is above; ties count half."""
+    order = np.sort(wrong)
+    below = np.searchsorted(order, right, "left") + np.searchsorted(order, right, "right")
+    return float(below.mean() / 2 / len(wrong))
 
 
-def _style(
-    name: str,
-    board: MemoryBoard,
-    encoder: CachingEncoder,
-    kinds: dict[str, list[tuple[str, list[str]]]],
-) -> None:
-    found = {
-        kind: search_evidence(board.tools, encoder, [query for query, _ in asked])
-        for kind, asked in kinds.items()
-    }
-    for kind, asked in kinds.items():
-        made = calibrate_evidence(found[kind], _left_out(board, asked, found[kind]), left_out=True)
-        for other, evidence in found.items():
-            for mode, curve in made.curves.items():
-                score = _by_curve(made, mode)
-                refused = {
-                    threshold: round(
-                        float(np.mean([score(one) < at.probability for one in evidence])), 3
-                    )
-                    for threshold, at in curve.thresholds.items()
-                }
-                line = {
-                    "style": name,
-                    "fitted": kind,
-                    "asked": other,
-                    "score": mode,
-                    "requests": len(evidence),
-                }
-                print(json.dumps(line | {"refused": refused}), flush=True)
+def false_accept(right: "Scores", wrong: "Scores") -> float:
+    """The share of the unanswerable at or above what 95 % of the answerable reach."""
+    return float((wrong >= np.quantile(right, 1 - ACCEPT, method="lower")).mean())
 
 
-def _compare(
-    label: dict[str, Any],
-    fit: Sequence[SearchEvidence],
-    test: Sequence[SearchEvidence],
-    left: Sequence[SearchEvidence],
-    unrelated: Sequence[Sequence[SearchEvidence]],
-) -> None:
-    plain: dict[str, Scoring] = {
-        "best cosine": lambda one: one.vector[0].score if one.vector else -1.0,
-        "best BM25": lambda one: one.text[0].score if one.text else 0.0,
-        "best hybrid": lambda one: convex_combination(one.vector or (), one.text or ())[0][1],
-    }
-    for name, score in plain.items():
-        line = label | {"score": name, "fitted": "nothing"}
-        _say(line | _accepts(score, fit, test, unrelated[1]))
-    for fitted, others in {"left-out": left, "unrelated": unrelated[0]}.items():
-        made = calibrate_evidence(fit, others, left_out=fitted == "left-out")
-        _print(label | {"fitted": fitted}, made, fit, test, unrelated[1])
-
-
-def _print(
-    label: dict[str, Any],
-    made: Calibration,
-    fit: Sequence[SearchEvidence],
-    test: Sequence[SearchEvidence],
-    others: Sequence[SearchEvidence],
-) -> None:
-    for mode, curve in made.curves.items():
-        score = _by_curve(made, mode)
-        line = label | {"score": f"probability, {mode}"} | _accepts(score, fit, test, others)
-        line |= _reliability([score(one) for one in test], [score(one) for one in others])
-        line["curve"] = [curve.bias, curve.cosine, curve.words]
-        _say(line)
-
-
-def _say(line: dict[str, Any]) -> None:
-    SAID.append(line)
-    print(json.dumps(line), flush=True)
-
-
-def _accepts(
-    score: Scoring,
-    fit: Sequence[SearchEvidence],
-    test: Sequence[SearchEvidence],
-    others: Sequence[SearchEvidence],
-) -> dict[str, Any]:
-    learned, right, wrong = (np.array([score(one) for one in side]) for side in (fit, test, others))
-    threshold, exact = (
-        float(np.quantile(side, 1 - ACCEPT, method="lower")) for side in (learned, right)
-    )
-    return {
-        "answerable": len(right),
-        "unanswerable_n": len(wrong),
-        "false_accept_roc": round(float((wrong >= exact).mean()), 3),
-        "false_accept": round(float((wrong >= threshold).mean()), 3),
-        "false_reject": round(float((right < threshold).mean()), 3),
-    }
-
-
-def _reliability(right: Sequence[float], wrong: Sequence[float]) -> dict[str, Any]:
-    """The expected calibration error and its bins, the classes weighted alike, as a curve with a
-    share of .5 means it.
-    """
-    likely = np.array([*right, *wrong])
+def calibration_error(right: "Scores", wrong: "Scores") -> float:
+    """How far probabilities are from shares, the classes weighted alike."""
+    likely = np.concatenate([right, wrong])
     labels = np.arange(len(likely)) < len(right)
     weights = np.where(labels, 0.5 / len(right), 0.5 / len(wrong))
     bins = np.minimum((likely * BINS).astype(int), BINS - 1)
-    table: list[list[float]] = []
-    for number in range(BINS):
-        inside = bins == number
-        weight = float(weights[inside].sum())
-        if weight:
-            said = float((weights * likely)[inside].sum() / weight)
-            share = float((weights * labels)[inside].sum() / weight)
-            table.append([round(said, 3), round(share, 3), round(weight, 3)])
-    error = sum(weight * abs(said - share) for said, share, weight in table)
-    return {"calibration_error": round(error, 3), "reliability": table}
+    gaps = [((likely - labels) * weights)[bins == number].sum() for number in range(BINS)]
+    return float(np.abs(gaps).sum())
 
 
-def _by_curve(made: Calibration, mode: str) -> Scoring:
-    curve = made.curves[mode]
+MEASURES = {
+    "auroc": auroc,
+    "false_accept": false_accept,
+    "calibration_error": calibration_error,
+}
 
-    def score(found: SearchEvidence) -> float:
-        return max(
-            map(curve.probability, found.searched_by(mode).similarities().values()), default=0.0
+
+def papers_cases(data: Path, limit: int) -> list[Case]:
+    """The boards of the papers' benchmarks."""
+    loaded = {name: load_benchmark(name, data / name, limit) for name in PAPERS}
+    asked: dict[str, tuple[GoldenQuery, ...]] = {}
+    for name, board in PAPERS.items():
+        own = [one for one in loaded[name].query_sets if one.board == board and not one.agents]
+        asked[name] = own[0].queries
+    return [
+        Case(
+            "papers",
+            benchmark,
+            _board(benchmark, PAPERS[name]),
+            asked[name],
+            _drawn([q.query for other in PAPERS if other != name for q in asked[other]], limit),
         )
-
-    return score
-
-
-def _left_out(
-    board: MemoryBoard, asked: Sequence[tuple[str, list[str]]], found: Sequence[SearchEvidence]
-) -> list[SearchEvidence]:
-    ids = {names: board.ids(names) for names in {tuple(sorted(tools)) for _, tools in asked}}
-    return [
-        one.without(ids[tuple(sorted(tools))]) for one, (_, tools) in zip(found, asked, strict=True)
+        for name, benchmark in loaded.items()
     ]
 
 
-def _halved(queries: Sequence[str], found: Sequence[SearchEvidence]) -> list[list[SearchEvidence]]:
+def real_cases(folder: Path, limit: int) -> list[Case]:
+    """The real catalogs."""
+    benchmark = load_benchmark("real", folder)
+    cases: list[Case] = []
+    for own in benchmark.query_sets:
+        others = [q.query for one in benchmark.query_sets if one is not own for q in one.queries]
+        nothing = unanswerable(own.board)
+        drawn = (*nothing, *_drawn(others, min(limit, len(own.queries))))
+        cases.append(Case("real", benchmark, _board(benchmark, own.board), own.queries, drawn))
+    return cases
+
+
+def decisions(case: Case, folder: Path, encoder: "Encoder") -> list[Decision]:
+    """What each decider says on one board: without golden queries, and with either half of them."""
+    plain = _open(case, case.board, folder, encoder)
+    queries = [query.query for query in case.queries]
+    right, wrong = _said(plain, queries), _said(plain, case.others)
+    made = [("score", right["score"], wrong["score"])]
+    if not np.isnan(right["probability"]).any():
+        made.append(("probability", right["probability"], wrong["probability"]))
+    made += _with_halves(case, folder, encoder)
     return [
-        [
-            one
-            for query, one in zip(queries, found, strict=True)
-            if crc32(query.encode()) % 2 == half
-        ]
-        for half in (0, 1)
+        Decision(case.group, case.board.name if case.group == "real" else case.benchmark.name, *one)
+        for one in made
     ]
 
 
-def table(rows: Sequence[dict[str, Any]]) -> str:
-    """The means over the pairs of a board and one other benchmark, as Markdown."""
-    own = [
-        row
+def _with_halves(
+    case: Case, folder: Path, encoder: "Encoder"
+) -> "list[tuple[str, Scores, Scores]]":
+    """What golden queries of one half say of the other; nothing where they are too few."""
+    answered: list[Scores] = []
+    refused: list[Scores] = []
+    for at in (0, 1):
+        golden = [query for query in case.queries if _half(query.query) == at]
+        board = _open(case, _with_golden(case.board, golden), folder, encoder)
+        others = [query.query for query in case.queries if _half(query.query) != at]
+        answered.append(_said(board, others)["probability"])
+        refused.append(_said(board, [q for q in case.others if _half(q) != at])["probability"])
+    if any(np.isnan(one).any() for one in (*answered, *refused)):
+        return []
+    return [("golden", np.concatenate(answered), np.concatenate(refused))]
+
+
+def means(made: Sequence[Decision]) -> list[dict[str, Any]]:
+    """The means over the boards of each group, with intervals bootstrapped within each board."""
+    rows: list[dict[str, Any]] = []
+    for group, decides in dict.fromkeys((one.group, one.decides) for one in made):
+        same = [one for one in made if (one.group, one.decides) == (group, decides)]
+        row: dict[str, Any] = {"mean": group, "decides": decides, "boards": len(same)}
+        for name in same[0].row().keys() & MEASURES.keys():
+            row[name] = _mean(MEASURES[name], same)
+        rows.append(row)
+    return rows
+
+
+def table(rows: Sequence[Mapping[str, Any]]) -> str:
+    """The means as Markdown."""
+    header = ["boards", "what decides", "AUROC", "false accepts at 95 % true ones", "ECE"]
+    lines = [
+        (
+            f"{row['mean']} ({row['boards']})",
+            row["decides"],
+            *(interval_text(row[name]) if name in row else "" for name in MEASURES),
+        )
         for row in rows
-        if row.get("unanswerable") in {other for _, others in PAIRS for other in others}
     ]
-    pairs = {(row["board"], row["unanswerable"]) for row in own}
-    written = [
-        f"Means over {len(pairs)} pairs of a board and requests of another benchmark.\n",
-        "| what decides | learned from | false accepts at 95 % true ones | at the fitted "
-        "threshold | false rejects there |",
-        "|---|---|---|---|---|",
+    return "\n".join(markdown_table(header, lines)) + "\n"
+
+
+def _mean(
+    measure: "Callable[[Scores, Scores], float]", made: Sequence[Decision]
+) -> dict[str, float]:
+    rng = np.random.default_rng(SEED)
+    draws = [
+        np.mean(
+            [
+                measure(rng.choice(o.right, len(o.right)), rng.choice(o.wrong, len(o.wrong)))
+                for o in made
+            ]
+        )
+        for _ in range(RESAMPLES // 4)
     ]
-    for score, fitted in dict.fromkeys((row["score"], row["fitted"]) for row in own):
-        same = [row for row in own if (row["score"], row["fitted"]) == (score, fitted)]
-        means = [
-            fmean(row[name] for row in same)
-            for name in ("false_accept_roc", "false_accept", "false_reject")
-        ]
-        written.append(f"| {score} | {fitted} | {' | '.join(f'{value:.3f}' for value in means)} |")
-    return "\n".join(written) + "\n"
+    value = float(np.mean([measure(one.right, one.wrong) for one in made]))
+    low, high = np.quantile(draws, [0.025, 0.975])
+    return {"value": value, "low": float(low), "high": float(high)}
+
+
+def _said(board: "Searcher", queries: Sequence[str]) -> "dict[str, Scores]":
+    """The best hit's score and the result's probability for each query; NaN where there is none."""
+    results = board.search([GoldenQuery(query) for query in queries], DEPTH)
+    scores = [max((hit.score for hit in result), default=0.0) for result in results]
+    likely = [
+        np.nan if one.probability is None and len(one) else one.probability or 0.0
+        for one in results
+    ]
+    return {"score": np.array(scores), "probability": np.array(likely, float)}
+
+
+def _open(case: Case, board: BenchmarkBoard, folder: Path, encoder: "Encoder") -> "Searcher":
+    one = replace(case.benchmark, boards=(board,))
+    return open_boards(one, folder / case.benchmark.name, encoder)[board.name]
+
+
+def _with_golden(board: BenchmarkBoard, golden: Sequence[GoldenQuery]) -> BenchmarkBoard:
+    lines = "".join(json.dumps(query.to_dict(), ensure_ascii=False) + "\n" for query in golden)
+    settings = f'\n[golden]\nqueries = "{GOLDEN}"\nmin_queries = 10\n'
+    return replace(board, indexes=board.indexes + settings, files={**board.files, GOLDEN: lines})
+
+
+def _board(benchmark: Benchmark, name: str) -> BenchmarkBoard:
+    return next(board for board in benchmark.boards if board.name == name)
+
+
+def _drawn(queries: Sequence[str], limit: int) -> tuple[str, ...]:
+    distinct = list(dict.fromkeys(queries))
+    return tuple(random.Random(SEED).sample(distinct, min(limit, len(distinct))))
+
+
+def _half(query: str) -> int:
+    return crc32(query.encode()) % 2
 
 
 def main() -> None:
@@ -288,17 +287,40 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument(
-        "--cache", type=Path, help="a folder that keeps the vectors for the next time"
-    )
-    parser.add_argument("--write", action="store_true", help="put the means into docs/results.md")
+    add = parser.add_argument
+    add("--limit", type=int, default=LIMIT, metavar="N", help=f"requests of a board ({LIMIT})")
+    add("--board", type=Path, metavar="DIR", help="keep the boards and vectors here")
+    add("--real", type=Path, metavar="DIR", help="holds the real catalogs; left out without it")
+    add("--only", nargs="+", metavar="BOARD", help="only these boards")
+    add("--json", type=Path, metavar="OUT", help="write the rows to a file")
+    add("--write", action="store_true", help="put the means into docs/results.md")
     options = parser.parse_args()
     require_benchmarks()
-    encoder = CachingEncoder(options.cache)
-    bench_pairs(encoder)
-    bench_style(encoder)
+    cases = real_cases(options.real, options.limit) if options.real else []
+    cases += papers_cases(BENCHMARKS, options.limit)
+    made: list[Decision] = []
+    with working_folder(options.board) as folder:
+        encoder = CachedQueryEncoder.of(embedded_encoder(), Lake(str(folder / "vectors")))
+        for case in cases:
+            name = case.board.name if case.group == "real" else case.benchmark.name
+            if options.only and name not in options.only:
+                continue
+            try:
+                own = decisions(case, folder, encoder)
+            except PegboardError as error:
+                print(json.dumps({"board": name, "problem": str(error)}), flush=True)
+                continue
+            made += own
+            for one in own:
+                print(json.dumps(one.row()), flush=True)
+    rows = means(made)
+    for row in rows:
+        print(json.dumps(row), flush=True)
+    if options.json:
+        text = json.dumps({"rows": [one.row() for one in made], "means": rows}, indent=1)
+        options.json.write_text(text + "\n", "utf-8")
     if options.write:
-        write_between_marks(RESULTS, "abstention", table(SAID))
+        write_between_marks(RESULTS, "abstention", table(rows))
 
 
 if __name__ == "__main__":

@@ -21,7 +21,12 @@ TINY = {
     "strategies": "--rows 300 --repeats 1",
     "threads": "--rows 300 --seconds 0.1 --threads 1 2",
 }
-ON_PUBLIC_DATA = ["abstention", "dependencies", "filter", "shapes"]
+ON_PUBLIC_DATA = {
+    "abstention": "--limit 40 --only livemcpbench ultratool",
+    "dependencies": "",
+    "filter": "",
+    "shapes": "",
+}
 ROWS = 80
 
 
@@ -72,4 +77,4 @@ def test_a_benchmark_on_public_data_runs_to_its_end(name, call, monkeypatch):
     if hasattr(module, "bench_cost"):
         monkeypatch.setattr(module, "bench_cost", lambda tools, questions: None)
 
-    assert call(name).strip()
+    assert call(name, ON_PUBLIC_DATA[name]).strip()

@@ -1,0 +1,83 @@
+"""What tells requests that a board answers from others: the measures, and one small board."""
+
+import numpy as np
+import pytest
+
+from benchmarks.papers.benchmark import Benchmark, BenchmarkBoard
+from benchmarks.performance.abstention import (
+    Case,
+    auroc,
+    calibration_error,
+    decisions,
+    false_accept,
+    means,
+    table,
+)
+from pegboard.encoders import load_encoder
+from pegboard.evaluation.golden import GoldenQuery
+
+ANIMALS = (
+    "hen",
+    "cow",
+    "goat",
+    "pig",
+    "duck",
+    "horse",
+    "sheep",
+    "goose",
+    "cat",
+    "dog",
+    "bee",
+    "ox",
+)
+
+
+def test_auroc_counts_pairs_and_half_of_ties():
+    assert auroc(np.array([0.9, 0.8]), np.array([0.1, 0.2])) == 1.0
+    assert auroc(np.array([0.5, 0.5]), np.array([0.5])) == 0.5
+    assert auroc(np.array([0.9, 0.1]), np.array([0.5, 0.5])) == 0.5
+
+
+def test_a_false_accept_reaches_what_95_percent_of_the_answerable_reach():
+    right = np.arange(1, 101) / 100
+
+    assert false_accept(right, np.array([0.01, 0.04, 0.5, 0.9])) == 0.5
+
+
+def test_a_calibration_error_weighs_the_classes_alike():
+    certain = np.ones(10)
+
+    assert calibration_error(certain, np.zeros(1000)) == 0.0
+    assert calibration_error(certain, np.ones(1000)) == pytest.approx(0.5)
+    assert calibration_error(np.full(10, 0.5), np.full(1000, 0.5)) == pytest.approx(0.0)
+
+
+def test_a_board_is_asked_without_and_with_golden_queries_of_the_other_half(tmp_path):
+    rows = "".join(
+        f'{{"name": "feed_{one}", "description": "Feeds the {one}."}}\n' for one in ANIMALS
+    )
+    board = BenchmarkBoard(
+        "farm",
+        '[catalogs.farm]\ntype = "records"\npath = "tools.jsonl"\n',
+        '[[indexes]]\nname = "words"\nencoder = "hashing/64"\n',
+        {"tools.jsonl": rows},
+    )
+    queries = tuple(
+        GoldenQuery(f"{ask} the {one}", (f"feed_{one}",))
+        for one in ANIMALS
+        for ask in ("please feed", "time to feed")
+    )
+    others = tuple(f"what is the square root of {number}?" for number in range(20))
+    case = Case("real", Benchmark("farms", (board,), ()), board, queries, others)
+
+    made = decisions(case, tmp_path, load_encoder("hashing/64"))
+
+    by_name = {one.decides: one for one in made}
+    assert {"score", "golden"} <= by_name.keys() <= {"score", "probability", "golden"}
+    golden = by_name["golden"]
+    assert (golden.board, len(golden.right), len(golden.wrong)) == ("farm", 24, 20)
+    assert golden.row()["auroc"] == 1.0
+    assert "calibration_error" not in by_name["score"].row()
+    rows = means(made)
+    assert all(row["auroc"]["low"] <= row["auroc"]["value"] for row in rows)
+    assert "| real (1) | golden | 1.000 [1.000, 1.000] |" in table(rows)
