@@ -34,8 +34,8 @@ from tasks.settings.configuration import IndexSettings
 if TYPE_CHECKING:
     import polars as pl
 
-COMPOSE_VERSION = 3
-AGENTS_VERSION = 2
+COMPOSE_VERSION = 4
+AGENTS_VERSION = 3
 """Change when the same tools or agents give other documents, so that stored ones are not reused."""
 
 

@@ -4,7 +4,8 @@ reader does the same.
 A text is brought to Unicode form NFKC; identifiers are taken apart (`getRecord_v2` -> get record
 v2); words are folded to lower case and reduced to their Snowball stems (`deleting` and `deleted`
 -> delet) in the language of the index. Scripts that are written without blanks (Han, kana, Hangul,
-Thai and their neighbours) give the pairs of neighbouring characters.
+Thai and their neighbours) give the pairs of neighbouring characters, and those of Han, each of
+which is a word or half of one, the single characters too.
 
 The tables hold all words. A request is searched without its stop words, so that their list is no
 part of a table, and a request of nothing but stop words still finds something. Recall at 5 by BM25
@@ -33,10 +34,11 @@ LANGUAGES = (
 )
 """Languages of an index: those of Snowball 3.1, and `none`."""
 
+_HAN = "\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
 _UNSPACED = (
     "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff"  # Thai, Lao, Burmese, Khmer
     "\u3040-\u30ff\u31f0-\u31ff"  # kana
-    "\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"  # Han
+    f"{_HAN}"
     "\uac00-\ud7af\u1100-\u11ff"  # Hangul
 )
 _MARKS = "\u0300-\u036f\u0591-\u05bd\u064b-\u065f\u0670\u0900-\u0963\u0966-\u0dff"
@@ -46,6 +48,7 @@ pieces.
 _WORD = re.compile(rf"[{_UNSPACED}]+|(?:[^\W_{_UNSPACED}]|[{_MARKS}])+")
 _CAMEL = re.compile(r"(?<=[a-z])(?=[A-Z])|(?<=[a-z0-9])(?=[A-Z][a-z])|(?<=[A-Z])(?=[A-Z][a-z])")
 _UNSPACED_START = re.compile(rf"[{_UNSPACED}]")
+_HAN_CHARACTER = re.compile(rf"[{_HAN}]")
 _STEMMING = Lock()
 """A Snowball stemmer has state of its own while it stems."""
 
@@ -65,7 +68,7 @@ def tokenize(text: str, language: str = DEFAULT_LANGUAGE) -> list[str]:
         >>> tokenize("List all files, getRecord_v2")
         ['list', 'all', 'file', 'get', 'record', 'v2']
     """
-    return [_stem(word, language) for word in _plain_words(text)]
+    return [_stem(word, language) for word in _plain_words(text, characters=True)]
 
 
 def query_words(request: str, language: str = DEFAULT_LANGUAGE) -> list[str]:
@@ -78,7 +81,7 @@ def query_words(request: str, language: str = DEFAULT_LANGUAGE) -> list[str]:
         >>> query_words("what is it?")
         ['what', 'is', 'it']
     """
-    words, stopped = _plain_words(request), stop_words(language)
+    words, stopped = _plain_words(request, characters=True), stop_words(language)
     telling = [word for word in words if word not in stopped] or words
     return list(dict.fromkeys(_stem(word, language) for word in telling))
 
@@ -112,11 +115,13 @@ def _stop_lists() -> dict[str, tuple[str, ...]]:
     }
 
 
-def _plain_words(text: str) -> list[str]:
+def _plain_words(text: str, *, characters: bool = False) -> list[str]:
     words: list[str] = []
     for word in _WORD.findall(_CAMEL.sub(" ", unicodedata.normalize("NFKC", text))):
         if not word.isascii() and _UNSPACED_START.match(word):
             words += [word[i : i + 2] for i in range(len(word) - 1)] if len(word) > 1 else [word]
+            if characters and len(word) > 1:
+                words += _HAN_CHARACTER.findall(word)
         else:
             words.append(word.casefold()[:MAX_TOKEN])
     return words

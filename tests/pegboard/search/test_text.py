@@ -37,10 +37,11 @@ from pegboard.search.text import (
         ("ﬁle ①２", ["file", "12"]),
         ("الطقس اليوم", ["الطقس", "اليوم"]),
         ("मौसम की जानकारी", ["मौसम", "की", "जानकारी"]),
-        ("天気予報", ["天気", "気予", "予報"]),
-        ("東京Tower", ["東京", "tower"]),
+        ("天気予報", ["天気", "気予", "予報", *"天気予報"]),
+        ("東京Tower", ["東京", "東", "京", "tower"]),
         ("ひらがなカタカナ", ["ひら", "らが", "がな", "なカ", "カタ", "タカ", "カナ"]),
         ("날씨", ["날씨"]),
+        ("読むカナ", ["読む", "むカ", "カナ", "読"]),
         ("ภาษา", ["ภา", "าษ", "ษา"]),
         ("雨", ["雨"]),
         ("queries files boxes", ["queri", "file", "box"]),
@@ -73,7 +74,7 @@ def test_words_are_stemmed_in_the_language_of_the_index(language, text, words):
         ("english", "How do I list the files, the FILES?", ["list", "file"]),
         ("english", "turn off all that is not up", ["turn", "off", "all", "not", "up"]),
         ("english", "what is it?", ["what", "is", "it"]),
-        ("english", "东京的天气", ["东京", "京的", "的天", "天气"]),
+        ("english", "东京的天气", ["东京", "京的", "的天", "天气", *"东京的天气"]),
         ("german", "Wie ist das Wetter in den Städten?", ["wett", "stadt"]),
         ("armenian", "ինչ է սա", ["ինչ", "է", "սա"]),
         (NO_LANGUAGE, "what is the weather", ["what", "is", "the", "weather"]),
@@ -107,8 +108,8 @@ def test_words_that_tell_tools_apart_are_no_stop_words():
 
 
 def test_english_plurals_become_singulars_without_an_index():
-    assert singular_words("queries getFiles status class gas") == [
-        *("query", "get", "file", "status", "class", "gas")
+    assert singular_words("queries getFiles status class gas 天気予報") == [
+        *("query", "get", "file", "status", "class", "gas", "天気", "気予", "予報")
     ]
 
 
