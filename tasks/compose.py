@@ -11,6 +11,7 @@ language; only the encoder differs, so they are stored once, and every index has
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from pegboard.canonical import digest
@@ -25,6 +26,7 @@ from pegboard.store.contract import (
     row_key,
 )
 from tasks.enrichment.enrichment_sets import read_agent_descriptions, read_tool_enrichments
+from tasks.lake.boilerplate import boilerplate_of_tools
 from tasks.lake.files import Lake
 from tasks.lake.incremental import row_inputs, update_rows
 from tasks.lake.row_sets import find_rows, store_latest
@@ -34,8 +36,8 @@ from tasks.settings.configuration import IndexSettings
 if TYPE_CHECKING:
     import polars as pl
 
-COMPOSE_VERSION = 4
-AGENTS_VERSION = 3
+COMPOSE_VERSION = 5
+AGENTS_VERSION = 4
 """Change when the same tools or agents give other documents, so that stored ones are not reused."""
 
 
@@ -73,15 +75,18 @@ def compose_index(
         settings.language,
     ]
     path = f"documents/{digest([*recipe, dict(snapshots), enrichment_set])}"
-    row_set = find_rows(lake, path) or update_rows(
-        lake,
-        path,
-        f"documents/latest-{digest(recipe)}",
-        key="key",
-        tool="tool",
-        inputs=row_inputs(lake, snapshots, enrichment_set),
-        make=lambda ids: _tool_documents(lake, settings, snapshots, enrichment_set, ids),
-    )
+    row_set = find_rows(lake, path)
+    if row_set is None:
+        shared = boilerplate_of_tools(lake, snapshots)
+        row_set = update_rows(
+            lake,
+            path,
+            f"documents/latest-{digest(recipe)}",
+            key="key",
+            tool="tool",
+            inputs=row_inputs(lake, snapshots, enrichment_set).join(shared, on="tool", how="left"),
+            make=partial(_tool_documents, lake, settings, snapshots, enrichment_set, shared),
+        )
     return Documents(settings.name, path, row_set.rows, embedding_table(settings.name))
 
 
@@ -116,16 +121,22 @@ def _tool_documents(
     settings: IndexSettings,
     snapshots: Mapping[str, str],
     enrichment_set: str | None,
+    shared: "pl.DataFrame",
     ids: Collection[str],
 ) -> "pl.DataFrame":
     """The rows of these tools."""
+    boilerplate = {tool: keys.split() for tool, keys in shared.rows()}
     enrichments = read_tool_enrichments(lake, enrichment_set, ids) if enrichment_set else {}
     agents = {agent.id: agent for agent in agents_of(lake, snapshots)}
     rows = [
         _row(tool, agents[tool.agent].kind, part, number, texts, settings.language)
         for tool in tools_of(lake, snapshots, ids)
         for part, number, texts in documents_of(
-            tool, agents[tool.agent], settings, enrichments.get(tool.id, NOTHING)
+            tool,
+            agents[tool.agent],
+            settings,
+            enrichments.get(tool.id, NOTHING),
+            boilerplate.get(tool.id, ()),
         )
     ]
     return _frame(rows, column_names("emb_full"))

@@ -19,6 +19,7 @@ import pyarrow as pa
 from benchmarks.papers.loading import load_benchmark
 from catalogs.shared.kinds import source_kind
 from catalogs.shared.listing import Listing, ListingBuilder
+from pegboard.boilerplate import boilerplate
 from pegboard.documents import documents_of
 from pegboard.encoders import Encoder, load_encoder
 from pegboard.search.memory import MemoryIndex
@@ -110,10 +111,11 @@ def memory_board(name: str, encoder: CachingEncoder) -> MemoryBoard:
     """Compose and encode a benchmark's catalog as a build does."""
     listing, settings = listing_of(name), IndexSettings()
     owners = {agent.id: agent for agent in listing.agents}
+    shared = boilerplate(listing.tools)
     rows = [
         (tool.id, part, texts)
         for tool in listing.tools
-        for part, _, texts in documents_of(tool, owners[tool.agent], settings)
+        for part, _, texts in documents_of(tool, owners[tool.agent], settings, boilerplate=shared)
     ]
     return MemoryBoard(listing, _index(rows, encoder))
 

@@ -1,5 +1,9 @@
 """The documents of a tool: the texts that an index encodes and searches. Pure text, no encoder.
 
+Descriptions become plain sentences, and those that many tools of the catalog share are left out,
+also of arguments: an encoder reads only the first words of a text, and what all tools say tells
+none apart. If a description has no other sentence, its first one stays.
+
 The shape of an index decides how many documents a tool has:
 
 - `single` joins the parts of a tool into one document (Toolshed, section 3.3).
@@ -11,10 +15,13 @@ The shape of an index decides how many documents a tool has:
 A name `getRecord_v2` is embedded as `get Record v2`; the `tools` table keeps the name itself.
 """
 
-from collections.abc import Iterator, Mapping
+import re
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
-from typing import Any, Literal, Protocol, get_args
+from typing import Literal, Protocol, get_args
 
+from pegboard.boilerplate import argument_descriptions, sentence_key
+from pegboard.plain_text import joined, sentences, shortened
 from pegboard.records import Agent, Enrichment, Tool
 from pegboard.redaction import redact_credentials
 from pegboard.search.text import identifier_words
@@ -24,6 +31,8 @@ Shape = Literal["centroid", "single", "multi"]
 PARTS: tuple[Part, ...] = get_args(Part)
 DEFAULT_PARTS: tuple[Part, ...] = tuple(part for part in PARTS if part != "agent")
 NOTHING = Enrichment()
+_SIGNATURE = re.compile(r"[\w.]++\(.*\)")
+"""A call such as `arange(start, stop, /)`, with which NumPy's descriptions begin."""
 
 
 class IndexShape(Protocol):
@@ -55,15 +64,35 @@ class DefaultIndex:
 
 
 def documents_of(
-    tool: Tool, agent: Agent, index: IndexShape, enrichment: Enrichment = NOTHING
+    tool: Tool,
+    agent: Agent,
+    index: IndexShape,
+    enrichment: Enrichment = NOTHING,
+    boilerplate: Collection[str] = (),
 ) -> Iterator[tuple[str, int, tuple[str, ...]]]:
     """Yield the documents of one tool as (part, number, texts to encode).
 
     Every tool has at least one, and no text is blank. They contain nothing of `enrichment.avoid`,
     and no value that looks like a credential.
+
+    Args:
+        boilerplate: the keys of sentences that many tools of the catalog share.
     """
-    for part, number, texts in _documents(tool, agent, index, enrichment):
+    for part, number, texts in _documents(tool, agent, index, enrichment, boilerplate):
         yield part, number, tuple(redact_credentials(text) for text in texts)
+
+
+def summary_of(
+    tool: Tool, enrichment: Enrichment = NOTHING, boilerplate: Collection[str] = ()
+) -> str:
+    """Return a tool's name in words and the first sentence of its description; never blank.
+
+    Args:
+        boilerplate: the keys of sentences that many tools of the catalog share.
+    """
+    name = identifier_words(tool.name) or tool.name
+    described = _described(tool, enrichment, boilerplate)[:1]
+    return redact_credentials(". ".join((name, *map(shortened, described))))
 
 
 def agent_text(agent: Agent, written: str = "") -> str:
@@ -72,27 +101,30 @@ def agent_text(agent: Agent, written: str = "") -> str:
     Args:
         written: a description by an LLM, which replaces the catalog's.
     """
-    description = " ".join((written or agent.description).split())
+    description = joined(sentences(written or agent.description))
     name = identifier_words(agent.name) or agent.name
     return redact_credentials(". ".join(text for text in (name, description) if text))
 
 
 def _documents(
-    tool: Tool, agent: Agent, index: IndexShape, enrichment: Enrichment
+    tool: Tool,
+    agent: Agent,
+    index: IndexShape,
+    enrichment: Enrichment,
+    boilerplate: Collection[str],
 ) -> Iterator[tuple[str, int, tuple[str, ...]]]:
     name = identifier_words(tool.name) or tool.name
-    parts = {
-        part: _text(part, tool, agent, enrichment) for part in index.parts if part != "questions"
-    }
-    described = ". ".join(
-        parts[part] for part in ("agent", "name", "description") if parts.get(part)
-    )
-    arguments, topics = parts.get("arguments", ""), parts.get("topics", "")
+    described = _described(tool, enrichment, boilerplate) if "description" in index.parts else []
+    heads = {"agent": identifier_words(agent.name), "name": name, "description": joined(described)}
+    head = ". ".join(text for part, text in heads.items() if part in index.parts and text)
+    arguments = _arguments(tool, enrichment, boilerplate) if "arguments" in index.parts else ""
+    topics = "; ".join(enrichment.topics) if "topics" in index.parts else ""
+    topics = f"Topics: {topics}" if topics else ""
     questions: tuple[str, ...] = ()
     if "questions" in index.parts:
         questions = _questions(tool, enrichment)[: index.questions]
     if index.shape == "multi":
-        yield "description", 0, (described or name,)
+        yield "description", 0, (head or name,)
         if arguments:
             yield "arguments", 0, (f"{name}. {arguments}",)
         if topics:
@@ -100,23 +132,25 @@ def _documents(
         for number, question in enumerate(questions):
             yield "question", number, (question,)
         return
-    head = "\n".join(text for text in (described, arguments, topics) if text)
+    head = "\n".join(text for text in (head, arguments, topics) if text)
     if index.shape == "single":
         questions = (" ".join(questions),)
     texts = tuple(text for text in (head, *questions) if text) or (name,)
-    yield "document", 0, texts if index.shape == "centroid" else ("\n".join(texts),)
+    yield "document", 0, ("\n".join(texts),) if index.shape == "single" else texts
 
 
-def _text(part: str, tool: Tool, agent: Agent, enrichment: Enrichment) -> str:
-    if part == "name":
-        return identifier_words(tool.name) or tool.name
-    if part == "agent":
-        return identifier_words(agent.name)
-    if part == "arguments":
-        return _arguments(tool.input_schema, enrichment.arguments)
-    if part == "topics":
-        return f"Topics: {'; '.join(enrichment.topics)}" if enrichment.topics else ""
-    return " ".join((enrichment.description or tool.description).split())
+def _described(tool: Tool, enrichment: Enrichment, boilerplate: Collection[str]) -> list[str]:
+    """The sentences of a tool's description."""
+    if enrichment.description:
+        return sentences(enrichment.description)
+    every = [
+        sentence for sentence in sentences(tool.description) if not _SIGNATURE.fullmatch(sentence)
+    ]
+    return _own(every, boilerplate) or every[:1]
+
+
+def _own(every: list[str], boilerplate: Collection[str]) -> list[str]:
+    return [sentence for sentence in every if sentence_key(sentence) not in boilerplate]
 
 
 def _questions(tool: Tool, enrichment: Enrichment) -> tuple[str, ...]:
@@ -125,16 +159,12 @@ def _questions(tool: Tool, enrichment: Enrichment) -> tuple[str, ...]:
     return tuple(dict.fromkeys(text for text in texts if text.strip()))
 
 
-def _arguments(schema: Mapping[str, Any], written: Mapping[str, str]) -> str:
-    properties = schema.get("properties")
-    if not isinstance(properties, Mapping) or not properties:
-        return ""
+def _arguments(tool: Tool, enrichment: Enrichment, boilerplate: Collection[str]) -> str:
     arguments: list[str] = []
-    for name, spec in properties.items():
-        declared = spec.get("description") if isinstance(spec, Mapping) else None
-        text = written.get(name) or declared
-        words = identifier_words(str(name))
-        if isinstance(text, str) and text.strip():
-            words = f"{words}: {' '.join(text.split())}"
-        arguments.append(words)
-    return f"Arguments: {'; '.join(arguments)}"
+    for name, declared in argument_descriptions(tool.input_schema).items():
+        written = enrichment.arguments.get(name)
+        parts = sentences(written) if written else _own(sentences(declared), boilerplate)
+        arguments.append(
+            ": ".join(text for text in (identifier_words(name), joined(parts)) if text)
+        )
+    return f"Arguments: {'; '.join(arguments)}" if arguments else ""

@@ -26,7 +26,7 @@ INDEXES = (
     ),
     IndexSettings(name="fine", shape="multi", questions=2),
 )
-KINDS = ["add", "change", "remove", "rename", "kind", "write", "forget", "nothing"]
+KINDS = ["add", "change", "remove", "rename", "kind", "write", "forget", "share", "nothing"]
 MOVES = st.lists(st.tuples(st.sampled_from(KINDS), st.integers(0, 99)), min_size=1, max_size=6)
 
 
@@ -64,6 +64,9 @@ class Office:
             )
         elif move == "forget":
             self.written.pop(identity, None)
+        elif move == "share":
+            for number in range(6):
+                self.tools[owner, f"shared_{number}"] = 0
 
     def configure(self):
         tool = self.workshop.tool
@@ -124,6 +127,8 @@ def test_after_a_change_of_every_kind_a_run_makes_what_it_would_make_from_scratc
         ("write", 1),
         ("forget", 2),
         ("add", 40),
+        ("share", 0),
+        ("change", 5),
         ("kind", 0),
         ("remove", 0),
         ("nothing", 0),
@@ -210,7 +215,22 @@ def test_one_changed_tool_writes_one_row_of_each_table_of_the_lake(large):
     run = large.publish()
 
     assert run.encoded == 1
-    assert large.new_rows(before) == [1] * 4
+    assert large.new_rows(before) == [1] * 5
+
+
+def test_a_sentence_that_becomes_boilerplate_changes_only_the_tools_that_have_it(large):
+    for number in range(5):
+        large.change(f"Job {number}. Shared by many.", agent=0, number=number)
+    large.publish()
+    before = large.files()
+    large.change("Job 5. Shared by many.", agent=0, number=5)
+
+    run = large.publish()
+
+    assert run.encoded == 6
+    rows = read_rows(large.workshop.lake, run.documents[0].path, ["text"])
+    assert "Shared by many" not in "".join(rows.get_column("text"))
+    assert sorted(large.new_rows(before)) == [1, 1, 1, 1, 6]
 
 
 def test_an_unchanged_run_writes_nothing(large):

@@ -5,6 +5,7 @@ from datetime import UTC, datetime
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+from pegboard.boilerplate import boilerplate
 from pegboard.canonical import digest
 from pegboard.documents import DefaultIndex, agent_text, documents_of
 from pegboard.encoders import Encoder
@@ -78,10 +79,11 @@ class ToolRelease(LoadedRelease):
             return self._agent_indexes[name]
 
     def _load_index(self, name: str) -> MemoryIndex:
+        shared = boilerplate(self._by_id.values())
         rows = [
             (tool.id, part, tool.tags, "\n".join(texts))
             for tool in self._by_id.values()
-            for part, _, texts in documents_of(tool, AGENT, DefaultIndex())
+            for part, _, texts in documents_of(tool, AGENT, DefaultIndex(), boilerplate=shared)
         ]
         return MemoryIndex(self._table(rows))
 

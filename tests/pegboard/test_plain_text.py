@@ -1,0 +1,86 @@
+"""Descriptions as sentences: what an index gets of Markdown, HTML and docstrings."""
+
+import subprocess
+import sys
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pegboard.plain_text import first_sentence, joined, sentences
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("", []),
+        (" \n*** --- ```\n", []),
+        ("Opens an\n  issue.", ["Opens an issue."]),
+        ("List issues\n\nLists them. Also pulls.", ["List issues", "Lists them.", "Also pulls."]),
+        ("Uses e.g. Git, vs. others. Ends", ["Uses e.g. Git, vs. others.", "Ends"]),
+        ("Reads 3.5 files. env stays", ["Reads 3.5 files. env stays"]),
+        ("返回天气。需要城市。", ["返回天气。", "需要城市。"]),
+        ("See [the `docs`](https://a.b/c_(d)), ok.", ["See the docs, ok."]),
+        ("See https://a.b/c. Then <http://d.e> go.", ["See.", "Then go."]),
+        ("![logo](x.png) A tool", ["logo A tool"]),
+        ("<p>Gets <code>x</code>.</p><p>Of a &amp; b</p>", ["Gets x.", "Of a & b"]),
+        ("An option of a <select> element", ["An option of a <select> element"]),
+        ("a <!-- hidden --> b", ["a b"]),
+        ("# Head\n- one\n- two\n1. three", ["Head", "one", "two", "three"]),
+        ("> [!NOTE]\n> Mind **this** _word_, ISSUE\\_TEMPLATE and a_b", None),
+        ("Before\n```json\n{}\n```\nafter", ["Before", "after"]),
+        ("Call ```this``` now", ["Call this now"]),
+        ("An unclosed ```\nblock stays", ["An unclosed block stays"]),
+        ("Sums.\n\nExamples\n--------\n>>> sum([1])\n", ["Sums.", "Examples"]),
+        (".. versionadded:: 1.2\nNew", ["New"]),
+        ("Notion | Create a page", ["Notion Create a page"]),
+    ],
+)
+def test_a_description_is_plain_sentences(text, expected):
+    assert sentences(text) == ([MARKED] if expected is None else expected)
+
+
+MARKED = "Mind this word, ISSUE_TEMPLATE and a_b"
+
+
+def test_joined_sentences_end_where_they_ended():
+    assert joined(["List issues", "Lists them.", "of a repo"]) == (
+        "List issues. Lists them. of a repo"
+    )
+    assert joined([]) == ""
+
+
+def test_a_first_sentence_is_cut_after_a_word():
+    assert first_sentence("One. Two.") == "One."
+    assert first_sentence("---") == ""
+    assert first_sentence("word " * 100) == ("word " * 60).strip()
+    assert first_sentence("x" * 400) == "x" * 300
+
+
+@given(st.text(alphabet="ab A.!?`*_[](){}<>/#-|\\&;\n\r\t。"))
+def test_sentences_have_words_and_no_line_breaks(text):
+    for sentence in sentences(text):
+        assert any(map(str.isalnum, sentence))
+        assert sentence == " ".join(sentence.split())
+
+
+UNITS = [
+    "<a ", "<p", "</", "<br", "<!--", "[", "[a](", "](", "[a]((b)", "((", "_", "a_", "`", "```",
+    "```\n", "*", "**a", "\n", "\n ", "\n- ", "1. ", ">", "> ", ">>> ", "... ", ".. a::", ". ",
+    "。", "!", " ", "\t", "&#", "&lt;", "http://", "<http://", "\\_", "|", "-", "=", "A. ", "e.g. ",
+    "[!a", 'a."', ")", "x", "\r", "~~",
+]  # fmt: skip
+ATTACK = """
+import resource, sys
+from pegboard.plain_text import sentences
+resource.setrlimit(resource.RLIMIT_CPU, (60, 60))
+for unit in sys.argv[2:]:
+    for start in ("", "a", "<a ", "[a]("):
+        sentences((start + unit * int(sys.argv[1]))[:int(sys.argv[1])])
+"""
+
+
+def test_hostile_texts_are_cleaned_in_linear_work():
+    """In seconds of the processor, whatever the load: quadratic work would take many minutes."""
+    command = [sys.executable, "-c", ATTACK, "200000", *UNITS]
+    assert subprocess.run(command, check=False).returncode == 0
