@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.papers.tables import missing_marks, write_between_marks
-from benchmarks.peers.measuring import MEASURES, PEERS, PEGBOARD, measure_set, python_of, rows_of
+from benchmarks.peers.measuring import MEASURES, PEERS, PEGBOARD, measure_set, rows_of
+from benchmarks.peers.process import Peers
 from benchmarks.peers.sets import TASKS, needed_part, request_sets
 from pegboard.cli.main import run_command
 from pegboard.cli.tables import difference_text, interval_text, markdown_table, table_lines
@@ -48,9 +49,7 @@ def _parser() -> argparse.ArgumentParser:
     add("--peer", action="append", choices=[*PEERS], help="only this one; may be repeated")
     add("--limit", type=int, metavar="N", help="ask at most N queries of each set, drawn at random")
     add("--seed", type=int, default=0, metavar="N", help="of that draw (default: 0)")
-    add(
-        "--board", metavar="DIR", type=Path, help="keep the boards and vectors here, and reuse them"
-    )
+    add("--board", metavar="DIR", type=Path, help="keep boards, vectors and answers here")
     add("--json", metavar="OUT", type=Path, help="write the rows to a file")
     add("--write", metavar="FILE", type=Path, help="put the tables between its marks")
     add("--quiet", action="store_true", help="show no progress")
@@ -90,6 +89,8 @@ def _rows(
     from tasks.lake.query_vectors import CachedQueryEncoder
 
     encoder = CachedQueryEncoder.of(load_encoder(DEFAULT_ENCODER), Lake(str(folder / "vectors")))
+    python = options.python / "bin" / "python" if options.python.is_dir() else options.python
+    peers = Peers(python, folder / "answers", encoder.encode)
     results, problems = [], []
     for name in names:
         data = options.real if name == "real" and options.real else options.data
@@ -101,8 +102,7 @@ def _rows(
         sets = list(request_sets(benchmark))
         boards = open_boards(needed_part(benchmark, sets), folder / name, encoder)
         for requests in sets:
-            peers, python = options.peer or [*PEERS], python_of(options.python)
-            results += measure_set(requests, boards, encoder.encode, python, peers)
+            results += measure_set(requests, boards, peers, options.peer or [*PEERS])
     if not results:
         raise ConfigurationError("\n".join(problems))
     return rows_of(results), problems

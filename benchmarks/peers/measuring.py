@@ -2,11 +2,10 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from benchmarks.papers.benchmark import QuerySet
-from benchmarks.peers.process import WORKER, PeerFailed, ask, tool_values
+from benchmarks.peers.process import PeerFailed, Peers, tool_values
 from benchmarks.peers.sets import RequestSet
 from benchmarks.strata import mean_difference, mean_interval
 from pegboard.evaluation.experiment import ReleaseSystem
@@ -19,7 +18,6 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from benchmarks.peers.process import Encode
     from pegboard.evaluation.searcher import Searcher
 
 PEGBOARD = "Pegboard, default"
@@ -56,19 +54,18 @@ class Measured:
 def measure_set(
     requests: RequestSet,
     boards: "Mapping[str, Searcher]",
-    encode: "Encode",
-    python: str,
-    peers: Sequence[str],
+    peers: Peers,
+    adapters: Sequence[str],
 ) -> Iterator[Measured]:
     """Pegboard and every peer on one set; a peer that fails has its reason."""
     yield _pegboard(requests, boards)
-    for peer in peers:
-        step = f"{PEERS[peer]}: {requests.label}"
+    for adapter in adapters:
+        step = f"{PEERS[adapter]}: {requests.label}"
         progress.start(step, requests.queries)
         try:
-            yield _peer(requests, boards, encode, python, peer)
+            yield _peer(requests, boards, peers, adapter)
         except PeerFailed as failure:
-            yield Measured(requests.label, PEERS[peer], problem=str(failure))
+            yield Measured(requests.label, PEERS[adapter], problem=str(failure))
         progress.advance(step, requests.queries)
 
 
@@ -123,22 +120,17 @@ def _pegboard(requests: RequestSet, boards: "Mapping[str, Searcher]") -> Measure
 
 
 def _peer(
-    requests: RequestSet,
-    boards: "Mapping[str, Searcher]",
-    encode: "Encode",
-    python: str,
-    peer: str,
+    requests: RequestSet, boards: "Mapping[str, Searcher]", peers: Peers, adapter: str
 ) -> Measured:
-    command = [python, str(WORKER), peer]
     found: list[tuple[QuerySet, list[list[str]]]] = []
     version = ""
     for query_set in requests.query_sets:
         loaded = boards[query_set.board].loaded
         tools = [tool_values(tool, loaded.agents[tool.agent].name) for tool in loaded.all_tools()]
-        answer = ask(command, tools, [one.query for one in query_set.queries], DEPTH, encode)
+        answer = peers.ask(adapter, tools, [one.query for one in query_set.queries], DEPTH)
         found.append((query_set, answer.rankings))
         version = answer.version
-    return Measured(requests.label, PEERS[peer], _values(found, boards), version)
+    return Measured(requests.label, PEERS[adapter], _values(found, boards), version)
 
 
 def _values(
@@ -160,8 +152,3 @@ def _measured(
         for one, ranking in zip(needed, rankings, strict=True)
     ]
     return per_query(MEASURES, [one.labels for one in needed], labelled)
-
-
-def python_of(folder: Path) -> str:
-    """The interpreter of an environment, or the path itself if it is one."""
-    return str(folder / "bin" / "python" if folder.is_dir() else folder)

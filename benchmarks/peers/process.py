@@ -10,10 +10,11 @@ import subprocess
 import tempfile
 import threading
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
+from pegboard.canonical import digest
 from pegboard.records import Tool
 
 if TYPE_CHECKING:
@@ -86,6 +87,40 @@ def ask(
             process.kill()
             process.communicate()
     return _checked(answer, tools, queries, k)
+
+
+@dataclass(frozen=True, slots=True)
+class Peers:
+    """The peers of one environment. An answer to the same tools and queries is kept.
+
+    Attributes:
+        python: the interpreter.
+        answers: the folder of answers.
+        encode: returns a vector for each text.
+    """
+
+    python: Path
+    answers: Path
+    encode: "Encode"
+
+    def ask(
+        self, adapter: str, tools: Sequence[dict[str, Any]], queries: Sequence[str], k: int
+    ) -> Answer:
+        """The answer of an earlier run, or a new one; see `ask`. Raises PeerFailed."""
+        source = (WORKER / f"{adapter}.py").read_text("utf-8")
+        file = self.answers / f"{digest(source, self._installed(), tools, list(queries), k)}.json"
+        if file.is_file():
+            return Answer(**json.loads(file.read_text("utf-8")))
+        command = [str(self.python), str(WORKER), adapter]
+        answer = ask(command, tools, queries, k, self.encode)
+        self.answers.mkdir(parents=True, exist_ok=True)
+        file.write_text(json.dumps(asdict(answer)), "utf-8")
+        return answer
+
+    def _installed(self) -> list[str]:
+        """The distributions of the environment, with their versions."""
+        folders = self.python.parent.parent.glob("lib/python*/site-packages/*.dist-info")
+        return sorted(folder.name for folder in folders)
 
 
 def tool_values(tool: Tool, agent: str) -> dict[str, Any]:

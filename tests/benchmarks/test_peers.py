@@ -1,15 +1,17 @@
 """Peers in processes of their own: scripted adapters that rank, ask for vectors, and fail."""
 
 import json
+import shutil
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 from benchmarks.papers.loading import load_benchmark
 from benchmarks.peers import __main__ as command
-from benchmarks.peers import measuring
-from benchmarks.peers.process import WORKER, PeerFailed, ask, tool_values
+from benchmarks.peers import measuring, process
+from benchmarks.peers.process import PeerFailed, Peers, ask, tool_values
 from benchmarks.peers.sets import needed_part, request_sets
 from pegboard.evaluation.searcher import Searcher
 from pegboard.records import Tool
@@ -58,17 +60,18 @@ TOOLS = [
 
 @pytest.fixture
 def adapters(tmp_path, monkeypatch):
-    """Adapters where the worker's interpreter finds them."""
+    """The worker with these adapters."""
+    worker = shutil.copytree(process.WORKER, tmp_path / "worker")
     for name, text in ADAPTERS.items():
-        (tmp_path / f"{name}.py").write_text(text, "utf-8")
-    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+        (worker / f"{name}.py").write_text(text, "utf-8")
+    monkeypatch.setattr(process, "WORKER", worker)
     named = {name: f"the peer {name}" for name in ADAPTERS}
     for module in (measuring, command):
         monkeypatch.setattr(module, "PEERS", named)
 
 
 def asked(adapter, encode=None, timeout=300.0, queries=("feed", "sheep")):
-    return ask([sys.executable, str(WORKER), adapter], TOOLS, queries, 1, encode, timeout)
+    return ask([sys.executable, str(process.WORKER), adapter], TOOLS, queries, 1, encode, timeout)
 
 
 def bag_of_words(texts):
@@ -111,6 +114,23 @@ def test_a_peer_that_takes_too_long_or_cannot_be_started_fails(adapters):
         ask(["/no/such/python"], TOOLS, ["feed"], 1, bag_of_words)
 
 
+def test_an_answer_to_the_same_tools_and_queries_is_kept(adapters, tmp_path):
+    encoded = []
+
+    def encode(texts):
+        encoded.append(texts)
+        return bag_of_words(texts)
+
+    peers = Peers(Path(sys.executable), tmp_path / "answers", encode)
+
+    first = peers.ask("by_vector", TOOLS, ["feed"], 1)
+    asked_once = len(encoded)
+
+    assert peers.ask("by_vector", TOOLS, ["feed"], 1) == first
+    assert len(encoded) == asked_once
+    assert peers.ask("by_vector", TOOLS, ["sheep"], 1).rankings == [["count"]]
+
+
 def test_peers_get_schemas_whose_properties_are_objects():
     tool = Tool("c/a/t", "c", "c/a", "t", "", {"properties": {"x": True, "y": {"type": "string"}}})
 
@@ -132,14 +152,12 @@ def test_the_table_has_pegboard_first_peers_beside_it_and_failures_as_rows(
         workshop = workshop_type(own)
         workshop.run(workshop.configure(board.indexes, board.catalog), encoder=hashing(64))
         boards[board.name] = Searcher.open(workshop.uri, encoder=hashing(64))
-    peers = ["by_vector", "broken"]
+    peers = Peers(Path(sys.executable), tmp_path / "answers", hashing(64).encode)
 
     results = [
         one
         for requests in sets
-        for one in measuring.measure_set(
-            requests, boards, hashing(64).encode, sys.executable, peers
-        )
+        for one in measuring.measure_set(requests, boards, peers, ["by_vector", "broken"])
     ]
     rows = json.loads(json.dumps(measuring.rows_of(results)))
 

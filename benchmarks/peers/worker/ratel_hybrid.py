@@ -16,6 +16,8 @@ def rank(tools, queries, k, encode):
     class Embeddings(BaseHTTPRequestHandler):
         """POST .../embeddings, as OpenAI has it."""
 
+        protocol_version = "HTTP/1.1"  # its client keeps connections and reuses them
+
         def do_POST(self):
             body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
             texts = [body["input"]] if isinstance(body["input"], str) else body["input"]
