@@ -34,7 +34,10 @@ def load(path: Path, name: str = "toolret") -> Benchmark:
         name: of the benchmark; only toolret has its categories as tasks.
     """
     folder = Folder(path, name)
-    patterns = {what: [f"**/*{what}*.{one}" for one in PATTERNS] for what in ("tools", "queries")}
+    below = "**/*" if name == "toolret" else ""  # the others' files lie in one folder
+    patterns = {
+        what: [f"{below}{what}*.{one}" for one in PATTERNS] for what in ("tools", "queries")
+    }
     files = folder.files(patterns)
     records = ToolRecords()
     for file in files["tools"]:

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 SPECIMENS = Path(__file__).parent / "specimens"
-LIKE = {"toolsandbox": "toollinkos", "bfcl": "toolret", "acebench-en": "toolret"}
+LIKE = {"toolsandbox": "toollinkos", "acebench-en": "bfcl"}
 """Benchmarks in the layout of another."""
 
 

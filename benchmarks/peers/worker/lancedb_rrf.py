@@ -25,5 +25,6 @@ def rank(tools, queries, k, encode):
 
 def _search(table, query, k, encode, reranker):
     search = table.search(query_type="hybrid", vector_column_name="vector")
-    search = search.vector(encode([query])[0]).text(query).metric("cosine")
+    words = query.replace('"', " ")  # in quotes is a phrase, which its default index cannot find
+    search = search.vector(encode([query])[0]).text(words).metric("cosine")
     return [row["id"] for row in search.rerank(reranker).limit(k).to_list()]
