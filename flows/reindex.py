@@ -198,6 +198,7 @@ class _Run:
             summary.edges = call(compose_edges, configuration, snapshots, enrichments)
             records = call(compose_records, self._uri, snapshots, enrichments)
             spec = call(make_release_spec, configuration, documents, records, summary.edges)
+            summary.advice = spec.advice
         return documents, spec
 
     def embed(self, documents: list[Documents]) -> None:

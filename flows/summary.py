@@ -39,6 +39,7 @@ class RunSummary:
         self.enriched: Enriched | None = None
         self.filtered: Filtered | None = None
         self.edges: Edges | None = None
+        self.advice: tuple[str, ...] = ()
         self.encoded = EmbedResult()
         self.calibrated = CalibrationResult()
         self.suspicious: Suspicious = {}
@@ -108,6 +109,7 @@ class RunSummary:
             "pruned": self.pruned.to_dict() if self.pruned else None,
             "report": self.report.to_dict() if self.report else None,
             "problems": [*self.revised.problems, *self._enrichment_problems()],
+            "advice": list(self.advice),
             "suspicious": self.suspicious,
             "seconds": self.seconds,
         }

@@ -5,7 +5,7 @@ the lake, and the digests by which tables and releases are compared.
 import hashlib
 import json
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from importlib.metadata import version
 from itertools import islice
@@ -29,6 +29,7 @@ from tasks.lake.files import Lake
 from tasks.lake.incremental import row_inputs, update_rows
 from tasks.lake.row_sets import find_rows, read_rows, store_latest
 from tasks.lake.snapshot_rows import snapshot_rows
+from tasks.languages import IndexLanguages
 from tasks.plan import Plan
 from tasks.safety.untrusted import flags_of
 from tasks.settings.configuration import Configuration, IndexSettings
@@ -84,6 +85,8 @@ class ReleaseSpec:
 
     Attributes:
         queries: the digest of the gate's golden queries; None without a gate.
+        understood: for each index, the share of its texts in languages that its encoder may know.
+        advice: what to set where an index does not fit the languages of its texts.
     """
 
     release: str
@@ -91,6 +94,8 @@ class ReleaseSpec:
     tables: tuple[TableSpec, ...]
     counts: Mapping[str, int]
     queries: str | None = None
+    understood: Mapping[str, float] = field(default_factory=dict[str, float])
+    advice: tuple[str, ...] = ()
 
 
 def compose_records(
@@ -170,8 +175,19 @@ def make_release_spec(
         retrieval.append(gate.release_digest)
     whole = digest(CONTRACT, recipes, configuration.default, contents, retrieval)
     counts = {"enriched": records.enriched, "flagged": records.flagged, "edges": edges.rows}
+    paths = {table.table: table.path for table in documents}
+    languages = [
+        (index, IndexLanguages.of(read_rows(Lake(uri), paths[index.table], ["catalog", "text"])))
+        for index in configuration.indexes
+    ]
     return ReleaseSpec(
-        whole[:RELEASE_ID_DIGITS], whole, tuple(tables), counts, gate.digest if gate else None
+        whole[:RELEASE_ID_DIGITS],
+        whole,
+        tuple(tables),
+        counts,
+        gate.digest if gate else None,
+        {index.name: own.understood(index.encoder) for index, own in languages},
+        tuple(text for index, own in languages for text in own.advice(index)),
     )
 
 
@@ -196,7 +212,9 @@ def staged_release(
         **({"strategy": strategy} if strategy else {}),
         "default_index": configuration.default,
         "indexes": {
-            index.name: _index_entry(index, calibrations.get(index.name))
+            index.name: _index_entry(
+                index, calibrations.get(index.name), spec.understood[index.name]
+            )
             for index in configuration.indexes
         },
         "catalogs": {snapshot.catalog: _catalog_entry(snapshot) for snapshot in snapshots},
@@ -246,7 +264,7 @@ def table_digest(rows: "pl.DataFrame") -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def _index_entry(index: IndexSettings, calibration: Any) -> dict[str, Any]:
+def _index_entry(index: IndexSettings, calibration: Any, understood: float) -> dict[str, Any]:
     encoder = encoder_for(index)
     return {
         "encoder": index.encoder,
@@ -257,6 +275,7 @@ def _index_entry(index: IndexSettings, calibration: Any) -> dict[str, Any]:
         "shape": index.shape,
         "questions": index.questions,
         "language": index.language,
+        "understood": understood,
         **({"calibration": calibration} if calibration is not None else {}),
     }
 

@@ -198,7 +198,7 @@ def _source_problems(outcome: dict[str, Any]) -> list[str]:
 def _problems(outcome: dict[str, Any]) -> list[str]:
     from tasks.safety.capture import warnings_of
 
-    problems = [*_source_problems(outcome), *outcome["problems"]]
+    problems = [*_source_problems(outcome), *outcome["problems"], *outcome["advice"]]
     problems += warnings_of(outcome["suspicious"])
     if outcome["report"] and outcome["report"]["problem"]:
         problems.append(f"no report: {outcome['report']['problem']}")

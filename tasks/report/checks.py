@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pegboard.cli.tables import count_text
+from pegboard.encoders import UNDERSTOOD
 
 Check = dict[str, str]
 """`name`, `state`, `says`, and the `section` of the page. A state is `good`, `bad` (why the release
@@ -108,6 +109,7 @@ def checks_data(data: Mapping[str, Any]) -> list[Check]:
         *_gate_checks(data["gate"], data["queries"]),
         *_safety_checks(data["flagged"], data["suspicious"], data["queries"]["captured"]),
         *_sources_checks(data["sources"], data["rejected"]),
+        *_languages_check(data["indexes"]),
         *_twins_check(data["twins"]),
     ]
 
@@ -175,6 +177,18 @@ def _sources_checks(sources: Any, rejected: Mapping[str, Any]) -> list[Check]:
         says = f"{count_text(total, 'record')} left out"
         checks.append(_check("Records", "look", says, "sources"))
     return checks
+
+
+def _languages_check(indexes: Sequence[Mapping[str, Any]]) -> list[Check]:
+    foreign = [
+        f"{1 - row['understood']:.0%} of index {row['name']}"
+        for row in indexes
+        if row.get("understood") is not None and row["understood"] < UNDERSTOOD
+    ]
+    if not foreign:
+        return []
+    says = f"{', '.join(foreign)} in languages that its encoder does not know"
+    return [_check("Languages", "look", says, "release")]
 
 
 def _twins_check(twins: Mapping[str, Any]) -> list[Check]:

@@ -38,7 +38,9 @@ PAIR_DESCRIPTION = 400
 LEAST_COSINE = 0.9
 MAX_VECTORS = 25_000
 """Vectors of an index among which collisions are looked for: all their pairs take about 5 s."""
-INDEX_KEYS = ("encoder", "dimensions", "shape", "questions", "fingerprint")
+INDEX_KEYS = (
+    *("encoder", "dimensions", "shape", "questions", "language", "understood", "fingerprint"),
+)
 
 
 def report_data(

@@ -42,7 +42,9 @@ def run_data(release: Release, outcome: Mapping[str, Any] | None) -> dict[str, A
         "golden": {name: golden.get(name) for name in ("queries", "seen", "unknown")},
         "rejected": first_rows(rejected, MAX_REJECTED),
         "overridden": first_rows(outcome.get("overridden") or (), MAX_NAMED),
-        "problems": first_rows(outcome.get("problems") or (), MAX_NAMED),
+        "problems": first_rows(
+            [*(outcome.get("problems") or ()), *(outcome.get("advice") or ())], MAX_NAMED
+        ),
     }
 
 

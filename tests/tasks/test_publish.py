@@ -82,6 +82,8 @@ def test_a_release_says_what_went_into_it(workshop, encoder):
         "parts": ["name", "description", "arguments", "questions", "topics"],
         "shape": "multi",
         "questions": 10,
+        "language": "english",
+        "understood": 1.0,
     }
     assert {name: one["tools"] for name, one in release.manifest["catalogs"].items()} == {
         "kit": 8, "finance": 3, "desk": 3,

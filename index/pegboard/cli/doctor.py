@@ -9,7 +9,7 @@ from importlib.metadata import PackageNotFoundError, entry_points, version
 from typing import Literal
 
 from pegboard.cli.output import Subparsers, default_board, print_json
-from pegboard.encoders import install_command, load_encoder
+from pegboard.encoders import UNDERSTOOD, install_command, load_encoder
 from pegboard.errors import PegboardError
 
 GROUP = "pegboard.checks"
@@ -105,3 +105,10 @@ def _board(uri: str | None) -> Iterable[Check]:
             )
         except PegboardError as error:
             yield Check(what, "wrong", str(error))
+        if (understood := index.get("understood", 1.0)) < UNDERSTOOD:
+            yield Check(
+                f"languages of {name}",
+                "missing",
+                f"{index['encoder']} does not know the languages of {1 - understood:.0%} of the "
+                "texts. Take a multilingual encoder: docs/how-to/other-languages.md",
+            )

@@ -40,6 +40,8 @@ GROUP = "pegboard.encoders"
 """The entry-point group of encoder plug-ins; an entry point's name is the prefix of encoder names
 before `/`.
 """
+UNDERSTOOD = 0.95
+"""The share of an index's texts that its encoder should know the language of."""
 # Imported when asked for: loading this module must load no runtime.
 _IN_PROCESS = {
     "local": ("pegboard.encoders.local", "LocalEncoder"),
@@ -110,6 +112,13 @@ def runs_here(name: str) -> bool:
     and may be called by several threads.
     """
     return name.partition("/")[0] in _IN_PROCESS
+
+
+def knows_only_english(name: str) -> bool:
+    """Return whether the encoder of that name is known to be trained on English alone: the embedded
+    one, and models whose names end in `-en` or a version of it.
+    """
+    return re.search(r"all-MiniLM-L6-v2|-en(-v[0-9.]+)?$", name) is not None
 
 
 def encode_queries(encoder: Encoder, texts: Sequence[str]) -> "NDArray[np.float32]":

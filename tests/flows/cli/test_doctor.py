@@ -66,3 +66,25 @@ def test_every_part_of_a_configuration_is_checked(
         assert part in checks[name][1]
     assert code == ("wrong" in [state for state, _ in checks.values()])
     assert "hidden" not in out
+
+
+def test_a_catalog_in_another_language_is_advised_on_at_build_and_by_the_doctor(command, tmp_path):
+    descriptions = ("Öffnet die Kasse für einen Tag.", "Schließt die Kasse und zählt das Geld.")
+    tools = [
+        {"name": f"kasse_{number}", "description": text, "parameters": {"type": "object"}}
+        for number, text in enumerate(descriptions)
+    ]
+    (tmp_path / "functions.json").write_text(json.dumps(tools))
+    (tmp_path / "pegboard.toml").write_text(GOOD)
+
+    code, _, warnings = command("build", "--no-prefect")
+    _, out, _ = command("doctor", "--board", "board", "--json")
+
+    assert code == 0
+    assert "'office' (German). Take a multilingual encoder" in warnings
+    assert 'Set language = "german"' in warnings
+    checks = {row["what"]: row for row in json.loads(out)["checks"]}
+    assert checks["languages of full"]["state"] == "missing"
+    assert "does not know the languages of 100% of the texts" in checks["languages of full"]["say"]
+    (report,) = (tmp_path / "board/reports").glob("*.html")
+    assert "100% of index full in languages that its encoder does not know" in report.read_text()

@@ -1,0 +1,176 @@
+"""The language that a catalog is written in: by the script of its texts, and by their function
+words. A text that has neither, as `GET /v2/users`, has no language.
+"""
+
+import unicodedata
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import cache, lru_cache
+from typing import TYPE_CHECKING
+
+from pegboard.encoders import knows_only_english
+from pegboard.search.text import (
+    DEFAULT_LANGUAGE,
+    LANGUAGES,
+    NO_LANGUAGE,
+    stop_word_languages,
+    stop_words,
+    tokenize,
+)
+
+if TYPE_CHECKING:
+    import polars as pl
+
+    from tasks.settings.configuration import IndexSettings
+
+SAMPLE = 100
+"""Texts of a catalog that are looked at, evenly over all."""
+MOST = 0.5
+"""The share of the texts with a language above which a catalog, or an index, is in it."""
+FEW = 0.2
+"""The share of all texts up to which they say nothing of the others."""
+CHARACTERS = 800
+"""Of a text that are looked at."""
+MIN_WORDS = 2
+"""Different function words that a text has of its language."""
+CLEARER = 1.5
+"""So many times as many function words as of English: some words are of several languages."""
+KANA = ("HIRAGANA", "KATAKANA", "KATAKANA-HIRAGANA")
+WEIGHTS = {"LATIN": 0.5, **dict.fromkeys((*KANA, "CJK", "HANGUL"), 2.5)}
+"""Of a letter, by script: half of a text in another script are often identifiers in Latin letters,
+and a word of five letters has two characters of these.
+"""
+MULTILINGUAL = "fastembed/sentence-transformers/paraphrase-multilingual-MiniLM-L12-v2"
+
+
+def language_of(text: str) -> str | None:
+    """Return the language of a text, in lower case: one with a list of stop words, `chinese`,
+    `japanese` or `korean`, or the name of another script, such as `thai`; None if it has none.
+
+    Example:
+        >>> language_of("Sends a message to the members of a channel")
+        'english'
+        >>> language_of("Sendet eine Nachricht an die Mitglieder des Kanals")
+        'german'
+        >>> language_of("listCommits")
+    """
+    text = text[:CHARACTERS]
+    scripts, weights = Counter(map(_script, text)), defaultdict[str, float](float)
+    for script, count in scripts.items():
+        weights["CJK" if script in KANA else script] += count * WEIGHTS.get(script, 1.0)
+    weights.pop("", None)
+    if not weights:
+        return None
+    script = max(weights, key=lambda name: (weights[name], name))
+    if script == "CJK":
+        return "japanese" if scripts.keys() & {*KANA} else "chinese"
+    if script == "HANGUL":
+        return "korean"
+    return _by_function_words(text) or (None if script == "LATIN" else script.lower())
+
+
+@dataclass(frozen=True, slots=True)
+class IndexLanguages:
+    """The languages of an index's texts.
+
+    Attributes:
+        counts: catalog -> language -> number of texts; None for texts that have no language.
+    """
+
+    counts: Mapping[str, Mapping[str | None, int]]
+
+    @classmethod
+    def of(cls, rows: "pl.DataFrame") -> "IndexLanguages":
+        """Return the languages of rows with the columns `catalog` and `text`, of at most `SAMPLE`
+        texts of each catalog, which count for all of them.
+        """
+        counts: dict[str, dict[str | None, int]] = {}
+        for (catalog,), own in rows.group_by("catalog", maintain_order=True):
+            step = -(-own.height // SAMPLE)
+            texts = own.get_column("text").gather_every(step).to_list()
+            sample = Counter(map(language_of, texts))
+            counts[str(catalog)] = {name: count * step for name, count in sample.items()}
+        return cls(counts)
+
+    def understood(self, encoder: str) -> float:
+        """Return the share of the texts that the encoder of that name may know the language of."""
+        total = self._total()
+        foreign = sum(total[name] for name in total if not encoder_knows(encoder, name))
+        return round(1 - foreign / (total.total() or 1), 3)
+
+    def advice(self, index: "IndexSettings") -> Iterable[str]:
+        """Yield what to set where the encoder or the language of an index is not that of its
+        texts.
+        """
+        languages = {catalog: main_language(own) for catalog, own in self.counts.items()}
+        foreign = [
+            f"'{catalog}' ({language.title()})"
+            for catalog, language in languages.items()
+            if not encoder_knows(index.encoder, language)
+        ]
+        if foreign:
+            yield (
+                f"index '{index.name}': {index.encoder} knows English only, and its vectors say "
+                f"little of the tools of {', '.join(foreign)}. Take a multilingual encoder, such "
+                f"as {MULTILINGUAL}, or a hosted one: docs/how-to/other-languages.md"
+            )
+        language = main_language(self._total())
+        if language in LANGUAGES and index.language not in (language, NO_LANGUAGE):
+            yield (
+                f"index '{index.name}': most of its texts are in {language.title()}, but their "
+                f'words are stemmed as {index.language.title()}. Set language = "{language}" '
+                f"under [[indexes]]"
+            )
+
+    def _total(self) -> Counter[str | None]:
+        total: Counter[str | None] = Counter()
+        for own in self.counts.values():
+            total.update(own)
+        return total
+
+
+def main_language(counts: Mapping[str | None, int]) -> str:
+    """Return the language of more than half of the texts that have one, if these are not few;
+    English if there is none.
+    """
+    known = {name: count for name, count in counts.items() if name is not None}
+    best = max(known, key=lambda name: (known[name], name), default=DEFAULT_LANGUAGE)
+    enough = max(MOST * sum(known.values()), FEW * sum(counts.values()))
+    return best if known.get(best, 0) > enough else DEFAULT_LANGUAGE
+
+
+def encoder_knows(encoder: str, language: str | None) -> bool:
+    """Return whether an encoder of that name may know the language: False only where it is known
+    that it does not.
+    """
+    return language in (None, DEFAULT_LANGUAGE) or not knows_only_english(encoder)
+
+
+@lru_cache(maxsize=20_000)
+def _script(character: str) -> str:
+    if not character.isalpha():
+        return ""
+    return unicodedata.name(character, "").split(" ", 1)[0]
+
+
+def _by_function_words(text: str) -> str | None:
+    counts: Counter[str] = Counter()
+    different: Counter[str] = Counter()
+    for word, count in Counter(tokenize(text, NO_LANGUAGE)).items():
+        for language in _languages_by_word().get(word, ()):
+            counts[language] += count
+            different[language] += 1
+    best = max(counts, key=lambda language: (counts[language], language), default=DEFAULT_LANGUAGE)
+    if counts[best] < CLEARER * counts[DEFAULT_LANGUAGE]:
+        best = DEFAULT_LANGUAGE
+    return best if different[best] >= MIN_WORDS else None
+
+
+@cache
+def _languages_by_word() -> dict[str, list[str]]:
+    languages: dict[str, list[str]] = {}
+    for language in stop_word_languages():
+        for word in stop_words(language):
+            languages.setdefault(word, []).append(language)
+    return languages
