@@ -26,18 +26,18 @@ from typing import Literal
 from pegboard.records import DependencyType
 
 Kind = Literal[
-    "id-named", "id-found", "id-result", "id-result-aside", "id-far",
-    "named", "named-partly", "result", "result-aside", "told", "told-aside", "far",
-    "here", "here-far", "mentioned", "mentioned-before",
-    "session", "login", "check", "state-before", "state-switch", "state-needed", "connection",
+    "collection", "id-named", "id-found", "id-created", "id-result", "id-far",
+    "named", "named-partly", "result", "told", "here", "here-far", "mentioned", "mentioned-before",
+    "session", "login", "check", "state-before", "thing-before", "state-switch", "state-needed",
+    "connection",
 ]  # fmt: skip
 
 CONFIDENCE: dict[Kind, float] = {
-    "id-named": 0.9, "id-found": 0.8, "id-result": 0.75, "id-result-aside": 0.45, "id-far": 0.5,
-    "named": 0.6, "named-partly": 0.5, "result": 0.55, "result-aside": 0.3, "told": 0.5,
-    "told-aside": 0.1, "far": 0.2, "here": 0.75, "here-far": 0.6, "mentioned": 0.9,
-    "mentioned-before": 0.8, "session": 0.9, "login": 0.8, "check": 0.8, "state-before": 0.7,
-    "state-switch": 0.8, "state-needed": 0.7, "connection": 0.65,
+    "collection": 0.9, "id-named": 0.9, "id-found": 0.8, "id-created": 0.6, "id-result": 0.6,
+    "id-far": 0.5, "named": 0.6, "named-partly": 0.5, "result": 0.45, "told": 0.5, "here": 0.75,
+    "here-far": 0.6, "mentioned": 0.9, "mentioned-before": 0.8, "session": 0.9, "login": 0.8,
+    "check": 0.8, "state-before": 0.7, "thing-before": 0.4, "state-switch": 0.8,
+    "state-needed": 0.7, "connection": 0.65,
 }  # fmt: skip
 
 _REASONS: dict[Kind, str] = {
@@ -48,7 +48,9 @@ _REASONS: dict[Kind, str] = {
     "session": "A login with {target} gives the {what}.",
     "login": "{source} belongs to {what}, and {target} logs in there.",
     "check": "{target} checks whether the {what} is valid.",
+    "collection": "{target} provides the {what} that {parameter} names.",
     "state-before": "{target} tells the {what} that {source} changes.",
+    "thing-before": "{target} shows the {what} that {source} changes.",
     "state-switch": "{target} switches the {what} that {source} tells.",
     "state-needed": "{source} works with {what}, which may be off; {target} tells.",
     "connection": "{source} may reach out over the {what}, which may be off; {target} tells.",

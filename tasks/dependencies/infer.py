@@ -13,13 +13,13 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from pegboard.records import Edge, Tool
-from pegboard.search.text import singular_words
 from tasks.dependencies.evidence import Evidence, Kind, dependency_type
-from tasks.dependencies.parameters import ParameterMatcher
+from tasks.dependencies.language import words_of
+from tasks.dependencies.parameters import ParameterMatcher, SharedParameters
 from tasks.dependencies.profiles import ToolProfile, profile_of
 from tasks.dependencies.states import state_evidence
 
-INFERENCE_VERSION = 2
+INFERENCE_VERSION = 3
 MIN_EVIDENCE = 0.3
 """Confidence below which an edge is not even worth being judged."""
 MAX_EDGES = 8
@@ -46,8 +46,9 @@ def infer_edges(tools: Sequence[Tool]) -> list[Edge]:
     tools one edge for each parameter or one for the tool as a whole.
     """
     profiles = [profile_of(tool) for tool in sorted(tools, key=_position)]
-    parameters = ParameterMatcher(profiles).evidence()
-    evidence = (*parameters, *_mentions(profiles), *state_evidence(profiles))
+    shared = SharedParameters(profiles)
+    parameters = ParameterMatcher(profiles, shared).evidence()
+    evidence = (*parameters, *_mentions(profiles, shared), *state_evidence(profiles, shared))
     by_source: dict[int, list[Evidence]] = defaultdict(list)
     for finding in _one_way(_strongest(evidence)):
         by_source[finding.source].append(finding)
@@ -65,7 +66,7 @@ def _position(tool: Tool) -> tuple[str, str, str]:
     return f"{tool.catalog}/", f"{tool.agent}/", tool.id
 
 
-def _mentions(profiles: Sequence[ToolProfile]) -> Iterator[Evidence]:
+def _mentions(profiles: Sequence[ToolProfile], shared: SharedParameters) -> Iterator[Evidence]:
     """Yield where descriptions of tools or parameters name a tool that has to be called before.
 
     A name has to be an identifier of two words or more, because `search` is also a word, and one of
@@ -73,14 +74,17 @@ def _mentions(profiles: Sequence[ToolProfile]) -> Iterator[Evidence]:
     """
     names: dict[str, dict[str, int]] = defaultdict(dict)
     for at, profile in enumerate(profiles):
-        if len(singular_words(profile.tool.name)) > 1:
+        if len(words_of(profile.tool.name)) > 1:
             names[profile.tool.agent][profile.tool.name] = at
     for at, profile in enumerate(profiles):
         tool, siblings = profile.tool, names[profile.tool.agent]
         for parameter in profile.parameters:
+            if shared.holds(tool.agent, parameter) or not parameter.takes_values:
+                continue
             type_ = dependency_type(parameter.name, parameter.required)
-            for target, _ in _named_tools(parameter.description, siblings, at):
-                yield Evidence(at, target, type_, parameter.name, "mentioned", parameter.name)
+            for target, sentence in _named_tools(parameter.description, siblings, at):
+                if parameter.required or _BEFORE.search(sentence):
+                    yield Evidence(at, target, type_, parameter.name, "mentioned", parameter.name)
         for target, sentence in _named_tools(tool.description, siblings, at):
             if _BEFORE.search(sentence):
                 type_ = dependency_type(None, True)

@@ -1,4 +1,8 @@
-"""An index of what tools provide, which compares a parameter with a bounded number of tools.
+"""Whether what a tool provides fits what a parameter needs, and an index of what tools provide,
+which compares a parameter with a bounded number of them.
+
+What is provided fits if the last words agree, where English puts the main noun, and the rest does
+not contradict.
 
 A noun that few tools provide is compared with each of these. Of a noun that many provide, tools
 differ only in how it is said and in the words that their names share with the asking tool's: those
@@ -8,15 +12,16 @@ too many to choose from."""
 from bisect import bisect_left
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from math import log
-from typing import Generic, TypeVar
+from typing import Generic, Literal, TypeVar
 
-from tasks.dependencies.language import CONTEXT, GENERIC, ID_NOUNS, verb_forms
-from tasks.dependencies.profiles import Fit, Need, Provided, ToolProfile
+from tasks.dependencies.language import CONTEXT, GENERIC, ID_NOUNS, WORLD, verb_forms, words_of
+from tasks.dependencies.profiles import Provided, ToolProfile
 
 MAX_RIVALS = 3
 """Tools that provide the same thing equally well, above which none of them is chosen."""
-COMPARE_ALL = 8
+COMPARE_ALL = 12
 """Tools that provide a noun, up to which each of them is compared."""
 MAX_SCANNED = 256
 """Tools that provide the same and share a word with the asking one, of which each is compared until
@@ -25,9 +30,60 @@ MAX_VARIANTS = 64
 """Variants of a noun (`draft order`, `open order`) that one parameter is compared with."""
 
 T = TypeVar("T")
+Fit = Literal["exact", "here", "narrow", "wide"]
 Fits = Callable[[int | None, Provided], Fit | None]
 """How what the tool at a position provides fits, or without a position what any tool may provide;
 None if it does not."""
+
+
+@dataclass(frozen=True, slots=True)
+class Need:
+    """What a parameter needs.
+
+    Attributes:
+        words: a noun phrase; `core` is its words without `ROLES`.
+        text: the words of the tool, which with `description` may explain more of it.
+    """
+
+    words: tuple[str, ...]
+    core: frozenset[str]
+    text: frozenset[str]
+    description: str
+    has_choices: bool
+
+    def context(self) -> frozenset[str]:
+        """Return the words of the tool and of the parameter's description."""
+        return self.text.union(words_of(self.description))
+
+    def explains(self, words: frozenset[str]) -> bool:
+        """Whether all these words are in the context."""
+        rest = words - self.text
+        return not rest or rest.issubset(words_of(self.description))
+
+    def fit(self, provided: Provided, near: bool, text: frozenset[str] | None) -> Fit | None:
+        """Return how what is provided fits; None if it does not.
+
+        Args:
+            near: whether the same agent provides it.
+            text: the words of the tool that provides it; None to leave open whether they explain
+                the rest.
+        """
+        needs, gives, head = self.core, provided.core, self.words[-1]
+        own = provided.contextual and (head in WORLD or (near and not needs <= GENERIC))
+        if own and needs - CONTEXT <= gives and self.explains(gives - needs - CONTEXT):
+            return "here"
+        too_generic = needs <= GENERIC and (len(needs) == 1 or head not in ID_NOUNS)
+        if self.has_choices or head not in gives or too_generic:
+            return None
+        if needs == gives:
+            return "exact"
+        # The id of a robot's status is not the id of the robot: the owner has to agree, too.
+        owners = {*self.words[-2:-1], *provided.words[-2:-1]}
+        if gives <= GENERIC or (head in ID_NOUNS and not owners <= needs & gives):
+            return None
+        if needs < gives:
+            return "narrow" if self.explains(gives - needs) else None
+        return "wide" if gives < needs and (text is None or needs - gives <= text) else None
 
 
 class SubsetIndex(Generic[T]):

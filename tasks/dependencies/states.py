@@ -15,13 +15,13 @@ tools of one agent are compared."""
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 
-from tasks.dependencies.evidence import Evidence, dependency_type
+from tasks.dependencies.evidence import Evidence, Kind, dependency_type
 from tasks.dependencies.language import (
     CHANGING,
     CHECKING,
     CONNECTION,
+    DELETING,
     GENERIC,
     MAKING,
     READING,
@@ -32,8 +32,10 @@ from tasks.dependencies.language import (
     verb_forms,
     words_of,
 )
-from tasks.dependencies.profiles import Parameter, ToolProfile
+from tasks.dependencies.parameters import SharedParameters
+from tasks.dependencies.profiles import ToolProfile
 from tasks.dependencies.providers import SubsetIndex
+from tasks.dependencies.schemas import Parameter
 
 COMMON = 0.05
 """Share of an agent's tools whose names have a word, above which it names no service or state."""
@@ -46,17 +48,21 @@ _PRIVATE = frozenset({"password", "pin", "secret"})
 """What is checked by the tool that takes it."""
 
 
-def state_evidence(profiles: Sequence[ToolProfile]) -> Iterator[Evidence]:
+def state_evidence(profiles: Sequence[ToolProfile], shared: SharedParameters) -> Iterator[Evidence]:
     """Yield the evidence that these tools need each other as a whole, agent by agent."""
     agents: dict[str, list[int]] = defaultdict(list)
     for position, profile in enumerate(profiles):
         agents[profile.tool.agent].append(position)
     for positions in agents.values():
-        agent = _Agent(profiles, positions)
+        agent = _Agent(profiles, positions, shared)
         yield from agent.logins()
         yield from agent.checks()
         yield from agent.state_changes()
         yield from agent.connections()
+
+
+_StateKey = tuple[frozenset[str], frozenset[str], tuple[str, ...]]
+"""The words of a state, those before the verb, and the path."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,8 +79,11 @@ class _State:
 class _Agent:
     """The tools of one agent, as positions in `profiles`."""
 
-    def __init__(self, profiles: Sequence[ToolProfile], positions: Sequence[int]) -> None:
+    def __init__(
+        self, profiles: Sequence[ToolProfile], positions: Sequence[int], shared: SharedParameters
+    ) -> None:
         self.profiles = profiles
+        self.shared = shared
         self.positions = positions
         counts = Counter(word for at in positions for word in profiles[at].name_words)
         limit = max(2, COMMON * len(positions))
@@ -136,7 +145,8 @@ class _Agent:
         switches: dict[frozenset[str], _State] = {}
         for state in self.states:
             reader, changer, what = state.reader, state.changer, state.what
-            yield Evidence(changer, reader, indirect, None, "state-before", what)
+            if (kind := self._before(reader, changer)) is not None:
+                yield Evidence(changer, reader, indirect, None, kind, what)
             if state.switch:
                 yield Evidence(reader, changer, indirect, None, "state-switch", what)
                 if words := state.words - STATE_ENDINGS:
@@ -151,6 +161,21 @@ class _Agent:
                 if named and at not in (state.reader, state.changer):
                     type_ = dependency_type(None, True)
                     yield Evidence(at, state.reader, type_, None, "state-needed", state.what)
+
+    def _before(self, reader: int, changer: int) -> Kind | None:
+        """Return what it is to read before changing: a state, or a thing that arguments identify.
+
+        What is deleted need not be read before.
+        """
+        if self.profiles[changer].parsed.verb in DELETING:
+            return None
+        profile = self.profiles[reader]
+        identified = any(
+            parameter.required and not self.shared.holds(profile.tool.agent, parameter)
+            for parameter in profile.parameters
+        )
+        by_key = profile.address.segments[-1:] == ("{}",)
+        return "thing-before" if identified or by_key else "state-before"
 
     def connections(self) -> Iterator[Evidence]:
         """Yield the tools that reach out, where the agent controls the device's connection."""
@@ -177,17 +202,19 @@ class _Agent:
                 yield Evidence(at, best.reader, type_, None, "connection", best.what)
 
     def _states(self) -> Iterator[_State]:
-        readers: dict[tuple[frozenset[str], frozenset[str]], int] = {}
-        changers: dict[tuple[frozenset[str], frozenset[str]], list[int]] = defaultdict(list)
+        readers: dict[_StateKey, int] = {}
+        changers: dict[_StateKey, list[int]] = defaultdict(list)
         for at in self.positions:
-            parsed = self.profiles[at].parsed
+            parsed, segments = self.profiles[at].parsed, self.profiles[at].address.segments
             phrase, before = frozenset(parsed.phrase), frozenset(parsed.before)
             if not phrase or (phrase <= GENERIC and not before):
                 continue
+            # A path of one segment may name the verb: `/users.getPresence`.
+            key = phrase, before, segments if len(segments) > 1 else ()
             if parsed.verb in READING:
-                readers.setdefault((phrase, before), at)
+                readers.setdefault(key, at)
             elif parsed.verb in CHANGING:
-                changers[phrase, before].append(at)
+                changers[key].append(at)
         for key, changing in changers.items():
             for at in changing if key in readers else ():
                 parsed = self.profiles[at].parsed
@@ -207,7 +234,8 @@ class _Agent:
 def _service(profile: ToolProfile) -> frozenset[str] | None:
     """Return the words for what a tool logs in to; None if it is no login."""
     words = words_of(profile.tool.name)
-    if not (_LOGIN & set(words) or _LOGIN_PAIRS & set(pairwise(words))):
+    ends = {words[0], words[-1], words[:2], words[-2:]} if words else set()
+    if not ends & (_LOGIN | _LOGIN_PAIRS):  # `login_to_acme`, `acme_log_in`; no `list_login_links`
         return None
     if {"authenticate", "authorize"} & set(words):
         # What is authorised is a person or an access, and seldom says where.
@@ -218,7 +246,8 @@ def _service(profile: ToolProfile) -> frozenset[str] | None:
 def _secret_parameter(profile: ToolProfile) -> Parameter | None:
     """Return the first parameter that takes what a login gives."""
     for parameter in profile.parameters:
-        if set(words_of(parameter.name)) & SECRETS and parameter.types != {"boolean"}:
+        in_path = profile.address.resource_before(parameter.name) is not None
+        if set(words_of(parameter.name)) & SECRETS and parameter.takes_values and not in_path:
             return parameter
     return None
 

@@ -2,8 +2,8 @@
 work is linear in the number of tools."""
 
 import random
-import re
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,13 +12,13 @@ import pytest
 from catalogs.records.source import source
 from catalogs.shared.listing import ListingBuilder
 from pegboard.records import Edge, Tool, tool_id
-from pegboard.search.text import singular_words
 from tasks.dependencies import providers
 from tasks.dependencies.infer import MAX_EDGES, infer_edges
 from tasks.dependencies.language import words_of
-from tasks.dependencies.parameters import ParameterMatcher
-from tasks.dependencies.profiles import MAX_PARAMETERS, profile_of
+from tasks.dependencies.parameters import ParameterMatcher, SharedParameters
+from tasks.dependencies.profiles import profile_of
 from tasks.dependencies.providers import SubsetIndex
+from tasks.dependencies.schemas import MAX_PARAMETERS
 
 TOOLLINKOS = Path(__file__).parents[4] / "shared" / "benchmarks" / "toollinkos"
 DIRECT, INDIRECT = "parameter-directly-depends-on", "parameter-indirectly-depends-on"
@@ -106,7 +106,6 @@ PAGES = [
             {
                 ("get_order", "order_id", "search_orders"),
                 ("cancel_order", "id", "search_orders"),
-                ("cancel_order", None, "get_order"),
             },
         ),
         (
@@ -155,6 +154,10 @@ def test_edges_are_inferred_from_names_schemas_and_descriptions(tools, expected)
         (make_tool("get_order", "order_id"), make_tool("pay_order", "order_id")),
         (make_tool("get_order", "order_id"), make_tool("describe_order", "order_id")),
         (make_tool("greet", "birth_date"), make_tool("get_current_date")),
+        (make_tool("delete_volume"), make_tool("get_volume")),
+        (make_tool("find_rooms", "group_by"), make_tool("list_groups")),
+        (make_tool("pay_user", "user_id"), make_tool("add_user_to_group", "email")),
+        (make_tool("invite", "username"), make_tool("list_users")),
         (make_tool("enrol", "date_of_birth"), make_tool("get_current_date")),
         (make_tool("wait", properties={"days": {"type": "integer"}}), CALENDAR[1]),
         (make_tool("create_order", "order_id"), make_tool("search_orders", "text")),
@@ -199,6 +202,106 @@ def test_only_an_agent_that_controls_a_connection_needs_one():
     assert ("search_news", None, "get_wifi_status") in triples(edges)
     assert {edge.source for edge in edges} == {status.id, switch.id, news.id}
     assert not infer_edges([status, news])  # read, but not switched
+
+
+def make_operation(method: str, path: str, *extra: str, **options: Any) -> Tool:
+    """An HTTP operation, called by a number: only its path says what it is about."""
+    names = [part[1:-1] for part in path.split("/") if part.startswith("{")]
+    tool = make_tool(
+        f"operation_{method}_{path.count('/')}_{hash_of(path)}", *names, *extra, **options
+    )
+    return replace(tool, annotations={"method": method, "path": path})
+
+
+def hash_of(path: str) -> str:
+    return "".join(f"{ord(letter):x}" for letter in path if letter.isalpha())
+
+
+def paths(edges: Sequence[Edge], tools: Sequence[Tool]) -> set[tuple[str, str | None, str]]:
+    """(path, parameter, path) of edges."""
+    by_id = {tool.id: str(tool.annotations["path"]) for tool in tools}
+    return {(by_id[edge.source], edge.parameter, by_id[edge.target]) for edge in edges}
+
+
+def test_the_operation_at_the_path_before_a_parameter_provides_it():
+    tools = [
+        make_operation("GET", "/shops"),
+        make_operation("POST", "/shops"),
+        make_operation("GET", "/shops/{shop}/orders"),
+        make_operation("GET", "/shops/{shop}/orders/{number}"),
+        make_operation("PUT", "/shops/{shop}/tags/{tag}"),
+        make_operation("GET", "/shops/{shop}/tags"),
+        make_operation("GET", "/albums", "ids"),
+        make_operation("GET", "/albums/{id}"),
+    ]
+
+    found = paths(infer_edges(tools), tools)
+
+    assert found == {
+        ("/shops/{shop}/orders", "shop", "/shops"),
+        ("/shops/{shop}/orders/{number}", "shop", "/shops"),
+        ("/shops/{shop}/orders/{number}", "number", "/shops/{shop}/orders"),
+        ("/shops/{shop}/tags", "shop", "/shops"),
+        ("/shops/{shop}/tags/{tag}", "shop", "/shops"),  # but a tag that is put need not be there
+    }  # and `/albums?ids=` tells no id that its caller lacks
+
+
+def test_what_lists_a_resource_elsewhere_provides_its_id_and_what_mentions_it_does_not():
+    owner = {"type": "object", "properties": {"id": STRING}}
+    issue = {"number": {"type": "integer"}, "reviewer": owner}
+    tools = [
+        make_operation("GET", "/rooms/{room_id}/lessons", output={"result": {"type": "array"}}),
+        make_operation("GET", "/lessons/{lesson_id}"),
+        make_operation(
+            "GET", "/issues", output={"result": {"type": "array", "items": {"properties": issue}}}
+        ),
+        make_operation("GET", "/reviewers/{reviewer_id}"),
+    ]
+
+    found = paths(infer_edges(tools), tools)
+
+    assert found == {("/lessons/{lesson_id}", "lesson_id", "/rooms/{room_id}/lessons")}
+
+
+def test_a_parameter_that_most_tools_of_an_agent_take_makes_no_edge():
+    def tools(count: int, other: int) -> list[Tool]:
+        sharing = [make_tool(f"paint_{at}x", "repo_id") for at in range(count)]
+        return [
+            make_tool("list_repos"),
+            *sharing,
+            *(make_tool(f"dig_{at}x") for at in range(other)),
+        ]
+
+    assert infer_edges(tools(20, 5)) == []
+    assert {edge.parameter for edge in infer_edges(tools(20, 100))} == {"repo_id"}  # a minority
+    assert {edge.parameter for edge in infer_edges(tools(5, 0))} == {"repo_id"}  # a small server
+
+
+def test_what_lists_comes_before_what_creates_and_what_needs_nothing_more_before_both():
+    asking = make_tool("pay_order", "order_id")
+    creating, listing = make_tool("create_order", "title"), make_tool("list_orders")
+    within = make_tool("list_orders_of_warehouse", "warehouse_ref")
+
+    def targets(*tools: Tool) -> set[str]:
+        return {target for _, _, target in triples(infer_edges([asking, *tools]))}
+
+    assert targets(creating) == {"create_order"}
+    assert targets(creating, within) == {"list_orders_of_warehouse"}
+    assert targets(creating, within, listing) == {"list_orders"}
+
+
+def test_names_that_end_in_their_verb_list_what_stands_before():
+    tools = [
+        make_tool("users/list-for-team", "team"),
+        make_tool("admin_groups_list"),
+        make_tool("ban", "user_id"),
+        make_tool("admin_ban", "group_id"),
+    ]
+
+    assert triples(infer_edges(tools)) == {
+        ("ban", "user_id", "users%2Flist-for-team"),
+        ("admin_ban", "group_id", "admin_groups_list"),
+    }
 
 
 def test_output_schemas_provide_their_properties():
@@ -344,7 +447,7 @@ def make_board(size: int, agents: int) -> list[Tool]:
 
 def comparisons(tools: Sequence[Tool]) -> int:
     profiles = [profile_of(tool) for tool in sorted(tools, key=lambda tool: tool.id)]
-    matcher = ParameterMatcher(profiles)
+    matcher = ParameterMatcher(profiles, SharedParameters(profiles))
     assert list(matcher.evidence())
     return matcher.compared
 
@@ -358,19 +461,21 @@ def test_twice_the_tools_are_twice_the_work(agents):
     assert large / 4_000 < 200
 
 
-def test_the_few_candidates_that_are_compared_give_the_edges_of_comparing_all(monkeypatch):
+def test_the_few_candidates_that_are_compared_give_nearly_the_edges_of_comparing_all(monkeypatch):
     boards = [make_board(size, agents) for size, agents in ((400, 1), (900, 2), (900, 40))]
     edges = [infer_edges(tools) for tools in boards]
     monkeypatch.setattr(providers, "COMPARE_ALL", 1_000_000)
 
-    assert [infer_edges(tools) for tools in boards] == edges
-    assert all(len(of_board) > 20 for of_board in edges)
+    for tools, few in zip(boards, edges, strict=True):
+        every = set(infer_edges(tools))
+        assert len(every & set(few)) > 0.9 * len(every | set(few))
+        assert len(few) > 20
 
 
 def test_a_bounded_number_of_parameters_is_looked_at():
     huge = {f"thing{n}_id": STRING for n in range(20_000)}
     providers = [make_tool(f"search_thing{n}", "text") for n in (5, 10_000)]
-    tools = [make_tool(f"use_{n}", properties=huge) for n in range(20)]
+    tools = [make_tool(f"use_{n}", properties=huge) for n in range(8)]
 
     assert comparisons([*tools, *providers]) <= 8 * len(tools) * MAX_PARAMETERS
     assert {edge.target for edge in infer_edges([*tools, *providers])} == {providers[0].id}
@@ -396,14 +501,14 @@ def test_word_sets_are_found_within_others(within):
 
 
 @pytest.mark.parametrize(
-    "text",
+    ("text", "words"),
     [
-        "getOrders wi-fi\tWi-Fi2 on-wi-fi",
-        "订单 查询\u3000ＡＢ orderIDs",
-        "a\u00a0b \u0301x \u00b4 e\u0301s",
-        " \n",
-        "HTTPServers, (x)",
+        ("getOrders wi-fi\tWi-Fi2", "get order wifi wi fi2"),
+        ("orderIds ids repos databases", "order id id repository database"),
+        ("statuses addresses aliases movies analysis", "status address alias movie analysis"),
+        ("订单 ＡＢ", "订单 ab"),
+        (" \n", ""),
     ],
 )
-def test_the_words_of_a_text_are_those_of_its_parts(text):
-    assert [*words_of(text)] == singular_words(re.sub(r"(?i)\bwi-fi\b", "wifi", text))
+def test_words_are_singular_and_written_out(text, words):
+    assert " ".join(words_of(text)) == words
