@@ -50,6 +50,8 @@ def test_two_benchmarks_are_built_measured_and_written_and_their_boards_found_ag
         "toolsandbox",
         "livemcpbench",
         "toolret",
+        "bfcl",
+        "acebench-en",
     ]
     ultratool = written["results"][1]
     assert {

@@ -75,10 +75,10 @@ def test_the_nearest_rows_come_nearest_first_and_rows_match_words(full, encoder)
     assert ids(nearest) == expected[:5]
     kit = full.nearest(query, 100, ["tool"], where="catalog = 'kit'")
     assert ids(kit) == [tool for tool in expected if tool.startswith("kit/")]
-    matching = full.matching("tide issue", 5, ["tool"])
+    matching = full.matching("tide issu", 5, ["tool"])
     assert matching.column_names == ["tool", "_score"]
     assert set(ids(matching)) == {"kit/weather/getTides_v2", "kit/git/create_issue"}
-    git = full.matching("tide issue", 5, ["tool"], where="agent = 'kit/git'", prefilter=False)
+    git = full.matching("tide issu", 5, ["tool"], where="agent = 'kit/git'", prefilter=False)
     assert ids(git) == ["kit/git/create_issue"]
 
 
