@@ -2,8 +2,7 @@
 
 documents/sentences-<digest>   tool, catalog, sentences (keys), and the digest of the tool
 
-Only tools that changed are read again. All sentences are counted each time, which takes a second
-for a million of them."""
+Only tools that changed are read again; all sentences are counted each time."""
 
 from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING
