@@ -2,7 +2,7 @@
 endpoint." They tell no tool from another and crowd out what does, so documents leave them out."""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from pegboard.canonical import digest
@@ -43,10 +43,9 @@ def boilerplate(tools: Iterable[Tool]) -> frozenset[str]:
 
 def argument_descriptions(schema: Mapping[str, Any]) -> dict[str, str]:
     """Return the name and the description of each argument; an empty one if it has none."""
-    return dict(_arguments(schema.get("properties")))
-
-
-def _arguments(properties: Any) -> Iterator[tuple[str, str]]:
+    properties = schema.get("properties")
+    described: dict[str, str] = {}
     for name, spec in properties.items() if isinstance(properties, Mapping) else ():
         text = spec.get("description") if isinstance(spec, Mapping) else None
-        yield str(name), text if isinstance(text, str) else ""
+        described[str(name)] = text if isinstance(text, str) else ""
+    return described

@@ -97,6 +97,7 @@ class ParameterMatcher:
 
     Args:
         profiles: sorted so that the tools of a catalog, and of an agent in it, stand together.
+        shared: the parameters that make no edge.
 
     Attributes:
         compared: how often a parameter was compared with something that a tool provides; it grows

@@ -164,20 +164,21 @@ def parameters_of(tool: Tool) -> list[Parameter]:
 
 def results_of(tool: Tool) -> list[Result]:
     """List the outermost properties of a tool's output, and those of the things in its lists."""
-    schema = tool.output_schema or {}
-    results: list[Result] = []
+    return list(islice(_results(tool.output_schema or {}), MAX_RESULTS))
+
+
+def _results(schema: Schema) -> Iterator[Result]:
     for part in _parts(schema, schema):
-        results += _results_in_list("", part, schema)
+        yield from _results_in_list("", part, schema)
         for name, raw in _properties(part):
-            results.append(Result(name, "", False))
+            yield Result(name, "", False)
             owner = "" if frozenset(words_of(name)) <= GENERIC else name
             for inner in _parts(raw, schema):
-                results += _results_in_list(owner, inner, schema)
+                yield from _results_in_list(owner, inner, schema)
                 for below, nested in _properties(inner):
                     within = owner if frozenset(words_of(below)) <= GENERIC else below
-                    for list_ in _parts(nested, schema):
-                        results += _results_in_list(within, list_, schema)
-    return results[:MAX_RESULTS]
+                    for part_below in _parts(nested, schema):
+                        yield from _results_in_list(within, part_below, schema)
 
 
 def _results_in_list(owner: str, part: Schema, root: Schema) -> Iterator[Result]:

@@ -6,6 +6,7 @@ that stand in a description, as those of everyday requests do, are no copy of it
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import TYPE_CHECKING, Literal
 
 from pegboard.evaluation.searcher import Searcher
@@ -86,10 +87,11 @@ def find_leaks(queries: Sequence[str], indexed: Indexed, units: Units | None = N
     phrases = _Phrases([text for _, text in indexed.documents])
     requests = NearDuplicates([text for _, text in indexed.requests])
     candidates: list[tuple[int, int]] = []
+    words_of = cache(lambda number: DocumentWords(indexed.documents[number][1]))
     for at, query in enumerate(queries):
         for number in phrases.containing(query):
             tool, text = indexed.documents[number]
-            how = "word for word" if DocumentWords(text).has_copy(query) else "as a phrase"
+            how = "word for word" if words_of(number).has_copy(query) else "as a phrase"
             leak = Leak(at, tool, how, text)
             if how == "word for word" or (at, tool) not in leaks:
                 leaks[at, tool] = leak

@@ -1,8 +1,7 @@
-"""Dependencies are inferred from names, schemas and descriptions, near-misses give none, and the
-work is linear in the number of tools."""
+"""Dependencies are inferred from names, schemas, paths and descriptions, and near-misses give
+none."""
 
-import random
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -12,44 +11,11 @@ import pytest
 from catalogs.records.source import source
 from catalogs.shared.listing import ListingBuilder
 from pegboard.records import Edge, Tool, tool_id
-from tasks.dependencies import providers
 from tasks.dependencies.infer import MAX_EDGES, infer_edges
-from tasks.dependencies.language import words_of
-from tasks.dependencies.parameters import ParameterMatcher, SharedParameters
-from tasks.dependencies.profiles import profile_of
-from tasks.dependencies.providers import SubsetIndex
-from tasks.dependencies.schemas import MAX_PARAMETERS
+from tests.tasks.dependencies.made_tools import STRING, make_tool, triples
 
 TOOLLINKOS = Path(__file__).parents[4] / "shared" / "benchmarks" / "toollinkos"
 DIRECT, INDIRECT = "parameter-directly-depends-on", "parameter-indirectly-depends-on"
-STRING = {"type": "string"}
-
-
-def make_tool(
-    name: str,
-    *strings: str,
-    description: str = "",
-    properties: Mapping[str, Any] | None = None,
-    output: Mapping[str, Any] | None = None,
-    agent: str = "shop/orders",
-    **schema: Any,
-) -> Tool:
-    """A tool with required parameters: strings by name, and `properties`."""
-    parameters = {**dict.fromkeys(strings, STRING), **(properties or {})}
-    inputs = {"type": "object", "properties": parameters, "required": [*parameters], **schema}
-    outputs = None if output is None else {"type": "object", "properties": output}
-    catalog = agent.partition("/")[0]
-    return Tool(tool_id(agent, name), catalog, agent, name, description, inputs, outputs)
-
-
-def triples(edges: Sequence[Edge], min_confidence: float = 0.5) -> set[tuple[str, str | None, str]]:
-    """(source, parameter, target) of edges, by the names of the tools."""
-    return {
-        (edge.source.rpartition("/")[2], edge.parameter, edge.target.rpartition("/")[2])
-        for edge in edges
-        if edge.confidence >= min_confidence
-    }
-
 
 ORDERS = [
     make_tool("search_orders", "customer_name", description="Searches the orders of a customer."),
@@ -417,98 +383,3 @@ def test_most_of_what_toollinkos_declares_is_inferred_and_little_else():
 
 
 # --- the work is bounded ---
-
-VERBS = ("search", "list", "get", "update", "create", "calculate")
-THINGS = ("order", "cart", "voyage", "crew")
-NOUNS = [f"{kind}{thing}" for kind in ("", "draft_", "open_", "shared_") for thing in THINGS]
-
-
-def make_board(size: int, agents: int) -> list[Tool]:
-    """Tools that all ask for, and provide, the same few nouns."""
-    dice = random.Random(4)
-
-    def tools() -> Iterator[Tool]:
-        for at in range(size):
-            verb, noun, other = VERBS[at % 6], dice.choice(NOUNS), dice.choice(NOUNS)
-            parameters = {"search": ["text"], "list": [], "calculate": [other, "start_date"]}
-            service = dice.choice(("acme", "zeta", "nova", "orbit"))
-            crew = "" if at % 3 else f"_for_crew{at}x"
-            third = dice.choice(NOUNS)
-            yield make_tool(
-                f"{service}_{verb}_{noun}{crew}_by_{at}",
-                *parameters.get(verb, [f"{other}_id", "id"]),
-                description=f"{verb} a {noun}. Returns the {third} id and the {other} of a person.",
-                agent=f"shop{at % 2}/agent{at % agents}",
-            )
-        yield make_tool("get_current_date", agent="shop0/clock")
-
-    return list(tools())
-
-
-def comparisons(tools: Sequence[Tool]) -> int:
-    profiles = [profile_of(tool) for tool in sorted(tools, key=lambda tool: tool.id)]
-    matcher = ParameterMatcher(profiles, SharedParameters(profiles))
-    assert list(matcher.evidence())
-    return matcher.compared
-
-
-@pytest.mark.parametrize("agents", [(1, 1), (8, 8), (100, 200)])
-def test_twice_the_tools_are_twice_the_work(agents):
-    sizes = 2_000, 4_000
-    small, large = (comparisons(make_board(*board)) for board in zip(sizes, agents, strict=True))
-
-    assert large < 2.5 * small
-    assert large / 4_000 < 200
-
-
-def test_the_few_candidates_that_are_compared_give_nearly_the_edges_of_comparing_all(monkeypatch):
-    boards = [make_board(size, agents) for size, agents in ((400, 1), (900, 2), (900, 40))]
-    edges = [infer_edges(tools) for tools in boards]
-    monkeypatch.setattr(providers, "COMPARE_ALL", 1_000_000)
-
-    for tools, few in zip(boards, edges, strict=True):
-        every = set(infer_edges(tools))
-        assert len(every & set(few)) > 0.9 * len(every | set(few))
-        assert len(few) > 20
-
-
-def test_a_bounded_number_of_parameters_is_looked_at():
-    huge = {f"thing{n}_id": STRING for n in range(20_000)}
-    providers = [make_tool(f"search_thing{n}", "text") for n in (5, 10_000)]
-    tools = [make_tool(f"use_{n}", properties=huge) for n in range(8)]
-
-    assert comparisons([*tools, *providers]) <= 8 * len(tools) * MAX_PARAMETERS
-    assert {edge.target for edge in infer_edges([*tools, *providers])} == {providers[0].id}
-
-
-def test_a_provider_that_shares_a_rare_word_is_found_among_thousands():
-    crowd = [make_tool(f"get_order_by_{at}x", "text") for at in range(3_000)]
-    asking, named = make_tool("orbit_refund", "order_id"), make_tool("orbit_get_order", "text")
-
-    assert infer_edges([*crowd, asking]) == []
-    assert triples(infer_edges([*crowd, asking, named])) == {
-        ("orbit_refund", "order_id", "orbit_get_order")
-    }
-
-
-@pytest.mark.parametrize("within", [{"a"}, {"a", "b", "c"}, {"c", "d"}, set()])
-def test_word_sets_are_found_within_others(within):
-    listed = [(set(words), words) for words in ("a", "ab", "abc", "bd", "d", "")]
-
-    assert sorted(SubsetIndex(listed).subsets_of(within)) == sorted(
-        words for needed, words in listed if needed <= within
-    )
-
-
-@pytest.mark.parametrize(
-    ("text", "words"),
-    [
-        ("getOrders wi-fi\tWi-Fi2", "get order wifi wi fi2"),
-        ("orderIds ids repos databases", "order id id repository database"),
-        ("statuses addresses aliases movies analysis", "status address alias movie analysis"),
-        ("订单 ＡＢ", "订单 ab"),
-        (" \n", ""),
-    ],
-)
-def test_words_are_singular_and_written_out(text, words):
-    assert " ".join(words_of(text)) == words
