@@ -8,7 +8,7 @@ from typing import Any
 
 from pegboard.encoders import Encoder
 from pegboard.errors import BoardNotFound, SourceError
-from pegboard.store.database import open_table
+from pegboard.store.database import store_errors
 from pegboard.store.diff import FieldChange, field_changes, tools_with_kinds
 from pegboard.store.releases import Channel, Release, ReleaseStore
 from tasks.compose import compose_agents, compose_index
@@ -223,8 +223,9 @@ def _published_digests(uri: str, release: Release | None) -> dict[str, str]:
     if release is None:
         return {}
     pin = release.tables["tools"]
-    table = open_table(ReleaseStore(uri).database, pin.table, uri, pin.version)
-    rows = table.search().select(["id", "tool_digest"]).to_arrow()
+    table = ReleaseStore(uri).read_table(pin.table, pin.version)
+    with store_errors(uri):
+        rows = table.read(["id", "tool_digest"])
     columns = (rows.column(name).to_pylist() for name in ("id", "tool_digest"))
     return dict(zip(*columns, strict=True))
 

@@ -162,9 +162,6 @@ def _build(options: argparse.Namespace) -> int:
 
     configuration = load_configuration(options.config)
     configuration.catalogs_named(options.catalog)
-    import lancedb  # noqa: F401
-    import polars  # noqa: F401
-
     from flows.build import build
     from tasks import progress
     from tasks.enrichment.request_builder import EnrichOptions
