@@ -1,45 +1,40 @@
 """Whether work on a text grows with its length, or faster.
 
-Compared is the time that this thread spent on the processor for texts of growing length. For four
-times the characters, linear work takes about four times as long, whatever the load and the machine;
-quadratic work sixteen times."""
+Compared is the time that this thread has the processor for a text and for one of sixteen times its
+length: linear work takes sixteen times as long, quadratic work 256 times. What counts lies between,
+four times from each, so that neither the load nor the machine decides."""
 
 import time
 from collections.abc import Callable
-from itertools import pairwise
 
-SHORT = (10, 20, 40, 80, 160, 320, 1_280, 5_120)
-"""Lengths for one pattern. They begin where exponential work still ends, and is noticed."""
-LONG = (5_000, 20_000, 80_000)
-"""Lengths for work of many patterns."""
-FACTOR = 2
-"""How much longer a character of the longer text may take."""
-NOTICED = 0.02
-"""Seconds below which work is too short to be compared."""
+LENGTHS = (16, 20, 24, 28, 32, 40, 50, 64, 80, 100, 125, 500, 2_000, 8_000)
+"""They begin in small steps, at which exponential work is noticed while it still ends."""
+APART = 16
+TOO_MUCH = APART * 4
+NOTICED = 0.005
+"""Seconds below which work on the longest text is too short to be other than linear."""
+ENOUGH = 0.05
+"""Seconds after which no longer text is tried."""
 
 Work = Callable[[str], object]
 
 
-def grows_too_fast(
-    work: Work, texts: Callable[[int], str], lengths: tuple[int, ...] = SHORT
-) -> bool:
+def grows_too_fast(work: Work, texts: Callable[[int], str]) -> bool:
     """Return whether work on a text takes more than proportionally longer when the text grows.
 
     Args:
         texts: makes the text of a length.
     """
-    return any(
-        _is_longer(work, texts(shorter), texts(longer)) for shorter, longer in pairwise(lengths)
-    )
-
-
-def _is_longer(work: Work, short: str, long: str) -> bool:
-    if _seconds(work, long) <= NOTICED:
+    seconds, length = 0.0, 0
+    for length in LENGTHS:
+        if (seconds := _seconds(work, texts(length))) > ENOUGH:
+            break
+    if seconds <= NOTICED:
         return False
+    short, long = texts(max(1, length // APART)), texts(length)
     # The best of three: caches fill, and collections of garbage pass.
-    later = min(_seconds(work, long) for _ in range(3))
-    earlier = max(_seconds(work, short) for _ in range(3))
-    return later > NOTICED and later / len(long) > FACTOR * earlier / len(short)
+    earlier = min(_seconds(work, short) for _ in range(3))
+    return all(_seconds(work, long) > TOO_MUCH * earlier for _ in range(3))
 
 
 def _seconds(work: Work, text: str) -> float:

@@ -19,7 +19,12 @@ from typing import Any, Literal
 
 from catalogs.mcp.secrets import argument_secrets, public_command, public_text, url_secrets
 from catalogs.shared.files import parse_json, read_text
-from catalogs.shared.secrets import REFERENCE, secrets_in_catalogs, secrets_of, with_pieces
+from catalogs.shared.secrets import (
+    resolve_references,
+    secrets_in_catalogs,
+    secrets_of,
+    with_pieces,
+)
 from pegboard.errors import SourceError
 
 SHAPES = (("mcpServers",), ("servers",), ("mcp", "servers"), ("mcp", "mcpServers"))
@@ -39,8 +44,10 @@ TRANSPORTS: Mapping[str, Transport] = {
     "sse": "sse",
 }
 
-COMMENT = re.compile(r'(?P<string>"(?:\\.|[^"\\])*")|//[^\n]*|/\*.*?\*/', re.DOTALL)
-TRAILING_COMMA = re.compile(r'(?P<string>"(?:\\.|[^"\\])*")|,(?=\s*[}\]])', re.DOTALL)
+# What is not closed is taken to its end, so that nothing is read twice.
+STRING = r'"(?:\\.|[^"\\])*(?:"|\\?\Z)'
+COMMENT = re.compile(rf"//[^\n]*|/\*.*?\*/|(?P<text>{STRING}|/\*.*)", re.DOTALL)
+TRAILING_COMMA = re.compile(rf"(?P<text>{STRING})|,(?=\s*[}}\]])", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,7 +172,9 @@ class _Resolver:
         return folder
 
     def _resolve(self, value: Any) -> str:
-        return REFERENCE.sub(self._value, value if isinstance(value, str) else json.dumps(value))
+        return resolve_references(
+            value if isinstance(value, str) else json.dumps(value), self._value
+        )
 
     def _value(self, match: re.Match[str]) -> str:
         scheme, name, default = match["scheme"], match["name"], match["default"]
@@ -220,6 +229,6 @@ def _without_comments(text: str) -> str:
     """Blank comments and trailing commas of JSON, so that errors still name the right place."""
 
     def blank(match: re.Match[str]) -> str:
-        return match["string"] or re.sub(r"[^\n]", " ", match[0])
+        return match["text"] or re.sub(r"[^\n]", " ", match[0])
 
     return TRAILING_COMMA.sub(blank, COMMENT.sub(blank, text))

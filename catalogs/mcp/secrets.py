@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any, Literal
 from urllib.parse import parse_qsl, urlsplit
 
-from catalogs.shared.secrets import REFERENCE
+from catalogs.shared.secrets import resolve_references
 from pegboard.redaction import (
     HIDDEN,
     is_secret_name,
@@ -19,7 +19,7 @@ from pegboard.redaction import (
     redact_opaque,
 )
 
-URL = re.compile(r"\b[A-Za-z][A-Za-z0-9+.-]*://[^\s'\"]+")
+URL = re.compile(r"\b[A-Za-z][A-Za-z0-9+.-]{0,60}://[^\s'\"]+")
 
 Hide = Literal["nothing", "value", "header"]
 
@@ -83,7 +83,7 @@ def _unless_reference(text: str) -> str:
 
     The default of a reference stands in it literally.
     """
-    rest = REFERENCE.sub(lambda match: match["default"] or "", text)
+    rest = resolve_references(text, lambda match: match["default"] or "")
     return text if rest.strip() in ("", "Bearer", "Basic") else HIDDEN
 
 

@@ -3,15 +3,16 @@ without them."""
 
 import os
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 from pegboard.redaction import is_secret_name
 
-REFERENCE = re.compile(
-    r"\$\{(?:(?P<scheme>[A-Za-z]\w*):(?!-))?(?P<name>[^}:]+)(?::-(?P<default>[^}]*))?\}"
+_REFERENCE = re.compile(
+    r"\$\{(?:(?:(?P<scheme>[A-Za-z]\w*):(?!-))?(?P<name>[^}:]+)(?::-(?P<default>[^}]*))?\}"
+    r"|[^}]*(?:\}|\Z))"
 )
-"""`${NAME}`, `${env:NAME}`, `${NAME:-default}`, and editors' own such as `${input:id}`."""
+"""A reference; or without a name, what only begins as one, so that no text is read twice."""
 SHORTEST_IN_CATALOGS = 8
 """Characters of a secret that is taken out of catalog text; a shorter one may be a word of it."""
 
@@ -34,11 +35,23 @@ def secrets_of(options: Any, name: str = "", *, headers: bool = False) -> Iterat
         for value in options:
             yield from secrets_of(value, name, headers=headers)
     elif isinstance(options, str):
-        for match in REFERENCE.finditer(options):
-            if headers or is_secret_name(match["name"]) or is_secret_name(name):
+        for match in _REFERENCE.finditer(options):
+            if match["name"] and (headers or is_secret_name(match["name"]) or is_secret_name(name)):
                 yield _value(match)
         if is_secret_name(name):
-            yield REFERENCE.sub(_value, options)
+            yield resolve_references(options, _value)
+
+
+def resolve_references(text: str, value: Callable[[re.Match[str]], str]) -> str:
+    """Return a text with each reference replaced by its value.
+
+    References are `${NAME}`, `${env:NAME}`, `${NAME:-default}`, and editors' own such as
+    `${input:id}`.
+
+    Args:
+        value: returns the value of a match with the groups `scheme`, `name` and `default`.
+    """
+    return _REFERENCE.sub(lambda match: value(match) if match["name"] else match[0], text)
 
 
 def secrets_in_catalogs(values: Iterable[str]) -> tuple[str, ...]:

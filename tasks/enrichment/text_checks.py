@@ -111,7 +111,7 @@ _NO_LANGUAGE = "zxx"
 _TOKEN = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(?:[.-][A-Za-z0-9_]+)*")
 _PARTS = re.compile(r"[.-]")
 _SNAKE = re.compile(r"[A-Za-z0-9]+_[A-Za-z0-9_]*[A-Za-z0-9]")
-_CAMEL = re.compile(r"[a-z]{2,}[a-z0-9]*(?:[A-Z][a-z0-9]*)+|[A-Z][a-z]+(?:[A-Z][a-z0-9]*){2,}")
+_CAMEL = re.compile(r"[a-z]{2}[a-z0-9]*(?:[A-Z][a-z0-9]*)+|[A-Z][a-z]+(?:[A-Z][a-z0-9]*){2,}")
 """`getWeather` and `AirQualityForecast`; two capitals alone may be a brand (`GitHub`, `iPhone`)."""
 _KEBAB = re.compile(r"[A-Za-z0-9]+(?:-[A-Za-z0-9]+){2,}")
 """Two hyphens and more: with one, `check-in` would be the name of a tool in every second hotel."""

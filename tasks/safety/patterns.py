@@ -83,14 +83,16 @@ def bounded(expression: str) -> str:
     return "".join(result)
 
 
+_CASE = re.compile(r"\b(?:when|whenever|if|after|once|to|for|unless|in case)\b")
+
+
 def unconditional(match: re.Match[str]) -> bool:
     """Exclude "when you edit a file, always call this tool first": advice for a case is usual."""
     text, first = match.string, max(0, match.start() - NEAR)
     start = max(text.rfind(mark, first, match.start()) for mark in (". ", "\n", "! ", "? ", ">"))
     before = text[max(start + 1, first) : match.start()]
     after = text[match.end() : match.end() + 40]
-    case = r"\b(?:when|whenever|if|after|once|to|for|unless|in case)\b"
-    return not re.search(case, before) and not re.match(
+    return not _CASE.search(before) and not re.match(
         r"[\s,*_]*(?:first[\s,]*)?(?:when|whenever|if|after|once|to|for|with|before|unless|as"
         r"|on)\b(?! (?:any|every|each|all|other))",
         after,
@@ -125,7 +127,10 @@ def _not_named(match: re.Match[str]) -> bool:
 def imperative(match: re.Match[str]) -> bool:
     """Whether a verb begins its sentence or clause: "silently call ...", not "can silently add"."""
     before = match.string[max(0, match.start() - 40) : match.start()]
-    return re.search(r"(?:^|[.!?:;,\n>]\s*|\b(?:and|then|must|should|to)\s+)$", before) is not None
+    return (
+        re.search(r"(?:^|[.!?:;,\n>]\s{0,40}|\b(?:and|then|must|should|to)\s{1,40})$", before)
+        is not None
+    )
 
 
 THIS_TOOL = (

@@ -75,6 +75,9 @@ class Measure:
         return f"{self.kind}@{self.k}" if self.k else self.kind
 
 
+_NAME = re.compile(r"([A-Za-z][A-Za-z0-9]*)(?:\s*@\s*(\d{1,6})|\s*>=\s*(\d+(?:\.\d+)?|\.\d+))?")
+
+
 def parse_measure(name: "str | Measure") -> Measure:
     """The measure of that name, in any case of letters: `recall@5` and `R@5` are `Recall@5`.
 
@@ -82,9 +85,7 @@ def parse_measure(name: "str | Measure") -> Measure:
     """
     if isinstance(name, Measure):
         return name
-    match = re.fullmatch(
-        r"\s*([A-Za-z][A-Za-z0-9]*?)\s*(?:@\s*(\d{1,6})|>=\s*(\d*\.?\d+))?\s*", name
-    )
+    match = _NAME.fullmatch(name.strip())
     kinds = {kind.lower(): kind for kind in KINDS} | ALIASES
     kind = kinds.get(match[1].lower()) if match else None
     if match is None or kind is None or match[2] == "0" or (match[3] and kind not in SETS):

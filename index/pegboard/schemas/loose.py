@@ -93,7 +93,7 @@ def loose_type(text: str) -> dict[str, Any]:
     if len(text) > MAX_TYPE:
         return {"x-type": text}
     name = " ".join(text.split()).strip("`'\"")
-    lower = re.sub(r",?\s*\(?optional\)?$", "", name.lower()).strip()
+    lower = re.sub(r",? ?\(?optional\)?$", "", name.lower()).strip()
     lower = lower.removeprefix("typing.").removeprefix("builtins.")
     if lower in TYPES:
         return {"type": TYPES[lower]}
@@ -102,7 +102,7 @@ def loose_type(text: str) -> dict[str, Any]:
     if lower in ANYTHING:
         return {}
     if match := re.fullmatch(
-        r"(?:list|array|sequence|set|tuple|iterable)\s*(?:\[(.+)\]|<(.+)>|\s+of\s+(.+?)s?)", lower
+        r"(?:list|array|sequence|set|tuple|iterable)(?: ?\[(.+)\]| ?<(.+)>| of (.+?)s?)", lower
     ):
         inner = next(group for group in match.groups() if group)
         return (
@@ -117,7 +117,7 @@ def loose_type(text: str) -> dict[str, Any]:
     if match := re.fullmatch(r"optional\[(.+)\]", lower):
         return _union([match[1], "null"], name)
     if "|" in lower or " or " in lower:
-        return _union(re.split(r"\s*\|\s*|\s+or\s+", lower), name)
+        return _union(re.split(r" ?\| ?| or ", lower), name)
     return {"x-type": name}
 
 

@@ -105,6 +105,8 @@ _FAILURES = (
 """The surest signs first."""
 
 
+_BODY = re.compile(r'body: Some\(\\?"([^"\\<]{3,200})')
+_MESSAGE = re.compile(r'message: \\?"([^"\\]{3,200})')
 DAMAGE = re.compile(
     r"not found|no such file|invalid range|too small|failed to fill whole buffer|corrupt|panicked"
     r"|protobuf|encoding|utf-?8|magic|out of (?:range|bounds)|unexpected end|expected type"
@@ -169,10 +171,8 @@ def _detail(error: BaseException, failure: _Failure | None) -> str:
     code = re.search(r"<Code>(\w+)</Code>\s*(?:<Message>([^<]{1,200}))?", text)
     if code:
         return redact(f"{code[1]}: {code[2]}" if code[2] else code[1])
-    bodies = (r'body: Some\(\\?"([^"\\<]{3,200})', r'message: \\?"([^"\\]{3,200})')
-    for pattern in () if failure is _NO_CREDENTIALS else bodies:
-        if match := re.search(pattern, text):
-            return redact(match[1])
+    if failure is not _NO_CREDENTIALS and (match := _BODY.search(text) or _MESSAGE.search(text)):
+        return redact(match[1])
     of_file_system = failure is not None and failure.errnos
     if of_file_system and (match := re.search(r"([A-Z][\w ,'-]{3,100}) \(os error \d+\)", text)):
         return match[1]
@@ -186,5 +186,5 @@ def _detail(error: BaseException, failure: _Failure | None) -> str:
 def _first_line(text: str) -> str:
     """The first line without source locations."""
     line = next(iter(text.strip().splitlines()), "").removeprefix("lance error: ")
-    line = re.sub(r",? ?(?:location: .*|/\S+\.rs:\d+(?::\d+)?)", "", line)
+    line = re.sub(r",? ?(?:location: .*|/\S{1,300}\.rs:\d+(?::\d+)?)", "", line)
     return redact(line)[:300].rstrip(". ")
