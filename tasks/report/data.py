@@ -16,6 +16,7 @@ from pegboard.search.loaded import IN_MEMORY_ROWS, LoadedRelease
 from pegboard.store.contract import embedding_table
 from pegboard.store.database import public_uri, store_errors
 from pegboard.store.releases import Channel, Release, ReleaseStore
+from tasks.lake.files import Lake
 from tasks.report.changes import changes_data
 from tasks.report.checks import checks_data, verdict_data
 from tasks.report.excerpts import excerpt, first_rows
@@ -48,6 +49,8 @@ def report_data(
     release: str,
     outcome: Mapping[str, Any] | None = None,
     earlier: Mapping[str, Any] | None = None,
+    *,
+    store_map: bool = True,
 ) -> dict[str, Any]:
     """Return what is known of a release of the board at `uri`.
 
@@ -55,6 +58,7 @@ def report_data(
         release: its id, or the beginning of one.
         outcome: what `RunSummary.end` returned of the run that made it.
         earlier: the JSON of an earlier report on the release, for what only its run knew.
+        store_map: remember where the map's landmarks are, for the next report.
 
     Raises:
         BoardNotFound: there is no such release.
@@ -83,7 +87,7 @@ def report_data(
         "twins": _try("twins", lambda: twins_data(loaded, vectors())),
         "tools": _try("tools", lambda: tools_data(loaded)),
         "dependencies": _try("dependencies", lambda: dependencies_data(loaded)),
-        "map": _try("map", lambda: map_data(loaded, vectors())),
+        "map": _try("map", lambda: map_data(loaded, vectors(), Lake(uri), store=store_map)),
         "llm": _try("llm", lambda: llm_data(uri, run)),
         "sources": _try("sources", lambda: sources_data(uri, subject, run)),
         "rejected": _try("rejected", lambda: rejected_data(uri, subject, run, MAX_ROWS)),

@@ -1,7 +1,8 @@
 """The map of a release: its tools in the plane, by the vectors of an index, coloured by group.
 
 The projection is t-SNE (van der Maaten and Hinton, 2008), started from the principal components, so
-that equal vectors give equal maps. Its time grows faster than the number of points: on a large
+that equal vectors give equal maps; a map of few changes keeps the places of the one before
+(`layout.py`). The time of t-SNE grows faster than the number of points: on a large
 board it lays out landmarks, tools chosen evenly over the agents, and every other tool is placed
 beside the landmarks nearest to it.
 
@@ -16,7 +17,9 @@ from zlib import crc32
 
 from pegboard.records import Tool
 from pegboard.search.loaded import LoadedRelease
+from tasks.lake.files import Lake
 from tasks.report.excerpts import excerpt
+from tasks.report.layout import FEW, landmarks_of
 from tasks.report.tools import MAX_TOOLS, choose_evenly
 from tasks.report.vectors import ToolVectors, agent_of, read_tools
 
@@ -26,8 +29,6 @@ if TYPE_CHECKING:
 
 LANDMARKS = 1_000
 """Points that t-SNE lays out: 3.5 s on one core, and twice as many take 7 s."""
-FEW = 10
-"""Below so many points the two principal components are shown as they are."""
 COMPONENTS = 50
 PERPLEXITY = 30
 ROUNDS = 500
@@ -50,19 +51,24 @@ NAME_PART = re.compile(r"[/._:-]|(?<=[a-z])(?=[A-Z])")
 def map_data(
     loaded: LoadedRelease,
     vectors: ToolVectors,
+    lake: Lake,
     shown: int = MAX_TOOLS,
     landmarks: int = LANDMARKS,
+    *,
+    store: bool = True,
 ) -> dict[str, Any]:
     """Return the map as JSON values; coordinates are from 0 to 1.
 
     Args:
+        lake: has the places of the landmarks of the map before.
         shown: the most tools on the map.
         landmarks: the most of these that t-SNE lays out; 3 or more.
+        store: remember the places of the landmarks for the next map.
     """
     sample = sorted(choose_evenly(vectors.ids, shown))
     ids, matrix = [vectors.ids[at] for at in sample], vectors.matrix[sample]
-    marks = sorted(choose_evenly(ids, landmarks))
-    places = _placed(matrix, marks, ids)
+    marks, plane = landmarks_of(lake, ids, matrix, landmarks, _laid_out, store=store)
+    places = _placed(matrix, marks, plane, ids)
     tools, owners = read_tools(loaded, ids), [agent_of(tool) for tool in ids]
     agents = sorted(set(owners))
     numbers = {agent: number for number, agent in enumerate(agents)}
@@ -162,18 +168,22 @@ def _start(reduced: "NDArray[np.float64]") -> "NDArray[np.float32]":
     return (reduced[:, :2] / max(float(np.std(reduced[:, 0])), 1e-12) * 1e-4).astype(np.float32)
 
 
+def _laid_out(vectors: "NDArray[np.float32]") -> "NDArray[np.float64]":
+    return _fitted(project(vectors))
+
+
 def _placed(
-    points: "NDArray[np.float32]", laid_out: list[int], names: list[str]
+    points: "NDArray[np.float32]",
+    laid_out: list[int],
+    plane: "NDArray[np.float64]",
+    names: list[str],
 ) -> "NDArray[np.float64]":
-    """Coordinates of all points: landmarks by projection, others beside the nearest landmarks."""
+    """Coordinates of all points: landmarks at theirs, others beside the nearest landmarks."""
     import numpy as np
 
-    if not len(points):
-        return np.zeros((0, 2))
-    marks = points[laid_out]
-    plane = _fitted(project(marks))
     if len(laid_out) == len(points):
         return plane
+    marks = points[laid_out]
     places = np.zeros((len(points), 2))
     places[laid_out] = plane
     others = np.setdiff1d(np.arange(len(points)), laid_out)
@@ -203,6 +213,8 @@ def _fitted(plane: "NDArray[np.float64]") -> "NDArray[np.float64]":
     """The points scaled to the unit square; its middle, where all have one place."""
     import numpy as np
 
+    if not len(plane):
+        return plane
     low, span = plane.min(axis=0), np.ptp(plane, axis=0)
     return np.where(span > 0, (plane - low) / np.where(span > 0, span, 1), 0.5)
 

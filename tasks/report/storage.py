@@ -97,7 +97,8 @@ def make_report(
         StoreError: the store refuses.
     """
     reports, name = Reports(uri), ReleaseStore(uri).get(release).id
-    data = report_data(uri, name, outcome, None if outcome else _earlier(reports, name))
+    earlier = None if outcome else _earlier(reports, name)
+    data = report_data(uri, name, outcome, earlier, store_map=store)
     html = report_page(data)
     if store:
         reports.write_json(f"{name}.json", data)

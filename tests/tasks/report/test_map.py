@@ -8,6 +8,7 @@ import pytest
 from pegboard.records import Tool
 from pegboard.search.loaded import IN_MEMORY_ROWS, LoadedRelease
 from pegboard.store.releases import ReleaseStore
+from tasks.lake.files import Lake
 from tasks.report.charts import place_labels
 from tasks.report.map import MAX_GROUPS, OTHERS, group_labels, map_data, project
 from tasks.report.tools import choose_evenly
@@ -29,7 +30,7 @@ def loaded(uri, in_memory_rows=IN_MEMORY_ROWS):
 
 def draw(uri, in_memory_rows=IN_MEMORY_ROWS, **bounds):
     release = loaded(uri, in_memory_rows)
-    return map_data(release, ToolVectors.of(release), **bounds)
+    return map_data(release, ToolVectors.of(release), Lake(uri), store=False, **bounds)
 
 
 def spread_and_gap(groups):
@@ -163,3 +164,26 @@ def test_labels_do_not_overlap_and_fewer_fit_on_a_phone():
     labels = place_labels([*groups, group(OTHERS, 0.1, 0.1)])
 
     assert [(name, narrow) for name, _, _, narrow in labels] == [("first", True), ("aside", False)]
+
+
+def test_a_map_of_few_changes_keeps_the_places_of_the_one_before(workshop, hashing, monkeypatch):
+    laid_out = list[int]()
+    monkeypatch.setattr(
+        "tasks.report.map.project",
+        lambda vectors: laid_out.append(len(vectors)) or project(vectors),
+    )
+
+    def places(changed):
+        texts = {n: f"door window {'roof' if n < changed else 'wall'} {n}" for n in range(40)}
+        tools = {"house": [workshop.tool(f"tool_{n}", text) for n, text in texts.items()]}
+        workshop.publish(tools, encoder=hashing(32))
+        release = loaded(workshop.uri)
+        drawn = map_data(release, ToolVectors.of(release), Lake(workshop.uri))
+        return {tool["id"]: (tool["x"], tool["y"]) for tool in drawn["tools"]}
+
+    first, few, many = places(0), places(2), places(40)
+
+    moved = {tool for tool in first if first[tool] != few[tool]}
+    assert moved == {"kit/house/tool_0", "kit/house/tool_1"}
+    assert laid_out == [40, 40]  # the first map and the last
+    assert len(many) == 40
