@@ -1,7 +1,6 @@
 """The HTTP client for MCP servers: what a server answers is bounded and sifted before the SDK reads
 it. Loaded when a server is reached over HTTP."""
 
-import zlib
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -9,10 +8,7 @@ import httpx2
 
 from catalogs.mcp.config import ServerProblem
 from catalogs.mcp.traffic import Traffic
-
-CHUNK = 1 << 16
-GZIP_OR_ZLIB = 47
-"""`wbits` of zlib: the format is told by its first bytes."""
+from catalogs.shared.decompression import Undecodable, decompressed
 
 
 class SiftingClient(httpx2.AsyncClient):
@@ -39,7 +35,7 @@ class _SiftedBody(httpx2.AsyncByteStream):
     def __init__(self, response: Any, traffic: Traffic) -> None:
         self._stream, self._traffic = response.stream, traffic
         self._type = response.headers.get("content-type", "").lower()
-        self._compressed = response.headers.get("content-encoding", "identity") != "identity"
+        self._encoding = response.headers.get("content-encoding", "")
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
         if self._type.startswith("text/event-stream"):
@@ -58,17 +54,8 @@ class _SiftedBody(httpx2.AsyncByteStream):
         return b"data: " + self._traffic.sift(line.removeprefix(b"data:").strip(b" "))
 
     async def _chunks(self) -> AsyncIterator[bytes]:
-        """Yield the body in pieces, one compression undone."""
-        decompressor = zlib.decompressobj(GZIP_OR_ZLIB) if self._compressed else None
-        async for chunk in self._stream:
-            if decompressor is None:
-                yield chunk
-                continue
-            while chunk:
-                try:
-                    yield decompressor.decompress(chunk, CHUNK)
-                except zlib.error as error:
-                    raise ServerProblem(f"its answer is not valid gzip: {error}") from None
-                chunk = decompressor.unconsumed_tail
-        if decompressor is not None:
-            yield decompressor.flush()
+        try:
+            async for piece in decompressed(self._stream, self._encoding):
+                yield piece
+        except Undecodable as error:
+            raise ServerProblem(f"its answer {error}") from None

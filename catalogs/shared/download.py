@@ -4,12 +4,12 @@ from the first connection to the last byte.
 
 import os
 import re
-import zlib
 from collections.abc import Mapping
 from http import HTTPStatus
 from typing import TYPE_CHECKING
 from urllib.parse import urljoin
 
+from catalogs.shared.decompression import Undecodable, decompressed
 from pegboard.errors import SourceError
 from pegboard.redaction import public_url
 
@@ -75,29 +75,18 @@ def _check_status(response: "httpx.Response", url: str, where: str) -> None:
 
 
 async def _body(response: "httpx.Response", where: str, max_bytes: int) -> bytes:
-    layers = response.headers.get("content-encoding", "").lower().replace(" ", "").split(",")
-    layers = [layer for layer in layers if layer not in ("", "identity")]
-    if layers not in ([], ["gzip"], ["x-gzip"], ["deflate"]):
-        raise SourceError(
-            f"{where} sends the document compressed as {', '.join(layers)!r:.100}, expected plain, "
-            f"gzip or deflate."
-        )
-    # Recognises both formats by their headers.
-    unzip = zlib.decompressobj(zlib.MAX_WBITS | 32) if layers else None
-    body, received = bytearray(), 0
-    async for chunk in response.aiter_raw():
-        received += len(chunk)
-        try:
-            body += chunk if unzip is None else unzip.decompress(chunk, max_bytes + 1 - len(body))
-        except zlib.error as error:
-            raise SourceError(f"{where} does not send valid {layers[0]}: {error}.") from None
-        if max(received, len(body)) > max_bytes:
-            raise SourceError(
-                f"{where} sends more than {max_bytes:,} bytes. Split the document, or raise "
-                f"`max_bytes` of its catalog."
-            )
-    if unzip is not None and not unzip.eof:
-        raise SourceError(f"{where} does not send valid {layers[0]}: its end is missing.")
+    body = bytearray()
+    encoding = response.headers.get("content-encoding", "")
+    try:
+        async for piece in decompressed(response.aiter_raw(), encoding):
+            body += piece
+            if max(response.num_bytes_downloaded, len(body)) > max_bytes:
+                raise SourceError(
+                    f"{where} sends more than {max_bytes:,} bytes. Split the document, or raise "
+                    f"`max_bytes` of its catalog."
+                )
+    except Undecodable as error:
+        raise SourceError(f"The document at {where} {error}.") from None
     return bytes(body)
 
 

@@ -19,7 +19,7 @@ PegboardError
 A message says what, where, what was expected, and the next step. `exit_code` is what the command
 line ends with."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Self
 
 MAX_PROBLEMS = 30
@@ -154,3 +154,11 @@ class QueryError(PegboardError):
     """A search was asked for in a way that has no answer: an unknown mode, filter or dimension."""
 
     exit_code = 2
+
+
+def did_you_mean(name: str, names: Iterable[str]) -> str:
+    """Return `; did you mean 'NAME'?` with the most similar name, nothing if none is similar."""
+    from difflib import get_close_matches
+
+    similar = get_close_matches(name.lower(), sorted(names), n=1)
+    return f"; did you mean '{similar[0]}'?" if similar else ""

@@ -40,6 +40,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 CHECKSUM = "checksum"
+_BEFORE_CHECKSUM = f'\n "{CHECKSUM}": '.encode()
 """The last key of a JSON file: the CRC-32 of its other values as they are written."""
 PAID = "ledger"
 """The folder of LLM replies and batches: damaged files of it are set aside, not deleted."""
@@ -125,8 +126,7 @@ class Lake:
     def write_json(self, path: str, value: Mapping[str, Any]) -> None:
         """Write a JSON object as a file, replacing one that is there as a whole."""
         value = {name: value[name] for name in value if name != CHECKSUM}
-        checksum = zlib.crc32(_json_text(value))
-        self._put(path, _json_text({**value, CHECKSUM: checksum}))
+        self._put(path, _json_file(value))
 
     def remove_damaged(self) -> list[str]:
         """Check every file, and remove those that are damaged; returns their paths.
@@ -211,8 +211,12 @@ class Lake:
         raise StoreError(f"{place} cannot be {action}: {what}. {step}{after}.") from cleaned(cause)
 
 
-def _json_text(value: Mapping[str, Any]) -> bytes:
-    return json.dumps(value, ensure_ascii=False, indent=1).encode()
+def _json_file(value: Mapping[str, Any]) -> bytes:
+    """Return the text of a JSON object with a checksum over the text without it."""
+    text = json.dumps(value, ensure_ascii=False, indent=1).encode()
+    members = text.removesuffix(b"}").rstrip(b"\n")
+    comma = b"," if value else b""
+    return members + comma + _BEFORE_CHECKSUM + b"%d\n}" % zlib.crc32(text)
 
 
 def _json_value(content: bytes) -> dict[str, Any]:
@@ -222,6 +226,7 @@ def _json_value(content: bytes) -> dict[str, Any]:
         checksum = value.pop(CHECKSUM)
     except (ValueError, TypeError, AttributeError, KeyError, RecursionError):
         raise parquet.Damage("it is no JSON object with a checksum") from None
-    if zlib.crc32(_json_text(value)) != checksum:
+    members = content.rpartition(_BEFORE_CHECKSUM)[0].removesuffix(b",")
+    if zlib.crc32(members + (b"\n}" if value else b"}")) != checksum:
         raise parquet.Damage("its values differ from its checksum")
     return value

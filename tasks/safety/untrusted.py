@@ -103,19 +103,13 @@ def flags_of(tool: Tool) -> tuple[str, ...]:
     needs = [text for need in tool.dependencies for text in (need.tool, need.reason)]
     lists = (tool.examples, tool.tags, needs)
     texts = dict.fromkeys(text for value in (*fields, *lists) for text in _strings(value, ""))
-    flags = [_flags_of_repeated(text) for text in texts if len(text) <= REPEATED]
-    flags += [flags_of_text(text) for text in texts if len(text) > REPEATED]
-    return tuple(sorted(set().union(*flags)))
+    flags = (
+        _flags_of_repeated(text) if len(text) <= REPEATED else flags_of_text(text) for text in texts
+    )
+    return tuple(sorted(frozenset().union(*flags)))
 
 
-@lru_cache(maxsize=20_000)
-def _flags_of_repeated(text: str) -> set[str]:
-    """Return the flags of a text that tools of one API share: schemas written out for each of 450
-    tools were 78 MB of text, and 0.6 MB without what repeats."""
-    return flags_of_text(text)
-
-
-def flags_of_text(text: str) -> set[str]:
+def flags_of_text(text: str) -> frozenset[str]:
     """Return the codes of what is suspicious in a text."""
     flags: set[str] = set()
     if has_invisible(text):
@@ -129,7 +123,12 @@ def flags_of_text(text: str) -> set[str]:
             flags.add(EXFILTRATES)
     if redact_credentials(text) != text:
         flags.add(CREDENTIAL)
-    return flags
+    return frozenset(flags)
+
+
+_flags_of_repeated = lru_cache(maxsize=20_000)(flags_of_text)
+"""Tools of one API share texts: schemas written out for each of 450 tools were 78 MB of text, and
+0.6 MB without what repeats."""
 
 
 def _strings(value: Any, name: str) -> Iterator[str]:

@@ -4,13 +4,12 @@ their problems are worded.
 
 import tomllib
 from collections.abc import Collection, Iterable
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, get_args
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from pegboard.errors import ConfigurationError
+from pegboard.errors import ConfigurationError, did_you_mean
 from pegboard.redaction import is_secret_name, redact_opaque
 
 SECRET_TABLES = ("headers", "env", "storage")
@@ -74,12 +73,6 @@ def _shown(value: Any, place: list[str]) -> str:
     if any(part in SECRET_TABLES or is_secret_name(part) for part in place):
         return f"a value of type {type(value).__name__}"
     return f"{redact_opaque(repr(value)):.80}"
-
-
-def did_you_mean(name: str, names: Iterable[str]) -> str:
-    """Return `; did you mean 'NAME'?` with the most similar name, nothing if none is similar."""
-    similar = get_close_matches(name.lower(), sorted(names), n=1)
-    return f"; did you mean '{similar[0]}'?" if similar else ""
 
 
 def _setting_names(model: type[BaseModel], place: list[str]) -> Collection[str]:

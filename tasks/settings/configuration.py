@@ -13,13 +13,13 @@ from catalogs.shared.kinds import source_kind, source_kinds
 from catalogs.shared.listing import SourceOptions
 from pegboard.documents import DEFAULT_PARTS, Part, Shape
 from pegboard.encoders import DEFAULT_ENCODER
-from pegboard.errors import ConfigurationError
+from pegboard.errors import ConfigurationError, did_you_mean
 from pegboard.redaction import is_secret_name
 from pegboard.retrieval.strategy import Strategy
 from pegboard.search.text import DEFAULT_LANGUAGE, LANGUAGES
 from pegboard.store.contract import embedding_table
 from pegboard.store.storage import remember_options
-from tasks.settings.base import Settings, did_you_mean, duplicates, problems_of, read_toml
+from tasks.settings.base import Settings, duplicates, problems_of, read_toml
 from tasks.settings.enrichment import EnrichSettings, OverrideSettings, UntrustedSettings
 from tasks.settings.release import (
     FindSettings,

@@ -12,12 +12,12 @@ from typing import Annotated, Any, Literal, cast
 from pydantic import Field, ValidationError, field_validator
 
 from pegboard.canonical import digest
-from pegboard.errors import ConfigurationError, QueryError
+from pegboard.errors import ConfigurationError, QueryError, did_you_mean
 from pegboard.evaluation.golden import GoldenQuery, read_problems
 from pegboard.evaluation.measures import KINDS
 from pegboard.retrieval.strategies import named_strategy
 from pegboard.retrieval.strategy import Strategy
-from tasks.settings.base import Settings, did_you_mean, duplicates, problems_of, read_toml
+from tasks.settings.base import Settings, duplicates, problems_of, read_toml
 from tasks.settings.configuration import Configuration, check_configuration
 
 MAX_K = 128

@@ -104,7 +104,7 @@ BOMB = gzip.compress(bytes(100_000_000))
             "compressed as 'gzip, gzip', expected plain",
         ),
         (answer(DOCUMENT, "br"), "compressed as 'br'"),
-        (answer(DOCUMENT, "gzip"), "does not send valid gzip"),
+        (answer(DOCUMENT, "gzip"), "is not valid gzip"),
         (answer(gzip.compress(DOCUMENT, mtime=0)[:-9], "gzip"), "its end is missing"),
         (answer(b"", status="404 t0ken secret"), "answers 404 Not Found"),
         (answer(b"", status="999 t0ken"), "answers 999 an unknown status"),

@@ -20,7 +20,6 @@ is rendered without Jinja2, which the reader does not depend on. Requests and ca
 template as values only; values are never read as templates.
 """
 
-import difflib
 import hashlib
 import json
 import re
@@ -31,7 +30,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
 
-from pegboard.errors import ConfigurationError
+from pegboard.errors import ConfigurationError, did_you_mean
 from pegboard.llm import ChatRequest, Message
 from pegboard.llm.templates import names_and_text, render
 
@@ -190,12 +189,6 @@ def one_line(text: str) -> str:
     return " ".join("".join(char if char.isprintable() else " " for char in text).split())
 
 
-def did_you_mean(name: str, names: Iterable[str]) -> str:
-    """Return ` (did you mean NAME?)` for the closest of the names, or nothing."""
-    close = difflib.get_close_matches(name, list(names), n=1)
-    return f" (did you mean {close[0]}?)" if close else ""
-
-
 def _empty_values(expected: PromptFormat) -> dict[str, Any]:
     return dict.fromkeys(expected.names, "") | _EMPTY_VALUES
 
@@ -334,9 +327,9 @@ def _check(expected: PromptFormat, source: str, line: int, problems: Problems) -
         return []
     unknown = names.keys() - set(expected.names)
     for name in sorted(unknown):
-        suggestion = did_you_mean(name, expected.names)
         choices = ", ".join(expected.names)
-        problem = f"unknown value `{name}`{suggestion}; expected one of {choices}"
+        suggestion = did_you_mean(name, expected.names)
+        problem = f"unknown value `{name}`, expected one of {choices}{suggestion}"
         problems.append((line + names[name] - 1, problem))
     if not unknown:
         _try(expected, source, line, problems)

@@ -83,11 +83,11 @@ def test_all_problems_of_all_files_are_reported_with_their_lines(tmp_path):
 
     text = str(raised.value).replace(f"{tmp_path}/", "")
     for problem in (
-        "ask.md:6: unknown value `contxt` (did you mean context?)",
+        "ask.md:6: unknown value `contxt`, expected one of ",
         'repair.md:1: version: expected a text such as "1"',
         "repair.md:1: examples: expected tables",
         "repair.md:8: unknown value `request`",
-        "aks.md: no prompt has that name (did you mean ask.md?)",
+        "aks.md: no prompt has that name; did you mean 'ask.md'?",
         "Prompt files are named ask.md, repair.md",
     ):
         assert problem in text

@@ -83,7 +83,7 @@ def test_a_file_of_the_user_replaces_a_builtin_prompt_and_the_others_stay(tmp_pa
         ("description", MINE.replace("{{ tool }}", "the tool"), "show `{{ tool }}`"),
         ("think", MINE.replace("system", "first").replace("user", "second"), "value `problem`"),
         ("repair", '+++\nversion = "1"\n+++\n# user\nAgain.\n', "show `{{ problem }}`"),
-        ("descripton", MINE, "did you mean description.md?"),
+        ("descripton", MINE, "did you mean 'description.md'?"),
     ],
 )
 def test_a_prompt_that_cannot_work_is_refused(
