@@ -192,7 +192,7 @@ class LoadedRelease:
         with self._lock:
             if name not in self._agent_indexes:
                 columns = ("agent", "part", "catalog", "kind", "tokens", "vector")
-                rows = self._read(agent_embedding_table(name), columns)
+                rows = self._held(agent_embedding_table(name), columns)
                 self._agent_indexes[name] = MemoryIndex(
                     rows.append_column("tool", rows.column("agent"))
                 )
@@ -212,7 +212,7 @@ class LoadedRelease:
     @cached_property
     def _tool_rows(self) -> "pa.Table | None":
         small = self.release.tables["tools"].rows <= self._in_memory_rows
-        return self._read("tools") if small else None
+        return self._held("tools") if small else None
 
     @cached_property
     def _places(self) -> dict[str, int]:
@@ -228,7 +228,7 @@ class LoadedRelease:
         pin = self.release.tables[table]
         if pin.rows > self._in_memory_rows:
             return LanceIndex(self._open(table), self._store.uri, pin.rows, pin.search)
-        return MemoryIndex(self._read(table, SEARCHED))
+        return MemoryIndex(self._held(table, SEARCHED))
 
     def _open(self, name: str) -> BoardTable:
         pin = self.release.tables[name]
@@ -243,6 +243,16 @@ class LoadedRelease:
                 "`pegboard releases list` shows what there is; `pegboard releases verify RELEASE` "
                 "tells whether it is whole."
             ) from error
+
+    def _held(self, name: str, columns: Sequence[str] | None = None) -> "pa.Table":
+        """Return rows of a table to be kept, each column in one piece: Arrow would join the pieces
+        anew whenever rows are taken, and vectors are used where they are.
+        """
+        import pyarrow as pa
+
+        rows = self._read(name, columns).combine_chunks()
+        pa.default_memory_pool().release_unused()
+        return rows
 
     def _read(self, name: str, columns: Sequence[str] | None = None) -> "pa.Table":
         """Return rows of a table. Raises StoreError if they are not as they were published."""

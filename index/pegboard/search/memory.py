@@ -164,7 +164,7 @@ class MemoryIndex:
     def _vectors(self) -> "NDArray[np.float32]":
         import numpy as np
 
-        column = self.rows.column("vector").combine_chunks()
+        column = _one_piece(self.rows.column("vector"))
         flat = column.flatten().to_numpy(zero_copy_only=False)
         return np.ascontiguousarray(
             flat.reshape(self.rows.num_rows, column.type.list_size), dtype=np.float32
@@ -172,33 +172,11 @@ class MemoryIndex:
 
     @cached_property
     def _postings(self) -> "_Postings":
-        import numpy as np
-        from pyarrow import compute
+        import pyarrow as pa
 
-        pc: Any = compute  # its functions are made at import, so no checker knows them
-
-        lists = pc.split_pattern(self.rows.column("tokens").combine_chunks(), " ")
-        owners = pc.list_parent_indices(lists).to_numpy(zero_copy_only=False).astype(np.int64)
-        words = pc.list_flatten(lists)
-        real = pc.not_equal(words, "")
-        owners = owners[real.to_numpy(zero_copy_only=False)]
-        encoded = words.filter(real).dictionary_encode()
-        vocabulary: list[str] = encoded.dictionary.to_pylist()
-        lengths = np.bincount(owners, minlength=self.rows.num_rows)
-        pairs, counts = np.unique(
-            encoded.indices.to_numpy(zero_copy_only=False).astype(np.int64) * self.rows.num_rows
-            + owners,
-            return_counts=True,
-        )
-        terms = pairs // max(self.rows.num_rows, 1)
-        average = lengths.mean() if lengths.sum() else 1.0
-        return _Postings(
-            terms={word: number for number, word in enumerate(vocabulary)},
-            starts=np.searchsorted(terms, np.arange(len(vocabulary) + 1)),
-            documents=pairs % max(self.rows.num_rows, 1),
-            counts=counts.astype(np.float64),
-            norms=np.asarray(BM25_K1 * (1 - BM25_B + BM25_B * lengths / average), dtype=np.float64),
-        )
+        postings = _inverted(_one_piece(self.rows.column("tokens")))
+        pa.default_memory_pool().release_unused()  # twenty times what the list needs
+        return postings
 
 
 @dataclass(frozen=True, slots=True)
@@ -212,6 +190,41 @@ class _Postings:
     documents: "NDArray[np.int64]"
     counts: "NDArray[np.float64]"
     norms: "NDArray[np.float64]"
+
+
+def _one_piece(column: Any) -> Any:
+    """The values of a column as one array, the column's own where it has one piece."""
+    return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
+
+
+def _inverted(texts: Any) -> "_Postings":
+    """The inverted list of texts, an array of words between blanks."""
+    import numpy as np
+    from pyarrow import compute
+
+    pc: Any = compute  # its functions are made at import, so no checker knows them
+
+    lists = pc.split_pattern(texts, " ")
+    owners = pc.list_parent_indices(lists).to_numpy(zero_copy_only=False).astype(np.int64)
+    words = pc.list_flatten(lists)
+    real = pc.not_equal(words, "")
+    owners = owners[real.to_numpy(zero_copy_only=False)]
+    encoded = words.filter(real).dictionary_encode()
+    vocabulary: list[str] = encoded.dictionary.to_pylist()
+    lengths = np.bincount(owners, minlength=len(texts))
+    pairs, counts = np.unique(
+        encoded.indices.to_numpy(zero_copy_only=False).astype(np.int64) * len(texts) + owners,
+        return_counts=True,
+    )
+    terms = pairs // max(len(texts), 1)
+    average = lengths.mean() if lengths.sum() else 1.0
+    return _Postings(
+        terms={word: number for number, word in enumerate(vocabulary)},
+        starts=np.searchsorted(terms, np.arange(len(vocabulary) + 1)),
+        documents=pairs % max(len(texts), 1),
+        counts=counts.astype(np.float64),
+        norms=np.asarray(BM25_K1 * (1 - BM25_B + BM25_B * lengths / average), dtype=np.float64),
+    )
 
 
 def _top(

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from pegboard.encoders import encode_queries, load_encoder
+from pegboard.encoders.local import MAX_BATCH_TOKENS
 from pegboard.errors import EncoderError
 
 NAME = "local/all-MiniLM-L6-v2"
@@ -77,6 +78,22 @@ def test_a_vector_depends_neither_on_its_batch_nor_on_the_padding_nor_on_the_thr
     np.testing.assert_allclose(encoder.encode(TEXTS), alone, atol=1e-6)
     np.testing.assert_allclose(single_thread.encode(TEXTS), alone, atol=1e-6)
     np.testing.assert_allclose(encoder.encode(TEXTS[::-1])[::-1], alone, atol=1e-6)
+
+
+def test_the_tokens_of_a_batch_are_bounded_whatever_the_texts(encoder, monkeypatch):
+    shapes, session = [], encoder._session
+
+    class Recording:
+        def run(self, outputs, feeds):
+            shapes.append(feeds["input_ids"].shape)
+            return session.run(outputs, feeds)
+
+    monkeypatch.setattr(encoder, "_session", Recording())
+    encoder.encode(["word " * 300] * 9 + ["word"] * 70)
+    assert sum(texts for texts, _ in shapes) == 79
+    assert max(texts * tokens for texts, tokens in shapes) <= MAX_BATCH_TOKENS
+    assert max(texts for texts, _ in shapes) == 32
+    assert len(shapes) == 6  # 32, 32 and 6 short ones; 4, 4 and 1 long ones
 
 
 def test_an_overlong_text_is_cut_counted_and_logged(caplog):
