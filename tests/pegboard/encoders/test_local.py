@@ -93,7 +93,7 @@ def test_the_tokens_of_a_batch_are_bounded_whatever_the_texts(encoder, monkeypat
     assert sum(texts for texts, _ in shapes) == 79
     assert max(texts * tokens for texts, tokens in shapes) <= MAX_BATCH_TOKENS
     assert max(texts for texts, _ in shapes) == 32
-    assert len(shapes) == 6  # 32, 32 and 6 short ones; 4, 4 and 1 long ones
+    assert len(shapes) == 8  # 32, 32 and 6 short ones; 2, 2, 2, 2 and 1 long ones
 
 
 def test_an_overlong_text_is_cut_counted_and_logged(caplog):
