@@ -13,14 +13,16 @@ from functools import partial
 from typing import Any
 
 from flows.artifacts import plan_artifact, release_artifact, report_artifact
+from flows.engines import Engine, open_engine
 from flows.runner import DirectRunner, Runner
 from flows.summary import RunSummary
+from pegboard.encoders import runs_here
 from pegboard.store.releases import Release
 from tasks import progress
 from tasks.calibrate import calibrate_release
 from tasks.compose import Documents, compose_agents, compose_index
 from tasks.edges import compose_edges
-from tasks.embed import EmbedResult, at_once, embed_shard, shards_of
+from tasks.embed import EmbedResult, Shard, at_once, embed_shard, for_worker, shards_of
 from tasks.enrich import enrich_tools, estimate_tools
 from tasks.enrichment.request_builder import EnrichOptions
 from tasks.filter import filter_enrichments
@@ -34,7 +36,7 @@ from tasks.release_spec import ReleaseSpec, compose_records, make_release_spec
 from tasks.report.storage import report_release
 from tasks.revise import revise_snapshots
 from tasks.safety.capture import find_suspicious
-from tasks.settings.configuration import Configuration
+from tasks.settings.configuration import Configuration, IndexSettings
 from tasks.snapshot import take_snapshot
 from tasks.stage import stage_tables
 
@@ -63,7 +65,8 @@ def reindex(
         allow_empty: accept an empty listing from a source that had tools.
         dry_run: stop after the plan.
         enrich_options: what to buy beyond what is due.
-        runner: calls the steps; by default in this process.
+        runner: calls the steps, except those that `[run]` sends to other processes; by default in
+            this one.
 
     Returns:
         The result of `RunSummary.end`: JSON values, with the outcome `planned`, `waiting`,
@@ -71,19 +74,21 @@ def reindex(
     """
     # Problems of the gate's files are reported before any source or LLM call.
     read_gate(configuration)
-    options = (catalog, allow_empty, dry_run, enrich_options or EnrichOptions(), runner)
-    try:
-        return _reindex(configuration, *options)
-    except DamagedFile as error:
-        if not (removed := Lake(configuration.uri).remove_damaged()):
-            raise
-        logger.warning(
-            "%s Removed %d damaged files of the lake, and starting again: %s",
-            error,
-            len(removed),
-            ", ".join(removed),
-        )
-    return _reindex(configuration, *options)
+    options = (catalog, allow_empty, dry_run, enrich_options or EnrichOptions())
+    with open_engine(configuration) as engine:
+        calls = (runner or DirectRunner(), engine)
+        try:
+            return _reindex(configuration, *options, *calls)
+        except DamagedFile as error:
+            if not (removed := Lake(configuration.uri).remove_damaged()):
+                raise
+            logger.warning(
+                "%s Removed %d damaged files of the lake, and starting again: %s",
+                error,
+                len(removed),
+                ", ".join(removed),
+            )
+        return _reindex(configuration, *options, *calls)
 
 
 def _reindex(
@@ -92,10 +97,11 @@ def _reindex(
     allow_empty: bool,
     dry_run: bool,
     enrich_options: EnrichOptions,
-    runner: Runner | None,
+    runner: Runner,
+    engine: Engine | None,
 ) -> dict[str, Any]:
     summary = RunSummary(configuration)
-    run = _Run(configuration, runner or DirectRunner(), summary)
+    run = _Run(configuration, runner, engine, summary)
     snapshots = run.snapshot(catalog, allow_empty=allow_empty)
     plan = run.plan(snapshots, enrich_options, dry_run=dry_run)
     if dry_run:
@@ -118,9 +124,15 @@ def _reindex(
 class _Run:
     """The phases of one run; `summary` collects their results."""
 
-    def __init__(self, configuration: Configuration, runner: Runner, summary: RunSummary) -> None:
+    def __init__(
+        self,
+        configuration: Configuration,
+        runner: Runner,
+        engine: Engine | None,
+        summary: RunSummary,
+    ) -> None:
         self._configuration, self._runner, self._summary = configuration, runner, summary
-        self._uri = configuration.uri
+        self._engine, self._uri = engine, configuration.uri
 
     @property
     def waits_for_batches(self) -> bool:
@@ -211,11 +223,22 @@ class _Run:
             progress.start("embed", sum(shard.texts for _, shards in tables for shard in shards))
             result = EmbedResult()
             for table, shards in tables:
-                index = self._configuration.index(table.index)
-                calls = [partial(embed_shard, self._uri, shard, index) for shard in shards]
-                for part in self._runner.each(calls, at_once(index)):
+                for part in self._embed_shards(shards, self._configuration.index(table.index)):
                     result += part
             self._summary.encoded = result
+
+    def _embed_shards(self, shards: list[Shard], index: IndexSettings) -> list[EmbedResult]:
+        """Encode shards, on the engine's workers if there are any. A hosted encoder is called from
+        here: it limits its own requests, which several would not know of each other.
+        """
+        if self._engine is None or not runs_here(index.encoder):
+            calls = [partial(embed_shard, self._uri, shard, index) for shard in shards]
+            return self._runner.each(calls, at_once(index))
+        index = for_worker(index, self._engine.threads)
+        calls = [partial(embed_shard, self._uri, shard, index) for shard in shards]
+        return self._runner.spread(
+            calls, self._engine, lambda at: progress.advance("embed", shards[at].texts)
+        )
 
     def publish(self, plan: Plan, spec: ReleaseSpec) -> Release:
         """Stage, calibrate, gate and publish."""

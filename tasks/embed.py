@@ -1,5 +1,9 @@
 """Step 4: the vectors of texts that no run has encoded yet, shard by shard, each durable in the
 lake when it is done.
+
+A shard's texts wait in a file of the lake, named by its content, until their vectors are stored. So
+any process that sees the lake can encode a shard, holds no others' texts, and a shard that is
+delivered twice, or again after its worker was killed, leaves what one delivery leaves.
 """
 
 import os
@@ -7,7 +11,10 @@ from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
+from pegboard.canonical import digest
 from pegboard.encoders import Encoder, load_encoder, runs_here
+from pegboard.errors import StoreError
+from pegboard.store.database import public_uri
 from tasks.compose import Documents
 from tasks.enrichment.vectors import SHARD_TEXTS, encode_texts, store_vectors
 from tasks.lake.files import Lake
@@ -22,26 +29,25 @@ MAX_SHARDS = 200
 """Each shard is a file that later runs open. With more texts the shards are larger, and a kill
 costs one shard.
 """
-MAX_CACHED = 4
-_missing_cache: "dict[tuple[str, str, str], pl.DataFrame]" = {}
-"""What `shards_of` found missing last, so that its shards need not read all documents again. In
-another process each shard looks for itself."""
 
 
 @dataclass(frozen=True, slots=True)
 class Shard:
-    """A part of a table's texts: those with digests between two bounds.
+    """A part of a table's texts.
 
     Attributes:
         table: the table of the documents, `emb_<index>` or `agents_<index>`.
-        path: their row set.
-        texts: how many are to be encoded.
+        number: counts from 1.
+        path: the file of the lake with the texts, until their vectors are stored.
+        first: the lowest of their digests; no other shard of the table has digests between it and
+            `last`.
+        texts: how many there are.
     """
 
     index: str
     table: str
-    path: str
     number: int
+    path: str
     first: str
     last: str
     texts: int
@@ -84,9 +90,7 @@ def at_once(settings: IndexSettings) -> int:
 def shards_of(
     uri: str, documents: Documents, settings: IndexSettings, encoder: Encoder | None = None
 ) -> list[Shard]:
-    """Return the shards of the texts that are not in the lake.
-
-    Their bounds stay valid whatever another run encodes meanwhile.
+    """Return the shards of the texts that are not in the lake, and store each one's texts.
 
     Args:
         encoder: replaces the configured one.
@@ -94,15 +98,11 @@ def shards_of(
     lake, fingerprint = Lake(uri), (encoder or encoder_for(settings)).fingerprint
     merge_small_files(lake, fingerprint)
     texts = _missing(lake, documents.path, fingerprint)
-    while len(_missing_cache) >= MAX_CACHED:
-        del _missing_cache[next(iter(_missing_cache))]
-    _missing_cache[uri, documents.path, fingerprint] = texts
-    digests: list[str] = texts.get_column("text_digest").to_list()
-    size = max(SHARD_TEXTS, -(-len(digests) // MAX_SHARDS))
-    parts = [digests[start : start + size] for start in range(0, len(digests), size)]
+    size = max(SHARD_TEXTS, -(-texts.height // MAX_SHARDS))
     return [
-        Shard(settings.name, documents.table, documents.path, number, part[0], part[-1], len(part))
-        for number, part in enumerate(parts, start=1)
+        _stored_shard(lake, fingerprint, documents, number, part)
+        for number, part in enumerate(texts.iter_slices(size), start=1)
+        if part.height
     ]
 
 
@@ -113,24 +113,36 @@ def embed_shard(
 
     Args:
         encoder: replaces the configured one.
-    """
-    import polars as pl
 
+    Raises:
+        StoreError: neither the texts nor all their vectors are in the lake.
+    """
     lake, encoder = Lake(uri), encoder or encoder_for(settings)
-    texts = _missing_cache.get((uri, shard.path, encoder.fingerprint))
-    if texts is None:
-        texts = _missing(lake, shard.path, encoder.fingerprint)
-    texts = texts.filter(pl.col("text_digest").is_between(pl.lit(shard.first), pl.lit(shard.last)))
-    # Another run may have encoded some since the shards were made.
     known = known_texts(lake, encoder.fingerprint)
-    missing = texts.join(known, on="text_digest", how="anti").sort("text_digest")
-    if not missing.height:
+    texts = _waiting_texts(lake, shard)
+    if texts is None:
+        _check_finished(lake, shard, known)
         return EmbedResult()
-    digests: list[str] = missing.get_column("text_digest").to_list()
-    before: int = getattr(encoder, "truncated", 0)
-    vectors = encode_texts(encoder, missing.get_column("text").to_list(), "embed")
-    store_vectors(lake, encoder, digests, vectors)
-    return EmbedResult(len(digests), getattr(encoder, "truncated", 0) - before)
+    # Another run may have encoded some since the shards were made.
+    missing = texts.join(known, on="text_digest", how="anti").sort("text_digest")
+    result = EmbedResult()
+    if missing.height:
+        digests: list[str] = missing.get_column("text_digest").to_list()
+        before: int = getattr(encoder, "truncated", 0)
+        vectors = encode_texts(encoder, missing.get_column("text").to_list(), "embed")
+        store_vectors(lake, encoder, digests, vectors)
+        result = EmbedResult(len(digests), getattr(encoder, "truncated", 0) - before)
+    lake.delete(shard.path)
+    return result
+
+
+def for_worker(settings: IndexSettings, threads: int | None) -> IndexSettings:
+    """Return the settings for an encoder that shares its machine with others: it uses so many
+    threads, unless its options say how many. No vector depends on it.
+    """
+    if threads is None or not runs_here(settings.encoder) or settings.encoder.startswith("hashing"):
+        return settings
+    return settings.model_copy(update={"options": {"threads": threads, **settings.options}})
 
 
 @cache
@@ -154,3 +166,36 @@ def _missing(lake: Lake, path: str, fingerprint: str) -> "pl.DataFrame":
     )
     texts = lists.explode("text_digest", "text").join(new, on="text_digest", how="semi")
     return texts.unique("text_digest").sort("text_digest")
+
+
+def _stored_shard(
+    lake: Lake, fingerprint: str, documents: Documents, number: int, texts: "pl.DataFrame"
+) -> Shard:
+    digests = texts.get_column("text_digest")
+    path = f"shards/{digest(fingerprint, digests.to_list())}.parquet"
+    lake.write(path, texts.select("text_digest", "text"))
+    first, last = digests[0], digests[-1]
+    return Shard(documents.index, documents.table, number, path, first, last, len(digests))
+
+
+def _waiting_texts(lake: Lake, shard: Shard) -> "pl.DataFrame | None":
+    """The texts of a shard; None if another delivery of it has stored their vectors."""
+    try:
+        return lake.read(shard.path)
+    except StoreError:
+        if lake.exists(shard.path):
+            raise
+        return None
+
+
+def _check_finished(lake: Lake, shard: Shard, known: "pl.DataFrame") -> None:
+    """Raise StoreError unless the lake has as many vectors as the shard has texts."""
+    import polars as pl
+
+    within = pl.col("text_digest").is_between(pl.lit(shard.first), pl.lit(shard.last))
+    if known.filter(within).get_column("text_digest").n_unique() < shard.texts:
+        raise StoreError(
+            f"{public_uri(lake.uri)}/{shard.path} is not there, nor are the vectors of its "
+            f"{shard.texts} texts. Make the board visible under this address on every machine that "
+            f"runs steps, and run again."
+        )

@@ -1,6 +1,7 @@
 """The Prefect flows, which prefect.yaml deploys: the runs of `flows/`, their steps as tasks."""
 
 import logging
+import sys
 from collections.abc import Generator
 from contextlib import contextmanager
 from typing import Any, cast
@@ -14,21 +15,18 @@ from prefect.task_runners import TaskRunner, ThreadPoolTaskRunner
 from flows.cli.printing import outcome_line, run_lines
 from flows.prefect import stale_runs
 from flows.prefect.runner import PrefectRunner
-from flows.reindex import SOURCES_AT_ONCE
 from flows.reindex import reindex as run_reindex
 from flows.sweep import sweep as run_sweep
 from flows.watch import watch as run_watch
 from pegboard.errors import GateFailed, PegboardError
-from tasks.embed import usable_cores
 from tasks.enrichment.request_builder import EnrichOptions
 from tasks.gate.messages import held_headline
 from tasks.settings.configuration import load_configuration
 from tasks.settings.sweep import read_sweep
 
-# Its threads call the steps; the run limits how many of a kind run at once.
-THREADS = cast(
-    "TaskRunner[Any]", ThreadPoolTaskRunner(max_workers=max(SOURCES_AT_ONCE, usable_cores()))
-)
+# Its threads call the steps, or wait for the workers that do; the run limits how many of a kind run
+# at once.
+THREADS = cast("TaskRunner[Any]", ThreadPoolTaskRunner(max_workers=sys.maxsize))
 LOGGERS = ("flows", "tasks", "catalogs", "pegboard")
 PREFECT_LOGGERS = ("prefect.flow_runs", "prefect.task_runs", "prefect.engine")
 logger = logging.getLogger(__name__)

@@ -7,7 +7,7 @@ with its own limits.
 
 import re
 from collections.abc import Callable, Sequence
-from functools import partial
+from functools import partial, wraps
 from typing import Any, ParamSpec, TypeVar, cast
 from uuid import UUID
 
@@ -22,7 +22,8 @@ from prefect.cache_policies import NO_CACHE
 from prefect.futures import PrefectFuture
 from prefect.utilities.annotations import quote
 
-from flows.runner import Artifact
+from flows.engines import Engine
+from flows.runner import Artifact, run_elsewhere
 from pegboard.canonical import digest
 from pegboard.store.database import public_uri
 from tasks.calibrate import calibrate_release
@@ -76,10 +77,14 @@ STEPS: dict[Callable[..., Any], tuple[str, str]] = {
     report_sweep: ("report sweep", "report the sweep"),
 }
 
-_TASKS: dict[Callable[..., Any], Task[..., Any]] = {
-    step: task(name=name, task_run_name=run_name, cache_policy=NO_CACHE, retries=0)(step)
-    for step, (name, run_name) in STEPS.items()
-}
+
+def _task(step: Callable[..., Any], function: Callable[..., Any]) -> Task[..., Any]:
+    """The task of a step, which calls `function` with the step's arguments."""
+    name, run_name = STEPS[step]
+    return task(name=name, task_run_name=run_name, cache_policy=NO_CACHE, retries=0)(function)
+
+
+_TASKS: dict[Callable[..., Any], Task[..., Any]] = {step: _task(step, step) for step in STEPS}
 
 
 def task_of(step: Callable[..., Any]) -> Task[..., Any]:
@@ -104,16 +109,33 @@ class PrefectRunner:
         return cast("T", task_of(step)(*_quoted(args), **_quoted_named(kwargs)))
 
     def each(self, calls: Sequence[partial[T]], at_once: int) -> list[T]:
+        return self._submit_each(calls, at_once, [task_of(call.func) for call in calls])
+
+    def spread(
+        self, calls: Sequence[partial[T]], engine: Engine, ended: Callable[[int], None]
+    ) -> list[T]:
+        """Make calls on an engine's workers; see `Runner.spread`.
+
+        Their task runs wait for them in threads of the flow run. So workers need no Prefect, no
+        access to its server, and none of its keys.
+        """
+        tasks = [
+            _task_elsewhere(engine, call.func, partial(ended, position))
+            for position, call in enumerate(calls)
+        ]
+        return self._submit_each(calls, engine.workers, tasks)
+
+    def _submit_each(
+        self, calls: Sequence[partial[T]], at_once: int, tasks: Sequence[Task[..., Any]]
+    ) -> list[T]:
         results: list[T] = []
         waiting: list[PrefectFuture[T]] = []
         advance = self._progress_bar(calls)
-        for call in calls:
+        for call, step in zip(calls, tasks, strict=True):
             if len(waiting) == at_once:
                 results.append(waiting.pop(0).result())
                 advance(len(results))
-            waiting.append(
-                task_of(call.func).submit(*_quoted(call.args), **_quoted_named(call.keywords))
-            )
+            waiting.append(step.submit(*_quoted(call.args), **_quoted_named(call.keywords)))
         for future in waiting:
             results.append(future.result())
             advance(len(results))
@@ -142,6 +164,18 @@ class PrefectRunner:
                 update_progress_artifact(bar, progress=100 * done / len(calls))
 
         return advance
+
+
+def _task_elsewhere(
+    engine: Engine, step: Callable[..., Any], ended: Callable[[], None]
+) -> Task[..., Any]:
+    """The task of a step that an engine runs."""
+
+    @wraps(step)
+    def elsewhere(*args: Any, **kwargs: Any) -> Any:
+        return run_elsewhere(engine, partial(step, *args, **kwargs), ended)
+
+    return _task(step, elsewhere)
 
 
 def _quoted(args: tuple[Any, ...]) -> list[Any]:

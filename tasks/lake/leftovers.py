@@ -36,6 +36,7 @@ TABLE_FOLDERS = ("data/", "_deletions/", "_indices/", "_transactions/")
 LAKE_FOLDERS = (
     "snapshots",
     "documents",
+    "shards",
     "records",
     "edges",
     "generated",

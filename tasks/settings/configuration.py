@@ -28,6 +28,7 @@ from tasks.settings.release import (
     GraphSettings,
     default_strategy,
 )
+from tasks.settings.run import RunSettings
 
 
 class KeepSettings(Settings):
@@ -143,6 +144,7 @@ class Configuration(Settings):
     find: FindSettings = FindSettings()
     golden: GoldenSettings | None = None
     gate: GateSettings | None = None
+    run: RunSettings = RunSettings()
 
     @property
     def base(self) -> Path:

@@ -1,0 +1,61 @@
+"""Steps for tests of engines, which workers import."""
+
+import os
+import threading
+from pathlib import Path
+from typing import Any
+
+import tasks.embed
+from flows.engines.work import THREAD_VARIABLES
+from pegboard.errors import SourceError
+from tasks.embed import embed_shard, encoder_for
+from tasks.settings.configuration import IndexSettings
+
+
+class Strange(Exception):
+    """An error that does not survive pickling."""
+
+    def __init__(self, one: str, two: str) -> None:
+        super().__init__(f"{one} and {two}")
+
+
+def add(one: int, two: int) -> int:
+    return one + two
+
+
+def describe(index: IndexSettings | None = None) -> dict[str, Any]:
+    """This process, the limits of its threads, and the encoder of an index as an object."""
+    return {
+        "pid": os.getpid(),
+        "limits": {os.environ.get(name) for name in THREAD_VARIABLES},
+        "encoder": id(encoder_for(index)) if index else None,
+    }
+
+
+def fail(kind: str) -> None:
+    raise {
+        "own": SourceError("The source is gone."),
+        "unexpected": KeyError("column"),
+        "strange": Strange("one", "two"),
+    }[kind]
+
+
+def leave() -> None:
+    os._exit(7)
+
+
+def embed_and_leave_once(marker: str, when: str, *arguments: Any) -> Any:
+    """Encode a shard; the first time, its process ends before or after the vectors are stored."""
+    first, store = not Path(marker).exists(), tasks.embed.store_vectors
+    if first:
+        Path(marker).touch()
+
+    def leave_around(*stored: Any) -> None:
+        if when == "after":
+            store(*stored)
+        os._exit(7)
+
+    # The worker may encode other shards in other threads, as some clusters do.
+    with threading.Lock():
+        tasks.embed.store_vectors = leave_around if first else store
+        return embed_shard(*arguments)

@@ -1,0 +1,311 @@
+"""`[run] engine`: wherever the heavy steps run, and whatever happens to their workers, the release
+is the same.
+"""
+
+import importlib.util
+import json
+import os
+import pickle
+import subprocess
+import sys
+import time
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from flows.engines import open_engine
+from flows.engines.work import Setup, packed, thread_limits, work
+from flows.reindex import reindex
+from flows.runner import DirectRunner
+from pegboard.encoders import load_encoder
+from pegboard.errors import ConfigurationError, PegboardError, SourceError, StoreError
+from tasks.embed import EmbedResult, embed_shard, for_worker, shards_of
+from tasks.lake.vectors import known_texts
+from tasks.settings.configuration import IndexSettings
+from tests import engine_steps
+from tests.children import end_child, start_child
+
+ROOT = Path(__file__).parents[2]
+GUARD = 120.0
+"""Seconds after which a test gives up; no verdict depends on it."""
+
+
+def cluster(engine: str, package: str) -> object:
+    reason = f"{package} is not installed: the extra [{engine}] is"
+    missing = importlib.util.find_spec(package) is None
+    marks = [pytest.mark.slow, pytest.mark.skipif(missing, reason=reason)]
+    return pytest.param(engine, marks=marks)
+
+
+ELSEWHERE = ["processes", cluster("dask", "distributed"), cluster("ray", "ray")]
+needs_dask = ELSEWHERE[1].marks
+
+
+@pytest.fixture
+def board(workshop, monkeypatch):
+    """A function that configures a board of 40 tools with an engine; shards have 8 texts."""
+    monkeypatch.setattr("tasks.embed.SHARD_TEXTS", 8)
+    # Workers of clusters have no other way to find the tests.
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(ROOT), *sys.path]))
+    tools = [workshop.tool(f"tool_{number}", f"Does {number} things.") for number in range(40)]
+    workshop.servers({"git": tools})
+
+    def configure(engine="processes", more="workers = 2", uri="board"):
+        run = f'[run]\nengine = "{engine}"\n{more if engine != "local" else ""}\n'
+        configuration = workshop.configure(run)
+        settings = configuration.board.model_copy(update={"uri": str(workshop.folder / uri)})
+        return configuration.model_copy(update={"board": settings})
+
+    return configure
+
+
+def vectors_in(lake, encoder):
+    """Every text with its vector, as often as it is stored."""
+    folder = lake.vector_folder(encoder.fingerprint)
+    return sorted(
+        (row["text_digest"], tuple(row["vector"]))
+        for path in lake.files(folder)
+        for row in lake.read(path).to_dicts()
+    )
+
+
+def lake_of(configuration):
+    from tasks.lake.files import Lake
+
+    return Lake(configuration.uri)
+
+
+@pytest.mark.parametrize("engine", ELSEWHERE)
+def test_every_engine_publishes_the_release_and_stores_the_vectors_of_a_local_run(
+    board, encoder, engine
+):
+    local, spread = board("local", uri="local"), board(engine, uri="spread")
+
+    outcomes = [reindex(configuration) for configuration in (local, spread)]
+
+    assert [outcome["outcome"] for outcome in outcomes] == ["published", "published"]
+    assert outcomes[0]["release"] == outcomes[1]["release"]
+    assert outcomes[0]["encoded"] == outcomes[1]["encoded"] == 41  # one is the agent's
+    assert vectors_in(lake_of(local), encoder) == vectors_in(lake_of(spread), encoder)
+    assert reindex(spread)["outcome"] == "unchanged"
+
+
+@pytest.mark.parametrize("engine", ELSEWHERE)
+@pytest.mark.parametrize("when", ["before", "after"])
+def test_a_worker_that_ends_within_a_shard_loses_and_doubles_nothing(
+    board, encoder, engine, when, tmp_path
+):
+    marker = tmp_path / "left"
+
+    class Leaving(DirectRunner):
+        """Has the worker of the first shard end before or after it stores the vectors."""
+
+        def spread(self, calls, engine, ended):
+            first = partial(engine_steps.embed_and_leave_once, str(marker), when, *calls[0].args)
+            return super().spread([first, *calls[1:]], engine, ended)
+
+    local, spread = board("local", uri="local"), board(engine, uri="spread")
+    expected = reindex(local)["release"]
+
+    outcome = reindex(spread, runner=Leaving())
+
+    assert marker.exists()
+    assert (outcome["outcome"], outcome["release"]) == ("published", expected)
+    assert vectors_in(lake_of(spread), encoder) == vectors_in(lake_of(local), encoder)
+    assert lake_of(spread).walk("shards") == {}
+
+
+def test_a_shard_that_is_delivered_twice_counts_once(board, workshop, encoder):
+    configuration = board("local")
+    index = configuration.index("full")
+    (documents, _) = workshop.run(configuration, "compose").documents
+    shards = shards_of(workshop.uri, documents, index)
+    deliver = partial(embed_shard, workshop.uri, shards[0], index)
+
+    results = [deliver(), deliver()]
+
+    assert results == [EmbedResult(8), EmbedResult()]
+    assert known_texts(workshop.lake, encoder.fingerprint).height == 8
+
+
+def test_a_shard_that_a_worker_cannot_see_is_an_error_and_not_finished(board, workshop):
+    configuration = board("local")
+    index = configuration.index("full")
+    (documents, _) = workshop.run(configuration, "compose").documents
+    shard = shards_of(workshop.uri, documents, index)[0]
+
+    with pytest.raises(StoreError, match="Make the board visible under this address on every"):
+        embed_shard(str(workshop.folder / "elsewhere"), shard, index)
+
+
+@pytest.mark.parametrize("engine", ELSEWHERE)
+def test_errors_of_a_step_are_raised_as_they_are(board, engine):
+    with open_engine(board(engine, "workers = 1")) as opened:
+        with pytest.raises(SourceError, match=r"^The source is gone\.$"):
+            opened.run(partial(engine_steps.fail, "own"))
+        with pytest.raises(KeyError, match="column") as unexpected:
+            opened.run(partial(engine_steps.fail, "unexpected"))
+        with pytest.raises(PegboardError, match="Strange: one and two"):
+            opened.run(partial(engine_steps.fail, "strange"))
+        assert opened.run(partial(engine_steps.add, 1, two=2)) == 3
+
+    assert "engine_steps.py" in "".join(unexpected.value.__notes__)
+
+
+@pytest.mark.parametrize("engine", ELSEWHERE)
+def test_a_step_that_ends_every_worker_is_an_error_that_says_what_to_do(board, engine):
+    with (
+        open_engine(board(engine, "workers = 1")) as opened,
+        pytest.raises(
+            PegboardError, match=r"leave .*Finished work is kept\. If .*memory was short"
+        ),
+    ):
+        opened.run(partial(engine_steps.leave))
+
+
+@pytest.mark.parametrize("engine", ELSEWHERE)
+def test_a_worker_loads_its_encoder_once_and_bounds_the_threads_of_its_libraries(
+    board, monkeypatch, engine
+):
+    monkeypatch.setattr(f"flows.engines.{MODULES[engine]}.usable_cores", lambda: 6)
+    for name in thread_limits(1):
+        monkeypatch.delenv(name, raising=False)
+    index = IndexSettings(encoder="hashing/64")
+
+    with open_engine(board(engine, "workers = 2")) as opened:
+        assert (opened.workers, opened.threads) == (2, 3)
+        calls = [partial(engine_steps.describe, index) for _ in range(6)]
+        seen = DirectRunner().spread(calls, opened, lambda _: None)
+
+    processes = {row["pid"] for row in seen}
+    assert os.getpid() not in processes
+    assert len({(row["pid"], row["encoder"]) for row in seen}) == len(processes) <= 2
+    assert [row["limits"] for row in seen] == [{"3"}] * 6
+
+
+MODULES = {"processes": "processes", "dask": "dask_cluster", "ray": "ray_cluster"}
+
+
+def test_a_local_encoder_of_a_worker_takes_its_threads_unless_the_options_say_how_many():
+    def options(encoder, limit, **given):
+        return for_worker(IndexSettings(encoder=encoder, options=given), limit).options
+
+    assert options("local/all-MiniLM-L6-v2", 3) == {"threads": 3}
+    assert options("local/all-MiniLM-L6-v2", 3, threads=1) == {"threads": 1}
+    assert options("local/all-MiniLM-L6-v2", None) == {}
+    assert options("hashing/64", 3) == options("openai/text-embedding-3-small", 3) == {}
+    assert "threads" not in load_encoder("hashing/64").fingerprint
+
+
+def test_no_worker_is_started_where_nothing_has_to_be_encoded(board, monkeypatch):
+    configuration = board()
+    reindex(configuration)
+    monkeypatch.setattr("flows.engines.processes.Processes._start", None)
+
+    assert reindex(configuration)["outcome"] == "unchanged"
+
+
+def test_hosted_encoders_stay_in_the_build_which_limits_their_requests(board, monkeypatch, encoder):
+    configuration = board()
+    monkeypatch.setattr("flows.reindex.runs_here", lambda _: False)
+    monkeypatch.setattr("flows.engines.processes.Processes._start", None)
+
+    assert reindex(configuration)["encoded"] == 41
+
+
+def test_no_secret_is_sent_to_a_worker(monkeypatch):
+    monkeypatch.setenv("MINIO_SECRET", "quiet-harbour-4711")
+    storage = {"aws_secret_access_key": "${MINIO_SECRET}"}
+
+    sent = pickle.dumps((Setup("s3://bucket/board", storage), packed(engine_steps.leave)))
+
+    assert b"MINIO_SECRET" in sent
+    assert b"quiet-harbour-4711" not in sent
+
+
+def test_a_worker_with_another_pegboard_or_without_the_step_says_so():
+    with pytest.raises(PegboardError, match=r"has Pegboard .*, the build 0\.0\.1\. Install"):
+        work(Setup("board", version="0.0.1"), packed(partial(engine_steps.add, 1, 2)))
+    with pytest.raises(PegboardError, match=r"cannot load the step: .*no_such_module"):
+        work(Setup("board"), b"cno_such_module\nstep\n.")
+
+
+@pytest.mark.skipif(not Path("/proc").exists(), reason="there is no /proc to see processes in")
+def test_workers_end_with_a_build_that_is_killed(workshop):
+    script = """
+import os, signal, sys
+from functools import partial
+from flows.engines.processes import Processes
+from flows.engines.work import Setup
+engine = Processes(Setup("board"), 1)
+print(engine.run(partial(os.getpid)), flush=True)
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, timeout=GUARD, cwd=ROOT
+    )
+
+    worker, deadline = Path("/proc", done.stdout.strip()), time.monotonic() + GUARD
+    while worker.exists() and time.monotonic() < deadline:
+        time.sleep(0.02)
+    assert not worker.exists()
+
+
+@pytest.mark.parametrize("engine", ["dask", "ray"])
+def test_an_engine_that_is_not_installed_says_what_to_install(board, monkeypatch, engine):
+    monkeypatch.setattr("flows.engines.find_spec", lambda _: None)
+
+    with pytest.raises(ConfigurationError, match=rf"pip install -e '\.\[{engine}\]'"):
+        reindex(board(engine))
+
+
+@pytest.mark.parametrize("engine", ELSEWHERE[1:])
+def test_a_cluster_that_does_not_answer_is_an_error_that_says_where_and_what_to_do(board, engine):
+    scheme = {"dask": "tcp", "ray": "ray"}[engine]
+
+    with pytest.raises(
+        PegboardError, match=rf"answers at {scheme}://127\.0\.0\.1:9.*Start it .*\[run\] address"
+    ):
+        reindex(board(engine, f'address = "{scheme}://127.0.0.1:9"'))
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(*needs_dask[1].args, **needs_dask[1].kwargs)
+def test_a_dask_cluster_of_processes_at_an_address_publishes_the_same_release(
+    board, workshop, encoder
+):
+    expected = reindex(board("local", uri="local"))["release"]
+    file, log = workshop.folder / "scheduler.json", workshop.folder / "log"
+    worker = ["dask_worker", "--nthreads", "1"]
+    parts = [["dask_scheduler", "--host", "127.0.0.1", "--port", "0"], worker, worker]
+    shared = ["--no-dashboard", "--scheduler-file", str(file)]
+    with log.open("ab") as output:
+        children = [
+            start_child(
+                [sys.executable, "-m", f"distributed.cli.{part}", *options, *shared],
+                cwd=workshop.folder,
+                stdout=output,
+                stderr=output,
+            )
+            for part, *options in parts
+        ]
+    try:
+        address = _address(file, log)
+        configuration = board("dask", f'address = "{address}"', uri="spread")
+        with open_engine(configuration) as engine:
+            assert engine.threads is None
+        outcome = reindex(configuration)
+    finally:
+        for child in reversed(children):
+            end_child(child)
+
+    assert (outcome["outcome"], outcome["release"]) == ("published", expected)
+
+
+def _address(file, log):
+    deadline = time.monotonic() + GUARD
+    while not file.exists() or not file.read_text("utf-8"):
+        assert time.monotonic() < deadline, log.read_text("utf-8", "replace")
+        time.sleep(0.05)
+    return json.loads(file.read_text("utf-8"))["address"]

@@ -1,0 +1,48 @@
+"""`[run]`: what it accepts, and the problems it reports."""
+
+import pytest
+from pydantic import ValidationError
+
+from tasks.settings.base import problems_of
+from tasks.settings.run import RunSettings
+
+
+@pytest.mark.parametrize(
+    "table",
+    [
+        {},
+        {"engine": "processes", "workers": 4},
+        {"engine": "dask"},
+        {"engine": "dask", "address": "tcp://scheduler:8786", "workers": 16},
+        {"engine": "dask", "address": "tls://10.0.0.1:8786"},
+        {"engine": "ray", "address": "ray://head:10001"},
+        {"engine": "ray", "address": "auto"},
+        {"engine": "ray", "address": "head:6379"},
+    ],
+)
+def test_engines_and_their_addresses(table):
+    assert RunSettings(**table).model_dump(exclude_unset=True) == table
+
+
+@pytest.mark.parametrize(
+    ("table", "problem"),
+    [
+        ({"engine": "proceses"}, "did you mean 'processes'?"),
+        ({"engin": "dask"}, "did you mean 'engine'?"),
+        ({"engine": "processes", "workers": 0}, "greater than or equal to 1"),
+        ({"workers": 2}, 'engine = "local" has none; set engine to "processes"'),
+        ({"engine": "processes", "address": "tcp://a:1"}, 'set engine to "dask" or "ray"'),
+        (
+            {"engine": "dask", "address": "scheduler"},
+            "form tcp://scheduler:8786, got scheduler",
+        ),
+        ({"engine": "ray", "address": "tcp://a:1"}, "the form ray://head:10001, got tcp://a:1"),
+    ],
+)
+def test_problems_say_what_is_expected(table, problem):
+    with pytest.raises(ValidationError) as error:
+        RunSettings(**table)
+
+    (line,) = problems_of(error.value, RunSettings, "run.")
+    assert line.startswith("run.")
+    assert problem in line
