@@ -89,12 +89,12 @@ class Board:
             >>> board = pegboard.Board.from_tools([convert_currency, send_email])
             >>> board.search("what are 30 dollars in yen?", k=1)
         """
-        from pegboard.encoders import DEFAULT_ENCODER, load_encoder
+        from pegboard.encoders import DEFAULT_ENCODER, shared_encoder
         from pegboard.retrieval.llm.caller import open_caller
         from pegboard.search.tool_release import release_of_tools
 
         if encoder is None or isinstance(encoder, str):
-            encoder = load_encoder(encoder or DEFAULT_ENCODER)
+            encoder = shared_encoder(encoder or DEFAULT_ENCODER)
         release, vectors = release_of_tools(tools, encoder), QueryVectors(encoder, None)
         return cls(release, vectors, caller=open_caller(llm), address="memory")
 

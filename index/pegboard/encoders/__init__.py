@@ -22,7 +22,9 @@ import importlib
 import inspect
 import re
 from collections.abc import Callable, Sequence
+from threading import Lock
 from typing import TYPE_CHECKING, Any, Protocol, cast
+from weakref import WeakValueDictionary
 
 from pegboard.errors import ConfigurationError, EncoderError, PegboardError
 
@@ -49,6 +51,8 @@ _IN_PROCESS = {
     "hashing": ("pegboard.encoders.hashing", "HashingEncoder"),
 }
 _HOSTED = ("pegboard.encoders.hosted", "HostedEncoder")
+_shared: "WeakValueDictionary[str, Encoder]" = WeakValueDictionary()
+_sharing = Lock()
 _MEMBERS = ("name", "dimensions", "fingerprint", "encode")
 
 
@@ -105,6 +109,20 @@ def load_encoder(name: str, **options: Any) -> Encoder:
     factory = getattr(importlib.import_module(module), factory_name)
     _check_options(factory, name, options)
     return factory(name, **options)
+
+
+def shared_encoder(name: str, **options: Any) -> Encoder:
+    """Return the encoder of that name as `load_encoder` does; the boards of a process share one of
+    those that run in it, as long as one of them holds it.
+    """
+    if not runs_here(name):
+        return load_encoder(name, **options)
+    key = f"{name} {sorted(options.items())}"
+    with _sharing:
+        encoder = _shared.get(key)
+        if encoder is None:
+            encoder = _shared[key] = load_encoder(name, **options)
+    return encoder
 
 
 def runs_here(name: str) -> bool:

@@ -22,6 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pegboard.encoders import check_positive, checked_texts, import_extra, missing_extra, unit_rows
+from pegboard.encoders.batching import QueryBatches, processors
 from pegboard.errors import EncoderError
 
 logger = logging.getLogger(__name__)
@@ -79,7 +80,8 @@ MODELS = {
 
 
 class LocalEncoder:
-    """An embedded ONNX model. Safe to share between threads.
+    """An embedded ONNX model. Safe to share between threads, which encode their queries together:
+    as many calls run at once as the processors can serve.
 
     Args:
         name: `local/<model>`.
@@ -108,6 +110,7 @@ class LocalEncoder:
         self._lock = threading.Lock()
         self._tokenizer = _load_tokenizer(_read(model.tokenizer, folder), model.max_tokens)
         self._session = _load_session(_read(model.weights, folder), threads)
+        self._queries = QueryBatches(self.encode, max(1, processors() // threads))
 
     def encode(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """Return the vectors of the texts, shape (len(texts), dimensions), in their order; a text
@@ -124,6 +127,10 @@ class LocalEncoder:
         for rows in self._batches(order, token_ids):
             vectors[rows] = self._encode_batch([token_ids[row] for row in rows])
         return vectors
+
+    def encode_queries(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        """Return the vectors of queries as `encode` does, together with those of other threads."""
+        return self._queries.encode(texts)
 
     def _batches(self, order: list[int], token_ids: list[list[int]]) -> Iterator[list[int]]:
         """Cut rows that are ordered by length into batches of bounded size."""
@@ -216,7 +223,6 @@ def _load_session(data: bytes, threads: int) -> Any:
     # Threads that spin while they wait take the processor from other searches: a third of the
     # processor time of a batch on two busy cores.
     options.add_session_config_entry("session.intra_op.allow_spinning", "0")
-    options.enable_cpu_mem_arena = False  # it never gives back what the largest batch needed
     session = onnxruntime.InferenceSession(data, options, providers=["CPUExecutionProvider"])
     session._model_bytes = None  # kept for a fallback to other providers, of which there is none
     _return_memory()

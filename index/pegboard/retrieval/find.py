@@ -1,5 +1,6 @@
 """`Board.find` in one release: from requests and a strategy to hits."""
 
+import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -67,8 +68,13 @@ async def find_async(
     vectors: QueryVectors,
     caller: "LlmCaller | None",
 ) -> list[FindResult]:
-    """Return the result of each request; the event loop goes on meanwhile."""
+    """Return the result of each request; the event loop goes on meanwhile.
+
+    Where nothing waits for an LLM or a part of the caller's own, one thread does all the work.
+    """
     strategy = strategy_of(arguments.strategy, loaded)
+    if caller is None and strategy.is_of_the_library():
+        return await asyncio.to_thread(find, loaded, arguments, vectors, None)
     return await _find(loaded, arguments, strategy, vectors, caller, AsyncExecution())
 
 

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from threading import Lock
 from typing import TYPE_CHECKING, Any
 
-from pegboard.encoders import Encoder, encode_queries, load_encoder
+from pegboard.encoders import Encoder, encode_queries, shared_encoder
 from pegboard.errors import FingerprintMismatch, QueryError
 from pegboard.search.loaded import LoadedRelease
 from pegboard.store.contract import VECTOR_OPTIONS
@@ -125,7 +125,7 @@ class QueryVectors:
             key = f"{manifest['encoder']} {options}"
             with self._lock:
                 if key not in self._encoders:
-                    self._encoders[key] = load_encoder(manifest["encoder"], **options)
+                    self._encoders[key] = shared_encoder(manifest["encoder"], **options)
                 encoder = self._encoders[key]
         if encoder.fingerprint != manifest["fingerprint"]:
             raise FingerprintMismatch(

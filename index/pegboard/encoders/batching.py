@@ -1,0 +1,117 @@
+"""Encoding the requests of concurrent callers together.
+
+A caller that finds the encoder free encodes at once. While it does, others queue; when it is done,
+the first of them encodes the texts of all, and so on. So nobody waits for a clock, a caller alone
+waits for nothing, and the more callers there are, the larger the batches.
+"""
+
+import os
+from collections import deque
+from collections.abc import Callable, Sequence
+from threading import Event, Lock
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+MAX_TEXTS = 16
+"""Texts of different callers in one batch: more are no faster, and all wait for the last."""
+
+
+def processors() -> int:
+    """The processors that this process may use."""
+    affinity = getattr(os, "sched_getaffinity", None)
+    return len(affinity(0)) if affinity else os.cpu_count() or 1
+
+
+class QueryBatches:
+    """Encodes texts for many threads by few calls. An error reaches only the caller whose text
+    caused it: callers of a batch that failed encode on their own.
+
+    Args:
+        encode: returns the vectors of texts, in their order; a vector may not depend on the others.
+        concurrency: how many of its calls run at the same time.
+    """
+
+    def __init__(
+        self, encode: "Callable[[Sequence[str]], NDArray[np.float32]]", concurrency: int
+    ) -> None:
+        self._encode = encode
+        self._free = concurrency
+        self._waiting: deque[_Call] = deque()  # empty while a call may still start
+        self._lock = Lock()
+
+    def encode(self, texts: Sequence[str]) -> "NDArray[np.float32]":
+        """Return what `encode` returns for the texts. Raises what it raises for them."""
+        import numpy as np
+
+        call = _Call(texts)
+        self._wait_for_turn(call)
+        if call.leads:
+            self._encode_batch(call)
+        if call.vectors is None:
+            return self._encode(texts)
+        return np.stack(call.vectors) if call.vectors else self._encode(())
+
+    def _wait_for_turn(self, call: "_Call") -> None:
+        """Return once the call leads a batch, or its batch is done."""
+        with self._lock:
+            if self._free:
+                self._free -= 1
+                call.leads = True
+                return
+            self._waiting.append(call)
+        try:
+            call.turn.wait()
+        except BaseException:  # the thread was interrupted: nobody may wait for it
+            with self._lock:
+                if call in self._waiting:
+                    self._waiting.remove(call)
+                elif call.leads:
+                    self._pass_on()
+            raise
+
+    def _encode_batch(self, first: "_Call") -> None:
+        batch = [first]
+        try:
+            with self._lock:
+                self._fill(batch)
+            texts = list(dict.fromkeys(text for call in batch for text in call.texts))
+            made = dict(zip(texts, self._encode(texts), strict=True))
+            for call in batch:
+                call.vectors = [made[text] for text in call.texts]
+        except Exception:
+            if len(batch) == 1:
+                raise
+        finally:
+            with self._lock:
+                self._pass_on()
+            for call in batch[1:]:
+                call.turn.set()
+
+    def _fill(self, batch: "list[_Call]") -> None:
+        """Take the calls that fit beside the first one out of the queue."""
+        texts = len(batch[0].texts)
+        while self._waiting and texts + len(self._waiting[0].texts) <= MAX_TEXTS:
+            batch.append(self._waiting.popleft())
+            texts += len(batch[-1].texts)
+
+    def _pass_on(self) -> None:
+        """Let the next call lead, or leave the encoder free."""
+        if self._waiting:
+            call = self._waiting.popleft()
+            call.leads = True
+            call.turn.set()
+        else:
+            self._free += 1
+
+
+class _Call:
+    """One caller's texts; `turn` is set once it leads a batch or its batch is done."""
+
+    def __init__(self, texts: Sequence[str]) -> None:
+        self.texts = texts
+        self.leads = False
+        self.turn = Event()
+        self.vectors: list[NDArray[np.float32]] | None = None
