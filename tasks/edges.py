@@ -1,26 +1,27 @@
 """The rows of the table `edges`: which tool of the release needs which other.
 
-Catalogs declare some dependencies; others are inferred (`tasks/dependencies`). Inference looks at
-all tools together, so one tool that
-changed can change the edges of others: everything is looked at again whenever any tool, the
-settings or the way of inferring changed, and then only rows that differ are written.
+Catalogs declare some dependencies; others are inferred (`tasks/dependencies`), after a change only
+where it can matter (`tasks/dependencies/stored.py`). Only rows that differ are written.
 """
 
+import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 from pegboard.canonical import digest
 from pegboard.graph.declared import declared_edges
 from pegboard.graph.tool_graph import DIRECT
-from pegboard.records import Edge
+from pegboard.records import Dependency, Edge, Enrichment, Tool
 from pegboard.store.contract import CHECKSUM, column_names, edge_digest, edge_key
-from tasks.dependencies.edges import EDGES_VERSION, edges_of
+from tasks.dependencies.edges import EDGES_VERSION, merged_edges
+from tasks.dependencies.infer import edges_from
+from tasks.dependencies.stored import evidence_between
 from tasks.enrichment.enrichment_sets import read_tool_enrichments
 from tasks.lake.files import Lake
 from tasks.lake.row_sets import find_rows, latest_rows, point_to, read_rows, write_frame
-from tasks.lake.snapshot_rows import snapshot_rows, tools_of
+from tasks.lake.snapshot_rows import snapshot_rows
 from tasks.settings.configuration import Configuration
 from tasks.settings.release import GraphSettings
 
@@ -68,15 +69,34 @@ def compose_edges(
     if (known := _known(lake, path)) is not None:
         return known
     written = read_tool_enrichments(lake, enrichments, verdicts) if enrichments and verdicts else {}
-    tools = [replace(tool, enrichment=written.get(tool.id)) for tool in tools_of(lake, snapshots)]
-    found = edges_of(tools, infer=settings.infer, min_confidence=settings.min_confidence)
+    tools = _tools(lake, snapshots, written)
     declared, unresolved = declared_edges(tools)
+    inferred: list[Edge] = []
+    if settings.infer:
+        names = {tool.id: tool.name for tool in tools}
+        inferred = edges_from(evidence_between(lake, snapshots), names)
+    found = merged_edges(declared, inferred, tools, settings.min_confidence)
     rows = _frame(_rows(found, declared))
     reasons = [f"{one.tool}: {one.why}" for one in unresolved]
     lake.write_json(f"{path}-unresolved.json", {"unresolved": reasons})
     done = write_frame(lake, path, "key", rows, latest_rows(lake, POINTER), ["digest"])
     point_to(lake, POINTER, done.path)
     return Edges(path, done.rows, _origins(rows), tuple(reasons))
+
+
+def _tools(
+    lake: Lake, snapshots: Mapping[str, str], written: Mapping[str, Enrichment]
+) -> list[Tool]:
+    """The tools without what they take and return: with names, dependencies and verdicts."""
+    columns = ["id", "catalog", "agent", "name", "dependencies"]
+    return [
+        Tool(
+            *row,
+            dependencies=tuple(Dependency(**one) for one in json.loads(dependencies)),
+            enrichment=written.get(row[0]),
+        )
+        for *row, dependencies in snapshot_rows(lake, snapshots, "tools", columns).rows()
+    ]
 
 
 def _rows(edges: Iterable[Edge], declared: Iterable[Edge]) -> Iterator[dict[str, Any]]:

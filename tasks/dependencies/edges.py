@@ -38,11 +38,24 @@ def edges_of(
         min_confidence: 0 to 1; inferred edges below are left out.
     """
     declared, _ = declared_edges(tools)
+    return merged_edges(declared, infer_edges(tools) if infer else [], tools, min_confidence)
+
+
+def merged_edges(
+    declared: Sequence[Edge],
+    inferred: Iterable[Edge],
+    judged: Iterable[Tool],
+    min_confidence: float = MIN_CONFIDENCE,
+) -> list[Edge]:
+    """Return the edges of a release, sorted as `edges_of` does.
+
+    Args:
+        judged: the tools whose enrichments have verdicts; others change nothing.
+    """
     sources = {edge.source for edge in declared}
-    inferred = judged_edges(infer_edges(tools), tools) if infer else []
     confident = [
         edge
-        for edge in inferred
+        for edge in judged_edges(inferred, judged)
         if edge.confidence >= min_confidence and edge.source not in sources
     ]
     return sorted((*declared, *confident), key=_key)

@@ -60,15 +60,16 @@ _PROVIDES = "{target} provides the {what} that {parameter} asks for."
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """One finding: the positions of two tools, how the first needs the second, and why.
+    """One finding: two tools, how the first needs the second, and why.
 
     Attributes:
+        source, target: the ids of the tools.
         what: what is provided, told or switched, in words.
         share: scales the confidence of its kind.
     """
 
-    source: int
-    target: int
+    source: str
+    target: str
     type: DependencyType
     parameter: str | None
     kind: Kind

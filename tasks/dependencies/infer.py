@@ -10,7 +10,7 @@ sibling with the same parameter."""
 
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 from pegboard.records import Edge, Tool
 from tasks.dependencies.evidence import Evidence, Kind, dependency_type
@@ -19,7 +19,7 @@ from tasks.dependencies.parameters import ParameterMatcher, SharedParameters
 from tasks.dependencies.profiles import ToolProfile, profile_of
 from tasks.dependencies.states import state_evidence
 
-INFERENCE_VERSION = 3
+INFERENCE_VERSION = 4
 MIN_EVIDENCE = 0.3
 """Confidence below which an edge is not even worth being judged."""
 MAX_EDGES = 8
@@ -40,20 +40,39 @@ _INSTEAD = re.compile(
 
 
 def infer_edges(tools: Sequence[Tool]) -> list[Edge]:
-    """Infer the edges of these tools, sorted by source, target, type and parameter.
+    """Infer the edges of these tools, sorted by source, target, type and parameter."""
+    return edges_from(evidence_of(tools), {tool.id: tool.name for tool in tools})
+
+
+def evidence_of(tools: Sequence[Tool], sources: Collection[str] | None = None) -> list[Evidence]:
+    """Find the strongest evidence for each parameter of a pair of tools.
+
+    Args:
+        sources: the agents whose tools' needs are looked for; by default all. With those of some
+            agents, the tools need only be all of theirs, and all that provide what `asks_of` has.
+    """
+    profiles = [profile_of(tool) for tool in sorted(tools, key=_position)]
+    sources = {tool.agent for tool in tools} if sources is None else sources
+    shared = SharedParameters(profiles)
+    parameters = ParameterMatcher(profiles, shared).evidence(sources)
+    mentions = _mentions(profiles, shared, sources)
+    return _strongest((*parameters, *mentions, *state_evidence(profiles, shared, sources)))
+
+
+def edges_from(evidence: Sequence[Evidence], names: Mapping[str, str]) -> list[Edge]:
+    """Return the edges of the evidence of all tools, sorted by source, target, type and parameter.
 
     Of two tools that need each other by the same evidence the better one is kept, and of a pair of
     tools one edge for each parameter or one for the tool as a whole.
+
+    Args:
+        names: the names of the tools by id.
     """
-    profiles = [profile_of(tool) for tool in sorted(tools, key=_position)]
-    shared = SharedParameters(profiles)
-    parameters = ParameterMatcher(profiles, shared).evidence()
-    evidence = (*parameters, *_mentions(profiles, shared), *state_evidence(profiles, shared))
-    by_source: dict[int, list[Evidence]] = defaultdict(list)
-    for finding in _one_way(_strongest(evidence)):
+    by_source: dict[str, list[Evidence]] = defaultdict(list)
+    for finding in _one_way(evidence):
         by_source[finding.source].append(finding)
     edges = [
-        _edge(finding, profiles)
+        _edge(finding, names)
         for findings in by_source.values()
         for finding in sorted(findings, key=_strength)[:MAX_EDGES]
     ]
@@ -66,34 +85,39 @@ def _position(tool: Tool) -> tuple[str, str, str]:
     return f"{tool.catalog}/", f"{tool.agent}/", tool.id
 
 
-def _mentions(profiles: Sequence[ToolProfile], shared: SharedParameters) -> Iterator[Evidence]:
+def _mentions(
+    profiles: Sequence[ToolProfile], shared: SharedParameters, sources: Collection[str]
+) -> Iterator[Evidence]:
     """Yield where descriptions of tools or parameters name a tool that has to be called before.
 
     A name has to be an identifier of two words or more, because `search` is also a word, and one of
     the same agent's tools.
     """
-    names: dict[str, dict[str, int]] = defaultdict(dict)
-    for at, profile in enumerate(profiles):
+    names: dict[str, dict[str, str]] = defaultdict(dict)
+    for profile in profiles:
         if len(words_of(profile.tool.name)) > 1:
-            names[profile.tool.agent][profile.tool.name] = at
-    for at, profile in enumerate(profiles):
+            names[profile.tool.agent][profile.tool.name] = profile.tool.id
+    for profile in profiles:
         tool, siblings = profile.tool, names[profile.tool.agent]
+        if tool.agent not in sources:
+            continue
         for parameter in profile.parameters:
             if shared.holds(tool.agent, parameter) or not parameter.takes_values:
                 continue
             type_ = dependency_type(parameter.name, parameter.required)
-            for target, sentence in _named_tools(parameter.description, siblings, at):
+            for target, sentence in _named_tools(parameter.description, siblings, tool.id):
                 if parameter.required or _BEFORE.search(sentence):
-                    yield Evidence(at, target, type_, parameter.name, "mentioned", parameter.name)
-        for target, sentence in _named_tools(tool.description, siblings, at):
+                    what = parameter.name
+                    yield Evidence(tool.id, target, type_, what, "mentioned", what)
+        for target, sentence in _named_tools(tool.description, siblings, tool.id):
             if _BEFORE.search(sentence):
                 type_ = dependency_type(None, True)
-                yield Evidence(at, target, type_, None, "mentioned-before", tool.name)
+                yield Evidence(tool.id, target, type_, None, "mentioned-before", tool.name)
 
 
 def _named_tools(
-    description: str, siblings: Mapping[str, int], at: int
-) -> Iterator[tuple[int, str]]:
+    description: str, siblings: Mapping[str, str], own: str
+) -> Iterator[tuple[str, str]]:
     """Yield each named tool with its sentence, but for those offered in place of this one."""
     text = description[:MAX_DESCRIPTION]
     if siblings.keys().isdisjoint(_NAME.findall(text)):
@@ -103,11 +127,11 @@ def _named_tools(
             continue
         for name in _NAME.findall(sentence):
             target = siblings.get(name)
-            if target is not None and target != at:
+            if target is not None and target != own:
                 yield target, sentence
 
 
-def _strength(finding: Evidence) -> tuple[float, int, str, str]:
+def _strength(finding: Evidence) -> tuple[float, str, str, str]:
     return -finding.confidence, finding.target, finding.parameter or "", finding.kind
 
 
@@ -116,8 +140,8 @@ def _strongest(evidence: Iterable[Evidence]) -> list[Evidence]:
 
     One for the pair as a whole is returned only where there is no other.
     """
-    best: dict[tuple[int, int, str | None], Evidence] = {}
-    mentioned: dict[tuple[int, str | None], set[int]] = defaultdict(set)
+    best: dict[tuple[str, str, str | None], Evidence] = {}
+    mentioned: dict[tuple[str, str | None], set[str]] = defaultdict(set)
     for finding in sorted(evidence, key=_strength):
         if finding.kind == "mentioned":
             mentioned[finding.source, finding.parameter].add(finding.target)
@@ -139,7 +163,7 @@ def _strongest(evidence: Iterable[Evidence]) -> list[Evidence]:
 
 def _one_way(evidence: Sequence[Evidence]) -> list[Evidence]:
     """Return the evidence without the weaker direction of tools that need each other alike."""
-    strengths: dict[tuple[int, int, Kind], float] = {}
+    strengths: dict[tuple[str, str, Kind], float] = {}
     for finding in evidence:
         key = (finding.source, finding.target, finding.kind)
         strengths[key] = max(finding.confidence, strengths.get(key, 0.0))
@@ -152,14 +176,13 @@ def _one_way(evidence: Sequence[Evidence]) -> list[Evidence]:
     return [finding for finding in evidence if wins(finding)]
 
 
-def _edge(finding: Evidence, profiles: Sequence[ToolProfile]) -> Edge:
-    source, target = profiles[finding.source].tool, profiles[finding.target].tool
+def _edge(finding: Evidence, names: Mapping[str, str]) -> Edge:
     return Edge(
-        source.id,
-        target.id,
+        finding.source,
+        finding.target,
         finding.type,
         finding.parameter,
-        finding.reason(source.name, target.name),
+        finding.reason(names[finding.source], names[finding.target]),
         "inferred",
         finding.confidence,
         f"{finding.kind}: {finding.what}",

@@ -7,10 +7,11 @@ then all; of several, one that can be called with what the caller has and that s
 paths. What many tools provide equally well points to none of them."""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 
+from pegboard.records import Tool
 from tasks.dependencies.evidence import Evidence, Kind, dependency_type
 from tasks.dependencies.language import (
     CALENDAR,
@@ -108,15 +109,17 @@ class ParameterMatcher:
         self.compared = 0
         self._profiles = profiles
         self._shared = shared
-        self._rarity = word_rarity(profiles)
-        self._index = ProviderIndex(profiles, self._rarity)
+        self._rarity: dict[str, Mapping[str, float]] = {}
+        self._index = ProviderIndex(profiles)
         self._spans = _spans((profile.tool.catalog, profile.tool.agent) for profile in profiles)
         self._spans |= _spans((profile.tool.catalog,) for profile in profiles)
         self._collections = _collections(profiles)
 
-    def evidence(self) -> Iterator[Evidence]:
-        """Yield the evidence that parameters of these tools are provided by others of them."""
+    def evidence(self, sources: Collection[str]) -> Iterator[Evidence]:
+        """Yield the evidence that parameters of the tools of some agents are provided by others."""
         for position, profile in enumerate(self._profiles):
+            if profile.tool.agent not in sources:
+                continue
             for parameter in profile.parameters:
                 if self._shared.holds(profile.tool.agent, parameter):
                     continue
@@ -154,7 +157,8 @@ class ParameterMatcher:
         lists = self._profiles[target].lists
         type_ = dependency_type(parameter.name, parameter.required and lists)
         kind = "collection" if lists else "id-created"
-        return Evidence(position, target, type_, parameter.name, kind, what)
+        ids = profile.tool.id, self._profiles[target].tool.id
+        return Evidence(*ids, type_, parameter.name, kind, what)
 
     def _names_another(self, parameter: Parameter, profile: ToolProfile, target: int) -> bool:
         """Whether a parameter is the id of something else than what its path lists.
@@ -179,8 +183,8 @@ class ParameterMatcher:
             creates = self._profiles[match.tool].verb in CREATING
             direct = parameter.required and not creates and not match.kind.startswith("here")
             yield Evidence(
-                position,
-                match.tool,
+                self._profiles[position].tool.id,
+                self._profiles[match.tool].tool.id,
                 dependency_type(parameter.name, direct),
                 parameter.name,
                 match.kind,
@@ -208,10 +212,10 @@ class ParameterMatcher:
 
     def _matches(self, position: int, need: Need, tools: range, *, near: bool) -> list[_Match]:
         profile = self._profiles[position]
-        name = profile.name_words
+        name, rarity = profile.name_words, self._rarity_of(profile.tool)
         best: dict[int, _Match] = {}
         fits = partial(self._fit, position, need, near)
-        for other, provided, fit in self._index.candidates(need, name, tools, fits):
+        for other, provided, fit in self._index.candidates(need, name, rarity, tools, fits):
             provider = self._profiles[other]
             unknown = self._unknown_arguments(profile, provider)
             kind = _kind(fit, need, provided, provider, near=near)
@@ -220,13 +224,19 @@ class ParameterMatcher:
             if kind == "named-partly" and provider.address.segments:
                 continue
             shared = (name & provider.name_words) - need.core
-            rarest = max((self._rarity.get(word, 0.0) for word in shared), default=0.0)
+            rarest = max((rarity.get(word, 0.0) for word in shared), default=0.0)
             score = _FIT_SCORES[fit] + _ORIGIN_SCORES[provided.origin]
             score += _nearness(profile.address, provider.address, rarest)
             score -= _UNKNOWN_ARGUMENT * unknown
             if other not in best or best[other].score < score:
                 best[other] = _Match(other, kind, score, provided)
         return list(best.values())
+
+    def _rarity_of(self, tool: Tool) -> Mapping[str, float]:
+        if tool.agent not in self._rarity:
+            span = self._spans[tool.catalog, tool.agent]
+            self._rarity[tool.agent] = word_rarity(self._profiles[span.start : span.stop])
+        return self._rarity[tool.agent]
 
     def _unknown_arguments(self, profile: ToolProfile, provider: ToolProfile) -> int:
         own = {frozenset(parameter_phrase(parameter.name)) for parameter in profile.parameters}
@@ -263,7 +273,7 @@ class ParameterMatcher:
 
     def _is_clear(self, need: Need) -> bool:
         """Whether a tool of another agent may be meant: by a specific id, a date and its like."""
-        specific = _is_specific_id(need) and self._index.provides(need.core)
+        specific = is_specific_id(need) and self._index.provides(need.core)
         return need.words[-1] in WORLD or specific
 
 
@@ -330,7 +340,7 @@ def _spans(keys: Iterable[tuple[str, ...]]) -> dict[tuple[str, ...], range]:
     return spans
 
 
-def _is_specific_id(need: Need) -> bool:
+def is_specific_id(need: Need) -> bool:
     return need.words[-1] in ID_NOUNS and len(need.core - GENERIC) > 1
 
 
@@ -343,7 +353,7 @@ def _kind(
     if fit == "here":
         return "here" if near else "here-far"
     if not near:
-        return "id-far" if fit == "exact" and _is_specific_id(need) else None
+        return "id-far" if fit == "exact" and is_specific_id(need) else None
     if provided.origin in {"listed", "found"}:
         return "id-found"
     if provided.origin == "created":

@@ -55,6 +55,10 @@ class Need:
         """Return the words of the tool and of the parameter's description."""
         return self.text.union(words_of(self.description))
 
+    def bucket_keys(self) -> Sequence[tuple[str, ...]]:
+        """Return the keys under which a `ProviderIndex` may have what is needed."""
+        return list(dict.fromkeys((_key(self.words), self.words[-1:])))
+
     def explains(self, words: frozenset[str]) -> bool:
         """Whether all these words are in the context."""
         rest = words - self.text
@@ -118,7 +122,7 @@ class SubsetIndex(Generic[T]):
 
 
 def word_rarity(profiles: Sequence[ToolProfile]) -> Mapping[str, float]:
-    """Return the information, in nats, of each word of the tools' names but verbs."""
+    """Return the information, in nats, of each word of the names of an agent's tools but verbs."""
     verbs = verb_forms().keys()
     counts = Counter(word for profile in profiles for word in profile.name_words - verbs)
     return {word: log((1 + len(profiles)) / count) for word, count in counts.items()}
@@ -127,16 +131,13 @@ def word_rarity(profiles: Sequence[ToolProfile]) -> Mapping[str, float]:
 class ProviderIndex:
     """What tools provide, by the end of the noun phrase. Tools are positions in `profiles`."""
 
-    def __init__(self, profiles: Sequence[ToolProfile], rarity: Mapping[str, float]) -> None:
-        self._profiles, self._rarity = profiles, rarity
+    def __init__(self, profiles: Sequence[ToolProfile]) -> None:
+        self._profiles = profiles
         self._buckets: dict[tuple[str, ...], _Bucket] = defaultdict(_Bucket)
         self._cores = {provided.core for profile in profiles for provided in profile.provides}
         for position, profile in enumerate(profiles):
             for provided in profile.provides:
-                keys = {_key(provided.words)}
-                if provided.contextual:
-                    keys.add(provided.words[-1:])
-                for key in keys:
+                for key in keys_of(provided):
                     self._buckets[key].add(position, provided)
 
     def provides(self, core: frozenset[str]) -> bool:
@@ -144,22 +145,28 @@ class ProviderIndex:
         return core in self._cores
 
     def candidates(
-        self, need: Need, name: frozenset[str], tools: range, fits: Fits
+        self,
+        need: Need,
+        name: frozenset[str],
+        rarity: Mapping[str, float],
+        tools: range,
+        fits: Fits,
     ) -> Iterator[tuple[int, Provided, Fit]]:
         """Yield the positions of the tools that may fit best, what they provide, and how it fits.
 
         Args:
             name: the words of the asking tool's name.
+            rarity: of words in the names of its agent's tools.
             tools: the positions to look at.
             fits: is called for a bounded number of tools.
         """
-        for key in dict.fromkeys((_key(need.words), need.words[-1:])):
+        for key in need.bucket_keys():
             if (bucket := self._buckets.get(key)) is None:
                 continue
             rows = _between(bucket.tools, tools)
             if len(rows) > COMPARE_ALL:
-                shared = (name - need.core) & self._rarity.keys()
-                rarest = sorted(shared, key=lambda word: (-self._rarity[word], word))
+                shared = (name - need.core) & rarity.keys()
+                rarest = sorted(shared, key=lambda word: (-rarity[word], word))
                 yield from bucket.best(need, rarest, rows, fits, self._profiles)
                 continue
             for row in rows:
@@ -191,8 +198,17 @@ class _Bucket:
         if self._variants is None:
             self._variants = self._index_variants(profiles)
         subsets = self._variants.subsets_of(need.core | need.context())
-        variants = [variant for variant in subsets if fits(None, variant.provided)]
-        variants.sort(key=lambda variant: (variant.provided.core != need.core, variant.rows[0]))
+        variants = [
+            variant
+            for variant in subsets
+            if _between(variant.rows, rows) and fits(None, variant.provided)
+        ]
+        variants.sort(
+            key=lambda variant: (
+                variant.provided.core != need.core,
+                variant.rows[_between(variant.rows, rows).start],
+            )
+        )
         chosen: dict[int, Fit] = {}
         for variant in variants[:MAX_VARIANTS]:
             chosen.update(variant.best(rarest, rows, fits))
@@ -253,6 +269,12 @@ class _Variant:
 def _between(positions: Sequence[int], bounds: range) -> range:
     """Return where sorted positions are within a range."""
     return range(bisect_left(positions, bounds.start), bisect_left(positions, bounds.stop))
+
+
+def keys_of(provided: Provided) -> set[tuple[str, ...]]:
+    """Return the keys under which a `ProviderIndex` has what a tool provides."""
+    keys = {_key(provided.words)}
+    return keys | {provided.words[-1:]} if provided.contextual else keys
 
 
 def _key(words: tuple[str, ...]) -> tuple[str, ...]:

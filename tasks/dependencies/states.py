@@ -13,9 +13,10 @@ text of a tool says so, but that it reaches out and that its agent controls the 
 tools of one agent are compared."""
 
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 
+from pegboard.records import DependencyType
 from tasks.dependencies.evidence import Evidence, Kind, dependency_type
 from tasks.dependencies.language import (
     CHANGING,
@@ -48,11 +49,14 @@ _PRIVATE = frozenset({"password", "pin", "secret"})
 """What is checked by the tool that takes it."""
 
 
-def state_evidence(profiles: Sequence[ToolProfile], shared: SharedParameters) -> Iterator[Evidence]:
-    """Yield the evidence that these tools need each other as a whole, agent by agent."""
+def state_evidence(
+    profiles: Sequence[ToolProfile], shared: SharedParameters, sources: Collection[str]
+) -> Iterator[Evidence]:
+    """Yield the evidence that tools of these agents need each other as a whole, agent by agent."""
     agents: dict[str, list[int]] = defaultdict(list)
     for position, profile in enumerate(profiles):
-        agents[profile.tool.agent].append(position)
+        if profile.tool.agent in sources:
+            agents[profile.tool.agent].append(position)
     for positions in agents.values():
         agent = _Agent(profiles, positions, shared)
         yield from agent.logins()
@@ -90,6 +94,18 @@ class _Agent:
         self.common = frozenset(word for word, count in counts.items() if count > limit)
         self.states = list(self._states())
 
+    def _evidence(
+        self,
+        source: int,
+        target: int,
+        type_: DependencyType,
+        parameter: str | None,
+        kind: Kind,
+        what: str,
+    ) -> Evidence:
+        ids = self.profiles[source].tool.id, self.profiles[target].tool.id
+        return Evidence(*ids, type_, parameter, kind, what)
+
     def logins(self) -> Iterator[Evidence]:
         """Yield what needs a login: tools that take its session, or that name its service."""
         services = {
@@ -99,6 +115,7 @@ class _Agent:
         }
         if not services:
             return
+        direct = dependency_type(None, True)
         index = SubsetIndex((service, login) for login, service in services.items() if service)
         only = list(services) if len(services) == 1 else []
         for at in self.positions:
@@ -113,12 +130,12 @@ class _Agent:
                 for login in (named or by_text or only)[:1]:
                     what = " ".join(words_of(secret.name))
                     type_ = dependency_type(secret.name, secret.required)
-                    yield Evidence(at, login, type_, secret.name, "session", what)
+                    yield self._evidence(at, login, type_, secret.name, "session", what)
             elif named:
                 login = named[0]
                 name = words_of(self.profiles[login].tool.name)
                 what = " ".join(word for word in name if word in services[login])
-                yield Evidence(at, login, dependency_type(None, True), None, "login", what)
+                yield self._evidence(at, login, direct, None, "login", what)
 
     def checks(self) -> Iterator[Evidence]:
         """Yield which parameters another tool can validate."""
@@ -137,7 +154,7 @@ class _Agent:
                 if parameter.types == {"boolean"} or not ends_in_core or core & _PRIVATE:
                     continue
                 type_ = dependency_type(parameter.name, parameter.required)
-                yield Evidence(at, target, type_, parameter.name, "check", " ".join(words))
+                yield self._evidence(at, target, type_, parameter.name, "check", " ".join(words))
 
     def state_changes(self) -> Iterator[Evidence]:
         """Yield readers and changers of a state, and tools whose names say that they need it."""
@@ -146,9 +163,9 @@ class _Agent:
         for state in self.states:
             reader, changer, what = state.reader, state.changer, state.what
             if (kind := self._before(reader, changer)) is not None:
-                yield Evidence(changer, reader, indirect, None, kind, what)
+                yield self._evidence(changer, reader, indirect, None, kind, what)
             if state.switch:
-                yield Evidence(reader, changer, indirect, None, "state-switch", what)
+                yield self._evidence(reader, changer, indirect, None, "state-switch", what)
                 if words := state.words - STATE_ENDINGS:
                     switches[words] = state
         index = SubsetIndex((words, words) for words in switches)
@@ -160,7 +177,7 @@ class _Agent:
                 named = words <= phrase or (words <= name and words - self.common)
                 if named and at not in (state.reader, state.changer):
                     type_ = dependency_type(None, True)
-                    yield Evidence(at, state.reader, type_, None, "state-needed", state.what)
+                    yield self._evidence(at, state.reader, type_, None, "state-needed", state.what)
 
     def _before(self, reader: int, changer: int) -> Kind | None:
         """Return what it is to read before changing: a state, or a thing that arguments identify.
@@ -199,7 +216,7 @@ class _Agent:
             )
             if not local and at not in (best.reader, best.changer):
                 type_ = dependency_type(None, True)
-                yield Evidence(at, best.reader, type_, None, "connection", best.what)
+                yield self._evidence(at, best.reader, type_, None, "connection", best.what)
 
     def _states(self) -> Iterator[_State]:
         readers: dict[_StateKey, int] = {}

@@ -1,0 +1,105 @@
+"""Evidence of dependencies that is kept between builds is what a look at all tools finds."""
+
+import random
+from collections.abc import Sequence
+from dataclasses import replace
+
+import pytest
+
+from catalogs.shared.listing import Listing
+from pegboard.records import Agent, Tool
+from tasks.dependencies import stored
+from tasks.dependencies.infer import evidence_of
+from tasks.dependencies.stored import evidence_between
+from tasks.lake.files import Lake
+from tasks.lake.snapshot_rows import agent_frame, store_snapshot, tool_frame
+from tests.tasks.dependencies.made_tools import make_tool
+from tests.tasks.dependencies.test_work import make_board
+
+
+class Nights:
+    """Builds of a board whose tools change."""
+
+    def __init__(self, lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
+        self._lake, self._number = lake, 0
+        self.agents = list[int]()
+        self.tools = list[int]()
+
+        def counted(tools, agents):
+            self.agents.append(len(agents))
+            self.tools.append(len(tools))
+            return evidence_of(tools, agents)
+
+        monkeypatch.setattr(stored, "evidence_of", counted)
+
+    def evidence(self, tools: Sequence[Tool]):
+        """What this build has, in order."""
+        tools = [replace(tool, catalog="kit") for tool in tools]
+        self._number += 1
+        agents = tuple(Agent(name, "kit", name) for name in {tool.agent for tool in tools})
+        frames = agent_frame(agents), tool_frame(Listing(agents=agents, tools=tuple(tools)))
+        store_snapshot(self._lake, "kit", f"{self._number:064x}", *frames, None)
+        found = evidence_between(self._lake, {"kit": f"{self._number:064x}"})
+        assert sorted(found, key=repr) == sorted(evidence_of(tools), key=repr)
+        return found
+
+
+@pytest.fixture
+def nights(tmp_path, monkeypatch):
+    return Nights(Lake(str(tmp_path)), monkeypatch)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_what_is_kept_is_what_a_look_at_all_tools_finds(nights, seed):
+    dice, size = random.Random(seed), 240
+    spares = make_board(2 * size, 40)
+    tools = spares[:size]
+
+    found = [nights.evidence(tools)]
+    for _ in range(4):
+        for _ in range(3):
+            kind, place = dice.choice(("new", "gone", "other")), dice.randrange(len(tools))
+            if kind == "gone":
+                del tools[place]
+            elif kind == "new":
+                tools.append(spares[size + len(found) * 20 + dice.randrange(20)])
+            else:
+                tools[place] = replace(tools[place], description="Returns the draft order id.")
+        tools = list({tool.id: tool for tool in tools}.values())
+        found.append(nights.evidence(tools))
+
+    assert all(found)
+    assert len({len(evidence) for evidence in found}) > 1
+    assert min(nights.agents[1:]) < nights.agents[0]
+
+
+def test_only_agents_that_a_change_can_touch_are_looked_at_again(nights):
+    tools = [
+        tool
+        for n in range(50)
+        for tool in (
+            make_tool(f"search_orders_{n}", "text", agent=f"kit/agent{n}"),
+            make_tool(f"cancel_order_{n}", "order_id", agent=f"kit/agent{n}"),
+        )
+    ]
+    nights.evidence(tools)
+    tools[6] = replace(tools[6], description="Another text.")
+    nights.evidence(tools)
+    nights.evidence(tools)
+
+    assert nights.agents == [50, 1]
+    assert nights.tools == [100, 3]  # its own two, and one that provides an order's id
+
+
+def test_a_provider_of_another_agent_that_comes_and_goes_is_noticed(nights):
+    asking = make_tool("refund", "draft_order_id", agent="kit/shop")
+    others = [make_tool(f"sum_{n}", "number", agent=f"kit/sums{n}") for n in range(5)]
+    provider = make_tool("list_draft_orders", agent="kit/stock")
+
+    without = nights.evidence([asking, *others])
+    provided = nights.evidence([asking, *others, provider])
+    gone = nights.evidence([asking, *others])
+
+    assert without == gone == []
+    assert [(one.source, one.target) for one in provided] == [(asking.id, provider.id)]
+    assert nights.agents == [6, 2]  # those of the last build are in the lake
