@@ -2,25 +2,25 @@
 
 - `stuffing`: most of a tool's examples are nearer to many other tools than to what the tool itself
   says that it does. Such examples draw requests that it does not answer.
-- `near-copy`: a description repeats that of a tool of another agent, perhaps with some words more.
+- `near-copy`: a description repeats that of a tool of another agent (`copies.py`).
 
 Both are reasons to look at a tool, as the flags of `untrusted.py` are, and stand in the manifest of
 a release under `suspicious`. They depend on the other tools, so they are no column of `tools`."""
 
 from collections import defaultdict
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from pegboard.encoders import Encoder
 from pegboard.records import Agent, Tool
-from pegboard.search.text import singular_words
 from tasks.embed import encoder_for
 from tasks.enrichment.neighbours import head_text
 from tasks.enrichment.vectors import vectors_of
 from tasks.lake.files import Lake
-from tasks.lake.snapshot_rows import agents_of, tools_of
+from tasks.lake.snapshot_rows import agents_of, snapshot_rows, tools_of
 from tasks.plan import Plan
+from tasks.safety.copies import NEAR_COPY, near_copies, stored_shingles
 from tasks.settings.configuration import Configuration
 
 if TYPE_CHECKING:
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 STUFFING = "stuffing"
-NEAR_COPY = "near-copy"
 
 MIN_EXAMPLES = 3
 """Fewer say nothing of a tool's examples as a whole."""
@@ -45,14 +44,6 @@ NEARER = 0.3
 plugins, whose names and descriptions say little of their ten requests, 4 % have more; ten requests
 that fit everything have .30 to .77 among 400 tools of Seal-Tools."""
 
-SHINGLE = 3
-"""Words in a row by which descriptions are compared."""
-MIN_SHINGLES = 3
-"""A description of fewer is too short to tell a copy."""
-COPIED = 0.9
-"""Of the shingles of the original: a copy may say more."""
-MAX_SHARED = 20
-"""Tools of the release that have a shingle: one of more is boilerplate."""
 MAX_WARNINGS = 10
 
 Suspicious = dict[str, list[dict[str, Any]]]
@@ -74,15 +65,15 @@ def find_suspicious(
         encoder: replaces that of the default index.
     """
     lake = Lake(configuration.uri)
-    tools = list(tools_of(lake, snapshots))
-    fresh = {*plan.new, *plan.changed} if plan.live else {tool.id for tool in tools}
     found: Suspicious = defaultdict(list)
-    agents = {agent.id: agent for agent in agents_of(lake, snapshots)}
-    if any(len(tool.examples) >= MIN_EXAMPLES for tool in tools):
+    examples = snapshot_rows(lake, snapshots, "tools", ["id", "examples"])
+    if (examples.get_column("examples").list.len() >= MIN_EXAMPLES).any():
         encoder = encoder or encoder_for(configuration.index(configuration.default))
-        for tool, evidence in _stuffed(lake, encoder, tools, agents):
+        agents = {agent.id: agent for agent in agents_of(lake, snapshots)}
+        for tool, evidence in _stuffed(lake, encoder, tools_of(lake, snapshots), agents):
             found[tool].append(evidence)
-    for tool, evidence in near_copies(tools, fresh):
+    fresh = {*plan.new, *plan.changed} if plan.live else set(examples.get_column("id"))
+    for tool, evidence in near_copies(stored_shingles(lake, snapshots), fresh):
         found[tool].append(evidence)
     return {tool: found[tool] for tool in sorted(found)}
 
@@ -139,39 +130,3 @@ def _nearer(
 ) -> float:
     """Return the share of the other tools that are nearer to an example than its own."""
     return float((others @ example > own @ example).mean())
-
-
-def near_copies(
-    tools: Sequence[Tool], fresh: Collection[str]
-) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield the fresh tools whose descriptions repeat those of other agents' tools.
-
-    Takes time in proportion to the words: what stands in many descriptions is not compared.
-    """
-    shingles = {tool.id: _shingles(tool.description) for tool in tools}
-    agents = {tool.id: tool.agent for tool in tools}
-    holders: dict[int, list[str]] = defaultdict(list)
-    for tool, own in shingles.items():
-        for shingle in own:
-            holders[shingle].append(tool)
-    rare = {
-        tool: {shingle for shingle in own if len(holders[shingle]) <= MAX_SHARED}
-        for tool, own in shingles.items()
-    }
-    for tool in sorted(rare.keys() & set(fresh)):
-        shared: dict[str, int] = defaultdict(int)
-        for shingle in rare[tool]:
-            for other in holders[shingle]:
-                shared[other] += agents[other] != agents[tool]
-        if not shared or len(rare[tool]) < MIN_SHINGLES:
-            continue
-        other, count = min(shared.items(), key=lambda pair: (-pair[1], pair[0]))
-        whole = len(rare[other])
-        if whole >= MIN_SHINGLES and count >= COPIED * whole:
-            similarity = round(count / whole, 3)
-            yield tool, {"flag": NEAR_COPY, "of": other, "similarity": similarity}
-
-
-def _shingles(text: str) -> set[int]:
-    words = singular_words(text)
-    return {hash(tuple(words[at : at + SHINGLE])) for at in range(len(words) - SHINGLE + 1)}

@@ -3,7 +3,8 @@
 import pytest
 
 from pegboard.records import Tool
-from tasks.safety.capture import NEAR_COPY, STUFFING, near_copies, warnings_of
+from tasks.safety.capture import NEAR_COPY, STUFFING, warnings_of
+from tasks.safety.copies import near_copies, shingle_rows
 
 NOUNS = [
     "door",
@@ -96,8 +97,8 @@ def test_tools_of_one_agent_and_boilerplate_are_no_copies():
     siblings = [tool("a", name, same) for name in ("one", "two")]
     boilerplate = [tool(f"agent{number}", "list", same) for number in range(30)]
 
-    assert list(near_copies(siblings, {row.id for row in siblings})) == []
-    assert list(near_copies(boilerplate, {row.id for row in boilerplate})) == []
+    assert list(near_copies(shingle_rows(siblings), {row.id for row in siblings})) == []
+    assert list(near_copies(shingle_rows(boilerplate), {row.id for row in boilerplate})) == []
 
 
 def test_a_warning_names_the_tool_and_the_remedy_and_the_list_is_bounded():

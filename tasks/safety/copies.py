@@ -1,0 +1,97 @@
+"""Tools whose descriptions repeat those of other agents' tools, perhaps with some words more.
+
+documents/shingles-<digest>   each tool's shingles: all that stand in a row in its description
+
+The shingles of tools that did not change are read; all are counted each time."""
+
+import hashlib
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+from pegboard.canonical import digest
+from pegboard.records import Tool
+from pegboard.search.text import singular_words
+from tasks.lake.files import Lake
+from tasks.lake.incremental import row_inputs, update_rows
+from tasks.lake.row_sets import find_rows, read_rows
+from tasks.lake.snapshot_rows import tools_of
+
+if TYPE_CHECKING:
+    import polars as pl
+
+NEAR_COPY = "near-copy"
+SHINGLES_VERSION = 1
+"""Change when the same tools give other shingles, so that stored ones are not reused."""
+SHINGLE = 3
+"""Words in a row by which descriptions are compared."""
+MIN_SHINGLES = 3
+"""A description of fewer is too short to tell a copy."""
+COPIED = 0.9
+"""Of the shingles of the original: a copy may say more."""
+MAX_SHARED = 20
+"""Tools of the release that have a shingle: one of more is boilerplate."""
+
+
+def stored_shingles(lake: Lake, snapshots: Mapping[str, str]) -> "pl.DataFrame":
+    """Return `shingle_rows` of all tools of snapshots (catalog -> digest)."""
+    path = f"documents/shingles-{digest(SHINGLES_VERSION, dict(snapshots))}"
+    if not find_rows(lake, path):
+        update_rows(
+            lake,
+            path,
+            f"documents/latest-shingles-{SHINGLES_VERSION}",
+            key="tool",
+            tool="tool",
+            inputs=row_inputs(lake, snapshots, None).select("tool", "tool_digest"),
+            make=lambda ids: shingle_rows(tools_of(lake, snapshots, ids)),
+        )
+    return read_rows(lake, path, ["tool", "agent", "shingles"])
+
+
+def shingle_rows(tools: Iterable[Tool]) -> "pl.DataFrame":
+    """Return for each tool its agent, and the different shingles of its description."""
+    import polars as pl
+
+    rows = [(tool.id, tool.agent, _shingles(tool.description)) for tool in tools]
+    schema = {"tool": pl.String, "agent": pl.String, "shingles": pl.List(pl.UInt64)}
+    return pl.DataFrame(rows, schema=schema, orient="row")
+
+
+def near_copies(
+    rows: "pl.DataFrame", fresh: Collection[str]
+) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yield the fresh tools whose descriptions repeat those of other agents' tools.
+
+    Takes time in proportion to the words: what stands in many descriptions is not compared.
+
+    Args:
+        rows: of `shingle_rows`, of all tools.
+    """
+    import polars as pl
+
+    every = rows.explode("shingles").drop_nulls("shingles")
+    counts = every.group_by("shingles").len().filter(pl.col("len") <= MAX_SHARED)
+    rare = every.join(counts, on="shingles", how="semi")
+    sizes = rare.group_by("tool").agg(pl.len().alias("whole"))
+    sizes = sizes.filter(pl.col("whole") >= MIN_SHINGLES)
+    rare = rare.join(sizes, on="tool")
+    own = rare.filter(pl.col("tool").is_in(sorted(fresh)))
+    shared = (
+        own.join(rare, on="shingles", suffix="_other")
+        .filter(pl.col("agent") != pl.col("agent_other"))
+        .group_by("tool", "tool_other", "whole_other")
+        .len()
+        .sort(["tool", "len", "tool_other"], descending=[False, True, False])
+        .unique("tool", keep="first", maintain_order=True)
+        .filter(pl.col("len") >= COPIED * pl.col("whole_other"))
+    )
+    for tool, other, whole, count in shared.rows():
+        similarity = round(count / whole, 3)
+        yield tool, {"flag": NEAR_COPY, "of": other, "similarity": similarity}
+
+
+def _shingles(text: str) -> list[int]:
+    words = singular_words(text)
+    several = {" ".join(words[at : at + SHINGLE]) for at in range(len(words) - SHINGLE + 1)}
+    digests = (hashlib.blake2b(words.encode(), digest_size=8).digest() for words in several)
+    return sorted(map(int.from_bytes, digests))
