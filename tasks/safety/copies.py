@@ -1,6 +1,8 @@
-"""Tools whose descriptions repeat those of other agents' tools, perhaps with some words more.
+"""Tools whose descriptions repeat those of other agents' tools, perhaps with some words more, or
+that have the same name, description and parameters, however short they are.
 
-documents/shingles-<digest>   each tool's shingles: all that stand in a row in its description
+documents/shingles-<digest>   each tool's shingles: all that stand in a row in its description; and
+                              one value for its name, description and parameters
 
 The shingles of tools that did not change are read; all are counted each time."""
 
@@ -20,7 +22,7 @@ if TYPE_CHECKING:
     import polars as pl
 
 NEAR_COPY = "near-copy"
-SHINGLES_VERSION = 1
+SHINGLES_VERSION = 2
 """Change when the same tools give other shingles, so that stored ones are not reused."""
 SHINGLE = 3
 """Words in a row by which descriptions are compared."""
@@ -45,22 +47,30 @@ def stored_shingles(lake: Lake, snapshots: Mapping[str, str]) -> "pl.DataFrame":
             inputs=row_inputs(lake, snapshots, None).select("tool", "tool_digest"),
             make=lambda ids: shingle_rows(tools_of(lake, snapshots, ids)),
         )
-    return read_rows(lake, path, ["tool", "agent", "shingles"])
+    return read_rows(lake, path, ["tool", "agent", "content", "shingles"])
 
 
 def shingle_rows(tools: Iterable[Tool]) -> "pl.DataFrame":
-    """Return for each tool its agent, and the different shingles of its description."""
+    """Return for each tool its agent, its content as one value, and its different shingles.
+
+    The content is null for a tool that has neither description nor parameters.
+    """
     import polars as pl
 
-    rows = [(tool.id, tool.agent, _shingles(tool.description)) for tool in tools]
-    schema = {"tool": pl.String, "agent": pl.String, "shingles": pl.List(pl.UInt64)}
+    rows = [(tool.id, tool.agent, _content(tool), _shingles(tool.description)) for tool in tools]
+    schema = {
+        "tool": pl.String,
+        "agent": pl.String,
+        "content": pl.String,
+        "shingles": pl.List(pl.UInt64),
+    }
     return pl.DataFrame(rows, schema=schema, orient="row")
 
 
 def near_copies(
     rows: "pl.DataFrame", fresh: Collection[str]
 ) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield the fresh tools whose descriptions repeat those of other agents' tools.
+    """Yield the fresh tools that repeat the descriptions, or all, of other agents' tools.
 
     Takes time in proportion to the words: what stands in many descriptions is not compared.
 
@@ -69,13 +79,16 @@ def near_copies(
     """
     import polars as pl
 
-    every = rows.explode("shingles").drop_nulls("shingles")
+    twins = _twins(rows, fresh)
+    for tool, other in twins.items():
+        yield tool, {"flag": NEAR_COPY, "of": other, "similarity": 1.0}
+    every = rows.select("tool", "agent", "shingles").explode("shingles").drop_nulls("shingles")
     counts = every.group_by("shingles").len().filter(pl.col("len") <= MAX_SHARED)
     rare = every.join(counts, on="shingles", how="semi")
     sizes = rare.group_by("tool").agg(pl.len().alias("whole"))
     sizes = sizes.filter(pl.col("whole") >= MIN_SHINGLES)
     rare = rare.join(sizes, on="tool")
-    own = rare.filter(pl.col("tool").is_in(sorted(fresh)))
+    own = rare.filter(pl.col("tool").is_in(sorted({*fresh} - twins.keys())))
     shared = (
         own.join(rare, on="shingles", suffix="_other")
         .filter(pl.col("agent") != pl.col("agent_other"))
@@ -88,6 +101,28 @@ def near_copies(
     for tool, other, whole, count in shared.rows():
         similarity = round(count / whole, 3)
         yield tool, {"flag": NEAR_COPY, "of": other, "similarity": similarity}
+
+
+def _twins(rows: "pl.DataFrame", fresh: Collection[str]) -> dict[str, str]:
+    """Return the fresh tools with the content of another agent's tool, and that tool."""
+    import polars as pl
+
+    every = rows.select("tool", "agent", "content").drop_nulls("content")
+    several = every.filter(pl.len().over("content").is_between(2, MAX_SHARED))
+    pairs = (
+        several.filter(pl.col("tool").is_in(sorted(fresh)))
+        .join(several, on="content", suffix="_other")
+        .filter(pl.col("agent") != pl.col("agent_other"))
+        .sort("tool", "tool_other")
+        .unique("tool", keep="first", maintain_order=True)
+    )
+    return dict(pairs.select("tool", "tool_other").iter_rows())
+
+
+def _content(tool: Tool) -> str | None:
+    words, properties = singular_words(tool.description), tool.input_schema.get("properties")
+    names = sorted(properties) if isinstance(properties, Mapping) else []
+    return digest(tool.name, words, names) if words or names else None
 
 
 def _shingles(text: str) -> list[int]:

@@ -89,6 +89,32 @@ def test_a_copy_is_flagged_with_its_original_and_the_original_is_not(suspicious)
     }
 
 
+@pytest.mark.parametrize(
+    ("name", "text", "parameters", "copied"),
+    [
+        ("lock", "Locks it.", ["door"], True),
+        ("lock", "", ["door"], True),
+        ("lock", "Locks it!", ["window"], False),
+        ("shut", "Locks it.", ["door"], False),
+    ],
+)
+def test_a_tool_with_the_name_description_and_parameters_of_another_is_a_copy_however_short(
+    name, text, parameters, copied
+):
+    def tool(agent, name, text, parameters):
+        schema = {"type": "object", "properties": {key: {} for key in parameters}}
+        return Tool(f"kit/{agent}/{name}", "kit", f"kit/{agent}", name, text, schema)
+
+    original = tool("good", "lock", text and "Locks it.", ["door"])
+    fresh = tool("other", name, text, parameters)
+
+    flagged = dict(near_copies(shingle_rows([original, fresh]), {fresh.id}))
+
+    assert flagged == (
+        {fresh.id: {"flag": NEAR_COPY, "of": original.id, "similarity": 1.0}} if copied else {}
+    )
+
+
 def test_tools_of_one_agent_and_boilerplate_are_no_copies():
     def tool(agent, name, text):
         return Tool(f"kit/{agent}/{name}", "kit", f"kit/{agent}", name, text)
