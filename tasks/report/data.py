@@ -11,7 +11,6 @@ from functools import cache
 from typing import Any
 
 from pegboard.errors import PegboardError
-from pegboard.evaluation.collisions import collisions
 from pegboard.search.loaded import IN_MEMORY_ROWS, LoadedRelease
 from pegboard.store.contract import embedding_table
 from pegboard.store.database import public_uri, store_errors
@@ -19,6 +18,7 @@ from pegboard.store.releases import Channel, Release, ReleaseStore
 from tasks.lake.files import Lake
 from tasks.report.changes import changes_data
 from tasks.report.checks import checks_data, verdict_data
+from tasks.report.close_pairs import close_pairs
 from tasks.report.excerpts import excerpt, first_rows
 from tasks.report.gate import channels_of, gate_data, history_data
 from tasks.report.map import map_data
@@ -50,7 +50,7 @@ def report_data(
     outcome: Mapping[str, Any] | None = None,
     earlier: Mapping[str, Any] | None = None,
     *,
-    store_map: bool = True,
+    keep: bool = True,
 ) -> dict[str, Any]:
     """Return what is known of a release of the board at `uri`.
 
@@ -58,7 +58,7 @@ def report_data(
         release: its id, or the beginning of one.
         outcome: what `RunSummary.end` returned of the run that made it.
         earlier: the JSON of an earlier report on the release, for what only its run knew.
-        store_map: remember where the map's landmarks are, for the next report.
+        keep: store in the lake what the next report goes on from.
 
     Raises:
         BoardNotFound: there is no such release.
@@ -83,11 +83,11 @@ def report_data(
         "history": history_data(releases, channels, subject),
         "changes": changes,
         **measurements,
-        "collisions": _try("collisions", lambda: collisions_data(loaded)),
+        "collisions": _try("collisions", lambda: collisions_data(loaded, Lake(uri), store=keep)),
         "twins": _try("twins", lambda: twins_data(loaded, vectors())),
         "tools": _try("tools", lambda: tools_data(loaded)),
         "dependencies": _try("dependencies", lambda: dependencies_data(loaded)),
-        "map": _try("map", lambda: map_data(loaded, vectors(), Lake(uri), store=store_map)),
+        "map": _try("map", lambda: map_data(loaded, vectors(), Lake(uri), store=keep)),
         "llm": _try("llm", lambda: llm_data(uri, run)),
         "sources": _try("sources", lambda: sources_data(uri, subject, run)),
         "rejected": _try("rejected", lambda: rejected_data(uri, subject, run, MAX_ROWS)),
@@ -109,11 +109,15 @@ def _try(part: str, make: Callable[[], Any]) -> Any:
         return {"missing": str(error)}
 
 
-def collisions_data(loaded: LoadedRelease, max_vectors: int = MAX_VECTORS) -> dict[str, Any]:
+def collisions_data(
+    loaded: LoadedRelease, lake: Lake, max_vectors: int = MAX_VECTORS, *, store: bool = True
+) -> dict[str, Any]:
     """Return the pairs of tools that the default index can hardly tell apart, closest first.
 
     Args:
+        lake: has the pairs of the report before.
         max_vectors: for an index with more vectors, pairs are not compared.
+        store: keep the pairs for the next report.
     """
     index = loaded.index_name(None)
     vectors = loaded.release.tables[embedding_table(index)].rows
@@ -123,7 +127,7 @@ def collisions_data(loaded: LoadedRelease, max_vectors: int = MAX_VECTORS) -> di
             f"compared; a report looks for collisions among {max_vectors:,} at most. `pegboard "
             f"stress GOLDEN --collisions 0.9` takes the time."
         }
-    result = collisions(loaded, index, least=LEAST_COSINE, shown=MAX_PAIRS)
+    result = close_pairs(lake, loaded, index, least=LEAST_COSINE, shown=MAX_PAIRS, store=store)
     tools = loaded.tools(
         sorted({tool for pair in result.pairs for tool in (pair.first, pair.second)})
     )

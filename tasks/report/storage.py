@@ -98,7 +98,7 @@ def make_report(
     """
     reports, name = Reports(uri), ReleaseStore(uri).get(release).id
     earlier = None if outcome else _earlier(reports, name)
-    data = report_data(uri, name, outcome, earlier, store_map=store)
+    data = report_data(uri, name, outcome, earlier, keep=store)
     html = report_page(data)
     if store:
         reports.write_json(f"{name}.json", data)

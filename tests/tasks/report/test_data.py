@@ -11,6 +11,7 @@ from pegboard.records import Edge
 from pegboard.search.loaded import IN_MEMORY_ROWS, LoadedRelease
 from pegboard.store.releases import ReleaseStore
 from tasks.enrichment.ledger import LakeLedger, StoredReply
+from tasks.lake.files import Lake
 from tasks.report.checks import verdict_data
 from tasks.report.data import collisions_data, report_data
 from tasks.report.storage import Reports
@@ -180,7 +181,7 @@ def test_tools_with_similar_texts_collide(board, held_data):
     assert pairs[0]["first"]["description"] == "Sells the fence of a customer."
 
     loaded = LoadedRelease(ReleaseStore(board.uri), board.held, IN_MEMORY_ROWS)
-    (missing,) = collisions_data(loaded, max_vectors=21).values()
+    (missing,) = collisions_data(loaded, Lake(board.uri), max_vectors=21).values()
     assert "Index full has 22 vectors" in missing
 
 
