@@ -9,11 +9,13 @@ import polars as pl
 import pytest
 
 import pegboard
+from flows.reindex import reindex
 from pegboard.cli.main import main
 from pegboard.errors import BoardNotFound, StoreError
 from pegboard.store.releases import ReleaseStore
 from tasks.lake import parquet
 from tasks.lake.files import Lake
+from tasks.settings.run import RunSettings
 from tests.rival import Rival
 
 pytestmark = pytest.mark.slow  # needs the emulator
@@ -74,6 +76,35 @@ def test_a_board_lives_its_whole_life_in_a_bucket(workshop, board, s3, keys, cap
     for secret in keys:
         assert secret not in shown
         assert not [p for p, content in objects.items() if secret.encode() in p.encode() + content]
+
+
+@pytest.mark.parametrize("engine", ["processes", "dask", "ray"])
+def test_workers_read_and_write_the_bucket_with_keys_of_their_own_environment(
+    workshop, configured, s3, keys, monkeypatch, engine
+):
+    package = {"processes": "json", "dask": "distributed", "ray": "ray"}[engine]
+    pytest.importorskip(package, reason=f"the extra [{engine}] is not installed")
+    for name, key in zip(("ACCESS_KEY_ID", "SECRET_ACCESS_KEY"), keys, strict=True):
+        monkeypatch.setenv(f"OWN_{name}", key)
+        monkeypatch.delenv(f"AWS_{name}")
+    monkeypatch.setattr("tasks.embed.SHARD_TEXTS", 8)
+    workshop.servers({"git": [workshop.tool(f"tool_{number}") for number in range(20)]})
+    references = {
+        "aws_endpoint": s3.endpoint,
+        "aws_region": "us-east-1",
+        "aws_access_key_id": "${OWN_ACCESS_KEY_ID}",
+        "aws_secret_access_key": "${OWN_SECRET_ACCESS_KEY}",
+    }
+    outcomes = []
+    for run in (RunSettings(), RunSettings(engine=engine, workers=2)):
+        bucket = s3.bucket()
+        configuration = configured(f"s3://{bucket}/board", **references)
+        outcomes.append(reindex(configuration.model_copy(update={"run": run})))
+        assert not any("lake/shards" in path for path in s3.contents(bucket))
+
+    assert [outcome["outcome"] for outcome in outcomes] == ["published", "published"]
+    assert [outcome["encoded"] for outcome in outcomes] == [21, 21]  # one is the agent's
+    assert outcomes[0]["release"] == outcomes[1]["release"]
 
 
 def test_an_address_without_a_board_is_not_reported_as_a_broken_store(
