@@ -19,7 +19,8 @@ T = TypeVar("T")
 CONNECT_SECONDS = 10
 WORKER_SECONDS = 60.0
 """How long a cluster may have no worker: it may be starting some."""
-POLL_SECONDS = 0.5
+LOOK_SECONDS = 5.0
+"""How often a call that waits looks whether the cluster still has workers."""
 
 
 class DaskCluster:
@@ -48,14 +49,16 @@ class DaskCluster:
         future = client.submit(work, self._setup, packed(call), pure=False)
         future.add_done_callback(lambda _: done.set())
         without_worker = 0.0
-        while not done.wait(POLL_SECONDS):
-            without_worker = 0 if client.nthreads() else without_worker + POLL_SECONDS
+        while not done.wait(LOOK_SECONDS):
+            without_worker = 0 if client.nthreads() else without_worker + LOOK_SECONDS
             if without_worker > WORKER_SECONDS:
                 future.cancel()
                 raise PegboardError(_no_worker(self._place()))
         return self._result(future.result, call)
 
     def close(self) -> None:
+        # It logs the traceback of an attempt to reconnect that this cancels.
+        logging.getLogger("distributed.client").setLevel(logging.CRITICAL)
         with self._lock:
             for part in (self._client, self._cluster):
                 if part is not None:
@@ -95,7 +98,7 @@ class DaskCluster:
             if time.monotonic() > deadline:
                 client.close()
                 raise PegboardError(_no_worker(self._place()))
-            time.sleep(POLL_SECONDS)
+            time.sleep(0.2)
         return client
 
     def _place(self) -> str:

@@ -8,6 +8,7 @@ import os
 import pickle
 import subprocess
 import sys
+import threading
 import time
 from functools import partial
 from pathlib import Path
@@ -39,7 +40,6 @@ def cluster(engine: str, package: str) -> object:
 
 
 ELSEWHERE = ["processes", cluster("dask", "distributed"), cluster("ray", "ray")]
-needs_dask = ELSEWHERE[1].marks
 
 
 @pytest.fixture
@@ -270,42 +270,68 @@ def test_a_cluster_that_does_not_answer_is_an_error_that_says_where_and_what_to_
         reindex(board(engine, f'address = "{scheme}://127.0.0.1:9"'))
 
 
-@pytest.mark.slow
-@pytest.mark.skipif(*needs_dask[1].args, **needs_dask[1].kwargs)
-def test_a_dask_cluster_of_processes_at_an_address_publishes_the_same_release(
-    board, workshop, encoder
-):
-    expected = reindex(board("local", uri="local"))["release"]
-    file, log = workshop.folder / "scheduler.json", workshop.folder / "log"
-    worker = ["dask_worker", "--nthreads", "1"]
-    parts = [["dask_scheduler", "--host", "127.0.0.1", "--port", "0"], worker, worker]
-    shared = ["--no-dashboard", "--scheduler-file", str(file)]
-    with log.open("ab") as output:
-        children = [
-            start_child(
-                [sys.executable, "-m", f"distributed.cli.{part}", *options, *shared],
+@pytest.fixture
+def dask_cluster(workshop):
+    """A function that starts a scheduler and workers as processes; returns the scheduler's, and its
+    address.
+    """
+    pytest.importorskip("distributed", reason="the extra [dask] is not installed")
+    file, log, children = workshop.folder / "scheduler.json", workshop.folder / "log", []
+
+    def start(part, *options):
+        command = [sys.executable, "-m", f"distributed.cli.dask_{part}", "--no-dashboard"]
+        with log.open("ab") as output:
+            child = start_child(
+                [*command, "--scheduler-file", str(file), *options],
                 cwd=workshop.folder,
                 stdout=output,
                 stderr=output,
             )
-            for part, *options in parts
-        ]
-    try:
-        address = _address(file, log)
-        configuration = board("dask", f'address = "{address}"', uri="spread")
-        with open_engine(configuration) as engine:
-            assert engine.threads is None
-        outcome = reindex(configuration)
-    finally:
-        for child in reversed(children):
-            end_child(child)
+        children.append(child)
+
+    def start_all(workers):
+        start("scheduler", "--host", "127.0.0.1", "--port", "0")
+        for _ in range(workers):
+            start("worker", "--nthreads", "1")
+        deadline = time.monotonic() + GUARD
+        while not file.exists() or not file.read_text("utf-8"):
+            assert time.monotonic() < deadline, log.read_text("utf-8", "replace")
+            time.sleep(0.05)
+        return children[0], json.loads(file.read_text("utf-8"))["address"]
+
+    yield start_all
+    for child in reversed(children):
+        end_child(child)
+
+
+@pytest.mark.slow
+def test_a_dask_cluster_at_an_address_publishes_the_same_release(board, dask_cluster):
+    expected = reindex(board("local", uri="local"))["release"]
+    _, address = dask_cluster(workers=2)
+    configuration = board("dask", f'address = "{address}"', uri="spread")
+
+    outcome = reindex(configuration)
 
     assert (outcome["outcome"], outcome["release"]) == ("published", expected)
+    with open_engine(configuration) as engine:
+        assert (engine.workers, engine.threads) == (2, None)
 
 
-def _address(file, log):
-    deadline = time.monotonic() + GUARD
-    while not file.exists() or not file.read_text("utf-8"):
-        assert time.monotonic() < deadline, log.read_text("utf-8", "replace")
-        time.sleep(0.05)
-    return json.loads(file.read_text("utf-8"))["address"]
+@pytest.mark.slow
+def test_a_dask_cluster_without_workers_is_an_error(board, dask_cluster, monkeypatch):
+    _, address = dask_cluster(workers=0)
+    monkeypatch.setattr("flows.engines.dask_cluster.WORKER_SECONDS", 0.5)
+
+    with pytest.raises(PegboardError, match=rf"{address} has had no worker.*Start some"):
+        reindex(board("dask", f'address = "{address}"'))
+
+
+@pytest.mark.slow
+def test_a_dask_scheduler_that_is_lost_within_a_call_is_an_error(board, dask_cluster):
+    scheduler, address = dask_cluster(workers=1)
+    with open_engine(board("dask", f'address = "{address}"')) as engine:
+        assert engine.run(partial(engine_steps.add, 1, 2)) == 3
+        threading.Timer(0.5, scheduler.kill).start()
+
+        with pytest.raises(PegboardError, match=rf"{address} was lost\. Finished work is kept"):
+            engine.run(partial(time.sleep, GUARD))
