@@ -3,12 +3,16 @@
 import argparse
 import json
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import count
+from pathlib import Path
 from typing import Any
 
 from benchmarks.machine import machine, machine_line
 from pegboard.cli.tables import print_table
 
+REQUESTS = Path(__file__).parents[1] / "real" / "requests"
+_requests = count()
 PACKAGES = ("pegboard", "lancedb", "pyarrow", "numpy")
 
 
@@ -19,6 +23,15 @@ def parser_of(document: str | None) -> argparse.ArgumentParser:
     )
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     return parser
+
+
+def requests(number: int) -> Iterator[str]:
+    """Requests in words, made of those of the real catalogs; none comes twice in a process."""
+    files = sorted(REQUESTS.glob("*.jsonl"))
+    lines = [line for file in files for line in file.read_text("utf-8").splitlines()]
+    texts = [json.loads(line)["query"] for line in lines if line.strip()]
+    for step in count(number * 7):
+        yield f"{texts[step % len(texts)]} {next(_requests)}"
 
 
 def seconds_of(work: Callable[[], Any]) -> float:

@@ -1,29 +1,30 @@
-"""`python -m benchmarks.performance.threads [--rows 3000] [--json]`: searches by many at once.
+"""`python -m benchmarks.performance.threads [--rows 1200] [--json]`: requests by many at once.
 
 A board of synthetic tools (see `boards`), searched in memory by threads that share it: by a ready
-vector, and by requests in words, all different, which the embedded encoder encodes. Then by as many
-asyncio tasks as a busy service has, through `AsyncBoard`. `to one` is the throughput against one
-thread; on a machine without spare cores 1 is the best there is.
+vector, and by `find` for requests in words, all different, which the embedded encoder encodes.
+Then by as many asyncio tasks as a busy service has, through `AsyncBoard`. `lancedb` is a plain
+search of the same vectors by vector, with an encoder of its own for requests in words; the two take
+turns. `to one` is the throughput against one thread; on a machine without spare cores 1 is the best
+there is.
 """
 
 import asyncio
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterator
-from itertools import count
+from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 import pegboard
-from benchmarks.performance.boards import DIMENSIONS, random_words, synthetic_board
-from benchmarks.performance.shared import parser_of, print_rows
+from benchmarks.performance.boards import DIMENSIONS, synthetic_board
+from benchmarks.performance.service_app import K, plain_search
+from benchmarks.performance.shared import parser_of, print_rows, requests
 from pegboard.encoders import load_encoder
 from tasks.settings.configuration import DEFAULT_ENCODER
 
-K = 5
 TASKS = 50
 
 
@@ -35,15 +36,8 @@ def vectors(number: int) -> Iterator[Any]:
         yield vector / np.linalg.norm(vector)
 
 
-def texts(number: int) -> Iterator[str]:
-    """Requests, all different."""
-    dice = np.random.default_rng(number)
-    for step in count():
-        yield f"find the {random_words(dice, 6)} of {number} {step}"
-
-
 def by_threads(
-    search: Callable[[Any], object], requests: Callable[[int], Iterator[Any]], threads: int,
+    search: Callable[[Any], object], queries: Callable[[int], Iterator[Any]], threads: int,
     seconds: float,
 ) -> list[float]:  # fmt: skip
     """The seconds that each search took, of as many threads as search for so long."""
@@ -51,7 +45,7 @@ def by_threads(
     start = threading.Barrier(threads)
 
     def work(number: int) -> None:
-        own = requests(number)
+        own = queries(number)
         search(next(own))
         start.wait()
         end = time.perf_counter() + seconds
@@ -67,15 +61,17 @@ def by_threads(
     return [second for own in taken for second in own]
 
 
-async def by_tasks(board: Any, tasks: int, seconds: float) -> list[float]:
+async def by_tasks(
+    find: Callable[[str], Awaitable[object]], tasks: int, seconds: float
+) -> list[float]:
     """The seconds that each request took, of as many asyncio tasks as ask for so long."""
-    wrapped, taken = pegboard.AsyncBoard(board), list[float]()
+    taken = list[float]()
 
     async def work(number: int) -> None:
-        own = texts(1_000 + number)
+        own = requests(number)
         end = time.perf_counter() + seconds
         while (began := time.perf_counter()) < end:
-            await wrapped.search(next(own), K)
+            await find(next(own))
             taken.append(time.perf_counter() - began)
 
     await asyncio.gather(*(work(number) for number in range(tasks)))
@@ -83,43 +79,65 @@ async def by_tasks(board: Any, tasks: int, seconds: float) -> list[float]:
 
 
 def measure(
-    folder: Path, rows: int, seconds: float, threads: tuple[int, ...], encoder: Any = None
+    folder: Path, rows: int, seconds: float, threads: tuple[int, ...], rounds: int
 ) -> list[dict[str, Any]]:
-    """One row for each number of threads and kind of request."""
-    encoder = encoder or load_encoder(DEFAULT_ENCODER)
+    """One row for each system, number of threads or tasks, and kind of request."""
+    encoder = load_encoder(DEFAULT_ENCODER)
     uri = synthetic_board(folder, rows, (encoder.name, encoder.fingerprint))
-    board = pegboard.open(uri, encoder=encoder, refresh=3600)
-    ways = {"vector": vectors, "text": texts}
-    measured: list[dict[str, Any]] = []
-    for way, requests in ways.items():
-        one = 0.0
+    board = pegboard.open(uri, refresh=3600)
+    wrapped, plain = pegboard.AsyncBoard(board), plain_search(uri, encoder)
+    systems: dict[str, tuple[Callable[[Any], object], ...]] = {
+        "pegboard": (lambda query: board.search(query, K), lambda text: board.find(text, K)),
+        "lancedb": (plain, plain),
+    }
+    taken: dict[tuple[str, str, str], list[float]] = {}
+    for _ in range(rounds):
         for number in threads:
-            taken = by_threads(lambda query: board.search(query, K), requests, number, seconds)
-            one = one or len(taken) / seconds
-            measured.append(_row(way, f"{number} threads", rows, taken, seconds, one))
-    taken = asyncio.run(by_tasks(board, TASKS, seconds))
-    measured.append(_row("text", f"{TASKS} asyncio tasks", rows, taken, seconds, one))
-    return measured
+            for place, (way, queries) in enumerate({"vector": vectors, "text": requests}.items()):
+                for system, search in systems.items():
+                    own = taken.setdefault((way, f"{number} threads", system), [])
+                    own += by_threads(search[place], queries, number, seconds)
+        asks: dict[str, Callable[[str], Awaitable[object]]] = {
+            "pegboard": lambda text: wrapped.find(text, K),
+            "lancedb": lambda text: asyncio.to_thread(plain, text),
+        }
+        for system, ask in asks.items():
+            own = taken.setdefault(("text", f"{TASKS} asyncio tasks", system), [])
+            own += asyncio.run(by_tasks(ask, TASKS, seconds))
+    first = f"{threads[0]} threads"
+    ones = {(way, system): own for (way, who, system), own in taken.items() if who == first}
+    return [
+        _row(way, who, system, own, seconds * rounds, ones[way, system], taken)
+        for (way, who, system), own in taken.items()
+    ]
 
 
 def _row(
-    way: str, who: str, rows: int, taken: list[float], seconds: float, one: float
+    way: str,
+    who: str,
+    system: str,
+    own: list[float],
+    seconds: float,
+    one: list[float],
+    taken: dict[tuple[str, str, str], list[float]],
 ) -> dict[str, Any]:
-    p50, p99 = (float(value) * 1000 for value in np.percentile(taken, [50, 99]))
-    rate = len(taken) / seconds
-    row = {"request": way, "by": who, "tools": rows, "per second": rate, "to one": rate / one}
+    p50, p99 = (float(value) * 1000 for value in np.percentile(own, [50, 99]))
+    row = {"request": way, "by": who, "system": system, "per second": len(own) / seconds}
+    row |= {"to one": len(own) / len(one), "to lancedb": len(own) / len(taken[way, who, "lancedb"])}
     return row | {"p50 ms": p50, "p99 ms": p99}
 
 
 def main() -> None:
-    """Print one line for each number of threads and kind of request."""
+    """Print one line for each system, number of threads or tasks, and kind of request."""
     parser = parser_of(__doc__)
-    parser.add_argument("--rows", type=int, default=3_000)
-    parser.add_argument("--seconds", type=float, default=3.0)
+    parser.add_argument("--rows", type=int, default=1_200)
+    parser.add_argument("--seconds", type=float, default=1.0, help="of each turn")
+    parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--threads", type=int, nargs="+", default=[1, 2, 8, 32])
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
-        measured = measure(Path(folder), options.rows, options.seconds, tuple(options.threads))
+        threads = tuple(options.threads)
+        measured = measure(Path(folder), options.rows, options.seconds, threads, options.rounds)
     print_rows("threads", measured, as_json=options.json)
 
 

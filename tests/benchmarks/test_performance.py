@@ -11,7 +11,7 @@ from benchmarks import performance
 from benchmarks.performance import boards, data, llm, start
 from tasks.maintain import IndexSizes
 
-SHARED = {"boards", "data", "shared"}
+SHARED = {"service_app", "boards", "data", "shared"}
 """Modules without a benchmark of their own."""
 TINY = {
     "incremental": "--tools 200 --change 0.1",
@@ -19,7 +19,8 @@ TINY = {
     "search": "--rows 300 --repeats 1",
     "start": "--rounds 0",
     "strategies": "--rows 300 --repeats 1",
-    "threads": "--rows 300 --seconds 0.1 --threads 1 2",
+    "service": "--rows 300 --clients 3 --rounds 1",
+    "threads": "--rows 300 --seconds 0.1 --rounds 1 --threads 1 2",
 }
 ON_PUBLIC_DATA = {
     "abstention": "--limit 40 --only livemcpbench ultratool",
