@@ -247,7 +247,7 @@ def _methods(trees: dict[str, ast.Module]) -> dict[str, set[str]]:
     """
     methods: dict[str, set[str]] = defaultdict(set)
     for module, tree in trees.items():
-        members = _members_of_loops(tree)
+        members = _members_of_loops(tree) | _unpacked(tree)
         for node in ast.walk(tree):
             if isinstance(node, ast.Attribute) and node.attr in ANCHORED | SCANNING:
                 owner = node.value
@@ -265,6 +265,20 @@ def _members_of_loops(tree: ast.Module) -> dict[str, list[str]]:
         for node in ast.walk(tree)
         if isinstance(node, ast.For | ast.comprehension)
         if isinstance(node.target, ast.Name) and isinstance(node.iter, ast.Tuple)
+    }
+
+
+def _unpacked(tree: ast.Module) -> dict[str, list[str]]:
+    """Return the tables whose values are taken apart, by the names of their parts."""
+    return {
+        part.id: [node.value.value.id]
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Assign)
+        if isinstance(node.value, ast.Subscript) and isinstance(node.value.value, ast.Name)
+        for target in node.targets
+        if isinstance(target, ast.Tuple)
+        for part in target.elts
+        if isinstance(part, ast.Name)
     }
 
 

@@ -9,8 +9,8 @@ from tasks.settings.base import Settings
 
 EngineName = Literal["local", "processes", "dask", "ray"]
 ADDRESSES = {
-    "dask": (r"(tcp|tls|ucx|ws|wss)://[^\s/:]+:\d+", "tcp://scheduler:8786"),
-    "ray": (r"ray://[^\s/:]+:\d+|[^\s/:]+:\d+|auto", "ray://head:10001"),
+    "dask": (re.compile(r"(tcp|tls|ucx|ws|wss)://[^\s/:]+:\d+"), "tcp://scheduler:8786"),
+    "ray": (re.compile(r"ray://[^\s/:]+:\d+|[^\s/:]+:\d+|auto"), "ray://head:10001"),
 }
 """The form of a cluster's address, and an example."""
 
@@ -44,6 +44,6 @@ class RunSettings(Settings):
                 f'"ray", or remove the address'
             )
         form, example = ADDRESSES[self.engine]
-        if not re.fullmatch(form, self.address):
+        if not form.fullmatch(self.address):
             raise ValueError(f"address: expected the form {example}, got {self.address:.80}")
         return self
