@@ -1,8 +1,8 @@
 """`python -m benchmarks.performance.incremental`: what a nightly run costs after few tools changed,
 against the build of the whole board.
 
-Four direct runs without reports, each in a process of its own as at night, on a board with two
-index configurations:
+Four direct runs, each in a process of its own as at night, on a board with two index
+configurations:
 
 full      everything is new
 change    some tools changed: half of them say something else, a quarter are new, a quarter are gone
@@ -11,7 +11,8 @@ again     as `change`, once more: on top of what the one before left
 
 For every step: seconds, megabytes written to the lake and to the tables (files that are new or
 other than before), and at its end the most memory that the process ever had. `share` is what a step
-took of what it took in the full run.
+took of what it took in the full run. For a run, also the processor seconds of its process and those
+that it started, with what they import.
 
     python -m benchmarks.performance.incremental --tools 100000 --encoder hashing/256 --change 0.01
     --json out.json
@@ -141,9 +142,7 @@ def write_configuration(folder: Path, encoder: str) -> None:
         f'[[indexes]]\nname = "full"\n{name}[[indexes]]\nname = "brief"\nparts = ["name", '
         f'"description"]\n{name}'
     )
-    (folder / "pegboard.toml").write_text(
-        f'[board]\nuri = "board"\nreport = false\n{catalogs}{indexes}'
-    )
+    (folder / "pegboard.toml").write_text(f'[board]\nuri = "board"\n{catalogs}{indexes}')
 
 
 class Meter:
@@ -160,7 +159,7 @@ class Meter:
         if when == "begin":
             return
         seconds, after = time.perf_counter() - self._begin, self._files()
-        written = {"lake": 0, "tables": 0}
+        written = {"lake": 0, "tables": 0, "reports": 0}
         for path, state in after.items():
             if self._before.get(path) != state:
                 written[path.split("/")[0]] += state[0]
@@ -183,9 +182,6 @@ class Meter:
 
 def run(folder: Path) -> dict[str, Any]:
     """One run of the project, in this process."""
-    import lancedb  # noqa: F401  as `pegboard build` does, so that no step is charged with it
-    import polars  # noqa: F401
-
     from flows.reindex import reindex
     from flows.runner import DirectRunner
     from tasks.settings.configuration import load_configuration
@@ -213,7 +209,8 @@ def report(name: str, run: dict[str, Any], full: dict[str, Any] | None) -> None:
     """Print one run as a table."""
     print(
         f"\n{name}: {run['tools']:,} tools, {run['new']} new, {run['changed']} changed, "
-        f"{run['removed']} removed; {run['encoded']:,} texts encoded"
+        f"{run['removed']} removed; {run['encoded']:,} texts encoded; "
+        f"{run['processor_seconds']} processor seconds"
     )
     steps = {**run["steps"], "all": total(run["steps"])}
     others = {**full["steps"], "all": total(full["steps"])} if full else {}
@@ -254,14 +251,21 @@ def measure(folder: Path, arguments: argparse.Namespace) -> dict[str, Any]:
             "--run",
             str(folder),
         ]
-        begin = time.perf_counter()
+        begin, processor = time.perf_counter(), _processor_seconds()
         done = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True)
         found = json.loads(done.stdout.splitlines()[-1]) | {
-            "wall_seconds": round(time.perf_counter() - begin, 1)
+            "wall_seconds": round(time.perf_counter() - begin, 1),
+            "processor_seconds": round(_processor_seconds() - processor, 1),
         }
         results["runs"][name] = found
         report(name, found, results["runs"]["full"] if name != "full" else None)
     return results
+
+
+def _processor_seconds() -> float:
+    """Of all processes that this one started and that have ended."""
+    usage = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return usage.ru_utime + usage.ru_stime
 
 
 def main() -> None:
