@@ -70,6 +70,7 @@ bench: setup
 	$(BIN)/python -m benchmarks.performance.start
 	$(BIN)/python -m benchmarks.performance.search
 	$(BIN)/python -m benchmarks.performance.threads
+	$(BIN)/python -m benchmarks.performance.engines
 	$(BIN)/python -m benchmarks.performance.strategies
 	$(BIN)/python -m benchmarks.performance.incremental --tools 20000
 	$(BIN)/python -m benchmarks.performance.llm

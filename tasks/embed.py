@@ -100,10 +100,21 @@ def shards_of(
     texts = _missing(lake, documents.path, fingerprint)
     size = max(SHARD_TEXTS, -(-texts.height // MAX_SHARDS))
     return [
-        _stored_shard(lake, fingerprint, documents, number, part)
+        store_shard(lake, fingerprint, documents, number, part)
         for number, part in enumerate(texts.iter_slices(size), start=1)
         if part.height
     ]
+
+
+def store_shard(
+    lake: Lake, fingerprint: str, documents: Documents, number: int, texts: "pl.DataFrame"
+) -> Shard:
+    """Store texts, as (text_digest, text) in the order of their digests, until they are encoded."""
+    digests = texts.get_column("text_digest")
+    path = f"shards/{digest(fingerprint, digests.to_list())}.parquet"
+    lake.write(path, texts.select("text_digest", "text"))
+    first, last = digests[0], digests[-1]
+    return Shard(documents.index, documents.table, number, path, first, last, len(digests))
 
 
 def embed_shard(
@@ -166,16 +177,6 @@ def _missing(lake: Lake, path: str, fingerprint: str) -> "pl.DataFrame":
     )
     texts = lists.explode("text_digest", "text").join(new, on="text_digest", how="semi")
     return texts.unique("text_digest").sort("text_digest")
-
-
-def _stored_shard(
-    lake: Lake, fingerprint: str, documents: Documents, number: int, texts: "pl.DataFrame"
-) -> Shard:
-    digests = texts.get_column("text_digest")
-    path = f"shards/{digest(fingerprint, digests.to_list())}.parquet"
-    lake.write(path, texts.select("text_digest", "text"))
-    first, last = digests[0], digests[-1]
-    return Shard(documents.index, documents.table, number, path, first, last, len(digests))
 
 
 def _waiting_texts(lake: Lake, shard: Shard) -> "pl.DataFrame | None":

@@ -14,6 +14,7 @@ from tasks.maintain import IndexSizes
 SHARED = {"service_app", "boards", "data", "shared"}
 """Modules without a benchmark of their own."""
 TINY = {
+    "engines": "--texts 20 --rounds 1 --encoder hashing/64",
     "incremental": "--tools 200 --change 0.1",
     "llm": "",
     "search": "--rows 300 --repeats 1",
