@@ -11,13 +11,15 @@ questions of their tools, find themselves: on MetaTool, a hybrid threshold made 
 % through refused 58 % of new requests. `unseen` leaves them out."""
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Protocol
 
 from pegboard.encoders import Encoder, encode_queries
 from pegboard.errors import ConfigurationError, PublishError
 from pegboard.evaluation.golden import ToolNames
+from pegboard.ranker.features import Candidates
+from pegboard.ranker.model import default_ranker
 from pegboard.retrieval.calibration import (
     MIN_REQUESTS,
     Calibration,
@@ -28,7 +30,6 @@ from pegboard.retrieval.calibration import (
 )
 from pegboard.retrieval.strategy import Strategy
 from pegboard.search.loaded import IN_MEMORY_ROWS, LoadedRelease
-from pegboard.search.ranking import Ranked
 from pegboard.search.text import DEFAULT_LANGUAGE, query_words
 from pegboard.store.contract import CONTRACT, embedding_table
 from pegboard.store.database import open_table, store_errors
@@ -174,9 +175,7 @@ def _texts(
 class SearchableIndex(Protocol):
     """A searchable index, `MemoryIndex` or `LanceIndex`."""
 
-    def both(
-        self, query: "NDArray[np.float32]", tokens: Sequence[str], n: int
-    ) -> tuple[list[Ranked], list[Ranked]]: ...
+    def both(self, query: "NDArray[np.float32]", tokens: Sequence[str], n: int) -> Candidates: ...
 
 
 def calibrate_index(
@@ -248,8 +247,9 @@ def search_evidence(
         vectors = np.asarray(encode_queries(encoder, batch), np.float32)
         units = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
         for query, unit in zip(batch, units, strict=True):
-            vector, text = searched.both(unit, query_words(query, language), DEPTH)
-            rankings = {"vector": vector, "text": text}
+            found = searched.both(unit, query_words(query, language), DEPTH)
+            ranked = default_ranker().rank(query, found)
+            rankings = {"vector": found.vector, "text": found.text, "ranker": ranked}
             evidence.append(SearchEvidence.of(query, rankings, language))
     return evidence
 
@@ -296,16 +296,13 @@ def _curve(
         bias, weights = fit_logistic(best, labels, share)
     if not weights.any():
         return None
-    curve = Curve(round(bias, 6), round(float(weights[0]), 6), round(float(weights[1]), 6), {})
+    cosine, words, odds = (round(float(weight), 6) for weight in weights)
+    curve = Curve(round(bias, 6), cosine, words, {}, odds)
     likely = [
         max((curve.probability(tool) for tool in each.values()), default=0.0) for each in requests
     ]
-    return Curve(
-        curve.bias,
-        curve.cosine,
-        curve.words,
-        _thresholds(likely[: len(answerable)], likely[len(answerable) :]),
-    )
+    thresholds = _thresholds(likely[: len(answerable)], likely[len(answerable) :])
+    return replace(curve, thresholds=thresholds)
 
 
 def fit_logistic(
@@ -346,12 +343,11 @@ def fit_logistic(
 
 
 def _rows(measures: Mapping[str, Similarity]) -> "NDArray[np.float64]":
-    """Return the measures of each tool, shape (tools, 2); zeros where nothing was found."""
+    """Return the measures of each tool, shape (tools, 3); zeros where nothing was found."""
     import numpy as np
 
-    return np.array(
-        [[measure.cosine, measure.words] for measure in measures.values()] or [[0.0, 0.0]]
-    )
+    rows = [[own.cosine, own.words, own.odds] for own in measures.values()]
+    return np.array(rows or [[0.0, 0.0, 0.0]])
 
 
 def _thresholds(answerable: Sequence[float], unanswerable: Sequence[float]) -> dict[str, Threshold]:

@@ -15,7 +15,8 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from pegboard.canonical import digest
-from pegboard.documents import NOTHING, agent_text, documents_of
+from pegboard.documents import NOTHING, agent_text, documents_of, summary_of
+from pegboard.ranker.actions import tool_actions
 from pegboard.records import Tool
 from pegboard.search.text import tokenize
 from pegboard.store.contract import (
@@ -128,17 +129,14 @@ def _tool_documents(
     boilerplate = {tool: keys.split() for tool, keys in shared.rows()}
     enrichments = read_tool_enrichments(lake, enrichment_set, ids) if enrichment_set else {}
     agents = {agent.id: agent for agent in agents_of(lake, snapshots)}
-    rows = [
-        _row(tool, agents[tool.agent].kind, part, number, texts, settings.language)
-        for tool in tools_of(lake, snapshots, ids)
-        for part, number, texts in documents_of(
-            tool,
-            agents[tool.agent],
-            settings,
-            enrichments.get(tool.id, NOTHING),
-            boilerplate.get(tool.id, ()),
-        )
-    ]
+    rows: list[dict[str, Any]] = []
+    for tool in tools_of(lake, snapshots, ids):
+        agent, enrichment = agents[tool.agent], enrichments.get(tool.id, NOTHING)
+        known = boilerplate.get(tool.id, ())
+        own = _of_tool(tool, agent.kind, summary_of(tool, enrichment, known), settings.language)
+        for part, number, texts in documents_of(tool, agent, settings, enrichment, known):
+            row = {"key": row_key(tool.id, part, number), "part": part, **own}
+            rows.append(_with_texts(row, texts, settings.language, [own["summary"]]))
     return _frame(rows, column_names("emb_full"))
 
 
@@ -163,23 +161,25 @@ def _agent_documents(
     return _frame(rows, column_names("agents_full"))
 
 
-def _row(
-    tool: Tool, kind: str, part: str, number: int, texts: Sequence[str], language: str
-) -> dict[str, Any]:
-    row = {
-        "key": row_key(tool.id, part, number),
+def _of_tool(tool: Tool, kind: str, summary: str, language: str) -> dict[str, Any]:
+    """What all rows of a tool have in common."""
+    return {
         "tool": tool.id,
-        "part": part,
         "catalog": tool.catalog,
         "agent": tool.agent,
         "kind": kind,
         "tags": list(tool.tags),
+        "name_tokens": " ".join(tokenize(tool.name, language)),
+        "actions": " ".join(sorted(tool_actions(tool))),
+        "summary": summary,
     }
-    return _with_texts(row, texts, language)
 
 
-def _with_texts(row: Mapping[str, Any], texts: Sequence[str], language: str) -> dict[str, Any]:
-    text = "\n".join(texts)
+def _with_texts(
+    row: Mapping[str, Any], texts: Sequence[str], language: str, more: Sequence[str] = ()
+) -> dict[str, Any]:
+    """Return a row with its text, its words and the texts to encode; `more` are encoded only."""
+    text, texts = "\n".join(texts), [*texts, *more]
     row = {
         **row,
         "text": text,
@@ -192,7 +192,7 @@ def _with_texts(row: Mapping[str, Any], texts: Sequence[str], language: str) -> 
 def _frame(rows: Sequence[Mapping[str, Any]], columns: Iterable[str]) -> "pl.DataFrame":
     import polars as pl
 
-    names = [name for name in columns if name not in ("vector", CHECKSUM)]
+    names = [name for name in columns if name not in ("vector", "summary_vector", CHECKSUM)]
     schema: dict[str, Any] = dict.fromkeys((*names, "texts", "text_digests"), pl.String)
     lists = {"tags", "texts", "text_digests"} & schema.keys()
     schema |= dict.fromkeys(lists, pl.List(pl.String))

@@ -8,7 +8,7 @@ that write to the same tables at once cannot publish a mixture.
 import logging
 import random
 import time
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING
 
 from pegboard.errors import PublishError, StoreError
@@ -143,7 +143,7 @@ def _write_differences(uri: str, table: "Table", spec: TableSpec, sound: SoundVe
         columns = [
             "text_digests" if name == "vector" else name
             for name in schema.names
-            if name != CHECKSUM
+            if name not in ("summary_vector", CHECKSUM)
         ]
         upserts = table_rows(uri, spec, columns, keys=changed)
         merge = table.merge_insert(spec.key).when_matched_update_all()
@@ -213,11 +213,25 @@ def _arrow(uri: str, schema: "pa.Schema", rows: "pl.DataFrame", spec: TableSpec)
     columns = {
         field.name: rows.get_column(field.name).to_arrow().cast(field.type)
         for field in schema
-        if field.name not in ("vector", CHECKSUM)
+        if field.name not in ("vector", "summary_vector", CHECKSUM)
     }
     if spec.fingerprint is not None and spec.dimensions is not None:
-        vectors = row_vectors(uri, spec.fingerprint, rows, spec.dimensions)
         kind = schema.field("vector").type
-        columns["vector"] = pa.FixedSizeListArray.from_arrays(pa.array(vectors.ravel()), type=kind)
+        for name, own in _texts_by_vector(rows, schema.names).items():
+            vectors = row_vectors(uri, spec.fingerprint, own, spec.dimensions)
+            columns[name] = pa.FixedSizeListArray.from_arrays(pa.array(vectors.ravel()), type=kind)
     columns[CHECKSUM] = pa.array(row_checksums(pa.table(columns)), pa.string())
     return pa.table([columns[name] for name in schema.names], schema=schema)
+
+
+def _texts_by_vector(rows: "pl.DataFrame", columns: Collection[str]) -> "dict[str, pl.DataFrame]":
+    """Return the rows with the texts of each vector column: a summary is the last of a row's."""
+    if "summary_vector" not in columns:
+        return {"vector": rows}
+    import polars as pl
+
+    digests = pl.col("text_digests")
+    return {
+        "vector": rows.with_columns(digests.list.head(digests.list.len() - 1)),
+        "summary_vector": rows.with_columns(digests.list.tail(1)),
+    }

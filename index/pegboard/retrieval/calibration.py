@@ -22,10 +22,11 @@ only where requests with and without an answer differ in length, which is no rea
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from math import exp, sqrt
+from math import sqrt
 from typing import Any
 
 from pegboard.errors import ContractMismatch, QueryError
+from pegboard.ranker.model import logistic
 from pegboard.search.ranking import Ranked
 from pegboard.search.text import DEFAULT_LANGUAGE, query_words
 
@@ -34,7 +35,6 @@ CALIBRATION_VERSION = 1
 MIN_REQUESTS = 30
 """Requests of either kind below which a calibration is chance: of 30, the worst two decide which
 threshold lets 95 % through."""
-DIGITS = 5
 MIN_COSINE = -1.0
 
 
@@ -47,12 +47,13 @@ def searched_as(modes: Collection[str]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Similarity:
-    """A tool's cosine, and its BM25 divided by the root of the number of different words; 0.0 where
-    nothing was searched that way.
+    """A tool's cosine, its BM25 divided by the root of the number of different words, and the
+    ranker's log-odds; 0.0 where nothing was searched that way.
     """
 
     cosine: float
     words: float
+    odds: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,11 +64,13 @@ class SearchEvidence:
         vector: the ranking by cosine, best first; None if vectors were not searched.
         text: the ranking by BM25, best first; None if words were not searched.
         words: how many different words were searched (see `text.query_words`).
+        ranker: the ranking of a hybrid search, by log-odds; empty for other searches.
     """
 
     vector: Sequence[Ranked] | None
     text: Sequence[Ranked] | None
     words: int
+    ranker: Sequence[Ranked] = ()
 
     @classmethod
     def of(
@@ -80,7 +83,7 @@ class SearchEvidence:
         index of that language.
         """
         words = len(query_words(query, language))
-        return cls(rankings.get("vector"), rankings.get("text"), words)
+        return cls(rankings.get("vector"), rankings.get("text"), words, rankings.get("ranker", ()))
 
     @property
     def mode(self) -> str:
@@ -93,6 +96,7 @@ class SearchEvidence:
             self,
             vector=None if mode == "text" else self.vector,
             text=None if mode == "vector" else self.text,
+            ranker=self.ranker if mode == "hybrid" else (),
         )
 
     def without(self, tools: Collection[str]) -> "SearchEvidence":
@@ -101,7 +105,9 @@ class SearchEvidence:
         def left(ranking: Sequence[Ranked] | None) -> list[Ranked] | None:
             return None if ranking is None else [row for row in ranking if row.tool not in tools]
 
-        return replace(self, vector=left(self.vector), text=left(self.text))
+        return replace(
+            self, vector=left(self.vector), text=left(self.text), ranker=left(self.ranker) or ()
+        )
 
     def similarities(self) -> Mapping[str, Similarity]:
         """Return the measures of every tool that was found, in no order.
@@ -113,8 +119,9 @@ class SearchEvidence:
         bm25 = {row.tool: row.score / length for row in self.text or ()}
         cosines = {row.tool: row.score for row in self.vector or ()}
         unseen = 0.0 if self.vector is None else min(cosines.values(), default=MIN_COSINE)
+        odds = {row.tool: row.score for row in self.ranker}
         return {
-            tool: Similarity(cosines.get(tool, unseen), bm25.get(tool, 0.0))
+            tool: Similarity(cosines.get(tool, unseen), bm25.get(tool, 0.0), odds.get(tool, 0.0))
             for tool in dict.fromkeys((*cosines, *bm25))
         }
 
@@ -138,7 +145,7 @@ class Threshold:
 @dataclass(frozen=True, slots=True)
 class Curve:
     """The logistic curve of one mode: 1 / (1 + e^-(bias + cosine * a tool's cosine + words * its
-    words)), see `Similarity`.
+    words + odds * its log-odds)), see `Similarity`.
 
     `thresholds` are by name: `accept_95` lets 95 % of the requests with an answer through.
     """
@@ -147,11 +154,12 @@ class Curve:
     cosine: float
     words: float
     thresholds: Mapping[str, Threshold]
+    odds: float = 0.0
 
     def probability(self, similarity: Similarity) -> float:
         """Return the probability that a request whose best tool measures so has an answer."""
-        odds = self.bias + self.cosine * similarity.cosine + self.words * similarity.words
-        return round(1 / (1 + exp(-odds)) if odds >= 0 else 1 - 1 / (1 + exp(odds)), DIGITS)
+        measured = self.cosine * similarity.cosine + self.words * similarity.words
+        return logistic(self.bias + measured + self.odds * similarity.odds)
 
 
 @dataclass(frozen=True, slots=True)
@@ -235,6 +243,7 @@ class Calibration:
                 float(curve["cosine"]),
                 float(curve["words"]),
                 {name: Threshold(**threshold) for name, threshold in curve["thresholds"].items()},
+                float(curve["odds"]),
             )
             for mode, curve in values["curves"].items()
         }

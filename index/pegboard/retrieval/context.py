@@ -5,6 +5,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from pegboard.llm import ChatRequest
+from pegboard.ranker.features import Candidates
+from pegboard.ranker.model import logistic
 from pegboard.records import Agent, Tool
 from pegboard.retrieval.execution import Execution
 from pegboard.retrieval.parts import Fusion, Query, Ranking, Request, ScoredTool
@@ -12,7 +14,7 @@ from pegboard.retrieval.results import NO_LLM, PartTrace, Trace
 from pegboard.search.filters import Filter
 from pegboard.search.loaded import LoadedRelease
 from pegboard.search.query_vectors import QueryVectors
-from pegboard.search.ranking import Mode, Ranked, convex_combination, hybrid_depth
+from pegboard.search.ranking import Mode, Ranked, hybrid_depth
 
 if TYPE_CHECKING:
     import numpy as np
@@ -24,11 +26,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class IndexResult:
-    """What the search of one query in one index found, by `vector` (cosine) and `text` (BM25)."""
+    """What the search of one query in one index found, by `vector` (cosine), `text` (BM25) and, if
+    both were searched, `ranker` (log-odds), with what that weighed.
+    """
 
     query: str
     index: str
     rankings: Mapping[str, Sequence[Ranked]]
+    weighed: Candidates | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,18 +72,36 @@ class Searches:
             return results
         n = max(depth, self.k, hybrid_depth(self.k) if "hybrid" in self.modes else 0)
         for index in self.indexes:
-            searched = self.loaded.index(index)
-            rankings: dict[str, list[list[Ranked]]] = {}
-            if "vector" in self.scorers:
-                units = self.vectors.units(self.loaded, index, texts)
-                rankings["vector"] = searched.vectors(units, n, self.where)
-            if "text" in self.scorers:
-                tokens = [self.loaded.query_words(index, text) for text in texts]
-                rankings["text"] = searched.texts(tokens, n, self.where)
-            for place, text in enumerate(texts):
-                own = {scorer: rows[place] for scorer, rows in rankings.items()}
-                results[place].append(IndexResult(text, index, own))
+            for place, own in enumerate(self._search(index, texts, n)):
+                results[place].append(own)
         return results
+
+    def _search(self, index: str, texts: Sequence[str], n: int) -> list[IndexResult]:
+        searched = self.loaded.index(index)
+        tokens = [self.loaded.query_words(index, text) for text in texts]
+        if self.scorers == ["text"]:
+            found = searched.texts(tokens, n, self.where)
+            return [
+                IndexResult(text, index, {"text": rows})
+                for text, rows in zip(texts, found, strict=True)
+            ]
+        units = self.vectors.units(self.loaded, index, texts)
+        if self.scorers == ["vector"]:
+            found = searched.vectors(units, n, self.where)
+            return [
+                IndexResult(text, index, {"vector": rows})
+                for text, rows in zip(texts, found, strict=True)
+            ]
+        ranker, both = self.loaded.ranker(index), searched.boths(units, tokens, n, self.where)
+        return [
+            IndexResult(
+                text,
+                index,
+                {"vector": own.vector, "text": own.text, "ranker": ranker.rank(text, own)},
+                own,
+            )
+            for text, own in zip(texts, both, strict=True)
+        ]
 
     def ranking(self, results: Sequence[IndexResult]) -> list[ScoredTool]:
         """Return one ranking of what was found for one query, as deep as it was searched."""
@@ -139,10 +162,13 @@ class RequestState:
         best: dict[str, float] = {}
         for result in self.results:
             calibration = self.loaded.calibration(result.index)
-            if calibration is None or not calibration.knows(result.rankings):
+            if calibration is not None and calibration.knows(self.searches.scorers):
+                language = self.loaded.language(result.index)
+                own = calibration.probabilities(result.query, result.rankings, language)
+            elif "ranker" in result.rankings:
+                own = {row.tool: logistic(row.score) for row in result.rankings["ranker"]}
+            else:
                 return None
-            language = self.loaded.language(result.index)
-            own = calibration.probabilities(result.query, result.rankings, language)
             for tool, probability in own.items():
                 best[tool] = max(probability, best.get(tool, 0.0))
         return best
@@ -151,9 +177,11 @@ class RequestState:
     def thresholds(self) -> dict[str, float] | None:
         """As `Context.thresholds`, of the first index that is searched."""
         calibration = self.loaded.calibration(self.searches.indexes[0])
-        if calibration is None or not calibration.knows(self.searches.scorers):
+        if calibration is not None and calibration.knows(self.searches.scorers):
+            return calibration.thresholds(self.searches.scorers)
+        if len(self.searches.scorers) < 2:
             return None
-        return calibration.thresholds(self.searches.scorers)
+        return dict(self.loaded.ranker(self.searches.indexes[0]).thresholds)
 
 
 class PartContext:
@@ -252,8 +280,5 @@ class PartContext:
 
 
 def _ranking(result: IndexResult, mode: Mode) -> list[ScoredTool]:
-    if mode == "hybrid":
-        pairs = convex_combination(result.rankings["vector"], result.rankings["text"])
-    else:
-        pairs = [(row.tool, row.score) for row in result.rankings[mode]]
-    return [ScoredTool(tool, score) for tool, score in pairs]
+    rows = result.rankings["ranker" if mode == "hybrid" else mode]
+    return [ScoredTool(row.tool, row.score) for row in rows]

@@ -10,6 +10,7 @@ more is said with each fusion."""
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from math import exp, log
 from statistics import fmean, pstdev
 from typing import ClassVar, Literal, get_args
 
@@ -128,7 +129,7 @@ class Weighted:
         )
         for ranking, weight in weighed:
             scores = NORMALISATIONS[self.normalise]([row.score for row in ranking])
-            least = min(0.0, *scores)
+            least = min(scores) if self.normalise == "none" else min(0.0, *scores)
             own = {row.tool: score for row, score in zip(ranking, scores, strict=True)}
             for tool in sums:
                 sums[tool] += weight / total * own.get(tool, least)
@@ -172,9 +173,23 @@ class BestScore:
 
     For rankings whose scores can be compared: of the same index and mode, or after `Weighted`. A
     step for which nothing fits well takes no place from the others, where `RoundRobin` gives it its
-    turn."""
+    turn.
 
+    Attributes:
+        normalise: `none`, or `softmax` for scores that are log-odds, as the ranker's are: each
+            becomes the logarithm of its share of exp(score) in its ranking, so that a step whose
+            words say little is heard, too. Recall at 5 with both: Seal-Tools .88 and .93, eight
+            real catalogs .792 and .793.
+    """
+
+    normalise: Literal["none", "softmax"] = "none"
     part: ClassVar[str] = "best-score"
+
+    def __post_init__(self) -> None:
+        if self.normalise not in ("none", "softmax"):
+            raise QueryError(
+                f"best-score has normalise = {self.normalise!r}; expected 'none' or 'softmax'."
+            )
 
     def fuse(self, rankings: Sequence[Ranking], weights: Sequence[float]) -> list[ScoredTool]:
         """The tools of all rankings, best first; the score is that of the searches, times the
@@ -182,8 +197,10 @@ class BestScore:
         """
         best: dict[str, float] = {}
         for ranking, weight in _weighed(rankings, weights):
+            total = _log_sum(ranking) if self.normalise == "softmax" else 0.0
             for row in ranking:
-                best[row.tool] = max(weight * row.score, best.get(row.tool, weight * row.score))
+                score = weight * (row.score - total)
+                best[row.tool] = max(score, best.get(row.tool, score))
         return _ordered(best)
 
 
@@ -199,6 +216,12 @@ def _weighed(rankings: Sequence[Ranking], weights: Sequence[float]) -> list[tupl
     return [
         (ranking, weight) for ranking, weight in zip(rankings, weights, strict=True) if weight > 0
     ]
+
+
+def _log_sum(ranking: Ranking) -> float:
+    """The logarithm of the sum of exp(score); 0 for an empty ranking."""
+    highest = max((row.score for row in ranking), default=0.0)
+    return highest + log(sum(exp(row.score - highest) for row in ranking) or 1.0)
 
 
 def _ordered(scores: Mapping[str, float]) -> list[ScoredTool]:

@@ -12,7 +12,7 @@ DEFAULT_STRATEGY = "clauses"
 CLAUSES: dict[str, Any] = {
     "transforms": ["clauses"],
     "fuse_queries": {"part": "weighted", "normalise": "none"},
-    "fuse_steps": "best-score",
+    "fuse_steps": {"part": "best-score", "normalise": "softmax"},
 }
 """A tool scores the best of the whole request and of the means of the request and each clause.
 

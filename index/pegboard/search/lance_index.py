@@ -5,10 +5,12 @@ memory.
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
+from pegboard.ranker.features import Candidates
 from pegboard.search.filters import Filter
-from pegboard.search.memory import BM25_DIGITS, COSINE_DIGITS
+from pegboard.search.memory import BM25_DIGITS, COSINE_DIGITS, MemoryIndex
+from pegboard.search.postings import Postings, WordStatistics
 from pegboard.search.ranking import Ranked, best_per_tool
 from pegboard.store.database import BoardTable, sql_literals, store_errors
 
@@ -17,6 +19,8 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from numpy.typing import NDArray
 
+Found = TypeVar("Found")
+
 NPROBES = 40
 """Partitions that a vector query visits where the release does not say: recall@10 of .99 at 100,000
 rows and 316 partitions.
@@ -24,6 +28,10 @@ rows and 316 partitions.
 MARGIN = 16
 """Rows fetched beyond those asked for, so that ties at the end are ordered by id as in memory."""
 COLUMNS = ("tool", "part")
+MEASURED = ("key", "tool", "tokens", "vector", "name_tokens", "actions", "summary_vector")
+"""The columns by which the ranker measures a tool."""
+SAMPLE = 50_000
+"""Rows by which it is known how frequent words are."""
 AT_ONCE = 8
 """Queries that Lance is asked at once; each of them uses several of its threads."""
 
@@ -97,13 +105,38 @@ class LanceIndex:
         tokens: Sequence[str],
         n: int,
         where: Filter | None = None,
-    ) -> tuple[list[Ranked], list[Ranked]]:
-        """What `vector` and `text` find, at once: Lance has a thread for each."""
+    ) -> Candidates:
+        """What `vector` and `text` find, at once: Lance has a thread for each; with what the ranker
+        needs of each tool.
+        """
         from concurrent.futures import ThreadPoolExecutor
 
         with ThreadPoolExecutor(1, "pegboard-text") as pool:
             words = pool.submit(self.text, tokens, n, where)
-            return self.vector(query, n, where), words.result()
+            vector, text = self.vector(query, n, where), words.result()
+        tools = dict.fromkeys(row.tool for row in (*vector, *text))
+        condition = f"tool IN ({sql_literals(tools) or 'NULL'})"
+        with store_errors(self.uri):
+            rows = self.table.read(MEASURED, where=condition).sort_by("key")
+        return MemoryIndex(rows, self._statistics).measured(query, tokens, vector, text)
+
+    def boths(
+        self,
+        queries: "NDArray[np.float32]",
+        tokens: Sequence[Sequence[str]],
+        n: int,
+        where: Filter | None = None,
+    ) -> list[Candidates]:
+        """What `both` finds for each query, a row of `queries` and its words, all at once."""
+        pairs = list(zip(queries, tokens, strict=True))
+        return self._at_once(lambda pair: self.both(pair[0], pair[1], n, where), pairs)
+
+    @cached_property
+    def _statistics(self) -> WordStatistics:
+        """How frequent words are, by a sample of the rows where there are many."""
+        with store_errors(self.uri):
+            rows = self.table.read(("tokens",), limit=SAMPLE)
+        return Postings.of(rows.column("tokens")).statistics()
 
     def vectors(
         self, queries: "NDArray[np.float32]", n: int, where: Filter | None = None
@@ -140,9 +173,7 @@ class LanceIndex:
         matrix = flat.reshape(rows.num_rows, column.type.list_size).astype(np.float32, copy=False)
         return {tool: matrix[numbers] for tool, numbers in places.items()}
 
-    def _at_once(
-        self, search: "Callable[[Any], list[Ranked]]", queries: Sequence[Any]
-    ) -> list[list[Ranked]]:
+    def _at_once(self, search: Callable[[Any], Found], queries: Sequence[Any]) -> list[Found]:
         from concurrent.futures import ThreadPoolExecutor
 
         if len(queries) < 2:

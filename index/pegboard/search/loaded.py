@@ -7,6 +7,7 @@ from threading import Lock
 from typing import TYPE_CHECKING, Any
 
 from pegboard.errors import BoardNotFound, StoreError
+from pegboard.ranker.model import Ranker, default_ranker
 from pegboard.records import Agent, Dependency, Edge, Enrichment, Tool
 from pegboard.search.filters import Filter
 from pegboard.search.lance_index import LanceIndex
@@ -33,7 +34,10 @@ if TYPE_CHECKING:
 
 IN_MEMORY_ROWS = LOADED_ROWS
 """Larger boards are searched through Lance's indices; in memory takes 0.5 ms at 10,000 rows."""
-SEARCHED = ("tool", "part", "catalog", "agent", "kind", "tags", "tokens", "vector")
+SEARCHED = (
+    *("tool", "part", "catalog", "agent", "kind", "tags", "tokens", "vector"),
+    *("name_tokens", "actions", "summary_vector"),
+)
 """The columns of an index that a search in memory needs."""
 
 
@@ -50,6 +54,7 @@ class LoadedRelease:
         self._indexes: dict[str, MemoryIndex | LanceIndex] = {}
         self._agent_indexes: dict[str, MemoryIndex] = {}
         self._calibrations: dict[str, Calibration | None] = {}
+        self._rankers: dict[str, Ranker] = {}
         self._lock = Lock()
 
     @property
@@ -186,6 +191,13 @@ class LoadedRelease:
             values = self.index_manifest(index).get("calibration")
             self._calibrations[index] = Calibration.from_dict(values) if values else None
         return self._calibrations[index]
+
+    def ranker(self, index: str) -> Ranker:
+        """The ranker of an index: the release's own, or the one that ships with the library."""
+        if index not in self._rankers:
+            values = self.index_manifest(index).get("ranker")
+            self._rankers[index] = Ranker.from_dict(values) if values else default_ranker()
+        return self._rankers[index]
 
     def agent_index(self, name: str) -> MemoryIndex:
         """The agents' own descriptions in an index, searched as its tools are, with agents' ids."""

@@ -11,7 +11,9 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+from pegboard.ranker.features import Candidates
 from pegboard.search.filters import Filter
+from pegboard.search.postings import BM25_K1, Postings, WordStatistics, one_piece
 from pegboard.search.ranking import Ranked, best_per_tool
 
 if TYPE_CHECKING:
@@ -19,10 +21,6 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from numpy.typing import NDArray
 
-BM25_K1 = 1.2
-BM25_B = 0.75
-"""The constants that Lance's text index uses, so that both ways of searching give the same scores.
-"""
 COSINE_DIGITS = 5
 BM25_DIGITS = 4
 """Scores are rounded, so that the last bits of a sum do not decide between equals: NumPy and Lance
@@ -34,9 +32,14 @@ BATCH = 16
 
 @dataclass(frozen=True)
 class MemoryIndex:
-    """The rows of an `emb_<index>` table, held in memory."""
+    """The rows of an `emb_<index>` table, held in memory.
+
+    Attributes:
+        known: how frequent words are, where the rows are only some of an index's.
+    """
 
     rows: "pa.Table"
+    known: "WordStatistics | None" = None
 
     def vector(
         self, query: "NDArray[np.float32]", n: int, where: Filter | None = None
@@ -58,10 +61,61 @@ class MemoryIndex:
         tokens: Sequence[str],
         n: int,
         where: Filter | None = None,
-    ) -> tuple[list[Ranked], list[Ranked]]:
-        """What `vector` and `text` find."""
+    ) -> Candidates:
+        """What `vector` and `text` find, with what the ranker needs of each tool."""
         mask = self._mask(where)
-        return self._by_vector(query, n, mask), self._by_text(tokens, n, mask)
+        vector, text = self._by_vector(query, n, mask), self._by_text(tokens, n, mask)
+        return self.measured(query, tokens, vector, text)
+
+    def boths(
+        self,
+        queries: "NDArray[np.float32]",
+        tokens: Sequence[Sequence[str]],
+        n: int,
+        where: Filter | None = None,
+    ) -> list[Candidates]:
+        """What `both` finds for each query, a row of `queries` and its words."""
+        found = zip(self.vectors(queries, n, where), self.texts(tokens, n, where), strict=True)
+        return [
+            self.measured(query, words, vector, text)
+            for query, words, (vector, text) in zip(queries, tokens, found, strict=True)
+        ]
+
+    def measured(
+        self,
+        query: "NDArray[np.float32]",
+        tokens: Sequence[str],
+        vector: Sequence[Ranked],
+        text: Sequence[Ranked],
+    ) -> Candidates:
+        """The measures of the tools of two rankings; all of them have rows here."""
+        import numpy as np
+
+        tools = list(dict.fromkeys(row.tool for row in (*vector, *text)))
+        places = [self._places[tool] for tool in tools]
+        rows = np.array([place for own in places for place in own], np.intp)
+        starts = np.cumsum([0, *map(len, places)])[:-1]
+        first = rows[starts] if tools else rows
+        in_name, _ = self._name_postings.shared(tokens, self.statistics, rows)
+        in_document, bm25 = self._postings.shared(tokens, self.statistics, rows)
+
+        def best(values: "NDArray[np.floating]") -> "NDArray[np.float64]":
+            whole = values.astype(np.float64)
+            return whole if len(rows) == len(tools) else np.maximum.reduceat(whole, starts)
+
+        return Candidates(
+            vector,
+            text,
+            tools,
+            document=best(np.vecdot(self._vectors[rows], query)),
+            summary=np.vecdot(self._summaries[first], query).astype(np.float64),
+            bm25=best(bm25),
+            request_idf=sum(self.statistics.idf(token) for token in dict.fromkeys(tokens)),
+            in_document=best(in_document),
+            in_name=best(in_name),
+            name_idf=self._name_idf[first],
+            actions=[self._actions[place] for place in first.tolist()],
+        )
 
     def vectors(
         self, queries: "NDArray[np.float32]", n: int, where: Filter | None = None
@@ -95,7 +149,7 @@ class MemoryIndex:
         """Prepare what searches of the release before had prepared, so that no search has to after
         a swap.
         """
-        for name in ("_vectors", "_postings", "_tools", "_parts"):
+        for name in ("_vectors", "_postings", "_tools", "_parts", "_summaries", "_name_idf"):
             if name in before.__dict__:
                 getattr(self, name)
 
@@ -114,12 +168,8 @@ class MemoryIndex:
         scores = np.zeros(self.rows.num_rows, dtype=np.float64)
         postings = self._postings
         for token in dict.fromkeys(tokens):
-            term = postings.terms.get(token)
-            if term is None:
-                continue
-            span = slice(postings.starts[term], postings.starts[term + 1])
-            documents, counts = postings.documents[span], postings.counts[span]
-            idf = np.log(1 + (self.rows.num_rows - len(documents) + 0.5) / (len(documents) + 0.5))
+            documents, counts = postings.of_word(token)
+            idf = self.statistics.idf(token)
             scores[documents] += idf * counts * (BM25_K1 + 1) / (counts + postings.norms[documents])
         matching = scores > 0
         return self._best(scores, BM25_DIGITS, n, matching if mask is None else matching & mask)
@@ -162,69 +212,51 @@ class MemoryIndex:
 
     @cached_property
     def _vectors(self) -> "NDArray[np.float32]":
-        import numpy as np
-
-        column = _one_piece(self.rows.column("vector"))
-        flat = column.flatten().to_numpy(zero_copy_only=False)
-        return np.ascontiguousarray(
-            flat.reshape(self.rows.num_rows, column.type.list_size), dtype=np.float32
-        )
+        return _matrix(self.rows.column("vector"))
 
     @cached_property
-    def _postings(self) -> "_Postings":
-        import pyarrow as pa
+    def _summaries(self) -> "NDArray[np.float32]":
+        return _matrix(self.rows.column("summary_vector"))
 
-        postings = _inverted(_one_piece(self.rows.column("tokens")))
-        pa.default_memory_pool().release_unused()  # twenty times what the list needs
-        return postings
+    @cached_property
+    def _actions(self) -> list[frozenset[str]]:
+        actions: dict[str, frozenset[str]] = {}
+        column: list[str] = self.rows.column("actions").to_pylist()
+        return [actions.setdefault(text, frozenset(text.split())) for text in column]
+
+    @cached_property
+    def statistics(self) -> "WordStatistics":
+        """How frequent words are in the documents."""
+        return self.known or self._postings.statistics()
+
+    @cached_property
+    def _postings(self) -> "Postings":
+        average = self.known.average if self.known else None
+        return Postings.of(self.rows.column("tokens"), average)
+
+    @cached_property
+    def _name_postings(self) -> "Postings":
+        return Postings.of(self.rows.column("name_tokens"))
+
+    @cached_property
+    def _name_idf(self) -> "NDArray[np.float64]":
+        """The sum of idf over the different words of each row's name."""
+        import numpy as np
+
+        names = self._name_postings
+        idf = np.array([self.statistics.idf(word) for word in names.terms], np.float64)
+        weights = np.repeat(idf, np.diff(names.starts))
+        sums = np.bincount(names.documents, weights, minlength=self.rows.num_rows)
+        return sums.astype(np.float64)
 
 
-@dataclass(frozen=True, slots=True)
-class _Postings:
-    """An inverted list: the documents of term t are `documents[starts[t]:starts[t + 1]]`, with
-    `counts` beside them.
-    """
-
-    terms: dict[str, int]
-    starts: "NDArray[np.intp]"
-    documents: "NDArray[np.int64]"
-    counts: "NDArray[np.float64]"
-    norms: "NDArray[np.float64]"
-
-
-def _one_piece(column: Any) -> Any:
-    """The values of a column as one array, the column's own where it has one piece."""
-    return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
-
-
-def _inverted(texts: Any) -> "_Postings":
-    """The inverted list of texts, an array of words between blanks."""
+def _matrix(column: Any) -> "NDArray[np.float32]":
+    """The vectors of a column, shape (rows, dimensions)."""
     import numpy as np
-    from pyarrow import compute
 
-    pc: Any = compute  # its functions are made at import, so no checker knows them
-
-    lists = pc.split_pattern(texts, " ")
-    owners = pc.list_parent_indices(lists).to_numpy(zero_copy_only=False).astype(np.int64)
-    words = pc.list_flatten(lists)
-    real = pc.not_equal(words, "")
-    owners = owners[real.to_numpy(zero_copy_only=False)]
-    encoded = words.filter(real).dictionary_encode()
-    vocabulary: list[str] = encoded.dictionary.to_pylist()
-    lengths = np.bincount(owners, minlength=len(texts))
-    pairs, counts = np.unique(
-        encoded.indices.to_numpy(zero_copy_only=False).astype(np.int64) * len(texts) + owners,
-        return_counts=True,
-    )
-    terms = pairs // max(len(texts), 1)
-    average = lengths.mean() if lengths.sum() else 1.0
-    return _Postings(
-        terms={word: number for number, word in enumerate(vocabulary)},
-        starts=np.searchsorted(terms, np.arange(len(vocabulary) + 1)),
-        documents=pairs % max(len(texts), 1),
-        counts=counts.astype(np.float64),
-        norms=np.asarray(BM25_K1 * (1 - BM25_B + BM25_B * lengths / average), dtype=np.float64),
-    )
+    values = one_piece(column)
+    flat = values.flatten().to_numpy(zero_copy_only=False)
+    return np.ascontiguousarray(flat.reshape(len(values), values.type.list_size), dtype=np.float32)
 
 
 def _top(

@@ -9,7 +9,7 @@ from pegboard.hits import Hit
 from pegboard.search.arguments import check_arguments
 from pegboard.search.loaded import LoadedRelease
 from pegboard.search.query_vectors import QueryVectors
-from pegboard.search.ranking import Mode, Ranked, check_mode, convex_combination, hybrid_depth
+from pegboard.search.ranking import Mode, Ranked, check_mode, hybrid_depth
 
 if TYPE_CHECKING:
     import numpy as np
@@ -50,7 +50,7 @@ def search_one(
         return []
     searched = loaded.index(index)
     depth = hybrid_depth(k) if mode == "hybrid" else k
-    rankings: dict[str, list[Ranked]] = {}
+    rankings: dict[str, Sequence[Ranked]] = {}
     if mode == "text":
         rankings["text"] = searched.text(loaded.query_words(index, words), depth, where)
     else:
@@ -59,16 +59,15 @@ def search_one(
             rankings["vector"] = searched.vector(unit, depth, where)
         else:
             both = searched.both(unit, loaded.query_words(index, words), depth, where)
-            rankings["vector"], rankings["text"] = both
+            rankings["vector"], rankings["text"] = both.vector, both.text
+            rankings["ranker"] = loaded.ranker(index).rank(words, both)
     return _hits(loaded, rankings, k)
 
 
 def _hits(loaded: LoadedRelease, rankings: Mapping[str, Sequence[Ranked]], k: int) -> list[Hit]:
-    if len(rankings) == 1:
-        (ranking,) = rankings.values()
-        best = [(row.tool, row.score) for row in ranking[:k]]
-    else:
-        best = convex_combination(rankings["vector"], rankings["text"])[:k]
+    """The best hits of the last ranking, with their ranks in all."""
+    *_, last = rankings.values()
+    best = [(row.tool, row.score) for row in last[:k]]
     why: dict[str, dict[str, dict[str, Any]]] = {}
     for scorer, ranking in rankings.items():
         for rank, row in enumerate(ranking, start=1):

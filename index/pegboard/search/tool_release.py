@@ -1,15 +1,16 @@
 """A release of tools in memory, without a store: what `Board.from_tools` answers from."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from pegboard.boilerplate import boilerplate
 from pegboard.canonical import digest
-from pegboard.documents import DefaultIndex, agent_text, documents_of
+from pegboard.documents import DefaultIndex, agent_text, documents_of, summary_of
 from pegboard.encoders import Encoder
 from pegboard.errors import ConfigurationError
+from pegboard.ranker.actions import tool_actions
 from pegboard.records import Agent, Tool, agent_id, tool_id
 from pegboard.schemas.declarations import SHAPES, Declaration, function_records, read_function
 from pegboard.schemas.signature import NoSchema, described
@@ -28,6 +29,8 @@ INDEX = "full"
 CATALOG = "memory"
 AGENT = Agent(agent_id(CATALOG, "tools"), CATALOG, "tools")
 """The owner of all tools of a board in memory."""
+NO_TOOL = Tool("", "", "", "agent")
+"""Stands for the tool in the row of an agent, of which nothing but words and vector is used."""
 
 
 class ToolRelease(LoadedRelease):
@@ -85,15 +88,20 @@ class ToolRelease(LoadedRelease):
             for tool in self._by_id.values()
             for part, _, texts in documents_of(tool, AGENT, DefaultIndex(), boilerplate=shared)
         ]
-        return MemoryIndex(self._table(rows))
+        return MemoryIndex(self._table(rows, shared))
 
-    def _table(self, rows: Sequence[tuple[str, str, Sequence[str], str]]) -> "pa.Table":
-        """The columns that a search needs, for rows of (id, part, tags, text)."""
+    def _table(
+        self, rows: Sequence[tuple[str, str, Sequence[str], str]], shared: Collection[str] = ()
+    ) -> "pa.Table":
+        """The columns that a search needs, for rows of (id, part, tags, text).
+
+        Args:
+            shared: the keys of sentences that many of the tools share.
+        """
         import pyarrow as pa
 
         texts = [text for *_, text in rows]
-        vectors = self._encoder.encode(texts) if texts else ()
-        flat = pa.array([value for vector in vectors for value in vector], pa.float32())
+        tools = [self._by_id.get(identity, NO_TOOL) for identity, *_ in rows]
         columns: dict[str, Any] = {
             "tool": [identity for identity, *_ in rows],
             "part": [part for _, part, *_ in rows],
@@ -102,10 +110,22 @@ class ToolRelease(LoadedRelease):
             "kind": [AGENT.kind] * len(rows),
             "tags": [list(tags) for _, _, tags, _ in rows],
             "tokens": [" ".join(tokenize(text, DEFAULT_LANGUAGE)) for text in texts],
-            "vector": pa.FixedSizeListArray.from_arrays(flat, self._encoder.dimensions),
+            "vector": self._vectors(texts),
+            "name_tokens": [" ".join(tokenize(tool.name, DEFAULT_LANGUAGE)) for tool in tools],
+            "actions": [" ".join(sorted(tool_actions(tool))) for tool in tools],
+            "summary_vector": self._vectors(
+                [summary_of(tool, boilerplate=shared) for tool in tools]
+            ),
         }
         schema = table_schema("emb_full", self._encoder.dimensions)
         return pa.table(columns, pa.schema([schema.field(name) for name in SEARCHED]))
+
+    def _vectors(self, texts: Sequence[str]) -> "pa.FixedSizeListArray":
+        import pyarrow as pa
+
+        vectors = self._encoder.encode(texts) if texts else ()
+        flat = pa.array([value for vector in vectors for value in vector], pa.float32())
+        return pa.FixedSizeListArray.from_arrays(flat, self._encoder.dimensions)
 
     def _described(self) -> Release:
         index = {

@@ -100,12 +100,15 @@ _COLUMNS = {
         *_DIGESTS,
     ),
     # One row per document of an index: its text, the words for text search, and the unit vector.
-    # The columns that filter a search are repeated here, so that one table answers it.
+    # The columns that filter a search are repeated here, so that one table answers it. Those from
+    # `name_tokens` on are of the tool, the same in all its rows: what the ranker needs of it.
     "emb_": (
         *map(Column, ("key", "tool", "part", "catalog", "agent", "kind")),
         Column("tags", "texts"),
         *map(Column, ("text", "tokens")),
         Column("vector", "vector"),
+        *map(Column, ("name_tokens", "actions", "summary")),
+        Column("summary_vector", "vector"),
         *_DIGESTS,
     ),
     # One row per agent and index, with a vector in the space of the tools'.
@@ -245,13 +248,14 @@ def row_checksums(rows: "pa.Table", piece: int = 10_000) -> list[str]:
         piece: rows that are in memory as Python values at once.
     """
     import numpy as np
+    import pyarrow as pa
 
     checksums: list[str] = []
     for start in range(0, rows.num_rows, piece):
         part = rows.slice(start, piece)
         columns: dict[str, list[Any]] = {}
         for name in part.column_names:
-            if name == "vector":
+            if pa.types.is_fixed_size_list(part.schema.field(name).type):
                 flat = part.column(name).combine_chunks().flatten().to_numpy(zero_copy_only=False)
                 matrix = np.ascontiguousarray(flat, dtype="<f4").reshape(part.num_rows, -1)
                 columns[name] = [row.tobytes().hex() for row in matrix]

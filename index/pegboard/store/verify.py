@@ -234,19 +234,23 @@ class _Check:
         ]
         columns = f"{', '.join(repeated[:-1])} or {repeated[-1]}"
         self._report(name, f"with another {columns} than their {kind}", other)
-        self._check_vectors(name, rows, keys, dimensions)
+        for column in rows.column_names:
+            if column.endswith("vector"):
+                self._check_vectors(name, rows, column, keys, dimensions)
         return set(owners)
 
-    def _check_vectors(self, name: str, rows: "pa.Table", keys: list[str], dimensions: int) -> None:
+    def _check_vectors(
+        self, name: str, rows: "pa.Table", column: str, keys: list[str], dimensions: int
+    ) -> None:
         import numpy as np
 
-        flat = rows.column("vector").combine_chunks().flatten().to_numpy(zero_copy_only=False)
+        flat = rows.column(column).combine_chunks().flatten().to_numpy(zero_copy_only=False)
         vectors = flat.reshape(-1, dimensions).astype(np.float64)
         finite = np.isfinite(vectors).all(axis=1)
         off = finite & (np.abs(np.linalg.norm(vectors, axis=1) - 1) > LENGTH_TOLERANCE)
         for problem, wrong in (
-            ("with a vector of values that are not finite", ~finite),
-            ("with a vector whose length is not 1", off),
+            (f"with a {column} of values that are not finite", ~finite),
+            (f"with a {column} whose length is not 1", off),
         ):
             self._report(name, problem, [keys[row] for row in np.flatnonzero(wrong)])
 

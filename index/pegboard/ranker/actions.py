@@ -1,0 +1,132 @@
+"""What a request wants done, and what a tool does: create, list, get, update, delete, or do.
+
+"open an issue" and "delete an issue" have the same words as the tools of the other; their actions
+tell them apart. Both sides are sets, since a verb may mean several ("put" creates or updates).
+"""
+
+import re
+from collections.abc import Mapping
+from functools import cache
+
+from pegboard.records import Tool
+from pegboard.search.text import identifier_words
+
+VERBS: Mapping[str, str] = {
+    "create": (
+        "create add make new open publish post insert register generate invite upload send book "
+        "schedule write build compose import start launch draw reserve order buy submit set put"
+    ),
+    "list": (
+        "list all browse enumerate which search find query look discover what show who how count"
+    ),
+    "get": (
+        "get fetch read retrieve show view see what who when check describe display download how "
+        "whose tell inspect lookup count search find"
+    ),
+    "update": (
+        "update edit change modify set rename patch replace move assign adjust mark configure "
+        "enable disable put transfer lock unlock close reopen extend increase decrease swap "
+        "convert alter turn write block stop cancel"
+    ),
+    "delete": (
+        "delete remove drop clear erase destroy revoke cancel unsubscribe uninstall discard purge "
+        "kick unfollow unstar wipe forget trash stop rid detach close"
+    ),
+    "do": "start send check stop cancel ban block mark",
+}
+"""The English verbs, and question words, of each action."""
+METHODS: Mapping[str, frozenset[str]] = {
+    "GET": frozenset({"list", "get"}),
+    "HEAD": frozenset({"get"}),
+    "POST": frozenset({"create", "do"}),
+    "PUT": frozenset({"create", "update"}),
+    "PATCH": frozenset({"update"}),
+    "DELETE": frozenset({"delete"}),
+}
+"""What the methods of HTTP mean by themselves."""
+NOUNS = frozenset(
+    ("all", "new", "order", "post", "open", "check", "count", "what", "who", "when", "how", "which")
+)
+"""Verbs that more often are nouns or adjectives in the name of a tool."""
+OPENING_WORDS = 6
+"""Words of a request among which its verb stands."""
+_NOTHING: frozenset[str] = frozenset()
+_WORD = re.compile(r"[a-z]+")
+_ENDINGS = (("ies", "y"), ("es", "e"), ("es", ""), ("s", ""), ("ing", ""), ("ing", "e"))
+_PAST = (("ed", "e"), ("ed", ""))
+
+
+def request_actions(text: str) -> frozenset[str]:
+    """Return the actions that a request may want, by its first verb; none if it has none there.
+
+    Example:
+        >>> sorted(request_actions("Please delete the branch"))
+        ['delete']
+    """
+    words = _WORD.findall(text[:200].lower())[:OPENING_WORDS]
+    return next((found for word in words if (found := _actions(word))), _NOTHING)
+
+
+def tool_actions(tool: Tool) -> frozenset[str]:
+    """Return the actions of a tool, by its HTTP method and path, MCP annotations, the verb of its
+    name, and the first word of its description; none if nothing tells.
+    """
+    annotations = tool.annotations
+    opening = _WORD.findall(tool.description[:200].lower())
+    described = _actions(opening[0]) if opening else _NOTHING
+    if {"list", "lists"} & set(opening[:5]):
+        described |= {"list"}
+    named = next(
+        (
+            found
+            for word in _WORD.findall(identifier_words(tool.name).lower())
+            if word not in NOUNS and (found := _actions(word))
+        ),
+        _NOTHING,
+    )
+    method = str(annotations.get("method", "")).upper()
+    if method in METHODS:
+        item = str(annotations.get("path", "")).rstrip("/").endswith("}")
+        return _of_method(method, item, named, described)
+    if annotations.get("readOnlyHint") is True:
+        return ((named | described) & METHODS["GET"]) or METHODS["GET"]
+    return named or described
+
+
+def _of_method(
+    method: str, item: bool, named: frozenset[str], described: frozenset[str]
+) -> frozenset[str]:
+    """Return the actions of an operation; `item` if its path ends with a parameter."""
+    own = named | described
+    if method == "GET":
+        if frozenset({"list"}) in (named, described):
+            return frozenset({"list"})
+        if item:
+            return frozenset({"get"})
+        return (own & METHODS["GET"]) or METHODS["GET"]
+    if method == "POST":
+        meant = own & {"create", "update", "delete", "do"}
+        return meant or frozenset({"update"} if item else {"create"})
+    if method == "PUT":
+        return (own & {"create", "update", "delete", "do"}) or METHODS["PUT"]
+    return METHODS[method]
+
+
+@cache
+def _verbs() -> dict[str, frozenset[str]]:
+    verbs: dict[str, frozenset[str]] = {}
+    for action, words in VERBS.items():
+        for word in words.split():
+            verbs[word] = verbs.get(word, _NOTHING) | {action}
+    return verbs
+
+
+def _actions(word: str) -> frozenset[str]:
+    """The actions of a verb in any of its forms."""
+    verbs = _verbs()
+    if word in verbs:
+        return verbs[word]
+    for ending, instead in (*_ENDINGS, *_PAST):
+        if word.endswith(ending) and word[: -len(ending)] + instead in verbs:
+            return verbs[word[: -len(ending)] + instead]
+    return _NOTHING
