@@ -11,7 +11,7 @@ questions of their tools, find themselves: on MetaTool, a hybrid threshold made 
 % through refused 58 % of new requests. `unseen` leaves them out."""
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -24,9 +24,9 @@ from pegboard.retrieval.calibration import (
     MIN_REQUESTS,
     Calibration,
     Curve,
-    SearchEvidence,
-    Similarity,
+    Scores,
     Threshold,
+    scores_by_mode,
 )
 from pegboard.retrieval.strategy import Strategy
 from pegboard.search.loaded import IN_MEMORY_ROWS, LoadedRelease
@@ -52,13 +52,11 @@ DEPTH = 100
 BATCH = 256
 ACCEPT = (90, 95, 99)
 """Percent of the requests with an answer that the thresholds let through."""
-ROUNDS = 10
 SHOWN = 5
 RIDGE = 1e-3
-"""Of the mean loss, on standardised measures: keeps the weights finite where a measure separates
-the classes completely."""
+"""Of the mean loss, on standardised scores: keeps the slope finite where the classes are apart."""
 FLAT = 1e-9
-"""Standard deviation below which a measure is constant."""
+"""Standard deviation below which scores are constant."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,14 +204,14 @@ def calibrate_index(
         ConfigurationError: there are too few requests, one is blank, or one has no right tools.
     """
     _check(golden, unanswerable, share, name, min_queries)
-    answerable = search_evidence(searched, encoder, [query for query, _ in golden], language)
+    answerable = found_scores(searched, encoder, [query for query, _ in golden], language)
     if unanswerable:
-        others = search_evidence(searched, encoder, unanswerable, language)
+        others = found_scores(searched, encoder, unanswerable, language)
     else:
         others = [
-            evidence.without(tools) for evidence, (_, tools) in zip(answerable, golden, strict=True)
+            without(scores, tools) for scores, (_, tools) in zip(answerable, golden, strict=True)
         ]
-    return calibrate_evidence(answerable, others, left_out=not unanswerable, share=share)
+    return calibrate_scores(answerable, others, left_out=not unanswerable, share=share)
 
 
 def unseen(
@@ -232,122 +230,102 @@ def unseen(
     ]
 
 
-def search_evidence(
+def found_scores(
     searched: SearchableIndex,
     encoder: Encoder,
     queries: Sequence[str],
     language: str = DEFAULT_LANGUAGE,
-) -> list[SearchEvidence]:
-    """Return what each query finds by its vector and by its words, in an index of that language."""
+) -> list[dict[str, Scores]]:
+    """Return the scores by mode of what each query finds, in an index of that language."""
     import numpy as np
 
-    evidence: list[SearchEvidence] = []
+    found: list[dict[str, Scores]] = []
     for start in range(0, len(queries), BATCH):
         batch = queries[start : start + BATCH]
         vectors = np.asarray(encode_queries(encoder, batch), np.float32)
         units = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
         for query, unit in zip(batch, units, strict=True):
-            found = searched.both(unit, query_words(query, language), DEPTH)
-            ranked = default_ranker().rank(query, found)
-            rankings = {"vector": found.vector, "text": found.text, "ranker": ranked}
-            evidence.append(SearchEvidence.of(query, rankings, language))
-    return evidence
+            both = searched.both(unit, query_words(query, language), DEPTH)
+            ranked = default_ranker().rank(query, both)
+            rankings = {"vector": both.vector, "text": both.text, "ranker": ranked}
+            found.append(scores_by_mode(query, rankings, language))
+    return found
 
 
-def calibrate_evidence(
-    answerable: Sequence[SearchEvidence],
-    unanswerable: Sequence[SearchEvidence],
+def without(found: Mapping[str, Scores], tools: Collection[str]) -> dict[str, Scores]:
+    """Return what a query would find if those tools were not there."""
+    return {
+        mode: {tool: score for tool, score in scores.items() if tool not in tools}
+        for mode, scores in found.items()
+    }
+
+
+def calibrate_scores(
+    answerable: Sequence[Mapping[str, Scores]],
+    unanswerable: Sequence[Mapping[str, Scores]],
     *,
     left_out: bool,
     share: float = 0.5,
 ) -> Calibration:
-    """Calibrate each mode of searching; a mode that cannot separate the requests has no curve."""
+    """Calibrate each mode of searching; a mode that cannot separate the requests has no curve.
+
+    Args:
+        answerable: the scores by mode of requests with an answer.
+        unanswerable: of those without one.
+    """
+    import numpy as np
+
     curves: dict[str, Curve] = {}
-    for mode in ("hybrid", "vector", "text"):
-        sides = [
-            [evidence.searched_by(mode).similarities() for evidence in side]
+    for mode in answerable[0] if answerable else ():
+        right, wrong = (
+            np.array([max(scores[mode].values(), default=0.0) for scores in side])
             for side in (answerable, unanswerable)
-        ]
-        if curve := _curve(sides[0], sides[1], share):
+        )
+        if curve := _curve(right, wrong, share):
             curves[mode] = curve
     return Calibration(curves, len(answerable), len(unanswerable), left_out, share)
 
 
 def _curve(
-    answerable: Sequence[Mapping[str, Similarity]],
-    unanswerable: Sequence[Mapping[str, Similarity]],
-    share: float,
+    right: "NDArray[np.float64]", wrong: "NDArray[np.float64]", share: float
 ) -> Curve | None:
-    """Fit weights and each request's best tool in turn, since each depends on the other."""
+    """Return the curve through the best scores of requests with and without an answer."""
     import numpy as np
 
-    requests = [*answerable, *unanswerable]
-    labels = np.arange(len(requests)) < len(answerable)
-    tools = [_rows(request) for request in requests]
-    best = np.array([rows.max(axis=0) for rows in tools])
-    bias, weights = fit_logistic(best, labels, share)
-    for _ in range(ROUNDS):
-        if not weights.any():
-            return None
-        chosen = np.array([rows[(rows @ weights).argmax()] for rows in tools])
-        if np.array_equal(chosen, best):
-            break
-        best = chosen
-        bias, weights = fit_logistic(best, labels, share)
-    if not weights.any():
+    scores = np.concatenate([right, wrong])
+    slope, bias = fit_logistic(scores, np.arange(len(scores)) < len(right), share)
+    if slope <= 0:
         return None
-    cosine, words, odds = (round(float(weight), 6) for weight in weights)
-    curve = Curve(round(bias, 6), cosine, words, {}, odds)
-    likely = [
-        max((curve.probability(tool) for tool in each.values()), default=0.0) for each in requests
-    ]
-    thresholds = _thresholds(likely[: len(answerable)], likely[len(answerable) :])
-    return replace(curve, thresholds=thresholds)
+    curve = Curve(round(slope, 6), round(bias, 6), {})
+    likely = [curve.probability(score) for score in scores.tolist()]
+    thresholds = _thresholds(likely[: len(right)], likely[len(right) :])
+    return Curve(curve.slope, curve.bias, thresholds)
 
 
 def fit_logistic(
-    measures: "NDArray[np.float64]", labels: "NDArray[np.bool_]", share: float = 0.5
-) -> tuple[float, "NDArray[np.float64]"]:
-    """Fit a logistic curve that rises with every measure.
-
-    A weight that comes out negative is set to 0, and the others are fitted again.
+    scores: "NDArray[np.float64]", labels: "NDArray[np.bool_]", share: float = 0.5
+) -> tuple[float, float]:
+    """Return slope and bias of the logistic curve through labelled scores, each of shape
+    (examples,); slope 0 if all scores are equal.
 
     Args:
-        measures: shape (examples, measures).
-        labels: shape (examples,), both values present.
+        labels: both values present.
         share: the share of requests to come that is taken to be True; the examples are weighted so,
             however many of each there are.
-
-    Returns:
-        The bias and the weights, none negative, shape (measures,).
     """
     import numpy as np
     from sklearn.linear_model import LogisticRegression
     from threadpoolctl import threadpool_limits
 
-    means, spread = measures.mean(axis=0), measures.std(axis=0)
+    mean, spread = scores.mean(), scores.std()
+    if spread <= FLAT:
+        return 0.0, float(np.log(share / (1 - share)))
     balance = np.where(labels, share / labels.mean(), (1 - share) / (1 - labels.mean()))
-    weights = np.zeros(measures.shape[1])
-    columns = np.flatnonzero(spread > FLAT)
     model = LogisticRegression(C=1 / RIDGE, solver="newton-cholesky", tol=1e-9, max_iter=1000)
-    while len(columns):
-        scaled = (measures[:, columns] - means[columns]) / spread[columns]
-        with threadpool_limits(1):
-            model.fit(scaled, labels, sample_weight=balance / len(labels))
-        fitted = model.coef_[0]
-        if (fitted >= 0).all():
-            weights[columns] = fitted / spread[columns]
-            return float(np.ravel(model.intercept_)[0] - weights @ means), weights
-        columns = np.delete(columns, fitted.argmin())
-    return float(np.log(share / (1 - share))), weights
-
-
-def _rows(measures: Mapping[str, Similarity]) -> "NDArray[np.float64]":
-    """Return the measures of each tool, shape (tools, 3); zeros where nothing was found."""
-    import numpy as np
-
-    rows = [[own.cosine, own.words, own.odds] for own in measures.values()]
-    return np.array(rows or [[0.0, 0.0, 0.0]])
+    with threadpool_limits(1):
+        model.fit(((scores - mean) / spread)[:, None], labels, sample_weight=balance / len(labels))
+    slope = float(model.coef_[0][0] / spread)
+    return slope, float(np.ravel(model.intercept_)[0] - slope * mean)
 
 
 def _thresholds(answerable: Sequence[float], unanswerable: Sequence[float]) -> dict[str, Threshold]:

@@ -37,7 +37,7 @@ from tasks.settings.configuration import IndexSettings
 if TYPE_CHECKING:
     import polars as pl
 
-COMPOSE_VERSION = 5
+COMPOSE_VERSION = 6
 AGENTS_VERSION = 4
 """Change when the same tools or agents give other documents, so that stored ones are not reused."""
 

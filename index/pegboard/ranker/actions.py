@@ -4,37 +4,15 @@
 tell them apart. Both sides are sets, since a verb may mean several ("put" creates or updates).
 """
 
+import json
 import re
 from collections.abc import Mapping
 from functools import cache
+from importlib import resources
 
 from pegboard.records import Tool
 from pegboard.search.text import identifier_words
 
-VERBS: Mapping[str, str] = {
-    "create": (
-        "create add make new open publish post insert register generate invite upload send book "
-        "schedule write build compose import start launch draw reserve order buy submit set put"
-    ),
-    "list": (
-        "list all browse enumerate which search find query look discover what show who how count"
-    ),
-    "get": (
-        "get fetch read retrieve show view see what who when check describe display download how "
-        "whose tell inspect lookup count search find"
-    ),
-    "update": (
-        "update edit change modify set rename patch replace move assign adjust mark configure "
-        "enable disable put transfer lock unlock close reopen extend increase decrease swap "
-        "convert alter turn write block stop cancel"
-    ),
-    "delete": (
-        "delete remove drop clear erase destroy revoke cancel unsubscribe uninstall discard purge "
-        "kick unfollow unstar wipe forget trash stop rid detach close"
-    ),
-    "do": "start send check stop cancel ban block mark",
-}
-"""The English verbs, and question words, of each action."""
 METHODS: Mapping[str, frozenset[str]] = {
     "GET": frozenset({"list", "get"}),
     "HEAD": frozenset({"get"}),
@@ -114,8 +92,10 @@ def _of_method(
 
 @cache
 def _verbs() -> dict[str, frozenset[str]]:
+    """The actions of each verb; `verbs.json` has the verbs, and question words, of each action."""
+    text = resources.files("pegboard.ranker").joinpath("verbs.json").read_text("utf-8")
     verbs: dict[str, frozenset[str]] = {}
-    for action, words in VERBS.items():
+    for action, words in json.loads(text).items():
         for word in words.split():
             verbs[word] = verbs.get(word, _NOTHING) | {action}
     return verbs

@@ -1,9 +1,9 @@
-"""The ranker: a linear model over the features of a candidate, whose score is the log-odds that the
-tool fits the request.
+"""The ranker: a linear model over the features of a candidate. Scores can be compared between
+requests, and give a probability.
 
 The weights that ship with the library (`default.json`) are fitted by `python -m
-benchmarks.train_ranker` on the development halves of public benchmarks and on real catalogs. A
-release may have its own, in its manifest under `indexes.<name>.ranker`.
+benchmarks.train_ranker` on the development halves of public benchmarks and on real catalogs. Those
+that a release is searched with are in its manifest, under `indexes.<name>.ranker`.
 """
 
 import json
@@ -26,29 +26,34 @@ DIGITS = 5
 
 @dataclass(frozen=True, slots=True)
 class Ranker:
-    """Weights by feature, and a bias.
+    """Weights by feature, and the logistic curve that makes a score a probability.
 
     Attributes:
         weights: in the order of `FEATURES`.
-        bias: makes the score a log-odds: 0 is as likely as not.
+        slope, bias: a tool fits with the probability 1 / (1 + e^-(slope * score + bias)).
         thresholds: probabilities by name: `accept_95` is reached by the best hit of 95 % of the
             requests with an answer that it was fitted on; below `nothing_fits` nothing fits.
     """
 
     weights: tuple[float, ...]
+    slope: float
     bias: float
     thresholds: Mapping[str, float]
 
     def rank(self, request: str, found: Candidates) -> list[Ranked]:
-        """Return all candidates, best first; equal scores by id. A score is the log-odds that the
-        tool fits, rounded.
+        """Return all candidates, best first; equal scores by id. A score is the weighted sum of the
+        features, rounded.
         """
         if not found.tools:
             return []
-        scores = feature_matrix(found, request_actions(request)) @ self.weights + self.bias
+        scores = feature_matrix(found, request_actions(request)) @ self.weights
         rows = zip(found.tools, scores.tolist(), strict=True)
         ranked = [Ranked(tool, round(score, DIGITS), "") for tool, score in rows]
         return sorted(ranked, key=lambda row: (-row.score, row.tool))
+
+    def probability(self, score: float) -> float:
+        """Return the probability that a tool of that score fits, rounded."""
+        return logistic(self.slope * score + self.bias)
 
     def contributions(self, request: str, found: Candidates) -> dict[str, dict[str, float]]:
         """Return what each feature adds to the score of each candidate, by tool and feature."""
@@ -65,6 +70,7 @@ class Ranker:
         return {
             "version": RANKER_VERSION,
             "weights": weights,
+            "slope": self.slope,
             "bias": self.bias,
             "thresholds": thresholds,
         }
@@ -81,7 +87,8 @@ class Ranker:
                 "build the release again."
             )
         weights = tuple(float(values["weights"][name]) for name in FEATURES)
-        return cls(weights, float(values["bias"]), dict(values["thresholds"]))
+        curve = float(values["slope"]), float(values["bias"])
+        return cls(weights, *curve, dict(values["thresholds"]))
 
 
 @cache
@@ -91,7 +98,7 @@ def default_ranker() -> Ranker:
     return Ranker.from_dict(json.loads(text))
 
 
-def logistic(log_odds: float) -> float:
-    """Return the probability of a log-odds, rounded."""
-    small = exp(-abs(log_odds))
-    return round(1 / (1 + small) if log_odds >= 0 else small / (1 + small), DIGITS)
+def logistic(odds: float) -> float:
+    """Return 1 / (1 + e^-odds), rounded."""
+    small = exp(-abs(odds))
+    return round((1 if odds >= 0 else small) / (1 + small), DIGITS)

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Any
 
 from pegboard.llm import ChatRequest
 from pegboard.ranker.features import Candidates
-from pegboard.ranker.model import logistic
 from pegboard.records import Agent, Tool
 from pegboard.retrieval.execution import Execution
 from pegboard.retrieval.parts import Fusion, Query, Ranking, Request, ScoredTool
@@ -166,7 +165,8 @@ class RequestState:
                 language = self.loaded.language(result.index)
                 own = calibration.probabilities(result.query, result.rankings, language)
             elif "ranker" in result.rankings:
-                own = {row.tool: logistic(row.score) for row in result.rankings["ranker"]}
+                ranker = self.loaded.ranker(result.index)
+                own = {row.tool: ranker.probability(row.score) for row in result.rankings["ranker"]}
             else:
                 return None
             for tool, probability in own.items():

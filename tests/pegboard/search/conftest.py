@@ -35,6 +35,7 @@ def documents():
     def make(tools, parts=1, *, fewest=1, seed=0, words=40):
         chance = random.Random(seed)
         vectors = unit_vectors(tools * parts, seed).tolist()
+        summaries = unit_vectors(tools, seed + 1).tolist()
 
         def row(number):
             tool, part = divmod(number, parts)
@@ -51,6 +52,10 @@ def documents():
                 "text": tokens,
                 "tokens": tokens,
                 "vector": vectors[number],
+                "name_tokens": f"w{tool % words} w{tool % 3}",
+                "actions": ("", "get", "create update", "delete")[tool % 4],
+                "summary": "",
+                "summary_vector": summaries[tool],
                 "digest": "",
                 "checksum": "",
             }

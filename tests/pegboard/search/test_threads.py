@@ -19,6 +19,9 @@ index = MemoryIndex(pa.table({
     "part": ["document"] * rows,
     "tokens": ["word"] * rows,
     "vector": pa.FixedSizeListArray.from_arrays(pa.array(vectors.ravel()), dimensions),
+    "name_tokens": ["name"] * rows,
+    "actions": ["get list"] * rows,
+    "summary_vector": pa.FixedSizeListArray.from_arrays(pa.array(vectors.ravel()), dimensions),
 }))
 searches = {
     "vector": lambda: index.vector(vectors[0], 5),

@@ -1,0 +1,317 @@
+"""Fit the ranker that ships with the library, and show how it does on catalogs that it was not
+fitted on.
+
+    python -m benchmarks.train_ranker --data DIR --real DIR [--board DIR] [--write]
+
+Fits on the real catalogs and the development halves of the papers' benchmarks, first without each
+in turn, which is then asked (all tasks of a paper are left out together), then on all; with
+--write, those weights become `pegboard/ranker/default.json`.
+
+A request and each clause of it, beside the whole as the default strategy searches them, score every
+candidate; a candidate has the best of these. The weights minimise the softmax loss of the right
+tools, with every task weighed alike but for real catalogs, which count four times: there are fewer
+requests, and their kind is what is hard. Slope and bias of the probability are fitted to the best
+scores of requests with an answer and of as many without: of other catalogs, and those written to
+fit nothing."""
+
+import argparse
+import json
+import math
+import random
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from benchmarks.papers.benchmark import Benchmark, QuerySet
+from benchmarks.papers.loading import load_benchmark
+from benchmarks.real.catalogs import unanswerable
+from benchmarks.run import open_boards, working_folder
+from pegboard.cli.tables import table_lines
+from pegboard.encoders import DEFAULT_ENCODER, Encoder, encode_queries, load_encoder
+from pegboard.ranker.actions import request_actions
+from pegboard.ranker.features import FEATURES, feature_matrix
+from pegboard.ranker.model import Ranker
+from pegboard.retrieval.rules.clauses import split_clauses
+from pegboard.search.memory import MemoryIndex
+from pegboard.search.ranking import Ranked, hybrid_depth
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from pegboard.evaluation.searcher import Searcher
+
+    Weights = NDArray[np.float64]
+
+PAPERS = ("seal-tools", "metatool", "livemcpbench", "ultratool", "bfcl", "acebench-en")
+TARGET = Path(__file__).parents[1] / "index" / "pegboard" / "ranker" / "default.json"
+REAL_WEIGHT = 4.0
+RIDGE = 2e-3
+FITTED, ASKED, UNANSWERABLE = 100, 500, 50
+"""Requests of a task to fit on, to ask, and without an answer."""
+DIGITS = 3
+SEED = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Example:
+    """A request and its candidates.
+
+    Attributes:
+        steps: features, shape (whole and clauses, candidates, features).
+        right: for each needed tool that was found the places of its alternatives.
+        needed: how many tools are needed; none if it has no answer.
+    """
+
+    steps: "NDArray[np.float64]"
+    right: tuple[tuple[int, ...], ...]
+    needed: int
+
+    def scores(self, weights: "Weights") -> "NDArray[np.float64]":
+        """Of the candidates, as the default strategy fuses them: shares of each step, the best."""
+        scores = self.steps @ weights
+        scores -= scores.max(axis=1, keepdims=True)
+        return (scores - np.log(np.exp(scores).sum(axis=1, keepdims=True))).max(axis=0)
+
+    def best(self, weights: "Weights") -> float:
+        """The highest score of any candidate."""
+        return float((self.steps @ weights).max())
+
+
+@dataclass(frozen=True, slots=True)
+class TrainingTask:
+    """The requests of one task of a benchmark, or of one real catalog.
+
+    Attributes:
+        family: tasks of one family share tools, so they are left out together.
+        weight: in the loss.
+    """
+
+    name: str
+    family: str
+    weight: float
+    answerable: tuple[Example, ...]
+    unanswerable: tuple[Example, ...]
+
+    def recall(self, weights: "Weights", k: int) -> float:
+        """Mean Recall@k."""
+        return float(np.mean([_recall(one, weights, k) for one in self.answerable]))
+
+
+@dataclass(frozen=True, slots=True)
+class Curve:
+    """What turns a score into a probability, and the probability below which nothing fits."""
+
+    slope: float
+    bias: float
+    thresholds: Mapping[str, float]
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Fit, print, and write if that is wished."""
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks.train_ranker",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    add = parser.add_argument
+    add("--data", required=True, metavar="DIR", type=Path, help="holds the benchmarks' folders")
+    add("--real", required=True, metavar="DIR", type=Path, help="holds the real catalogs")
+    add("--board", metavar="DIR", type=Path, help="keep the boards here")
+    add("--write", action="store_true", help="write the weights into the library")
+    options = parser.parse_args(arguments)
+    with working_folder(options.board) as folder:
+        tasks = list(training_tasks(options.data, options.real, folder))
+    left_out = {
+        family: fit_weights([task for task in tasks if task.family != family])
+        for family in dict.fromkeys(task.family for task in tasks)
+    }
+    weights = fit_weights(tasks)
+    lines = [_line(task, left_out[task.family], weights) for task in tasks]
+    lines += [_mean(name, lines[first:last]) for name, first, last in _groups(tasks)]
+    header = ["task", "requests", "left out R@1", "R@5", "fitted R@1", "R@5"]
+    print(*table_lines(header, [_texts(line) for line in lines], ""), sep="\n")
+    curve = fit_curve(tasks, left_out, weights)
+    ranker = Ranker(
+        tuple(round(float(weight), DIGITS) for weight in weights),
+        round(curve.slope, DIGITS),
+        round(curve.bias, DIGITS),
+        curve.thresholds,
+    )
+    text = json.dumps(ranker.to_dict(), indent=1)
+    print(text)
+    if options.write:
+        TARGET.write_text(text + "\n", "utf-8")
+    return 0
+
+
+def training_tasks(data: Path, real: Path, folder: Path) -> Iterator[TrainingTask]:
+    """Build the boards and measure the candidates of every request."""
+    encoder = load_encoder(DEFAULT_ENCODER)
+    benchmarks = {"real": load_benchmark("real", real)}
+    benchmarks |= {name: load_benchmark(name, data, ASKED, SEED) for name in PAPERS}
+    for name, benchmark in benchmarks.items():
+        boards = open_boards(benchmark, folder / name, encoder)
+        others = [benchmarks[other] for other in PAPERS if other != name]
+        for query_set in benchmark.query_sets:
+            if query_set.agents:
+                continue
+            task = query_set.board if name == "real" else f"{name} {next(iter(query_set.tasks))}"
+            print(task, file=sys.stderr, flush=True)
+            asked = partial(_example, boards[query_set.board], encoder)
+            strange = _strange(query_set, [benchmark] if name == "real" else others)
+            written = unanswerable(task) if name == "real" else []
+            yield TrainingTask(
+                task,
+                task if name == "real" else name,
+                REAL_WEIGHT if name == "real" else 1.0,
+                tuple(asked(query.query, query.tools) for query in query_set.queries),
+                tuple(asked(query, ()) for query in (*written, *strange)),
+            )
+
+
+def fit_weights(tasks: Sequence[TrainingTask]) -> "Weights":
+    """Return the weights with the least softmax loss over the tasks, shape (features,)."""
+    from scipy.optimize import minimize
+
+    examples = [
+        (example, task.weight / len(found))
+        for task in tasks
+        if (found := [one for one in task.answerable if one.right][:FITTED])
+        for example in found
+    ]
+    total = sum(weight for _, weight in examples)
+
+    def loss(weights: "Weights") -> "tuple[float, Weights]":
+        value, slope = RIDGE * total * weights @ weights / 2, RIDGE * total * weights
+        for example, weight in examples:
+            own, gradient = _loss(example, weights)
+            value, slope = value + weight * own, slope + weight * gradient
+        return value / total, slope / total
+
+    fitted = minimize(loss, np.ones(len(FEATURES)), jac=True, method="L-BFGS-B")
+    return fitted.x
+
+
+def fit_curve(
+    tasks: Sequence[TrainingTask], left_out: Mapping[str, "Weights"], weights: "Weights"
+) -> Curve:
+    """Return the curve through the best scores, every task weighed alike, both classes too.
+
+    Thresholds are means over the tasks, by the weights that were fitted without each: `accept_95`
+    is what 95 % of the requests with an answer reach, `nothing_fits` what 99.5 % do.
+    """
+    from sklearn.linear_model import LogisticRegression
+
+    scores, labels, shares = [], [], []
+    for task in tasks:
+        for label, side in ((1, task.answerable), (0, task.unanswerable)):
+            scores += [one.best(weights) for one in side]
+            labels += [label] * len(side)
+            shares += [1 / len(side)] * len(side)
+    model = LogisticRegression(C=1e3)
+    model.fit(np.array(scores)[:, None], labels, sample_weight=np.array(shares) / np.mean(shares))
+    slope, bias = float(model.coef_[0][0]), float(model.intercept_[0])
+    reached = {
+        name: np.mean(
+            [
+                np.quantile([one.best(left_out[task.family]) for one in task.answerable], share)
+                for task in tasks
+            ]
+        )
+        for name, share in (("accept_95", 0.05), ("nothing_fits", 0.005))
+    }
+    thresholds = {
+        name: round(1 / (1 + math.exp(-(slope * score + bias))), DIGITS)
+        for name, score in reached.items()
+    }
+    return Curve(slope, bias, thresholds)
+
+
+def _loss(example: Example, weights: "Weights") -> "tuple[float, Weights]":
+    """Minus the log-likelihood of the right tools under a softmax of the best steps' scores."""
+    scores = example.steps @ weights
+    best = scores.argmax(axis=0), np.arange(scores.shape[1])
+    features, scores = example.steps[best], scores[best]
+    shares = np.exp(scores - scores.max())
+    shares /= shares.sum()
+    expected = shares @ features
+    value, gradient = 0.0, np.zeros_like(weights)
+    for places in map(list, example.right):
+        own = shares[places]
+        likely = own.sum() + 1e-12
+        value -= math.log(likely) / len(example.right)
+        gradient -= (own @ features[places] / likely - expected) / len(example.right)
+    return value, gradient
+
+
+def _example(board: "Searcher", encoder: Encoder, text: str, names: Sequence[str]) -> Example:
+    loaded = board.loaded
+    name = loaded.index_name(None)
+    index = loaded.index(name)
+    assert isinstance(index, MemoryIndex), "the catalogs are small"
+    texts = [text, *split_clauses(text)]
+    vectors = np.asarray(encode_queries(encoder, texts), np.float32)
+    units = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+    words = [loaded.query_words(name, each) for each in texts]
+    found = index.boths(units, words, hybrid_depth(1))
+    tools = list(dict.fromkeys(tool for each in found for tool in each.tools))
+    union = [Ranked(tool, 0.0, "") for tool in tools]
+    measured = [
+        feature_matrix(index.measured(unit, own, union, ()), request_actions(each))
+        for each, unit, own in zip(texts, units, words, strict=True)
+    ]
+    steps = [measured[0], *((measured[0] + clause) / 2 for clause in measured[1:])]
+    places = {tool: place for place, tool in enumerate(tools)}
+    needed = board.names.resolve(names)
+    right = (tuple(places[one] for one in ids if one in places) for ids in needed.tools.values())
+    return Example(np.stack(steps), tuple(filter(None, right)), len(needed.labels))
+
+
+def _recall(example: Example, weights: "Weights", k: int) -> float:
+    first = set(np.argsort(-example.scores(weights), kind="stable")[:k].tolist())
+    return sum(not first.isdisjoint(places) for places in example.right) / example.needed
+
+
+def _strange(query_set: QuerySet, others: Sequence[Benchmark]) -> list[str]:
+    """Requests for other boards."""
+    queries = [
+        query.query
+        for benchmark in others
+        for one in benchmark.query_sets
+        if one.board != query_set.board and not one.agents
+        for query in one.queries
+    ]
+    return random.Random(SEED).sample(sorted(set(queries)), UNANSWERABLE)  # noqa: S311  a sample
+
+
+def _line(
+    task: TrainingTask, left_out: "Weights", fitted: "Weights"
+) -> tuple[str, int, *tuple[float, ...]]:
+    recalls = [task.recall(weights, k) for weights in (left_out, fitted) for k in (1, 5)]
+    return (task.name, len(task.answerable), *recalls)
+
+
+def _groups(tasks: Sequence[TrainingTask]) -> Iterator[tuple[str, int, int]]:
+    """The name of each mean, and the span of its tasks: real catalogs come first."""
+    real = sum(task.weight == REAL_WEIGHT for task in tasks)
+    yield "mean of real catalogs", 0, real
+    yield "mean of papers' tasks", real, len(tasks)
+
+
+def _mean(
+    name: str, lines: Sequence[tuple[str, int, *tuple[float, ...]]]
+) -> tuple[str, int, *tuple[float, ...]]:
+    return (name, sum(line[1] for line in lines), *np.mean([line[2:] for line in lines], axis=0))
+
+
+def _texts(line: tuple[str, int, *tuple[float, ...]]) -> tuple[str, ...]:
+    return (line[0], str(line[1]), *(f"{value:.3f}" for value in line[2:]))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
