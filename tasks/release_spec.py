@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from catalogs.shared.tool_row import tool_of
 from pegboard.canonical import canonical_json, digest
 from pegboard.encoders import Encoder
+from pegboard.ranker.model import default_ranker
 from pegboard.records import Enrichment
 from pegboard.retrieval.calibration import CALIBRATION_VERSION
 from pegboard.store.contract import CHECKSUM, CONTRACT, EDGES, VECTOR_OPTIONS, column_names
@@ -144,9 +145,9 @@ def make_release_spec(
 ) -> ReleaseSpec:
     """Return the spec of the release with these records, edges and documents.
 
-    Its digest covers the rows, index configurations, encoders, strategy, golden queries, contract,
-    and the queries and strategies of its gate. The gate's rules are not part of it: a held release
-    is judged again when they change.
+    Its digest covers the rows, index configurations, encoders, ranker, strategy, golden queries,
+    contract, and the queries and strategies of its gate. The gate's rules are not part of it: a
+    held release is judged again when they change.
 
     Args:
         documents: of the tools and of the agents of every index.
@@ -173,7 +174,8 @@ def make_release_spec(
     gate = read_gate(configuration)
     if gate is not None and configuration.gate is not None:
         retrieval.append(gate.release_digest)
-    whole = digest(CONTRACT, recipes, configuration.default, contents, retrieval)
+    ranker = default_ranker().to_dict()
+    whole = digest(CONTRACT, recipes, configuration.default, contents, retrieval, ranker)
     counts = {"enriched": records.enriched, "flagged": records.flagged, "edges": edges.rows}
     paths = {table.table: table.path for table in documents}
     languages = [
@@ -276,6 +278,7 @@ def _index_entry(index: IndexSettings, calibration: Any, understood: float) -> d
         "questions": index.questions,
         "language": index.language,
         "understood": understood,
+        "ranker": default_ranker().to_dict(),
         **({"calibration": calibration} if calibration is not None else {}),
     }
 

@@ -23,8 +23,10 @@ class Hit:
         score: higher is better, comparable within one search.
         why: for each ranking that found the tool its rank (from 1), its score and the part that
             matched: `{"vector": {"rank": 2, "score": 0.61, "part": "document"}, "text": {...}}`.
+            With `explain=True` that of `ranker` has `adds`: what each feature adds to the score.
         release: the id of the release that answered: the same for all hits of one search.
-        probability: how likely the tool fits, where the index is calibrated.
+        probability: how likely the tool fits: of a hybrid search, and where the index is
+            calibrated.
     """
 
     tool: Tool

@@ -7,9 +7,10 @@ from typing import Any
 from pegboard.errors import PegboardError, PublishError
 from pegboard.evaluation.measures import Measure
 from pegboard.evaluation.results import Evaluation
-from pegboard.retrieval.calibration import Calibration, searched_as
+from pegboard.retrieval.calibration import Calibration
 from pegboard.retrieval.strategies import DEFAULT_STRATEGY, named_strategy
 from pegboard.retrieval.strategy import Strategy
+from pegboard.search.ranking import searched_as
 from pegboard.store.releases import Release
 from tasks.gate.spec import GateSpec, configured_strategy
 from tasks.settings.configuration import Configuration

@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from pegboard.encoders import load_encoder
+from pegboard.ranker.actions import request_actions
 from pegboard.search.text import query_words
 from pegboard.store.contract import CONTRACT
 from pegboard.store.database import open_table
@@ -162,9 +163,9 @@ FILTERS: tuple[dict[str, list[str]] | None, ...] = (
     {"tags": ["money", "x' OR 1=1 --"]},
     {"kind": []},
 )
-DEPTH, VECTOR_SHARE = 100, 0.8
+DEPTH = 100
 DIGITS = {"vector": 5, "text": 4, "hybrid": 5}
-TOLERANCE = {"vector": 2e-5, "text": 2e-4, "hybrid": 5e-5}
+TOLERANCE = {"vector": 2e-5, "text": 2e-4, "hybrid": 1e-4}
 
 Row = Mapping[str, Any]
 Ranking = list[tuple[str, float]]
@@ -230,7 +231,7 @@ def by_vector(
 ) -> Ranking:
     """Rank by cosine."""
     scored = [
-        (row, math.fsum(a * b for a, b in zip(row["vector"], vector, strict=True)))
+        (row, dot(row["vector"], vector))
         for row in rows
         if passes(row, where)
     ]
@@ -241,6 +242,13 @@ def by_text(
     rows: Sequence[Row], words: Sequence[str], where: Mapping[str, Sequence[str]] | None
 ) -> Ranking:
     """Rank by BM25 over all rows of the table, those that the filter leaves out included."""
+    scored = bm25_of(rows, words)
+    passing = [(row, score) for row, score in scored if score > 0 and passes(row, where)]
+    return best(passing, DIGITS["text"])
+
+
+def bm25_of(rows: Sequence[Row], words: Sequence[str]) -> list[tuple[Row, float]]:
+    """Return BM25 of every row."""
     counts = [Counter(row["tokens"].split()) for row in rows]
     average = sum(count.total() for count in counts) / len(rows)
     scored: list[tuple[Row, float]] = []
@@ -251,22 +259,54 @@ def by_text(
             idf = math.log(1 + (len(rows) - having + 0.5) / (having + 0.5))
             length = 1.2 * (1 - 0.75 + 0.75 * count.total() / average)
             score += idf * count[word] * 2.2 / (count[word] + length)
-        if score > 0 and passes(row, where):
-            scored.append((row, score))
-    return best(scored, DIGITS["text"])
+        scored.append((row, score))
+    return scored
 
 
-def by_both(vector: Ranking, text: Ranking, k: int) -> Ranking:
-    """Rank by the convex combination of both."""
-    depth = max(DEPTH, 4 * k)
-    cosine, bm25 = dict(vector[:depth]), dict(text[:depth])
-    top, most = max(cosine.values(), default=0.0) + 1, max(bm25.values(), default=0.0)
-    last = list(cosine.values())[-1] if cosine else -1.0
+def dot(first: Sequence[float], second: Sequence[float]) -> float:
+    """Return the cosine of two vectors of length 1."""
+    return math.fsum(a * b for a, b in zip(first, second, strict=True))
+
+
+def by_both(
+    rows: Sequence[Row],
+    vector: Ranking,
+    text: Ranking,
+    request: Mapping[str, Any],
+    ranker: Mapping[str, Any],
+) -> Ranking:
+    """Rank all that the first places of both have by the weighted sum of nine features."""
+    depth = max(DEPTH, 4 * request["k"])
+    words, wanted = set(request["words"]), set(request["actions"])
+    having = Counter(word for row in rows for word in set(row["tokens"].split()))
+    idf = {
+        word: math.log(1 + (len(rows) - having[word] + 0.5) / (having[word] + 0.5))
+        for word in words | {word for row in rows for word in row["name_tokens"].split()}
+    }
+    bm25 = bm25_of(rows, request["words"])
+    whole = sum(idf[word] for word in words) or 1.0
     scores: dict[str, float] = {}
-    for tool_id in {**cosine, **bm25}:
-        words = bm25.get(tool_id, 0.0) / most if most else 0.0
-        share = VECTOR_SHARE * (cosine.get(tool_id, last) + 1) / top
-        scores[tool_id] = round(share + (1 - VECTOR_SHARE) * words, DIGITS["hybrid"])
+    for tool_id in dict([*vector[:depth], *text[:depth]]):
+        own = [(row, score) for row, score in bm25 if row["tool"] == tool_id]
+        first = own[0][0]
+        name, actions = set(first["name_tokens"].split()), set(first["actions"].split())
+        shared = sum(idf[word] for word in words & name)
+        features = {
+            "document": max(dot(row["vector"], request["vector"]) for row, _ in own),
+            "summary": dot(first["summary_vector"], request["vector"]),
+            "words": max(score for _, score in own) / 20,
+            "request_in_document": max(
+                sum(idf[word] for word in words & set(row["tokens"].split())) for row, _ in own
+            )
+            / whole,
+            "request_in_name": shared / whole,
+            "name_in_request": shared / (sum(idf[word] for word in name) or 1.0),
+            "action": float(bool(actions & wanted)),
+            "other_action": float(bool(actions and wanted) and not actions & wanted),
+            "unasked_delete": float(actions == {"delete"} and "delete" not in wanted),
+        }
+        score = sum(ranker["weights"][name] * value for name, value in features.items())
+        scores[tool_id] = round(score, DIGITS["hybrid"])
     return ordered(scores)
 
 
@@ -293,10 +333,12 @@ def requests_of(workshop: Workshop, channels: Mapping[str, Release]) -> list[dic
                 "vector": by_vector(rows, vector, where),
                 "text": by_text(rows, words, where),
             }
-            rankings["hybrid"] = by_both(rankings["vector"], rankings["text"], k)
+            actions = sorted(request_actions(request))
+            given = {"request": request, "words": words, "actions": actions, "vector": vector}
+            ranker = channels[channel].manifest["indexes"][index]["ranker"]
+            rankings["hybrid"] = by_both(rows, **rankings, request={**given, "k": k}, ranker=ranker)
             for mode, ranking in rankings.items():
                 target = {"channel": channel, "index": index, "mode": mode, "k": k, "where": where}
-                given = {"request": request, "words": words, "vector": vector}
                 requests.append({**target, **given, "expected": expected(ranking, k)})
     return requests
 

@@ -14,7 +14,6 @@ const [board, file] = process.argv.slice(2);
 const vectors = JSON.parse(await readFile(file, "utf-8"));
 const database = await lancedb.connect(join(board, "tables"));
 
-const VECTOR_SHARE = 0.8;
 const FILTERS = ["agent", "catalog", "kind", "tags"];
 const literal = (text) => `'${text.replaceAll("'", "''")}'`;
 
@@ -90,16 +89,56 @@ async function byText(table, pin, request, depth) {
   return best(rows.map((row) => ({ tool: row.tool, score: rounded(row._score, 4) }))).slice(0, depth);
 }
 
-function fused(vector, text) {
-  const [cosine, bm25] = [new Map(vector), new Map(text)];
-  const top = Math.max(...cosine.values()) + 1;
-  const most = Math.max(0, ...bm25.values());
-  const last = vector.length ? vector.at(-1)[1] : -1;
+const dot = (a, b) => a.reduce((sum, value, at) => sum + value * b[at], 0);
+const sumOf = (words, idf) => [...words].reduce((sum, word) => sum + idf(word), 0);
+const wordsOf = (text) => new Set(text.split(" ").filter(Boolean));
+const shared = (a, b) => [...a].filter((one) => b.has(one));
+
+// BM25 of one row, as the text index scores it.
+function bm25(row, words, idf, average) {
+  const tokens = row.tokens.split(" ").filter(Boolean);
+  const norm = 1.2 * (0.25 + (0.75 * tokens.length) / average);
+  return [...words].reduce((sum, word) => {
+    const count = tokens.filter((token) => token === word).length;
+    return sum + (idf(word) * count * 2.2) / (count + norm);
+  }, 0);
+}
+
+// All that was found, by the weighted sum of nine features.
+async function ranked(table, found, request, weights) {
+  const columns = ["tool", "tokens", "vector", "name_tokens", "actions", "summary_vector"];
+  const rows = (await table.query().select(columns).toArray()).map((row) => ({
+    ...row.toJSON(),
+    vector: [...row.vector],
+    summary_vector: [...row.summary_vector],
+  }));
+  const documents = rows.map((row) => wordsOf(row.tokens));
+  const average = rows.reduce((sum, row) => sum + row.tokens.split(" ").filter(Boolean).length, 0) / rows.length;
+  const idf = (word) => {
+    const having = documents.filter((document) => document.has(word)).length;
+    return Math.log(1 + (rows.length - having + 0.5) / (having + 0.5));
+  };
+  const [words, wanted] = [new Set(request.words), new Set(request.actions)];
+  const whole = sumOf(words, idf) || 1;
   const scores = new Map();
-  for (const id of [...cosine.keys(), ...bm25.keys()]) {
-    const words = most ? (bm25.get(id) ?? 0) / most : 0;
-    const share = (VECTOR_SHARE * ((cosine.get(id) ?? last) + 1)) / top;
-    scores.set(id, rounded(share + (1 - VECTOR_SHARE) * words, 5));
+  for (const id of found) {
+    const own = rows.filter((row) => row.tool === id);
+    const [name, actions] = [wordsOf(own[0].name_tokens), wordsOf(own[0].actions)];
+    const inName = sumOf(shared(words, name), idf);
+    const agrees = shared(actions, wanted).length > 0;
+    const features = {
+      document: Math.max(...own.map((row) => dot(row.vector, request.vector))),
+      summary: dot(own[0].summary_vector, request.vector),
+      words: Math.max(...own.map((row) => bm25(row, words, idf, average))) / 20,
+      request_in_document: Math.max(...own.map((row) => sumOf(shared(words, wordsOf(row.tokens)), idf))) / whole,
+      request_in_name: inName / whole,
+      name_in_request: inName / (sumOf(name, idf) || 1),
+      action: Number(agrees),
+      other_action: Number(actions.size > 0 && wanted.size > 0 && !agrees),
+      unasked_delete: Number(actions.size === 1 && actions.has("delete") && !wanted.has("delete")),
+    };
+    const score = Object.entries(features).reduce((sum, [feature, value]) => sum + weights[feature] * value, 0);
+    scores.set(id, rounded(score, 5));
   }
   return ordered(scores);
 }
@@ -110,7 +149,9 @@ async function answer(request, release) {
   const depth = Math.max(100, 4 * request.k);
   if (request.mode === "vector") return (await byVector(table, pin, request, depth)).slice(0, request.k);
   if (request.mode === "text") return (await byText(table, pin, request, depth)).slice(0, request.k);
-  return fused(await byVector(table, pin, request, depth), await byText(table, pin, request, depth)).slice(0, request.k);
+  const both = [...(await byVector(table, pin, request, depth)), ...(await byText(table, pin, request, depth))];
+  const { weights } = release.manifest.indexes[request.index].ranker;
+  return (await ranked(table, new Map(both).keys(), request, weights)).slice(0, request.k);
 }
 
 // Tool-to-Agent Retrieval, Algorithm 1: tools and agents in one ranking, each tool replaced by its owner.

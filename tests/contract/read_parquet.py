@@ -7,15 +7,17 @@ what is expected. Ends with 1 if anything differs. Neither lancedb nor pegboard 
 """
 
 import json
+import math
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import duckdb
 import polars as pl
 
-K1, B, SHARE = 1.2, 0.75, 0.8
+K1, B = 1.2, 0.75
 Ranking = list[tuple[str, float]]
 Request = Mapping[str, Any]
 
@@ -114,7 +116,7 @@ def _cosines(rows: pl.DataFrame, request: Request) -> pl.DataFrame:
     return rows.with_columns(pl.sum_horizontal(parts).round(5, mode="half_to_even").alias("score"))
 
 
-def _bm25(rows: pl.DataFrame, request: Request) -> pl.DataFrame:
+def _bm25(rows: pl.DataFrame, request: Request, least: float = 0.0) -> pl.DataFrame:
     words = pl.col("tokens").str.split(" ").list.eval(pl.element().filter(pl.element() != ""))
     rows = rows.with_columns(words.alias("words"))
     length, score = pl.col("words").list.len(), pl.lit(0.0)
@@ -123,21 +125,47 @@ def _bm25(rows: pl.DataFrame, request: Request) -> pl.DataFrame:
         documents = (count > 0).sum()
         idf = (1 + (pl.len() - documents + 0.5) / (documents + 0.5)).log()
         score += idf * count * (1 + K1) / (count + K1 * (1 - B + B * length / length.mean()))
-    scored = rows.with_columns(score.alias("score")).filter(pl.col("score") > 0)
+    scored = rows.with_columns(score.alias("score")).filter(pl.col("score") > least)
     return scored.with_columns(pl.col("score").round(4, mode="half_to_even"))
 
 
-def fused(vector: Ranking, text: Ranking) -> Ranking:
-    """Return the convex combination of both."""
-    cosine, bm25 = dict(vector), dict(text)
-    top, most = max(cosine.values(), default=0.0) + 1, max(bm25.values(), default=0.0)
-    last = vector[-1][1] if vector else -1.0
+def ranked(
+    found: Sequence[str], rows: pl.DataFrame, request: Request, ranker: Mapping[str, Any]
+) -> Ranking:
+    """Rank the tools that were found by the weighted sum of nine features."""
+    words, wanted = set(request["words"]), set(request["actions"])
+    scored = _bm25(_cosines(rows, request).rename({"score": "cosine"}), request, -1.0)
+    documents = [set(words) for words in scored.get_column("words")]
+    idf = partial(_idf, documents)
+    whole = sum(map(idf, words)) or 1.0
     scores: dict[str, float] = {}
-    for tool in {**cosine, **bm25}:
-        words = bm25.get(tool, 0.0) / most if most else 0.0
-        share = SHARE * (cosine.get(tool, last) + 1) / top
-        scores[tool] = round(share + (1 - SHARE) * words, 5)
+    for tool in found:
+        own = scored.filter(pl.col("tool") == tool)
+        first = own.row(0, named=True)
+        name, actions = set(first["name_tokens"].split()), set(first["actions"].split())
+        shared = sum(map(idf, words & name))
+        pairs = zip(first["summary_vector"], request["vector"], strict=True)
+        features = {
+            "document": own.get_column("cosine").max(),
+            "summary": sum(a * b for a, b in pairs),
+            "words": own.get_column("score").max() / 20,
+            "request_in_document": max(
+                sum(map(idf, words & set(each))) for each in own.get_column("words")
+            )
+            / whole,
+            "request_in_name": shared / whole,
+            "name_in_request": shared / (sum(map(idf, name)) or 1.0),
+            "action": bool(actions & wanted),
+            "other_action": bool(actions and wanted) and not actions & wanted,
+            "unasked_delete": actions == {"delete"} and "delete" not in wanted,
+        }
+        scores[tool] = round(sum(ranker["weights"][name] * features[name] for name in features), 5)
     return sorted(scores.items(), key=lambda pair: (-pair[1], pair[0]))
+
+
+def _idf(documents: Sequence[set[str]], word: str) -> float:
+    having = sum(word in document for document in documents)
+    return math.log(1 + (len(documents) - having + 0.5) / (having + 0.5))
 
 
 Rank = Callable[[Path, Request, str, int], Ranking]
@@ -149,8 +177,11 @@ def tools(rank: Rank, export: Path, request: Request) -> Ranking:
     depth = max(100, 4 * request["k"])
     if mode != "hybrid":
         return rank(folder, request, mode, depth)[: request["k"]]
-    vector, text = (rank(folder, request, part, depth) for part in ("vector", "text"))
-    return fused(vector, text)[: request["k"]]
+    found = dict([*rank(folder, request, "vector", depth), *rank(folder, request, "text", depth)])
+    rows = pl.read_parquet(f"{folder}/**/*.parquet", hive_partitioning=True)
+    manifest = json.loads((export / "release.json").read_text("utf-8"))["manifest"]
+    ranker = manifest["indexes"][request["index"]]["ranker"]
+    return ranked(list(found), rows, request, ranker)[: request["k"]]
 
 
 def same(ranking: Ranking, request: Request, tolerance: float) -> bool:

@@ -14,6 +14,7 @@ import pytest
 
 import pegboard
 from pegboard.errors import ContractMismatch
+from pegboard.ranker.actions import request_actions
 from pegboard.search.text import query_words
 from pegboard.store.database import PUBLIC, open_table
 from pegboard.store.export import export_release
@@ -78,6 +79,7 @@ def test_the_words_of_the_requests_are_those_of_the_vectors(board_path):
         manifest = store.get(store.channel(request["channel"]).release).manifest
         language = manifest["indexes"][request["index"]]["language"]
         assert query_words(request["request"], language) == request["words"]
+        assert sorted(request_actions(request["request"])) == request["actions"]
 
 
 def test_channels_lead_to_the_versions_that_the_vectors_name(board_path):

@@ -26,6 +26,8 @@ from pegboard.errors import (
     PegboardError,
     QueryError,
 )
+from pegboard.ranker.model import default_ranker
+from tests.conftest import tool
 
 MODES = ["hybrid", "vector", "text"]
 
@@ -84,7 +86,7 @@ def test_without_a_mode_and_an_index_a_search_is_hybrid_on_the_default_index(boa
 
     assert board.search(query) == board.search(query, 5, mode="hybrid", index="full")
     assert len(board.search(query)) == 5
-    assert set(board.search(query)[0].why) == {"vector", "text"}
+    assert set(board.search(query)[0].why) == {"vector", "text", "ranker"}
 
 
 def test_hits_say_why(board):
@@ -97,18 +99,32 @@ def test_hits_say_why(board):
     assert (best.tool.name, best.why["vector"]["part"]) == ("water_plants", "question")
 
 
-def test_the_hybrid_score_is_a_convex_combination_of_both(board):
+def test_a_hybrid_search_ranks_all_that_vectors_and_words_find_by_the_ranker(board):
     hits = board.search("book a room for lunch", 14)
-    best = {
-        mode: max(hit.why[mode]["score"] for hit in hits if mode in hit.why)
+    both = {
+        hit.tool.id
         for mode in ("vector", "text")
+        for hit in board.search("book a room for lunch", 14, mode=mode)
     }
 
-    assert len(hits) == 14
-    for hit in hits:
-        words = hit.why["text"]["score"] / best["text"] if "text" in hit.why else 0
-        cosine = (hit.why["vector"]["score"] + 1) / (best["vector"] + 1)
-        assert hit.score == pytest.approx(0.8 * cosine + 0.2 * words, abs=1e-5)
+    assert {hit.tool.id for hit in hits} == both
+    for rank, hit in enumerate(hits, start=1):
+        assert hit.why["ranker"]["rank"] == rank
+        assert hit.why["ranker"]["score"] == hit.score
+        assert hit.probability == default_ranker().probability(hit.score)
+
+
+def test_the_action_of_a_request_decides_between_tools_of_the_same_words(workshop, encoder):
+    text = "An issue of a repository."
+    workshop.publish({"git": [tool(f"{verb}_issue", text) for verb in ("remove", "create", "get")]})
+    board = pegboard.open(workshop.uri, encoder=encoder)
+
+    for request, name in (
+        ("open an issue", "create_issue"),
+        ("delete the issue", "remove_issue"),
+        ("show me an issue", "get_issue"),
+    ):
+        assert names(board.search(request, 1)) == [name]
 
 
 def test_a_hit_carries_the_whole_tool_and_its_agent(board):
@@ -146,11 +162,9 @@ def test_a_blank_query_finds_nothing(board, query):
 
 @pytest.mark.parametrize("query", ["🙂", "—", "_", "\x00"])
 def test_a_query_without_words_is_searched_by_vector_alone(board, query):
-    by_vector = names(board.search(query, 3, mode="vector"))
-
     assert board.search(query, mode="text") == []
-    assert len(by_vector) == 3
-    assert names(board.search(query, 3)) == by_vector
+    assert len(board.search(query, 3, mode="vector")) == 3
+    assert [set(hit.why) for hit in board.search(query, 3)] == [{"vector", "ranker"}] * 3
 
 
 def test_a_query_with_a_lone_surrogate_is_refused_by_the_encoder_and_harmless_in_text(board):
@@ -275,7 +289,7 @@ def test_words_and_a_vector_of_ones_own_are_searched_together(board_uri, encoder
 
     hits = board.search("deletes", 2, vector=vector)
 
-    assert {name for hit in hits for name in hit.why} == {"vector", "text"}
+    assert {name for hit in hits for name in hit.why} == {"vector", "text", "ranker"}
     assert set(names(hits)) == {"delete_repository", "getTides_v2"}
     assert names(board.search("", 1, vector=vector)) == ["getTides_v2"]
 
@@ -310,7 +324,7 @@ def test_a_missing_board_channel_or_contract_is_refused(own_board_uri, tmp_path)
         pegboard.open(str(tmp_path / "none"))
     with pytest.raises(BoardNotFound, match="no channel 'canary'; it has: live"):
         pegboard.open(own_board_uri, channel="canary")
-    with pytest.raises(ContractMismatch, match="contract 99; this version of pegboard reads 1"):
+    with pytest.raises(ContractMismatch, match="contract 99; this version of pegboard reads 2"):
         pegboard.open(own_board_uri, release=later)
 
 

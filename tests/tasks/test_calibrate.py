@@ -4,80 +4,49 @@ import pytest
 
 from pegboard.encoders import Encoder
 from pegboard.errors import ConfigurationError
-from pegboard.retrieval.calibration import SearchEvidence
+from pegboard.ranker.model import default_ranker
+from pegboard.retrieval.calibration import Scores
 from pegboard.search.memory import MemoryIndex
-from pegboard.search.ranking import Ranked
 from pegboard.search.text import query_words, tokenize
-from tasks.calibrate import calibrate_evidence, calibrate_index, fit_logistic, unseen
+from tasks.calibrate import calibrate_index, calibrate_scores, fit_logistic, unseen, without
 
 RANDOM = np.random.default_rng
 
 
-def evidence(cosine: float, bm25: float | None = None, other: float = 0.0) -> SearchEvidence:
-    """A request of four words whose best tool is `right`."""
-    text = [] if bm25 is None else [Ranked("right", bm25, "document")]
-    vector = sorted(
-        (Ranked("right", cosine, "document"), Ranked("other", other, "document")),
-        key=lambda row: -row.score,
-    )
-    return SearchEvidence(vector, text, 4)
+def drawn(n: int, mean: float, seed: int) -> list[dict[str, Scores]]:
+    """Requests whose best tool scores about `mean`, and their others 0."""
+    best = RANDOM(seed).normal(mean, 0.1, n).tolist()
+    return [{"hybrid": {"right": score, "other": 0.0}} for score in best]
 
 
-def drawn(n: int, cosine: float, bm25: float, seed: int) -> list[SearchEvidence]:
-    random = RANDOM(seed)
-    return [
-        evidence(random.normal(cosine, 0.1), max(random.normal(bm25, 2.0), 0.0)) for _ in range(n)
-    ]
-
-
-def test_the_weights_that_made_the_labels_are_fitted_and_the_share_moves_the_bias_alone():
+def test_the_curve_that_made_the_labels_is_fitted_and_the_share_moves_the_bias_alone():
     random = RANDOM(3)
-    measures = random.normal([0.5, 2.0], [0.2, 1.0], (40_000, 2))
-    labels = random.random(40_000) < 1 / (
-        1 + np.exp(-(-5.0 + 6.0 * measures[:, 0] + 0.8 * measures[:, 1]))
-    )
+    scores = random.normal(0.5, 0.2, 40_000)
+    labels = random.random(40_000) < 1 / (1 + np.exp(-(6.0 * scores - 3.5)))
 
-    bias, weights = fit_logistic(measures, labels, share=float(labels.mean()))
-    even, seldom = fit_logistic(measures, labels, 0.5), fit_logistic(measures, labels, 0.1)
+    slope, bias = fit_logistic(scores, labels, share=float(labels.mean()))
+    even, seldom = fit_logistic(scores, labels, 0.5), fit_logistic(scores, labels, 0.1)
 
-    assert bias == pytest.approx(-5.0, abs=0.2)
-    assert weights == pytest.approx([6.0, 0.8], rel=0.05)
-    assert seldom[0] - even[0] == pytest.approx(np.log(0.1 / 0.9), abs=0.1)
-    assert seldom[1] == pytest.approx(even[1], rel=0.1)
+    assert bias == pytest.approx(-3.5, abs=0.2)
+    assert slope == pytest.approx(6.0, rel=0.05)
+    assert seldom[1] - even[1] == pytest.approx(np.log(0.1 / 0.9), abs=0.1)
+    assert seldom[0] == pytest.approx(even[0], rel=0.1)
 
 
-def test_classes_that_are_apart_have_finite_weights_and_the_right_order():
-    measures = np.array([[0.1]] * 50 + [[0.9]] * 50)
+def test_classes_that_are_apart_have_a_finite_slope_and_the_right_order():
+    slope, bias = fit_logistic(np.array([0.1] * 50 + [0.9] * 50), np.arange(100) >= 50)
 
-    bias, weights = fit_logistic(measures, np.arange(100) >= 50)
-
-    assert np.isfinite([bias, *weights]).all()
-    assert bias + weights[0] * 0.1 < -2 < 2 < bias + weights[0] * 0.9
-
-
-def test_no_measure_counts_against_and_a_constant_one_not_at_all():
-    random = RANDOM(5)
-    labels = np.arange(400) < 200
-    measures = np.column_stack(
-        [labels + random.normal(0, 1, 400), 1.0 - labels + random.normal(0, 1, 400), np.ones(400)]
-    )
-
-    _, weights = fit_logistic(measures, labels)
-
-    assert weights[0] > 0
-    assert weights[1:].tolist() == [0.0, 0.0]
+    assert np.isfinite([bias, slope]).all()
+    assert bias + slope * 0.1 < -2 < 2 < bias + slope * 0.9
 
 
 def test_probabilities_are_as_often_right_as_they_say():
-    made = calibrate_evidence(drawn(2000, 0.6, 6, 1), drawn(2000, 0.45, 3, 2), left_out=False)
-    fresh = [(one, True) for one in drawn(2000, 0.6, 6, 11)] + [
-        (one, False) for one in drawn(2000, 0.45, 3, 12)
-    ]
+    made = calibrate_scores(drawn(2000, 0.6, 1), drawn(2000, 0.45, 2), left_out=False)
+    fresh = [(one, True) for one in drawn(2000, 0.6, 11)]
+    fresh += [(one, False) for one in drawn(2000, 0.45, 12)]
 
     curve = made.curves["hybrid"]
-    likely = np.array(
-        [max(map(curve.probability, one.similarities().values())) for one, _ in fresh]
-    )
+    likely = np.array([curve.probability(max(one["hybrid"].values())) for one, _ in fresh])
     labels = np.array([label for _, label in fresh])
 
     for low in (0.0, 0.2, 0.4, 0.6, 0.8):
@@ -89,49 +58,46 @@ def test_probabilities_are_as_often_right_as_they_say():
 
 
 def test_thresholds_say_what_they_let_through():
-    made = calibrate_evidence(drawn(200, 0.6, 6, 1), drawn(100, 0.4, 3, 2), left_out=False)
+    made = calibrate_scores(drawn(200, 0.6, 1), drawn(100, 0.4, 2), left_out=False)
 
-    assert set(made.curves) == {"hybrid", "vector", "text"}
     assert (made.answerable, made.unanswerable, made.left_out) == (200, 100, False)
-    for curve in made.curves.values():
-        strict, usual, lenient = (curve.thresholds[f"accept_{percent}"] for percent in (90, 95, 99))
-        assert strict.probability >= usual.probability >= lenient.probability
-        assert (strict.answerable, usual.answerable, lenient.answerable) >= (0.9, 0.95, 0.99)
-        assert strict.unanswerable <= usual.unanswerable <= lenient.unanswerable
+    curve = made.curves["hybrid"]
+    strict, usual, lenient = (curve.thresholds[f"accept_{percent}"] for percent in (90, 95, 99))
+    assert strict.probability >= usual.probability >= lenient.probability
+    assert (strict.answerable, usual.answerable, lenient.answerable) >= (0.9, 0.95, 0.99)
+    assert strict.unanswerable <= usual.unanswerable <= lenient.unanswerable
 
 
-def test_a_mode_without_evidence_has_no_curve():
-    random, same = RANDOM(6), [evidence(0.5, 3.0) for _ in range(40)]
-    by_cosine = [[evidence(random.normal(mean, 0.1)) for _ in range(50)] for mean in (0.6, 0.3)]
+def test_a_mode_that_says_nothing_has_no_curve():
+    same = [{"text": {"right": 0.5}} for _ in range(40)]
 
-    made = calibrate_evidence(*by_cosine, left_out=False)
-
-    assert set(made.curves) == {"hybrid", "vector"}
-    assert made.curves["hybrid"].words == 0.0 < made.curves["hybrid"].cosine
-    assert calibrate_evidence(same, same, left_out=False).curves == {}
+    assert calibrate_scores(same, same, left_out=False).curves == {}
+    assert calibrate_scores(drawn(40, 0.3, 1), drawn(40, 0.6, 2), left_out=False).curves == {}
 
 
 def test_leaving_out_the_only_tool_there_is_leaves_nothing():
-    answerable = [SearchEvidence([Ranked("right", 0.5 + at / 100, "")], [], 4) for at in range(40)]
+    answerable = [{"vector": {"right": 0.5 + at / 100}} for at in range(40)]
 
-    made = calibrate_evidence(
-        answerable, [one.without({"right"}) for one in answerable], left_out=True
+    made = calibrate_scores(
+        answerable, [without(one, {"right"}) for one in answerable], left_out=True
     )
 
     assert made.curves["vector"].thresholds["accept_99"].unanswerable == 0.0
 
 
 def indexed(encoder: Encoder, texts: dict[str, str]) -> MemoryIndex:
-    vectors = encoder.encode(list(texts.values()))
+    matrix = encoder.encode(list(texts.values()))
+    vectors = pa.FixedSizeListArray.from_arrays(pa.array(matrix.ravel()), matrix.shape[1])
     return MemoryIndex(
         pa.table(
             {
                 "tool": list(texts),
                 "part": ["document"] * len(texts),
                 "tokens": [" ".join(tokenize(text)) for text in texts.values()],
-                "vector": pa.FixedSizeListArray.from_arrays(
-                    pa.array(vectors.ravel()), vectors.shape[1]
-                ),
+                "vector": vectors,
+                "name_tokens": [" ".join(tokenize(name)) for name in texts],
+                "actions": [""] * len(texts),
+                "summary_vector": vectors,
             }
         )
     )
@@ -163,8 +129,9 @@ def test_an_index_is_calibrated_by_its_golden_requests_alone(encoder):
     assert (made.answerable, made.unanswerable, made.left_out) == (40, 40, True)
 
     def probability(query: str) -> float:
-        vector, text = searched.both(encoder.encode([query])[0], query_words(query), 5)
-        return made.answers(query, {"vector": vector, "text": text})
+        found = searched.both(encoder.encode([query])[0], query_words(query), 5)
+        ranked = default_ranker().rank(query, found)
+        return made.answers(query, {"vector": found.vector, "text": found.text, "ranker": ranked})
 
     assert (
         probability("convert money to another currency")
@@ -191,7 +158,7 @@ def test_requests_that_stand_in_a_document_of_their_tool_are_left_out():
 def test_all_problems_of_the_requests_are_reported_together(hashing):
     class Empty:
         def both(self, query, tokens, n):
-            return [], []
+            raise AssertionError("nothing is searched")
 
     with pytest.raises(ConfigurationError) as error:
         calibrate_index(

@@ -4,7 +4,7 @@ import argparse
 import json
 import sys
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -78,10 +78,13 @@ def register_find(subparsers: Subparsers) -> None:
         "--llm-timeout", type=float, metavar="SECONDS", help="per question to it (default: 10)"
     )
     parser.add_argument(
-        "--explain", action="store_true", help="print what each part did, and what it cost"
+        "--explain",
+        action="store_true",
+        help="print what each part did and cost, and what brought each hit up",
     )
     add_output_options(
-        parser, "release, probability, steps, hits, trace; with --requests a list of them"
+        parser,
+        "release, probability, nothing_fits, steps, hits, trace; with --requests a list of them",
     )
     parser.set_defaults(run=_find)
 
@@ -163,6 +166,8 @@ def _print_results(
         for request, result in zip(requests, results, strict=True):
             if len(results) > 1:
                 print(f"\n{plain(request)}")
+            if result.nothing_fits and result:
+                print("Nothing fits this request. The nearest tools:")
             print_hits(result, board, where_of(options))
             if options.explain:
                 _print_trace(result)
@@ -203,6 +208,14 @@ def _print_trace(result: "FindResult") -> None:
     for hit in result:
         ranks = ", ".join(f"{part} {rank}" for part, rank in trace.ranks_of(hit.tool.id))
         print(f"  {plain(hit.tool.name)}: {ranks}")
+        if adds := hit.why.get("ranker", {}).get("adds"):
+            print(f"      {_sum_text(adds)}")
+
+
+def _sum_text(adds: Mapping[str, float]) -> str:
+    """What adds to a score, the most first, without what is next to nothing."""
+    parts = sorted(adds.items(), key=lambda pair: -abs(pair[1]))
+    return ", ".join(f"{name} {value:+.2f}" for name, value in parts if abs(value) >= 0.005)
 
 
 def _read_text(path: str) -> str:

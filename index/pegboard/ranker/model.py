@@ -21,6 +21,8 @@ from pegboard.search.ranking import Ranked
 
 RANKER_VERSION = 1
 """Changes when the features do."""
+NOTHING_FITS = "nothing_fits"
+"""The threshold below which no tool is taken to fit."""
 DIGITS = 5
 
 

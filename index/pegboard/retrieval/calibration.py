@@ -22,8 +22,8 @@ from math import sqrt
 from typing import Any
 
 from pegboard.errors import ContractMismatch, QueryError
-from pegboard.ranker.model import logistic
-from pegboard.search.ranking import Ranked
+from pegboard.ranker.model import NOTHING_FITS, logistic
+from pegboard.search.ranking import Ranked, searched_as
 from pegboard.search.text import DEFAULT_LANGUAGE, query_words
 
 CALIBRATION_VERSION = 2
@@ -31,15 +31,10 @@ CALIBRATION_VERSION = 2
 MIN_REQUESTS = 30
 """Requests of either kind below which a calibration is chance: of 30, the worst two decide which
 threshold lets 95 % through."""
+LEAST = "accept_99"
+"""The threshold below which nothing fits."""
 Scores = Mapping[str, float]
 """By tool."""
-
-
-def searched_as(modes: Collection[str]) -> str:
-    """Return how a search in those modes, or with rankings of those names, is calibrated: `hybrid`,
-    `vector` or `text`.
-    """
-    return next(iter(modes)) if len(modes) == 1 else "hybrid"
 
 
 def scores_by_mode(
@@ -151,10 +146,9 @@ class Calibration:
         """Return the probability of every threshold of a search in these modes, by name. Raises
         QueryError if there is no curve for it.
         """
-        return {
-            name: threshold.probability
-            for name, threshold in self._curve(searched_as(modes)).thresholds.items()
-        }
+        thresholds = self._curve(searched_as(modes)).thresholds
+        own = {name: threshold.probability for name, threshold in thresholds.items()}
+        return own | {NOTHING_FITS: own[LEAST]} if LEAST in own else own
 
     def to_dict(self) -> dict[str, Any]:
         """As JSON values, as a manifest holds them."""

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 @dataclass(frozen=True, slots=True)
 class IndexResult:
     """What the search of one query in one index found, by `vector` (cosine), `text` (BM25) and, if
-    both were searched, `ranker` (log-odds), with what that weighed.
+    both were searched, `ranker`, with what that weighed.
     """
 
     query: str
@@ -160,14 +160,8 @@ class RequestState:
         """As `Context.probabilities`."""
         best: dict[str, float] = {}
         for result in self.results:
-            calibration = self.loaded.calibration(result.index)
-            if calibration is not None and calibration.knows(self.searches.scorers):
-                language = self.loaded.language(result.index)
-                own = calibration.probabilities(result.query, result.rankings, language)
-            elif "ranker" in result.rankings:
-                ranker = self.loaded.ranker(result.index)
-                own = {row.tool: ranker.probability(row.score) for row in result.rankings["ranker"]}
-            else:
+            own = self.loaded.probabilities(result.index, result.query, result.rankings)
+            if own is None:
                 return None
             for tool, probability in own.items():
                 best[tool] = max(probability, best.get(tool, 0.0))
@@ -176,12 +170,7 @@ class RequestState:
     @property
     def thresholds(self) -> dict[str, float] | None:
         """As `Context.thresholds`, of the first index that is searched."""
-        calibration = self.loaded.calibration(self.searches.indexes[0])
-        if calibration is not None and calibration.knows(self.searches.scorers):
-            return calibration.thresholds(self.searches.scorers)
-        if len(self.searches.scorers) < 2:
-            return None
-        return dict(self.loaded.ranker(self.searches.indexes[0]).thresholds)
+        return self.loaded.thresholds(self.searches.indexes[0], self.searches.scorers)
 
 
 class PartContext:

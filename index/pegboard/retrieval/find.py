@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 from pegboard.errors import QueryError
 from pegboard.hits import Hit
 from pegboard.llm import Message
-from pegboard.retrieval.context import RequestState, Searches
+from pegboard.ranker.model import NOTHING_FITS, Ranker
+from pegboard.retrieval.context import IndexResult, RequestState, Searches
 from pegboard.retrieval.engine import run_strategy
 from pegboard.retrieval.execution import (
     AsyncExecution,
@@ -156,10 +157,11 @@ def _result(state: RequestState, candidates: Candidates | None) -> FindResult:
         for step, ranking in candidates.steps.items()
         if len(candidates.steps) > 1
     )
-    probability = None
+    probability, least = None, (state.thresholds or {}).get(NOTHING_FITS)
     if probabilities is not None:
         probability = max((hit.probability or 0.0 for hit in hits), default=0.0)
-    return FindResult(hits, state.trace, steps, probability, release)
+    nothing = probability is not None and least is not None and probability < least
+    return FindResult(hits, state.trace, steps, probability, release, nothing)
 
 
 def _why(state: RequestState, ids: Sequence[str]) -> dict[str, dict[str, dict[str, Any]]]:
@@ -175,9 +177,22 @@ def _why(state: RequestState, ids: Sequence[str]) -> dict[str, dict[str, dict[st
                 own[scorer] = {"rank": rank, "score": row.score, "part": row.part}
                 if several:
                     own[scorer]["query"] = result.query
+        if state.explain and result.weighed is not None:
+            _add_contributions(why, result, state.loaded.ranker(result.index))
     for tool in why.keys() & state.added.keys():
         why[tool]["dependency"] = dict(state.added[tool])
     return why
+
+
+def _add_contributions(
+    why: Mapping[str, dict[str, dict[str, Any]]], result: IndexResult, ranker: Ranker
+) -> None:
+    """Add what each feature adds to the score of each tool that this query found best."""
+    assert result.weighed is not None
+    for tool, adds in ranker.contributions(result.query, result.weighed).items():
+        own = why.get(tool, {}).get("ranker")
+        if own is not None and own.get("query", result.query) == result.query:
+            own["adds"] = adds
 
 
 def _message(message: Message | Mapping[str, str]) -> Message:

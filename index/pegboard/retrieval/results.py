@@ -113,8 +113,10 @@ class FindResult(Sequence[Hit]):
         trace: which parts ran, what each cost and, with `explain=True`, the rank of every tool
             after each.
         steps: the steps into which the request was decomposed; empty if it was not.
-        probability: the probability that at least one hit fits, where the index is calibrated.
+        probability: the probability that at least one hit fits: of a hybrid search, and where the
+            index is calibrated.
         release: the id of the release that answered.
+        nothing_fits: whether that is so low that the request is taken to have no answer here.
     """
 
     hits: tuple[Hit, ...]
@@ -122,6 +124,7 @@ class FindResult(Sequence[Hit]):
     steps: tuple[StepResult, ...] = ()
     probability: float | None = None
     release: str = ""
+    nothing_fits: bool = False
 
     @overload
     def __getitem__(self, place: int) -> Hit: ...
@@ -150,6 +153,7 @@ class FindResult(Sequence[Hit]):
         return {
             "release": self.release,
             "probability": self.probability,
+            "nothing_fits": self.nothing_fits,
             "steps": [{"text": step.text, "tools": list(step.tools)} for step in self.steps],
             "hits": [hit.to_dict() for hit in self.hits],
             "trace": self.trace.to_dict(),

@@ -1,17 +1,18 @@
 """One release, loaded: its tools, agents and indexes at exactly the versions that it pins."""
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import cached_property
 from threading import Lock
 from typing import TYPE_CHECKING, Any
 
 from pegboard.errors import BoardNotFound, StoreError
-from pegboard.ranker.model import Ranker, default_ranker
+from pegboard.ranker.model import Ranker
 from pegboard.records import Agent, Dependency, Edge, Enrichment, Tool
 from pegboard.search.filters import Filter
 from pegboard.search.lance_index import LanceIndex
 from pegboard.search.memory import MemoryIndex
+from pegboard.search.ranking import Ranked, searched_as
 from pegboard.search.text import DEFAULT_LANGUAGE, query_words
 from pegboard.store.contract import (
     CHECKSUM,
@@ -193,11 +194,31 @@ class LoadedRelease:
         return self._calibrations[index]
 
     def ranker(self, index: str) -> Ranker:
-        """The ranker of an index: the release's own, or the one that ships with the library."""
+        """The ranker that the release records for an index."""
         if index not in self._rankers:
-            values = self.index_manifest(index).get("ranker")
-            self._rankers[index] = Ranker.from_dict(values) if values else default_ranker()
+            self._rankers[index] = Ranker.from_dict(self.index_manifest(index)["ranker"])
         return self._rankers[index]
+
+    def probabilities(
+        self, index: str, query: str, rankings: Mapping[str, Sequence[Ranked]]
+    ) -> dict[str, float] | None:
+        """The probability of each tool that one query found: by the calibration of the index, or
+        by the ranker of a hybrid search; None for other searches of an index without calibration.
+        """
+        calibration = self.calibration(index)
+        if calibration is not None and calibration.knows(rankings):
+            return calibration.probabilities(query, rankings, self.language(index))
+        if "ranker" not in rankings:
+            return None
+        ranker = self.ranker(index)
+        return {row.tool: ranker.probability(row.score) for row in rankings["ranker"]}
+
+    def thresholds(self, index: str, modes: Collection[str]) -> dict[str, float] | None:
+        """The probabilities that matter in those modes, by name; None where there are none."""
+        calibration = self.calibration(index)
+        if calibration is not None and calibration.knows(modes):
+            return calibration.thresholds(modes)
+        return dict(self.ranker(index).thresholds) if searched_as(modes) == "hybrid" else None
 
     def agent_index(self, name: str) -> MemoryIndex:
         """The agents' own descriptions in an index, searched as its tools are, with agents' ids."""

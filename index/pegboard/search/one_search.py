@@ -61,10 +61,15 @@ def search_one(
             both = searched.both(unit, loaded.query_words(index, words), depth, where)
             rankings["vector"], rankings["text"] = both.vector, both.text
             rankings["ranker"] = loaded.ranker(index).rank(words, both)
-    return _hits(loaded, rankings, k)
+    return _hits(loaded, rankings, k, loaded.probabilities(index, words, rankings) or {})
 
 
-def _hits(loaded: LoadedRelease, rankings: Mapping[str, Sequence[Ranked]], k: int) -> list[Hit]:
+def _hits(
+    loaded: LoadedRelease,
+    rankings: Mapping[str, Sequence[Ranked]],
+    k: int,
+    probabilities: Mapping[str, float],
+) -> list[Hit]:
     """The best hits of the last ranking, with their ranks in all."""
     *_, last = rankings.values()
     best = [(row.tool, row.score) for row in last[:k]]
@@ -76,7 +81,14 @@ def _hits(loaded: LoadedRelease, rankings: Mapping[str, Sequence[Ranked]], k: in
     tools = loaded.tools([tool for tool, _ in best])
     release = loaded.release.id
     return [
-        Hit(tools[tool], loaded.agents[tools[tool].agent], score, why[tool], release)
+        Hit(
+            tools[tool],
+            loaded.agents[tools[tool].agent],
+            score,
+            why[tool],
+            release,
+            probabilities.get(tool),
+        )
         for tool, score in best
         if tool in tools
     ]

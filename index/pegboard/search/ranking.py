@@ -1,6 +1,6 @@
 """Rankings of tools and their fusion."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal, get_args
 
@@ -70,3 +70,10 @@ def convex_combination(vector: Sequence[Ranked], text: Sequence[Ranked]) -> list
         scores[row.tool] = VECTOR_SHARE * (row.score + 1) / best_cosine + (1 - VECTOR_SHARE) * words
     rounded = [(tool, round(score, FUSED_DIGITS)) for tool, score in scores.items()]
     return sorted(rounded, key=lambda pair: (-pair[1], pair[0]))
+
+
+def searched_as(modes: Collection[str]) -> str:
+    """Return how a search in those modes, or with rankings of those names, is calibrated: `hybrid`,
+    `vector` or `text`.
+    """
+    return next(iter(modes)) if len(modes) == 1 else "hybrid"

@@ -11,6 +11,7 @@ from pegboard.documents import DefaultIndex, agent_text, documents_of, summary_o
 from pegboard.encoders import Encoder
 from pegboard.errors import ConfigurationError
 from pegboard.ranker.actions import tool_actions
+from pegboard.ranker.model import default_ranker
 from pegboard.records import Agent, Tool, agent_id, tool_id
 from pegboard.schemas.declarations import SHAPES, Declaration, function_records, read_function
 from pegboard.schemas.signature import NoSchema, described
@@ -133,6 +134,7 @@ class ToolRelease(LoadedRelease):
             "fingerprint": self._encoder.fingerprint,
             "dimensions": self._encoder.dimensions,
             "language": DEFAULT_LANGUAGE,
+            "ranker": default_ranker().to_dict(),
         }
         content = digest(sorted(tool.digest for tool in self._by_id.values()), index)
         manifest: dict[str, Any] = {

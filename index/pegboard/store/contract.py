@@ -24,7 +24,7 @@ from pegboard.errors import ConfigurationError, ContractMismatch
 if TYPE_CHECKING:
     import pyarrow as pa
 
-CONTRACT = 1
+CONTRACT = 2
 """The version of the contract, recorded with every release."""
 
 CHECKSUM = "checksum"

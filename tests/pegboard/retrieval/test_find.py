@@ -170,14 +170,15 @@ def test_several_modes_and_indexes_are_fused(board):
 
 
 def test_a_strategy_that_fails_for_one_request_leaves_nothing_half_begun(board):
-    calibrated = {"refine": [{"part": "at-least", "probability": 0.5}]}
+    by_vector = {"modes": ["vector"]}
+    calibrated = {**by_vector, "refine": [{"part": "at-least", "probability": 0.5}]}
     with warnings.catch_warnings(action="ignore"):
         gc.collect()  # what other tests left
 
     with pytest.raises(QueryError, match="calibrat"):
         board.find_many(["one", "two", "three"], strategy=calibrated)
     gc.collect()  # a coroutine that nobody awaits is reported here
-    assert board.find("convert dollars").probability is None
+    assert board.find("convert dollars", strategy=by_vector).probability is None
 
 
 @pytest.mark.parametrize("running_loop", [False, True])
@@ -243,7 +244,7 @@ def test_the_async_board_finds_the_same_and_does_not_block_the_loop(board_uri, e
 
     found, several, agents, hits, many = asyncio.run(both())
     board = pegboard.open(board_uri, encoder=encoder)
-    assert list(found) == list(board.find(TWO, 3))
+    assert list(found) == list(board.find(TWO, 3, explain=True))
     assert [list(hits) for hits in several] == [
         list(hits) for hits in board.find_many([TWO, "water the plants"], 3)
     ]
