@@ -230,11 +230,7 @@ def by_vector(
     rows: Sequence[Row], vector: Sequence[float], where: Mapping[str, Sequence[str]] | None
 ) -> Ranking:
     """Rank by cosine."""
-    scored = [
-        (row, dot(row["vector"], vector))
-        for row in rows
-        if passes(row, where)
-    ]
+    scored = [(row, dot(row["vector"], vector)) for row in rows if passes(row, where)]
     return best(scored, DIGITS["vector"])
 
 
