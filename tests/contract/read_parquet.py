@@ -134,7 +134,7 @@ def ranked(
 ) -> Ranking:
     """Rank the tools that were found by the weighted sum of nine features."""
     words, wanted = set(request["words"]), set(request["actions"])
-    scored = _bm25(_cosines(rows, request).rename({"score": "cosine"}), request, -1.0)
+    scored = _bm25(rows, request, least=-1.0)
     documents = [set(words) for words in scored.get_column("words")]
     idf = partial(_idf, documents)
     whole = sum(map(idf, words)) or 1.0
@@ -144,10 +144,9 @@ def ranked(
         first = own.row(0, named=True)
         name, actions = set(first["name_tokens"].split()), set(first["actions"].split())
         shared = sum(map(idf, words & name))
-        pairs = zip(first["summary_vector"], request["vector"], strict=True)
         features = {
-            "document": own.get_column("cosine").max(),
-            "summary": sum(a * b for a, b in pairs),
+            "document": max(_dot(each, request["vector"]) for each in own.get_column("vector")),
+            "summary": _dot(first["summary_vector"], request["vector"]),
             "words": own.get_column("score").max() / 20,
             "request_in_document": max(
                 sum(map(idf, words & set(each))) for each in own.get_column("words")
@@ -161,6 +160,10 @@ def ranked(
         }
         scores[tool] = round(sum(ranker["weights"][name] * features[name] for name in features), 5)
     return sorted(scores.items(), key=lambda pair: (-pair[1], pair[0]))
+
+
+def _dot(first: Sequence[float], second: Sequence[float]) -> float:
+    return sum(a * b for a, b in zip(first, second, strict=True))
 
 
 def _idf(documents: Sequence[set[str]], word: str) -> float:
