@@ -8,6 +8,7 @@ import lancedb
 import numpy as np
 import pyarrow as pa
 
+from pegboard.ranker.model import default_ranker
 from pegboard.store.contract import CHECKSUM, CONTRACT, column_names, row_checksums, table_schema
 from pegboard.store.releases import Pin, Release, ReleaseStore
 from tasks.maintain import IndexSizes, VectorIndex, fit_indices
@@ -15,7 +16,9 @@ from tasks.maintain import IndexSizes, VectorIndex, fit_indices
 DIMENSIONS = 384
 WORDS = 40
 """Words of a tool, frequent and rare ones."""
+NAME_WORDS = 3
 VOCABULARY = 20_000
+ACTIONS = ("list", "get", "create", "update", "delete", "")
 AGENTS = 100
 SIZES = IndexSizes()
 SCHEMA = '{"type": "object", "properties": {"one": {"type": "string"}}}'
@@ -57,6 +60,7 @@ def synthetic_board(
         "dimensions": DIMENSIONS,
         "shape": "single",
         "options": {},
+        "ranker": default_ranker().to_dict(),
     }
     manifest = {"default_index": "full", "indexes": {"full": index}}
     pins = {name: _pin(name, table, rows) for name, table in opened.items()}
@@ -90,6 +94,11 @@ def _tools(rows: int) -> Columns:
         "tokens": [" ".join(f"w{word}" for word in line) for line in words],
         "tags": pa.array([[f"t{number % 5}"] for number in range(rows)]),
         "vector": pa.FixedSizeListArray.from_arrays(pa.array(vectors.ravel()), DIMENSIONS),
+        "name_tokens": [" ".join(f"w{word}" for word in line[:NAME_WORDS]) for line in words],
+        "actions": [ACTIONS[number % len(ACTIONS)] for number in range(rows)],
+        "summary_vector": pa.FixedSizeListArray.from_arrays(
+            pa.array(np.roll(vectors, 1, axis=1).ravel()), DIMENSIONS
+        ),
         "input_schema": [SCHEMA] * rows,
         "annotations": ["{}"] * rows,
         "dependencies": ["[]"] * rows,

@@ -36,7 +36,8 @@ def test_search_prints_rank_name_agent_and_score(run, board_uri):
     printed = run("search 'when is high tide?' -k 2", board=board_uri)
 
     assert re.match(
-        r"  1\. getTides_v2  \(weather\)  1\.0000\n     High and low tide at a harbour\.\n  2\. ",
+        r"  1\. getTides_v2  \(weather\)  \d\.\d{4}  \d\d%\n"
+        r"     High and low tide at a harbour\.\n  2\. ",
         printed.out,
     )
     assert (printed.code, printed.err, len(printed.out.splitlines())) == (0, "", 4)
