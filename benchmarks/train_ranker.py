@@ -5,7 +5,7 @@ fitted on.
 
 Fits on the real catalogs and the development halves of the papers' benchmarks, first without each
 in turn, which is then asked (all tasks of a paper are left out together), then on all; with
---write, those weights become `pegboard/ranker/default.json`.
+--write, those weights become `pegboard/ranker/default.json`, and docs/results.md has the table.
 
 A request and each clause of it, beside the whole as the default strategy searches them, score every
 candidate; a candidate has the best of these. The weights minimise the softmax loss of the right
@@ -29,9 +29,10 @@ import numpy as np
 
 from benchmarks.papers.benchmark import Benchmark, QuerySet
 from benchmarks.papers.loading import load_benchmark
+from benchmarks.papers.tables import write_between_marks
 from benchmarks.real.catalogs import unanswerable
 from benchmarks.run import open_boards, working_folder
-from pegboard.cli.tables import table_lines
+from pegboard.cli.tables import markdown_table, table_lines
 from pegboard.encoders import DEFAULT_ENCODER, Encoder, encode_queries, load_encoder
 from pegboard.ranker.actions import request_actions
 from pegboard.ranker.features import FEATURES, feature_matrix
@@ -49,6 +50,8 @@ if TYPE_CHECKING:
 
 PAPERS = ("seal-tools", "metatool", "livemcpbench", "ultratool", "bfcl", "acebench-en")
 TARGET = Path(__file__).parents[1] / "index" / "pegboard" / "ranker" / "default.json"
+RESULTS = Path(__file__).parents[1] / "docs" / "results.md"
+HEADER = ["task", "requests", "left out: R@1", "R@5", "fitted on all: R@1", "R@5"]
 REAL_WEIGHT = 4.0
 RIDGE = 2e-3
 FITTED, ASKED, UNANSWERABLE = 100, 500, 50
@@ -133,8 +136,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     weights = fit_weights(tasks)
     lines = [_line(task, left_out[task.family], weights) for task in tasks]
     lines += [_mean(name, lines[first:last]) for name, first, last in _groups(tasks)]
-    header = ["task", "requests", "left out R@1", "R@5", "fitted R@1", "R@5"]
-    print(*table_lines(header, [_texts(line) for line in lines], ""), sep="\n")
+    texts = [_texts(line) for line in lines]
+    print(*table_lines(HEADER, texts), sep="\n")
     curve = fit_curve(tasks, left_out, weights)
     ranker = Ranker(
         tuple(round(float(weight), DIGITS) for weight in weights),
@@ -146,6 +149,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     print(text)
     if options.write:
         TARGET.write_text(text + "\n", "utf-8")
+        write_between_marks(RESULTS, "ranker", "\n".join(markdown_table(HEADER, texts)) + "\n")
     return 0
 
 
