@@ -1,6 +1,7 @@
 """`pegboard find`, `strategies` and `agents`, as they are typed."""
 
 import json
+import re
 
 import pytest
 
@@ -16,6 +17,10 @@ def test_find_prints_hits_for_people_and_everything_for_programs(board_uri, run,
 
     for text in ("convert_currency", "create_issue", "Strategy clauses:", "no LLM call"):
         assert text in printed.out
+    assert re.search(r"document \+\d\.\d\d, ", printed.out)
+    assert "Nothing fits" not in printed.out
+    nothing = run("find qwxz -k 1", board=board_uri).out
+    assert nothing.startswith("Nothing fits this request. The nearest tools:\n  1. ")
     assert second["hits"][0]["name"] == "water_plants"
     assert first["trace"]["strategy"] == "clauses"
     assert {step["text"] for step in first["steps"]} > {TWO.strip("'")}

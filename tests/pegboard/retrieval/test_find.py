@@ -129,6 +129,25 @@ def test_an_explained_trace_says_which_part_brought_each_tool_at_which_rank(boar
     assert found.to_dict()["trace"]["parts"][0]["part"] == "split"
 
 
+def test_an_explained_hit_says_what_each_feature_adds_to_its_score(board):
+    explained = board.find("convert dollars to yen", 3, explain=True)
+
+    for hit in explained:
+        adds = hit.why["ranker"]["adds"]
+        assert sum(adds.values()) == pytest.approx(hit.why["ranker"]["score"], abs=1e-4)
+    assert "adds" not in board.find("convert dollars to yen", 1)[0].why["ranker"]
+
+
+def test_a_request_that_nothing_fits_is_said_to_have_no_answer(board):
+    fits, nothing = board.find_many(["convert dollars to yen", "qwxz"], 3)
+
+    assert not fits.nothing_fits
+    assert nothing.nothing_fits
+    assert nothing.probability < fits.probability
+    assert len(nothing) == 3
+    assert nothing.to_dict()["nothing_fits"] is True
+
+
 def test_many_requests_are_one_call_of_the_encoder_and_find_what_each_finds_alone(
     board_uri, encoder
 ):
