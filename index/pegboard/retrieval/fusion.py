@@ -10,7 +10,7 @@ more is said with each fusion."""
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from math import exp, log
+from math import exp
 from statistics import fmean, pstdev
 from typing import ClassVar, Literal, get_args
 
@@ -54,6 +54,14 @@ def standardised(scores: Sequence[float]) -> list[float]:
     if deviation <= 1e-12 * max(1.0, abs(mean)):
         return [0.0] * len(scores)
     return [(score - mean) / deviation for score in scores]
+
+
+def softmax(scores: Sequence[float]) -> list[float]:
+    """The share of each in the sum of exp(score)."""
+    highest = max(scores, default=0.0)
+    powers = [exp(score - highest) for score in scores]
+    total = sum(powers)
+    return [power / total for power in powers]
 
 
 def _unchanged(scores: Sequence[float]) -> list[float]:
@@ -176,10 +184,9 @@ class BestScore:
     turn.
 
     Attributes:
-        normalise: `none`, or `softmax` for scores that are log-odds, as the ranker's are: each
-            becomes the logarithm of its share of exp(score) in its ranking, so that a step whose
-            words say little is heard, too. Recall at 5 with both: Seal-Tools .88 and .93, eight
-            real catalogs .792 and .793.
+        normalise: `none`, or `softmax`, for the ranker's scores: each becomes its share of
+            exp(score) in its ranking, 0 to 1, so that a step whose words say little is heard, too.
+            Recall at 5 with both: Seal-Tools .88 and .93, eight real catalogs .792 and .793.
     """
 
     normalise: Literal["none", "softmax"] = "none"
@@ -197,9 +204,11 @@ class BestScore:
         """
         best: dict[str, float] = {}
         for ranking, weight in _weighed(rankings, weights):
-            total = _log_sum(ranking) if self.normalise == "softmax" else 0.0
-            for row in ranking:
-                score = weight * (row.score - total)
+            scores = [row.score for row in ranking]
+            if self.normalise == "softmax":
+                scores = softmax(scores)
+            for row, own in zip(ranking, scores, strict=True):
+                score = weight * own
                 best[row.tool] = max(score, best.get(row.tool, score))
         return _ordered(best)
 
@@ -216,12 +225,6 @@ def _weighed(rankings: Sequence[Ranking], weights: Sequence[float]) -> list[tupl
     return [
         (ranking, weight) for ranking, weight in zip(rankings, weights, strict=True) if weight > 0
     ]
-
-
-def _log_sum(ranking: Ranking) -> float:
-    """The logarithm of the sum of exp(score); 0 for an empty ranking."""
-    highest = max((row.score for row in ranking), default=0.0)
-    return highest + log(sum(exp(row.score - highest) for row in ranking) or 1.0)
 
 
 def _ordered(scores: Mapping[str, float]) -> list[ScoredTool]:
