@@ -72,8 +72,7 @@ STRATEGIES: dict[str, tuple[str, dict[str, Any]]] = {
         {"modes": ["vector"], "refine": ["at-least"]},
     ),
     "confident": (
-        "every tool that is as likely to fit as those of 95 % of the requests that have an "
-        "answer; needs a calibrated index",
+        "every tool that is as likely to fit as those of 95 % of the requests that have an answer",
         {"refine": [{"part": "at-least", "probability": "accept_95"}]},
     ),
 }

@@ -13,9 +13,10 @@ from types import UnionType
 from typing import Any, Literal, Union, cast, get_args, get_origin, get_type_hints
 
 from pegboard.errors import QueryError
+from pegboard.ranker.model import default_ranker
 from pegboard.retrieval.fusion import ReciprocalRank, RoundRobin
 from pegboard.retrieval.parts import Fusion, Refinement, Transform
-from pegboard.search.ranking import MODES, Mode
+from pegboard.search.ranking import MODES, Mode, searched_as
 
 PARTS: dict[str, dict[str, str]] = {
     "transform": {
@@ -118,11 +119,17 @@ class Strategy:
         return all(type(part).__module__.startswith("pegboard.retrieval.") for part in self.parts())
 
     def needs_calibration(self) -> bool:
-        """Whether it asks for a probability, which an index has only if it is calibrated."""
-        return any(
-            part.part == "at-least" and getattr(part, "probability", None) is not None
+        """Whether it asks for a probability that an index has only if it is calibrated: of another
+        search than a hybrid one, or a threshold that the ranker does not have.
+        """
+        asked = [
+            probability
             for part in self.parts()
-        )
+            if part.part == "at-least"
+            and (probability := getattr(part, "probability", None)) is not None
+        ]
+        known = default_ranker().thresholds if searched_as(self.modes) == "hybrid" else None
+        return any(known is None or (isinstance(one, str) and one not in known) for one in asked)
 
     def to_dict(self) -> dict[str, Any]:
         """The strategy as JSON values; `Strategy.from_dict` reads them back. What is as it is

@@ -79,7 +79,7 @@ class AtLeast:
         if probabilities is None:
             raise QueryError(
                 f"The part '{self.part}' asks for a probability, but the index is not calibrated. "
-                f"Build the release with "
+                f"Search in mode 'hybrid', build the release with "
                 "golden queries, or give `score`, a least cosine."
             )
         return probabilities
@@ -91,8 +91,8 @@ class AtLeast:
         if threshold not in thresholds:
             names = ", ".join(sorted(thresholds)) or "none"
             raise QueryError(
-                f"The part '{self.part}' asks for the threshold '{threshold}', but the index's "
-                f"calibration has: {names}. "
+                f"The part '{self.part}' asks for the threshold '{threshold}', but the index has: "
+                f"{names}. "
                 "Name one of those, or give a probability, 0 to 1."
             )
         return thresholds[threshold]
