@@ -12,14 +12,15 @@ candidate; a candidate has the best of these. The weights minimise the softmax l
 tools, with every task weighed alike but for real catalogs, which count four times: there are fewer
 requests, and their kind is what is hard. Slope and bias of the probability are fitted to the best
 scores of requests with an answer and of as many without: of other catalogs, and those written to
-fit nothing."""
+fit nothing. A second ranker without the cosines is for catalogs whose language the encoder does not
+know."""
 
 import argparse
 import json
 import math
 import random
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -52,6 +53,7 @@ PAPERS = ("seal-tools", "metatool", "livemcpbench", "ultratool", "bfcl", "aceben
 TARGET = Path(__file__).parents[1] / "index" / "pegboard" / "ranker" / "default.json"
 RESULTS = Path(__file__).parents[1] / "docs" / "results.md"
 HEADER = ["task", "requests", "left out: R@1", "R@5", "fitted on all: R@1", "R@5"]
+COSINES = ("document", "summary")
 REAL_WEIGHT = 4.0
 RIDGE = 2e-3
 FITTED, ASKED, UNANSWERABLE = 100, 500, 50
@@ -105,15 +107,6 @@ class TrainingTask:
         return float(np.mean([_recall(one, weights, k) for one in self.answerable]))
 
 
-@dataclass(frozen=True, slots=True)
-class Curve:
-    """What turns a score into a probability, and the probability below which nothing fits."""
-
-    slope: float
-    bias: float
-    thresholds: Mapping[str, float]
-
-
 def main(arguments: Sequence[str] | None = None) -> int:
     """Fit, print, and write if that is wished."""
     parser = argparse.ArgumentParser(
@@ -138,14 +131,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     lines += [_mean(name, lines[first:last]) for name, first, last in _groups(tasks)]
     texts = [_texts(line) for line in lines]
     print(*table_lines(HEADER, texts), sep="\n")
-    curve = fit_curve(tasks, left_out, weights)
-    ranker = Ranker(
-        tuple(round(float(weight), DIGITS) for weight in weights),
-        round(curve.slope, DIGITS),
-        round(curve.bias, DIGITS),
-        curve.thresholds,
-    )
-    text = json.dumps(ranker.to_dict(), indent=1)
+    by_words = fit_weights(tasks, [name for name in FEATURES if name not in COSINES])
+    rankers = {
+        "vectors_and_words": fit_curve(tasks, left_out, weights),
+        "words": fit_curve(tasks, dict.fromkeys(left_out, by_words), by_words),
+    }
+    values = {name: ranker.to_dict() for name, ranker in rankers.items()}
+    text = json.dumps(values, indent=1)
     print(text)
     if options.write:
         TARGET.write_text(text + "\n", "utf-8")
@@ -178,8 +170,10 @@ def training_tasks(data: Path, real: Path, folder: Path) -> Iterator[TrainingTas
             )
 
 
-def fit_weights(tasks: Sequence[TrainingTask]) -> "Weights":
-    """Return the weights with the least softmax loss over the tasks, shape (features,)."""
+def fit_weights(tasks: Sequence[TrainingTask], used: Collection[str] = FEATURES) -> "Weights":
+    """Return the weights with the least softmax loss over the tasks, shape (features,); 0 for
+    features that are not used.
+    """
     from scipy.optimize import minimize
 
     examples = [
@@ -195,16 +189,18 @@ def fit_weights(tasks: Sequence[TrainingTask]) -> "Weights":
         for example, weight in examples:
             own, gradient = _loss(example, weights)
             value, slope = value + weight * own, slope + weight * gradient
-        return value / total, slope / total
+        return value / total, slope / total * chosen
 
-    fitted = minimize(loss, np.ones(len(FEATURES)), jac=True, method="L-BFGS-B")
+    chosen = np.array([float(name in used) for name in FEATURES])
+    fitted = minimize(loss, chosen, jac=True, method="L-BFGS-B")
     return fitted.x
 
 
 def fit_curve(
     tasks: Sequence[TrainingTask], left_out: Mapping[str, "Weights"], weights: "Weights"
-) -> Curve:
-    """Return the curve through the best scores, every task weighed alike, both classes too.
+) -> Ranker:
+    """Return the ranker of these weights, with the curve through the best scores: every task weighs
+    alike, and both classes do.
 
     Thresholds are means over the tasks, by the weights that were fitted without each: `accept_95`
     is what 95 % of the requests with an answer reach, `nothing_fits` what 99.5 % do.
@@ -233,7 +229,8 @@ def fit_curve(
         name: round(1 / (1 + math.exp(-(slope * score + bias))), DIGITS)
         for name, score in reached.items()
     }
-    return Curve(slope, bias, thresholds)
+    rounded = tuple(round(float(weight), DIGITS) for weight in weights)
+    return Ranker(rounded, round(slope, DIGITS), round(bias, DIGITS), thresholds)
 
 
 def _loss(example: Example, weights: "Weights") -> "tuple[float, Weights]":

@@ -13,13 +13,14 @@ questions of their tools, find themselves: on MetaTool, a hybrid threshold made 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
+from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol
 
 from pegboard.encoders import Encoder, encode_queries
 from pegboard.errors import ConfigurationError, PublishError
 from pegboard.evaluation.golden import ToolNames
 from pegboard.ranker.features import Candidates
-from pegboard.ranker.model import default_ranker
+from pegboard.ranker.model import Ranker, default_ranker
 from pegboard.retrieval.calibration import (
     MIN_REQUESTS,
     Calibration,
@@ -121,6 +122,7 @@ def calibrate_release(
                 golden.unanswerable,
                 name=index.name,
                 language=index.language,
+                ranker=default_ranker(spec.understood[index.name]),
                 min_queries=golden.min_queries,
             )
             calibrations[index.name] = calibration.to_dict()
@@ -185,6 +187,7 @@ def calibrate_index(
     share: float = 0.5,
     name: str = "",
     language: str = DEFAULT_LANGUAGE,
+    ranker: Ranker | None = None,
     min_queries: int = MIN_REQUESTS,
 ) -> Calibration:
     """Return what the scores of an index mean, by requests that are searched in it.
@@ -198,15 +201,17 @@ def calibrate_index(
             means depends on it.
         name: of the index, for messages.
         language: of the index.
+        ranker: of the index; the library's if None.
         min_queries: the least number of either kind.
 
     Raises:
         ConfigurationError: there are too few requests, one is blank, or one has no right tools.
     """
     _check(golden, unanswerable, share, name, min_queries)
-    answerable = found_scores(searched, encoder, [query for query, _ in golden], language)
+    found = partial(found_scores, searched, encoder, language, ranker or default_ranker())
+    answerable = found([query for query, _ in golden])
     if unanswerable:
-        others = found_scores(searched, encoder, unanswerable, language)
+        others = found(unanswerable)
     else:
         others = [
             without(scores, tools) for scores, (_, tools) in zip(answerable, golden, strict=True)
@@ -233,8 +238,9 @@ def unseen(
 def found_scores(
     searched: SearchableIndex,
     encoder: Encoder,
+    language: str,
+    ranker: Ranker,
     queries: Sequence[str],
-    language: str = DEFAULT_LANGUAGE,
 ) -> list[dict[str, Scores]]:
     """Return the scores by mode of what each query finds, in an index of that language."""
     import numpy as np
@@ -246,7 +252,7 @@ def found_scores(
         units = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
         for query, unit in zip(batch, units, strict=True):
             both = searched.both(unit, query_words(query, language), DEPTH)
-            ranked = default_ranker().rank(query, both)
+            ranked = ranker.rank(query, both)
             rankings = {"vector": both.vector, "text": both.text, "ranker": ranked}
             found.append(scores_by_mode(query, rankings, language))
     return found

@@ -133,7 +133,8 @@ def _tool_documents(
     for tool in tools_of(lake, snapshots, ids):
         agent, enrichment = agents[tool.agent], enrichments.get(tool.id, NOTHING)
         known = boilerplate.get(tool.id, ())
-        own = _of_tool(tool, agent.kind, summary_of(tool, enrichment, known), settings.language)
+        summary = summary_of(tool, settings.parts, enrichment, known)
+        own = _of_tool(tool, agent.kind, summary, settings.language)
         for part, number, texts in documents_of(tool, agent, settings, enrichment, known):
             row = {"key": row_key(tool.id, part, number), "part": part, **own}
             rows.append(_with_texts(row, texts, settings.language, [own["summary"]]))

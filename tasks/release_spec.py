@@ -174,8 +174,8 @@ def make_release_spec(
     gate = read_gate(configuration)
     if gate is not None and configuration.gate is not None:
         retrieval.append(gate.release_digest)
-    ranker = default_ranker().to_dict()
-    whole = digest(CONTRACT, recipes, configuration.default, contents, retrieval, ranker)
+    rankers = [default_ranker(share).to_dict() for share in (1.0, 0.0)]
+    whole = digest(CONTRACT, recipes, configuration.default, contents, retrieval, rankers)
     counts = {"enriched": records.enriched, "flagged": records.flagged, "edges": edges.rows}
     paths = {table.table: table.path for table in documents}
     languages = [
@@ -278,7 +278,7 @@ def _index_entry(index: IndexSettings, calibration: Any, understood: float) -> d
         "questions": index.questions,
         "language": index.language,
         "understood": understood,
-        "ranker": default_ranker().to_dict(),
+        "ranker": default_ranker(understood).to_dict(),
         **({"calibration": calibration} if calibration is not None else {}),
     }
 

@@ -83,15 +83,19 @@ def documents_of(
 
 
 def summary_of(
-    tool: Tool, enrichment: Enrichment = NOTHING, boilerplate: Collection[str] = ()
+    tool: Tool,
+    parts: Collection[Part] = DEFAULT_PARTS,
+    enrichment: Enrichment = NOTHING,
+    boilerplate: Collection[str] = (),
 ) -> str:
     """Return a tool's name in words and the first sentence of its description; never blank.
 
     Args:
+        parts: of the index; without the description, the name alone.
         boilerplate: the keys of sentences that many tools of the catalog share.
     """
     name = identifier_words(tool.name) or tool.name
-    described = _described(tool, enrichment, boilerplate)[:1]
+    described = _described(tool, enrichment, boilerplate)[:1] if "description" in parts else []
     return redact_credentials(". ".join((name, *map(shortened, described))))
 
 

@@ -44,7 +44,8 @@ class Killed:
 
 
 def main(how, config):
-    tasks.embed.SHARD_TEXTS = 10
+    if how != "sweep":  # which is killed later
+        tasks.embed.SHARD_TEXTS = 10
     if how == "build":
         reindex(load_configuration(config), runner=Killed(DirectRunner()))
     elif how == "flow":

@@ -102,7 +102,7 @@ def test_a_run_that_was_killed_leaves_readers_alone_and_the_next_encodes_only_th
     outcome = json.loads(out)
     assert (code, outcome["outcome"]) == (0, "published")
     texts = outcome["plan"]["texts"]["full"]
-    assert texts == {"documents": 51, "to_encode": 30}  # one is the agent's
+    assert texts == {"documents": 101, "to_encode": 30}  # two of each tool, one of the agent
     assert outcome["encoded"] == 30
 
 

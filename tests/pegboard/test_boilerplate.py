@@ -28,6 +28,9 @@ def document(tool, shared, written=None):
     return text
 
 
+READS = Enrichment(description="Reads it. Also.")
+
+
 def test_a_sentence_in_more_than_five_tools_and_two_percent_is_boilerplate():
     few, many = boilerplate(tools(5, 5)), boilerplate(tools(7, 6))
 
@@ -62,6 +65,7 @@ def test_a_summary_is_the_name_and_the_first_sentence():
     key = "sk-proj-4f9a8b7c6d5e4f3a2b1c0d9e"
 
     assert summary_of(tool) == "get Record v2. Gets it."
-    assert summary_of(tool, Enrichment(description="Reads it. Also.")) == "get Record v2. Reads it."
+    assert summary_of(tool, enrichment=READS) == "get Record v2. Reads it."
+    assert summary_of(tool, ["name"]) == "get Record v2"
     assert summary_of(Tool("k/a/x", "k", "k/a", "___")) == "___"
     assert summary_of(Tool("k/a/x", "k", "k/a", "x", f"Use {key}")) == "x. Use [credential]"

@@ -218,7 +218,10 @@ def test_the_documents_of_a_board_carry_what_a_search_needs(workshop):
         ["office"],
     )
     assert taxi["tokens"].split(" ") == tokenize(taxi["text"])
-    assert taxi["texts"] == ["call taxi. Calls a taxi.", "I need a ride to the airport"]
+    document = ["call taxi. Calls a taxi.", "I need a ride to the airport"]
+    assert taxi["texts"] == [*document, taxi["summary"]]
+    assert taxi["summary"] == "call taxi. Calls a taxi."
+    assert (taxi["name_tokens"], taxi["actions"]) == ("call taxi", "")
     assert taxi["text"] == "call taxi. Calls a taxi.\nI need a ride to the airport"
     assert taxi["text_digests"] == [digest(text) for text in taxi["texts"]]
     assert multi.filter(tool="desk/desk/book_room").get_column("key").to_list() == [

@@ -41,10 +41,9 @@ def make(tmp_path):
         vectors = clustered(rows, 0.5, rng, centres)
         tools = [f"c/a/t{number:06}" for number in range(rows)]
         schema = table_schema("emb_full", DIMENSIONS)
-        columns = dict.fromkeys(schema.names, tools) | {
-            "tags": [["x"]] * rows,
-            "vector": pa.FixedSizeListArray.from_arrays(pa.array(vectors.ravel()), DIMENSIONS),
-        }
+        column = pa.FixedSizeListArray.from_arrays(pa.array(vectors.ravel()), DIMENSIONS)
+        columns = dict.fromkeys(schema.names, tools)
+        columns |= {"tags": [["x"]] * rows, "vector": column, "summary_vector": column}
         table = pa.table(columns, schema)
         made = lancedb.connect(tmp_path / "tables").create_table("emb_full", table)
         return made, vectors, clustered(100, 1.5, rng, centres)

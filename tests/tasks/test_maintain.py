@@ -42,6 +42,10 @@ def rows_of(ids, state):
         "text": text,
         "tokens": text,
         "vector": pa.FixedSizeListArray.from_arrays(pa.array(vectors.ravel()), DIMENSIONS),
+        "name_tokens": text,
+        "actions": text,
+        "summary": text,
+        "summary_vector": pa.FixedSizeListArray.from_arrays(pa.array(vectors.ravel()), DIMENSIONS),
         "digest": [f"{one}-{state}" for one in ids],
         "checksum": [f"{one}-{state}" for one in ids],
     }

@@ -20,9 +20,9 @@ def test_everything_is_new_on_an_empty_board_and_nothing_after_it_is_live(worksh
     canary = workshop.run(configuration, "plan", channel="canary").plan
 
     assert (first.live, first.generation, counts(first)) == (None, 0, (14, (), (), 0))
-    assert first.texts == {"full": (24, 24), "fine": (32, 32)}  # six of them are the agents'
+    assert first.texts == {"full": (38, 32), "fine": (58, 32)}  # equal ones are encoded once
     assert (second.live, second.generation, counts(second)) == (release.id, 1, (0, (), (), 14))
-    assert second.texts == {"full": (24, 0), "fine": (32, 0)}
+    assert second.texts == {"full": (38, 0), "fine": (58, 0)}
     assert (canary.live, canary.generation, counts(canary)) == (None, 0, (14, (), (), 0))
 
 
@@ -46,7 +46,7 @@ def test_new_changed_removed_and_unchanged_tools_are_told_apart(workshop):
         "unchanged": 1,
         "withdrawn": [],
         "texts": {
-            "full": {"documents": 6, "to_encode": 3}
+            "full": {"documents": 10, "to_encode": 3}
         },  # the two fresh ones say the same, and the shop is new
         "edges": {},
         "changes": {

@@ -10,6 +10,7 @@ from lancedb.table import Tags
 
 import pegboard
 from pegboard.errors import PromotionConflict, PublishError
+from pegboard.ranker.model import default_ranker
 from pegboard.store.contract import key_column
 from pegboard.store.database import open_table
 from pegboard.store.releases import ReleaseStore
@@ -84,6 +85,8 @@ def test_a_release_says_what_went_into_it(workshop, encoder):
         "questions": 10,
         "language": "english",
         "understood": 1.0,
+        "ranker": default_ranker().to_dict(),
+        "ranker": default_ranker().to_dict(),
     }
     assert {name: one["tools"] for name, one in release.manifest["catalogs"].items()} == {
         "kit": 8, "finance": 3, "desk": 3,

@@ -24,6 +24,7 @@ RANKER_VERSION = 1
 NOTHING_FITS = "nothing_fits"
 """The threshold below which no tool is taken to fit."""
 DIGITS = 5
+HALF = 0.5
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,11 +94,20 @@ class Ranker:
         return cls(weights, *curve, dict(values["thresholds"]))
 
 
+def default_ranker(understood: float = 1.0) -> Ranker:
+    """Return the ranker that ships with the library.
+
+    Args:
+        understood: the share of an index's texts in languages that its encoder may know. Below a
+            half, the ranker goes by words alone.
+    """
+    return _shipped()["words" if understood < HALF else "vectors_and_words"]
+
+
 @cache
-def default_ranker() -> Ranker:
-    """Return the ranker that ships with the library."""
+def _shipped() -> dict[str, Ranker]:
     text = resources.files("pegboard.ranker").joinpath("default.json").read_text("utf-8")
-    return Ranker.from_dict(json.loads(text))
+    return {name: Ranker.from_dict(values) for name, values in json.loads(text).items()}
 
 
 def logistic(odds: float) -> float:
