@@ -145,12 +145,11 @@ def _variants(query_set: QuerySet, searcher: Searcher, chosen: Chosen | None) ->
 def _library(searcher: Searcher) -> list[Variant]:
     """The library's strategies: those that ask an LLM or follow dependencies if there are some."""
     edges = searcher.release.tables.get("edges")
-    strategies = {name: named_strategy(name) for name in STRATEGIES if name != "search"}
+    strategies = {name: named_strategy(name) for name in STRATEGIES if name in DESCRIPTIONS}
     return [
         Variant(name, name)
         for name, strategy in strategies.items()
-        if not strategy.needs_calibration()
-        and (searcher.caller is not None or not asks_llm(strategy))
+        if (searcher.caller is not None or not asks_llm(strategy))
         and (name != "dependencies" or (edges is not None and edges.rows > 0))
     ]
 

@@ -86,7 +86,6 @@ def test_a_release_says_what_went_into_it(workshop, encoder):
         "language": "english",
         "understood": 1.0,
         "ranker": default_ranker().to_dict(),
-        "ranker": default_ranker().to_dict(),
     }
     assert {name: one["tools"] for name, one in release.manifest["catalogs"].items()} == {
         "kit": 8, "finance": 3, "desk": 3,

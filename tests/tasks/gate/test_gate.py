@@ -269,10 +269,12 @@ def test_other_strategies_make_another_release_and_other_rules_do_not(shop):
 def test_a_strategy_without_its_calibration_is_not_measured_and_an_error_if_there_is_no_other(shop):
     shop.lines("gone.jsonl", [{"query": f"how is life {n}", "tools": ["gone"]} for n in range(30)])
     golden = '[golden]\nqueries = "gone.jsonl"\n'
-    reason = "strategy 'confident' returns probabilities"
-    shop.configure(f'{QUERIES}strategies = ["confident", "search"]\n', golden)
+    reason = "strategy 'likely' returns probabilities"
+    refine = '[{part = "at-least", probability = 0.5}]'
+    likely = f'{{name = "likely", modes = ["vector"], refine = {refine}}}'
+    shop.configure(f'{QUERIES}strategies = [{likely}, "search"]\n', golden)
     built = shop.build()
-    shop.configure(f'{QUERIES}strategies = ["confident"]\n', golden)
+    shop.configure(f"{QUERIES}strategies = [{likely}]\n", golden)
 
     assert built.release.manifest["strategy"] == {"name": "search"}
     assert built.details["not_measured"] == [f"{reason}, and index full is not calibrated"]

@@ -62,7 +62,8 @@ def test_all_problems_of_a_gate_are_in_one_message_with_examples_of_rules(shop):
     shop.lines("golden.jsonl", [{"query": "q", "tools": ["a"]}, {"query": "r"}])
     shop.configure(
         f'{QUERIES}canaries = "none.jsonl"\n'
-        'strategies = ["search", "search", "nosuch", "confident"]\n'
+        'strategies = ["search", "search", "nosuch", {name = "likely", modes = ["vector"], '
+        'refine = [{part = "at-least", probability = 0.5}]}]\n'
         'choose = "Recal@5"\nmeasures = ["nDGC"]\n'
         'rules = ["Recall@5 > 0.9", "Recall@5 of catalog kat >= 0.8", "Recall@5 of kind parallel '
         '>= 0.8"]\n'
@@ -76,7 +77,7 @@ def test_all_problems_of_a_gate_are_in_one_message_with_examples_of_rules(shop):
         "none.jsonl cannot be read",
         "strategies: two are named 'search'; rename one",
         "strategies: Unknown strategy 'nosuch'",
-        "strategies: 'confident' returns probabilities, which need [golden] queries",
+        "strategies: 'likely' returns probabilities, which need [golden] queries",
         "choose: There is no measure 'Recal@5'",
         "measures: There is no measure 'nDGC'",
         "rules: Invalid rule 'Recall@5 > 0.9'",

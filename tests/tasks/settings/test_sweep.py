@@ -73,9 +73,10 @@ def test_a_published_release_needs_no_configuration_and_strategies_may_be_files_
 def test_all_problems_are_reported_together(config):
     add(config, "[sweep]\nspeed = 3\n")
     own = {"name": "own", "indexes": ["full"]}
+    likely = {"name": "likely", "refine": [{"part": "at-least", "probability": "accept_90"}]}
     given = {
         "golden": str(config.parent / "none.jsonl"),
-        "strategies": ["nosuch", "search", "search", own, "confident"],
+        "strategies": ["nosuch", "search", "search", own, likely],
         **{"k": ["0"], "tools": ["few"], "measures": ["Recall@5"], "indexes": ["other"]},
         **{"max_ms": 5, "timed": 0},
     }
@@ -93,7 +94,7 @@ def test_all_problems_are_reported_together(config):
         "nosuch",
         "two are named 'search'",
         "'own' names its indexes",
-        "'confident' returns probabilities",
+        "'likely' returns probabilities",
         "none.jsonl cannot be read",
         "no index 'other'; expected one of full, fine",
         "max_ms: latency is not measured with timed = 0",
