@@ -126,7 +126,8 @@ def _tool_documents(
     ids: Collection[str],
 ) -> "pl.DataFrame":
     """The rows of these tools."""
-    boilerplate = {tool: keys.split() for tool, keys in shared.rows()}
+    wanted = {*ids}
+    boilerplate = {tool: keys.split() for tool, keys in shared.iter_rows() if tool in wanted}
     enrichments = read_tool_enrichments(lake, enrichment_set, ids) if enrichment_set else {}
     agents = {agent.id: agent for agent in agents_of(lake, snapshots)}
     rows: list[dict[str, Any]] = []

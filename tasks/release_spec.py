@@ -44,6 +44,8 @@ RECORDS_VERSION = 2
 """Changes when the same snapshots and enrichments give other rows of `tools` or `agents`."""
 MAX_SUSPICIOUS = 200
 """Suspicious tools in a manifest, which every reader loads."""
+DIGESTED = 50_000
+"""Rows of a table whose digests are serialised at once."""
 RELEASE_ID_DIGITS = 12
 """Hexadecimal digits of its digest that name a release; enough for 2^24 releases without a
 collision.
@@ -259,11 +261,15 @@ def table_digest(rows: "pl.DataFrame") -> str:
     """Return the digest of a table from its rows (key, digest), whatever their order.
 
     Equal to `canonical.digest` of the sorted list, and faster: lists of texts have no other
-    canonical form, so 100,000 rows are serialised by one call.
+    canonical form, so `DIGESTED` rows are serialised by one call.
     """
-    ordered = rows.sort(rows.columns[0]).rows()
-    text = json.dumps([ordered], ensure_ascii=False, separators=(",", ":"))
-    return hashlib.sha256(text.encode()).hexdigest()
+    hashed, comma = hashlib.sha256(b"[["), b""
+    for part in rows.sort(rows.columns[0]).iter_slices(DIGESTED):
+        text = json.dumps(part.rows(), ensure_ascii=False, separators=(",", ":"))
+        hashed.update(comma + text[1:-1].encode())
+        comma = b","
+    hashed.update(b"]]")
+    return hashed.hexdigest()
 
 
 def _index_entry(index: IndexSettings, calibration: Any, understood: float) -> dict[str, Any]:

@@ -16,6 +16,10 @@ from tasks.lake.snapshot_rows import snapshot_rows
 if TYPE_CHECKING:
     import polars as pl
 
+BATCH = 20_000
+"""Tools whose rows are computed at once, as Python objects: about 10 kB each. Each batch reads the
+tools' files, so smaller ones take time."""
+
 
 def row_inputs(lake: Lake, snapshots: Mapping[str, str], enrichments: str | None) -> "pl.DataFrame":
     """Return the inputs of each tool's rows: `tool`, `tool_digest`, `agent_name`, `written`."""
@@ -47,8 +51,11 @@ def update_rows(
         key, tool: the columns of the rows with their key and with the id of their tool.
         inputs: all tools, in the column `tool`, and columns of text; where those are equal, so are
             a tool's rows.
-        make: returns the rows of some tools, at least one for each.
+        make: returns the rows of some tools, at least one for each, which no other tool decides;
+            called for `BATCH` tools at a time.
     """
+    import polars as pl
+
     inputs = inputs.rename({"tool": tool})
     by = inputs.columns
     base = latest_rows(lake, pointer)
@@ -57,7 +64,7 @@ def update_rows(
     if stored is not None:
         changed = inputs.join(stored, on=by, how="anti", nulls_equal=True)
         stale = stored.join(inputs, on=by, how="anti", nulls_equal=True).get_column(key)
-    rows = make(changed.get_column(tool).to_list())
+    rows = pl.concat([make(part.get_column(tool).to_list()) for part in _batches(changed)])
     added = [name for name in by if name == tool or name not in rows.columns]
     rows = rows.join(changed.select(added), on=tool, how="left")
     if base is None or stale is None:
@@ -66,3 +73,8 @@ def update_rows(
         row_set = write_rows(lake, path, key, rows, base, stale.to_list())
     point_to(lake, pointer, row_set.path)
     return row_set
+
+
+def _batches(rows: "pl.DataFrame") -> "list[pl.DataFrame]":
+    """At least one, which is empty without rows."""
+    return [*rows.iter_slices(BATCH)] or [rows]

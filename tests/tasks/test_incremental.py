@@ -9,9 +9,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pegboard.records import Enrichment
+from tasks import release_spec
 from tasks.compose import compose_agents, compose_index
 from tasks.edges import compose_edges
 from tasks.enrichment.enrichment_sets import write_enrichments
+from tasks.lake import incremental
 from tasks.lake.files import Lake
 from tasks.lake.row_sets import read_rows
 from tasks.lake.snapshot_rows import snapshot_rows
@@ -136,6 +138,20 @@ def test_after_a_change_of_every_kind_a_run_makes_what_it_would_make_from_scratc
     assert {kind for kind, _ in moves} == set(KINDS)
 
     assert_made_as_from_scratch(workshop_type(tmp_path), moves)
+
+
+def test_rows_made_in_batches_are_those_made_at_once(tmp_path, workshop_type, monkeypatch):
+    office = Office(workshop_type(tmp_path))
+    for move, at in (("write", 2), ("add", 40), ("share", 0)):
+        office.move(move, at)
+    configuration = office.configure()
+    whole = office.made(configuration, str(tmp_path / "whole"))
+
+    monkeypatch.setattr(incremental, "BATCH", 2)
+    monkeypatch.setattr(release_spec, "DIGESTED", 2)
+
+    assert len(office.tools) > 2
+    assert office.made(configuration, str(tmp_path / "batches")) == whole
 
 
 @pytest.mark.slow
