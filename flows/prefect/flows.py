@@ -51,6 +51,7 @@ def reindex(
     dry_run: bool = False,
     refresh_neighbours: bool = False,
     retry_rejected: bool = False,
+    run: dict[str, Any] | None = None,
 ) -> dict[str, Any]:
     """Index the catalogs of a pegboard.toml again, and publish a release if anything changed.
 
@@ -68,10 +69,11 @@ def reindex(
         refresh_neighbours: have descriptions rewritten whose nearest neighbours changed, however
             far away those are.
         retry_rejected: ask the LLM again where its reply was rejected in an earlier run.
+        run: a table `[run]` in place of the configuration's, such as `{"engine": "processes"}`.
     """
     with _logged():
         stale_runs.clean_up()
-        configuration = load_configuration(config)
+        configuration = load_configuration(config, run)
         outcome = run_reindex(
             configuration,
             catalog=catalog,

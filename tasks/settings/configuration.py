@@ -186,15 +186,19 @@ class Configuration(Settings):
         return self.catalogs[catalog]
 
 
-def load_configuration(file: str | Path) -> Configuration:
+def load_configuration(file: str | Path, run: Mapping[str, Any] | None = None) -> Configuration:
     """Read and check a pegboard.toml.
 
     From then on, this process opens the board with the options in `[board.storage]`.
 
+    Args:
+        run: a table `[run]` in place of the file's.
+
     Raises:
         ConfigurationError: the file cannot be read, or has problems; all are listed.
     """
-    return check_configuration(file, read_toml(file, "write one with `pegboard init`"))
+    tables = read_toml(file, "write one with `pegboard init`")
+    return check_configuration(file, tables if run is None else {**tables, "run": run})
 
 
 def check_configuration(file: str | Path, tables: Mapping[str, Any]) -> Configuration:

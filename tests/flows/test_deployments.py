@@ -147,12 +147,15 @@ def test_the_nightly_deployment_publishes_the_release_of_a_direct_run_and_of_a_f
 ):
     deployments = {row["name"]: row for row in prefect.post("/deployments/filter")}
     nightly = deployments["nightly"]
-    assert deployments.keys() == {"nightly", "sources", "by-hand"}
+    engines = {"processes", "dask", "ray"}
+    assert deployments.keys() == {"nightly", "sources", "by-hand", *engines}
     assert [schedule["schedule"]["cron"] for schedule in nightly["schedules"]] == ["0 3 * * *"]
     assert nightly["global_concurrency_limit"]["limit"] == 1
     assert nightly["concurrency_options"]["collision_strategy"] == "ENQUEUE"
-    for deployment in deployments.values():
-        assert deployment["parameters"] == {"config": "pegboard.toml"}
+    for name, deployment in deployments.items():
+        parameters = dict(deployment["parameters"])
+        assert parameters.pop("run", {}).get("engine") == (name if name in engines else None)
+        assert parameters == {"config": "pegboard.toml"}
 
     direct = build(write_board(tmp_path / "direct"))
     config = write_board(tmp_path / "flow")
