@@ -229,7 +229,8 @@ class _Run:
 
     def _embed_shards(self, shards: list[Shard], index: IndexSettings) -> list[EmbedResult]:
         """Encode shards, on the engine's workers if there are any. A hosted encoder is called from
-        here: it limits its own requests, which several would not know of each other.
+        here: it limits its own requests, which several would not know of each other. So is one of a
+        plug-in, which need not allow calls from several threads.
         """
         if self._engine is None or not runs_here(index.encoder):
             calls = [partial(embed_shard, self._uri, shard, index) for shard in shards]

@@ -5,6 +5,7 @@ import json
 import re
 import tomllib
 from importlib.metadata import entry_points
+from importlib.resources import files
 from importlib.util import resolve_name
 from pathlib import Path
 
@@ -139,6 +140,32 @@ def test_the_deployment_in_containers_is_that_of_this_version_and_of_the_images_
     assert f"docker build -t pegboard:{__version__} ." in DOCKERFILE
     (folder,) = (step["directory"] for step in pull.values())
     assert arguments("WORKDIR")[-1] == folder
+
+
+@pytest.mark.parametrize("kind", ["docker", "kubernetes"])
+def test_a_work_pool_of_either_type_has_the_variables_of_the_deployment(kind):
+    (deployment,) = yaml.safe_load(CONTAINERS)["deployments"]
+    views = files("prefect.server.api.collections_data.views")
+    workers = json.loads((views / "aggregate-worker-metadata.json").read_text("utf-8"))
+    template = workers[f"prefect-{kind}"][kind]["default_base_job_configuration"]
+
+    variables = template["variables"]["properties"].keys()
+
+    assert deployment["work_pool"]["job_variables"].keys() <= variables
+
+
+def test_the_blocks_of_the_guide_are_those_of_the_files():
+    guide = (ROOT / "docs" / "how-to" / "run-elsewhere.md").read_text("utf-8")
+    (block,) = re.findall(r"```yaml\n(.*?)```", guide, re.DOTALL)
+    (shown,) = yaml.safe_load(block.replace("*work_pool", "pegboard"))
+    (actual,) = [row for row in ENGINES if row["name"] == shown["name"]]
+
+    assert shown["parameters"] == actual["parameters"]
+    assert shown["entrypoint"] == actual["entrypoint"]
+    assert f"docker build -t pegboard:{__version__} ." in guide
+    assert f"docker build -t pegboard-project:{__version__} " in guide
+    for row in (*ENGINES, yaml.safe_load(CONTAINERS)["deployments"][0]):
+        assert f"prefect deployment run 'reindex/{row['name']}'" in guide
 
 
 def test_no_file_of_a_deployment_names_a_registry_or_holds_a_secret():
