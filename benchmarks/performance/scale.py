@@ -58,7 +58,6 @@ class Meter:
         row["seconds"] += now[0] - self._begun[0]
         row["cpu"] += now[1] - self._begun[1]
         row["peak_mb"] = max(row["peak_mb"], peak)
-        print(name, {key: round(value, 1) for key, value in row.items()}, file=sys.stderr)
         self._begun = now
 
     @staticmethod
@@ -94,8 +93,7 @@ def build(folder: Path) -> list[dict[str, Any]]:
 
     meter = Meter()
     configuration = load_configuration(folder / "pegboard.toml")
-    outcome = reindex(configuration, runner=StepEvents(DirectRunner(), meter.step))
-    print(outcome["release"], file=sys.stderr)
+    reindex(configuration, runner=StepEvents(DirectRunner(), meter.step))
     return [{"step": name, **figures} for name, figures in meter.steps.items()]
 
 
