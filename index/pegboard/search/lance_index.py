@@ -3,8 +3,9 @@ memory.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
+from threading import Lock
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from pegboard.ranker.features import Candidates
@@ -32,6 +33,8 @@ MEASURED = ("key", "tool", "tokens", "vector", "name_tokens", "actions", "summar
 """The columns by which the ranker measures a tool."""
 SAMPLE = 50_000
 """Rows by which it is known how frequent words are."""
+DIGITS = 8
+"""Of a digest, which select a sample."""
 AT_ONCE = 8
 """Queries that Lance is asked at once; each of them uses several of its threads."""
 
@@ -48,6 +51,7 @@ class LanceIndex:
     uri: str
     rows: int
     settings: Mapping[str, Any] | None = None
+    _lock: Lock = field(default_factory=Lock, repr=False, compare=False)
 
     def vector(
         self, query: "NDArray[np.float32]", n: int, where: Filter | None = None
@@ -118,7 +122,7 @@ class LanceIndex:
         condition = f"tool IN ({sql_literals(tools) or 'NULL'})"
         with store_errors(self.uri):
             rows = self.table.read(MEASURED, where=condition).sort_by("key")
-        return MemoryIndex(rows, self._statistics).measured(query, tokens, vector, text)
+        return MemoryIndex(rows, self.statistics).measured(query, tokens, vector, text)
 
     def boths(
         self,
@@ -131,11 +135,19 @@ class LanceIndex:
         pairs = list(zip(queries, tokens, strict=True))
         return self._at_once(lambda pair: self.both(pair[0], pair[1], n, where), pairs)
 
+    @property
+    def statistics(self) -> WordStatistics:
+        """How frequent words are, by a sample of the rows where there are many."""
+        with self._lock:  # threads that search at the same time count once
+            return self._statistics
+
     @cached_property
     def _statistics(self) -> WordStatistics:
-        """How frequent words are, by a sample of the rows where there are many."""
+        # Rows lie catalog by catalog, so the first ones would be of few catalogs; digests are even.
+        bound = f"{16**DIGITS * SAMPLE // max(self.rows, 1):0{DIGITS}x}"
+        condition = f"digest < '{bound}'" if self.rows > SAMPLE else None
         with store_errors(self.uri):
-            rows = self.table.read(("tokens",), limit=SAMPLE)
+            rows = self.table.read(("tokens",), where=condition)
         return Postings.of(rows.column("tokens")).statistics()
 
     def vectors(
@@ -172,6 +184,11 @@ class LanceIndex:
         flat = column.flatten().to_numpy(zero_copy_only=False)
         matrix = flat.reshape(rows.num_rows, column.type.list_size).astype(np.float32, copy=False)
         return {tool: matrix[numbers] for tool, numbers in places.items()}
+
+    def warm(self, before: "LanceIndex") -> None:
+        """Count words if searches of the release before had to, so that none has to after a swap."""
+        if "_statistics" in before.__dict__:
+            _ = self.statistics
 
     def _at_once(self, search: Callable[[Any], Found], queries: Sequence[Any]) -> list[Found]:
         from concurrent.futures import ThreadPoolExecutor

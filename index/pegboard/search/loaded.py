@@ -106,6 +106,8 @@ class LoadedRelease:
             index, earlier = self.index(name), before._indexes[name]
             if isinstance(index, MemoryIndex) and isinstance(earlier, MemoryIndex):
                 index.warm(earlier)
+            elif isinstance(index, LanceIndex) and isinstance(earlier, LanceIndex):
+                index.warm(earlier)
         for name in set(before._agent_indexes) & set(self.release.manifest["indexes"]):
             self.agent_index(name)
         if "graph" in before.__dict__:

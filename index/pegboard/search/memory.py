@@ -149,7 +149,8 @@ class MemoryIndex:
         """Prepare what searches of the release before had prepared, so that no search has to after
         a swap.
         """
-        for name in ("_vectors", "_postings", "_tools", "_parts", "_summaries", "_name_idf"):
+        prepared = ("_vectors", "_postings", "_tools", "_parts", "_places")
+        for name in (*prepared, "_summaries", "_name_idf", "_actions"):
             if name in before.__dict__:
                 getattr(self, name)
 

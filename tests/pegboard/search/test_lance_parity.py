@@ -9,6 +9,8 @@ import lancedb
 import pytest
 
 import pegboard
+from pegboard.canonical import digest
+from pegboard.search import lance_index
 from pegboard.search.filters import Filter
 from pegboard.search.lance_index import LanceIndex
 from pegboard.search.memory import BM25_DIGITS, COSINE_DIGITS, MemoryIndex
@@ -164,3 +166,57 @@ def test_a_table_that_the_release_says_has_no_text_index_is_searched_without(boa
     for where in (None, Filter.parse({"agent": "kit/git"})):
         words = (query_words("issues and tides"), 5, where)
         assert none.text(*words) == unknown.text(*words) != []
+
+
+@pytest.fixture
+def two_catalogs(tmp_path, documents, table_of, monkeypatch):
+    """A table of twice as many rows as are sampled, of which those of one catalog come first."""
+    monkeypatch.setattr(lance_index, "SAMPLE", 100)
+    rows = [
+        row | {"tokens": "alpha" if number < 100 else "beta", "digest": digest(number)}
+        for number, row in enumerate(documents(200))
+    ]
+    lancedb.connect(f"{tmp_path}/tables").create_table("emb_full", table_of(rows))
+    return LanceIndex(ReaderDatabase(str(tmp_path)).open_table("emb_full"), str(tmp_path), 200)
+
+
+def test_words_are_counted_in_a_sample_of_all_rows(two_catalogs):
+    statistics = two_catalogs.statistics
+
+    assert 70 < statistics.documents < 130
+    assert statistics.counts["alpha"] > 30 < statistics.counts["beta"]
+
+
+@pytest.fixture
+def counting(two_catalogs):
+    """That index, and a list that has an item for each time that words are counted."""
+    counted = []
+
+    class Counting:
+        def __getattr__(self, name):
+            return getattr(two_catalogs.table, name)
+
+        def read(self, columns, **options):
+            counted.extend(columns if tuple(columns) == ("tokens",) else ())
+            return two_catalogs.table.read(columns, **options)
+
+    return replace(two_catalogs, table=Counting()), counted
+
+
+def test_searches_at_the_same_time_count_words_once(counting, queries):
+    index, counted = counting
+
+    index.boths(queries(8, 1), [["alpha"]] * 8, 5)
+
+    assert counted == ["tokens"]
+
+
+def test_words_are_counted_before_a_swap_if_they_were_before(counting, two_catalogs, queries):
+    index, counted = counting
+
+    index.warm(two_catalogs)
+    assert counted == []
+
+    two_catalogs.both(queries(1, 1)[0], ["alpha"], 5)
+    index.warm(two_catalogs)
+    assert counted == ["tokens"]
