@@ -19,6 +19,8 @@ from pegboard.cli.output import (
     print_json,
 )
 from pegboard.cli.tables import count_text, print_table
+from pegboard.errors import ContractMismatch
+from pegboard.store.contract import check_contract
 from pegboard.store.export import export_release
 from pegboard.store.releases import Channel, Pin, Release, ReleaseStore
 from pegboard.store.verify import verify_release
@@ -267,11 +269,23 @@ def _promote(options: argparse.Namespace) -> int:
             f"all the same: {'; '.join(reasons)}",
             file=sys.stderr,
         )
+    _warn_of_contract(release, "promote")
     return _print_channel(channel, options)
 
 
 def _rollback(options: argparse.Namespace) -> int:
-    return _print_channel(ReleaseStore(options.board).rollback(options.channel), options)
+    store = ReleaseStore(options.board)
+    channel = store.rollback(options.channel)
+    _warn_of_contract(store.get(channel.release), "rollback")
+    return _print_channel(channel, options)
+
+
+def _warn_of_contract(release: Release, command: str) -> None:
+    """Say so if readers of this version cannot read what a channel names now."""
+    try:
+        check_contract(release.contract, release.id)
+    except ContractMismatch as error:
+        print(f"pegboard {command}: warning: {error}", file=sys.stderr)
 
 
 def _print_channel(channel: Channel, options: argparse.Namespace) -> int:

@@ -186,7 +186,7 @@ class LanceIndex:
         return {tool: matrix[numbers] for tool, numbers in places.items()}
 
     def warm(self, before: "LanceIndex") -> None:
-        """Count words if searches of the release before had to, so that none has to after a swap."""
+        """Count words if searches of the release before did: none has to after a swap."""
         if "_statistics" in before.__dict__:
             _ = self.statistics
 

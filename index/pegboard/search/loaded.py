@@ -48,7 +48,7 @@ class LoadedRelease:
     """
 
     def __init__(self, store: ReleaseStore | None, release: Release, in_memory_rows: int) -> None:
-        check_contract(release.contract)
+        check_contract(release.contract, release.id)
         self.release = release
         self._given_store = store
         self._in_memory_rows = in_memory_rows
@@ -104,10 +104,11 @@ class LoadedRelease:
         _ = self.agents, self._tool_rows
         for name in set(before._indexes) & set(self.release.manifest["indexes"]):
             index, earlier = self.index(name), before._indexes[name]
-            if isinstance(index, MemoryIndex) and isinstance(earlier, MemoryIndex):
-                index.warm(earlier)
-            elif isinstance(index, LanceIndex) and isinstance(earlier, LanceIndex):
-                index.warm(earlier)
+            match index, earlier:
+                case (MemoryIndex(), MemoryIndex()) | (LanceIndex(), LanceIndex()):
+                    index.warm(earlier)  # pyright: ignore[reportArgumentType]
+                case _:
+                    pass
         for name in set(before._agent_indexes) & set(self.release.manifest["indexes"]):
             self.agent_index(name)
         if "graph" in before.__dict__:

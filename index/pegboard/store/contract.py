@@ -133,13 +133,22 @@ _COLUMNS = {
 }
 
 
-def check_contract(version: int) -> None:
-    """Raise ContractMismatch unless this library reads releases of that version."""
+def check_contract(version: int, release: str) -> None:
+    """Raise ContractMismatch unless this library reads releases of that version.
+
+    Args:
+        release: its id, for the message.
+    """
     if version != CONTRACT:
+        advice = (
+            "Upgrade pegboard."
+            if version > CONTRACT
+            else "`pegboard build` makes a release that it reads; the version of pegboard that "
+            "made this one still reads it."
+        )
         raise ContractMismatch(
-            f"The release follows table contract {version}; this version of pegboard reads "
-            f"{CONTRACT}. "
-            + ("Upgrade pegboard." if version > CONTRACT else "Build the board again.")
+            f"Release {release} follows table contract {version}; this version of pegboard reads "
+            f"{CONTRACT}. {advice}"
         )
 
 

@@ -116,7 +116,7 @@ def diff_releases(
     Raises ContractMismatch for a release of an unknown contract, BoardNotFound if a table or
     version of one is gone."""
     for release in (old, new):
-        check_contract(release.contract)
+        check_contract(release.contract, release.id)
     before, after = (
         _column(store, release.tables["tools"], "id", "digest") for release in (old, new)
     )

@@ -70,7 +70,7 @@ def verify_release(
     Raises ContractMismatch for a release of another contract. Anything else that is wrong is a
     problem in the result.
     """
-    check_contract(release.contract)
+    check_contract(release.contract, release.id)
     check = _Check(store, release, progress or (lambda table, done, rows: None))
     check.run()
     return Verification(release.id, release.contract, check.rows, check.problems)

@@ -210,6 +210,20 @@ def test_promote_and_rollback_move_the_channel(run, two):
     assert moved("promote canary") == ("live", live, 5)
 
 
+def test_a_channel_that_names_a_release_of_another_contract_is_warned_of(run, two):
+    uri, live, _ = two
+    store, later = pegboard.ReleaseStore(uri), "c" * 12
+    store.add(replace(store.get(live), id=later, digest="c" * 64, contract=99))
+
+    promoted = run(f"promote {later}", board=uri)
+    run(f"promote {live}", board=uri)
+    back = run("rollback", board=uri)
+
+    for done, command in ((promoted, "promote"), (back, "rollback")):
+        assert done.out.startswith(f"live is now release {later}")
+        assert f"pegboard {command}: warning: Release {later} follows" in done.err
+
+
 @pytest.mark.parametrize(
     ("line", "code", "kind", "message"),
     [
