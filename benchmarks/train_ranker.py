@@ -54,6 +54,7 @@ TARGET = Path(__file__).parents[1] / "index" / "pegboard" / "ranker" / "default.
 RESULTS = Path(__file__).parents[1] / "docs" / "results.md"
 HEADER = ["task", "requests", "left out: R@1", "R@5", "fitted on all: R@1", "R@5"]
 COSINES = ("document", "summary")
+REFUSED = {"accept_95": 0.05, "nothing_fits": 0.01}
 REAL_WEIGHT = 4.0
 RIDGE = 2e-3
 FITTED, ASKED, UNANSWERABLE = 100, 500, 50
@@ -202,8 +203,8 @@ def fit_curve(
     """Return the ranker of these weights, with the curve through the best scores: every task weighs
     alike, and both classes do.
 
-    Thresholds are means over the tasks, by the weights that were fitted without each: `accept_95`
-    is what 95 % of the requests with an answer reach, `nothing_fits` what 99.5 % do.
+    Thresholds refuse a share of the requests with an answer, every task weighed alike, by the
+    weights that were fitted without it; see `REFUSED`.
     """
     from sklearn.linear_model import LogisticRegression
 
@@ -216,21 +217,24 @@ def fit_curve(
     model = LogisticRegression(C=1e3)
     model.fit(np.array(scores)[:, None], labels, sample_weight=np.array(shares) / np.mean(shares))
     slope, bias = float(model.coef_[0][0]), float(model.intercept_[0])
-    reached = {
-        name: np.mean(
-            [
-                np.quantile([one.best(left_out[task.family]) for one in task.answerable], share)
-                for task in tasks
-            ]
-        )
-        for name, share in (("accept_95", 0.05), ("nothing_fits", 0.005))
-    }
+    best = [
+        (one.best(left_out[task.family]), 1 / len(task.answerable))
+        for task in tasks
+        for one in task.answerable
+    ]
+    reached = {name: _quantile(best, share) for name, share in REFUSED.items()}
     thresholds = {
         name: round(1 / (1 + math.exp(-(slope * score + bias))), DIGITS)
         for name, score in reached.items()
     }
     rounded = tuple(round(float(weight), DIGITS) for weight in weights)
     return Ranker(rounded, round(slope, DIGITS), round(bias, DIGITS), thresholds)
+
+
+def _quantile(weighted: Sequence[tuple[float, float]], share: float) -> float:
+    """The value below which that share of the weight lies."""
+    values, weights = np.array(sorted(weighted)).T
+    return float(values[np.searchsorted(np.cumsum(weights) / weights.sum(), share)])
 
 
 def _loss(example: Example, weights: "Weights") -> "tuple[float, Weights]":

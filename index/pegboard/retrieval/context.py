@@ -157,10 +157,18 @@ class RequestState:
 
     @property
     def probabilities(self) -> dict[str, float] | None:
-        """As `Context.probabilities`."""
+        """As `Context.probabilities`.
+
+        What a part of the request found counts with the mean of its score and that of the whole, if
+        the whole was searched: a part alone may fit what the request does not mean.
+        """
         best: dict[str, float] = {}
+        whole = {one.index: one for one in self.results if one.query == self.request.text}
         for result in self.results:
-            own = self.loaded.probabilities(result.index, result.query, result.rankings)
+            rankings = result.rankings
+            if result.index in whole:
+                rankings = _beside(rankings, whole[result.index].rankings)
+            own = self.loaded.probabilities(result.index, result.query, rankings)
             if own is None:
                 return None
             for tool, probability in own.items():
@@ -266,6 +274,22 @@ class PartContext:
             if completion.text is None:
                 trace.fallback_reason = completion.why
         return [completion.text for completion in completions]
+
+
+def _beside(
+    part: Mapping[str, Sequence[Ranked]], whole: Mapping[str, Sequence[Ranked]]
+) -> dict[str, Sequence[Ranked]]:
+    """The means of the scores of two searches; a tool that one did not find has the least there."""
+    return {name: _means(ranking, whole.get(name, ())) for name, ranking in part.items()}
+
+
+def _means(part: Sequence[Ranked], whole: Sequence[Ranked]) -> list[Ranked]:
+    known = {row.tool: row.score for row in whole}
+    least = min(known.values(), default=0.0)
+    means = [
+        Ranked(row.tool, (row.score + known.get(row.tool, least)) / 2, row.part) for row in part
+    ]
+    return sorted(means, key=lambda row: (-row.score, row.tool))
 
 
 def _ranking(result: IndexResult, mode: Mode) -> list[ScoredTool]:

@@ -14,6 +14,7 @@ import pytest
 import pegboard
 from pegboard import AsyncBoard
 from pegboard.errors import ConfigurationError, QueryError
+from pegboard.ranker.model import default_ranker
 from pegboard.retrieval.fusion import BestScore
 from pegboard.retrieval.parts import Query, ScoredTool
 from pegboard.retrieval.strategy import Strategy
@@ -136,6 +137,20 @@ def test_an_explained_hit_says_what_each_feature_adds_to_its_score(board):
         adds = hit.why["ranker"]["adds"]
         assert sum(adds.values()) == pytest.approx(hit.why["ranker"]["score"], abs=1e-4)
     assert "adds" not in board.find("convert dollars to yen", 1)[0].why["ranker"]
+
+
+def test_what_a_part_of_a_request_finds_is_as_likely_as_its_mean_with_the_whole(board):
+    found = board.find(TWO, 14)
+    scores = {
+        step.text: {hit.tool.id: hit.score for hit in board.search(step.text, 14)}
+        for step in found.steps
+    }
+
+    assert len(scores) == 3
+    for hit in found:
+        own = scores[TWO][hit.tool.id]
+        means = [(own + each[hit.tool.id]) / 2 for each in scores.values()]
+        assert hit.probability == pytest.approx(default_ranker().probability(max(means)), abs=1e-4)
 
 
 def test_a_request_that_nothing_fits_is_said_to_have_no_answer(board):

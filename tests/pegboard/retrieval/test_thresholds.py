@@ -38,12 +38,12 @@ def test_tools_that_reach_the_threshold_stay_in_their_order(part, measures, expe
         (
             AtLeast(probability=0.5),
             COSINES,
-            r"not calibrated\. Build the release with golden queries, or give `score`",
+            r"not calibrated\. Search in mode .hybrid., build the release with golden",
         ),
         (
             AtLeast(probability="accept_50"),
             PROBABILITIES,
-            "'accept_50', but the index's calibration has: accept_95",
+            "'accept_50', but the index has: accept_95",
         ),
         (AtLeast(), PROBABILITIES, r"vectors were not searched\. Search in mode 'hybrid'"),
     ],
