@@ -50,7 +50,7 @@ def plain_search(uri: str, encoder: Any) -> Callable[[Any], object]:
     def search(query: Any) -> object:
         vector = encoder.encode([query])[0] if isinstance(query, str) else query
         return (
-            table.search(vector)
+            table.search(vector, vector_column_name="vector")
             .distance_type("cosine")
             .select(["tool", "_distance"])
             .limit(K)

@@ -43,7 +43,8 @@ channel = database.open_table("channels").search().where("channel = 'live'").to_
 where = f"release = '{{channel['release']}}'"
 pins = json.loads(database.open_table("releases").search().where(where).to_list()[0]["tables"])
 index = database.open_table(pins["emb_full"]["table"], version=pins["emb_full"]["version"])
-query = index.search(np.ones({DIMENSIONS}, np.float32)).distance_type("cosine").limit(5)
+query = index.search(np.ones({DIMENSIONS}, np.float32), vector_column_name="vector")
+query = query.distance_type("cosine").limit(5)
 ids = ", ".join("'" + row["tool"] + "'" for row in query.select(["tool", "_distance"]).to_list())
 tools = database.open_table(pins["tools"]["table"], version=pins["tools"]["version"])
 assert len(tools.search().where(f"id IN ({{ids}})").to_list()) == 5

@@ -17,6 +17,7 @@ TINY = {
     "engines": "--texts 20 --rounds 1 --encoder hashing/64",
     "incremental": "--tools 200 --change 0.1",
     "llm": "",
+    "scale": "--tools 60",
     "search": "--rows 300 --repeats 1",
     "start": "--rounds 0",
     "strategies": "--rows 300 --repeats 1",
