@@ -12,8 +12,8 @@ candidate; a candidate has the best of these. The weights minimise the softmax l
 tools, with every task weighed alike but for real catalogs, which count four times: there are fewer
 requests, and their kind is what is hard. Slope and bias of the probability are fitted to the best
 scores of requests with an answer and of as many without: of other catalogs, and those written to
-fit nothing. A second ranker without the cosines is for catalogs whose language the encoder does not
-know."""
+fit nothing. A second ranker without the cosines is for catalogs in letters that the encoder does
+not know."""
 
 import argparse
 import json

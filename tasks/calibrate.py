@@ -122,7 +122,7 @@ def calibrate_release(
                 golden.unanswerable,
                 name=index.name,
                 language=index.language,
-                ranker=default_ranker(spec.understood[index.name]),
+                ranker=spec.rankers[index.name],
                 min_queries=golden.min_queries,
             )
             calibrations[index.name] = calibration.to_dict()

@@ -99,6 +99,18 @@ class IndexLanguages:
         foreign = sum(total[name] for name in total if not encoder_knows(encoder, name))
         return round(1 - foreign / (total.total() or 1), 3)
 
+    def legible(self, encoder: str) -> float:
+        """Return the share of the texts in a language that the encoder may know, or in letters that
+        it knows: an English encoder sees names and kindred words of other languages in them.
+        """
+        total = self._total()
+        foreign = sum(
+            total[name]
+            for name in total
+            if not encoder_knows(encoder, name) and not _has_latin_letters(name)
+        )
+        return 1 - foreign / (total.total() or 1)
+
     def advice(self, index: "IndexSettings") -> Iterable[str]:
         """Yield what to set where the encoder or the language of an index is not that of its
         texts.
@@ -145,6 +157,11 @@ def encoder_knows(encoder: str, language: str | None) -> bool:
     that it does not.
     """
     return language in (None, DEFAULT_LANGUAGE) or not knows_only_english(encoder)
+
+
+def _has_latin_letters(language: str | None) -> bool:
+    words = stop_words(language or "")
+    return bool(words) and all(_script(word[0]) == "LATIN" for word in words)
 
 
 @lru_cache(maxsize=20_000)

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from catalogs.shared.tool_row import tool_of
 from pegboard.canonical import canonical_json, digest
 from pegboard.encoders import Encoder
-from pegboard.ranker.model import default_ranker
+from pegboard.ranker.model import Ranker, default_ranker
 from pegboard.records import Enrichment
 from pegboard.retrieval.calibration import CALIBRATION_VERSION
 from pegboard.store.contract import CHECKSUM, CONTRACT, EDGES, VECTOR_OPTIONS, column_names
@@ -90,6 +90,7 @@ class ReleaseSpec:
         queries: the digest of the gate's golden queries; None without a gate.
         understood: for each index, the share of its texts in languages that its encoder may know.
         advice: what to set where an index does not fit the languages of its texts.
+        rankers: of each index, by whether its encoder can read most of its texts.
     """
 
     release: str
@@ -99,6 +100,7 @@ class ReleaseSpec:
     queries: str | None = None
     understood: Mapping[str, float] = field(default_factory=dict[str, float])
     advice: tuple[str, ...] = ()
+    rankers: Mapping[str, Ranker] = field(default_factory=dict[str, Ranker])
 
 
 def compose_records(
@@ -192,6 +194,7 @@ def make_release_spec(
         gate.digest if gate else None,
         {index.name: own.understood(index.encoder) for index, own in languages},
         tuple(text for index, own in languages for text in own.advice(index)),
+        {index.name: default_ranker(own.legible(index.encoder)) for index, own in languages},
     )
 
 
@@ -217,7 +220,10 @@ def staged_release(
         "default_index": configuration.default,
         "indexes": {
             index.name: _index_entry(
-                index, calibrations.get(index.name), spec.understood[index.name]
+                index,
+                calibrations.get(index.name),
+                spec.understood[index.name],
+                spec.rankers[index.name],
             )
             for index in configuration.indexes
         },
@@ -272,7 +278,9 @@ def table_digest(rows: "pl.DataFrame") -> str:
     return hashed.hexdigest()
 
 
-def _index_entry(index: IndexSettings, calibration: Any, understood: float) -> dict[str, Any]:
+def _index_entry(
+    index: IndexSettings, calibration: Any, understood: float, ranker: Ranker
+) -> dict[str, Any]:
     encoder = encoder_for(index)
     return {
         "encoder": index.encoder,
@@ -284,7 +292,7 @@ def _index_entry(index: IndexSettings, calibration: Any, understood: float) -> d
         "questions": index.questions,
         "language": index.language,
         "understood": understood,
-        "ranker": default_ranker(understood).to_dict(),
+        "ranker": ranker.to_dict(),
         **({"calibration": calibration} if calibration is not None else {}),
     }
 

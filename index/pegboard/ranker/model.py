@@ -94,14 +94,14 @@ class Ranker:
         return cls(weights, *curve, dict(values["thresholds"]))
 
 
-def default_ranker(understood: float = 1.0) -> Ranker:
+def default_ranker(legible: float = 1.0) -> Ranker:
     """Return the ranker that ships with the library.
 
     Args:
-        understood: the share of an index's texts in languages that its encoder may know. Below a
-            half, the ranker goes by words alone.
+        legible: the share of an index's texts that its encoder can read. Below a half, the ranker
+            goes by words alone.
     """
-    return _shipped()["words" if understood < HALF else "vectors_and_words"]
+    return _shipped()["words" if legible < HALF else "vectors_and_words"]
 
 
 @cache
