@@ -5,24 +5,19 @@ request as a whole.
     # ["Book a table for two", "invite Ana", "send her the map"]
 
 A tool's score for a clause is the mean of its scores for the clause and for the whole, and its
-score for the request is the best of those
-and of its score for the whole: `within` is `Weighted("none")`, `across` is `BestScore`. Measured
-with the embedded encoder, hybrid search and the default index; recall at 5 / 10 for the whole
-alone, this, and first-of-each instead (the whole and the clauses by `RoundRobin`):
+score for the request is the best of its shares in those and in the whole (`Weighted("none")` within
+a step, `BestScore("softmax")` over the steps). Measured with the embedded encoder, hybrid search
+and the default index; recall at 5 / 10 for the whole alone and for this:
 
-    Seal-Tools, 700 requests for 1 to 6 tools     .847/.926    .946/.977    .909/.971
-    Seal-Tools, the 200 of them for one tool      .980/.985    .980/.985    .980/.985
-    MetaTool, 161 for two tools of 199            .730/.851    .764/.860    .739/.860
-    MetaTool, 2,792 for one tool of 199           .905/.941    .903/.939    .900/.939
-    UltraTool, 191 for tools of 436               .722/.853    .717/.850    .699/.836
-    LiveMCPBench, 24 for tools of 527             .339/.453    .371/.416    .371/.447
-    ToolLinkOS, 467 for the main one of 573       .981/.991    .981/.987    .972/.987
+    Seal-Tools, 700 requests for 1 to 6 tools     .867/.932    .967/.980
+    Seal-Tools, the 200 of them for one tool      .980/.980    .980/.980
+    MetaTool, 161 for two tools of 199            .891/.944    .898/.950
+    MetaTool, 2,792 for one tool of 199           .904/.942    .905/.939
+    UltraTool, 191 for tools of 436               .747/.854    .752/.850
+    LiveMCPBench, 24 for tools of 527             .449/.488    .429/.488
 
-This was chosen among some 25 combinations on these same requests, so its figures are a little
-better than it is; the better ones differ little, and the large step is from no clauses to any.
-Recall at 1 does not suffer, since nothing takes turns. Where requests always want several things,
-`background=0.5` gives some more (Seal-Tools .957/.978), and where they want one thing with many
-details, searching for the whole is as good."""
+The way of combining was chosen among some 25 on these same requests, so its figures are a little
+better than it is. Recall at 1 does not suffer, since nothing takes turns."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
