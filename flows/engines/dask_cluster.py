@@ -79,7 +79,7 @@ class DaskCluster:
                 n_workers=self._limit,
                 threads_per_worker=1,
                 host="127.0.0.1",
-                dashboard_address=None,
+                dashboard_address="127.0.0.1:0",  # None takes a fixed port, which two builds share
                 silence_logs=logging.ERROR,
                 env=thread_limits(self.threads or 1),
             )
