@@ -37,7 +37,7 @@ from pegboard.cli.tables import markdown_table, table_lines
 from pegboard.encoders import DEFAULT_ENCODER, Encoder, encode_queries, load_encoder
 from pegboard.ranker.actions import request_actions
 from pegboard.ranker.features import FEATURES, feature_matrix
-from pegboard.ranker.model import Ranker
+from pegboard.ranker.model import Ranker, logistic
 from pegboard.retrieval.rules.clauses import split_clauses
 from pegboard.search.memory import MemoryIndex
 from pegboard.search.ranking import Ranked, hybrid_depth
@@ -224,8 +224,7 @@ def fit_curve(
     ]
     reached = {name: _quantile(best, share) for name, share in REFUSED.items()}
     thresholds = {
-        name: round(1 / (1 + math.exp(-(slope * score + bias))), DIGITS)
-        for name, score in reached.items()
+        name: round(logistic(slope * score + bias), DIGITS) for name, score in reached.items()
     }
     rounded = tuple(round(float(weight), DIGITS) for weight in weights)
     return Ranker(rounded, round(slope, DIGITS), round(bias, DIGITS), thresholds)

@@ -30,8 +30,10 @@ OPENING_WORDS = 6
 """Words of a request among which its verb stands."""
 _NOTHING: frozenset[str] = frozenset()
 _WORD = re.compile(r"[a-z]+")
-_ENDINGS = (("ies", "y"), ("es", "e"), ("es", ""), ("s", ""), ("ing", ""), ("ing", "e"))
-_PAST = (("ed", "e"), ("ed", ""))
+_ENDINGS = (
+    *(("ies", "y"), ("es", "e"), ("es", ""), ("s", ""), ("ing", ""), ("ing", "e")),
+    *(("ed", "e"), ("ed", "")),
+)
 
 
 def request_actions(text: str) -> frozenset[str]:
@@ -106,7 +108,7 @@ def _actions(word: str) -> frozenset[str]:
     verbs = _verbs()
     if word in verbs:
         return verbs[word]
-    for ending, instead in (*_ENDINGS, *_PAST):
+    for ending, instead in _ENDINGS:
         if word.endswith(ending) and word[: -len(ending)] + instead in verbs:
             return verbs[word[: -len(ending)] + instead]
     return _NOTHING

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from pegboard.ranker.features import Candidates
 from pegboard.search.filters import Filter
-from pegboard.search.postings import BM25_K1, Postings, WordStatistics, one_piece
+from pegboard.search.postings import Postings, WordStatistics, one_piece
 from pegboard.search.ranking import Ranked, best_per_tool
 
 if TYPE_CHECKING:
@@ -171,7 +171,7 @@ class MemoryIndex:
         for token in dict.fromkeys(tokens):
             documents, counts = postings.of_word(token)
             idf = self.statistics.idf(token)
-            scores[documents] += idf * counts * (BM25_K1 + 1) / (counts + postings.norms[documents])
+            scores[documents] += postings.bm25(idf, counts, documents)
         matching = scores > 0
         return self._best(scores, BM25_DIGITS, n, matching if mask is None else matching & mask)
 

@@ -97,6 +97,12 @@ class Postings:
         span = slice(0, 0) if term is None else slice(self.starts[term], self.starts[term + 1])
         return self.documents[span], self.counts[span]
 
+    def bm25(
+        self, idf: "float | NDArray[np.float64]", counts: "NDArray[np.float64]", rows: Any
+    ) -> "NDArray[np.float64]":
+        """Return what a word adds to the BM25 of documents that have it so often, shape (rows,)."""
+        return idf * counts * (BM25_K1 + 1) / (counts + self.norms[rows])
+
     def statistics(self) -> WordStatistics:
         """Return how frequent the words are."""
         import numpy as np
@@ -123,7 +129,7 @@ class Postings:
             idf = np.where(documents[places] == rows, statistics.idf(word), 0.0)
             own = counts[places]
             idfs += idf
-            bm25 += idf * own * (BM25_K1 + 1) / (own + self.norms[rows])
+            bm25 += self.bm25(idf, own, rows)
         return idfs, bm25
 
 
