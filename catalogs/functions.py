@@ -10,7 +10,8 @@ The shapes are those of `pegboard.schemas.declarations`; they may stand mixed in
 from pathlib import Path
 from typing import Any
 
-from catalogs.shared.files import (
+from catalogs.shared.listing import ListingBuilder, SourceKind, SourceOptions
+from pegboard.foreign.files import (
     check_names,
     flaw_of,
     matching_files,
@@ -18,7 +19,6 @@ from catalogs.shared.files import (
     read_json,
     read_lines,
 )
-from catalogs.shared.listing import ListingBuilder, SourceKind, SourceOptions
 from pegboard.schemas.declarations import SHAPES, function_records, read_function
 
 

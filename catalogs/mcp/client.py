@@ -4,20 +4,17 @@ hang or end a run: its time, bytes, pages and tools are limited.
 A server over stdio is ended shielded from cancellation, so the time limit is one of anyio's scopes:
 a native `asyncio.timeout` would break the shield."""
 
-import logging
-import os
-from collections.abc import AsyncGenerator
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack
 from dataclasses import dataclass, replace
 from typing import Any
 
-from catalogs.mcp.config import Server, ServerProblem
-from catalogs.mcp.failures import Progress, evidence, explain_failure
-from catalogs.mcp.process import Stderr, killing_leftovers, passed_environment
 from catalogs.mcp.records import agent_description
-from catalogs.mcp.stdio import stdio_streams
 from catalogs.mcp.traffic import Traffic
 from pegboard.redaction import redact
+from pegboard.servers.config import Server, ServerProblem
+from pegboard.servers.connect import handshake, server_streams, silence_sdk
+from pegboard.servers.failures import Progress, evidence, explain_failure
+from pegboard.servers.process import Stderr, killing_leftovers
 
 MAX_PAGES = 1_000
 MAX_TOOLS = 20_000
@@ -43,7 +40,7 @@ async def list_server(server: Server, timeout: float, max_bytes: int) -> ServerA
     import anyio
     import mcp.client.sse  # noqa: F401  # loading the SDK takes seconds, which are not the server's
 
-    _silence_sdk()
+    silence_sdk()
     progress, stderr, traffic = Progress(server.secrets), Stderr(), Traffic(max_bytes)
     answers: list[ServerAnswer] = []
     trouble: Exception | None = None
@@ -92,53 +89,17 @@ async def _converse(
 
     async with AsyncExitStack() as stack:
         streams = await stack.enter_async_context(
-            _transport(server, timeout, progress, stderr, traffic)
+            server_streams(server, timeout, progress, stderr, traffic)
         )
         pages = _Pages(JSONRPCDispatcher(*streams, on_stream_exception=progress.on_invalid_message))
         info = Implementation(name="pegboard", version="1")
         session = await stack.enter_async_context(ClientSession(dispatcher=pages, client_info=info))
         progress.stage = "initialize"
-        await _handshake(session)
+        await handshake(session)
         progress.stage = "tools/list"
         tools = await _all_tools(session, traffic)
         about = session.server_info.model_dump() if session.server_info else {}
         answers.append(ServerAnswer(agent_description(about, session.instructions), tools))
-
-
-@asynccontextmanager
-async def _transport(
-    server: Server, limit: float, progress: Progress, stderr: Stderr, traffic: Traffic
-) -> AsyncGenerator[Any]:
-    from mcp.client.sse import sse_client
-    from mcp.client.stdio import get_default_environment
-    from mcp.client.streamable_http import streamable_http_client
-
-    from catalogs.mcp.http import SiftingClient
-
-    def client(headers: Any = None, timeout: Any = None, auth: Any = None) -> SiftingClient:
-        # The SSE transport asks for limits of its own; ours is for the whole conversation.
-        return SiftingClient(
-            traffic,
-            headers=dict(server.headers),
-            timeout=limit,
-            event_hooks={"response": [progress.on_response]},
-        )
-
-    if server.transport == "stdio":
-        passed = {**get_default_environment(), **passed_environment(os.environ), **server.env}
-        async with stdio_streams(server, passed, stderr.file, traffic) as streams:
-            yield streams
-    elif server.transport == "sse":
-        async with sse_client(server.url, httpx_client_factory=client) as streams:
-            yield streams
-    else:
-        async with (
-            client() as http,
-            streamable_http_client(
-                server.url, http_client=http, max_sse_event_size=None
-            ) as streams,
-        ):
-            yield streams
 
 
 @dataclass(slots=True)
@@ -160,26 +121,6 @@ class _Pages:
 
     async def run(self, *args: Any, **kwargs: Any) -> None:
         await self.inner.run(*args, **kwargs)
-
-
-async def _handshake(session: Any) -> None:
-    """Agree on a protocol: the handshake used until 2026-07 first, then the one without.
-
-    The SDK's own order costs 10 seconds with an older server that leaves unknown requests
-    unanswered.
-    """
-    from mcp.shared.exceptions import MCPError
-    from mcp_types import METHOD_NOT_FOUND, UNSUPPORTED_PROTOCOL_VERSION
-
-    try:
-        await session.initialize()
-    except MCPError as error:
-        if error.code not in (METHOD_NOT_FOUND, UNSUPPORTED_PROTOCOL_VERSION):
-            raise
-        try:
-            await session.discover()
-        except MCPError:
-            raise error from None
 
 
 async def _all_tools(session: Any, traffic: Traffic) -> list[Any]:
@@ -218,11 +159,3 @@ async def _all_tools(session: Any, traffic: Traffic) -> list[Any]:
             )
         cursors.append(cursor)
     raise ServerProblem(f"its tools/list has more than {MAX_PAGES:,} pages; correct the server")
-
-
-def _silence_sdk() -> None:
-    """Turn off the logging of SDK and HTTP client, which holds URLs, unless its level was set."""
-    for name in ("mcp", "client", "httpx2", "httpcore2"):
-        logger = logging.getLogger(name)
-        if logger.level == logging.NOTSET:
-            logger.setLevel(logging.CRITICAL + 1)

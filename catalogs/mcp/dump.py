@@ -22,9 +22,9 @@ from pathlib import Path
 from typing import Any
 
 from catalogs.mcp.records import add_tool, agent_description, is_tool_list
-from catalogs.shared.files import RepeatedNames, check_names, matching_files, read_json
 from catalogs.shared.listing import ListingBuilder, SourceKind, SourceOptions
 from pegboard.errors import SourceError
+from pegboard.foreign.files import RepeatedNames, check_names, matching_files, read_json
 from pegboard.redaction import public_url
 
 

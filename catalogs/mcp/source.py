@@ -9,7 +9,7 @@ Every server is an agent, named as in the configuration, and described by its ow
 instructions. It is listed over
 stdio, streamable HTTP or SSE. One that hangs, dies or talks nonsense is a failure of that agent:
 its last good tools stay, and the other servers go through. Prompts and resources are not tools. See
-`mcp_config` for what a configuration may hold."""
+`pegboard/servers/config.py` for what a configuration may hold."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -19,10 +19,10 @@ import anyio
 from pydantic import Field, model_validator
 
 from catalogs.mcp.client import ServerAnswer, list_server
-from catalogs.mcp.config import Server, ServerProblem, read_servers, resolve_server
 from catalogs.mcp.records import add_tool
 from catalogs.shared.listing import ListingBuilder, SourceKind, SourceOptions
 from pegboard.records import agent_id
+from pegboard.servers.config import Server, ServerProblem, read_servers, resolve_server
 
 MAX_BYTES = 16_000_000
 """That one server may send. Those of hundreds of tools send less than one million."""

@@ -10,9 +10,9 @@ from typing import Any, cast
 
 from pydantic_core import from_json
 
-from catalogs.mcp.config import ServerProblem
-from catalogs.shared.files import parse_json
 from pegboard.errors import SourceError
+from pegboard.foreign.files import parse_json
+from pegboard.servers.config import ServerProblem
 
 
 class Traffic:
@@ -41,6 +41,10 @@ class Traffic:
             )
             raise self.problem
         return chunk
+
+    async def body(self, chunks: AsyncIterable[bytes]) -> bytes:
+        """Return a whole body."""
+        return b"".join([self.count(chunk) async for chunk in chunks])
 
     async def lines(self, chunks: AsyncIterable[bytes]) -> AsyncIterator[bytes]:
         """Yield the lines of a stream without their ends; what follows the last end is left out."""

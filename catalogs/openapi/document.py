@@ -10,9 +10,9 @@ from typing import Any
 from urllib.parse import unquote, urldefrag, urljoin, urlsplit
 from urllib.request import url2pathname
 
-from catalogs.shared.files import RepeatedNames, parse_json, read_text
 from catalogs.shared.yaml_json import parse_yaml
 from pegboard.errors import SourceError
+from pegboard.foreign.files import RepeatedNames, parse_json, read_text
 from pegboard.redaction import public_url
 
 MAX_HOPS = 20

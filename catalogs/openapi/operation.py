@@ -27,6 +27,8 @@ MAX_PARAMETERS = 1_000
 """Of an operation: the validator compares each with each. Large public APIs have about 100."""
 MAX_PARENTS = 20
 """Levels of allOf within allOf."""
+STYLE = "x-pegboard-style"
+"""The style of a parameter of Swagger 2, which OpenAPI does not have all of."""
 WHOLE_BODY = "requestBody"
 """The location of an argument that is the whole body; that of one of its properties is `body`."""
 
@@ -62,6 +64,8 @@ class Arguments:
     Attributes:
         locations: `path`, `query`, `header`, `cookie`, `body` or `requestBody` by argument.
         names: the API's own name of an argument, where another argument has it already.
+        styles: how a parameter is written where that is not OpenAPI's default: the style, and
+            `,false` or `,true` where `explode` is stated; `json` for one with a media type.
         content_type: of the body.
     """
 
@@ -69,10 +73,11 @@ class Arguments:
     required: list[str] = field(default_factory=list[str])
     locations: dict[str, str] = field(default_factory=dict[str, str])
     names: dict[str, str] = field(default_factory=dict[str, str])
+    styles: dict[str, str] = field(default_factory=dict[str, str])
     content_type: str = ""
     extra: dict[str, Any] = field(default_factory=dict[str, Any])
 
-    def add(self, name: str, schema: Any, location: str, required: bool) -> None:
+    def add(self, name: str, schema: Any, location: str, required: bool, style: str = "") -> None:
         argument = name
         while argument in self.properties:
             argument = f"{argument}_{location}"
@@ -80,6 +85,8 @@ class Arguments:
             self.names[argument] = name
         self.properties[argument] = schema
         self.locations[argument] = location
+        if style:
+            self.styles[argument] = style
         if required:
             self.required.append(argument)
 
@@ -94,6 +101,7 @@ class Arguments:
         values = {
             "locations": self.locations,
             "names": self.names,
+            "styles": self.styles,
             "contentType": self.content_type,
         }
         return {key: value for key, value in values.items() if value}
@@ -149,7 +157,8 @@ def arguments(graph: SchemaGraph, operation: Operation) -> Arguments:
     out = Arguments()
     for part, schema in parameters:
         described = _described(writer.write(*schema), part)
-        out.add(part["name"], described, part["in"], part.get("required") is True)
+        required = part.get("required") is True
+        out.add(part["name"], described, part["in"], required, _style(part))
     if body:
         body.add_to(out, writer)
     if writer.defs:
@@ -308,6 +317,18 @@ def _list(part: Mapping[str, Any], key: str) -> list[Any]:
 
 def _key(part: Any) -> tuple[str, str]:
     return (str(part.get("name")), str(part.get("in"))) if isinstance(part, dict) else ("", "")
+
+
+def _style(part: Mapping[str, Any]) -> str:
+    """Return how a parameter is written, empty for the default of where it is."""
+    if "content" in part:
+        return "json"
+    style, explode = part.get(STYLE, part.get("style")), part.get("explode")
+    default = "form" if part["in"] in ("query", "cookie") else "simple"
+    if style in (None, default) and explode in (None, default == "form"):
+        return ""
+    stated = f",{str(explode).lower()}" if isinstance(explode, bool) else ""
+    return f"{style or default}{stated}"
 
 
 def _parameter_schema(part: Mapping[str, Any], base: str) -> Placed:

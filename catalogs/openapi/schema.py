@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from catalogs.openapi.document import InvalidPart, References
-from catalogs.shared.files import RepeatedNames, flaw_of
+from pegboard.foreign.files import RepeatedNames, flaw_of
 from pegboard.graph.components import strong_components
 from pegboard.schemas.openapi import LISTED, NAMED, REMARKS, SINGLE, nullable, to_json_schema
 

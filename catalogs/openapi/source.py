@@ -24,10 +24,10 @@ from catalogs.openapi.document import InvalidPart, References, parse
 from catalogs.openapi.operation import Operation, arguments, output_schema, resolve_operation
 from catalogs.openapi.schema import SchemaGraph
 from catalogs.shared.download import download
-from catalogs.shared.files import RepeatedNames, flaw_of, matching_files, read_text
 from catalogs.shared.listing import ListingBuilder, SourceKind, SourceOptions
 from catalogs.shared.validity import valid_text
 from pegboard.errors import SourceError
+from pegboard.foreign.files import RepeatedNames, flaw_of, matching_files, read_text
 from pegboard.redaction import public_url
 
 METHODS = ("get", "put", "post", "delete", "options", "head", "patch", "trace", "query")
@@ -342,7 +342,19 @@ def _security(document: Mapping[str, Any], spec: Mapping[str, Any]) -> list[dict
             out[name] = {"name": valid_text(name)} | (
                 {"type": kind} if isinstance(kind, str) else {}
             )
+            if isinstance(scheme, dict) and isinstance(kind, str):
+                out[name] |= _carrier(scheme)
     return list(out.values())
+
+
+def _carrier(scheme: Mapping[str, Any]) -> dict[str, str]:
+    """Return by what a credential is sent: the parameter of a key, or the HTTP scheme."""
+    keys = {"apiKey": {"in": "in", "name": "parameter"}, "http": {"scheme": "scheme"}}
+    return {
+        own: valid_text(scheme[key])
+        for key, own in keys.get(scheme["type"], {}).items()
+        if isinstance(scheme.get(key), str)
+    }
 
 
 def _description(spec: Mapping[str, Any], item: Mapping[str, Any]) -> str:

@@ -9,12 +9,13 @@ from collections.abc import Mapping
 from typing import Any
 
 from catalogs.openapi.document import References
-from catalogs.openapi.operation import Operation, Placed, merged_parameters
+from catalogs.openapi.operation import STYLE, Operation, Placed, merged_parameters
 
 VERSION = "3.0.3"
 """As which the converted operations are validated."""
 PARAMETER = ("name", "in", "required", "description", "allowEmptyValue")
 """Members of a parameter that are not part of its schema in OpenAPI 3."""
+COLLECTIONS = {"ssv": "spaceDelimited", "tsv": "tabDelimited", "pipes": "pipeDelimited"}
 SWAGGER_ONLY = {"consumes", "produces", "schemes", "collectionFormat"}
 FORMS = ("multipart/form-data", "application/x-www-form-urlencoded")
 
@@ -88,7 +89,15 @@ def base_urls(document: Mapping[str, Any], spec: Mapping[str, Any]) -> list[dict
 def _parameter(part: Mapping[str, Any]) -> dict[str, Any]:
     """Return a parameter with its type in a schema; items and enum go with it."""
     out = {key: part[key] for key in PARAMETER if key in part}
-    return out | {"schema": _schema_of(part)}
+    return out | {"schema": _schema_of(part)} | _style(part)
+
+
+def _style(part: Mapping[str, Any]) -> dict[str, Any]:
+    """Return how a list is written; Swagger separates by commas if it is not told otherwise."""
+    if part.get("type") != "array":
+        return {}
+    style = COLLECTIONS.get(str(part.get("collectionFormat", "csv")), "form")
+    return {STYLE: style, "explode": part.get("collectionFormat") == "multi"}
 
 
 def _schema_of(part: Mapping[str, Any]) -> dict[str, Any]:

@@ -23,9 +23,10 @@ from typing import Any
 
 from pydantic import field_validator
 
-from catalogs.shared.limits import MAX_RAW
 from catalogs.shared.listing import ListingBuilder, SourceKind, SourceOptions
 from pegboard.errors import SourceError
+from pegboard.foreign.limits import MAX_RAW
+from pegboard.schemas.modules import named_function, public_function, public_names
 from pegboard.schemas.signature import NoSchema, described
 
 IMPORTING = threading.Lock()
@@ -139,39 +140,14 @@ def _functions(
     """The function that a target names, or all public functions of its module in their order."""
     name, colon, path = target.partition(":")
     if colon:
-        found: Any = module
-        for part in path.split("."):
-            found = getattr(found, part, None)
-        if not callable(found):
-            public = ", ".join(
-                sorted(
-                    key for key, item in vars(module).items() if callable(item) and key[0] != "_"
-                )
-            )
-            raise SourceError(f"The module {name} has no function '{path}'. It has: {public}.")
-        yield path, found
+        yield path, named_function(module, path)
         return
-    names, chosen = _public_names(module)
+    names, listed = public_names(module)
     for key in names:
         with listing.record(f"{name}:{key!s:.200}", repr(key)[:MAX_RAW]):
-            if not hasattr(module, key):
-                raise SourceError("the module's __all__ names it, but the module does not have it")
-            item = getattr(module, key)
-            if inspect.isroutine(item) and (chosen or item.__module__ == module.__name__):
-                yield key, item
-
-
-def _public_names(module: ModuleType) -> tuple[list[Any], bool]:
-    """Return the names of a module's public members, and whether the module lists them."""
-    if "__all__" not in vars(module):
-        return [key for key in vars(module) if key[:1] != "_"], False
-    try:
-        return list(module.__all__), True
-    except Exception as error:
-        raise SourceError(
-            f"The module {module.__name__} has an __all__ that cannot be read: "
-            f"{type(error).__name__}. Make it a list of names."
-        ) from error
+            function = public_function(module, key, listed)
+            if function is not None:
+                yield key, function
 
 
 source = SourceKind(options=PythonOptions, read=read)

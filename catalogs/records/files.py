@@ -9,7 +9,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, get_args
 
-from catalogs.shared.files import (
+from catalogs.shared.validity import is_text
+from pegboard.errors import SourceError
+from pegboard.foreign.files import (
     RepeatedNames,
     check_names,
     parse_json,
@@ -18,9 +20,7 @@ from catalogs.shared.files import (
     read_lines,
     read_text,
 )
-from catalogs.shared.limits import MAX_BYTES, MAX_RECORD, MAX_RECORDS
-from catalogs.shared.validity import is_text
-from pegboard.errors import SourceError
+from pegboard.foreign.limits import MAX_BYTES, MAX_RECORD, MAX_RECORDS
 
 Format = Literal["json", "jsonl", "csv", "tsv", "parquet"]
 SUFFIXES: dict[str, Format] = {

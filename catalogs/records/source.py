@@ -26,17 +26,18 @@ a mistake and fail; a broken record is rejected."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from itertools import chain
 from pathlib import Path
 from typing import Any, get_args
 
 from pydantic import BaseModel, ConfigDict
 
 from catalogs.records.files import Format, Row, read_rows, too_many
-from catalogs.shared.files import flaw_of, matching_files, parse_json
-from catalogs.shared.limits import MAX_EXAMPLE, MAX_RECORDS
 from catalogs.shared.listing import ListingBuilder, SourceKind, SourceOptions
 from catalogs.shared.validity import is_text
 from pegboard.errors import SourceError
+from pegboard.foreign.files import flaw_of, matching_files, parse_json
+from pegboard.foreign.limits import MAX_EXAMPLE, MAX_RECORDS
 from pegboard.records import AgentKind, Dependency, DependencyType
 from pegboard.schemas.loose import Unusable, loose_object, object_schema
 
@@ -87,14 +88,15 @@ class RecordsOptions(SourceOptions):
 
 def read(listing: ListingBuilder, options: RecordsOptions) -> None:
     """List the records. Raises SourceError for a column that no record has."""
-    columns = options.columns
-    rows = list(_rows(listing, options))
-    _check_columns(options.path, rows, columns)
+    columns, rows = options.columns, _rows(listing, options)
+    first = _rows_with_columns(options.path, rows, columns)
     queries = _queries(listing, options) if options.examples else {}
-    for row in rows:
+    names = set[str]()
+    for row in chain(first, rows):
         with listing.record(row.where, row.value):
             _list_row(listing, options, row, queries)
-    names = {_name(row, columns.name) for row in rows}
+        if queries:
+            names.add(_name(row, columns.name))
     for name in queries.keys() - names:
         listing.reject(
             options.examples.path if options.examples else "",
@@ -126,19 +128,22 @@ def _rows(listing: ListingBuilder, options: RecordsOptions) -> Iterator[Row]:
                 yield row
 
 
-def _check_columns(path: str, rows: list[Row], columns: Columns) -> None:
-    found = {column for row in rows if not row.problem for column in row.value}
-    named = [
-        value
-        for value in columns.model_dump(exclude={"annotations"}, exclude_unset=True).values()
-        if value
-    ]
-    missing = sorted({*named, columns.name, *columns.annotations} - found)
-    if missing and found:
+def _rows_with_columns(path: str, rows: Iterator[Row], columns: Columns) -> list[Row]:
+    """Return the first rows, until every column is in one. Raises SourceError if none has one."""
+    named = columns.model_dump(exclude={"annotations"}, exclude_unset=True).values()
+    missing = {*(value for value in named if value), columns.name, *columns.annotations}
+    first, found = list[Row](), set[str]()
+    for row in rows:
+        first.append(row)
+        found |= set() if row.problem else row.value.keys()
+        if missing <= found:
+            return first
+    if found:
         raise SourceError(
-            f"No record of {path} has the columns {missing}, which the configuration names. The "
-            f"columns are: {sorted(found)}."
+            f"No record of {path} has the columns {sorted(missing - found)}, which the "
+            f"configuration names. The columns are: {sorted(found)}."
         )
+    return first
 
 
 def _list_row(
@@ -256,7 +261,7 @@ def _queries(listing: ListingBuilder, options: RecordsOptions) -> dict[str, list
         for path in matching_files(listing.base, join.path)
         for row in read_rows(path, join.format, max_bytes=options.max_bytes)
     ]
-    _check_columns(join.path, rows, Columns(name=join.query, description=join.tool))
+    _rows_with_columns(join.path, iter(rows), Columns(name=join.query, description=join.tool))
     for row in rows:
         problem = row.problem or flaw_of(row.value)
         query: Any = None if problem else row.value.get(join.query)

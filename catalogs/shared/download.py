@@ -9,8 +9,8 @@ from http import HTTPStatus
 from typing import TYPE_CHECKING
 from urllib.parse import urljoin
 
-from catalogs.shared.decompression import Undecodable, decompressed
 from pegboard.errors import SourceError
+from pegboard.foreign.decompression import Undecodable, decompressed
 from pegboard.redaction import public_url
 
 if TYPE_CHECKING:

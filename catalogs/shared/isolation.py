@@ -17,6 +17,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import astuple
 from errno import ENOMEM
@@ -26,17 +27,17 @@ from typing import Any
 
 from catalogs.shared.kinds import source_kind
 from catalogs.shared.listing import Failure, Listing, SourceOptions
-from catalogs.shared.tool_row import tool_of
+from catalogs.shared.tool_row import Packed, unpacked_row, unpacked_tool
 from pegboard.errors import SourceError
 from pegboard.records import Agent, Rejected
+from pegboard.servers.process import MARK, kill_marked
 
-MARK = "PEGBOARD_LISTING"
-"""The environment variable of a listing process, and of all that it starts, by which they are found
-and ended."""
 START = "import sys; sys.path[:] = sys.argv[2:]; from catalogs.shared.worker import work; work()"
 LENGTH = 8
 """Bytes that say how long a message is."""
 CHUNK = 1 << 20
+ROWS_AT_ONCE = 10_000
+"""Tools in one message."""
 NONSENSE = "The process that lists the source answered nonsense. Correct the source."
 IDLE_SECONDS = 5
 """How long a process may wait for its next source; `worker.IDLE_SECONDS` is longer."""
@@ -77,10 +78,12 @@ def list_isolated(catalog: str, base: Path, options: SourceOptions) -> Listing:
 
 
 def plain_values(listing: Listing) -> dict[str, Any]:
-    """Return a listing as values of built-in types, for the process that asked for it."""
+    """Return a listing as values of built-in types, for the process that asked for it; of the tools
+    how many `packed_rows` has.
+    """
     return {
         "agents": [astuple(agent) for agent in listing.agents],
-        "rows": listing.rows,
+        "rows": len(listing.rows),
         "rejected": [astuple(row) for row in listing.rejected],
         "failures": [astuple(failure) for failure in listing.failures],
         "unreadable": listing.unreadable,
@@ -88,33 +91,27 @@ def plain_values(listing: Listing) -> dict[str, Any]:
     }
 
 
+def packed_rows(listing: Listing) -> Iterator[list[bytes]]:
+    """Yield the tools of a listing that was just built, packed, some thousands at a time."""
+    if isinstance(listing.rows, Packed):
+        rows = listing.rows.packed
+        for start in range(0, len(rows), ROWS_AT_ONCE):
+            yield list(rows[start : start + ROWS_AT_ONCE])
+
+
 def _listing_of(answer: Any) -> Listing:
     try:
         return Listing(
             agents=tuple(Agent(*values) for values in answer["agents"]),
-            tools=tuple(map(tool_of, answer["rows"])),
+            tools=Packed(answer["rows"], unpacked_tool),
             rejected=tuple(Rejected(*values) for values in answer["rejected"]),
             failures=tuple(Failure(*values) for values in answer["failures"]),
             unreadable=answer["unreadable"],
-            rows=answer["rows"],
+            rows=Packed(answer["rows"], unpacked_row),
             repeatable=answer["repeatable"],
         )
     except (KeyError, TypeError, ValueError) as error:
         raise SourceError(NONSENSE) from error
-
-
-def kill_marked(mark: str) -> None:
-    """Kill the processes whose environment has this mark, or one that begins with it.
-
-    Only Linux tells the environment of a process; elsewhere they stay.
-    """
-    needle = f"{MARK}={mark}".encode()
-    for environ in Path("/proc").glob("[0-9]*/environ"):
-        with suppress(OSError):
-            process = int(environ.parent.name)
-            marked = any(part.startswith(needle) for part in environ.read_bytes().split(b"\0"))
-            if marked and process != os.getpid():
-                os.kill(process, signal.SIGKILL)
 
 
 class _Process:
@@ -159,15 +156,31 @@ class _Process:
         with suppress(OSError):  # that it has ended shows when its answer is read
             stdin.write(len(message).to_bytes(LENGTH) + message)
             stdin.flush()
+        answer, left = self._message(deadline, options, options.max_memory)
+        try:
+            count, rows = answer["rows"], list[bytes]()
+            while len(rows) < count:
+                several, left = self._message(deadline, options, left)
+                for row in several:
+                    unpacked_tool(row)
+                if not several:
+                    raise SourceError(NONSENSE)
+                rows += several
+            return {**answer, "rows": rows}
+        except (KeyError, TypeError, ValueError) as error:
+            raise SourceError(NONSENSE) from error
+
+    def _message(self, deadline: float, options: SourceOptions, most: int) -> tuple[Any, int]:
+        """Return the next message, and how many bytes the others may have."""
         length = int.from_bytes(self._read(LENGTH, deadline, options))
-        if length > options.max_memory:
+        if length > most:
             raise SourceError(
-                f"The listing has {length:,} bytes, more than {options.max_memory:,}. Split the "
-                f"source, or raise `max_memory`."
+                f"The listing has {options.max_memory - most + length:,} bytes or more, and may "
+                f"have {options.max_memory:,}. Split the source, or raise `max_memory`."
             )
         content = self._read(length, deadline, options)
         try:
-            return _Plain(io.BytesIO(content)).load()
+            return _Plain(io.BytesIO(content)).load(), most - length
         except Exception as error:
             raise SourceError(NONSENSE) from error
 

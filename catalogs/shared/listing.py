@@ -17,16 +17,14 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from catalogs.shared.files import flaw_of
-from catalogs.shared.limits import (
-    MAX_BYTES,
-    MAX_DESCRIPTION,
-    MAX_MEMORY,
-    MAX_RAW,
-    MAX_REJECTED,
-    MAX_SECONDS,
+from catalogs.shared.tool_row import (
+    Packed,
+    packed_row,
+    place_of,
+    tool_row,
+    unpacked_row,
+    unpacked_tool,
 )
-from catalogs.shared.tool_row import tool_row
 from catalogs.shared.validity import (
     beside,
     cut,
@@ -37,6 +35,15 @@ from catalogs.shared.validity import (
     valid_text,
 )
 from pegboard.errors import SourceError
+from pegboard.foreign.files import flaw_of
+from pegboard.foreign.limits import (
+    MAX_BYTES,
+    MAX_DESCRIPTION,
+    MAX_MEMORY,
+    MAX_RAW,
+    MAX_REJECTED,
+    MAX_SECONDS,
+)
 from pegboard.records import Agent, AgentKind, Dependency, Rejected, Tool, agent_id, tool_id
 from pegboard.secret_values import SecretValues
 
@@ -82,11 +89,11 @@ class Listing:
     """
 
     agents: tuple[Agent, ...] = ()
-    tools: tuple[Tool, ...] = ()
+    tools: Sequence[Tool] = ()
     rejected: tuple[Rejected, ...] = ()
     failures: tuple[Failure, ...] = ()
     unreadable: tuple[str, ...] = ()
-    rows: tuple[Mapping[str, Any], ...] = field(default=(), compare=False, repr=False)
+    rows: Sequence[Mapping[str, Any]] = field(default=(), compare=False, repr=False)
     repeatable: bool = True
 
 
@@ -104,9 +111,7 @@ class ListingBuilder:
     secrets: SecretValues = field(default_factory=SecretValues)
     _agents: dict[str, Agent] = field(default_factory=dict[str, Agent])
     repeatable: bool = True
-    _tools: dict[str, Tool] = field(default_factory=dict[str, Tool])
-    _rows: dict[str, dict[str, Any]] = field(default_factory=dict[str, dict[str, Any]])
-    _where: dict[str, str] = field(default_factory=dict[str, str])
+    _rows: dict[str, bytes] = field(default_factory=dict[str, bytes])
     rejected: list[Rejected] = field(default_factory=list[Rejected])
     _failures: dict[str, Failure] = field(default_factory=dict[str, Failure])
     _unreadable: list[str] = field(default_factory=list[str])
@@ -240,16 +245,15 @@ class ListingBuilder:
         )
         row = tool_row(tool, written)
         problems = encoding_problems(row)
-        if not problems and (earlier := self._where.get(tool.id)):
-            same = self._rows[tool.id]["digest"] == row["digest"]
+        if not problems and (earlier := self._rows.get(tool.id)):
+            same = unpacked_row(earlier)["digest"] == row["digest"]
             what = "the same tool" if same else "another tool"
             problems = [
-                f"{what} with the id {tool.id} is already listed at {earlier}; rename or remove "
-                f"one of them"
+                f"{what} with the id {tool.id} is already listed at {place_of(earlier)}; rename or "
+                f"remove one of them"
             ]
         if not problems:
-            self._tools[tool.id], self._rows[tool.id] = tool, row
-            self._where[tool.id] = where
+            self._rows[tool.id] = packed_row(row, where)
         return tool, problems
 
     def reject(self, where: str, why: str, raw: Any = None) -> None:
@@ -283,13 +287,14 @@ class ListingBuilder:
             more = len(self._unreadable) - MAX_TOLD
             rest = [f"{more} more files cannot be read."] if more > 0 else []
             raise SourceError(" ".join([*self._unreadable[:MAX_TOLD], *rest]))
+        packed = [self._rows[key] for key in sorted(self._rows)]
         return Listing(
             agents=tuple(self._agents[key] for key in sorted(self._agents)),
-            tools=tuple(self._tools[key] for key in sorted(self._tools)),
+            tools=Packed(packed, unpacked_tool),
             rejected=tuple(self.rejected),
             failures=tuple(self._failures[key] for key in sorted(self._failures)),
             unreadable=tuple(self._unreadable),
-            rows=tuple(self._rows[key] for key in sorted(self._rows)),
+            rows=Packed(packed, unpacked_row),
             repeatable=self.repeatable,
         )
 

@@ -6,14 +6,71 @@ checked, stored and hashed."""
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict
-from typing import Any
+from typing import Any, TypeVar, overload
 
 from pegboard.canonical import canonical_json
 from pegboard.records import Dependency, Tool
 
+T = TypeVar("T")
 _TEXT = json.JSONEncoder(ensure_ascii=False)
+_COLUMNS = (
+    *("id", "catalog", "agent", "name", "description", "input_schema", "output_schema"),
+    *("annotations", "dependencies", "examples", "tags", "digest"),
+)
+
+
+class Packed(Sequence[T]):
+    """Values of rows that stay packed until they are used: a listing may have a million."""
+
+    def __init__(self, packed: Sequence[bytes], make: Callable[[bytes], T]) -> None:
+        self.packed, self._make = packed, make
+
+    def __len__(self) -> int:
+        return len(self.packed)
+
+    @overload
+    def __getitem__(self, at: int) -> T: ...
+
+    @overload
+    def __getitem__(self, at: slice) -> tuple[T, ...]: ...
+
+    def __getitem__(self, at: int | slice) -> T | tuple[T, ...]:
+        if isinstance(at, slice):
+            return tuple(map(self._make, self.packed[at]))
+        return self._make(self.packed[at])
+
+    def __iter__(self) -> Iterator[T]:
+        return map(self._make, self.packed)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Sequence) and tuple(self) == tuple(other)  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType]
+
+    __hash__ = None  # pyright: ignore[reportAssignmentType]
+
+    def __repr__(self) -> str:
+        return repr(tuple(self))
+
+
+def packed_row(row: Mapping[str, Any], where: str = "") -> bytes:
+    """Return a row of `tool_row` as one text, with its place in the source."""
+    return json.dumps([*(row[name] for name in _COLUMNS), where]).encode()
+
+
+def unpacked_row(packed: bytes) -> dict[str, Any]:
+    """Return the row of a `packed_row`."""
+    return dict(zip(_COLUMNS, json.loads(packed), strict=False))
+
+
+def place_of(packed: bytes) -> str:
+    """Return the place in the source of a `packed_row`."""
+    return str(json.loads(packed)[-1])
+
+
+def unpacked_tool(packed: bytes) -> Tool:
+    """Return the tool of a `packed_row`."""
+    return tool_of(unpacked_row(packed))
 
 
 def tool_row(tool: Tool, written: Mapping[str, str] | None = None) -> dict[str, Any]:

@@ -6,8 +6,8 @@ from typing import Any
 
 import jsonschema_rs
 
-from catalogs.shared.limits import MAX_DESCRIPTION, MAX_NAME, MAX_RAW, MAX_SCHEMA
 from pegboard.canonical import canonical_json
+from pegboard.foreign.limits import MAX_DESCRIPTION, MAX_NAME, MAX_RAW, MAX_SCHEMA
 
 DIALECTS = {
     *(f"http://json-schema.org/draft-0{number}/schema" for number in (4, 6, 7)),

@@ -15,10 +15,11 @@ from queue import Empty, SimpleQueue
 from threading import Thread
 from typing import Any
 
-from catalogs.shared.isolation import LENGTH, MARK, kill_marked, plain_values
+from catalogs.shared.isolation import LENGTH, packed_rows, plain_values
 from catalogs.shared.kinds import source_kind
 from catalogs.shared.listing import Failure, Listing, ListingBuilder, reason_of
-from catalogs.shared.secrets import secrets_in_catalogs, secrets_of
+from pegboard.servers.process import MARK, kill_marked
+from pegboard.servers.references import secrets_in_catalogs, secrets_of
 
 IDLE_SECONDS = 60
 """After which a process without a request ends."""
@@ -45,12 +46,14 @@ def work() -> None:
         except Empty:
             return
         try:
-            values = plain_values(_list(request))
+            listing = _list(request)
+            values = plain_values(listing)
         except MemoryError:  # there was none left to say so
             os._exit(ENOMEM)
-        message = pickle.dumps({**values, "reusable": _peak_memory() < MAX_KEPT})
-        _write(answers, len(message).to_bytes(LENGTH))
-        _write(answers, message)
+        _send(answers, {**values, "reusable": _peak_memory() < MAX_KEPT})
+        for rows in packed_rows(listing):
+            _send(answers, rows)
+        del listing
 
 
 def _peak_memory() -> int:
@@ -120,6 +123,12 @@ def _limits(memory: int, seconds: float) -> Iterator[None]:
 def _set_limit(kind: int, value: int) -> None:
     with suppress(OSError, ValueError):  # a system that does not have it, or a lower one
         resource.setrlimit(kind, (value, resource.getrlimit(kind)[1]))
+
+
+def _send(file: int, values: Any) -> None:
+    message = pickle.dumps(values)
+    _write(file, len(message).to_bytes(LENGTH))
+    _write(file, message)
 
 
 def _write(file: int, content: bytes) -> None:

@@ -12,9 +12,9 @@ import re
 from dataclasses import dataclass, field
 from typing import Any
 
-from catalogs.shared.files import RepeatedNames, Unreadable
-from catalogs.shared.limits import MAX_DEPTH
 from pegboard.errors import SourceError
+from pegboard.foreign.files import RepeatedNames, Unreadable
+from pegboard.foreign.limits import MAX_DEPTH
 
 MAX_EXPANDED = 20_000_000
 """Values and characters that all aliases of a document stand for: nine lines of aliases of aliases

@@ -17,11 +17,13 @@ from pegboard.errors import ConfigurationError, did_you_mean
 from pegboard.redaction import is_secret_name
 from pegboard.retrieval.strategy import Strategy
 from pegboard.search.text import DEFAULT_LANGUAGE, LANGUAGES
+from pegboard.serve.settings import ServeSettings
 from pegboard.store.contract import embedding_table
 from pegboard.store.storage import remember_options
-from tasks.settings.base import Settings, duplicates, problems_of, read_toml
+from pegboard.toml_settings import Settings, duplicates, problems_of, read_toml
 from tasks.settings.enrichment import EnrichSettings, OverrideSettings, UntrustedSettings
 from tasks.settings.release import (
+    ExamplesSettings,
     FindSettings,
     GateSettings,
     GoldenSettings,
@@ -142,9 +144,11 @@ class Configuration(Settings):
     overrides: dict[str, OverrideSettings] = Field(default_factory=dict[str, OverrideSettings])
     graph: GraphSettings = GraphSettings()
     find: FindSettings = FindSettings()
+    examples: ExamplesSettings | None = None
     golden: GoldenSettings | None = None
     gate: GateSettings | None = None
     run: RunSettings = RunSettings()
+    serve: ServeSettings = ServeSettings()
 
     @property
     def base(self) -> Path:

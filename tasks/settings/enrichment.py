@@ -4,7 +4,7 @@ from typing import Annotated, Any, Literal, get_args
 
 from pydantic import Field, field_validator, model_validator
 
-from tasks.settings.base import Settings
+from pegboard.toml_settings import Settings
 
 Product = Literal["description", "arguments", "questions", "topics", "dependencies", "agents"]
 PRODUCTS: tuple[Product, ...] = get_args(Product)

@@ -1,5 +1,6 @@
-"""`[graph]`, `[find]`, `[golden]` and `[gate]` of a pegboard.toml: the dependencies and the default
-strategy of a release, and what it has to find before it is published.
+"""`[graph]`, `[find]`, `[examples]`, `[golden]` and `[gate]` of a pegboard.toml: the dependencies
+and the default strategy of a release, what it learns from use, and what it has to find before it
+is published.
 """
 
 from collections.abc import Mapping
@@ -9,7 +10,7 @@ from pydantic import Field, field_validator
 
 from pegboard.errors import QueryError
 from pegboard.retrieval.calibration import MIN_REQUESTS
-from tasks.settings.base import Settings
+from pegboard.toml_settings import Settings
 
 
 class GraphSettings(Settings):
@@ -39,6 +40,16 @@ class FindSettings(Settings):
         except QueryError as error:
             raise ValueError(str(error)) from error
         return strategy
+
+
+class ExamplesSettings(Settings):
+    """`[examples]`: example requests besides those of the catalogs; see `tasks/golden/learned.py`.
+
+    Attributes:
+        queries: JSON lines with `query` and `tools`, as `pegboard examples` writes them.
+    """
+
+    queries: str
 
 
 class GoldenSettings(Settings):

@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
-from tasks.settings.base import Settings
+from pegboard.toml_settings import Settings
 
 EngineName = Literal["local", "processes", "dask", "ray"]
 ADDRESSES = {

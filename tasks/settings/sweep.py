@@ -17,7 +17,7 @@ from pegboard.evaluation.golden import GoldenQuery, read_problems
 from pegboard.evaluation.measures import KINDS
 from pegboard.retrieval.strategies import named_strategy
 from pegboard.retrieval.strategy import Strategy
-from tasks.settings.base import Settings, duplicates, problems_of, read_toml
+from pegboard.toml_settings import Settings, duplicates, problems_of, read_toml
 from tasks.settings.configuration import Configuration, check_configuration
 
 MAX_K = 128

@@ -17,9 +17,10 @@ def raw(behaviour, *args, **entry):
 
 
 @contextmanager
-def http_server(script):
+def http_server(script, *options):
     """Run a server of `servers/`, which prints its port first; yields the port."""
-    server = start_child([sys.executable, str(SERVERS / script)], stdout=subprocess.PIPE, text=True)
+    command = [sys.executable, str(SERVERS / script), *map(str, options)]
+    server = start_child(command, stdout=subprocess.PIPE, text=True)
     assert server.stdout is not None
     yield int(server.stdout.readline())
     end_child(server)

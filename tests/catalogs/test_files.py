@@ -10,9 +10,9 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from catalogs.shared.files import TOKENS, flaw_of, parse_json, read_bytes
-from catalogs.shared.limits import MAX_DEPTH, MAX_DIGITS, MAX_RECORD
 from pegboard.errors import SourceError
+from pegboard.foreign.files import TOKENS, flaw_of, parse_json, read_bytes
+from pegboard.foreign.limits import MAX_DEPTH, MAX_DIGITS, MAX_RECORD
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=5),

@@ -12,10 +12,10 @@ from pathlib import Path
 import pytest
 from pydantic import ValidationError
 
-from catalogs.mcp.secrets import public_command
 from catalogs.mcp.source import source
 from catalogs.shared.listing import Listing
 from pegboard.errors import SourceError
+from pegboard.servers.shown import public_command
 from tests.catalogs.mcp_servers import (
     SERVERS,
     failure_in_time,

@@ -105,12 +105,9 @@ def test_parameters_of_path_and_operation_and_the_body_stand_in_one_schema(
         "required": ["orderId"],
     }
     placed = tools["createOrder"].input_schema
-    assert list(placed["properties"]) == [
-        "item",
-        "customer",
-        "secret",
-    ]  # not `number`, which is read-only
-    assert placed["required"] == ["item", "customer"]
+    # Not `number`, which is read-only.
+    assert placed["properties"].keys() == {"item", "customer", "secret"}
+    assert placed["required"] == ["customer", "item"]
     assert placed["properties"]["item"] == {
         "type": "string",
         "description": "What.",
@@ -131,9 +128,8 @@ def test_an_argument_whose_name_is_taken_has_its_location_in_its_name(
     ]
     (twice,) = listed_document(document(a={"parameters": parameters})).tools
 
-    assert list(replace.input_schema["properties"]) == [
-        "orderId", "verbose", "orderId_body", "note",
-    ]  # fmt: skip
+    arguments = {"orderId", "verbose", "orderId_body", "note"}
+    assert replace.input_schema["properties"].keys() == arguments
     assert replace.input_schema["required"] == ["orderId", "orderId_body"]
     assert replace.annotations["names"] == {"orderId_body": "orderId"}
     assert twice.annotations["locations"] == {"id": "query", "id_cookie": "cookie"}
@@ -231,7 +227,7 @@ def test_an_answer_that_is_no_object_is_wrapped_in_one(specimen: Callable[[str],
 def test_annotations_tell_method_security_and_hints(specimen: Callable[[str], Listing]) -> None:
     tools = by_name(specimen("shop.yaml"))
 
-    key = [{"name": "api_key", "type": "apiKey"}]
+    key = [{"name": "api_key", "type": "apiKey", "in": "header", "parameter": "X-Key"}]
     assert tools["listOrders"].annotations == {
         "method": "GET",
         "path": "/orders",

@@ -40,7 +40,7 @@ def test_a_module_lists_its_public_functions_with_schemas_and_descriptions(offic
     assert list(tools) == ["book_room", "cancel", "convert", "count", "log", "search"]
     book, properties = tools["book_room"], tools["book_room"].input_schema["properties"]
     assert book.description == "Book a room.\n\nThe room is held for a day."
-    assert book.input_schema["required"] == ["room", "hours"]
+    assert book.input_schema["required"] == ["hours", "room"]
     assert properties["room"] == {"$ref": "#/$defs/Room", "description": "Which one."}
     assert properties["color"] == {"$ref": "#/$defs/Color", "default": "red"}
     assert sorted(book.input_schema["$defs"]) == ["Color", "Room"]

@@ -176,7 +176,7 @@ def test_text_columns_of_a_csv_may_hold_json(listed, tmp_path):
     assert [tool.id for tool in listing.tools] == ["kit/one/a", "kit/rest/b"]
     first, second = listing.tools
     assert first.input_schema["properties"] == {"x": {"type": "integer"}, "y": {"type": "string"}}
-    assert first.input_schema["required"] == ["y", "x"]
+    assert first.input_schema["required"] == ["x", "y"]
     assert (first.tags, second.tags) == (("p", "q"), ("p, q",))
     assert {agent.kind for agent in listing.agents} == {"api"}
 

@@ -35,7 +35,7 @@ def test_an_operation_has_the_arguments_body_output_and_address_of_its_openapi_3
             "file": {"type": "string", "format": "binary"},
             "tags": {"type": "array", "items": {"type": "string"}, "description": "Words."},
         },
-        "required": ["id", "file"],
+        "required": ["file", "id"],
     }
     assert photo.annotations["contentType"] == "multipart/form-data"
     assert photo.output_schema is None

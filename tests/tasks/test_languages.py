@@ -3,13 +3,12 @@
 import json
 from pathlib import Path
 
-import polars as pl
 import pytest
 
 import pegboard
 from pegboard.encoders import DEFAULT_ENCODER
+from pegboard.languages import SAMPLE, IndexLanguages, language_of, main_language
 from pegboard.search.text import stop_word_languages
-from tasks.languages import SAMPLE, IndexLanguages, language_of, main_language
 from tasks.settings.configuration import IndexSettings
 
 CATALOGS = json.loads(Path(__file__).with_name("other_languages.json").read_text("utf-8"))
@@ -70,8 +69,7 @@ def test_a_catalog_is_in_the_language_of_most_of_its_texts(counts, language):
 
 
 def languages(**texts: list[str]) -> IndexLanguages:
-    rows = [(catalog, text) for catalog, own in texts.items() for text in own]
-    return IndexLanguages.of(pl.DataFrame(rows, schema=["catalog", "text"], orient="row"))
+    return IndexLanguages.of(texts)
 
 
 def test_what_to_set_names_the_catalogs_the_encoder_and_the_language():
@@ -140,3 +138,16 @@ def test_requests_in_other_languages_are_answered_by_words(workshop, catalog, fi
     pairs = list(zip(answers, [right for _, right in requests], strict=True))
     assert sum(right in names[:1] for names, right in pairs) >= first
     assert sum(right in names for names, right in pairs) >= among_five
+
+
+def test_a_board_in_memory_answers_by_words_as_a_published_one_does():
+    _, tools, requests = CATALOGS["chinese"].values()
+    records = [
+        {"name": name, "description": text, "inputSchema": {"type": "object"}}
+        for name, text, _ in tools
+    ]
+
+    board = pegboard.Board.from_tools(records, encoder=DEFAULT_ENCODER)
+
+    answers = [(board.find(request, 1), right) for request, right in requests]
+    assert sum(hits[0].tool.name == right for hits, right in answers) >= 32

@@ -48,6 +48,23 @@ class Described:
     loose: list[str] = field(default_factory=list[str])
 
 
+@dataclass(frozen=True, slots=True)
+class Parameters:
+    """The parameters of a function.
+
+    Attributes:
+        adapters: by name, of those that JSON can hold.
+        loose, injected: as in `Described`; of a loose one what its schema says.
+        takes_more: whether it takes any further argument by name.
+    """
+
+    signature: inspect.Signature
+    adapters: dict[str, Any]
+    loose: dict[str, Any]
+    injected: list[str]
+    takes_more: bool
+
+
 @dataclass(slots=True)
 class _Docstring:
     text: str = ""
@@ -62,21 +79,45 @@ def described(function: Callable[..., Any]) -> Described:
     Of a union, the members that JSON can hold are kept. Raises NoSchema if the function has no
     known signature.
     """
+    found = parameters_of(function)
+    signature, loose = found.signature, found.loose
+    docstring = _docstring(function)
+    properties, defs = _schemas(found.adapters)
+    order = [name for name in signature.parameters if name in properties.keys() | loose.keys()]
+    properties = {name: {**loose, **properties}[name] for name in order}
+    required = [name for name in order if _is_required(signature.parameters[name].default)]
+    schema: dict[str, Any] = {
+        "type": "object",
+        "properties": properties,
+        "required": required,
+        **({} if found.takes_more else {"additionalProperties": False}),
+    }
+    for name, item in properties.items():
+        _complete(item, *docstring.parameters.get(name, ("", None)))
+        _add_default(item, signature.parameters[name].default)
+    schema |= {"$defs": defs} if defs else {}
+    if not required:
+        del schema["required"]
+    output = _output(function, signature)
+    return Described(docstring.text, schema, output, found.injected, list(loose))
+
+
+def parameters_of(function: Callable[..., Any]) -> Parameters:
+    """Return the parameters of a function. Raises NoSchema if it has no known signature."""
     try:
         signature = inspect.signature(function)
     except (ValueError, TypeError) as error:
         raise NoSchema(
             f"its signature is not known: {error}; wrap it in a function of its own"
         ) from error
-    docstring = _docstring(function)
     adapters: dict[str, Any] = {}
     loose: dict[str, Any] = {}
     injected: list[str] = []
-    extra: dict[str, Any] = {"additionalProperties": False}
+    takes_more = False
     for number, parameter in enumerate(signature.parameters.values()):
         name, default = parameter.name, parameter.default
         if parameter.kind is parameter.VAR_KEYWORD:
-            extra = {}
+            takes_more = True
         if parameter.kind in (parameter.VAR_KEYWORD, parameter.VAR_POSITIONAL) or _is_self(
             function, parameter, number
         ):
@@ -90,23 +131,7 @@ def described(function: Callable[..., Any]) -> Described:
             injected.append(name)
         else:
             loose[name] = {"x-type": type_text(parameter.annotation)}
-    properties, defs = _schemas(adapters)
-    order = [name for name in signature.parameters if name in properties.keys() | loose.keys()]
-    properties = {name: {**loose, **properties}[name] for name in order}
-    required = [name for name in order if _is_required(signature.parameters[name].default)]
-    schema: dict[str, Any] = {
-        "type": "object",
-        "properties": properties,
-        "required": required,
-        **extra,
-    }
-    for name, item in properties.items():
-        _complete(item, *docstring.parameters.get(name, ("", None)))
-        _add_default(item, signature.parameters[name].default)
-    schema |= {"$defs": defs} if defs else {}
-    if not required:
-        del schema["required"]
-    return Described(docstring.text, schema, _output(function, signature), injected, list(loose))
+    return Parameters(signature, adapters, loose, injected, takes_more)
 
 
 def _is_self(function: Any, parameter: inspect.Parameter, number: int) -> bool:

@@ -1,8 +1,9 @@
 """An MCP server over streamable HTTP (/mcp) and SSE (/sse) for those who know the key; it prints
-the port it chose.
+the port it chose, or was given.
 """
 
 import socket
+import sys
 
 import uvicorn
 from mcp.server.mcpserver import MCPServer
@@ -36,7 +37,8 @@ if __name__ == "__main__":
     app = server.streamable_http_app()
     app.router.routes.extend(server.sse_app().routes)
     listener = socket.socket()
-    listener.bind(("127.0.0.1", 0))
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    listener.bind(("127.0.0.1", int(sys.argv[1]) if len(sys.argv) > 1 else 0))
     listener.listen()  # whoever reads the port may connect at once
     print(listener.getsockname()[1], flush=True)
     uvicorn.Server(uvicorn.Config(with_key(app), log_level="error")).run(sockets=[listener])

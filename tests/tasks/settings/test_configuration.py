@@ -11,7 +11,7 @@ from pegboard.documents import DEFAULT_PARTS, PARTS
 from pegboard.encoders import DEFAULT_ENCODER
 from pegboard.errors import ConfigurationError
 from pegboard.store.storage import storage_options
-from tasks.settings.base import _models, problems_of
+from pegboard.toml_settings import _models, problems_of
 from tasks.settings.configuration import Configuration, load_configuration
 from tasks.settings.enrichment import DEFAULT_PRODUCTS
 from tasks.settings.sweep import SweepSettings

@@ -3,7 +3,7 @@
 import pytest
 from pydantic import ValidationError
 
-from tasks.settings.base import problems_of
+from pegboard.toml_settings import problems_of
 from tasks.settings.run import RunSettings
 
 

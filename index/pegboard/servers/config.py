@@ -1,4 +1,4 @@
-"""MCP client configurations as people already have them, turned into servers to list.
+"""MCP client configurations as people already have them, turned into servers.
 
     {"mcpServers": {"git": {"command": "uvx", "args": ["mcp-server-git"], "env": {"TOKEN":
     "${GIT_TOKEN}"}}}} {"servers": {"docs": {"type": "http", "url": "https://mcp.acme.com/docs",
@@ -17,15 +17,15 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
 
-from catalogs.mcp.secrets import argument_secrets, public_command, public_text, url_secrets
-from catalogs.shared.files import parse_json, read_text
-from catalogs.shared.secrets import (
+from pegboard.errors import SourceError
+from pegboard.foreign.files import parse_json, read_text
+from pegboard.servers.references import (
     resolve_references,
     secrets_in_catalogs,
     secrets_of,
     with_pieces,
 )
-from pegboard.errors import SourceError
+from pegboard.servers.shown import argument_secrets, public_command, public_text, url_secrets
 
 SHAPES = (("mcpServers",), ("servers",), ("mcp", "servers"), ("mcp", "mcpServers"))
 """Where known configurations keep their servers."""

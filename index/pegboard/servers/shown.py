@@ -7,10 +7,9 @@ failing server writes."""
 import json
 import re
 from collections.abc import Iterable, Iterator
-from typing import Any, Literal
+from typing import Any, Literal, cast
 from urllib.parse import parse_qsl, urlsplit
 
-from catalogs.shared.secrets import resolve_references
 from pegboard.redaction import (
     HIDDEN,
     is_secret_name,
@@ -18,6 +17,7 @@ from pegboard.redaction import (
     public_url,
     redact_opaque,
 )
+from pegboard.servers.references import resolve_references
 
 URL = re.compile(r"\b[A-Za-z][A-Za-z0-9+.-]{0,60}://[^\s'\"]+")
 
@@ -54,7 +54,7 @@ def url_secrets(url: str) -> Iterator[str]:
 
 def _parts(args: Iterable[str]) -> Iterator[tuple[str, str]]:
     """Yield each argument as it may be shown, and the secret that was in it."""
-    hide: Hide = "nothing"
+    hide = cast("Hide", "nothing")
     for part in args:
         if hide == "value" and not part.startswith("-"):
             yield _unless_reference(part), part

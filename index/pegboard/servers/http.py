@@ -6,9 +6,9 @@ from typing import Any
 
 import httpx2
 
-from catalogs.mcp.config import ServerProblem
-from catalogs.mcp.traffic import Traffic
-from catalogs.shared.decompression import Undecodable, decompressed
+from pegboard.foreign.decompression import Undecodable, decompressed
+from pegboard.servers.config import ServerProblem
+from pegboard.servers.traffic import Traffic
 
 
 class SiftingClient(httpx2.AsyncClient):
@@ -42,8 +42,7 @@ class _SiftedBody(httpx2.AsyncByteStream):
             async for line in self._traffic.lines(self._chunks()):
                 yield self._sifted_line(line.rstrip(b"\r")) + b"\n"
             return
-        body = [self._traffic.count(chunk) async for chunk in self._chunks()]
-        yield self._traffic.sift(b"".join(body))
+        yield self._traffic.sift(await self._traffic.body(self._chunks()))
 
     async def aclose(self) -> None:
         await self._stream.aclose()

@@ -1,6 +1,7 @@
 """Reading foreign bytes and JSON within limits, so that one broken record costs only itself."""
 
 import json
+import os
 import re
 import secrets
 from collections import Counter
@@ -8,8 +9,8 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, cast
 
-from catalogs.shared.limits import MAX_BYTES, MAX_DEPTH, MAX_DIGITS, MAX_RECORD
 from pegboard.errors import SourceError
+from pegboard.foreign.limits import MAX_BYTES, MAX_DEPTH, MAX_DIGITS, MAX_RECORD
 
 CHUNK = 1 << 20
 TWICE = "it has the name {names} twice in one object"
@@ -66,15 +67,20 @@ def read_bytes(path: Path, max_bytes: int = MAX_BYTES) -> bytes:
             while chunk := file.read(CHUNK):
                 content += chunk
                 if len(content) > max_bytes:
-                    raise SourceError(
-                        f"{path} has more than {max_bytes:,} bytes. Split it, or raise `max_bytes` "
-                        f"of its catalog."
-                    )
+                    raise _too_large(path, max_bytes)
     except OSError as error:
-        raise SourceError(
-            f"Cannot read {path}: {error.strerror}. Check the path and its permissions."
-        ) from error
+        raise _unreadable(path, error) from error
     return bytes(content)
+
+
+def _too_large(path: Path, max_bytes: int) -> SourceError:
+    return SourceError(
+        f"{path} has more than {max_bytes:,} bytes. Split it, or raise `max_bytes` of its catalog."
+    )
+
+
+def _unreadable(path: Path, error: OSError) -> SourceError:
+    return SourceError(f"Cannot read {path}: {error.strerror}. Check the path and its permissions.")
 
 
 def read_text(path: Path, max_bytes: int = MAX_BYTES) -> str:
@@ -117,10 +123,27 @@ def check_names(value: Any, where: str) -> None:
 
 
 def read_lines(path: Path, max_bytes: int = MAX_BYTES) -> Iterator[tuple[int, str]]:
-    """The lines of a file that are not blank, each with its number counted from 1."""
-    for number, line in enumerate(read_text(path, max_bytes).split("\n"), start=1):
-        if line.strip():
-            yield number, line
+    """The lines of a file that are not blank, each with its number counted from 1.
+
+    One line is in memory at a time. Raises SourceError as `read_bytes` does, where the size of the
+    file tells before its first line.
+    """
+    left = max_bytes
+    try:
+        with path.open("rb") as file:
+            if os.fstat(file.fileno()).st_size > max_bytes:
+                raise _too_large(path, max_bytes)
+            number = 0
+            while content := file.readline(left + 1):
+                number, left = number + 1, left - len(content)
+                if left < 0:
+                    raise _too_large(path, max_bytes)
+                encoding = "utf-8" if number > 1 else "utf-8-sig"
+                line = content.decode(encoding, "surrogateescape").removesuffix("\n")
+                if line.strip():
+                    yield number, line
+    except OSError as error:
+        raise _unreadable(path, error) from error
 
 
 def flaw_of(*values: Any) -> str | None:
@@ -131,15 +154,16 @@ def flaw_of(*values: Any) -> str | None:
     size, stack = 0, [(value, 0) for value in values]
     while stack:
         value, depth = stack.pop()
-        size += 1
-        if isinstance(value, str):
+        kind, size = type(value), size + 1  # what JSON has mostly is told by its type alone
+        if kind is str or isinstance(value, str):
             size += len(value)
-        elif isinstance(value, Mapping):
+        elif kind is dict or isinstance(value, Mapping):
             if isinstance(value, RepeatedNames):
                 return f"{TWICE.format(names=_names(value))}; remove one"
             items = cast("Mapping[Any, Any]", value)
-            size += sum(len(name) for name in items if isinstance(name, str))
-            stack += [(item, depth + 1) for item in items.values()]
+            for name, item in items.items():
+                size += len(name) if isinstance(name, str) else 0
+                stack.append((item, depth + 1))
         elif isinstance(value, list | tuple):
             stack += [(item, depth + 1) for item in cast("list[Any]", value)]
         elif isinstance(value, Unreadable):

@@ -8,8 +8,8 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from catalogs.mcp.config import Server, ServerProblem
 from pegboard.redaction import redact, redact_line
+from pegboard.servers.config import Server, ServerProblem
 
 STDERR_LINES, STDERR_SHOWN = 5, 800
 CHATTER = re.compile(r"\b(INFO|DEBUG)\b|Processing request of type|npm (notice|warn)")

@@ -4,10 +4,10 @@ words. A text that has neither, as `GET /v2/users`, has no language.
 
 import unicodedata
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from pegboard.encoders import knows_only_english
 from pegboard.search.text import (
@@ -18,11 +18,6 @@ from pegboard.search.text import (
     stop_words,
     tokenize,
 )
-
-if TYPE_CHECKING:
-    import polars as pl
-
-    from tasks.settings.configuration import IndexSettings
 
 SAMPLE = 100
 """Texts of a catalog that are looked at, evenly over all."""
@@ -70,6 +65,17 @@ def language_of(text: str) -> str | None:
     return _by_function_words(text) or (None if script == "LATIN" else script.lower())
 
 
+class Described(Protocol):
+    """An index as a configuration describes it."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def encoder(self) -> str: ...
+    @property
+    def language(self) -> str: ...
+
+
 @dataclass(frozen=True, slots=True)
 class IndexLanguages:
     """The languages of an index's texts.
@@ -81,16 +87,15 @@ class IndexLanguages:
     counts: Mapping[str, Mapping[str | None, int]]
 
     @classmethod
-    def of(cls, rows: "pl.DataFrame") -> "IndexLanguages":
-        """Return the languages of rows with the columns `catalog` and `text`, of at most `SAMPLE`
-        texts of each catalog, which count for all of them.
+    def of(cls, texts: Mapping[str, Sequence[str]]) -> "IndexLanguages":
+        """Return the languages of the texts of each catalog, by at most `SAMPLE` of them, which
+        count for all.
         """
         counts: dict[str, dict[str | None, int]] = {}
-        for (catalog,), own in rows.group_by("catalog", maintain_order=True):
-            step = -(-own.height // SAMPLE)
-            texts = own.get_column("text").gather_every(step).to_list()
-            sample = Counter(map(language_of, texts))
-            counts[str(catalog)] = {name: count * step for name, count in sample.items()}
+        for catalog, own in texts.items():
+            step = -(-len(own) // SAMPLE)
+            sample = Counter(map(language_of, own[:: max(step, 1)]))
+            counts[catalog] = {name: count * step for name, count in sample.items()}
         return cls(counts)
 
     def understood(self, encoder: str) -> float:
@@ -111,7 +116,7 @@ class IndexLanguages:
         )
         return 1 - foreign / (total.total() or 1)
 
-    def advice(self, index: "IndexSettings") -> Iterable[str]:
+    def advice(self, index: "Described") -> Iterable[str]:
         """Yield what to set where the encoder or the language of an index is not that of its
         texts.
         """

@@ -8,8 +8,8 @@ from typing import Any, TextIO
 
 import anyio
 
-from catalogs.mcp.config import Server
-from catalogs.mcp.traffic import Traffic
+from pegboard.servers.config import Server
+from pegboard.servers.traffic import Traffic
 
 EXIT_SECONDS = 2.0
 """For a server to end by itself once its input is closed, and again after it was asked to."""

@@ -14,7 +14,11 @@ from pegboard.redaction import is_secret_name, redact_opaque
 
 SECRET_TABLES = ("headers", "env", "storage")
 """Tables whose values may be secrets whatever their names are."""
-MESSAGES = {"extra_forbidden": "no such setting", "missing": "missing"}
+MESSAGES = {
+    "extra_forbidden": "no such setting",
+    "missing": "missing",
+    "tuple_type": "expected a list",
+}
 
 
 class Settings(BaseModel):
@@ -39,7 +43,7 @@ def read_toml(file: str | Path, alternative: str) -> dict[str, Any]:
             f"No configuration at {Path(file).expanduser().absolute()}. Give one with -c (in a "
             f"flow run with the parameter config), or {alternative}."
         ) from error
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+    except (OSError, ValueError) as error:  # ValueError: of the text, of TOML, or of the path
         raise ConfigurationError(
             f"{file} cannot be read as TOML: {error}. Correct that place."
         ) from error
@@ -62,7 +66,7 @@ def problems_of(error: ValidationError, model: type[BaseModel], prefix: str = ""
             expected = problem["msg"].split("'")[1::2]
             message += f" (got {_shown(problem['input'], parts)})"
             message += did_you_mean(str(problem["input"]), expected)
-        elif kind not in (*MESSAGES, "value_error"):
+        elif kind not in ("missing", "value_error"):
             message += f" (got {_shown(problem['input'], parts)})"
         problems.append(f"{prefix}{'.'.join(parts)}: {message}")
     return problems

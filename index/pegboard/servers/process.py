@@ -6,14 +6,19 @@ import atexit
 import os
 import re
 import secrets
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+import signal
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager, suppress
+from pathlib import Path
 from threading import Thread
 from typing import TextIO
 
-from catalogs.shared.isolation import MARK, kill_marked
 from pegboard.redaction import is_secret_name
 
+MARK = "PEGBOARD_LISTING"
+"""The environment variable of a process that lists or runs servers, and of all that it starts, by
+which they are found and ended.
+"""
 PASSED = re.compile(
     r"(?i)(SSL_CERT_FILE|SSL_CERT_DIR|REQUESTS_CA_BUNDLE|CURL_CA_BUNDLE|NODE_EXTRA_CA_CERTS"
     r"|HTTP_PROXY|HTTPS_PROXY|ALL_PROXY|NO_PROXY|LANG|LC_ALL|TZ|TMPDIR|XDG_CACHE_HOME|XDG_DATA_HOME"
@@ -42,7 +47,7 @@ def passed_environment(environment: Mapping[str, str]) -> dict[str, str]:
 
 
 @contextmanager
-def killing_leftovers() -> Iterator[dict[str, str]]:
+def killing_leftovers() -> Generator[dict[str, str]]:
     """Yield variables for a server; afterwards kill every process that inherited them.
 
     The SDK ends a server's process group, but not if the server itself ended first: a launcher that
@@ -68,6 +73,20 @@ def _kill_all_marked() -> None:
     _exiting.append(True)
     for mark in set(_marks):
         kill_marked(mark)
+
+
+def kill_marked(mark: str) -> None:
+    """Kill the processes whose environment has this mark, or one that begins with it.
+
+    Only Linux tells the environment of a process; elsewhere they stay.
+    """
+    needle = f"{MARK}={mark}".encode()
+    for environ in Path("/proc").glob("[0-9]*/environ"):
+        with suppress(OSError):
+            process = int(environ.parent.name)
+            marked = any(part.startswith(needle) for part in environ.read_bytes().split(b"\0"))
+            if marked and process != os.getpid():
+                os.kill(process, signal.SIGKILL)
 
 
 class Stderr:

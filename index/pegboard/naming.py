@@ -1,0 +1,109 @@
+"""The names by which models call tools: valid for every API, unique and stable."""
+
+import re
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator
+from hashlib import sha256
+
+MAX_CALL_NAME = 64
+"""Characters of a tool's name for OpenAI and Anthropic, which take letters, digits, `_` and `-`."""
+_HASH = 8
+_REFUSED = re.compile(r"[^A-Za-z0-9_-]")
+_TOKEN = re.compile(r"[^\s,;:!?()\[\]{}<>\"'`]+")
+_CAMEL_CASE = re.compile(r"[a-z]{2,}[A-Z][a-z]")
+_AROUND = " \t\r\n\"'`.,:;!?()[]{}<>"
+
+
+def valid_name(name: str) -> str:
+    """Return the name with `_` for what APIs do not take, cut to 64 characters."""
+    return _REFUSED.sub("_", name)[:MAX_CALL_NAME]
+
+
+class CallNames:
+    """A name for each of some tools, whatever their order: a tool that joins them takes no other's.
+
+    A tool keeps its true name if no other tool has it. Otherwise each of them is called
+    `agent__name`, and those that share that as well have a hash of their id. Names that differ by
+    upper and lower case only count as one. Characters that APIs do not take become `_`.
+
+    Args:
+        tools: id, true name and agent's name of every tool, as `LoadedRelease.tool_names` returns
+            them.
+        reserved: names that no tool may have, such as those of the application's own tools.
+        qualified: call every tool `agent__name`, also where its true name would do.
+
+    Attributes:
+        tools: as they were given, by id.
+        names: the name of each tool, by id.
+        ids: the id of each tool, by name.
+    """
+
+    def __init__(
+        self,
+        tools: Iterable[tuple[str, str, str]],
+        reserved: Collection[str] = (),
+        *,
+        qualified: bool = False,
+    ) -> None:
+        self.tools = sorted(set(tools))
+        self.names: dict[str, str] = {}
+        self.ids: dict[str, str] = {}
+        refused = {name.lower() for name in reserved}
+        bares = [valid_name(name) for _, name, _ in self.tools]
+        longs = [valid_name(f"{agent}__{name}") for _, name, agent in self.tools]
+        own, longer = (Counter(name.lower() for name in names) for names in (bares, longs))
+        shared: list[tuple[str, str]] = []
+        for (identity, name, _), bare, long in zip(self.tools, bares, longs, strict=True):
+            if not qualified and own[bare.lower()] == 1 and bare.lower() not in refused:
+                self._give(identity, bare)
+            elif longer[long.lower()] == 1 and not (own[long.lower()] or long.lower() in refused):
+                self._give(identity, long)
+            else:
+                shared.append((identity, name))
+        taken = {*own, *longer, *refused}
+        for identity, name in shared:
+            hashed = _with_hash(identity, name)
+            self._give(identity, next(each for each in hashed if each.lower() not in taken))
+        self._exact: dict[str, list[str]] | None = None
+
+    def _give(self, identity: str, name: str) -> None:
+        self.names[identity], self.ids[name] = name, identity
+
+    def named_in(self, request: str) -> list[str]:
+        """Return the ids of the tools that a request names exactly, in the order of the request.
+
+        That is a request of nothing but a name, or one with a name in snake_case or camelCase.
+        Other words count for nothing: a catalog could name a tool `e-mail` or `GitHub`. Names are
+        true names, those of this class, ids, and `agent/name`; upper and lower case are the same.
+        """
+        if self._exact is None:
+            self._exact = self._by_exact_name()
+        found: dict[str, None] = {}
+        for word in _name_like(request):
+            found.update(dict.fromkeys(self._exact.get(word.casefold(), ())))
+        return list(found)
+
+    def _by_exact_name(self) -> dict[str, list[str]]:
+        exact: dict[str, list[str]] = {}
+        for identity, name, agent in self.tools:
+            own = (identity, name, self.names[identity], f"{agent}/{name}")
+            for key in {each.casefold() for each in own}:
+                exact.setdefault(key, []).append(identity)
+        return exact
+
+
+def _with_hash(identity: str, name: str) -> Iterator[str]:
+    """The name with ever longer hashes of the id: no other tool's, unless it was made to be."""
+    hashed = sha256(identity.encode("utf-8", "surrogatepass")).hexdigest()
+    for length in range(_HASH, MAX_CALL_NAME, _HASH):
+        yield f"{valid_name(name)[: MAX_CALL_NAME - length - 1]}_{hashed[:length]}"
+    yield hashed
+
+
+def _name_like(request: str) -> Iterator[str]:
+    """The whole request, and its words that can be no plain words."""
+    yield request.strip(_AROUND)
+    for token in _TOKEN.findall(request):
+        word = token.strip(_AROUND)
+        if "_" in word or _CAMEL_CASE.match(word):
+            yield word
