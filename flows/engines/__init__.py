@@ -15,7 +15,6 @@ from typing import Protocol, TypeVar
 
 from flows.engines.work import Setup
 from pegboard.errors import ConfigurationError
-from tasks.embed import usable_cores
 from tasks.settings.configuration import Configuration
 
 T = TypeVar("T")
@@ -70,7 +69,7 @@ def _engine(configuration: Configuration) -> Engine:
     if settings.engine == "processes":
         from flows.engines.processes import Processes
 
-        return Processes(setup, settings.workers or usable_cores())
+        return Processes(setup, settings.workers)
     _check_extra(settings.engine)
     if settings.engine == "dask":
         from flows.engines.dask_cluster import DaskCluster

@@ -11,9 +11,8 @@ from importlib import import_module
 from threading import Event, Lock
 from typing import Any, TypeVar
 
-from flows.engines.work import Setup, packed, thread_limits, work
+from flows.engines.work import Setup, packed, thread_limits, work, workers_here
 from pegboard.errors import PegboardError
-from tasks.embed import usable_cores
 
 T = TypeVar("T")
 CONNECT_SECONDS = 10
@@ -33,9 +32,8 @@ class DaskCluster:
     """
 
     def __init__(self, setup: Setup, address: str | None, workers: int | None) -> None:
-        local = workers or usable_cores()
-        self.threads = None if address else max(1, usable_cores() // local)
-        self._setup, self._address, self._limit = setup, address, workers if address else local
+        self._limit, self.threads = (workers, None) if address else workers_here(workers)
+        self._setup, self._address = setup, address
         self._lock = Lock()
         self._client: Any = None
         self._cluster: Any = None

@@ -19,9 +19,8 @@ from queue import SimpleQueue
 from threading import Lock
 from typing import Any, TypeVar
 
-from flows.engines.work import Setup, packed, thread_limits, work
+from flows.engines.work import Setup, packed, thread_limits, work, workers_here
 from pegboard.errors import PegboardError
-from tasks.embed import usable_cores
 
 T = TypeVar("T")
 START = "import sys; sys.path[:] = sys.argv[2:]; from flows.engines.processes import serve; serve()"
@@ -33,13 +32,12 @@ EXIT_SECONDS = 5
 class Processes:
     """Makes calls in processes, which are started when they are needed; see `Engine`."""
 
-    def __init__(self, setup: Setup, workers: int) -> None:
-        self.workers = workers
-        self.threads = max(1, usable_cores() // workers)
+    def __init__(self, setup: Setup, workers: int | None) -> None:
+        self.workers, self.threads = workers_here(workers)
         self._setup, self._closed, self._lock = setup, False, Lock()
         self._started: set[_Process] = set()
         self._idle = SimpleQueue[_Process | None]()
-        for _ in range(workers):
+        for _ in range(self.workers):
             self._idle.put(None)
 
     def run(self, call: partial[T]) -> T:

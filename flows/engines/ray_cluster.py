@@ -12,9 +12,8 @@ from threading import Lock
 from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
-from flows.engines.work import Setup, packed, thread_limits, work
+from flows.engines.work import Setup, packed, thread_limits, work, workers_here
 from pegboard.errors import PegboardError
-from tasks.embed import usable_cores
 
 T = TypeVar("T")
 CONNECT_SECONDS = 10
@@ -31,9 +30,8 @@ class RayCluster:
     """
 
     def __init__(self, setup: Setup, address: str | None, workers: int | None) -> None:
-        local = workers or usable_cores()
-        self.threads = None if address else max(1, usable_cores() // local)
-        self._setup, self._address, self._limit = setup, address, workers if address else local
+        self._limit, self.threads = (workers, None) if address else workers_here(workers)
+        self._setup, self._address = setup, address
         self._lock = Lock()
         self._work: Any = None
 

@@ -10,6 +10,7 @@ from typing import Any
 from pegboard import __version__
 from pegboard.errors import PegboardError
 from pegboard.store.storage import remember_options
+from tasks.embed import usable_cores
 
 THREAD_VARIABLES = (
     "OMP_NUM_THREADS",
@@ -35,6 +36,14 @@ class Setup:
     uri: str
     storage: Mapping[str, str] = field(default_factory=dict[str, str])
     version: str = __version__
+
+
+def workers_here(wanted: int | None) -> tuple[int, int]:
+    """Return how many workers this machine gets, by default one for each core that this process may
+    use, and how many threads each may use.
+    """
+    workers = wanted or usable_cores()
+    return workers, max(1, usable_cores() // workers)
 
 
 def packed(call: Callable[[], Any]) -> bytes:

@@ -1,5 +1,5 @@
 """The evidence of dependencies between all tools, in the lake: after a change it is looked for only
-where the change can matter.
+where the change can matter. Of more than `WIDE` tools each agent's are looked at by themselves.
 
 edges/links-<digest>       each tool's `Links`
 edges/evidence-<digest>    the evidence; both are named by the digest of the tools
@@ -8,58 +8,115 @@ The evidence of an agent's tools follows from these tools, and from the tools of
 provide what they ask. So it stays as long as no tool of the agent changed, and no tool that changed
 gives, or gave, what they ask."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
+from functools import partial
+from itertools import groupby
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
+from catalogs.shared.tool_row import tool_of
 from pegboard.canonical import digest
 from pegboard.store.contract import edge_key
+from tasks import workers
 from tasks.dependencies.evidence import Evidence
 from tasks.dependencies.infer import INFERENCE_VERSION, evidence_of
 from tasks.dependencies.links import CONTEXT, EXACT, NOUN, links_of
 from tasks.lake.files import Lake
 from tasks.lake.incremental import row_inputs, update_rows
 from tasks.lake.row_sets import find_rows, latest_rows, point_to, read_rows, readable, write_frame
-from tasks.lake.snapshot_rows import tools_of
+from tasks.lake.snapshot_rows import snapshot_rows, tools_of
 
 if TYPE_CHECKING:
     import polars as pl
 
 POINTER = f"edges/latest-evidence-{INFERENCE_VERSION}"
+WIDE = 100_000
+"""Tools among which those of other agents, too, are taken for providers: they are in memory
+together, about 8 kB each."""
+AT_ONCE = 20_000
+"""Findings that are Python objects at once, where agents are looked at by themselves."""
+TOOLS_AT_ONCE = 2_000
+"""Tools among which a worker looks at once, of more than one agent."""
 COLUMNS = ("source", "target", "type", "parameter", "kind", "what")
 
 
-def evidence_between(lake: Lake, snapshots: Mapping[str, str]) -> list[Evidence]:
-    """Return the result of `evidence_of` for all tools of snapshots (catalog -> digest)."""
+def evidence_between(lake: Lake, snapshots: Mapping[str, str]) -> Iterator[list[Evidence]]:
+    """Yield the result of `evidence_of` for all tools of snapshots (catalog -> digest), in parts
+    between which there is none.
+    """
     inputs = row_inputs(lake, snapshots, None).select("tool", "tool_digest")
-    name = digest(INFERENCE_VERSION, inputs.sort("tool").rows())
+    alone = inputs.height > WIDE
+    name = digest(INFERENCE_VERSION, alone, inputs.sort("tool").rows())
     path = f"edges/evidence-{name}"
     if find_rows(lake, path) is None:
-        _look_again(lake, snapshots, name, inputs)
-    columns = [*COLUMNS, "share"]
-    return [Evidence(**row) for row in read_rows(lake, path, columns).iter_rows(named=True)]
+        _look_again(lake, snapshots, name, inputs, alone=alone)
+    rows = read_rows(lake, path, ["agent", *COLUMNS, "share"])
+    for part in _by_agents(rows, AT_ONCE) if alone else [rows]:
+        yield [Evidence(**row) for row in part.drop("agent").iter_rows(named=True)]
+
+
+def _by_agents(rows: "pl.DataFrame", size: int) -> "Iterator[pl.DataFrame]":
+    """Yield rows that are sorted by agent, `size` or more of several agents together."""
+    start = end = 0
+    for _, count in rows.group_by("agent", maintain_order=True).len().iter_rows():
+        end += count
+        if end - start >= size or end == rows.height:
+            yield rows[start:end]
+            start = end
 
 
 def _look_again(
-    lake: Lake, snapshots: Mapping[str, str], name: str, inputs: "pl.DataFrame"
+    lake: Lake, snapshots: Mapping[str, str], name: str, inputs: "pl.DataFrame", *, alone: bool
 ) -> None:
     import polars as pl
 
-    base = latest_rows(lake, POINTER)
+    pointer = f"{POINTER}-alone" if alone else POINTER
+    base = latest_rows(lake, pointer)
     stored = readable(lake, base, ["key", "agent", *COLUMNS, "share", "digest"]) if base else None
     earlier = _stored_links(lake, base.path.replace("evidence-", "links-")) if base else None
     links = _links(lake, snapshots, name, inputs)
     agents = set(links.get_column("agent"))
     if stored is not None and earlier is not None:
-        agents &= _touched(links, earlier)
-    ids = _concerned(links, agents) if agents else []
-    owners = dict(links.select("tool", "agent").rows())
-    evidence = evidence_of(tools_of(lake, snapshots, ids), agents)
-    rows = _frame(evidence, owners)
+        agents &= _touched(links, earlier, alone=alone)
+    find = _evidence_alone if alone else _evidence
+    owners = links.select("agent", source="tool")
+    rows = pl.concat([_frame(part, owners) for part in find(lake, snapshots, links, agents)])
     if stored is not None and earlier is not None:
-        present = pl.col("source").is_in(list(owners)) & ~pl.col("agent").is_in(sorted(agents))
-        rows = pl.concat([stored.filter(present).select(rows.columns), rows])
+        present = stored.join(owners, on="source", how="semi").filter(
+            ~pl.col("agent").is_in(sorted(agents))
+        )
+        rows = pl.concat([present.select(rows.columns), rows])
     path = f"edges/evidence-{name}"
-    point_to(lake, POINTER, write_frame(lake, path, "key", rows, base, ["digest"]).path)
+    point_to(lake, pointer, write_frame(lake, path, "key", rows, base, ["digest"]).path)
+
+
+def _evidence(
+    lake: Lake, snapshots: Mapping[str, str], links: "pl.DataFrame", agents: Collection[str]
+) -> Iterator[list[Evidence]]:
+    ids = _concerned(links, agents) if agents else []
+    yield evidence_of(tools_of(lake, snapshots, ids), agents)
+
+
+def _evidence_alone(
+    lake: Lake, snapshots: Mapping[str, str], links: "pl.DataFrame", agents: Collection[str]
+) -> Iterator[list[Evidence]]:
+    """Yield the evidence between the tools of each agent."""
+    import polars as pl
+
+    own = links.filter(pl.col("agent").is_in(sorted(agents)))
+    rows = snapshot_rows(lake, snapshots, "tools", ids=own.get_column("tool"))
+    parts = [*_by_agents(rows, TOOLS_AT_ONCE)] or [rows]
+    yield from workers.each(partial(_evidence_of_rows, part) for part in parts)
+
+
+def _evidence_of_rows(tools: "pl.DataFrame") -> list[Evidence]:
+    """Return the evidence between the tools of each agent; each agent's are one after the other."""
+    by_agent = groupby(tools.iter_rows(named=True), itemgetter("agent"))
+    return [
+        finding
+        for agent, several in by_agent
+        for finding in evidence_of([tool_of(row) for row in several], {agent})
+    ]
 
 
 def _links(
@@ -71,10 +128,11 @@ def _links(
             lake,
             path,
             f"edges/latest-links-{INFERENCE_VERSION}",
+            snapshots,
             key="tool",
             tool="tool",
             inputs=inputs,
-            make=lambda ids: _link_rows(lake, snapshots, ids),
+            make=_link_rows,
         )
     return read_rows(lake, path, ["tool", "agent", "tool_digest", "gives", "asks"])
 
@@ -84,11 +142,11 @@ def _stored_links(lake: Lake, path: str) -> "pl.DataFrame | None":
     return row_set and readable(lake, row_set, ["tool", "agent", "tool_digest", "gives", "asks"])
 
 
-def _link_rows(lake: Lake, snapshots: Mapping[str, str], ids: Collection[str]) -> "pl.DataFrame":
+def _link_rows(tools: "pl.DataFrame") -> "pl.DataFrame":
     import polars as pl
 
     rows: list[dict[str, Any]] = []
-    for tool in tools_of(lake, snapshots, ids):
+    for tool in map(tool_of, tools.iter_rows(named=True)):
         links = links_of(tool)
         own = {"tool": tool.id, "agent": tool.agent}
         rows.append({**own, "gives": list(links.gives), "asks": list(links.asks)})
@@ -97,7 +155,7 @@ def _link_rows(lake: Lake, snapshots: Mapping[str, str], ids: Collection[str]) -
     return pl.DataFrame(rows, schema=schema)
 
 
-def _touched(links: "pl.DataFrame", earlier: "pl.DataFrame") -> set[str]:
+def _touched(links: "pl.DataFrame", earlier: "pl.DataFrame", *, alone: bool) -> set[str]:
     """The agents with other tools than earlier, or that ask what such tools give or gave."""
     import polars as pl
 
@@ -105,6 +163,8 @@ def _touched(links: "pl.DataFrame", earlier: "pl.DataFrame") -> set[str]:
     changed = pl.concat(
         [links.join(earlier, on=by, how="anti"), earlier.join(links, on=by, how="anti")]
     )
+    if alone:
+        return set(changed.get_column("agent"))
     # Of what is given exactly it matters only whether any tool gives it.
     exact = [
         _given(every).filter(pl.col("word").str.starts_with(EXACT)) for every in (links, earlier)
@@ -144,14 +204,15 @@ def _concerned(links: "pl.DataFrame", agents: Collection[str]) -> list[str]:
     return [*{*links.filter(own).get_column("tool"), *givers.get_column("tool")}]
 
 
-def _frame(evidence: Collection[Evidence], owners: Mapping[str, str]) -> "pl.DataFrame":
+def _frame(evidence: Collection[Evidence], owners: "pl.DataFrame") -> "pl.DataFrame":
+    """The rows of findings. `owners`: the agent of each source."""
     import polars as pl
 
     rows: list[dict[str, Any]] = []
     for one in evidence:
         values = {name: getattr(one, name) for name in (*COLUMNS, "share")}
         key = edge_key(one.source, one.target, one.type, one.parameter)
-        own = {"key": key, "agent": owners[one.source]}
-        rows.append({**own, **values, "digest": digest([*values.values()])})
-    names = ("key", "agent", *COLUMNS, "digest")
-    return pl.DataFrame(rows, schema=dict.fromkeys(names, pl.String) | {"share": pl.Float64})
+        rows.append({"key": key, **values, "digest": digest([*values.values()])})
+    names = ("key", *COLUMNS, "digest")
+    frame = pl.DataFrame(rows, schema=dict.fromkeys(names, pl.String) | {"share": pl.Float64})
+    return frame.join(owners, on="source", how="left")

@@ -4,15 +4,15 @@ documents/sentences-<digest>   tool, catalog, sentences (keys), and the digest o
 
 Only tools that changed are read again; all sentences are counted each time."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
+from catalogs.shared.tool_row import tool_of
 from pegboard.boilerplate import most_tools, sentence_keys
 from pegboard.canonical import digest
 from tasks.lake.files import Lake
 from tasks.lake.incremental import row_inputs, update_rows
 from tasks.lake.row_sets import find_rows, read_rows
-from tasks.lake.snapshot_rows import tools_of
 
 if TYPE_CHECKING:
     import polars as pl
@@ -54,22 +54,21 @@ def _sentences(lake: Lake, snapshots: Mapping[str, str]) -> "pl.DataFrame":
             lake,
             path,
             f"documents/latest-sentences-{SENTENCES_VERSION}",
+            snapshots,
             key="tool",
             tool="tool",
             inputs=row_inputs(lake, snapshots, None).select("tool", "tool_digest"),
-            make=lambda ids: _tool_sentences(lake, snapshots, ids),
+            make=_tool_sentences,
         )
     return read_rows(lake, path, ["tool", "catalog", "sentences"])
 
 
-def _tool_sentences(
-    lake: Lake, snapshots: Mapping[str, str], ids: Collection[str]
-) -> "pl.DataFrame":
+def _tool_sentences(tools: "pl.DataFrame") -> "pl.DataFrame":
     import polars as pl
 
     rows = [
         (tool.id, tool.catalog, sorted(sentence_keys(tool)))
-        for tool in tools_of(lake, snapshots, ids)
+        for tool in map(tool_of, tools.iter_rows(named=True))
     ]
     schema = {"tool": pl.String, "catalog": pl.String, "sentences": pl.List(pl.String)}
     return pl.DataFrame(rows, schema=schema, orient="row")

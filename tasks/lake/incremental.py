@@ -5,9 +5,12 @@ The inputs of a tool's rows are stored beside them: the digest of the tool and i
 agent's name, and the digest of its enrichment. Where these are equal, so are the rows, as long as
 the recipe is the same; each recipe has a pointer of its own."""
 
-from collections.abc import Callable, Collection, Mapping
+import re
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from typing import TYPE_CHECKING
 
+from tasks import progress, workers
 from tasks.enrichment.enrichment_sets import enrichment_digests
 from tasks.lake.files import Lake
 from tasks.lake.row_sets import RowSet, latest_rows, point_to, readable, write_rows
@@ -16,9 +19,12 @@ from tasks.lake.snapshot_rows import snapshot_rows
 if TYPE_CHECKING:
     import polars as pl
 
-BATCH = 20_000
-"""Tools whose rows are computed at once, as Python objects: about 10 kB each. Each batch reads the
-tools' files, so smaller ones take time."""
+BATCH = 10_000
+"""Tools whose rows are computed at once, as Python objects: about 10 kB each."""
+SPREAD = 2_000
+"""Tools that a worker gets at once, about 3 MB."""
+NAME = re.compile(r"(?:^\w+/(?=[a-z]+-))|[-/][0-9a-f]{64}.*")
+"""What stands around the name of what is made: `sentences` of `documents/sentences-<digest>`."""
 
 
 def row_inputs(lake: Lake, snapshots: Mapping[str, str], enrichments: str | None) -> "pl.DataFrame":
@@ -38,21 +44,24 @@ def update_rows(
     lake: Lake,
     path: str,
     pointer: str,
+    snapshots: Mapping[str, str],
     *,
     key: str,
     tool: str,
     inputs: "pl.DataFrame",
-    make: "Callable[[Collection[str]], pl.DataFrame]",
+    make: "Callable[[pl.DataFrame], pl.DataFrame]",
 ) -> RowSet:
     """Store the rows of all tools as an update of the set that a pointer names, and move it.
 
     Args:
         path: the name of the new set.
+        snapshots: catalog -> digest, of the tools.
         key, tool: the columns of the rows with their key and with the id of their tool.
         inputs: all tools, in the column `tool`, and columns of text; where those are equal, so are
             a tool's rows.
-        make: returns the rows of some tools, at least one for each, which no other tool decides;
-            called for `BATCH` tools at a time.
+        make: returns the rows of some tools, at least one for each, which no other tool decides. It
+            is called with their rows of the snapshot, which also have the columns of `inputs`,
+            `BATCH` tools at a time or, on workers, `SPREAD`.
     """
     import polars as pl
 
@@ -64,9 +73,15 @@ def update_rows(
     if stored is not None:
         changed = inputs.join(stored, on=by, how="anti", nulls_equal=True)
         stale = stored.join(inputs, on=by, how="anti", nulls_equal=True).get_column(key)
-    rows = pl.concat([make(part.get_column(tool).to_list()) for part in _batches(changed)])
-    added = [name for name in by if name == tool or name not in rows.columns]
-    rows = rows.join(changed.select(added), on=tool, how="left")
+    ids = changed.get_column(tool)
+    tools = snapshot_rows(lake, snapshots, "tools", ids=ids).join(
+        changed.rename({tool: "id"}), on="id", how="left"
+    )
+    made = _made(path, tools, make)
+    rows = pl.concat(
+        part.join(changed.select(tool, pl.exclude(part.columns)), on=tool, how="left")
+        for part in made
+    )
     if base is None or stale is None:
         row_set = write_rows(lake, path, key, rows)
     else:
@@ -75,6 +90,17 @@ def update_rows(
     return row_set
 
 
-def _batches(rows: "pl.DataFrame") -> "list[pl.DataFrame]":
-    """At least one, which is empty without rows."""
-    return [*rows.iter_slices(BATCH)] or [rows]
+def _made(
+    path: str, tools: "pl.DataFrame", make: "Callable[[pl.DataFrame], pl.DataFrame]"
+) -> "Iterator[pl.DataFrame]":
+    """Yield the rows of tools batch by batch; with no tools those of none."""
+    step = next(part for part in NAME.split(path) if part)
+    size = SPREAD if workers.there_are() else BATCH
+    if tools.height <= size:
+        yield make(tools)
+        return
+    progress.start(step, tools.height)
+    calls = (partial(make, part) for part in tools.iter_slices(size))
+    for done, rows in enumerate(workers.each(calls)):
+        progress.advance(step, min(size, tools.height - done * size))
+        yield rows

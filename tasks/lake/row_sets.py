@@ -216,9 +216,7 @@ def _newest(
     """Return the newest row of each key, also tombstones, with the column `gone`; sorted by key."""
     import polars as pl
 
-    missing = (
-        None if keys is None else pl.DataFrame({key: list(keys)}, schema={key: pl.String}).unique()
-    )
+    missing = None if keys is None else pl.Series(key, [*keys], pl.String).to_frame().unique()
     seen: list[pl.DataFrame] = []
     frames: list[pl.DataFrame] = []
     for layer in reversed(tuple(layers)):

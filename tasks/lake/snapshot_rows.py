@@ -7,8 +7,9 @@ snapshots/<catalog>/<digest>/tools.json     columns of `CATALOG_TOOL`, and a dig
 snapshots/<catalog>/layers/<digest>.parquet
 """
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict
+from itertools import islice
 from typing import TYPE_CHECKING, Any, Literal
 
 from catalogs.shared.listing import Listing
@@ -20,6 +21,9 @@ from tasks.lake.row_sets import find_rows, read_rows, write_frame
 
 if TYPE_CHECKING:
     import polars as pl
+
+ROWS_AT_ONCE = 10_000
+"""Tools that are Python objects at once."""
 
 
 def load_snapshot(lake: Lake, catalog: str, identity: str) -> Listing:
@@ -112,12 +116,19 @@ def tool_frame(listing: Listing) -> "pl.DataFrame":
     }
     schema["digest"] = pl.String()
     kinds = {agent.id: agent.kind for agent in listing.agents}
-    tool_rows: Iterable[Mapping[str, Any]] = listing.rows or map(tool_row, listing.tools)
-    rows = [
-        {**row, "kind": (kind := kinds[row["agent"]]), "digest": row_digest(row["digest"], kind)}
-        for row in tool_rows
-    ]
-    return pl.DataFrame(rows, schema=schema)
+    tool_rows: Iterator[Mapping[str, Any]] = iter(listing.rows or map(tool_row, listing.tools))
+    frames = [pl.DataFrame(schema=schema)]
+    while some := list(islice(tool_rows, ROWS_AT_ONCE)):
+        rows = [
+            {
+                **row,
+                "kind": (kind := kinds[row["agent"]]),
+                "digest": row_digest(row["digest"], kind),
+            }
+            for row in some
+        ]
+        frames.append(pl.DataFrame(rows, schema=schema))
+    return pl.concat(frames)
 
 
 def _path(catalog: str, identity: str, kind: str) -> str:

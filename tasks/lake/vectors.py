@@ -26,10 +26,9 @@ logger = logging.getLogger(__name__)
 TIERS = ((1_000, 64), (16_000, 512))
 """(texts, files): more than so many files with fewer texts are merged. Few small ones, so that a
 nightly run does not rewrite what others wrote; few larger ones, because each run opens them all."""
-MAX_TEXTS = 100_000
-"""Texts whose vectors are in memory at once: about 500 MB at 384 dimensions, where 60,000 tools
-with 10 questions have 1 GB.
-"""
+MAX_TEXTS = 200_000
+"""Texts whose vectors are in memory at once: about 300 MB at 384 dimensions. For each such part all
+files that have some of them are read."""
 MIN_LENGTH = 1e-6
 """A shorter sum of unit vectors has no direction: its texts cancel out."""
 _cache: dict[tuple[str, str], "dict[str, pl.DataFrame]"] = {}
@@ -183,18 +182,18 @@ def _text_vectors(
 ) -> "tuple[NDArray[np.float32], int]":
     """The vectors of all texts of the rows, in order, and how many are not in the lake."""
     import numpy as np
-    import polars as pl
 
-    texts = rows.select(text_digest="text_digests").explode("text_digest")
-    pieces = list(vector_pieces(lake, fingerprint, texts.get_column("text_digest")))
-    if not pieces:
-        return np.empty((0, dimensions), np.float32), texts.height
-    stored = pl.concat(pieces)
-    numbered = stored.select("text_digest").with_row_index("position")
-    joined = texts.join(numbered, on="text_digest", how="left", maintain_order="left")
-    positions = joined.get_column("position")
-    matrix = stored.get_column("vector").explode().to_numpy().reshape(stored.height, dimensions)
-    return matrix[positions.drop_nulls().to_numpy()], positions.null_count()
+    texts = rows.select(text_digest="text_digests").explode("text_digest").with_row_index("row")
+    vectors, found = np.empty((texts.height, dimensions), np.float32), 0
+    for stored in vector_pieces(lake, fingerprint, texts.get_column("text_digest")):
+        numbered = stored.select("text_digest").with_row_index("position")
+        joined = texts.join(numbered, on="text_digest")
+        matrix = stored.get_column("vector").explode().to_numpy().reshape(-1, dimensions)
+        vectors[joined.get_column("row").to_numpy()] = matrix[
+            joined.get_column("position").to_numpy()
+        ]
+        found += joined.height
+    return vectors, texts.height - found
 
 
 def _normalised_sums(

@@ -10,6 +10,7 @@ import subprocess
 import sys
 import threading
 import time
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 
@@ -44,8 +45,12 @@ ELSEWHERE = ["processes", cluster("dask", "distributed"), cluster("ray", "ray")]
 
 @pytest.fixture
 def board(workshop, monkeypatch):
-    """A function that configures a board of 40 tools with an engine; shards have 8 texts."""
+    """A function that configures a board of 40 tools with an engine; calls get 8 of their texts or
+    tools.
+    """
     monkeypatch.setattr("tasks.embed.SHARD_TEXTS", 8)
+    monkeypatch.setattr("tasks.lake.incremental.SPREAD", 8)
+    monkeypatch.setattr("tasks.dependencies.stored.WIDE", 8)
     # Workers of clusters have no other way to find the tests.
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(ROOT), *sys.path]))
     tools = [workshop.tool(f"tool_{number}", f"Does {number} things.") for number in range(40)]
@@ -116,6 +121,74 @@ def test_a_worker_that_ends_within_a_shard_loses_and_doubles_nothing(
     assert lake_of(spread).walk("shards") == {}
 
 
+CALLS = {
+    "_tool_sentences",
+    "_tool_documents",
+    "_link_rows",
+    "_evidence_of_rows",
+    "_tool_rows",
+    "embed_shard",
+    "_tool_shingles",
+}
+"""What workers are asked for in a build."""
+
+
+@pytest.fixture
+def change_calls(monkeypatch):
+    """A function that has another function make the calls of the engines that builds open."""
+
+    def change(make):
+        class Changed:
+            def __init__(self, engine):
+                self.engine, self.workers, self.threads = engine, engine.workers, engine.threads
+
+            def run(self, call):
+                return make(self.engine.run, call)
+
+        @contextmanager
+        def opened(configuration):
+            with open_engine(configuration) as engine:
+                yield engine and Changed(engine)
+
+        monkeypatch.setattr("flows.reindex.open_engine", opened)
+
+    return change
+
+
+@pytest.mark.parametrize("when", ["before", "after"])
+def test_a_worker_that_ends_once_in_every_step_changes_nothing(
+    board, encoder, when, tmp_path, change_calls
+):
+    local, spread = board("local", uri="local"), board(uri="spread")
+    expected = reindex(local)["release"]
+    left = tmp_path / "left"
+    left.mkdir()
+
+    def leave_once(run, call):
+        marker = str(left / call.func.__name__)
+        return run(partial(engine_steps.call_and_leave_once, marker, when, call))
+
+    change_calls(leave_once)
+
+    assert reindex(spread)["release"] == expected
+    assert {marker.name for marker in left.iterdir()} == CALLS
+    assert vectors_in(lake_of(spread), encoder) == vectors_in(lake_of(local), encoder)
+
+
+def test_calls_that_are_made_twice_count_once(board, encoder, change_calls):
+    local, spread = board("local", uri="local"), board(uri="spread")
+    expected = reindex(local)["release"]
+
+    def make_twice(run, call):
+        run(call)
+        return run(call)
+
+    change_calls(make_twice)
+
+    assert reindex(spread)["release"] == expected
+    assert vectors_in(lake_of(spread), encoder) == vectors_in(lake_of(local), encoder)
+
+
 def test_a_shard_that_is_delivered_twice_counts_once(board, workshop, encoder):
     configuration = board("local")
     index = configuration.index("full")
@@ -168,7 +241,7 @@ def test_a_step_that_ends_every_worker_is_an_error_that_says_what_to_do(board, e
 def test_a_worker_loads_its_encoder_once_and_bounds_the_threads_of_its_libraries(
     board, monkeypatch, engine
 ):
-    monkeypatch.setattr(f"flows.engines.{MODULES[engine]}.usable_cores", lambda: 6)
+    monkeypatch.setattr("flows.engines.work.usable_cores", lambda: 6)
     for name in thread_limits(1):
         monkeypatch.delenv(name, raising=False)
     index = IndexSettings(encoder="hashing/64")
@@ -206,12 +279,20 @@ def test_no_worker_is_started_where_nothing_has_to_be_encoded(board, monkeypatch
     assert reindex(configuration)["outcome"] == "unchanged"
 
 
-def test_hosted_encoders_stay_in_the_build_which_limits_their_requests(board, monkeypatch, encoder):
-    configuration = board()
+def test_hosted_encoders_stay_in_the_build_which_limits_their_requests(
+    board, monkeypatch, encoder, change_calls
+):
+    configuration, names = board(), set()
     monkeypatch.setattr("flows.reindex.runs_here", lambda _: False)
-    monkeypatch.setattr("flows.engines.processes.Processes._start", None)
+
+    def note(run, call):
+        names.add(call.func.__name__)
+        return run(call)
+
+    change_calls(note)
 
     assert reindex(configuration)["encoded"] == 41
+    assert names == CALLS - {"embed_shard"}
 
 
 def test_no_secret_is_sent_to_a_worker(monkeypatch):

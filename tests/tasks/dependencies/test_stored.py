@@ -39,8 +39,13 @@ class Nights:
         agents = tuple(Agent(name, "kit", name) for name in {tool.agent for tool in tools})
         frames = agent_frame(agents), tool_frame(Listing(agents=agents, tools=tuple(tools)))
         store_snapshot(self._lake, "kit", f"{self._number:064x}", *frames, None)
-        found = evidence_between(self._lake, {"kit": f"{self._number:064x}"})
-        assert sorted(found, key=repr) == sorted(evidence_of(tools), key=repr)
+        parts = evidence_between(self._lake, {"kit": f"{self._number:064x}"})
+        found = [one for part in parts for one in part]
+        groups = [tools]
+        if len(tools) > stored.WIDE:
+            groups = [[tool for tool in tools if tool.agent == agent.id] for agent in agents]
+        expected = [one for group in groups for one in evidence_of(group)]
+        assert sorted(found, key=repr) == sorted(expected, key=repr)
         return found
 
 
@@ -71,6 +76,22 @@ def test_what_is_kept_is_what_a_look_at_all_tools_finds(nights, seed):
     assert all(found)
     assert len({len(evidence) for evidence in found}) > 1
     assert min(nights.agents[1:]) < nights.agents[0]
+
+
+def test_of_many_tools_each_agents_are_looked_at_by_themselves(nights, monkeypatch):
+    tools = make_board(240, 40)
+    everywhere = nights.evidence(tools)
+    monkeypatch.setattr(stored, "WIDE", 100)
+    monkeypatch.setattr(stored, "AT_ONCE", 3)
+
+    found = [nights.evidence(tools)]
+    tools[6] = replace(tools[6], description="Another text.", input_schema={})
+    found.append(nights.evidence(tools))
+    found.append(nights.evidence(tools[:200]))
+
+    assert len(everywhere) > len(found[0]) > 0
+    assert nights.agents[-2:] != nights.agents[:2]
+    assert max(nights.tools[1:]) < 240
 
 
 def test_only_agents_that_a_change_can_touch_are_looked_at_again(nights):
