@@ -18,7 +18,7 @@ from flows.runner import DirectRunner, Runner
 from flows.summary import RunSummary
 from pegboard.encoders import runs_here
 from pegboard.store.releases import Release
-from tasks import progress
+from tasks import progress, workers
 from tasks.calibrate import calibrate_release
 from tasks.compose import Documents, compose_agents, compose_index
 from tasks.edges import compose_edges
@@ -26,6 +26,7 @@ from tasks.embed import EmbedResult, Shard, at_once, embed_shard, for_worker, sh
 from tasks.enrich import enrich_tools, estimate_tools
 from tasks.enrichment.request_builder import EnrichOptions
 from tasks.filter import filter_enrichments
+from tasks.forecast import forecast_build, remember_build
 from tasks.gate.decision import gate_release
 from tasks.gate.spec import has_gate, read_gate
 from tasks.lake.files import DamagedFile, Lake
@@ -75,7 +76,7 @@ def reindex(
     # Problems of the gate's files are reported before any source or LLM call.
     read_gate(configuration)
     options = (catalog, allow_empty, dry_run, enrich_options or EnrichOptions())
-    with open_engine(configuration) as engine:
+    with open_engine(configuration) as engine, workers.using(engine):
         calls = (runner or DirectRunner(), engine)
         try:
             return _reindex(configuration, *options, *calls)
@@ -175,6 +176,8 @@ class _Run:
                 summary.estimate = self._runner.call(
                     estimate_tools, configuration, snapshots, enrich_options
                 )
+            if dry_run:
+                summary.forecast = forecast_build(configuration, plan, snapshots, summary.estimate)
             self._runner.show(plan_artifact(summary))
         plan.refuse_loss(summary.snapshots)
         return plan
@@ -278,4 +281,17 @@ class _Run:
                     report_release, self._configuration, release.id, result
                 )
                 self._runner.show(report_artifact(summary.report))
+        self._remember()
         return summary.end(outcome, release.id)
+
+    def _remember(self) -> None:
+        """Store what this build took, for the forecast of the next."""
+        summary, encoders = self._summary, {one.encoder for one in self._configuration.indexes}
+        assert summary.plan is not None
+        changed = len(summary.plan.new) + len(summary.plan.changed)
+        amounts = {"changed": changed, "tools": changed + summary.plan.unchanged}
+        if len(encoders) == 1:  # of several it is not known how the seconds divide
+            amounts[f"texts {encoders.pop()}"] = summary.encoded.texts
+        if summary.enriched is not None:
+            amounts["calls"] = summary.enriched.actual["replies"]
+        remember_build(self._uri, summary.seconds, amounts)

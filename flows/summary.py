@@ -13,6 +13,7 @@ from tasks.embed import EmbedResult
 from tasks.enrich import Enriched
 from tasks.enrichment.figures import EnrichmentEstimate
 from tasks.filter import Filtered
+from tasks.forecast import Forecast
 from tasks.gate.decision import GateDecision
 from tasks.lake.files import Lake
 from tasks.plan import Plan
@@ -36,6 +37,7 @@ class RunSummary:
         self.plan: Plan | None = None
         self.revised: Revision | None = None
         self.estimate: EnrichmentEstimate | None = None
+        self.forecast: Forecast | None = None
         self.enriched: Enriched | None = None
         self.filtered: Filtered | None = None
         self.edges: Edges | None = None
@@ -105,6 +107,7 @@ class RunSummary:
             "overridden": list(self.revised.applied),
             "held_out": self.revised.held_out,
             "enrichment": self._enrichment(),
+            "forecast": self.forecast.to_dict() if self.forecast else None,
             "filter": self.filtered.to_dict() if self.filtered else None,
             "pruned": self.pruned.to_dict() if self.pruned else None,
             "report": self.report.to_dict() if self.report else None,

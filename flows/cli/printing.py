@@ -88,7 +88,8 @@ def outcome_line(outcome: dict[str, Any]) -> str:
                 f"{texts['to_encode']} of {texts['documents']} texts for {index}"
                 for index, texts in plan["texts"].items()
             ]
-            return f"A build would encode {', '.join(counts) or 'what the LLM replies change'}."
+            encoded = ", ".join(counts) or "what the LLM replies change"
+            return "\n".join([f"A build would encode {encoded}.", *forecast_lines(outcome)])
         case "waiting":
             batches = ", ".join(outcome["enrichment"]["waiting"])
             return (
@@ -110,6 +111,30 @@ def outcome_line(outcome: dict[str, Any]) -> str:
                 f"Release {release} is live on {outcome['board']} ({outcome['encoded']} texts "
                 f"encoded)."
             )
+
+
+def forecast_lines(outcome: dict[str, Any]) -> list[str]:
+    """Return what the steps of a planned build will take; none where there is nothing to do."""
+    forecast = outcome["forecast"]
+    if not forecast or not forecast["steps"]:
+        return []
+    lines = [
+        f"  {row['step']}: {'?' if row['amount'] is None else row['amount']} {row['unit']}, "
+        f"{_taken(row)} ({'by the last build' if row['measured'] else 'by default'})"
+        for row in forecast["steps"]
+    ]
+    about = "about" if forecast["complete"] else "at least"
+    return [f"It would take {about} {_taken(forecast)}:", *lines]
+
+
+def _taken(row: dict[str, Any]) -> str:
+    """Seconds and bytes, and what an LLM or a hosted encoder costs."""
+    seconds = "unknown time" if row["seconds"] is None else f"{row['seconds']:.1f} s"
+    written = "" if not row["bytes"] else f", {row['bytes'] / 1e6:.1f} MB"
+    if row["tokens"] == 0:
+        return seconds + written
+    tokens = "unknown" if row["tokens"] is None else f"{row['tokens']}"
+    return f"{seconds}{written}, {tokens} tokens, {_usd(row['usd'])}"
 
 
 def _enrichment_lines(enrichment: dict[str, Any]) -> list[str]:

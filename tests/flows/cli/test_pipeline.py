@@ -122,6 +122,43 @@ def test_the_story_of_a_board(command, workshop, encoder):
     assert f"Nothing changed: release {live.release} stays live." in command("build")[1]
 
 
+def test_a_plan_says_what_a_build_will_take_by_the_last_one(command, workshop):
+    workshop.configure()
+    servers(workshop, "create_issue", "delete_issue")
+
+    def forecast():
+        return json.loads(command("plan", "--json", "--quiet")[1])["forecast"]
+
+    def steps(values):
+        return {row["step"]: (row["amount"], row["measured"]) for row in values["steps"]}
+
+    first = forecast()
+    assert steps(first) == {
+        "embed full": (3, False),  # the document of each tool, and of the agent
+        "compose": (2, False),
+        "stage": (2, False),
+        "publish": (2, False),
+    }
+    assert first["seconds"] > 0 < first["bytes"]
+    assert (first["tokens"], first["usd"]) == (0, 0.0)
+
+    command("build", "--quiet")
+    assert forecast()["steps"] == []
+    servers(workshop, "create_issue", "delete_issue", "close_issue")
+    later = forecast()
+
+    assert steps(later) == {
+        "embed full": (1, True),
+        "compose": (1, True),
+        "stage": (1, True),
+        "publish": (3, True),
+    }
+    out = command("plan", "--quiet")[1]
+    assert "It would take about " in out
+    assert "(by the last build)" in out
+    assert "\n  stage: 1 changed tools, " in out
+
+
 def test_beside_a_configuration_no_command_needs_a_board(command, workshop, monkeypatch):
     workshop.write("golden.jsonl", '{"query": "file a bug", "tools": ["create_issue"]}\n')
     lines = (

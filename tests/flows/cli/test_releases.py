@@ -33,9 +33,9 @@ def test_options_override_the_configuration_which_overrides_thirty_releases_and_
     code, marked, _ = command(*board)
     _, dry, _ = command(*board, "--grace-hours", 1e-7, "--dry-run")
     assert code == 0
-    assert f"marked    1             {first}\n" in marked
+    assert f"marked 1 {first}" in " ".join(marked.split())
     assert "Marked releases go with the first prune after 24 hours, unless" in marked
-    assert f"would be removed  1              {first}\n" in dry
+    assert f"would be removed 1 {first}" in " ".join(dry.split())
     assert "bytes would be removed." in dry
     removed = json.loads(command(*board, "--grace-hours", 1e-7, "--json")[1])
     parts = [removed[name]["bytes"] for name in ("versions", "files", "lake")]
