@@ -108,7 +108,7 @@ def held_out(configuration: Configuration, lake: Lake, snapshots: Mapping[str, s
     queries = _held_out_queries(configuration)
     if not queries:
         return {}
-    names = _tool_names(lake, snapshots)
+    names = tool_names(lake, snapshots)
     words: dict[str, dict[str, set[str]]] = {}
     for query in queries:
         for tool in frozenset[str]().union(*names.resolve(query.tools).tools.values()):
@@ -166,7 +166,8 @@ def _held_out_queries(configuration: Configuration) -> Sequence[GoldenQuery]:
     return list(queries.values())
 
 
-def _tool_names(lake: Lake, snapshots: Mapping[str, str]) -> ToolNames:
+def tool_names(lake: Lake, snapshots: Mapping[str, str]) -> ToolNames:
+    """Return the tools of these snapshots (catalog -> digest) by what people call them."""
     agents = dict(snapshot_rows(lake, snapshots, "agents", ["id", "name"]).rows())
     tools: Sequence[tuple[str, str, str]] = snapshot_rows(
         lake, snapshots, "tools", ["id", "name", "agent"]

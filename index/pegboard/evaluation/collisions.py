@@ -4,19 +4,24 @@ hardly tell one from the other.
 "Too Many Tools, Too Much Confusion?" (Kamiński et al., 2026) calls these collisions, and finds that
 recall falls with them."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from pegboard.errors import ConfigurationError
 from pegboard.search.cosine import BLOCK_SCORES, group_cosines
+from pegboard.search.lance_index import LanceIndex
 from pegboard.search.loaded import LoadedRelease
 from pegboard.search.memory import COSINE_DIGITS, MemoryIndex
+from pegboard.store.database import sql_literals
 
 if TYPE_CHECKING:
     import numpy as np
     import pyarrow as pa
     from numpy.typing import NDArray
 
+READ_AT_ONCE = 1_000
+"""Tools that one condition names."""
 NO_PAIR = -2.0
 """Below every cosine."""
 
@@ -105,18 +110,18 @@ def collisions(
 
 
 def tool_vectors(
-    loaded: LoadedRelease, name: str
+    loaded: LoadedRelease, name: str, chosen: Sequence[str] | None = None
 ) -> "tuple[list[str], NDArray[np.int64], NDArray[np.float32]]":
     """The ids of an index's tools in order, the first row of each, and the unit vectors.
+
+    Args:
+        chosen: only these tools; None for all.
 
     Returns: ids, rows, and vectors of shape (rows, dimensions).
     """
     import numpy as np
 
-    index = loaded.index(name)
-    rows: pa.Table = (
-        index.rows if isinstance(index, MemoryIndex) else index.table.read(["tool", "vector"])
-    )
+    rows = _vector_rows(loaded.index(name), chosen)
     tools = np.array(rows.column("tool").to_pylist(), dtype=np.str_)
     column = rows.column("vector").combine_chunks()
     flat = column.flatten().to_numpy(zero_copy_only=False)
@@ -124,6 +129,20 @@ def tool_vectors(
     order = np.argsort(tools, kind="stable")
     ids, starts = np.unique(tools[order], return_index=True)
     return ids.tolist(), starts.astype(np.int64), matrix[order]
+
+
+def _vector_rows(index: MemoryIndex | LanceIndex, chosen: Sequence[str] | None) -> "pa.Table":
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    if isinstance(index, MemoryIndex):
+        return index.rows if chosen is None else index.rows.filter(pc.field("tool").isin(chosen))
+    columns = ["tool", "vector"]
+    if chosen is None:
+        return index.table.read(columns)
+    parts = (chosen[at : at + READ_AT_ONCE] for at in range(0, len(chosen), READ_AT_ONCE))
+    wheres = (f"tool IN ({sql_literals(part) or 'NULL'})" for part in parts)
+    return pa.concat_tables([index.table.read(columns, where) for where in wheres])
 
 
 class _Pairs:

@@ -1,0 +1,122 @@
+"""Builds learn from use: from a gateway's log to a release that ranks the used tool higher, and
+never by a golden query.
+"""
+
+import asyncio
+import json
+
+import pytest
+
+import pegboard
+from pegboard.cli.main import main
+from pegboard.errors import ConfigurationError
+from pegboard.opening import open_board
+from pegboard.serve.access import Client
+from pegboard.serve.gateway import Gateway
+from pegboard.serve.settings import GatewaySettings, ServeSettings
+from tasks.settings.configuration import load_configuration
+
+REQUEST = "the kettle is empty"
+TOOLS = {
+    "kitchen": [
+        {"name": "refill_water", "description": "Fills a vessel with water from the tap."},
+        {"name": "empty_bin", "description": "Takes the rubbish out of the kitchen."},
+        {"name": "wash_kettle", "description": "Removes limescale."},
+    ]
+}
+TOOL = "kit/kitchen/refill_water"
+
+
+def use(uri, log, clients, query, tool):
+    """Let each client ask for tools in a session of its own, and call one."""
+
+    async def run():
+        settings = GatewaySettings(serve=ServeSettings(log=log))
+        gateway = Gateway.open(settings, open_board(uri), uri)
+        for number, client in enumerate(clients):
+            session = f"session-{client}-{number}"
+            found = await gateway.finder.find(Client(client), query, 3, session=session)
+            assert tool in [hit.tool.id for hit in found.hits]
+            gateway.observers.called(Client(client), session, tool, "ok", 1.0, 10)
+        await gateway.close()
+
+    asyncio.run(run())
+
+
+def rank(uri, tool):
+    return [hit.tool.id for hit in pegboard.open(uri).find(REQUEST, 3)].index(tool) + 1
+
+
+def configured(workshop, extra=""):
+    return workshop.configure(f'[examples]\nqueries = "learned.jsonl"\n{extra}')
+
+
+def test_a_tool_that_clients_called_ranks_higher_for_their_request_after_the_next_build(
+    workshop, tmp_path
+):
+    workshop.servers(TOOLS)
+    workshop.run(workshop.configure())
+    before = rank(workshop.uri, TOOL)
+    log = tmp_path / "requests.jsonl"
+    use(workshop.uri, log, ["support", "sales", "sales"], REQUEST, TOOL)
+
+    assert main(["examples", str(log), "-o", str(tmp_path / "learned.jsonl")]) == 0
+    workshop.run(configured(workshop))
+
+    assert before > 1
+    assert rank(workshop.uri, TOOL) == 1
+    assert pegboard.open(workshop.uri).tool(TOOL).examples == (REQUEST,)
+
+
+def test_golden_queries_and_near_copies_of_them_are_never_learned(workshop, tmp_path):
+    workshop.servers(TOOLS)
+    lines = [
+        {"query": text, "tools": [TOOL], "origin": "logs"}
+        for text in (
+            "Empty, the kettle is!",
+            "please fill all of the big red kettles that stand in our kitchen",
+            "who won the world cup",
+            "more water",
+        )
+    ]
+    text = "".join(json.dumps(line) + "\n" for line in lines)
+    (tmp_path / "learned.jsonl").write_text(text, "utf-8")
+    golden = [
+        {"query": "kettle is the empty", "tools": ["empty_bin"]},
+        {"query": "fill all of the big red kettles that stand in our kitchen", "tools": [TOOL]},
+        *({"query": f"{number} cups", "tools": [TOOL]} for number in range(30)),
+    ]
+    unanswerable = [{"query": "who won the world cup?"}, *({"query": f"x{n}"} for n in range(30))]
+    for name, rows in (("golden.jsonl", golden), ("none.jsonl", unanswerable)):
+        (tmp_path / name).write_text("".join(json.dumps(row) + "\n" for row in rows), "utf-8")
+
+    workshop.run(
+        configured(workshop, '[golden]\nqueries = "golden.jsonl"\nunanswerable = "none.jsonl"\n')
+    )
+
+    assert pegboard.open(workshop.uri).tool(TOOL).examples == ("more water",)
+
+
+def test_examples_of_a_catalog_come_first_and_are_not_repeated(workshop, tmp_path):
+    configuration = workshop.full()
+    text = configuration.file.read_text("utf-8")
+    configuration.file.write_text(f'{text}\n[examples]\nqueries = "learned.jsonl"\n', "utf-8")
+    rows = [
+        {"query": "Where can ten people meet", "tools": ["book_room"]},
+        {"query": "a place for a talk", "tools": ["desk/book_room"]},
+        {"query": "of a tool that is gone", "tools": ["desk/desk/gone"]},
+    ]
+    (tmp_path / "learned.jsonl").write_text("\n".join(map(json.dumps, rows)), "utf-8")
+
+    workshop.run(load_configuration(configuration.file))
+
+    examples = pegboard.open(workshop.uri).tool("desk/desk/book_room").examples
+    assert examples == ("where can ten people meet?", "room", "a place for a talk")
+
+
+def test_an_invalid_file_stops_the_build_and_names_its_lines(workshop, tmp_path):
+    workshop.servers(TOOLS)
+    (tmp_path / "learned.jsonl").write_text('{"query": "tea"}\n', "utf-8")
+
+    with pytest.raises(ConfigurationError, match=r"learned\.jsonl:1"):
+        workshop.run(configured(workshop))
