@@ -1,0 +1,159 @@
+"""The tools that one conversation found: named once, in the order in which they were found."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from threading import Lock
+
+from pegboard.async_board import AsyncBoard
+from pegboard.board import Board
+from pegboard.errors import QueryError, did_you_mean
+from pegboard.hits import Hit
+from pegboard.integrations.board_search import BoardSearch, Findings, narrowed
+from pegboard.naming import CallNames
+from pegboard.records import Agent, Tool
+
+GONE = "This tool is no longer available."
+
+
+@dataclass(frozen=True, slots=True)
+class Discovered:
+    """What one search of a conversation found.
+
+    Attributes:
+        tools: hits by the names that the model calls them by, best first.
+        new: the names among them that the conversation did not have before.
+        changed: those whose definition is another than when they were found before.
+        reason: why nothing was found, for the model; empty if something was.
+        left_out: how many hits did not fit into `max_tokens`.
+    """
+
+    tools: Mapping[str, Hit]
+    new: tuple[str, ...] = ()
+    changed: tuple[str, ...] = ()
+    reason: str = ""
+    left_out: int = 0
+
+    @property
+    def text(self) -> str:
+        """What to tell a model whose tools are listed elsewhere: the names, or the reason."""
+        if not self.tools:
+            return self.reason
+        more = f" {self.left_out} more were found, but are too long." if self.left_out else ""
+        return f"Found, and ready to be called: {', '.join(self.tools)}.{more}"
+
+
+class Discovery:
+    """The tools that a conversation found on a board. Make one for each conversation.
+
+    A tool keeps its name and its place: `found` only ever grows at its end, so that what a provider
+    cached of a prompt stays valid. Its definition stays as well, over promotions too, unless the
+    tool is found again after it changed. Threads may share a discovery.
+
+    Args:
+        search: how to search; conversations share it. A board alone is searched by default.
+
+    Attributes:
+        found: hits by the names that the model calls them by, in order of discovery. Definitions:
+            `as_openai_tools(discovery.found)` and its siblings.
+    """
+
+    def __init__(self, search: BoardSearch | Board | AsyncBoard) -> None:
+        self.options = search if isinstance(search, BoardSearch) else BoardSearch(search)
+        self.found: dict[str, Hit] = {}
+        self._names: dict[str, str] = {}
+        self._lock = Lock()
+
+    def search(self, query: str, k: int | None = None) -> Discovered:
+        """Search the board, and add what is found. Raises as `Board.find` does."""
+        return self._add(self.options.find(query, k))
+
+    async def search_async(self, query: str, k: int | None = None) -> Discovered:
+        """Return what `search` does; the event loop goes on meanwhile."""
+        return self._add(await self.options.find_async(query, k))
+
+    def called(self, name: str) -> Hit:
+        """Return the tool that a model calls by a name.
+
+        Raises:
+            QueryError: the conversation has not found such a tool, or the current release does not
+                have it any more, or not among those that may be searched. The message is meant for
+                the model.
+        """
+        hit = self.found.get(name)
+        if hit is None:
+            raise QueryError(
+                f"No tool of this conversation is called {name!r:.80}"
+                f"{did_you_mean(name, self.found)}. Search for it first."
+            )
+        if not self._permitted([hit.tool.id]):
+            raise QueryError(f"The tool {name!r:.80} is no longer available. Search for another.")
+        return hit
+
+    def to_dict(self) -> dict[str, str]:
+        """Return the ids of the tools by name, in order of discovery, to be stored with the
+        conversation.
+        """
+        return {name: hit.tool.id for name, hit in self.found.items()}
+
+    def restore(self, stored: Mapping[str, str]) -> None:
+        """Add the tools of a stored conversation under the names that they had.
+
+        One that the release does not have any more, or that may not be searched, keeps its place
+        with an empty definition, since the conversation may refer to it. Reserved names are left
+        out: they are the application's own tools.
+        """
+        stored = {name: stored[name] for name in stored if name not in self.options.reserved}
+        agents = {agent.id: agent for agent in self.options.board.list_agents()}
+        permitted = self._permitted(list(stored.values()))
+        for name, identity in stored.items():
+            tool = permitted.get(identity)
+            if tool is None:
+                hit = _gone(identity)
+            else:
+                hit = Hit(tool, agents.get(tool.agent, _agent(tool.agent)), 0.0, {})
+            with self._lock:
+                self.found[name], self._names[identity] = hit, name
+
+    def _permitted(self, ids: Sequence[str]) -> dict[str, Tool]:
+        """Return the tools among ids that the current release has and the search may find."""
+        where = narrowed(self.options.where, ids)
+        tools = [] if where is None else self.options.board.list_tools(where)
+        return {tool.id: tool for tool in tools}
+
+    def _add(self, findings: Findings) -> Discovered:
+        with self._lock:
+            tools: dict[str, Hit] = {}
+            new: list[str] = []
+            changed: list[str] = []
+            for hit in findings.hits:
+                name = self._names.get(hit.tool.id)
+                if name is None:
+                    name = self._names[hit.tool.id] = self._name(hit, findings.names)
+                    self.found[name] = hit
+                    new.append(name)
+                elif self.found[name].tool.digest != hit.tool.digest:
+                    self.found[name] = hit
+                    changed.append(name)
+                tools[name] = self.found[name]
+        reason, left_out = findings.reason, len(findings.left_out)
+        return Discovered(tools, tuple(new), tuple(changed), reason, left_out)
+
+    def _name(self, hit: Hit, names: CallNames) -> str:
+        """The tool's name in its release, unless another tool has it in this conversation."""
+        name = names.names[hit.tool.id]
+        if name not in self.found:
+            return name
+        taken = {*self.options.reserved, *self.found}
+        own = CallNames([(hit.tool.id, hit.tool.name, hit.agent.name)], taken)
+        return own.names[hit.tool.id]
+
+
+def _agent(identity: str) -> Agent:
+    catalog, _, name = identity.partition("/")
+    return Agent(identity, catalog, name)
+
+
+def _gone(identity: str) -> Hit:
+    owner, _, name = identity.rpartition("/")
+    agent = _agent(owner)
+    return Hit(Tool(identity, agent.catalog, owner, name, GONE), agent, 0.0, {})

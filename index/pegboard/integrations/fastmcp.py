@@ -1,0 +1,98 @@
+"""FastMCP 4: a server's tools behind `search_tools` and `call_tool`, ranked by a board.
+
+    server.add_transform(BoardSearchTransform(board))
+
+Only tools that the client may see are searched: the server's own rules decide that.
+"""
+# pyright: basic, reportMissingImports=false, reportIndexIssue=false, reportInvalidTypeForm=false
+
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Annotated, Any
+
+from fastmcp.server.context import Context
+from fastmcp.server.transforms.search.base import (
+    BaseSearchTransform,
+    SearchResultSerializer,
+    serialize_tools_for_output_json,
+)
+from fastmcp.tools.base import Tool
+
+from pegboard.async_board import AsyncBoard
+from pegboard.board import Board
+from pegboard.integrations.board_search import (
+    QUERY_DESCRIPTION,
+    SEARCH_PURPOSE,
+    SEARCH_TOOL,
+    BoardSearch,
+)
+from pegboard.integrations.own_tools import OwnTools, Selected
+
+
+class BoardSearchTransform(BaseSearchTransform):
+    """Replaces a server's list of tools by a search of a board, and a tool that calls others.
+
+    Args:
+        search: how to search; its `k` is how many tools one search shows.
+        always_visible: names of tools that stay in the list.
+        search_result_serializer: how found tools are shown; FastMCP has one for JSON and one for
+            shorter Markdown.
+    """
+
+    def __init__(
+        self,
+        search: BoardSearch | Board | AsyncBoard,
+        *,
+        always_visible: list[str] | None = None,
+        search_tool_name: str = SEARCH_TOOL,
+        call_tool_name: str = "call_tool",
+        search_result_serializer: SearchResultSerializer = serialize_tools_for_output_json,
+    ) -> None:
+        self._own = OwnTools(search)
+        super().__init__(
+            max_results=self._own.search.k,
+            always_visible=always_visible,
+            search_tool_name=search_tool_name,
+            call_tool_name=call_tool_name,
+            search_result_serializer=search_result_serializer,
+        )
+
+    def _make_search_tool(self) -> Tool:
+        async def search_tools(
+            query: Annotated[str, QUERY_DESCRIPTION],
+            ctx: Context = None,  # type: ignore[assignment]
+        ) -> str | list[dict[str, Any]]:
+            tools = await self._get_visible_tools(ctx)
+            selected = await _select(self._own, tools, query)
+            if not selected.names:
+                return selected.reason
+            return await self._render_results(_in_order(tools, selected))
+
+        return Tool.from_function(
+            fn=search_tools,
+            name=self._search_tool_name,
+            description=f"{SEARCH_PURPOSE} Call what was found by {self._call_tool_name}.",
+        )
+
+    async def _search(self, tools: Sequence[Tool], query: str) -> Sequence[Tool]:
+        return _in_order(tools, await _select(self._own, tools, query))
+
+
+def search_function(
+    search: BoardSearch | Board | AsyncBoard,
+) -> Callable[[Sequence[Tool], str], Awaitable[Sequence[Tool]]]:
+    """Return the search of CodeMode: `CodeMode(discovery_tools=[Search(search_fn=...), ...])`."""
+    own = OwnTools(search)
+
+    async def find(tools: Sequence[Tool], query: str) -> Sequence[Tool]:
+        return _in_order(tools, await _select(own, tools, query))
+
+    return find
+
+
+async def _select(own: OwnTools, tools: Sequence[Tool], query: str) -> Selected:
+    return await own.find_async(query, {tool.name: tool.description or "" for tool in tools})
+
+
+def _in_order(tools: Sequence[Tool], selected: Selected) -> list[Tool]:
+    by_name = {tool.name: tool for tool in tools}
+    return [by_name[name] for name in selected.names]

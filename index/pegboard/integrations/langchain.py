@@ -1,0 +1,184 @@
+"""LangChain and LangGraph: an agent's tools, searched on a board.
+
+    agent = create_agent(model, middleware=[BoardToolsMiddleware(board, tools)])
+
+`retrieve_tools` is the same for langgraph-bigtool.
+"""
+# pyright: basic, reportMissingImports=false, reportIndexIssue=false, reportInvalidTypeForm=false
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Annotated, Any, NotRequired
+
+from langchain.agents.middleware import AgentMiddleware, AgentState, ModelRequest
+from langchain.tools import ToolRuntime
+from langchain_core.messages import BaseMessage, HumanMessage, ToolMessage
+from langchain_core.tools import BaseTool, StructuredTool
+from langgraph.types import Command
+
+from pegboard.async_board import AsyncBoard
+from pegboard.board import Board
+from pegboard.errors import did_you_mean
+from pegboard.integrations.board_search import (
+    QUERY_DESCRIPTION,
+    SEARCH_DESCRIPTION,
+    SEARCH_TOOL,
+    BoardSearch,
+)
+from pegboard.integrations.own_tools import OwnTools, Selected
+
+
+def _appended(before: Sequence[str], new: Sequence[str]) -> list[str]:
+    return list(dict.fromkeys([*(before or ()), *(new or ())]))
+
+
+class FoundTools(AgentState[Any]):
+    """The state of an agent with the names of the tools that it found, in order of discovery."""
+
+    found_tools: NotRequired[Annotated[list[str], _appended]]
+
+
+class BoardToolsMiddleware(AgentMiddleware):
+    """Shows a model the tools that its conversation found on a board, and a tool that finds others.
+
+    What was found is part of the agent's state: conversations share nothing, and a checkpointer
+    keeps it. Give `tools` here and not to `create_agent`.
+
+    Args:
+        search: how to search.
+        tools: those that may be found, with unique names.
+        search_requests: whether each request of a user is searched at once, so that a model may
+            call a tool in its first reply. It finds tools for small talk, too.
+    """
+
+    state_schema = FoundTools
+
+    def __init__(
+        self,
+        search: OwnTools | BoardSearch | Board | AsyncBoard,
+        tools: Sequence[BaseTool],
+        *,
+        search_requests: bool = False,
+    ) -> None:
+        super().__init__()
+        self._own = search if isinstance(search, OwnTools) else OwnTools(search)
+        self._held = {tool.name: tool for tool in tools}
+        self._descriptions = {tool.name: tool.description for tool in tools}
+        self._search_requests = search_requests
+        self.tools = [self._search_tool()]
+
+    def before_agent(self, state: Any, runtime: Any) -> dict[str, Any] | None:
+        """Search the request, if `search_requests`."""
+        query = _request(state["messages"]) if self._search_requests else ""
+        if not query:
+            return None
+        return {"found_tools": list(self._own.find(query, self._descriptions).names)}
+
+    async def abefore_agent(self, state: Any, runtime: Any) -> dict[str, Any] | None:
+        """Do what `before_agent` does; the event loop goes on meanwhile."""
+        query = _request(state["messages"]) if self._search_requests else ""
+        if not query:
+            return None
+        selected = await self._own.find_async(query, self._descriptions)
+        return {"found_tools": list(selected.names)}
+
+    def wrap_model_call(
+        self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], Any]
+    ) -> Any:
+        """Call the model with the agent's own tools, then those found, in order of discovery."""
+        return handler(self._with_found(request))
+
+    async def awrap_model_call(
+        self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], Awaitable[Any]]
+    ) -> Any:
+        """Do what `wrap_model_call` does."""
+        return await handler(self._with_found(request))
+
+    def wrap_tool_call(self, request: Any, handler: Callable[[Any], Any]) -> Any:
+        """Run a tool that was found; the agent's own tools are run as without this middleware."""
+        run = self._runnable(request)
+        return run if isinstance(run, ToolMessage) else handler(run)
+
+    async def awrap_tool_call(self, request: Any, handler: Callable[[Any], Awaitable[Any]]) -> Any:
+        """Do what `wrap_tool_call` does."""
+        run = self._runnable(request)
+        return run if isinstance(run, ToolMessage) else await handler(run)
+
+    def _with_found(self, request: ModelRequest[Any]) -> ModelRequest[Any]:
+        found = [self._held[name] for name in self._found(request.state)]
+        return request.override(tools=[*request.tools, *found])
+
+    def _found(self, state: Any) -> list[str]:
+        """Those found that are still held: a stored conversation may have had others."""
+        return [name for name in state.get("found_tools") or () if name in self._held]
+
+    def _runnable(self, request: Any) -> Any:
+        call = request.tool_call
+        name, found = call["name"], self._found(request.state)
+        if request.tool is not None and name not in self._held:
+            return request
+        if name in found:
+            return request.override(tool=self._held[name])
+        text = (
+            f"No tool of this conversation is called {name!r:.80}{did_you_mean(name, found)}. "
+            "Search for it first."
+        )
+        return ToolMessage(text, tool_call_id=call["id"], name=name, status="error")
+
+    def _search_tool(self) -> BaseTool:
+        def search_tools(query: Annotated[str, QUERY_DESCRIPTION], runtime: ToolRuntime) -> Any:
+            return _update(self._own.find(query, self._descriptions), runtime.tool_call_id)
+
+        async def search_async(
+            query: Annotated[str, QUERY_DESCRIPTION], runtime: ToolRuntime
+        ) -> Any:
+            selected = await self._own.find_async(query, self._descriptions)
+            return _update(selected, runtime.tool_call_id)
+
+        return StructuredTool.from_function(
+            func=search_tools,
+            coroutine=search_async,
+            name=SEARCH_TOOL,
+            description=SEARCH_DESCRIPTION,
+        )
+
+
+def retrieve_tools(
+    search: OwnTools | BoardSearch | Board | AsyncBoard,
+    registry: Mapping[str, BaseTool | Callable[..., Any]],
+) -> tuple[Callable[[str], list[str]], Callable[[str], Awaitable[list[str]]]]:
+    """Return `retrieve_tools_function` and `retrieve_tools_coroutine` of langgraph-bigtool.
+
+    Args:
+        registry: the agent's `tool_registry`; only its ids are ever returned.
+    """
+    own = search if isinstance(search, OwnTools) else OwnTools(search)
+    ids = {_name(tool): identity for identity, tool in registry.items()}
+    descriptions = {_name(tool): _description(tool) for tool in registry.values()}
+
+    def search_tools(query: str) -> list[str]:
+        return [ids[name] for name in own.find(query, descriptions).names]
+
+    async def search_async(query: str) -> list[str]:
+        return [ids[name] for name in (await own.find_async(query, descriptions)).names]
+
+    search_tools.__doc__ = search_async.__doc__ = SEARCH_DESCRIPTION
+    search_async.__name__ = SEARCH_TOOL
+    return search_tools, search_async
+
+
+def _update(selected: Selected, call: str | None) -> Command[Any]:
+    message = ToolMessage(selected.text, tool_call_id=call or "", name=SEARCH_TOOL)
+    return Command(update={"found_tools": list(selected.names), "messages": [message]})
+
+
+def _request(messages: Sequence[BaseMessage]) -> str:
+    said = [message for message in messages if isinstance(message, HumanMessage)]
+    return str(said[-1].text) if said else ""
+
+
+def _name(tool: BaseTool | Callable[..., Any]) -> str:
+    return tool.name if isinstance(tool, BaseTool) else tool.__name__
+
+
+def _description(tool: BaseTool | Callable[..., Any]) -> str:
+    return tool.description if isinstance(tool, BaseTool) else tool.__doc__ or ""

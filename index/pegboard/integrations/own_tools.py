@@ -1,0 +1,198 @@
+"""Ranking tools that an application holds itself, such as a framework's tool objects, by a board.
+
+A tool of the application is one of the board's if it has its true name, its name for calls,
+`agent__name`, `agent_name` or `agent-name`. Tools that the release does not know yet are found by
+their words, behind the others. Tools of the board that the application does not hold are never
+found.
+"""
+
+import asyncio
+from collections import OrderedDict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from threading import Lock
+from typing import Any
+
+from pegboard.async_board import AsyncBoard
+from pegboard.board import Board
+from pegboard.integrations.board_search import NO_MATCH, NO_TOOL, BoardSearch, Findings
+from pegboard.naming import CallNames, valid_name
+from pegboard.tokens import estimate_tokens
+
+WORDS_ONLY = "hashing/16"
+"""Encoder of boards that are searched by words alone; its vectors are not used."""
+MATCHES = 16
+"""Sets of tools whose match with a release is remembered: one for each kind of user, say."""
+
+
+@dataclass(frozen=True, slots=True)
+class Selected:
+    """What one search found among the application's tools.
+
+    Attributes:
+        names: the application's names, best first.
+        reason: why there are none, for the model.
+    """
+
+    names: tuple[str, ...]
+    reason: str = ""
+
+    @property
+    def text(self) -> str:
+        """What to tell a model: the names, or the reason."""
+        if not self.names:
+            return self.reason
+        return f"Found, and ready to be called: {', '.join(self.names)}."
+
+
+@dataclass(frozen=True, slots=True)
+class _Match:
+    """How the application's tools and those of a release belong together.
+
+    Attributes:
+        names: the application's name of a tool, by its id on the board.
+        unknown: a board of the others; None if there are none.
+        unknown_names: the application's names of those, by their names there.
+    """
+
+    names: Mapping[str, str]
+    unknown: Board | None
+    unknown_names: Mapping[str, str]
+
+
+class OwnTools:
+    """Finds tools among those that an application holds; conversations and threads may share it.
+
+    Args:
+        search: how to search; a board alone is searched by default.
+    """
+
+    def __init__(self, search: BoardSearch | Board | AsyncBoard) -> None:
+        self.search = search if isinstance(search, BoardSearch) else BoardSearch(search)
+        self._matches: OrderedDict[Any, _Match] = OrderedDict()
+        self._lock = Lock()
+
+    def find(self, query: str, tools: Mapping[str, str], k: int | None = None) -> Selected:
+        """Return the best tools for a query among those given.
+
+        Args:
+            tools: the descriptions of the tools that may be found, by their names.
+            k: instead of that of the search.
+        """
+        match = self._match(tools)
+        return self._select(query, match, self.search.find(query, k, match.names), k)
+
+    async def find_async(
+        self, query: str, tools: Mapping[str, str], k: int | None = None
+    ) -> Selected:
+        """Return what `find` does; the event loop goes on meanwhile."""
+        match = await asyncio.to_thread(self._match, tools)
+        findings = await self.search.find_async(query, k, match.names)
+        return await asyncio.to_thread(self._select, query, match, findings, k)
+
+    def find_many(self, queries: Iterable[str], tools: Mapping[str, str]) -> Selected:
+        """Return the best tools for several queries, in turn the next of each."""
+        return merged([self.find(query, tools) for query in queries])
+
+    async def find_many_async(self, queries: Iterable[str], tools: Mapping[str, str]) -> Selected:
+        """Return what `find_many` does; the event loop goes on meanwhile."""
+        return merged([await self.find_async(query, tools) for query in queries])
+
+    def _select(self, query: str, match: _Match, findings: Findings, k: int | None) -> Selected:
+        k = k or self.search.k
+        names = list(dict.fromkeys(match.names[hit.tool.id] for hit in findings.hits))
+        if match.unknown is None or not query.strip():
+            return Selected(tuple(names), findings.reason if not names else "")
+        # A third of the places, and those that are free: what is new has no other way to be found.
+        room = max(k // 3, k - len(names), 1)
+        unknown = [hit.tool.name for hit in match.unknown.search(query, room, mode="text")]
+        if self.search.max_tokens is not None:
+            unknown = self._fitting(unknown, match.unknown)
+        others = [match.unknown_names[name] for name in unknown]
+        names = list(dict.fromkeys([*names[: k - len(others)], *others]))
+        reason = findings.reason if findings.reason != NO_TOOL else NO_MATCH
+        return Selected(tuple(names), "" if names else reason)
+
+    def _fitting(self, names: Sequence[str], board: Board) -> list[str]:
+        """Those whose descriptions take at most a third of the tokens."""
+        left = (self.search.max_tokens or 0) / 3
+        fitting: list[str] = []
+        for tool in (tool for tool in board.list_tools() if tool.name in names):
+            left -= estimate_tokens(tool.name + tool.description)
+            if left >= 0:
+                fitting.append(tool.name)
+        return [name for name in names if name in fitting]
+
+    def _match(self, tools: Mapping[str, str]) -> _Match:
+        names = self.search.names()
+        key = names, tuple(sorted(tools.items()))
+        with self._lock:
+            if key in self._matches:
+                self._matches.move_to_end(key)
+                return self._matches[key]
+        match = _matched(names, tools)
+        with self._lock:
+            self._matches[key] = match
+            if len(self._matches) > MATCHES:
+                self._matches.popitem(last=False)
+        return match
+
+
+class OwnDiscovery:
+    """The tools that one conversation found among the application's own, in order of discovery.
+
+    Args:
+        tools: finds them; conversations share it.
+        found: names of a stored conversation.
+    """
+
+    def __init__(self, tools: OwnTools, found: Iterable[str] = ()) -> None:
+        self.tools = tools
+        self.found: dict[str, None] = dict.fromkeys(found)
+        self._lock = Lock()
+
+    def search(self, query: str, tools: Mapping[str, str]) -> Selected:
+        """Search the tools given, and add what is found."""
+        return self._add(self.tools.find(query, tools))
+
+    async def search_async(self, query: str, tools: Mapping[str, str]) -> Selected:
+        """Return what `search` does; the event loop goes on meanwhile."""
+        return self._add(await self.tools.find_async(query, tools))
+
+    def _add(self, selected: Selected) -> Selected:
+        with self._lock:
+            self.found.update(dict.fromkeys(selected.names))
+        return selected
+
+
+def merged(several: Sequence[Selected]) -> Selected:
+    """Return the results of several searches as one: in turn the next of each."""
+    longest = max((len(each.names) for each in several), default=0)
+    names = dict.fromkeys(
+        each.names[place] for place in range(longest) for each in several if place < len(each.names)
+    )
+    reasons = [each.reason for each in several if each.reason]
+    return Selected(tuple(names), "" if names or not reasons else reasons[0])
+
+
+def _matched(names: CallNames, tools: Mapping[str, str]) -> _Match:
+    own = {valid_name(name): name for name in reversed(list(tools))} | {
+        name: name for name in tools
+    }
+    matched: dict[str, str] = {}
+    for identity, name, agent in names.tools:
+        qualified = (f"{agent}{mark}{name}" for mark in ("__", "_", "-"))
+        for each in (*qualified, names.names[identity], name):
+            held = own.get(each) or own.get(valid_name(each))
+            if held is not None:
+                matched[identity] = held
+                break
+    known = set(matched.values())
+    # Blanks around a name do not count on a board, and a blank name is none.
+    unknown = {name.strip(): name for name in tools if name not in known and name.strip()}
+    declared = [
+        {"name": name, "description": tools[held], "parameters": {}}
+        for name, held in unknown.items()
+    ]
+    board = Board.from_tools(declared, encoder=WORDS_ONLY) if declared else None
+    return _Match(matched, board, unknown)

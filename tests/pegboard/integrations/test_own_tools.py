@@ -1,0 +1,133 @@
+"""Tools that an application holds, ranked by a board that may know more, fewer or other tools."""
+
+import asyncio
+
+import pytest
+
+from pegboard.integrations.board_search import BLANK, BoardSearch
+from pegboard.integrations.own_tools import OwnDiscovery, OwnTools, Selected, merged
+from tests.pegboard.integrations.boards import TOOLS, Shelf, many, without
+
+HELD = {each.name: each.description for each in TOOLS}
+
+
+@pytest.fixture
+def shelf():
+    return Shelf()
+
+
+def test_only_tools_that_are_held_are_found_and_as_many_as_there_are(shelf):
+    own = OwnTools(BoardSearch(shelf.board, k=2))
+    held = {name: HELD[name] for name in ("order_lunch", "get_forecast")}
+
+    assert set(own.find("book a meeting room", held).names) == set(held)
+    assert own.find("book_room", held).names[0] != "book_room"
+
+
+@pytest.mark.parametrize(
+    "name", ["git__create_issue", "git_create_issue", "create_issue", "git/create_issue"]
+)
+def test_a_held_tool_may_be_named_with_its_agent(shelf, name):
+    own = OwnTools(BoardSearch(shelf.board, k=1))
+
+    assert own.find("report a bug", {name: "", "book_room": ""}).names == (name,)
+
+
+def test_tools_of_one_true_name_are_told_apart_by_their_agent(shelf):
+    own = OwnTools(BoardSearch(shelf.board, k=1))
+    held = {"git_search": "", "desk_search": ""}
+
+    assert own.find("employees of the company by department", held).names == ("desk_search",)
+    assert own.find("code of a repository for a word", held).names == ("git_search",)
+
+
+def test_a_tool_that_the_release_does_not_know_is_found_by_its_words(shelf):
+    own = OwnTools(BoardSearch(shelf.board, k=3))
+    held = {**HELD, "water_plants": "Waters the plants of the office."}
+
+    assert "water_plants" in own.find("water the plants", held).names
+    assert "water_plants" not in own.find("report a bug", held).names
+    assert len(own.find("plants, room and lunch in the office", held).names) == 3
+
+
+def test_what_the_release_knows_is_found_beside_many_unknown_tools(shelf):
+    own = OwnTools(BoardSearch(shelf.board, k=3))
+    unknown = {f"room_{number}": "Books a meeting room." for number in range(50)}
+    found = own.find("book a meeting room", {**HELD, **unknown}).names
+
+    assert found[0] == "book_room"
+    assert len(found) == 3
+
+
+def test_no_name_of_a_held_tool_can_stop_the_search(shelf):
+    own = OwnTools(BoardSearch(shelf.board, k=3))
+    odd = {
+        " ": "",
+        "": "",
+        "x ": "Waters plants.",
+        "x": "Waters plants.",
+        "天気": "",
+        "\0": "y" * 9,
+    }
+    found = own.find("water the plants in the office", {**HELD, **odd}).names
+
+    assert set(found) & {"x ", "x"}
+    assert set(found) <= {*HELD, *odd}
+
+
+def test_a_board_of_other_tools_leaves_the_search_to_words():
+    own = OwnTools(BoardSearch(Shelf(many(5)).board, k=2))
+
+    assert own.find("weather forecast", HELD).names[0] == "get_forecast"
+    assert own.find("zebra", HELD) == Selected((), own.find("zebra", HELD).reason)
+    assert "No tool" in own.find("zebra", HELD).reason
+
+
+def test_an_empty_result_says_why(shelf):
+    own = OwnTools(shelf.board)
+
+    assert own.find("", HELD).reason == BLANK
+    assert own.find("thanks!", HELD).text.startswith("No tool fits")
+    assert own.find("anything", {}).reason
+
+
+def test_a_promotion_is_followed(shelf):
+    own = OwnTools(BoardSearch(shelf.board, k=1))
+    shelf.promote(without(TOOLS, "book_room"))
+
+    assert own.find("weather forecast", HELD).names == ("get_forecast",)
+    assert own.find("book a meeting room", HELD).names == ("book_room",)  # by its words alone
+
+
+def test_several_queries_take_turns(shelf):
+    own = OwnTools(BoardSearch(shelf.board, k=2))
+    first, second = (own.find(query, HELD).names for query in ("book_room", "order_lunch"))
+
+    assert own.find_many(["book_room", "order_lunch"], HELD).names == (first[0], second[0])
+    assert merged([Selected(("a", "b")), Selected(("c",)), Selected((), "none")]) == Selected(
+        ("a", "c", "b")
+    )
+    assert merged([Selected((), "none"), Selected((), "blank")]).reason == "none"
+    assert merged([]) == Selected(())
+
+
+def test_an_event_loop_finds_the_same(shelf):
+    own, held = OwnTools(shelf.board), {**HELD, "water_plants": "Waters the plants."}
+    queries = ["book_room", "water the plants", ""]
+
+    async def find_all():
+        return [await own.find_async(query, held) for query in queries]
+
+    assert asyncio.run(find_all()) == [own.find(query, held) for query in queries]
+    assert asyncio.run(own.find_many_async(queries, held)) == own.find_many(queries, held)
+
+
+def test_a_conversation_only_appends(shelf):
+    discovery = OwnDiscovery(OwnTools(BoardSearch(shelf.board, k=2)), ["order_lunch"])
+    seen = ["order_lunch"]
+    for query in ("book a room", "weather", "lunch", "book a room"):
+        discovery.search(query, HELD)
+        assert list(discovery.found)[: len(seen)] == seen
+        seen = list(discovery.found)
+
+    assert len(seen) > 3
