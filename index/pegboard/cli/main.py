@@ -60,10 +60,12 @@ def _parser() -> argparse.ArgumentParser:
     from pegboard.cli.doctor import register_doctor
     from pegboard.cli.eval import register_eval
     from pegboard.cli.eval_agent import register_eval_agent
+    from pegboard.cli.examples import register_examples
     from pegboard.cli.find import register_find, register_strategies
     from pegboard.cli.graph import register_graph
     from pegboard.cli.releases import register_releases
     from pegboard.cli.search import register_agents, register_search
+    from pegboard.cli.serve import register_serve
     from pegboard.cli.stress import register_stress
     from pegboard.cli.tools import register_tools
 
@@ -87,6 +89,8 @@ def _parser() -> argparse.ArgumentParser:
     register_eval(subparsers)
     register_eval_agent(subparsers)
     register_stress(subparsers)
+    register_serve(subparsers)
+    register_examples(subparsers)
     register_doctor(subparsers)
     register_completion(subparsers, parser)
     return parser

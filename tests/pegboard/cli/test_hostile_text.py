@@ -42,6 +42,8 @@ COMMANDS = {
     "eval-agent": ["GOLDEN --model x/y --dry-run", "BROKEN --model x/y --dry-run"],
     "stress": ["GOLDEN --noise 0,1", "GOLDEN --noise 0,1 --json"],
     "doctor": ["", "--json"],
+    "serve": [f"--channel '{HOSTILE}'", f"-c '{HOSTILE}'", f"--host '{HOSTILE}' --port 0"],
+    "examples": ["LOG", f"'{HOSTILE}'"],
 }  # fmt: skip
 
 
@@ -95,9 +97,18 @@ def hostile(tmp_path_factory, workshop_type):
         "GONE": id_of(workshop, old, "gone"),
         "OUT": str(workshop.folder / "out"),
         "GOLDEN": str(workshop.write("g.jsonl", "\n".join(map(json.dumps, golden)))),
+        "LOG": str(workshop.write("requests.jsonl", "\n".join(map(json.dumps, log_of(tool))))),
         "BROKEN": str(workshop.write("b.jsonl", json.dumps({HOSTILE: 1, "tools": [HOSTILE, 1]}))),
     }
     return workshop.uri, words
+
+
+def log_of(tool):
+    """The events of a request log from which an example follows."""
+    for number in range(4):
+        who = {"client": f"{HOSTILE}{number}", "session": f"{HOSTILE}{number}"}
+        yield {"event": "find", **who, "query": f"dollars {HOSTILE}", "hits": [{"tool": tool}]}
+        yield {"event": "call", **who, "tool": tool, "outcome": "ok"}
 
 
 def id_of(workshop, release, name):

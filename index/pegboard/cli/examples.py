@@ -1,0 +1,88 @@
+"""`pegboard examples`: example requests for the next build from the request log of a gateway."""
+
+import argparse
+import json
+import sys
+from pathlib import Path
+
+from pegboard.cli.output import Subparsers
+from pegboard.errors import ConfigurationError
+
+EXAMPLES = """\
+examples:
+  pegboard examples requests.jsonl
+  pegboard examples requests.jsonl --add -o examples.jsonl
+
+LOG is the file that [serve] log names; rotated files beside it are read, too. A build takes the
+result with [examples] queries = "examples.jsonl", except for requests that are golden queries."""
+
+
+def register_examples(subparsers: Subparsers) -> None:
+    """Add the command `examples`."""
+    from pegboard.evaluation.usage import MIN_CLIENTS, MIN_SESSIONS, PER_TOOL
+
+    parser: argparse.ArgumentParser = subparsers.add_parser(
+        "examples",
+        help="turn a gateway's log into example requests for the next build",
+        description="Print requests after which a tool that they had found was called, as JSON "
+        "lines with the request and the tool. A request counts if enough clients and sessions made "
+        "a similar one, and if enough clients used each of its words.",
+        epilog=EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("log", metavar="LOG", help="the request log of `pegboard serve`")
+    parser.add_argument("-o", "--out", metavar="FILE", help="write to a file instead of stdout")
+    parser.add_argument("--add", action="store_true", help="keep the examples that FILE has")
+    for name, default, meaning in (
+        ("--min-clients", MIN_CLIENTS, "different clients behind each example"),
+        ("--min-sessions", MIN_SESSIONS, "different sessions behind each example"),
+        ("--per-tool", PER_TOOL, "most examples of one tool"),
+    ):
+        parser.add_argument(
+            name, type=int, default=default, metavar="N", help=f"{meaning} (default: {default})"
+        )
+    parser.set_defaults(run=_examples)
+
+
+def _examples(options: argparse.Namespace) -> int:
+    from pegboard.evaluation.golden import read_queries, write_queries
+    from pegboard.evaluation.usage import learn, read_usage
+
+    if min(options.min_clients, options.min_sessions, options.per_tool) < 1:
+        raise ConfigurationError(
+            "--min-clients, --min-sessions and --per-tool: expected 1 or more."
+        )
+    if options.add and not options.out:
+        raise ConfigurationError("--add keeps the examples of a file: name it with -o FILE.")
+    usage = read_usage(Path(options.log))
+    learned = learn(
+        usage,
+        min_clients=options.min_clients,
+        min_sessions=options.min_sessions,
+        per_tool=options.per_tool,
+    )
+    existing = read_queries(options.out) if options.add and Path(options.out).exists() else []
+    queries = list(
+        {(query.query, query.tools): query for query in (*existing, *learned.examples)}.values()
+    )
+    if options.out:
+        write_queries(options.out, queries)
+    else:
+        for query in queries:
+            print(json.dumps(query.to_dict(), ensure_ascii=False))
+    print(
+        f"{len(learned.examples)} examples of {len(usage.uses)} calls after {usage.finds} "
+        f"requests. "
+        f"Left out: {learned.few} requests that too few clients or sessions made, "
+        f"{learned.private} with words that too few clients used, {learned.other} after which "
+        f"another tool was called more often, {usage.invalid} invalid lines.",
+        file=sys.stderr,
+    )
+    clients = {use.client for use in usage.uses}
+    if learned.few and not learned.examples and len(clients) < options.min_clients:
+        print(
+            f"All calls are of {len(clients)} client: one client alone teaches nothing. If you "
+            "trust everybody behind it, add --min-clients 1.",
+            file=sys.stderr,
+        )
+    return 0

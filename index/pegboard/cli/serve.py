@@ -1,0 +1,93 @@
+"""`pegboard serve`: a gateway by which agents find and call the tools of a board."""
+
+import argparse
+import sys
+from importlib.util import find_spec
+from pathlib import Path
+
+from pegboard.cli.output import Subparsers, default_board
+from pegboard.errors import ConfigurationError
+
+MODULES = ("mcp", "starlette", "uvicorn", "pydantic", "jsonschema_rs", "httpx2")
+FILE = "pegboard.toml"
+HOST, PORT = "127.0.0.1", 8720
+SERVE = """\
+examples:
+  pegboard serve                                   HTTP on 127.0.0.1:8720, of ./pegboard.toml
+  pegboard serve --board ./board --port 9000
+  pegboard serve -c pegboard.toml --stdio          for the configuration of an MCP client
+
+MCP clients connect to http://127.0.0.1:8720/mcp. `[serve]` of pegboard.toml says who may see and
+call what, and how calls are made; see docs/how-to/serve-a-board.md."""
+
+
+def register_serve(subparsers: Subparsers) -> None:
+    """Add the command `serve`."""
+    parser: argparse.ArgumentParser = subparsers.add_parser(
+        "serve",
+        help="serve a board to agents over MCP and HTTP",
+        description="Serve a board to agents: over MCP they search its tools and call them.",
+        epilog=SERVE,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("-c", "--config", metavar="FILE", help=f"default: {FILE}, if it is there")
+    parser.add_argument("--board", metavar="URI", help="the board's root, instead of the file's")
+    parser.add_argument("--channel", help="the channel to follow, instead of the file's")
+    parser.add_argument("--stdio", action="store_true", help="speak MCP on stdin and stdout")
+    parser.add_argument("--client", metavar="NAME", help="with --stdio: the client that is served")
+    parser.add_argument("--host", help=f"default: {HOST}")
+    parser.add_argument("--port", type=_port, help=f"default: {PORT}; 0 takes a free one")
+    parser.set_defaults(run=_serve)
+
+
+def _serve(options: argparse.Namespace) -> int:
+    missing = [name for name in MODULES if find_spec(name) is None]
+    if missing:
+        raise ConfigurationError(
+            f"`pegboard serve` needs {', '.join(missing)}. Install them with: "
+            f"pip install 'pegboard[serve]'"
+        )
+    _check_transport(options)
+    import asyncio
+
+    from pegboard.serve.app import check_host, listen, serve_http, serve_stdio
+    from pegboard.serve.gateway import open_gateway
+
+    file = options.config or (FILE if Path(FILE).is_file() else None)
+    board = options.board or (None if file else default_board())
+    if file is None and board is None:
+        raise ConfigurationError("No board is named. Expected --board URI or -c pegboard.toml.")
+    if options.stdio:
+        gateway = open_gateway(file, board, options.channel)
+        gateway.stdio_client = options.client
+        asyncio.run(serve_stdio(gateway))
+        return 0
+    host = HOST if options.host is None else options.host
+    with listen(host, PORT if options.port is None else options.port) as listening:
+        gateway = open_gateway(file, board, options.channel)
+        check_host(gateway, host)
+        name = f"[{host}]" if ":" in host else host
+        address = f"http://{name}:{listening.getsockname()[1]}"
+        print(f"pegboard serve: MCP at {address}/mcp, a page at {address}/", file=sys.stderr)
+        return 0 if serve_http(gateway, host, listening) else 1
+
+
+def _check_transport(options: argparse.Namespace) -> None:
+    """Raise ConfigurationError for options that the chosen transport does not have."""
+    over_http = [name for name in ("host", "port") if getattr(options, name) is not None]
+    if options.stdio and over_http:
+        raise ConfigurationError(
+            f"{' and '.join(f'--{name}' for name in over_http)} beside --stdio: over stdio nothing "
+            f"listens. Leave out either."
+        )
+    if options.client is not None and not options.stdio:
+        raise ConfigurationError(
+            "--client without --stdio: over HTTP the token or header of each request says which "
+            "client it comes from. Leave it out, or add --stdio."
+        )
+
+
+def _port(text: str) -> int:
+    if not text.isdecimal() or int(text) > 65_535:
+        raise argparse.ArgumentTypeError(f"{text!r}: expected a whole number from 0 to 65535")
+    return int(text)

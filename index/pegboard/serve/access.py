@@ -1,0 +1,267 @@
+"""Who a request comes from, and which tools that client may see and call.
+
+Rules match ids, which the release has, never a name that a client sent.
+"""
+
+import hashlib
+import logging
+import os
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import Protocol
+
+from pegboard.errors import ConfigurationError, PegboardError, did_you_mean
+from pegboard.redaction import remember_secrets
+from pegboard.serve.settings import ClientSettings, RuleSettings
+
+RELOAD_SECONDS = 1.0
+"""Between two looks at the file of the rules, at least. A file that was written since the look
+before may be half written, and is read with the next one."""
+
+log = logging.getLogger("pegboard.serve")
+
+
+class Ruled(Protocol):
+    """What rules decide by: a `Tool`, or what a catalogue keeps of it."""
+
+    @property
+    def id(self) -> str: ...
+    @property
+    def agent(self) -> str: ...
+    @property
+    def catalog(self) -> str: ...
+    @property
+    def tags(self) -> tuple[str, ...]: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """Patterns by field; a tool matches that fits one pattern of each field that has any."""
+
+    agent: tuple[str, ...] = ()
+    catalog: tuple[str, ...] = ()
+    tag: tuple[str, ...] = ()
+    tool: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, settings: RuleSettings) -> "Rule":
+        """The rule of a configuration."""
+        return cls(
+            settings.agent or (), settings.catalog or (), settings.tag or (), settings.tool or ()
+        )
+
+    def matches(self, tool: Ruled) -> bool:
+        """Whether a tool fits every field."""
+        values = (
+            (self.agent, (tool.agent,)),
+            (self.catalog, (tool.catalog,)),
+            (self.tag, tool.tags),
+            (self.tool, (tool.id,)),
+        )
+        return all(
+            any(fnmatchcase(value, pattern) for value in own for pattern in patterns)
+            for patterns, own in values
+            if patterns
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Client:
+    """Who asks, and what it may see and call.
+
+    Attributes:
+        name: as the configuration has it.
+        allow: None allows every tool.
+        deny: wins over `allow`.
+        operator: whether it may do what concerns all clients: read the metrics, add golden
+            queries, and see releases that are not served.
+    """
+
+    name: str
+    allow: tuple[Rule, ...] | None = None
+    deny: tuple[Rule, ...] = ()
+    operator: bool = False
+
+    def permits(self, tool: Ruled) -> bool:
+        """Whether the client may see and call a tool."""
+        allowed = self.allow is None or any(rule.matches(tool) for rule in self.allow)
+        return allowed and not any(rule.matches(tool) for rule in self.deny)
+
+
+ANYONE = Client("anyone", operator=True)
+"""Every request, where no clients are configured."""
+
+
+class AccessRules:
+    """Which client a request comes from.
+
+    Args:
+        clients: `[serve.clients]`, by name.
+
+    Raises:
+        ConfigurationError: a variable is not set, or two clients cannot be told apart.
+    """
+
+    def __init__(self, clients: Mapping[str, ClientSettings]) -> None:
+        self.clients = {
+            name: Client(
+                name,
+                None if own.allow is None else tuple(map(Rule.of, own.allow)),
+                tuple(map(Rule.of, own.deny)),
+                own.operator,
+            )
+            for name, own in clients.items()
+        }
+        self._by_token: dict[bytes, Client] = {}
+        self._by_header: list[tuple[dict[str, str], Client]] = []
+        self._without: Client | None = None if clients else ANYONE
+        problems: list[str] = []
+        for name, own in clients.items():
+            self._add(self.clients[name], own, problems)
+        if problems:
+            raise ConfigurationError.from_problems("[serve.clients]", problems)
+
+    def client(self, headers: Mapping[str, str]) -> Client | None:
+        """Return the client of a request with these headers, by lower-case name; None if unknown.
+
+        A token decides alone: with an unknown one no header and no default counts.
+        """
+        if "authorization" in headers:
+            scheme, _, token = headers["authorization"].partition(" ")
+            return (
+                self._by_token.get(_digest(token.strip())) if scheme.lower() == "bearer" else None
+            )
+        for expected, client in self._by_header:
+            if all(headers.get(name) == value for name, value in expected.items()):
+                return client
+        return self._without
+
+    def named(self, name: str | None) -> Client:
+        """Return the client of that name; for None that of requests without credentials.
+
+        Raises:
+            ConfigurationError: there is none.
+        """
+        if name is None and self._without is not None:
+            return self._without
+        if name in self.clients:
+            return self.clients[name]
+        known = ", ".join(self.clients) or "none"
+        problem = "No client is named" if name is None else f"No client '{name}'"
+        hint = did_you_mean(name or "", self.clients)
+        raise ConfigurationError(
+            f"{problem}. Expected --client NAME with one of [serve.clients]: {known}{hint or '.'}"
+        )
+
+    @property
+    def is_open(self) -> bool:
+        """Whether requests without credentials are answered."""
+        return self._without is not None
+
+    def _add(self, client: Client, settings: ClientSettings, problems: list[str]) -> None:
+        place = f"serve.clients.{client.name}"
+        if settings.token is not None:
+            variable = settings.token[2:-1]
+            token = os.environ.get(variable, "")
+            if not token.strip():
+                problems.append(f"{place}.token: the environment variable {variable} is not set")
+            elif _digest(token.strip()) in self._by_token:
+                problems.append(f"{place}.token: another client has the same")
+            else:
+                remember_secrets([token])
+                self._by_token[_digest(token.strip())] = client
+        if settings.header:
+            expected = {name.lower(): value for name, value in settings.header.items()}
+            if any(expected == other for other, _ in self._by_header):
+                problems.append(f"{place}.header: another client has the same")
+            self._by_header.append((expected, client))
+        if settings.token is None and not settings.header:
+            if self._without is not None:
+                problems.append(
+                    f"{place}: neither token nor header, as '{self._without.name}'; expected one "
+                    f"such client at most"
+                )
+            self._without = client
+
+
+class LiveRules:
+    """The access rules of a file, read again when it changes: no restart ends a permission.
+
+    A change may take from anyone and give to clients with credentials. It never lets everyone in:
+    an emptied file reads like one that asks for that, so only a start does.
+
+    Args:
+        rules: those to begin with.
+        file: whose changes are followed; None for none.
+        read: reads the rules of the file anew.
+
+    Attributes:
+        closed: whether every client needs credentials, since others than this machine may ask.
+    """
+
+    def __init__(
+        self,
+        rules: AccessRules,
+        file: str | os.PathLike[str] | None,
+        read: Callable[[], AccessRules],
+    ) -> None:
+        self._rules, self._file, self._read = rules, file, read
+        self.closed = False
+        self._state = self._stat()
+        self._checked = time.monotonic()
+
+    def current(self) -> AccessRules:
+        """Return the rules of the file. While it is broken, the last good ones hold, and say so."""
+        if self._file is not None and time.monotonic() - self._checked >= RELOAD_SECONDS:
+            self._checked = time.monotonic()
+            state = self._stat()
+            if state != self._state and not _is_fresh(state):
+                self._state = state
+                self._reload()
+        return self._rules
+
+    def _reload(self) -> None:
+        try:
+            rules = self._read()
+        except PegboardError as error:
+            log.error("The access rules stay as they were: %s", error)
+            return
+        if why := self._opens(rules):
+            log.error(
+                "The access rules stay as they were: in %s %s. Restart the gateway if that is "
+                "meant.",
+                self._file,
+                why,
+            )
+            return
+        self._rules = rules
+        log.warning("The access rules of %s were read again.", self._file)
+
+    def _opens(self, rules: AccessRules) -> str:
+        """Say why everyone would be let in by rules that replace these; else ""."""
+        if self._rules.clients and not rules.clients:
+            return "[serve.clients] has no clients any more, and anyone could call every tool"
+        if self.closed and rules.is_open:
+            return "a client has neither token nor header, and the gateway is not on loopback"
+        return ""
+
+    def _stat(self) -> tuple[int, int, int] | None:
+        if self._file is None:
+            return None
+        try:
+            status = Path(self._file).stat()
+        except OSError:
+            return None
+        return status.st_mtime_ns, status.st_size, status.st_ino
+
+
+def _is_fresh(state: tuple[int, int, int] | None) -> bool:
+    """Whether a file was changed so lately that its writer may not have finished."""
+    return state is not None and 0 <= time.time() - state[0] / 1e9 < RELOAD_SECONDS
+
+
+def _digest(token: str) -> bytes:
+    return hashlib.sha256(token.encode("utf-8", "surrogateescape")).digest()

@@ -1,0 +1,196 @@
+"""The gateway as a web application and over stdio."""
+
+import asyncio
+import errno
+import os
+import signal
+import socket
+from collections.abc import AsyncGenerator, MutableMapping
+from contextlib import asynccontextmanager, suppress
+from typing import Any
+
+from mcp.server.auth.middleware.bearer_auth import AuthenticatedUser
+from mcp.server.auth.provider import AccessToken
+from mcp.server.streamable_http_manager import StreamableHTTPASGIApp, StreamableHTTPSessionManager
+from starlette.applications import Starlette
+from starlette.datastructures import Headers
+from starlette.middleware import Middleware
+from starlette.requests import Request
+from starlette.responses import JSONResponse
+from starlette.routing import Route
+
+from pegboard.errors import ConfigurationError
+from pegboard.serve.changes import telling_of_changes
+from pegboard.serve.gateway import Gateway
+from pegboard.serve.http_api import HttpApi
+from pegboard.serve.http_errors import no_such_path, other_origin, unknown_client, wrong_method
+from pegboard.serve.mcp_server import McpServer
+from pegboard.serve.static_page import page_routes
+
+END_SECONDS = 5.0
+BACKLOG = 2048
+"""Connections that wait to be accepted."""
+LOOPBACK = ("127.0.0.1", "localhost", "::1")
+PUBLIC = ("/", "/healthz", "/openapi.json")
+"""Paths that are answered without credentials: nothing of the board is behind them."""
+
+
+def create_app(gateway: Gateway, host: str = "127.0.0.1") -> Starlette:
+    """Return the gateway as an ASGI application: `/mcp`, `/healthz`, the HTTP API and the page.
+
+    Args:
+        host: the address that it listens on; on loopback only requests to loopback are answered,
+            so that no web page can reach it under another name.
+
+    Raises:
+        ConfigurationError: others than this machine would be let in without credentials.
+    """
+    check_host(gateway, host)
+    gateway.rules.closed = host not in LOOPBACK
+    sessions = StreamableHTTPSessionManager(app=McpServer(gateway))
+
+    @asynccontextmanager
+    async def lifespan(_: Starlette) -> AsyncGenerator[None]:
+        async with sessions.run(), telling_of_changes(gateway):
+            yield
+        await gateway.close()
+
+    async def healthz(_: Request) -> JSONResponse:
+        status = gateway.board.status()
+        return JSONResponse(
+            {
+                "status": "ok" if status.error is None else "stale",
+                "release": status.release,
+                "channel": status.channel,
+                "age_seconds": round(status.age_seconds, 1),
+            }
+        )
+
+    routes = [
+        Route("/mcp", endpoint=StreamableHTTPASGIApp(sessions)),
+        Route("/healthz", healthz),
+        *HttpApi(gateway.releases, gateway.golden, gateway.reports.metrics).routes(),
+        *page_routes(),
+    ]
+    return Starlette(
+        routes=routes,
+        lifespan=lifespan,
+        middleware=[Middleware(ClientMiddleware, gateway=gateway, local=host in LOOPBACK)],
+        exception_handlers={404: no_such_path, 405: wrong_method},
+    )
+
+
+def check_host(gateway: Gateway, host: str) -> None:
+    """Raise ConfigurationError if others than this machine would be let in without credentials."""
+    if host not in LOOPBACK and gateway.rules.current().is_open:
+        raise ConfigurationError(
+            f"On {host} anyone could call the tools of the board. Expected [serve.clients.NAME] "
+            f"with a token for each client, and none without; or --host 127.0.0.1."
+        )
+
+
+class ClientMiddleware:
+    """Decides whose request it is, as `request.state.client`; answers 401 for unknown ones.
+
+    Args:
+        local: whether only requests to loopback are answered.
+    """
+
+    def __init__(self, app: Any, gateway: Gateway, local: bool) -> None:
+        self.app, self.gateway, self.local = app, gateway, local
+
+    async def __call__(self, scope: MutableMapping[str, Any], receive: Any, send: Any) -> None:
+        if scope["type"] != "http":
+            return await self.app(scope, receive, send)
+        headers = Headers(scope=scope)
+        if problem := _forbidden(headers, self.local):
+            return await other_origin(problem).response()(scope, receive, send)
+        if scope["path"] not in PUBLIC and not scope["path"].startswith("/page/"):
+            client = self.gateway.client(headers)
+            if client is None:
+                return await unknown_client().response()(scope, receive, send)
+            scope.setdefault("state", {})["client"] = client
+            # By this the SDK binds a session to who opened it.
+            scope["user"] = AuthenticatedUser(
+                AccessToken(token="-", client_id=client.name, scopes=[])  # noqa: S106
+            )
+        return await self.app(scope, receive, send)
+
+
+def listen(host: str, port: int) -> socket.socket:
+    """Return a socket that listens at an address of this machine; port 0 means a free one.
+
+    Raises:
+        ConfigurationError: the address is in use, or is none of this machine.
+    """
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    try:
+        host.encode("idna")  # where that fails, `create_server` leaves its socket open
+        return socket.create_server((host, port), family=family, backlog=BACKLOG)
+    except (OSError, UnicodeError) as error:
+        code = getattr(error, "errno", None)
+        problem = f"Cannot listen on {host}, port {port}"
+        if code == errno.EADDRINUSE:
+            raise ConfigurationError(
+                f"{problem}: another process does, maybe another `pegboard serve`. End that, or "
+                f"choose another port with --port; --port 0 takes a free one."
+            ) from None
+        if code == errno.EACCES:
+            raise ConfigurationError(
+                f"{problem}: this user may not. Choose a port from 1024 with --port."
+            ) from None
+        raise ConfigurationError(
+            f"{problem}: {getattr(error, 'strerror', None) or error}. Expected an address of this "
+            f"machine with --host, such as 127.0.0.1."
+        ) from None
+
+
+def serve_http(gateway: Gateway, host: str, listening: socket.socket) -> bool:
+    """Serve a gateway over HTTP until interrupted; return whether it began to.
+
+    Args:
+        host: as in `create_app`.
+    """
+    import uvicorn
+
+    app = create_app(gateway, host)
+    server = uvicorn.Server(uvicorn.Config(app, log_level="warning", access_log=False))
+    with suppress(KeyboardInterrupt, SystemExit):  # uvicorn exits where the app cannot start
+        server.run(sockets=[listening])
+    return server.started
+
+
+async def serve_stdio(gateway: Gateway) -> None:
+    """Serve a gateway over stdin and stdout until stdin ends, or until SIGTERM."""
+    from mcp.server.stdio import stdio_server
+
+    gateway.rules.current().named(gateway.stdio_client)
+    asyncio.get_running_loop().add_signal_handler(
+        signal.SIGTERM, lambda: asyncio.ensure_future(_end(gateway))
+    )
+    server = McpServer(gateway)
+    try:
+        async with telling_of_changes(gateway), stdio_server() as (reading, writing):
+            await server.run(reading, writing, server.create_initialization_options())
+    finally:
+        await gateway.close()
+
+
+async def _end(gateway: Gateway) -> None:
+    """End the process when the gateway is closed: a read of stdin cannot be cancelled."""
+    try:
+        await asyncio.wait_for(gateway.close(), END_SECONDS)
+    finally:
+        os._exit(128 + signal.SIGTERM)
+
+
+def _forbidden(headers: Headers, local: bool) -> str:
+    """Say why a request is refused that a web page of another origin may have sent; else ""."""
+    host = headers.get("host", "")
+    name = host.rpartition(":")[0] if not host.endswith("]") and ":" in host else host
+    if local and name.strip("[]") not in LOOPBACK:
+        return f"The host {host!r:.100} is not served here; expected 127.0.0.1 or localhost."
+    origin = headers.get("origin")
+    if origin and origin.partition("://")[2] != host:
+        return f"Pages of {origin!r:.100} may not use this gateway."
+    return ""

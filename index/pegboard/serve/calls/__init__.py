@@ -1,0 +1,1 @@
+"""Calls to the tools of a board: the MCP servers, APIs and functions behind it."""

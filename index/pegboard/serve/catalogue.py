@@ -1,0 +1,187 @@
+"""The board's release as each client sees it: only its tools, under the names by which it calls
+them.
+
+A client's view is a board of its own that holds nothing else, so that neither ranks and scores nor
+counts, agents or dependencies tell of a tool that it may not see."""
+
+import asyncio
+import json
+from collections import OrderedDict
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+
+from pegboard.async_board import AsyncBoard
+from pegboard.board import Board
+from pegboard.naming import CallNames
+from pegboard.records import Tool
+from pegboard.serve.access import Client, Rule
+from pegboard.tokens import estimate_tokens
+
+MAX_VIEWS = 64
+"""Views of a release that are held; the one that was used longest ago goes first."""
+Key = tuple[tuple[Rule, ...] | None, tuple[Rule, ...], frozenset[str]]
+"""What a client may see: its rules, and what is hidden besides. Clients of equal rules share a
+view."""
+RESERVED = ("search_tools", "call_tool")
+"""The gateway's own tools, whose names no other takes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """What a catalogue keeps of a tool.
+
+    Attributes:
+        tokens: that its definition takes in a prompt, about.
+    """
+
+    id: str
+    name: str
+    agent: str
+    catalog: str
+    tags: tuple[str, ...]
+    tokens: float
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class View:
+    """The release as one client sees it.
+
+    Attributes:
+        release: its id.
+        board: has the visible tools and no others, and stays at this release.
+        entries: the visible tools by id.
+        hidden: the ids of the release's other tools.
+        names: by which the client calls them; what it may not see takes none of them.
+        thresholds: probabilities of hits by name; see `Board.thresholds`.
+        tokens: that the definitions of all visible tools take in a prompt, about.
+    """
+
+    release: str
+    board: AsyncBoard
+    entries: Mapping[str, Entry]
+    hidden: frozenset[str]
+    names: CallNames
+    thresholds: Mapping[str, float]
+    tokens: float
+
+    def call_name(self, identity: str) -> str:
+        """Return the name by which a visible tool is called, from its id."""
+        return self.names.names[identity]
+
+    def id_of(self, name: str) -> str | None:
+        """Return the id of the visible tool with that call name or id, exactly; else None."""
+        return self.names.ids.get(name) or (name if name in self.entries else None)
+
+    async def tool(self, name: str) -> Tool | None:
+        """Return the visible tool with that call name or id; None if there is none."""
+        identity = self.id_of(name)
+        return None if identity is None else await self.board.tool(identity)
+
+
+@dataclass(frozen=True, slots=True)
+class _Whole:
+    """A release with all its tools."""
+
+    board: Board
+    release: str
+    entries: dict[str, Entry]
+
+
+class Catalogue:
+    """The views of a board's current release.
+
+    Args:
+        board: its channel is followed: a promotion gives new views, and no restart is needed.
+        live: the catalogue of the release that is served, for a board that stays at another. What
+            a client may not see there it does not see here: a tool may have got the tag since by
+            which a rule hides it.
+    """
+
+    def __init__(self, board: Board, live: "Catalogue | None" = None) -> None:
+        self.board, self._live = board, live
+        self._whole: _Whole | None = None
+        self._views: OrderedDict[Key, View] = OrderedDict()
+        self._building = asyncio.Lock()
+
+    async def view(self, client: Client) -> View:
+        """Return the current release as a client sees it.
+
+        While one request waits for a new release, others are answered from the one before.
+        """
+        hidden = frozenset[str]() if self._live is None else (await self._live.view(client)).hidden
+        key = (client.allow, client.deny, hidden)
+        current = await asyncio.to_thread(lambda: self.board.release.id)
+        held = self._views.get(key)
+        if held is not None and (held.release == current or self._building.locked()):
+            with suppress(KeyError):  # a build may just have dropped it
+                self._views.move_to_end(key)
+            return held
+        async with self._building:
+            return await asyncio.to_thread(self._build, client, key)
+
+    async def entries(self) -> tuple[str, Mapping[str, Entry]]:
+        """Return the id of the current release, and all its tools by id."""
+        async with self._building:
+            whole = await asyncio.to_thread(self._loaded)
+        return whole.release, whole.entries
+
+    def forget(self) -> None:
+        """Drop what is held, for a release that cannot be read any more."""
+        self._whole = None
+        self._views = OrderedDict()
+
+    def _build(self, client: Client, key: Key) -> View:
+        whole, views = self._loaded(), self._views
+        if any(view.release != whole.release for view in views.values()):
+            views = OrderedDict[Key, View]()
+        if key not in views:
+            views[key] = _view(whole, client, key[2])
+            if len(views) > MAX_VIEWS:
+                views.popitem(last=False)
+        self._views = views
+        return views[key]
+
+    def _loaded(self) -> _Whole:
+        """Return the current release; views of the one before stay until there is one of this."""
+        if self._whole is None or self._whole.release != self.board.release.id:
+            board = self.board.at_current_release()
+            entries = {tool.id: _entry(tool) for tool in board.list_tools()}
+            self._whole = _Whole(board, board.release.id, entries)
+        return self._whole
+
+
+def definition_text(tool: Tool) -> str:
+    """Return a tool's definition as compact JSON, whose tokens are counted."""
+    values = {
+        "name": tool.name,
+        "description": tool.description,
+        "inputSchema": tool.input_schema,
+    }
+    return json.dumps(values, ensure_ascii=False, separators=(",", ":"), default=str)
+
+
+def _entry(tool: Tool) -> Entry:
+    tokens = estimate_tokens(definition_text(tool))
+    return Entry(tool.id, tool.name, tool.agent, tool.catalog, tool.tags, tokens)
+
+
+def _view(whole: _Whole, client: Client, hidden: frozenset[str]) -> View:
+    entries = {
+        one: entry
+        for one, entry in whole.entries.items()
+        if one not in hidden and client.permits(entry)
+    }
+    everything = len(entries) == len(whole.entries)
+    board = whole.board if everything else whole.board.restricted(entries)
+    agents = {agent.id: agent.name for agent in board.list_agents()}
+    named = [(entry.id, entry.name, agents[entry.agent]) for entry in entries.values()]
+    return View(
+        whole.release,
+        AsyncBoard(board),
+        entries,
+        frozenset(whole.entries.keys() - entries.keys()),
+        CallNames(named, RESERVED),
+        board.thresholds(),
+        sum(entry.tokens for entry in entries.values()),
+    )

@@ -1,0 +1,104 @@
+"""What follows a promotion or a change of the rules: sessions are told that their `tools/list`
+changed, and the log names rules that match nothing."""
+
+import asyncio
+import logging
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager, suppress
+
+from pegboard.errors import PegboardError
+from pegboard.serve.access import AccessRules
+from pegboard.serve.gateway import Gateway
+from pegboard.serve.listing import listed_ids, names_of
+from pegboard.serve.rule_check import idle_names, idle_rules
+from pegboard.serve.sessions import Session
+
+LOOK_SECONDS = 1.0
+Compared = tuple[str, AccessRules]
+"""A release, by its id, and the rules that were compared with it."""
+
+log = logging.getLogger("pegboard.serve")
+
+
+@asynccontextmanager
+async def telling_of_changes(gateway: Gateway) -> AsyncGenerator[None]:
+    """Look for a new release and new rules every second, for as long as the block runs."""
+    task = asyncio.create_task(_look(gateway))
+    try:
+        yield
+    finally:
+        task.cancel()
+        with suppress(asyncio.CancelledError):
+            await task
+
+
+async def tell_all(gateway: Gateway) -> int:
+    """Tell each session whose list is another than it was sent; return how many were told."""
+    rules = gateway.rules.current()
+    told = 0
+    for session in gateway.sessions.all():
+        try:
+            if await _has_changed(gateway, rules, session):
+                session.listed = None  # told once, until it lists again
+                await session.tell_of_changes()
+                told += 1
+        except PegboardError as error:
+            log.warning("A session was not told of changes: %s", error)
+    return told
+
+
+async def warn_of_idle_rules(gateway: Gateway, done: Compared | None = None) -> Compared | None:
+    """Log the rules that match no tool of the current release.
+
+    Args:
+        done: what was compared before, which is not done again.
+
+    Returns:
+        What is compared now.
+    """
+    rules, serve = gateway.rules.current(), gateway.settings.serve
+    ruled = any(one.allow is not None or one.deny for one in rules.clients.values())
+    if not (ruled or serve.pinned or serve.python or serve.apis):
+        return done
+    try:
+        release, entries = await gateway.catalogue.entries()
+    except PegboardError as error:
+        log.warning("The rules could not be compared with the release: %s", error)
+        return done
+    if done == (release, rules):
+        return done
+    tools = list(entries.values())
+    problems = await asyncio.to_thread(
+        lambda: [
+            *idle_rules(rules, serve.pinned, tools),
+            *idle_names(serve, {tool.catalog for tool in tools}),
+        ]
+    )
+    if problems:
+        lines = "\n".join(f"  - {problem}" for problem in problems)
+        log.warning(
+            "pegboard serve: settings without effect in release %s, perhaps misspelt:\n%s",
+            release,
+            lines,
+        )
+    return release, rules
+
+
+async def _has_changed(gateway: Gateway, rules: AccessRules, session: Session) -> bool:
+    if session.listed is None:
+        return False
+    client = rules.clients.get(session.client.name, session.client)
+    view = await gateway.catalogue.view(client)
+    return names_of(view, listed_ids(gateway, view, session)) != session.listed
+
+
+async def _look(gateway: Gateway) -> None:
+    seen = (gateway.board.status().release, gateway.rules.current())
+    compared = await warn_of_idle_rules(gateway)
+    while True:
+        await asyncio.sleep(LOOK_SECONDS)
+        now = (gateway.board.status().release, gateway.rules.current())
+        if now != seen:
+            seen = now
+            await tell_all(gateway)
+            compared = await warn_of_idle_rules(gateway, compared)

@@ -1,0 +1,124 @@
+"""Finding tools for a client, among those alone that it may see."""
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from pegboard.errors import QueryError, StoreError
+from pegboard.hits import Hit
+from pegboard.llm import Message
+from pegboard.retrieval.results import FindResult
+from pegboard.serve.access import Client
+from pegboard.serve.catalogue import Catalogue, View
+from pegboard.serve.observer import Observers
+
+MAX_QUERY = 8_000
+"""Characters of a request for tools."""
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What a search found.
+
+    Attributes:
+        view: the release as the client sees it; gives the hits' call names.
+        result: the hits, best first, all of them visible to the client.
+        reason: why there are none, or why those there are may not fit; else "".
+    """
+
+    view: View
+    result: FindResult
+    reason: str = ""
+
+    @property
+    def hits(self) -> tuple[Hit, ...]:
+        """The hits, best first."""
+        return self.result.hits
+
+
+class Finder:
+    """Searches a catalogue, and reports each search to the observers."""
+
+    def __init__(self, catalogue: Catalogue, observers: Observers) -> None:
+        self.catalogue, self.observers = catalogue, observers
+
+    async def find(
+        self,
+        client: Client,
+        query: str,
+        k: int = 5,
+        *,
+        session: str = "",
+        strategy: str | Mapping[str, Any] | None = None,
+        index: str | None = None,
+        where: Mapping[str, str | Sequence[str]] | None = None,
+        history: Sequence[Message | Mapping[str, str]] = (),
+        explain: bool = False,
+    ) -> Found:
+        """Return at most `k` tools for a request, of the current release.
+
+        A tool that the request names exactly, by id, call name or true name, comes first.
+
+        Args:
+            session: for the observers.
+            strategy, index, where, history, explain: as in `Board.find`.
+
+        Raises as `Board.find` does, and QueryError for a longer request than `MAX_QUERY`.
+        """
+        if len(query) > MAX_QUERY:
+            raise QueryError(
+                f"The request has {len(query):,} characters; expected at most {MAX_QUERY:,}. Say "
+                f"shortly what a tool should do."
+            )
+        start = time.perf_counter()
+        options: Any = {
+            "strategy": strategy,
+            "index": index,
+            "where": where,
+            "history": history,
+            "explain": explain,
+        }
+        view = await self.catalogue.view(client)
+        try:
+            result = await view.board.find(query, k, **options)
+        except StoreError:  # the release was pruned: another is live
+            self.catalogue.forget()
+            view = await self.catalogue.view(client)
+            result = await view.board.find(query, k, **options)
+        if not where:
+            result = await _named_first(view, query, k, result)
+        found = Found(view, result, _reason(view, query, result))
+        self.observers.found(client, session, query, found, (time.perf_counter() - start) * 1_000)
+        return found
+
+
+async def _named_first(view: View, query: str, k: int, result: FindResult) -> FindResult:
+    """Return the result with the tools that the query names in front."""
+    named = view.names.named_in(query)[:k]
+    if not named or [hit.tool.id for hit in result.hits[: len(named)]] == named:
+        return result
+    best = max((hit.score for hit in result.hits), default=0.0)
+    hits = {hit.tool.id: hit for hit in result.hits}
+    agents = {agent.id: agent for agent in await view.board.list_agents()}
+    first: list[Hit] = []
+    for identity in named:
+        hit, tool = hits.pop(identity, None), await view.board.tool(identity)
+        if hit is None and tool is not None:
+            why = {"name": {"rank": 1, "score": 1.0}}
+            hit = Hit(tool, agents[tool.agent], best, why, result.release)
+        if hit is not None:
+            first.append(replace(hit, score=max(hit.score, best)))
+    return replace(result, hits=(*first, *hits.values())[:k], nothing_fits=False)
+
+
+def _reason(view: View, query: str, result: FindResult) -> str:
+    if not view.entries:
+        return "There are no tools that you may use."
+    if not query.strip():
+        return "The query is empty. Say in plain words what a tool should do."
+    if not result.hits:
+        return "No tool was found. Say in other words what a tool should do."
+    if result.nothing_fits:
+        return "Probably none of these tools fits. Check their descriptions before a call."
+    return ""

@@ -1,0 +1,105 @@
+"""The parts of a running gateway, which its MCP server and its HTTP API share."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Self
+
+from pegboard.board import Board
+from pegboard.opening import open_board
+from pegboard.serve.access import AccessRules, Client, LiveRules
+from pegboard.serve.calls.caller import Caller
+from pegboard.serve.catalogue import Catalogue
+from pegboard.serve.finder import Finder
+from pegboard.serve.observer import Observers
+from pegboard.serve.releases import ServedReleases
+from pegboard.serve.reports import Reports
+from pegboard.serve.sessions import Sessions
+from pegboard.serve.settings import GatewaySettings, load_gateway_settings
+
+
+@dataclass(slots=True, eq=False)
+class Gateway:
+    """A board, who may use it, and how.
+
+    Attributes:
+        stdio_client: the client of a gateway over stdio.
+    """
+
+    settings: GatewaySettings
+    board: Board
+    rules: LiveRules
+    catalogue: Catalogue
+    observers: Observers
+    finder: Finder
+    caller: Caller
+    releases: ServedReleases
+    reports: Reports
+    sessions: Sessions = field(default_factory=Sessions)
+    stdio_client: str | None = None
+
+    @classmethod
+    def open(cls, settings: GatewaySettings, board: Board, uri: str = "") -> Self:
+        """Return a gateway to a board; `close` ends it.
+
+        Args:
+            uri: the board's address, for its other releases; "" for a board in memory.
+        """
+        reports = Reports.open(settings.serve, settings.base)
+        observers = Observers(reports.observers)
+        catalogue = Catalogue(board)
+
+        def read_rules() -> AccessRules:
+            assert settings.file is not None
+            return AccessRules(load_gateway_settings(settings.file).serve.clients)
+
+        rules = LiveRules(AccessRules(settings.serve.clients), settings.file, read_rules)
+        finder = Finder(catalogue, observers)
+        return cls(
+            settings,
+            board,
+            rules,
+            catalogue,
+            observers,
+            finder,
+            Caller(settings, observers),
+            ServedReleases(finder, uri),
+            reports,
+        )
+
+    @property
+    def golden(self) -> Path | None:
+        """The file to which the page adds golden queries; None if it may not."""
+        file = self.settings.serve.golden
+        return None if file is None else self.settings.base / file
+
+    def client(self, headers: Mapping[str, str]) -> Client | None:
+        """Return the client of a request, from its headers by lower-case name; None if unknown."""
+        return self.rules.current().client(headers)
+
+    async def close(self) -> None:
+        """End what calls started, and stop following the board."""
+        await self.caller.close()
+        self.releases.close()
+        self.board.close()
+        self.reports.close()
+
+
+def open_gateway(
+    file: str | Path | None = None, board: str | None = None, channel: str | None = None
+) -> Gateway:
+    """Open a gateway to a published board.
+
+    Args:
+        file: a pegboard.toml.
+        board: its address, instead of the file's.
+        channel: the channel to follow, instead of the file's.
+
+    Raises:
+        ConfigurationError: `[serve]` has problems.
+        BoardError: the board cannot be opened.
+    """
+    settings = GatewaySettings() if file is None else load_gateway_settings(file)
+    uri = board or settings.board or ""
+    opened = open_board(uri, channel or settings.channel, background=True)
+    return Gateway.open(settings, opened, uri)

@@ -1,0 +1,110 @@
+"""Errors as clients are told them: what is wrong, where, and the next step; JSON over HTTP."""
+
+import logging
+from collections.abc import Mapping
+
+from starlette.requests import Request
+from starlette.responses import JSONResponse
+
+from pegboard.errors import (
+    BoardError,
+    CompletionError,
+    EncoderError,
+    PegboardError,
+    QueryError,
+)
+from pegboard.redaction import redact
+
+FAILURES: dict[type[PegboardError], tuple[int, str, str, str]] = {
+    BoardError: (503, "unavailable", "The board cannot be read at the moment.", "board"),
+    EncoderError: (503, "unavailable", "The encoder of requests does not answer.", "index"),
+    CompletionError: (503, "unavailable", "The strategy's LLM does not answer.", "strategy"),
+}
+"""What clients are told of a failure of the gateway's own: status, code, what and where. The
+library's messages name files, addresses and models, which only the log may have."""
+
+log = logging.getLogger("pegboard.serve")
+
+
+class ApiError(Exception):
+    """An answer that is an error."""
+
+    def __init__(self, status: int, code: str, what: str, where: str, next_step: str) -> None:
+        super().__init__(what)
+        self.status = status
+        self.values = {"code": code, "what": what, "where": where, "next_step": next_step}
+
+    def __str__(self) -> str:
+        return f"{self.values['what']} {self.values['next_step']}"
+
+    def response(self, headers: Mapping[str, str] | None = None) -> JSONResponse:
+        """Return the error as a response."""
+        headers = {"Cache-Control": "no-store", **(headers or {})}
+        if self.status == 401:
+            headers["WWW-Authenticate"] = "Bearer"
+        return JSONResponse({"error": self.values}, self.status, headers=headers)
+
+
+def invalid(what: str, where: str, next_step: str) -> ApiError:
+    """Return the error of a parameter or body that cannot be answered."""
+    return ApiError(400, "invalid_request", what, where, next_step)
+
+
+def unknown_client() -> ApiError:
+    """Return the error of a request that no client is recognised by."""
+    return ApiError(
+        401, "unknown_client", "The credentials are not known here.", "Authorization",
+        "Send the header `Authorization: Bearer TOKEN` with the token of a client.",
+    )  # fmt: skip
+
+
+def other_origin(problem: str) -> ApiError:
+    """Return the error of a request that a page of another site may have sent."""
+    return ApiError(
+        403, "other_origin", problem, "Host or Origin",
+        "Send it to the address that the gateway listens on, from its own page or no browser.",
+    )  # fmt: skip
+
+
+def operators_only(what: str) -> ApiError:
+    """Return the error of a request that only an operator may make; `what` is a noun phrase."""
+    return ApiError(
+        403, "operators_only", f"{what} are for operators.", "Authorization",
+        "Ask whoever runs the gateway for the token of a client with `operator = true`.",
+    )  # fmt: skip
+
+
+def error_of(error: PegboardError) -> ApiError:
+    """Return an error of the library for the API; what is not the request's fault is logged."""
+    if isinstance(error, QueryError):
+        what, _, next_step = redact(str(error)).partition(". ")
+        return invalid(f"{what.rstrip('.')}.", "query", next_step or "Correct it.")
+    log.error("A request failed: %s", redact(str(error)))
+    for kind, failure in FAILURES.items():
+        if isinstance(error, kind):
+            return ApiError(*failure, "Try again; the gateway's log has the error.")
+    return unexpected()
+
+
+def unexpected() -> ApiError:
+    """Return the error of a failure that nobody foresaw."""
+    return ApiError(
+        500, "unexpected", "The gateway failed.", "gateway",
+        "Try again; the gateway's log has the error.",
+    )  # fmt: skip
+
+
+async def no_such_path(request: Request, _: Exception) -> JSONResponse:
+    """Answer a path that is not served."""
+    return ApiError(
+        404, "not_found", f"There is no {request.url.path!r:.200}.", "path",
+        "/openapi.json lists what there is.",
+    ).response()  # fmt: skip
+
+
+async def wrong_method(request: Request, error: Exception) -> JSONResponse:
+    """Answer a method that a path does not take."""
+    return ApiError(
+        405, "wrong_method", f"{request.url.path!r:.200} does not take {request.method}.", "method",
+        "/openapi.json says which methods each path takes.",
+    ).response(getattr(error, "headers", None))  # fmt: skip

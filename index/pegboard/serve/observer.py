@@ -1,0 +1,90 @@
+"""What the gateway reports of each request: to metrics, spans and the request log."""
+
+import logging
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Literal, Protocol
+
+from pegboard.serve.access import Client
+
+if TYPE_CHECKING:
+    from pegboard.serve.finder import Found
+
+Outcome = Literal[
+    "ok",
+    "tool_error",
+    "invalid",
+    "unknown",
+    "refused",
+    "unconfirmed",
+    "timeout",
+    "too_large",
+    "failed",
+    "cancelled",
+]
+"""How a call ended: answered; answered with an error of the tool's own; arguments against the
+schema; no such tool that the client may see; not agreed to or not configured; the user is asked
+first; no answer in time; a longer answer than is allowed; not reached, or broken off; the client
+gave up."""
+
+log = logging.getLogger("pegboard.serve")
+
+
+class Observer(Protocol):
+    """Is told of each search, call and list. Methods must not block: they run in the event loop."""
+
+    def found(self, client: Client, session: str, query: str, found: "Found", ms: float) -> None:
+        """A client searched. `session` is "" outside a session."""
+        ...
+
+    def called(
+        self, client: Client, session: str, tool: str, outcome: Outcome, ms: float, size: int
+    ) -> None:
+        """A client called a tool.
+
+        Args:
+            tool: its id, "" for a name that means none.
+            size: bytes of the answer.
+        """
+        ...
+
+    def listed(self, client: Client, session: str, tools: int, sent: float, whole: float) -> None:
+        """A client was sent definitions of tools: by a list or by a search.
+
+        Args:
+            sent: their tokens, about.
+            whole: those of all tools that the client may see.
+        """
+        ...
+
+
+class Observers:
+    """Tells several observers; one that fails costs neither the request nor the others."""
+
+    def __init__(self, observers: Sequence[Observer] = ()) -> None:
+        self.observers = list(observers)
+
+    def found(self, client: Client, session: str, query: str, found: "Found", ms: float) -> None:
+        """As `Observer.found`."""
+        for observer in self.observers:
+            try:
+                observer.found(client, session, query, found, ms)
+            except Exception:
+                log.exception("An observer failed.")
+
+    def called(
+        self, client: Client, session: str, tool: str, outcome: Outcome, ms: float, size: int
+    ) -> None:
+        """As `Observer.called`."""
+        for observer in self.observers:
+            try:
+                observer.called(client, session, tool, outcome, ms, size)
+            except Exception:
+                log.exception("An observer failed.")
+
+    def listed(self, client: Client, session: str, tools: int, sent: float, whole: float) -> None:
+        """As `Observer.listed`."""
+        for observer in self.observers:
+            try:
+                observer.listed(client, session, tools, sent, whole)
+            except Exception:
+                log.exception("An observer failed.")

@@ -1,0 +1,117 @@
+"""The releases that the HTTP API answers from: the live one, and those that are asked for beside
+it."""
+
+import asyncio
+from collections import OrderedDict
+from typing import Any
+
+from pegboard.cli.gate import gate_state
+from pegboard.errors import BoardNotFound
+from pegboard.opening import open_board
+from pegboard.serve.catalogue import Catalogue
+from pegboard.serve.finder import Finder
+from pegboard.store.releases import Channel, Release, ReleaseStore
+
+MAX_OTHERS = 2
+"""Releases beside the live one that are held in memory at once."""
+MAX_LISTED = 100
+"""Releases that a list has: the newest."""
+
+
+class ServedReleases:
+    """Finders of releases; one that is not live is opened when it is first asked for.
+
+    Args:
+        live: follows the channel.
+        uri: the board's address; "" for a board in memory, which has one release.
+    """
+
+    def __init__(self, live: Finder, uri: str) -> None:
+        self.live, self._uri = live, uri
+        self._store = ReleaseStore(uri) if uri else None
+        self._others: OrderedDict[str, Finder] = OrderedDict()
+        self._opening = asyncio.Lock()
+
+    @property
+    def channel(self) -> str | None:
+        """The channel that is followed; None for a board that stays at one release."""
+        return self.live.catalogue.board.status().channel
+
+    async def finder(self, release: str | None) -> Finder:
+        """Return the finder of a release, by its id or the beginning of it; None means the live
+        one.
+
+        Raises:
+            BoardNotFound: there is no such release, or there are several.
+        """
+        live = await asyncio.to_thread(lambda: self.live.catalogue.board.release.id)
+        if release is None or release == live:
+            return self.live
+        async with self._opening:
+            if release not in self._others:
+                identity = await asyncio.to_thread(self._whole_id, release)
+                if identity == live:
+                    return self.live
+                if identity not in self._others:
+                    board = await asyncio.to_thread(open_board, self._uri, release=identity)
+                    self._others[identity] = Finder(
+                        Catalogue(board, self.live.catalogue), self.live.observers
+                    )
+                release = identity
+            self._others.move_to_end(release)
+            while len(self._others) > MAX_OTHERS:
+                _, finder = self._others.popitem(last=False)
+                finder.catalogue.board.close()
+            return self._others[release]
+
+    async def listed(self) -> dict[str, Any]:
+        """Return the channel, its release, and the newest releases as JSON values, newest first.
+
+        What was counted or measured is left out, since it tells of tools that a client may not see.
+        """
+        return await asyncio.to_thread(self._listed)
+
+    def close(self) -> None:
+        """Close the boards of releases that are not live."""
+        while self._others:
+            self._others.popitem()[1].catalogue.board.close()
+
+    def _whole_id(self, release: str) -> str:
+        if self._store is None:
+            raise BoardNotFound("This board is in memory and has one release. Leave `release` out.")
+        return self._store.get(release).id
+
+    def _listed(self) -> dict[str, Any]:
+        live = self.live.catalogue.board.release
+        channels: list[Channel] = []
+        releases = [live]
+        if self._store is not None:
+            channels, releases = self._store.channels(), self._store.all()
+        name = self.channel
+        followed = next((channel for channel in channels if channel.name == name), None)
+        history = followed.history if followed else ()
+        return {
+            "channel": name,
+            "live": live.id,
+            "releases": [
+                {
+                    **_description(release, channels),
+                    "live": release.id == live.id,
+                    "in_history": release.id in history,
+                }
+                for release in releases[:MAX_LISTED]
+            ],
+        }
+
+
+def _description(release: Release, channels: list[Channel]) -> dict[str, Any]:
+    strategy = release.manifest.get("strategy")
+    return {
+        "release": release.id,
+        "created_at": release.created_at.isoformat(),
+        "indexes": sorted(release.manifest["indexes"]),
+        "default_index": release.manifest["default_index"],
+        "strategy": strategy if isinstance(strategy, str) else (strategy or {}).get("name"),
+        "gate": gate_state(release, channels),
+        "channels": [channel.name for channel in channels if channel.release == release.id],
+    }

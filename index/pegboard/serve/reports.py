@@ -1,0 +1,43 @@
+"""What a gateway reports of its requests, as far as it is configured and installed."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Self
+
+from pegboard.serve.metrics import Metrics, open_metrics
+from pegboard.serve.observer import Observer
+from pegboard.serve.request_log import RequestLog
+from pegboard.serve.settings import ServeSettings
+from pegboard.serve.tracing import open_tracing
+
+
+@dataclass(frozen=True, slots=True)
+class Reports:
+    """The observers of a gateway.
+
+    Attributes:
+        metrics: None where prometheus-client is not installed.
+        log: None if none is configured.
+        observers: all of them.
+    """
+
+    metrics: Metrics | None
+    log: RequestLog | None
+    observers: tuple[Observer, ...]
+
+    @classmethod
+    def open(cls, settings: ServeSettings, base: Path) -> Self:
+        """Open what `[serve]` configures; relative paths count from `base`.
+
+        Raises:
+            ConfigurationError: the request log cannot be written.
+        """
+        metrics = open_metrics()
+        log = RequestLog(base / settings.log) if settings.log is not None else None
+        observers = (metrics, log, open_tracing(texts=settings.trace_requests))
+        return cls(metrics, log, tuple(one for one in observers if one is not None))
+
+    def close(self) -> None:
+        """Write what the log still holds."""
+        if self.log is not None:
+            self.log.close()

@@ -1,0 +1,226 @@
+"""`[serve]` of pegboard.toml, and the `[catalogs]` beside it as far as calls need them."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any, Literal, Self, cast
+
+from pydantic import Field, ValidationError, field_validator, model_validator
+
+from pegboard.errors import ConfigurationError
+from pegboard.store.storage import remember_options
+from pegboard.toml_settings import Settings, problems_of, read_toml
+
+Destructive = Literal["confirm", "allow", "refuse"]
+Globs = Annotated[tuple[str, ...], Field(min_length=1)]
+
+
+class RuleSettings(Settings):
+    """One rule of a client: it matches a tool that fits every field given.
+
+    Attributes:
+        agent: ids of agents, `catalog/agent`.
+        catalog: names of catalogs.
+        tag: tags; a tool fits if one of its tags does.
+        tool: ids of tools, `catalog/agent/name`.
+
+    Each is a text or a list of texts with `*`, `?` and `[...]` as in file names; `*` also stands
+    for `/`. Letters have to agree in case.
+    """
+
+    agent: Globs | None = None
+    catalog: Globs | None = None
+    tag: Globs | None = None
+    tool: Globs | None = None
+
+    @field_validator("*", mode="before")
+    @classmethod
+    def _as_list(cls, value: Any) -> Any:
+        return (value,) if isinstance(value, str) else value
+
+    @model_validator(mode="after")
+    def _says_something(self) -> Self:
+        if not self.model_fields_set:
+            raise ValueError("an empty rule; expected agent, catalog, tag or tool")
+        return self
+
+
+class ClientSettings(Settings):
+    """`[serve.clients.NAME]`: who a client is, and the tools that it may see and call.
+
+    Attributes:
+        token: its bearer token as `${VARIABLE}`.
+        header: a header and its value that mean this client, such as a proxy sets them.
+        allow: what it sees: tools that one of the rules matches; all tools if there is none.
+        deny: what it does not see all the same.
+        operator: whether it may read the metrics of all clients, add golden queries, and see
+            releases that are not served.
+
+    A client with neither token nor header stands for requests without credentials.
+    """
+
+    token: str | None = None
+    header: dict[str, str] = Field(default_factory=dict[str, str])
+    allow: tuple[RuleSettings, ...] | None = None
+    deny: tuple[RuleSettings, ...] = ()
+    operator: bool = False
+
+    @field_validator("token")
+    @classmethod
+    def _refers_to_a_variable(cls, token: str | None) -> str | None:
+        if token is not None and not (token.startswith("${") and token.endswith("}")):
+            raise ValueError(
+                "secrets are not allowed in the file. Set an environment variable, and write "
+                'token = "${NAME_OF_THE_VARIABLE}"'
+            )
+        return token
+
+
+class CallSettings(Settings):
+    """`[serve.calls]`: limits of each call.
+
+    Attributes:
+        timeout: seconds for one call, the start of its server included.
+        max_bytes: of one answer.
+        concurrency: concurrent calls of one MCP server, or of one catalog of another type; more
+            wait, within their timeout.
+        destructive: what becomes of a call that may destroy something (`destructiveHint`, DELETE):
+            `confirm` asks the user through the client, and refuses where it cannot ask.
+        idle: seconds after which an MCP server that nobody calls is ended.
+    """
+
+    timeout: Annotated[float, Field(gt=0, le=3600)] = 60
+    max_bytes: Annotated[int, Field(ge=1_000)] = 4_000_000
+    concurrency: Annotated[int, Field(ge=1, le=1_000)] = 16
+    destructive: Destructive = "confirm"
+    idle: Annotated[float, Field(gt=0)] = 600
+
+
+class ApiSettings(Settings):
+    """`[serve.apis.CATALOG]`: where the operations of an OpenAPI catalog are called.
+
+    Attributes:
+        base_url: stands for the base URL of the catalog's document. Credentials go nowhere else.
+        credentials: values by the name of the document's security scheme, as `${VARIABLE}`:
+            `user:password` for basic.
+        slashes: parameters of paths whose values may contain `/`, such as those of a file.
+    """
+
+    base_url: str
+    slashes: tuple[str, ...] = ()
+    credentials: dict[str, str] = Field(default_factory=dict[str, str])
+
+    @field_validator("base_url")
+    @classmethod
+    def _is_http(cls, url: str) -> str:
+        if not url.startswith(("https://", "http://")) or "@" in url.split("/", 3)[2]:
+            raise ValueError("expected an address that begins with https://, without credentials")
+        return url.rstrip("/")
+
+    @field_validator("credentials")
+    @classmethod
+    def _refer_to_variables(cls, values: dict[str, str]) -> dict[str, str]:
+        for name, value in values.items():
+            if "${" not in value:
+                raise ValueError(
+                    f"{name}: secrets are not allowed in the file. Set an environment variable, "
+                    f'and write {name} = "${{NAME_OF_THE_VARIABLE}}"'
+                )
+        return values
+
+
+class ContextSettings(Settings):
+    """`[serve.context]`: which tools `tools/list` has for a request that comes with its context.
+
+    Attributes:
+        threshold: the least probability of a tool: a number, or the name of a threshold of the
+            release; None takes all `max_tools`.
+        max_tools: the most tools that are listed.
+    """
+
+    threshold: Annotated[float, Field(ge=0, le=1)] | str | None = "nothing_fits"
+    max_tools: Annotated[int, Field(ge=1, le=200)] = 20
+
+
+class ServeSettings(Settings):
+    """`[serve]`: the gateway.
+
+    Attributes:
+        mode: what `tools/list` has beside `search_tools` and `call_tool`: `search` the pinned
+            tools, `gateway` also those that the session found.
+        k: tools that `search_tools` returns where the request does not say; `max_k` at most.
+        pinned: ids of tools that are always listed, with `*` as in rules.
+        python: catalogs whose Python functions may run in this process.
+        log: a file to which a line for each request is written.
+        golden: a file of golden queries to which operators add on the page.
+        trace_requests: whether OpenTelemetry spans hold the words of requests.
+    """
+
+    mode: Literal["search", "gateway"] = "search"
+    k: Annotated[int, Field(ge=1, le=100)] = 5
+    max_k: Annotated[int, Field(ge=1, le=200)] = 20
+    pinned: tuple[str, ...] = ()
+    clients: dict[str, ClientSettings] = Field(default_factory=dict[str, ClientSettings])
+    calls: CallSettings = CallSettings()
+    apis: dict[str, ApiSettings] = Field(default_factory=dict[str, ApiSettings])
+    python: tuple[str, ...] = ()
+    log: Path | None = None
+    golden: Path | None = None
+    trace_requests: bool = False
+    context: ContextSettings = ContextSettings()
+
+
+class GatewaySettings(Settings):
+    """What the gateway takes from a pegboard.toml.
+
+    Attributes:
+        file: the file; None without one.
+        board: the address of the board, if the file names one.
+        catalogs: the tables of `[catalogs]`, unchecked: builds check them.
+    """
+
+    file: Path | None = None
+    board: str | None = None
+    channel: str = "live"
+    serve: ServeSettings = ServeSettings()
+    catalogs: dict[str, dict[str, Any]] = Field(default_factory=dict[str, dict[str, Any]])
+
+    @property
+    def base(self) -> Path:
+        """The folder from which relative paths count."""
+        return Path.cwd() if self.file is None else self.file.parent
+
+
+def load_gateway_settings(file: str | Path) -> GatewaySettings:
+    """Read what the gateway needs of a pegboard.toml.
+
+    Raises:
+        ConfigurationError: the file cannot be read, or `[serve]` has problems; all are listed.
+    """
+    tables = read_toml(file, "name a board with --board")
+    path = Path(file).expanduser().resolve()
+    board: Any = tables.get("board", {})
+    uri = board.get("uri") if isinstance(board, Mapping) else None
+    try:
+        serve = ServeSettings.model_validate(tables.get("serve", {}))
+    except ValidationError as error:
+        problems = problems_of(error, ServeSettings, "serve.")
+        raise ConfigurationError.from_problems(
+            str(file), problems, "See `[serve]` in the reference."
+        ) from None
+    if isinstance(uri, str) and "://" not in uri:
+        uri = str((path.parent / Path(uri).expanduser()).resolve())
+    if isinstance(uri, str) and isinstance(storage := board.get("storage"), Mapping):
+        options = {str(name): str(value) for name, value in cast("Any", storage).items()}
+        remember_options(uri, options)
+    catalogs: Any = tables.get("catalogs", {})
+    if not isinstance(catalogs, Mapping):
+        catalogs = {}
+    return GatewaySettings(
+        file=path,
+        board=uri,
+        channel=str(board.get("channel", "live")) if isinstance(board, Mapping) else "live",
+        serve=serve,
+        catalogs={
+            name: dict(table) for name, table in catalogs.items() if isinstance(table, Mapping)
+        },
+    )

@@ -1,0 +1,90 @@
+"""`pegboard serve`: what it says where it cannot start."""
+
+import socket
+
+import pytest
+
+import pegboard.cli.serve
+from pegboard.cli.main import main
+
+
+def test_without_the_extra_it_says_how_to_install_it(monkeypatch, capsys):
+    monkeypatch.setattr(pegboard.cli.serve, "find_spec", lambda name: None)
+
+    assert main(["serve", "--board", "board"]) == 2
+    assert "pip install 'pegboard[serve]'" in capsys.readouterr().err
+
+
+def test_without_a_board_it_says_what_to_name(monkeypatch, capsys, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("PEGBOARD_BOARD", raising=False)
+
+    assert main(["serve"]) == 2
+    assert "Expected --board URI or -c pegboard.toml" in capsys.readouterr().err
+
+
+def test_it_listens_to_other_machines_only_with_tokens(board_uri, capsys):
+    assert main(["serve", "--board", board_uri, "--host", "0.0.0.0", "--port", "0"]) == 2
+    said = capsys.readouterr().err
+    assert "anyone could call the tools" in said
+    assert "MCP at" not in said
+
+
+def test_a_port_in_use_is_named_before_the_board_is_opened(tmp_path, capsys):
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        port = str(other.getsockname()[1])
+
+        assert main(["serve", "--board", str(tmp_path / "none"), "--port", port]) == 2
+
+    said = capsys.readouterr().err
+    assert f"Cannot listen on 127.0.0.1, port {port}: another process does" in said
+    assert "--port 0" in said
+
+
+def test_a_gateway_that_cannot_start_ends_with_an_error(board_uri, monkeypatch):
+    monkeypatch.setattr("pegboard.serve.app.telling_of_changes", lambda _: None)
+
+    assert main(["serve", "--board", board_uri, "--port", "0"]) == 1
+
+
+def test_an_address_of_another_machine_is_named(tmp_path, capsys):
+    address = ["--host", "203.0.113.1", "--port", "0"]
+
+    assert main(["serve", "--board", str(tmp_path), *address]) == 2
+    assert "Cannot listen on 203.0.113.1, port 0" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("port", ["99999", "-1", "http", "8720.5"])
+def test_what_is_no_port_is_refused(port, capsys):
+    with pytest.raises(SystemExit) as ended:
+        main(["serve", "--port", port])
+
+    assert ended.value.code == 2
+    assert "from 0 to 65535" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("options", "problem"),
+    [
+        (["--client", "ana"], "--client without --stdio"),
+        (["--stdio", "--port", "8720"], "--port beside --stdio"),
+        (["--stdio", "--host", "127.0.0.1", "--port", "1"], "--host and --port beside --stdio"),
+    ],
+)
+def test_options_of_the_other_transport_are_refused(options, problem, tmp_path, capsys):
+    assert main(["serve", "--board", str(tmp_path), *options]) == 2
+    assert problem in capsys.readouterr().err
+
+
+def test_all_problems_of_the_settings_are_reported_at_once(tmp_path, capsys):
+    file = tmp_path / "pegboard.toml"
+    file.write_text(
+        '[board]\nuri = "board"\n[serve]\nmodus = "gateway"\n'
+        '[serve.clients.ana]\ntoken = "plain"\n[serve.apis.x]\nbase_url = "ftp://x"\n'
+    )
+
+    assert main(["serve", "-c", str(file), "--port", "0"]) == 2
+    said = capsys.readouterr().err
+    assert "serve.modus: no such setting; did you mean 'mode'?" in said
+    assert "serve.clients.ana.token: secrets are not allowed in the file" in said
+    assert "serve.apis.x.base_url: expected an address" in said

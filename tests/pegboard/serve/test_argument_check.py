@@ -1,0 +1,178 @@
+"""The check of arguments against the schemas of a release: what it finds, and what it survives."""
+
+import asyncio
+import signal
+
+import pytest
+
+from pegboard.board import Board
+from pegboard.records import Tool
+from pegboard.serve.calls import arguments as checks
+from pegboard.serve.gateway import Gateway
+from pegboard.serve.settings import GatewaySettings
+
+
+def doubling(keyword):
+    """A schema of 40 definitions, each of which asks twice for the next."""
+    both = lambda number: {keyword: [{"$ref": f"#/$defs/d{number}"}] * 2}  # noqa: E731
+    defs = {f"d{number}": both(number + 1) for number in range(40)}
+    return {**both(0), "$defs": {**defs, "d40": {"type": "object", "required": ["no"]}}}
+
+
+def nested(depth):
+    value = {}
+    for _ in range(depth):
+        value = {"next": value}
+    return value
+
+
+AGAIN = {"properties": {"next": {"$ref": "#"}}, "required": ["next"]}
+BOMBS = {
+    "allOf": (doubling("allOf"), {}),
+    "anyOf": (doubling("anyOf"), {}),
+    "oneOf": (doubling("oneOf"), {}),
+    "recursion over the arguments": ({"anyOf": [AGAIN, AGAIN]}, nested(60)),
+    "a reference to itself": ({"allOf": [{"$ref": "#"}]}, {}),
+    "dynamic reference to itself": (
+        {"$dynamicAnchor": "a", "allOf": [{"$dynamicRef": "#a"}, {"$dynamicRef": "#a"}]},
+        {},
+    ),
+}
+TEXT = {"type": "object", "properties": {"text": {"type": "string"}}, "required": ["text"]}
+
+
+@pytest.fixture
+def checking():
+    """A function: the result of a block with a way to call a tool that has a schema."""
+
+    def run_block(block):
+        async def run():
+            gateway = Gateway.open(GatewaySettings(), Board.from_tools([]))
+
+            async def call(schema, arguments):
+                tool = Tool("kit/desk/tool", "kit", "kit/desk", "tool", input_schema=schema)
+                result = await gateway.caller.call(gateway.client({}), tool, arguments)
+                return result.content[0].text
+
+            try:
+                return await block(call, gateway)
+            finally:
+                await gateway.close()
+
+        return asyncio.run(run())
+
+    return run_block
+
+
+@pytest.fixture
+def unlimited(tmp_path, monkeypatch):
+    """The process that checks, without its limit of time."""
+    text = checks.WORKER.read_text()
+    worker = tmp_path / "worker.py"
+    worker.write_text(text.replace("MAX_SECONDS = 1.0", "MAX_SECONDS = 3600.0"))
+    assert worker.read_text() != text
+    monkeypatch.setattr(checks, "WORKER", worker)
+
+
+REFUSED = "has nothing that runs it"  # what a tool without a server answers after its check
+
+
+@pytest.mark.parametrize("bomb", BOMBS)
+def test_a_schema_that_takes_too_long_costs_its_own_call(checking, bomb):
+    async def block(call, gateway):
+        return await call(*BOMBS[bomb]), await call(TEXT, {"text": "x"}), await call(TEXT, {})
+
+    refused, fitting, unfitting = checking(block)
+
+    # A validator may notice endless references, and then the schema checks nothing.
+    assert "takes too long to check" in refused or REFUSED in refused
+    assert REFUSED in fitting
+    assert '"text" is a required property' in unfitting
+
+
+def test_others_are_answered_while_a_schema_takes_long(checking, unlimited):
+    async def block(call, gateway):
+        schema, arguments = BOMBS["allOf"]
+        bomb = asyncio.create_task(call(schema, arguments))
+        answers = [await call(TEXT, {"text": "x"}) for _ in range(5)]
+        await gateway.finder.find(gateway.client({}), "anything")
+        waits = not bomb.done()
+        bomb.cancel()
+        await asyncio.wait([bomb])
+        return waits, answers, await call(TEXT, {"text": "after"})
+
+    waits, answers, after = checking(block)
+
+    assert waits
+    assert all(REFUSED in answer for answer in [*answers, after])
+
+
+def test_calls_wait_for_a_process_and_no_longer_than_their_timeout(checking, unlimited):
+    async def block(call, gateway):
+        await call(TEXT, {"text": "x"})
+        bombs = [asyncio.create_task(call(*BOMBS["allOf"])) for _ in range(checks.MAX_WORKERS)]
+        await asyncio.sleep(0)
+        limits = gateway.caller.limits
+        gateway.caller.limits = limits.model_copy(update={"timeout": 0.1})
+        busy = await call(TEXT, {"text": "x"})
+        gateway.caller.limits = limits
+        for bomb in bombs:
+            bomb.cancel()
+        await asyncio.wait(bombs)
+        return busy, await call(TEXT, {"text": "x"})
+
+    busy, after = checking(block)
+
+    assert "The gateway is busy" in busy
+    assert REFUSED in after
+
+
+def test_a_process_that_was_killed_is_started_again(checking):
+    async def block(call, gateway):
+        await call(TEXT, {"text": "x"})
+        (worker,) = gateway.caller._check._workers
+        worker.send_signal(signal.SIGKILL)
+        await worker.wait()
+        return await call(TEXT, {"text": "x"}), len(gateway.caller._check._workers)
+
+    answer, workers = checking(block)
+
+    assert REFUSED in answer
+    assert workers == 1
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [{"text": float("nan")}, {"text": float("inf")}, {"text": {1, 2}}, {"next": nested(100_000)}],
+    ids=["not a number", "infinity", "a set", "too deep"],
+)
+def test_arguments_that_are_no_json_reach_no_tool(checking, arguments):
+    async def block(call, gateway):
+        return await call({}, arguments)
+
+    assert "are not JSON, or too deep" in checking(block)
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        {"type": 5},
+        {"$ref": "https://evil.example/schema"},
+        {"$ref": "file:///etc/passwd"},
+        {"pattern": "(a{1000}){1000}"},
+        {"properties": nested(100_000)},
+    ],
+    ids=["no schema", "a document elsewhere", "a file", "a pattern too large", "too deep"],
+)
+def test_a_schema_that_cannot_be_used_checks_nothing(checking, schema):
+    async def block(call, gateway):
+        return await call(schema, {"text": "x"})
+
+    assert REFUSED in checking(block)
+
+
+def test_half_of_a_character_in_an_argument_is_answered(checking):
+    async def block(call, gateway):
+        return await call(TEXT, {"text": "\ud800"})
+
+    assert "tool" in checking(block)

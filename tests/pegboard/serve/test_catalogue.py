@@ -1,0 +1,64 @@
+"""Each client's view of a release, and how it follows promotions."""
+
+import asyncio
+import threading
+
+from pegboard.opening import open_board
+from pegboard.serve.access import ANYONE, Client, Rule
+from pegboard.serve.catalogue import Catalogue
+
+OFFICE = Client("office", (Rule(tag=("office",)),), (Rule(tool=("*/close_*",)),))
+NOTHING = Client("nothing", ())
+
+
+def test_a_view_has_the_visible_tools_and_their_agents_alone(board_uri):
+    async def run():
+        catalogue = Catalogue(open_board(board_uri))
+        return [await catalogue.view(client) for client in (ANYONE, OFFICE, NOTHING)]
+
+    everything, office, nothing = asyncio.run(run())
+
+    assert len(everything.entries) > len(office.entries) > len(nothing.entries) == 0
+    agents = {agent.id for agent in asyncio.run(office.board.list_agents())}
+    assert agents == {entry.agent for entry in office.entries.values()}
+    assert "close_ledger" not in office.names.ids
+    assert asyncio.run(nothing.board.find("anything")).hits == ()
+    assert office.tokens < everything.tokens
+
+
+def test_clients_of_equal_rules_share_a_view(board_uri):
+    async def run():
+        catalogue = Catalogue(open_board(board_uri))
+        twin = Client("twin", OFFICE.allow, OFFICE.deny)
+        return await catalogue.view(OFFICE), await catalogue.view(twin)
+
+    one, two = asyncio.run(run())
+
+    assert one is two
+
+
+def test_while_a_release_is_loaded_others_are_answered_from_the_one_before(
+    two_releases, monkeypatch
+):
+    workshop, first, second = two_releases
+    loading, go_on = threading.Event(), threading.Event()
+
+    async def run():
+        catalogue = Catalogue(open_board(workshop.uri, refresh=0))
+        assert (await catalogue.view(ANYONE)).release == first.id
+        workshop.store.promote(second.id)
+        build = catalogue._build
+
+        def slowly(*arguments):
+            loading.set()
+            go_on.wait()
+            return build(*arguments)
+
+        monkeypatch.setattr(catalogue, "_build", slowly)
+        waiting = asyncio.create_task(catalogue.view(ANYONE))
+        await asyncio.to_thread(loading.wait)
+        meanwhile = await catalogue.view(ANYONE)
+        go_on.set()
+        return meanwhile.release, (await waiting).release, (await catalogue.view(ANYONE)).release
+
+    assert asyncio.run(run()) == (first.id, second.id, second.id)

@@ -1,0 +1,96 @@
+"""Calls that may destroy something: confirmed by the user, in both protocol eras."""
+
+import asyncio
+
+import pytest
+from mcp_types import CallToolResult, ElicitResult, InputRequiredResult
+
+
+def answering(action, asked):
+    async def answer(context, params):
+        asked.append(params.message)
+        return ElicitResult(action=action)
+
+    return answer
+
+
+@pytest.fixture
+def burn(desk_uri, desk, gateway_of, connect):
+    """A function: the result of burning the archive, by a client whose user answers so."""
+
+    def burnt(action=None, **calls):
+        asked = []
+        options = {"elicitation_callback": answering(action, asked)} if action else {}
+
+        async def run():
+            async with (
+                gateway_of(desk_uri, desk, calls=calls) as gateway,
+                connect(gateway, **options) as client,
+            ):
+                arguments = {"name": "burn_archive", "arguments": {"text": "all"}}
+                return await client.call_tool("call_tool", arguments)
+
+        return asyncio.run(run()), asked
+
+    return burnt
+
+
+def test_the_user_is_asked_and_may_agree(burn):
+    result, asked = burn("accept")
+
+    assert result.content[0].text == "Burnt."
+    assert asked == ['Call kit/desk/burn_archive with {"text":"all"}?']
+
+
+@pytest.mark.parametrize("action", ["decline", "cancel"])
+def test_nothing_is_called_if_the_user_does_not_agree(burn, action, tmp_path):
+    result, asked = burn(action)
+
+    assert "The user did not agree" in result.content[0].text
+    assert len(asked) == 1
+    assert not (tmp_path / "starts").exists()
+
+
+def test_a_client_that_cannot_ask_is_refused(burn, tmp_path):
+    result, _ = burn()
+
+    assert "cannot ask its user" in result.content[0].text
+    assert not (tmp_path / "starts").exists()
+
+
+def test_the_operator_may_allow_or_refuse_without_asking(burn):
+    allowed, asked = burn(destructive="allow")
+    refused, _ = burn("accept", destructive="refuse")
+
+    assert (allowed.content[0].text, asked) == ("Burnt.", [])
+    assert "is refused" in refused.content[0].text
+
+
+def test_an_answer_counts_for_its_own_question_alone(desk_uri, desk, gateway_of, connect, era):
+    if era == "legacy":
+        pytest.skip("before 2026-07-28 answers do not travel with calls")
+
+    async def run():
+        results = []
+        async with (
+            gateway_of(desk_uri, desk) as gateway,
+            connect(gateway, elicitation_callback=answering("accept", [])) as client,
+        ):
+
+            async def call(arguments, **more):
+                result = await client.session.call_tool(
+                    "burn_archive", arguments, allow_input_required=True, **more
+                )
+                results.append(type(result))
+                return result
+
+            yes = {"confirm": ElicitResult(action="accept")}
+            question = await call({"text": "one"})
+            state = question.request_state
+            await call({"text": "one"}, input_responses=yes)  # no question was asked
+            await call({"text": "two"}, input_responses=yes, request_state=state)
+            await call({"text": "one"}, input_responses=yes, request_state=f"9{state}")
+            await call({"text": "one"}, input_responses=yes, request_state=state)
+        return results
+
+    assert asyncio.run(run()) == [InputRequiredResult] * 4 + [CallToolResult]

@@ -1,0 +1,428 @@
+"""The HTTP API: what it answers, to whom, and how it refuses."""
+
+import json
+
+import pytest
+from openapi_spec_validator import validate
+
+from pegboard.errors import StoreError
+from pegboard.serve.http_requests import MAX_BODY, MAX_PARAMETERS
+
+MONEY = {"clients": {"anyone": {"allow": [{"catalog": "finance"}]}}}
+OPERATOR = {"clients": {"anyone": {"operator": True}}}
+
+
+def error_of(response):
+    return response.json()["error"]
+
+
+def test_tools_are_found_by_both_methods_with_scores_and_reasons(board_uri, ask):
+    body = {"query": "exchange rates of today", "k": 2, "explain": True}
+    address = "/v1/find?query=exchange+rates+of+today&k=2&explain=true"
+
+    posted, got = ask(board_uri, ("POST", "/v1/find", {"json": body}), ("GET", address))
+
+    result = posted.json()
+    assert len(result["hits"]) == 2
+    assert result["hits"][0]["name"] == "list_rates"
+    assert result["hits"][0]["why"]["ranker"]["adds"]
+    assert result["hits"][0]["call_name"] == "list_rates"
+    shown = {hit["id"] for hit in result["hits"]}
+    ranks = [part["ranks"] for part in result["trace"]["parts"] if "ranks" in part]
+    assert ranks
+    assert all(row.keys() <= shown for row in ranks)
+    assert got.json()["hits"] == result["hits"]
+    assert posted.headers["cache-control"] == "no-store"
+
+
+def test_an_answer_without_tools_says_why(board_uri, ask):
+    [response] = ask(board_uri, ("POST", "/v1/find", {"json": {"query": " "}}))
+
+    assert response.json()["hits"] == []
+    assert "empty" in response.json()["reason"]
+
+
+def test_tools_are_listed_by_filter_in_pages(board_uri, ask):
+    first, filtered, searched = ask(
+        board_uri,
+        ("GET", "/v1/tools?limit=10"),
+        ("GET", "/v1/tools?catalog=finance&tag=money"),
+        ("GET", "/v1/tools?text=MEETING+room"),
+    )
+    [second] = ask(board_uri, ("GET", f"/v1/tools?limit=10&after={first.json()['next']}"))
+
+    assert first.json()["total"] == 14
+    ids = [tool["id"] for page in (first, second) for tool in page.json()["tools"]]
+    assert ids == sorted(set(ids))
+    assert len(ids) == 14
+    assert second.json()["next"] is None
+    assert {tool["agent"] for tool in filtered.json()["tools"]} == {"finance/finance"}
+    assert [tool["name"] for tool in searched.json()["tools"]] == ["book_room"]
+
+
+def test_a_tool_has_its_schema_examples_and_dependencies(board_uri, ask):
+    [response] = ask(board_uri, ("GET", "/v1/tools/desk/desk/book_room"))
+
+    values = response.json()
+    assert values["tool"]["examples"] == ["where can ten people meet?", "room"]
+    assert values["agent"]["kind"] == "agent"
+    assert values["dependencies"] == []
+
+
+def test_ids_with_escaped_characters_are_addressed(board_uri, ask):
+    [page] = ask(board_uri, ("GET", "/v1/tools?text=lunch"))
+    [identity] = [tool["id"] for tool in page.json()["tools"]]
+    address = identity.replace("%", "%25").replace(" ", "%20")
+
+    [response] = ask(board_uri, ("GET", f"/v1/tools/{address}"))
+
+    assert response.json()["tool"]["id"] == identity
+
+
+def test_agents_and_releases_are_listed(board_uri, ask):
+    agents, releases, status = ask(
+        board_uri, ("GET", "/v1/agents"), ("GET", "/v1/releases"), ("GET", "/v1/status")
+    )
+
+    assert sum(agent["tools"] for agent in agents.json()["agents"]) == 14
+    [release] = releases.json()["releases"]
+    assert release["release"] == status.json()["release"] == releases.json()["live"]
+    assert (release["live"], release["indexes"]) == (True, ["fine", "full"])
+    assert "clauses" in status.json()["strategies"]
+
+
+def test_a_release_that_is_not_live_answers_beside_the_live_one(workshop, ask):
+    workshop.publish(workshop.named("pour_tea", "wash_cups"))
+    old = workshop.store.channel("live").release
+    workshop.publish(workshop.named("pour_tea"))
+
+    found, tools, live, unknown = ask(
+        workshop.uri,
+        ("POST", "/v1/find", {"json": {"query": "wash_cups", "release": old[:6]}}),
+        ("GET", f"/v1/tools?release={old}"),
+        ("GET", "/v1/tools"),
+        ("GET", "/v1/tools?release=00ff00"),
+    )
+
+    assert found.json()["release"] == tools.json()["release"] == old
+    assert found.json()["hits"][0]["name"] == "wash_cups"
+    assert (tools.json()["total"], live.json()["total"]) == (2, 1)
+    assert (unknown.status_code, error_of(unknown)["code"]) == (404, "not_found")
+
+
+def test_only_as_many_other_releases_are_held_as_the_limit(workshop, ask, monkeypatch):
+    monkeypatch.setattr("pegboard.serve.releases.MAX_OTHERS", 1)
+    for names in (["pour_tea"], ["wash_cups"], ["sweep_floor"]):
+        workshop.publish(workshop.named(*names))
+    old = workshop.store.channel("live").history
+
+    responses = ask(
+        workshop.uri, *[("GET", f"/v1/tools?release={release}") for release in (*old, *old)]
+    )
+
+    names = [response.json()["tools"][0]["name"] for response in responses]
+    assert names == ["wash_cups", "pour_tea"] * 2
+
+
+def test_the_graph_has_the_tools_around_one(workshop, ask):
+    tools = [
+        {"name": name, "description": name, "dependencies": needs}
+        for name, needs in [("a", ["b"]), ("b", ["c"]), ("c", ["d"]), ("d", []), ("e", [])]
+    ]
+    workshop.write("tools.json", tools)
+    catalog = '[catalogs.letters]\ntype = "records"\npath = "tools.json"\nagent = "letters"\n'
+    columns = '[catalogs.letters.columns]\ndependencies = "dependencies"\n'
+    workshop.run(workshop.configure(catalog + columns + "[graph]\ninfer = false\n"))
+    uri = workshop.uri
+
+    near, far = ask(
+        uri,
+        ("GET", "/v1/graph?tool=letters/letters/b"),
+        ("GET", "/v1/graph?tool=letters/letters/b&depth=2"),
+    )
+
+    def names(response):
+        return {node["name"]: node["distance"] for node in response.json()["nodes"]}
+
+    assert names(near) == {"b": 0, "a": 1, "c": 1}
+    assert names(far) == {"b": 0, "a": 1, "c": 1, "d": 2}
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        "/v1/find?query=rates&colour=red",
+        "/v1/find?query=rates&query=more",
+        "/v1/find",
+        "/v1/find?query=rates&k=0",
+        "/v1/find?query=rates&k=100000",
+        "/v1/find?query=rates&strategy=nonsense",
+        "/v1/find?query=rates&release=../../x",
+        "/v1/tools?limit=100000",
+        "/v1/graph?tool=x&depth=9",
+    ],
+)
+def test_an_invalid_parameter_is_named_with_the_next_step(board_uri, ask, address):
+    [response] = ask(board_uri, ("GET", address))
+
+    assert response.status_code == 400
+    assert all(error_of(response)[part] for part in ("code", "what", "where", "next_step"))
+
+
+@pytest.mark.parametrize("strategy", ["clause", "mine.json", '{"name": "x"}', {"name": "x"}])
+def test_a_strategy_is_a_name_and_the_error_says_which(board_uri, ask, strategy):
+    body = {"json": {"query": "rates", "strategy": strategy}}
+
+    response, status = ask(board_uri, ("POST", "/v1/find", body), ("GET", "/v1/status"))
+
+    error = error_of(response)
+    assert (response.status_code, error["where"]) == (400, "strategy")
+    assert "JSON" not in error["next_step"]
+    if strategy == "clause":
+        assert "did you mean 'clauses'" in error["what"]
+        assert all(name in error["next_step"] for name in status.json()["strategies"])
+
+
+def test_an_unknown_parameter_gets_a_suggestion(board_uri, ask):
+    [response] = ask(board_uri, ("GET", "/v1/tools?agents=git"))
+
+    assert "did you mean 'agent'" in error_of(response)["what"]
+
+
+@pytest.mark.parametrize(
+    ("options", "status"),
+    [
+        ({"content": "x" * (MAX_BODY + 1), "headers": {"Content-Type": "application/json"}}, 413),
+        ({"content": '{"query": "rates"}', "headers": {"Content-Type": "text/plain"}}, 415),
+        ({"content": "{", "headers": {"Content-Type": "application/json"}}, 400),
+        ({"content": "[" * 60_000, "headers": {"Content-Type": "application/json"}}, 400),
+        ({"content": '{"query": "\\ud800"}', "headers": {"Content-Type": "application/json"}}, 400),
+        ({"json": ["rates"]}, 400),
+        ({"json": {"query": "rates", "k": "5"}}, 400),
+        ({"json": {"query": "x" * 9_000}}, 400),
+    ],
+)
+def test_a_body_that_is_no_valid_request_is_refused(board_uri, ask, options, status):
+    [response] = ask(board_uri, ("POST", "/v1/find", options))
+
+    assert response.status_code == status
+    assert error_of(response)["next_step"]
+
+
+def test_long_parameters_and_unknown_paths_and_methods_are_refused(board_uri, ask):
+    long, path, method = ask(
+        board_uri,
+        ("GET", f"/v1/tools?text={'x' * (MAX_PARAMETERS + 1)}"),
+        ("GET", "/v2/find"),
+        ("DELETE", "/v1/tools"),
+    )
+
+    assert [long.status_code, path.status_code, method.status_code] == [414, 404, 405]
+    assert all(error_of(response)["next_step"] for response in (long, path, method))
+
+
+def test_a_client_sees_nothing_of_the_tools_that_its_rules_hide(board_uri, ask):
+    find = {"json": {"query": "open an issue in a repository", "k": 50, "explain": True}}
+    responses = ask(
+        board_uri,
+        ("POST", "/v1/find", find),
+        ("GET", "/v1/tools"),
+        ("GET", "/v1/agents"),
+        ("GET", "/v1/releases"),
+        ("GET", "/v1/status"),
+        ("GET", "/v1/tools?text=issue"),
+        **MONEY,
+    )
+
+    text = json.dumps([{**response.json(), "strategies": {}} for response in responses])
+    assert "kit/" not in text
+    assert "create_issue" not in text
+    assert [responses[1].json()["total"], responses[4].json()["tools"]] == [3, 3]
+    assert responses[5].json()["total"] == 0
+
+
+@pytest.mark.parametrize("path", ["/v1/tools/{}", "/v1/graph?tool={}"])
+def test_a_hidden_tool_and_none_at_all_get_the_same_answer(board_uri, ask, path):
+    [found] = ask(board_uri, ("GET", path.format("kit/git/create_issue")))
+    hidden, missing, other = ask(
+        board_uri,
+        ("GET", path.format("kit/git/create_issue")),
+        ("GET", path.format("kit/git/create_xxxxx")),
+        ("GET", path.format("KIT/git/create_issue")),
+        **MONEY,
+    )
+
+    assert found.status_code == 200
+    assert hidden.status_code == missing.status_code == other.status_code == 404
+    assert hidden.text == missing.text.replace("create_xxxxx", "create_issue")
+
+
+def test_without_the_token_only_the_page_and_the_description_are_answered(
+    board_uri, ask, monkeypatch
+):
+    monkeypatch.setenv("DESK_TOKEN", "let-the-desk-in-7731")
+    clients = {"desk": {"token": "${DESK_TOKEN}", "operator": True}}
+    paths = ["/v1/status", "/v1/tools", "/v1/releases", "/metrics", "/", "/openapi.json"]
+    known = {"headers": {"Authorization": "Bearer let-the-desk-in-7731"}}
+
+    without = ask(board_uri, *[("GET", path) for path in paths], clients=clients)
+    with_token = ask(board_uri, *[("GET", path, known) for path in paths], clients=clients)
+
+    assert [response.status_code for response in without] == [401] * 4 + [200] * 2
+    assert error_of(without[0])["next_step"]
+    assert [response.status_code for response in with_token] == [200] * 6
+
+
+@pytest.mark.parametrize("serve", [{}, OPERATOR, MONEY])
+def test_what_concerns_all_clients_is_for_operators(board_uri, ask, tmp_path, serve):
+    query = {"query": "dollars in yen", "tools": ["finance/finance/convert_currency"]}
+
+    metrics, saved, status, _ = ask(
+        board_uri,
+        ("GET", "/metrics"),
+        ("POST", "/v1/golden", {"json": query}),
+        ("GET", "/v1/status"),
+        ("GET", "/v1/tools"),
+        golden=str(tmp_path / "golden.jsonl"),
+        **serve,
+    )
+
+    is_operator = serve != MONEY
+    assert [metrics.status_code, saved.status_code] == ([200, 201] if is_operator else [403] * 2)
+    assert (status.json()["operator"], status.json()["golden"]) == (is_operator, is_operator)
+    assert (tmp_path / "golden.jsonl").exists() == is_operator
+    if not is_operator:
+        assert {error_of(response)["code"] for response in (metrics, saved)} == {"operators_only"}
+        assert "operator = true" in error_of(metrics)["next_step"]
+
+
+@pytest.mark.parametrize("operator", [True, False])
+def test_a_tool_that_rules_hide_is_not_seen_in_an_older_release(workshop, ask, operator):
+    tools = workshop.named("pour_tea", "wash_cups")
+    [(server, (tea, cups))] = tools.items()
+    workshop.publish(tools)
+    old = workshop.store.channel("live").release
+    workshop.publish({server: [tea], "vault": [cups]})
+    live = workshop.store.channel("live").release
+    clients = {"anyone": {"deny": [{"agent": "*/vault"}], "operator": operator}}
+
+    releases, served, *others = ask(
+        workshop.uri,
+        ("GET", "/v1/releases"),
+        ("GET", f"/v1/tools?release={live[:6]}"),
+        ("GET", f"/v1/tools?release={old}"),
+        ("GET", f"/v1/agents?release={old[:6]}"),
+        ("POST", "/v1/find", {"json": {"query": "wash_cups", "release": old}}),
+        clients=clients,
+    )
+
+    ids = [row["release"] for row in releases.json()["releases"]]
+    assert ids == ([live, old] if operator else [live])
+    assert served.json()["total"] == 1
+    assert [response.status_code for response in others] == [200 if operator else 403] * 3
+
+
+def test_a_tool_that_rules_hide_today_is_hidden_in_the_release_before_its_tag(workshop, ask):
+    workshop.servers({"desk": [workshop.tool("pour_tea"), workshop.tool("wash_cups")]})
+    old = workshop.run(workshop.configure()).release.id
+    workshop.servers({"desk": [workshop.tool("wash_cups")]})
+    tagged = """
+[catalogs.kit]
+type = "mcp-dump"
+path = "servers.json"
+tags = ["secret"]
+"""
+    workshop.run(workshop.configure(catalogs=tagged))
+    clients = {"anyone": {"deny": [{"tag": "secret"}], "operator": True}}
+
+    listed, found, one = ask(
+        workshop.uri,
+        ("GET", f"/v1/tools?release={old}"),
+        ("POST", "/v1/find", {"json": {"query": "wash_cups", "release": old}}),
+        ("GET", f"/v1/tools/kit/desk/wash_cups?release={old}"),
+        clients=clients,
+    )
+
+    assert [row["id"] for row in listed.json()["tools"]] == ["kit/desk/pour_tea"]
+    assert "wash_cups" not in json.dumps(found.json()["hits"])
+    assert one.status_code == 404
+
+
+@pytest.mark.parametrize(
+    "address", ["/v1/tools?release=00ff00", "/v1/find?query=rates&index=none", "/v1/tools"]
+)
+def test_errors_have_no_paths_of_the_server(workshop, ask, address, monkeypatch):
+    workshop.publish(workshop.named("pour_tea"))
+
+    async def unreadable(*_):
+        raise StoreError(f"The board at {workshop.uri} cannot be read. Restore its folder.")
+
+    if address == "/v1/tools":
+        monkeypatch.setattr("pegboard.serve.catalogue.Catalogue.view", unreadable)
+    [response] = ask(workshop.uri, ("GET", address))
+
+    assert response.status_code in (404, 503)
+    assert workshop.uri not in response.text
+    assert error_of(response)["next_step"]
+
+
+def test_pages_of_other_sites_may_not_ask(board_uri, ask):
+    elsewhere = {"headers": {"Origin": "https://evil.example"}, "json": {"query": "rates"}}
+    rebound = {"headers": {"Host": "evil.example"}}
+
+    responses = ask(board_uri, ("POST", "/v1/find", elsewhere), ("GET", "/v1/status", rebound))
+
+    assert [response.status_code for response in responses] == [403, 403]
+
+
+def test_the_description_is_valid_openapi_and_has_every_path(board_uri, ask):
+    [response] = ask(board_uri, ("GET", "/openapi.json"))
+
+    validate(response.json())
+    paths = {
+        "/v1/status", "/v1/find", "/v1/tools", "/v1/tools/{id}", "/v1/agents", "/v1/releases",
+        "/v1/graph", "/v1/golden",
+    }  # fmt: skip
+    assert set(response.json()["paths"]) == paths
+
+
+def test_answers_are_as_the_description_says(board_uri, ask):
+    import jsonschema_rs
+
+    description, *responses = ask(
+        board_uri,
+        ("GET", "/openapi.json"),
+        ("GET", "/v1/status"),
+        ("GET", "/v1/find?query=rates&explain=true"),
+        ("GET", "/v1/tools"),
+        ("GET", "/v1/tools/finance/finance/list_rates"),
+        ("GET", "/v1/agents"),
+        ("GET", "/v1/releases"),
+        ("GET", "/v1/graph?tool=finance/finance/list_rates"),
+        ("GET", "/v1/find"),
+    )
+
+    components = description.json()["components"]
+    names = ["Status", "FindResult", "ToolPage", "ToolAnswer", "AgentList", "ReleaseList", "Graph"]
+    for name, response in zip([*names, "Error"], responses, strict=True):
+        schema = {"$ref": f"#/components/schemas/{name}", "components": components}
+        jsonschema_rs.validator_for(schema).validate(response.json())
+
+
+@pytest.mark.parametrize("operator", [False, True])
+def test_how_an_operation_is_called_is_for_operators(desk_uri, ask, operator):
+    clients = {"one": {"operator": operator}}
+
+    (response,) = ask(desk_uri, ("GET", "/v1/tools/shop%2Fshop%2Fcancel_order"), clients=clients)
+
+    annotations = response.json()["tool"]["annotations"]
+    assert ("path" in annotations, "method" in annotations) == (operator, operator)
+
+
+def test_half_a_character_in_a_body_has_a_place(board_uri, ask):
+    body = {"content": b'{"query": "\\ud800"}', "headers": {"content-type": "application/json"}}
+
+    (response,) = ask(board_uri, ("POST", "/v1/find", body))
+
+    assert response.status_code == 400
+    assert response.json()["error"]["where"]

@@ -1,0 +1,102 @@
+"""`tools/list`: pinned tools, tools that a session found, and tools for a request's context."""
+
+import asyncio
+
+import mcp
+import pytest
+
+from pegboard.serve.changes import tell_all
+from pegboard.serve.mcp_server import McpServer
+
+OWN = ["search_tools", "call_tool"]
+
+
+async def listed(client, meta=None):
+    params = {"meta": meta} if meta else {}
+    result = await client.list_tools(cache_mode="bypass", **params)
+    return [tool.name for tool in result.tools]
+
+
+def test_a_list_has_the_own_tools_and_the_pinned(board_uri, gateway_of, connect):
+    async def run():
+        async with (
+            gateway_of(board_uri, pinned=["finance/*/list_*"]) as gateway,
+            connect(gateway) as client,
+        ):
+            await client.call_tool("search_tools", {"query": "merge branches"})
+            return await listed(client)
+
+    assert asyncio.run(run()) == [*OWN, "list_rates"]
+
+
+def test_what_a_session_found_is_listed_in_order_of_discovery(board_uri, gateway_of):
+    async def run():
+        async with (
+            gateway_of(board_uri, mode="gateway") as gateway,
+            mcp.Client(McpServer(gateway), mode="legacy") as client,
+        ):
+            lists = []
+            for name in ("close_ledger", "call_taxi", "close_ledger"):
+                await client.call_tool("search_tools", {"query": name, "k": 1})
+                lists.append(await listed(client))
+            return lists
+
+    assert asyncio.run(run()) == [
+        [*OWN, "close_ledger"],
+        [*OWN, "close_ledger", "call_taxi"],
+        [*OWN, "close_ledger", "call_taxi"],
+    ]
+
+
+def test_a_context_lists_the_tools_above_the_threshold(board_uri, gateway_of, connect):
+    async def run(threshold):
+        async with (
+            gateway_of(board_uri, context={"threshold": threshold, "max_tools": 3}) as gateway,
+            connect(gateway) as client,
+        ):
+            about = {"pegboard/context": "convert currency amounts of money"}
+            return await listed(client), await listed(client, about)
+
+    without, everything = asyncio.run(run(0.0))
+    _, none = asyncio.run(run(1.0))
+
+    assert without == none == OWN
+    assert "convert_currency" in everything
+    assert len(everything) == len(OWN) + 3
+
+
+def test_the_default_threshold_of_a_context_is_the_release_s_own(board_uri, gateway_of, connect):
+    async def run():
+        async with gateway_of(board_uri) as gateway, connect(gateway) as client:
+            view = await gateway.catalogue.view(gateway.client({}))
+            fitting = await listed(client, {"pegboard/context": "zzz qqq xyzzy"})
+            return view.thresholds, fitting
+
+    thresholds, fitting = asyncio.run(run())
+
+    assert 0 < thresholds["nothing_fits"] < 1
+    assert fitting == OWN
+
+
+@pytest.mark.parametrize("mode", ["search", "gateway"])
+def test_a_promotion_changes_lists_without_a_restart(two_releases, gateway_of, mode):
+    workshop, _, second = two_releases
+    changes = []
+
+    async def on_message(message):
+        changes.append(message)
+
+    async def run():
+        async with gateway_of(workshop.uri, mode=mode, pinned=["kit/*/*_1"]) as gateway:
+            client = mcp.Client(McpServer(gateway), mode="legacy", message_handler=on_message)
+            async with client:
+                before = await listed(client)
+                assert await tell_all(gateway) == 0
+                workshop.store.promote(second.id)
+                told = await tell_all(gateway)
+                return before, told, await listed(client)
+
+    before, told, after = asyncio.run(run())
+
+    assert (before, told, after) == ([*OWN, "old_1"], 1, [*OWN, "new_1"])
+    assert len(changes) == 1

@@ -1,0 +1,294 @@
+"""Calls to MCP servers of the configuration: started, kept, restarted, bounded."""
+
+import asyncio
+import json
+import os
+import sys
+from contextlib import AsyncExitStack
+
+import mcp
+import pytest
+
+from pegboard.serve.mcp_server import McpServer
+from tests.catalogs.mcp_servers import http_server
+
+
+def text_of(result):
+    return result.content[0].text
+
+
+@pytest.fixture
+def call(desk_uri, desk, gateway_of, connect):
+    """A function: the results of several calls one after the other, through one gateway."""
+
+    def called(*calls, catalogs=None, **serve):
+        async def run():
+            async with (
+                gateway_of(desk_uri, desk if catalogs is None else catalogs, **serve) as gateway,
+                connect(gateway) as client,
+            ):
+                return [
+                    await client.call_tool("call_tool", {"name": name, "arguments": arguments})
+                    for name, arguments in calls
+                ]
+
+        return asyncio.run(run())
+
+    return called
+
+
+def test_a_server_is_started_for_its_first_call_and_kept(call, tmp_path):
+    first, second, starts = call(
+        ("echo", {"text": "one"}), ("kit/desk/echo", {"text": "two"}), ("count_starts", {})
+    )
+
+    assert [text_of(first), text_of(second), text_of(starts)] == ["one", "two", "1"]
+
+
+def test_a_tool_may_be_called_by_its_own_name_too(desk_uri, desk, gateway_of, connect):
+    async def run():
+        async with gateway_of(desk_uri, desk) as gateway, connect(gateway) as client:
+            return await client.call_tool("echo", {"text": "direct"})
+
+    assert text_of(asyncio.run(run())) == "direct"
+
+
+def test_arguments_that_do_not_fit_the_schema_reach_no_server(call, tmp_path):
+    (result,) = call(("echo", {"txt": 5}))
+
+    assert result.is_error
+    assert "'text' is a required property" in text_of(result).replace('"', "'")
+    assert not (tmp_path / "starts").exists()
+
+
+def test_a_server_that_dies_in_a_call_is_started_again_for_the_next(call):
+    died, starts = call(("die", {}), ("count_starts", {}))
+
+    assert died.is_error
+    assert "broke off" in text_of(died)
+    assert text_of(starts) == "2"
+
+
+def test_a_call_without_an_answer_ends_at_the_limit_and_others_go_on(
+    desk_uri, desk, gateway_of, connect
+):
+    async def run():
+        async with (
+            gateway_of(desk_uri, desk, calls={"timeout": 5}) as gateway,
+            connect(gateway) as client,
+        ):
+            await client.call_tool("echo", {"text": "ready"})
+            waiting = asyncio.create_task(client.call_tool("wait_forever", {}))
+            meanwhile = await client.call_tool("echo", {"text": "meanwhile"})
+            assert not waiting.done()
+            return meanwhile, await waiting, await client.call_tool("count_starts", {})
+
+    meanwhile, waited, starts = asyncio.run(run())
+
+    assert text_of(meanwhile) == "meanwhile"
+    assert "did not answer within 5 seconds" in text_of(waited)
+    assert text_of(starts) == "1"
+
+
+def test_an_answer_that_is_too_long_costs_its_own_call_alone(call):
+    long, after, starts = call(
+        ("write_much", {"size": 50_000}),
+        ("echo", {"text": "after"}),
+        ("count_starts", {}),
+        calls={"max_bytes": 10_000},
+    )
+
+    assert "has more than 10,000 bytes" in text_of(long)
+    assert (text_of(after), text_of(starts)) == ("after", "1")
+
+
+def test_secrets_of_a_server_are_taken_out_of_its_results(call, monkeypatch):
+    monkeypatch.setenv("DESK_TOKEN", "tk-4711-abcdef-0815")
+
+    (result,) = call(("tell_secret", {}))
+
+    assert text_of(result) == "The token is ***."
+
+
+def test_an_error_of_the_tool_passes_through(call):
+    (result,) = call(("fail", {}))
+
+    assert (result.is_error, text_of(result)) == (True, "There is no ink.")
+
+
+def test_a_server_that_cannot_start_is_explained_in_the_log_alone(call, monkeypatch, caplog):
+    monkeypatch.setenv("DESK_TOKEN", "tk-4711-abcdef-0815")
+    server = {"command": "no-such-command", "args": ["--token", "${DESK_TOKEN}"]}
+    catalogs = {"kit": {"type": "mcp", "servers": {"desk": server}}}
+
+    (result,) = call(("echo", {"text": "x"}), catalogs=catalogs)
+
+    assert "the gateway's log says why" in text_of(result)
+    assert "no-such-command" not in text_of(result)
+    assert "no-such-command" in caplog.text
+    assert "tk-4711" not in caplog.text
+
+
+def test_what_a_dying_server_wrote_on_stderr_is_for_the_log_alone(call, caplog):
+    code = "raise SystemExit('Traceback: /srv/secret/place.py')"
+    server = {"command": sys.executable, "args": ["-c", code]}
+    catalogs = {"kit": {"type": "mcp", "servers": {"desk": server}}}
+
+    results = call(("echo", {"text": "x"}), ("echo", {"text": "y"}), catalogs=catalogs)
+
+    assert all("is not available" in text_of(result) for result in results)
+    assert not any("/srv/secret" in text_of(result) for result in results)
+    assert caplog.text.count("/srv/secret/place.py") == 1
+
+
+def test_a_tool_that_nothing_runs_says_what_is_to_be_configured(call):
+    (result,) = call(("echo", {"text": "x"}), catalogs={"other": {"type": "mcp", "servers": {}}})
+
+    assert "cannot be called" in text_of(result)
+    assert "pegboard.toml" in text_of(result)
+
+
+def test_servers_end_with_the_gateway(desk_uri, desk, gateway_of):
+    async def run():
+        async with gateway_of(desk_uri, desk) as gateway:
+            client = gateway.client({})
+            tool = await (await gateway.catalogue.view(client)).tool("echo")
+            await gateway.caller.call(client, tool, {"text": "x"})
+            upstream = gateway.caller._servers._upstreams["kit/desk"]
+            assert upstream.connection.usable
+        return upstream.connection
+
+    assert not asyncio.run(run()).usable
+
+
+def test_progress_is_passed_on(desk_uri, desk, gateway_of):
+    seen = []
+
+    async def note(progress, total, message):
+        seen.append((progress, total))
+
+    async def run():
+        async with (
+            gateway_of(desk_uri, desk) as gateway,
+            mcp.Client(McpServer(gateway), mode="legacy") as client,
+        ):
+            return await client.call_tool("report_progress", {}, progress_callback=note)
+
+    assert text_of(asyncio.run(run())) == "Done."
+    assert seen == [(1, 3), (2, 3), (3, 3)]
+
+
+def test_a_server_that_freezes_is_ended_and_started_anew(
+    desk_uri, desk, gateway_of, connect, monkeypatch
+):
+    monkeypatch.setattr("pegboard.serve.calls.mcp_servers.PING_SECONDS", 0.2)
+
+    async def run():
+        async with (
+            gateway_of(desk_uri, desk, calls={"timeout": 6}) as gateway,
+            connect(gateway) as client,
+        ):
+            await client.call_tool("echo", {"text": "ready"})
+            frozen = await client.call_tool("freeze", {})
+            await gateway.caller._servers._upstreams["kit/desk"].checking
+            return frozen, await client.call_tool("count_starts", {})
+
+    frozen, starts = asyncio.run(run())
+
+    assert "did not answer" in text_of(frozen)
+    assert text_of(starts) == "2"
+    assert os.environ.get("PEGBOARD_LISTING") is None
+
+
+def test_a_server_that_nobody_calls_ends_and_is_started_for_the_next_call(
+    desk_uri, desk, gateway_of, connect
+):
+    async def run():
+        async with (
+            gateway_of(desk_uri, desk, calls={"idle": 0.1}) as gateway,
+            connect(gateway) as client,
+        ):
+            await client.call_tool("echo", {"text": "x"})
+            await gateway.caller._servers._upstreams["kit/desk"].connection._task
+            return await client.call_tool("count_starts", {})
+
+    assert text_of(asyncio.run(run())) == "2"
+
+
+@pytest.mark.parametrize(
+    "method", ["elicitation/create", "sampling/createMessage", "roots/list", "no/such_method"]
+)
+def test_what_a_server_asks_its_client_is_refused_and_its_call_goes_on(call, method):
+    asked, after = call(("ask_back", {"method": method}), ("echo", {"text": "after"}))
+
+    answer = json.loads(text_of(asked))
+    assert answer["error"]["message"]
+    assert "result" not in answer
+    assert text_of(after) == "after"
+
+
+@pytest.mark.parametrize("path", ["mcp", "sse"])
+def test_a_server_over_http_is_called_with_headers_from_the_environment(
+    workshop, gateway_of, connect, monkeypatch, path
+):
+    monkeypatch.setenv("CLOCK_KEY", "open-sesame-4711")
+    workshop.publish({"clock": [workshop.tool("now", "Tells the time.")]})
+
+    async def run(port):
+        headers = {"Authorization": "Bearer ${CLOCK_KEY}"}
+        entry = {"url": f"http://127.0.0.1:{port}/{path}", "headers": headers}
+        catalogs = {"kit": {"type": "mcp", "servers": {"clock": entry}}}
+        async with gateway_of(workshop.uri, catalogs) as gateway, connect(gateway) as client:
+            return (
+                await client.call_tool("now", {"zone": "UTC"}),
+                await client.call_tool("now", {"zone": "CET"}),
+            )
+
+    with http_server("sdk_http.py") as port:
+        first, second = asyncio.run(run(port))
+
+    assert [text_of(first), text_of(second)] == ["UTC", "CET"]
+
+
+def test_a_server_over_http_that_was_restarted_is_called_again(
+    workshop, gateway_of, connect, monkeypatch
+):
+    """Its first call may tell that the session is lost; nobody has to restart the gateway."""
+    monkeypatch.setenv("CLOCK_KEY", "open-sesame-4711")
+    monkeypatch.setattr("pegboard.serve.calls.mcp_servers.RETRY_SECONDS", 0.0)
+    workshop.publish({"clock": [workshop.tool("now", "Tells the time.")]})
+
+    async def run():
+        with http_server("sdk_http.py") as port:
+            headers = {"Authorization": "Bearer ${CLOCK_KEY}"}
+            entry = {"url": f"http://127.0.0.1:{port}/mcp", "headers": headers}
+            catalogs = {"kit": {"type": "mcp", "servers": {"clock": entry}}}
+            opened = AsyncExitStack()
+            gateway = await opened.enter_async_context(gateway_of(workshop.uri, catalogs))
+            client = await opened.enter_async_context(connect(gateway))
+            before = await client.call_tool("now", {"zone": "UTC"})
+        async with opened:
+            while_away = await client.call_tool("now", {"zone": "UTC"})
+            with http_server("sdk_http.py", port):
+                after = [await client.call_tool("now", {"zone": "CET"}) for _ in range(2)]
+            return before, while_away, after
+
+    before, while_away, after = asyncio.run(run())
+
+    assert text_of(before) == "UTC"
+    assert while_away.is_error
+    assert text_of(after[-1]) == "CET"
+
+
+def test_a_server_over_http_that_is_not_there_says_so(workshop, gateway_of, connect):
+    workshop.publish({"clock": [workshop.tool("now", "Tells the time.")]})
+    catalogs = {"kit": {"type": "mcp", "servers": {"clock": {"url": "http://127.0.0.1:1/mcp"}}}}
+
+    async def run():
+        async with gateway_of(workshop.uri, catalogs) as gateway, connect(gateway) as client:
+            return await client.call_tool("now", {})
+
+    result = asyncio.run(run())
+
+    assert result.is_error
+    assert "The MCP server 'kit/clock' is not available" in text_of(result)

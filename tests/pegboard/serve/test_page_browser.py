@@ -1,0 +1,399 @@
+"""The page in a real browser: wide and narrow, light and dark, by keyboard, and with hostile texts.
+
+Needs Chromium or Chrome: on the path, or where PEGBOARD_CHROMIUM says.
+"""
+
+import os
+import shutil
+import socket
+import threading
+from collections.abc import Generator, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+import uvicorn
+
+from pegboard.evaluation.golden import read_queries
+from pegboard.opening import open_board
+from pegboard.serve.app import create_app
+from pegboard.serve.gateway import Gateway
+from pegboard.serve.settings import GatewaySettings, ServeSettings
+
+pytestmark = pytest.mark.slow
+NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
+WIDTHS = {"wide": (1280, 900), "phone": (375, 780)}
+HOSTILE = "<img src=x onerror=document.title='gotcha'>"
+SCHEMA = {
+    "type": "object",
+    "required": ["city"],
+    "properties": {
+        "city": {"type": "string", "description": HOSTILE},
+        "a_very_long_name_of_an_argument_that_is_wider_than_a_phone_is": {"enum": ["x" * 300]},
+        "days": {"$ref": "#/$defs/Days"},
+        "again": {"$ref": "#"},
+    },
+    "$defs": {"Days": {"type": "object", "properties": {"first": {"type": "integer"}}}},
+}
+TOOLS = {
+    "weather": [
+        {"name": "get_forecast", "description": "The weather forecast of a city.",
+         "inputSchema": SCHEMA},
+        {"name": "get_tides", "description": "High and low tide at a harbour."},
+    ],
+    "desk": [
+        {"name": "book_room", "description": f"Books a meeting room. {HOSTILE}"},
+        {"name": HOSTILE, "description": f"</script><b>{HOSTILE}</b>" + " long" * 200},
+        {"name": "list_rooms", "description": "Lists the meeting rooms that are free."},
+    ],
+}  # fmt: skip
+VIEWS = {
+    "start": "#/ask",
+    "asked": "#/ask?q=book+a+meeting+room",
+    "compare": "#/compare?q=book+a+meeting+room&b_strategy=search&k=5",
+    "browse": "#/browse",
+    "tool": "#/browse?tool=kit/weather/get_forecast",
+    "missing": "#/browse?tool=kit/weather/none",
+}
+
+
+@dataclass
+class Opened:
+    """An open page, the lines of its console, and the addresses that it requested."""
+
+    page: Any
+    url: str
+    console: list[str] = field(default_factory=list)
+    requests: list[str] = field(default_factory=list)
+
+    def go(self, fragment: str) -> None:
+        """Show a view, and wait until it is there."""
+        self.page.goto("about:blank")
+        self.page.goto(self.url + fragment)
+        self.page.wait_for_selector("main:not([aria-busy]):not(:empty)")
+
+
+@pytest.fixture(scope="module")
+def chromium() -> Iterator[Any]:
+    path = os.environ.get("PEGBOARD_CHROMIUM") or next(
+        (found for name in NAMES if (found := shutil.which(name))), None
+    )
+    if path is None:
+        pytest.skip("there is no Chromium: put one on the path, or name it in PEGBOARD_CHROMIUM")
+    sync_api = pytest.importorskip("playwright.sync_api")
+    with sync_api.sync_playwright() as playwright:
+        browser = playwright.chromium.launch(
+            executable_path=path, args=["--no-sandbox", "--disable-gpu"]
+        )
+        yield browser
+        browser.close()
+
+
+@contextmanager
+def served(uri: str, **serve: Any) -> Generator[str]:
+    """A gateway on loopback, in a thread; its address."""
+    settings = GatewaySettings(serve=ServeSettings.model_validate(serve))
+    gateway = Gateway.open(settings, open_board(uri, refresh=0), uri)
+    listening = socket.create_server(("127.0.0.1", 0))
+    config = uvicorn.Config(create_app(gateway), log_level="error", ws="none")
+    server = uvicorn.Server(config)
+    thread = threading.Thread(target=server.run, args=([listening],))
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{listening.getsockname()[1]}/"
+    finally:
+        server.should_exit = True
+        thread.join()
+        listening.close()
+
+
+@pytest.fixture(scope="module")
+def board(workshop_type: Any, tmp_path_factory: pytest.TempPathFactory) -> str:
+    """A board with two releases; the first lacks a tool."""
+    workshop = workshop_type(tmp_path_factory.mktemp("page"))
+    workshop.publish({**TOOLS, "desk": TOOLS["desk"][:2]})
+    workshop.publish(TOOLS)
+    return workshop.uri
+
+
+@pytest.fixture(scope="module")
+def golden(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("golden") / "golden.jsonl"
+
+
+@pytest.fixture(scope="module")
+def url(board: str, golden: Path) -> Iterator[str]:
+    with served(board, golden=str(golden)) as address:
+        yield address
+
+
+@contextmanager
+def opened(
+    chromium: Any, url: str, width: str = "wide", scheme: str = "light"
+) -> Generator[Opened]:
+    size = dict(zip(("width", "height"), WIDTHS[width], strict=True))
+    context = chromium.new_context(viewport=size, color_scheme=scheme, has_touch=width == "phone")
+    result = Opened(context.new_page(), url)
+    result.page.on("console", lambda message: result.console.append(message.text))
+    result.page.on("pageerror", lambda error: result.console.append(str(error)))
+    result.page.on("request", lambda request: result.requests.append(request.url))
+    try:
+        yield result
+    finally:
+        context.close()
+
+
+def hits_of(page):
+    return page.locator(".hit .name b").all_text_contents()
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", WIDTHS)
+def test_every_view_fits_the_screen_and_asks_nobody_else(chromium, url, width, scheme):
+    with opened(chromium, url, width, scheme) as browser:
+        for name, fragment in VIEWS.items():
+            browser.go(fragment)
+            browser.page.evaluate(
+                "document.querySelectorAll('[aria-expanded=false], summary')"
+                ".forEach((closed) => closed.click())"
+            )
+
+            page_width = browser.page.evaluate("document.documentElement.scrollWidth")
+            assert page_width <= WIDTHS[width][0], name
+            expected = ["404"] if name == "missing" else []
+            assert [line for line in browser.console if "404" not in line] == []
+            assert len(browser.console) >= len(expected)
+            unnamed = browser.page.evaluate(
+                "[...document.querySelectorAll('input, select, textarea, button, a')].filter(one =>"
+                "!(one.labels?.length || one.ariaLabel || one.textContent.trim()))"
+                ".map(one => one.outerHTML)"
+            )
+            assert unnamed == [], name
+        assert {address.startswith(url) for address in browser.requests} == {True}
+
+
+def test_colours_follow_the_scheme_and_the_choice_which_a_reload_keeps(chromium, url):
+    def paper(browser):
+        return browser.page.evaluate("getComputedStyle(document.body).backgroundColor")
+
+    with opened(chromium, url) as light, opened(chromium, url, scheme="dark") as dark:
+        light.go("#/ask")
+        dark.go("#/ask")
+        colours = [paper(light), paper(dark)]
+        light.page.click("#theme")
+        chosen = paper(light)
+        light.page.reload()
+
+        assert colours[0] != colours[1] == chosen == paper(light)
+
+
+def test_a_request_is_asked_and_read_by_keyboard(chromium, url):
+    with opened(chromium, url) as browser:
+        page = browser.page
+        browser.go("#/browse")
+        page.locator("nav a", has_text="Ask").focus()
+        page.keyboard.press("Enter")
+        page.wait_for_selector("textarea:focus")
+        page.keyboard.press("Escape")
+        page.keyboard.press("/")
+        page.keyboard.type("book a meeting room")
+        page.keyboard.press("Enter")
+        page.wait_for_selector(".hit")
+
+        assert hits_of(page)[0] == "book_room"
+        assert "tools in" in page.locator("#says").text_content()
+        page.keyboard.press("ArrowDown")
+        page.keyboard.press("ArrowDown")
+        page.keyboard.press("ArrowUp")
+        assert page.evaluate("document.activeElement.dataset.hit") == "1"
+        assert page.evaluate("getComputedStyle(document.activeElement).outlineStyle") == "solid"
+        page.keyboard.press("Enter")
+        assert page.locator(".hit .why").is_visible()
+        assert page.locator(".features li").count() > 2
+        page.keyboard.press("Escape")
+        assert not page.locator(".hit .why").is_visible()
+        assert page.evaluate("document.activeElement.dataset.hit") == "1"
+        page.keyboard.press("Escape")
+        assert page.evaluate("document.activeElement.id") == "q"
+
+
+@pytest.mark.parametrize("mixed", [True, False])
+def test_the_page_says_why_a_tool_stands_before_a_likelier_one(chromium, url, mixed):
+    def answered(route):
+        response = route.fetch()
+        values = response.json()
+        for place, hit in enumerate(values["hits"]):
+            hit["probability"] = 0.5 + (0.01 if mixed and place == 2 else 0.0)
+        route.fulfill(response=response, json=values)
+
+    with opened(chromium, url) as browser:
+        browser.page.route("**/v1/find", answered)
+        browser.go("#/ask?q=book+a+meeting+room+and+show+the+tides")
+
+        assert browser.page.locator(".order").count() == mixed
+
+
+def test_the_address_has_what_is_shown_and_the_back_button_returns(chromium, url):
+    with opened(chromium, url) as browser, opened(chromium, url) as other:
+        page = browser.page
+        browser.go("#/ask?q=book+a+meeting+room")
+        page.select_option("select[name=k]", "3")
+        page.wait_for_selector(".hits:not(:has(> :nth-child(4)))")
+        page.locator(".hit .name").first.click()
+        page.locator(".panel a").first.click()
+        page.wait_for_selector("article h1")
+        page.go_back()
+        page.wait_for_selector(".hit")
+
+        assert len(hits_of(page)) == 3
+        other.page.goto(page.url)
+        other.page.wait_for_selector(".hit")
+        assert hits_of(other.page) == hits_of(page)
+        assert not any("meeting" in address for address in other.requests)
+
+
+def test_two_releases_are_compared_side_by_side(chromium, url):
+    with opened(chromium, url) as browser:
+        page = browser.page
+        browser.go("#/compare?q=list+the+free+meeting+rooms")
+        old = page.locator("select[name=a_release] option").nth(1).get_attribute("value")
+        page.select_option("select[name=a_release]", old)
+        page.wait_for_selector(".move.new")
+
+        assert page.locator(".column.b li:has(.move.new) b").all_text_contents() == ["list_rooms"]
+        assert "1 only in B" in page.locator("#says").text_content()
+        assert page.locator(".column.b .move.down").count() == page.locator(".lines .down").count()
+        assert f"a_release={old}" in page.url
+
+
+def test_tools_are_filtered_and_opened_with_their_arguments(chromium, url):
+    with opened(chromium, url, "phone") as browser:
+        page = browser.page
+        browser.go("#/browse")
+        page.fill("#q", "weather forecast")
+        page.wait_for_selector(".tools li:only-child")
+        page.locator(".tools a").click()
+        page.wait_for_selector("article h1")
+
+        assert page.locator("article h1").text_content() == "get_forecast"
+        names = page.locator(".arguments .name").all_text_contents()
+        assert names[0] == "city"
+        assert names.count("city") == 1  # although the schema is in itself
+        assert {*SCHEMA["properties"], "first"} <= set(names)
+        assert page.evaluate("document.activeElement.tagName") == "H1"
+
+
+def test_dependencies_are_followed_in_the_picture_and_in_the_lists(chromium, workshop):
+    needs = {"plan_trip": ["find_flight"], "find_flight": ["find_airport"], "find_airport": []}
+    tools = [
+        {"name": name, "description": name, "dependencies": own} for name, own in needs.items()
+    ]
+    workshop.write("tools.json", tools)
+    catalog = '[catalogs.travel]\ntype = "records"\npath = "tools.json"\nagent = "travel"\n'
+    columns = '[catalogs.travel.columns]\ndependencies = "dependencies"\n'
+    workshop.run(workshop.configure(catalogs=catalog + columns + "[graph]\ninfer = false\n"))
+    with served(workshop.uri) as url, opened(chromium, url, "phone") as browser:
+        page = browser.page
+        browser.go("#/browse?tool=travel/travel/find_flight")
+
+        assert page.locator(".graph text").all_text_contents() == [
+            "plan_trip",
+            "find_flight",
+            "find_airport",
+        ]
+        assert page.locator(".edges a").all_text_contents() == ["find_airport", "plan_trip"]
+        page.locator(".graph a").last.focus()
+        page.keyboard.press("Enter")
+        page.wait_for_selector("h1:has-text('find_airport')")
+        assert page.locator(".edges a").all_text_contents() == ["find_flight"]
+
+
+def test_hostile_texts_are_shown_as_they_are_and_do_nothing(chromium, url):
+    with opened(chromium, url) as browser:
+        page = browser.page
+        for fragment in ("#/browse", f"#/ask?q={HOSTILE}", VIEWS["tool"]):
+            browser.go(fragment)
+            assert page.locator("img, main script, main b b").count() == 0
+            assert HOSTILE in page.locator("main").inner_text()
+            assert page.title().endswith("· Pegboard")
+        assert not any(address.endswith("/x") for address in browser.requests)
+
+
+def test_the_policy_stops_injected_scripts_and_html(chromium, url):
+    with opened(chromium, url) as browser:
+        browser.go("#/ask")
+        outcomes = browser.page.evaluate(
+            """() => [
+              () => { document.body.innerHTML = '<b>x</b>'; },
+              () => { document.body.setAttribute('onclick', "document.title='gotcha'"); },
+              () => { document.createElement('script').text = "document.title='gotcha'"; },
+            ].map((act) => { try { act(); return ''; } catch (error) { return error.name; } })"""
+        )
+
+        assert outcomes == ["TypeError"] * 3
+        assert "gotcha" not in browser.page.title()
+
+
+def test_right_tools_are_saved_as_a_golden_query(chromium, url, golden):
+    with opened(chromium, url, "phone") as browser:
+        page = browser.page
+        browser.go("#/ask?q=where+can+ten+people+meet")
+        page.locator(".hit", has_text="list_rooms").locator(".right input").check()
+        page.locator(".save button", has_text="Save").click()
+        page.wait_for_selector(".toast")
+
+        assert "Saved" in page.locator("#says").text_content()
+        assert page.locator(".save").count() == 0
+        assert page.locator(".right input:checked").count() == 0
+    [query] = read_queries(golden)
+    assert (query.query, query.tools) == ("where can ten people meet", ("kit/desk/list_rooms",))
+
+
+def test_a_board_with_tokens_asks_for_one_and_shows_what_that_client_may_see(
+    chromium, board, monkeypatch
+):
+    monkeypatch.setenv("DESK_TOKEN", "let-the-desk-in-7731")
+    desk = {"token": "${DESK_TOKEN}", "allow": [{"agent": "kit/desk"}]}
+    with served(board, clients={"desk": desk}) as url, opened(chromium, url) as browser:
+        page = browser.page
+        browser.go("#/browse")
+        page.fill("#token", "wrong")
+        page.keyboard.press("Enter")
+        page.get_by_text("not known").wait_for()
+        page.fill("#token", "let-the-desk-in-7731")
+        page.keyboard.press("Enter")
+        page.wait_for_selector(".tools li")
+
+        assert page.locator(".owners a span:first-child").all_text_contents() == [
+            "All agents",
+            "desk",
+        ]
+        assert "7731" not in page.url
+
+
+@pytest.mark.parametrize("operator", [True, False])
+def test_the_page_shows_what_operators_may_do_to_them_alone(chromium, board, tmp_path, operator):
+    serve = {"golden": str(tmp_path / "golden.jsonl"), "clients": {"all": {"operator": operator}}}
+    with served(board, **serve) as url, opened(chromium, url) as browser:
+        browser.go("#/ask?q=book+a+meeting+room")
+        ticks = browser.page.locator(".right input").count()
+        releases = browser.page.locator("select[name=release]").count()
+        browser.go("#/compare?q=book+a+meeting+room&b_strategy=search")
+        compared = browser.page.locator("select[name=b_release]").count()
+
+        assert [ticks > 0, releases > 0, compared > 0] == [operator] * 3
+        assert [line for line in browser.console if "error" in line.lower()] == []
+
+
+def test_without_the_gateway_the_page_says_so(chromium, board):
+    with opened(chromium, "") as browser:
+        with served(board) as url:
+            browser.page.goto(url)
+            browser.page.wait_for_selector(".agents")
+        browser.page.fill("#q", "a room")
+        browser.page.keyboard.press("Enter")
+        browser.page.wait_for_selector("[role=alert]")
+
+        assert "does not answer" in browser.page.locator("[role=alert]").inner_text()

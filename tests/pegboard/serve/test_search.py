@@ -1,0 +1,136 @@
+"""`search_tools` over MCP, in both protocol eras."""
+
+import asyncio
+
+import pytest
+from mcp.shared.exceptions import MCPError
+
+from pegboard.errors import StoreError
+from pegboard.serve.finder import MAX_QUERY
+
+
+def names_of(result):
+    return [tool["name"] for tool in result.structured_content["tools"]]
+
+
+def test_search_finds_a_tool_by_what_it_does(board_uri, gateway_of, connect):
+    async def run():
+        async with gateway_of(board_uri) as gateway, connect(gateway) as client:
+            return await client.call_tool("search_tools", {"query": "exchange rates of today"})
+
+    result = asyncio.run(run())
+
+    assert names_of(result)[0] == "list_rates"
+    assert result.structured_content["tools"][0]["inputSchema"]["type"] == "object"
+
+
+def test_a_tool_that_the_query_names_exactly_comes_first(board_uri, gateway_of, connect):
+    async def run():
+        async with gateway_of(board_uri) as gateway, connect(gateway) as client:
+            return await client.call_tool(
+                "search_tools", {"query": "the exchange rate of close_ledger", "k": 2}
+            )
+
+    assert names_of(asyncio.run(run()))[0] == "close_ledger"
+
+
+def test_an_empty_query_says_why_nothing_was_found(board_uri, gateway_of, connect):
+    async def run():
+        async with gateway_of(board_uri) as gateway, connect(gateway) as client:
+            return await client.call_tool("search_tools", {"query": " "})
+
+    result = asyncio.run(run())
+
+    assert names_of(result) == []
+    assert "The query is empty" in result.structured_content["note"]
+
+
+def test_a_board_that_cannot_be_read_is_an_error_without_its_address(
+    board_uri, gateway_of, connect, monkeypatch, caplog
+):
+    async def unreadable(*_, **__):
+        raise StoreError(f"The board at {board_uri} cannot be read. Restore its folder.")
+
+    async def run():
+        async with gateway_of(board_uri) as gateway, connect(gateway) as client:
+            monkeypatch.setattr(gateway.finder, "find", unreadable)
+            return await client.call_tool("search_tools", {"query": "exchange rates"})
+
+    result = asyncio.run(run())
+
+    assert result.is_error
+    assert result.content[0].text == (
+        "The search failed: The board cannot be read at the moment. Try again; the gateway's log "
+        "has the error."
+    )
+    assert board_uri in caplog.text
+
+
+@pytest.mark.parametrize(
+    "arguments", [{}, {"query": 3}, {"query": "x", "k": 0}, {"k": "5"}, {"query": "x", "kk": 2}]
+)
+def test_invalid_arguments_of_search_tools_are_an_error_for_the_model(
+    board_uri, gateway_of, connect, arguments
+):
+    async def run():
+        async with gateway_of(board_uri) as gateway, connect(gateway) as client:
+            return await client.call_tool("search_tools", arguments)
+
+    result = asyncio.run(run())
+
+    assert result.is_error
+    assert "search_tools takes query" in result.content[0].text
+
+
+def test_requests_and_contexts_are_limited_in_length(board_uri, gateway_of, connect):
+    long = "word " * (MAX_QUERY // 5)
+
+    async def run():
+        async with gateway_of(board_uri) as gateway, connect(gateway) as client:
+            fits = await client.call_tool("search_tools", {"query": long})
+            too_long = await client.call_tool("search_tools", {"query": long + "s"})
+            with pytest.raises(MCPError, match="expected at most 8,000"):
+                await client.list_tools(meta={"pegboard/context": long + "s"})
+            return fits, too_long
+
+    fits, too_long = asyncio.run(run())
+
+    assert len(long) == MAX_QUERY
+    assert names_of(fits)
+    assert too_long.is_error
+    assert "8,001 characters; expected at most 8,000" in too_long.content[0].text
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["[" * 100_000, '{"a":' * 100_000, '{"a": ' + "1" * 5_000 + "}", "{", "[]", "null", "5"],
+    ids=["deep list", "deep object", "long number", "cut off", "list", "null", "number"],
+)
+def test_arguments_as_text_that_are_no_object_are_a_protocol_error(
+    board_uri, gateway_of, connect, text
+):
+    async def run():
+        async with gateway_of(board_uri) as gateway, connect(gateway) as client:
+            with pytest.raises(MCPError, match="call_tool takes name, a text, and arguments"):
+                await client.call_tool("call_tool", {"name": "x", "arguments": text})
+
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize("number", ["NaN", "Infinity", "-Infinity", "1e999"])
+def test_numbers_that_json_does_not_have_reach_no_tool(board_uri, gateway_of, connect, number):
+    async def run():
+        async with gateway_of(board_uri) as gateway, connect(gateway) as client:
+            arguments = {"name": "close_ledger", "arguments": f'{{"a": {number}}}'}
+            return await client.call_tool("call_tool", arguments)
+
+    assert "are not JSON" in asyncio.run(run()).content[0].text
+
+
+def test_an_unknown_tool_is_a_protocol_error(board_uri, gateway_of, connect):
+    async def run():
+        async with gateway_of(board_uri) as gateway, connect(gateway) as client:
+            with pytest.raises(MCPError, match="Unknown tool: 'no_such_tool'"):
+                await client.call_tool("call_tool", {"name": "no_such_tool"})
+
+    asyncio.run(run())

@@ -1,0 +1,130 @@
+"""Many sessions at once, changes as the protocol since 2026-07-28 tells them, and stdio."""
+
+import asyncio
+import sys
+
+import httpx2
+import mcp
+import pytest
+from mcp.client.stdio import StdioServerParameters
+from mcp.client.streamable_http import streamable_http_client
+from mcp.shared.exceptions import MCPError
+
+from pegboard.serve.access import Client
+from pegboard.serve.sessions import Sessions
+from pegboard.serve.settings import GatewaySettings, ServeSettings
+
+SESSIONS, ROUNDS = 40, 3
+
+
+def test_a_client_with_many_sessions_costs_no_other_client_its_own(monkeypatch):
+    monkeypatch.setattr("pegboard.serve.sessions.MAX_SESSIONS", 5)
+    sessions, ana, ben = Sessions(), Client("ana"), Client("ben")
+    of_ana = sessions.get(ana, "work")
+
+    for number in range(20):
+        sessions.get(ben, f"s{number}")
+
+    assert sessions.get(ana, "work") is of_ana
+    ids = [session.id for session in sessions.all() if session.client is ben]
+    assert ids == [f"s{number}" for number in range(15, 20)]
+
+
+def test_no_answer_is_lost_or_mixed_up_among_many_sessions(desk_uri, desk, served, over_http):
+    settings = GatewaySettings(catalogs=desk, serve=ServeSettings(mode="gateway"))
+
+    async def session(url, number):
+        answers = []
+        async with over_http(url, {"Pegboard-Session": f"s{number}"}) as client:
+            name = ("echo", "freeze", "die", "fail")[number % 4]
+            await client.call_tool("search_tools", {"query": name, "k": 1})
+            for turn in range(ROUNDS):
+                text = f"{number}-{turn}"
+                result = await client.call_tool("call_tool", {
+                    "name": "echo", "arguments": {"text": text}
+                })  # fmt: skip
+                answers.append(result.content[0].text == text)
+            listed = [tool.name for tool in (await client.list_tools()).tools]
+        return answers, listed == ["search_tools", "call_tool", name]
+
+    async def run(url):
+        return await asyncio.gather(*(session(url, number) for number in range(SESSIONS)))
+
+    with served(desk_uri, settings) as (url, _):
+        results = asyncio.run(run(url))
+
+    assert results == [([True] * ROUNDS, True)] * SESSIONS
+
+
+def test_a_subscription_hears_of_its_own_session_alone(desk_uri, served):
+    settings = GatewaySettings(serve=ServeSettings(mode="gateway"))
+    events = {"one": [], "two": []}
+
+    async def listen(url, name, heard):
+        headers = {"Pegboard-Session": name}
+        async with httpx2.AsyncClient(headers=headers, timeout=60) as http:
+            transport = streamable_http_client(url, http_client=http)
+            async with (
+                mcp.Client(transport, mode="2026-07-28") as client,
+                client.listen(tools_list_changed=True) as subscription,
+            ):
+                heard.set()
+                events[name].append(await anext(subscription))
+                listed = await client.list_tools(cache_mode="refresh")
+                return [tool.name for tool in listed.tools]
+
+    async def search(url):
+        async with httpx2.AsyncClient(headers={"Pegboard-Session": "one"}, timeout=60) as http:
+            transport = streamable_http_client(url, http_client=http)
+            async with mcp.Client(transport, mode="2026-07-28") as client:
+                await client.call_tool("search_tools", {"query": "echo", "k": 1})
+
+    async def run(url):
+        ready = asyncio.Event(), asyncio.Event()
+        one = asyncio.create_task(listen(url, "one", ready[0]))
+        two = asyncio.create_task(listen(url, "two", ready[1]))
+        await asyncio.gather(*(event.wait() for event in ready))
+        await search(url)
+        listed = await one
+        two.cancel()
+        await asyncio.gather(two, return_exceptions=True)
+        return listed
+
+    with served(desk_uri, settings) as (url, _):
+        listed = asyncio.run(run(url))
+
+    assert listed == ["search_tools", "call_tool", "echo"]
+    assert (len(events["one"]), events["two"]) == (1, [])
+
+
+def test_requests_without_a_session_share_nothing(desk_uri, served):
+    settings = GatewaySettings(serve=ServeSettings(mode="gateway"))
+
+    async def run(url):
+        async with mcp.Client(url, mode="2026-07-28") as client:
+            await client.call_tool("search_tools", {"query": "echo", "k": 1})
+            return [tool.name for tool in (await client.list_tools(cache_mode="bypass")).tools]
+
+    with served(desk_uri, settings) as (url, _):
+        assert asyncio.run(run(url)) == ["search_tools", "call_tool"]
+
+
+def test_the_command_serves_one_client_over_stdio(desk_uri, tmp_path, monkeypatch):
+    (tmp_path / "pegboard.toml").write_text(
+        f'[board]\nuri = "{desk_uri}"\n[serve.clients.ana]\ntoken = "${{ANA_TOKEN}}"\n'
+        f'allow = [{{ tool = "kit/desk/echo" }}]\n'
+    )
+    command = ["-m", "pegboard", "serve", "-c", str(tmp_path / "pegboard.toml"), "--stdio"]
+    environment = {"ANA_TOKEN": "x-4711", "PYTHONPATH": ":".join(sys.path)}
+    server = StdioServerParameters(
+        command=sys.executable, args=[*command, "--client", "ana"], env=environment
+    )
+
+    async def run():
+        async with mcp.Client(server) as client:
+            result = await client.call_tool("search_tools", {"query": "anything", "k": 20})
+            with pytest.raises(MCPError, match="Unknown tool"):
+                await client.call_tool("fail", {})
+        return [tool["name"] for tool in result.structured_content["tools"]]
+
+    assert asyncio.run(run()) == ["echo"]

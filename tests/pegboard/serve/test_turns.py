@@ -1,0 +1,54 @@
+"""Turns: what one client leaves to others."""
+
+import asyncio
+
+import pytest
+
+from pegboard.serve.access import ANYONE, Client
+from pegboard.serve.calls.results import CallProblem
+from pegboard.serve.calls.turns import Turns
+
+ONE, OTHER = Client("one"), Client("other")
+
+
+@pytest.fixture
+def filled():
+    """A function: how many calls of a client get a turn, and what a call of another answers."""
+
+    def run_block(size, client, other):
+        async def run():
+            turns, go_on, under_way = Turns(size), asyncio.Event(), list[int]()
+
+            async def call():
+                async with turns.of(client, 60, "busy"):
+                    under_way.append(1)
+                    await go_on.wait()
+
+            calls = [asyncio.create_task(call()) for _ in range(20)]
+            await asyncio.sleep(0)
+            count = len(under_way)
+            try:
+                async with turns.of(other, 0, "was not called"):
+                    answer = "called"
+            except CallProblem as problem:
+                answer = str(problem)
+            go_on.set()
+            await asyncio.gather(*calls)
+            return count, answer, len(under_way)
+
+        return asyncio.run(run())
+
+    return run_block
+
+
+@pytest.mark.parametrize("size", [2, 5, 16])
+def test_a_client_leaves_half_of_the_turns_to_others(filled, size):
+    assert filled(size, ONE, OTHER) == (size // 2, "called", 20)
+
+
+def test_a_call_without_a_turn_says_that_it_was_not_called(filled):
+    assert filled(4, ONE, ONE) == (2, "was not called", 20)
+
+
+def test_without_clients_every_turn_is_used(filled):
+    assert filled(4, ANYONE, ANYONE) == (4, "was not called", 20)
