@@ -9,11 +9,12 @@ language; only the encoder differs, so they are stored once, and every index has
 `agents_<index>`.
 """
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from catalogs.shared.tool_row import tool_of
 from pegboard.canonical import digest
 from pegboard.documents import NOTHING, agent_text, documents_of, summary_of
 from pegboard.ranker.actions import tool_actions
@@ -31,7 +32,7 @@ from tasks.lake.boilerplate import boilerplate_of_tools
 from tasks.lake.files import Lake
 from tasks.lake.incremental import row_inputs, update_rows
 from tasks.lake.row_sets import find_rows, store_latest
-from tasks.lake.snapshot_rows import agents_of, tools_of
+from tasks.lake.snapshot_rows import agents_of
 from tasks.settings.configuration import IndexSettings
 
 if TYPE_CHECKING:
@@ -83,10 +84,11 @@ def compose_index(
             lake,
             path,
             f"documents/latest-{digest(recipe)}",
+            snapshots,
             key="key",
             tool="tool",
             inputs=row_inputs(lake, snapshots, enrichment_set).join(shared, on="tool", how="left"),
-            make=partial(_tool_documents, lake, settings, snapshots, enrichment_set, shared),
+            make=partial(_tool_documents, uri, settings, snapshots, enrichment_set),
         )
     return Documents(settings.name, path, row_set.rows, embedding_table(settings.name))
 
@@ -118,22 +120,20 @@ def compose_agents(
 
 
 def _tool_documents(
-    lake: Lake,
+    uri: str,
     settings: IndexSettings,
     snapshots: Mapping[str, str],
     enrichment_set: str | None,
-    shared: "pl.DataFrame",
-    ids: Collection[str],
+    tools: "pl.DataFrame",
 ) -> "pl.DataFrame":
     """The rows of these tools."""
-    wanted = {*ids}
-    boilerplate = {tool: keys.split() for tool, keys in shared.iter_rows() if tool in wanted}
+    lake, ids, owners = Lake(uri), tools.get_column("id"), tools.get_column("agent").unique()
     enrichments = read_tool_enrichments(lake, enrichment_set, ids) if enrichment_set else {}
-    agents = {agent.id: agent for agent in agents_of(lake, snapshots)}
+    agents = {agent.id: agent for agent in agents_of(lake, snapshots, owners)}
     rows: list[dict[str, Any]] = []
-    for tool in tools_of(lake, snapshots, ids):
+    for listed in tools.iter_rows(named=True):
+        tool, known = tool_of(listed), (listed["boilerplate"] or "").split()
         agent, enrichment = agents[tool.agent], enrichments.get(tool.id, NOTHING)
-        known = boilerplate.get(tool.id, ())
         summary = summary_of(tool, settings.parts, enrichment, known)
         own = _of_tool(tool, agent.kind, summary, settings.language)
         for part, number, texts in documents_of(tool, agent, settings, enrichment, known):

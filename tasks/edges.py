@@ -63,6 +63,8 @@ def compose_edges(
         enrichments: the folder of the lake with what was written about the tools, verdicts on edges
             among it; None if nothing was.
     """
+    import polars as pl
+
     lake, settings = Lake(configuration.uri), configuration.graph
     verdicts = _verdicts(lake, enrichments) if enrichments and settings.infer else {}
     path = _path(lake, settings, snapshots, verdicts)
@@ -71,12 +73,14 @@ def compose_edges(
     written = read_tool_enrichments(lake, enrichments, verdicts) if enrichments and verdicts else {}
     tools = _tools(lake, snapshots, written)
     declared, unresolved = declared_edges(tools)
-    inferred: list[Edge] = []
+    frames = [_frame(_rows(declared, declared))]
     if settings.infer:
-        names = {tool.id: tool.name for tool in tools}
-        inferred = edges_from(evidence_between(lake, snapshots), names)
-    found = merged_edges(declared, inferred, tools, settings.min_confidence)
-    rows = _frame(_rows(found, declared))
+        sources = {edge.source for edge in declared}
+        for inferred in _inferred(lake, snapshots):
+            undeclared = (edge for edge in inferred if edge.source not in sources)
+            found = merged_edges((), undeclared, tools, settings.min_confidence)
+            frames.append(_frame(_rows(found, ())))
+    rows = pl.concat(frames)
     reasons = [f"{one.tool}: {one.why}" for one in unresolved]
     lake.write_json(f"{path}-unresolved.json", {"unresolved": reasons})
     done = write_frame(lake, path, "key", rows, latest_rows(lake, POINTER), ["digest"])
@@ -87,16 +91,36 @@ def compose_edges(
 def _tools(
     lake: Lake, snapshots: Mapping[str, str], written: Mapping[str, Enrichment]
 ) -> list[Tool]:
-    """The tools without what they take and return: with names, dependencies and verdicts."""
+    """The tools with dependencies or verdicts, and those that dependencies may mean; without what
+    they take and return.
+    """
+    import polars as pl
+
     columns = ["id", "catalog", "agent", "name", "dependencies"]
+    rows = snapshot_rows(lake, snapshots, "tools", columns)
+    asking = (pl.col("dependencies") != "[]") | pl.col("id").is_in([*written])
+    texts = rows.filter(asking).get_column("dependencies")
+    named = list({str(one["tool"]).strip() for text in texts for one in json.loads(text)})
+    rows = rows.filter(asking | pl.col("id").is_in(named) | pl.col("name").is_in(named))
     return [
         Tool(
             *row,
             dependencies=tuple(Dependency(**one) for one in json.loads(dependencies)),
             enrichment=written.get(row[0]),
         )
-        for *row, dependencies in snapshot_rows(lake, snapshots, "tools", columns).rows()
+        for *row, dependencies in rows.iter_rows()
     ]
+
+
+def _inferred(lake: Lake, snapshots: Mapping[str, str]) -> Iterator[list[Edge]]:
+    """Yield the inferred edges in parts."""
+    import polars as pl
+
+    names = snapshot_rows(lake, snapshots, "tools", ["id", "name"])
+    for evidence in evidence_between(lake, snapshots):
+        ids = list({tool for one in evidence for tool in (one.source, one.target)})
+        own = names.join(pl.Series("id", ids, pl.String).to_frame(), on="id", how="semi")
+        yield edges_from(evidence, dict(own.iter_rows()))
 
 
 def _rows(edges: Iterable[Edge], declared: Iterable[Edge]) -> Iterator[dict[str, Any]]:

@@ -8,7 +8,7 @@ Indices of an embedding table follow its size:
     above                   IVF_HNSW_SQ: a graph over quantised vectors; the best are rescored
 
 Every table with a vector index has a text index, and one for every column by which a search is
-filtered.
+filtered. A table of so many tools or agents has one for their ids, by which readers fetch them.
 
 Each release adds a fragment (a file of rows) and marks the rows that it replaced as deleted. What
 is due is read from the table itself, so that a run finishes what a killed one left undone:
@@ -39,6 +39,8 @@ if TYPE_CHECKING:
 
 FILTERS = ("tool", "agent", "catalog", "kind", "tags")
 """Columns with a scalar index, where a table has them."""
+KEY = "id"
+"""Of tools and agents; documents are found by their vectors and words."""
 PROBES = 3.2
 """A query visits this many times the root of the number of partitions. With clustered vectors and
 queries far from every cluster, recall@10 is .99 and better (32 dimensions, 20,000 to 250,000 rows);
@@ -152,12 +154,22 @@ def maintain(
         drop_indices(table, "tokens")
         _extend(open_dataset(uri, table.name), small)
         _compact(open_dataset(uri, table.name), small)
-    if target is None:
+    if target is None and (rows <= sizes.in_memory or KEY not in table.schema.names):
         drop_indices(table)
         return
     _extend(open_dataset(uri, table.name))
+    if target is None:
+        _index_key(table)
+        return
     stale = _text_is_stale(open_dataset(uri, table.name), rows)
     fit_indices(table, rows, changed=stale, sizes=sizes)
+
+
+def _index_key(table: "Table") -> None:
+    from lancedb.index import BTree
+
+    if not table.list_indices():
+        table.create_index(KEY, config=BTree())
 
 
 def fit_indices(
@@ -290,7 +302,7 @@ def _extend(dataset: "LanceDataset", together: Collection[int] = ()) -> None:
     """
     sizes = {fragment.fragment_id: _live_rows(fragment) for fragment in dataset.get_fragments()}
     due: dict[int, list[str]] = {}
-    for column in ("vector", *FILTERS):
+    for column in ("vector", KEY, *FILTERS):
         name, missing = _index_name(dataset, column), unindexed_rows(dataset, column)
         merged, size = 0, missing
         for number, segment in enumerate(reversed(_segments(dataset, column)[1:]), start=1):

@@ -7,6 +7,7 @@ import json
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from functools import partial
 from importlib.metadata import version
 from itertools import islice
 from types import MappingProxyType
@@ -15,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from catalogs.shared.tool_row import tool_of
 from pegboard.canonical import canonical_json, digest
 from pegboard.encoders import Encoder
+from pegboard.languages import IndexLanguages
 from pegboard.ranker.model import Ranker, default_ranker
 from pegboard.records import Enrichment
 from pegboard.retrieval.calibration import CALIBRATION_VERSION
@@ -30,7 +32,6 @@ from tasks.lake.files import Lake
 from tasks.lake.incremental import row_inputs, update_rows
 from tasks.lake.row_sets import find_rows, read_rows, store_latest
 from tasks.lake.snapshot_rows import snapshot_rows
-from tasks.languages import IndexLanguages
 from tasks.plan import Plan
 from tasks.safety.untrusted import flags_of
 from tasks.settings.configuration import Configuration, IndexSettings
@@ -121,10 +122,11 @@ def compose_records(
             lake,
             tools_path,
             f"records/latest-tools-{digest(recipe)}",
+            snapshots,
             key="id",
             tool="id",
             inputs=row_inputs(lake, snapshots, enrichment_set).drop("agent_name"),
-            make=lambda ids: _tool_rows(lake, snapshots, enrichment_set, ids),
+            make=partial(_tool_rows, uri, enrichment_set),
         )
     if not find_rows(lake, agents_path):
         store_latest(
@@ -183,8 +185,7 @@ def make_release_spec(
     counts = {"enriched": records.enriched, "flagged": records.flagged, "edges": edges.rows}
     paths = {table.table: table.path for table in documents}
     languages = [
-        (index, IndexLanguages.of(read_rows(Lake(uri), paths[index.table], ["catalog", "text"])))
-        for index in configuration.indexes
+        (index, _languages(Lake(uri), paths[index.table])) for index in configuration.indexes
     ]
     return ReleaseSpec(
         whole[:RELEASE_ID_DIGITS],
@@ -196,6 +197,13 @@ def make_release_spec(
         tuple(text for index, own in languages for text in own.advice(index)),
         {index.name: default_ranker(own.legible(index.encoder)) for index, own in languages},
     )
+
+
+def _languages(lake: Lake, documents: str) -> IndexLanguages:
+    rows = read_rows(lake, documents, ["catalog", "text"])
+    groups = rows.group_by("catalog", maintain_order=True)
+    texts: dict[str, Any] = {str(name): own.get_column("text") for (name,), own in groups}
+    return IndexLanguages.of(texts)
 
 
 def staged_release(
@@ -312,16 +320,14 @@ def _table(uri: str, table: TableSpec) -> TableSpec:
     return replace(table, rows=rows.height, digest=table_digest(rows))
 
 
-def _tool_rows(
-    lake: Lake, snapshots: Mapping[str, str], enrichment_set: str | None, ids: Collection[str]
-) -> "pl.DataFrame":
+def _tool_rows(uri: str, enrichment_set: str | None, tools: "pl.DataFrame") -> "pl.DataFrame":
     """The rows of these tools."""
     import polars as pl
 
-    rows = snapshot_rows(lake, snapshots, "tools", ids=ids).rename({"digest": "tool_digest"})
-    flags = [list(flags_of(tool_of(row))) for row in rows.iter_rows(named=True)]
-    enrichments = read_tool_enrichments(lake, enrichment_set, ids) if enrichment_set else {}
-    rows = rows.with_columns(pl.Series("flags", flags, pl.List(pl.String)))
+    ids = tools.get_column("id")
+    flags = [list(flags_of(tool_of(row))) for row in tools.iter_rows(named=True)]
+    enrichments = read_tool_enrichments(Lake(uri), enrichment_set, ids) if enrichment_set else {}
+    rows = tools.with_columns(pl.Series("flags", flags, pl.List(pl.String)))
     rows = rows.join(_enrichment_rows(enrichments), on="id", how="left")
     rows = _with_digests(rows, ["tool_digest", "flags", "enrichment"])
     return rows.select(name for name in column_names("tools") if name != CHECKSUM)

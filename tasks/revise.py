@@ -1,6 +1,7 @@
-"""Step 1b: what people decided about tools (`[overrides]`), which of their examples are golden
-queries and so held out of the index (`golden/reading.py`), what a catalog of limited `trust` may
-not contribute, and which tools are quarantined because their text is suspicious (`[untrusted]`).
+"""Step 1b: what people decided about tools (`[overrides]`), requests that led to their use
+(`golden/learned.py`), which of their examples are golden queries and so held out of the index
+(`golden/reading.py`), what a catalog of limited `trust` may not contribute, and which tools are
+quarantined because their text is suspicious (`[untrusted]`).
 
 A catalog that this changes gets a revised snapshot in the lake, under a digest of its own;
 `latest.json` still names the listed one. Other catalogs keep their snapshot, and are not even read
@@ -15,6 +16,7 @@ from catalogs.shared.tool_row import tool_of
 from pegboard.canonical import canonical_json, digest
 from pegboard.cli.tables import list_text
 from pegboard.records import Agent, Rejected, Tool
+from tasks.golden.learned import learned_examples, with_learned
 from tasks.golden.reading import held_out, remaining_examples
 from tasks.lake.files import Lake
 from tasks.lake.row_sets import point_to
@@ -64,10 +66,17 @@ def revise_snapshots(configuration: Configuration, snapshots: Mapping[str, str])
     overrides = _by_catalog(configuration, log)
     lake = Lake(configuration.uri)
     held = held_out(configuration, lake, snapshots)
+    learned = learned_examples(configuration, lake, snapshots)
     for catalog, snapshot in snapshots.items():
         limited = configuration.options(catalog).trust == "limited"
-        rules = _Rules(overrides.get(catalog, {}), held.get(catalog, {}), quarantine, limited)
-        if rules.overrides or rules.held or rules.quarantine or rules.limited:
+        rules = _Rules(
+            overrides.get(catalog, {}),
+            held.get(catalog, {}),
+            learned.get(catalog, {}),
+            quarantine,
+            limited,
+        )
+        if rules != _Rules():
             digests[catalog] = _revise_catalog(lake, catalog, snapshot, rules, log)
     return Revision(
         digests,
@@ -85,12 +94,14 @@ class _Rules:
     Attributes:
         overrides: by the id of a tool or agent.
         held: the queries to remove from each tool's examples, as their words.
+        learned: the requests to add to each tool's examples.
         limited: leave out examples and the reasons of dependencies, which nothing checks.
     """
 
-    overrides: Mapping[str, OverrideSettings]
-    held: Mapping[str, frozenset[str]]
-    quarantine: bool
+    overrides: Mapping[str, OverrideSettings] = field(default_factory=dict[str, OverrideSettings])
+    held: Mapping[str, frozenset[str]] = field(default_factory=dict[str, frozenset[str]])
+    learned: Mapping[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
+    quarantine: bool = False
     limited: bool = False
 
 
@@ -181,7 +192,7 @@ def _revised_tools(
     import polars as pl
 
     frame = frame.filter(~pl.col("agent").is_in(sorted(skipped)))
-    ids = sorted(rules.overrides.keys() | rules.held.keys())
+    ids = sorted(rules.overrides.keys() | rules.held.keys() | rules.learned.keys())
     affected = pl.lit(value=True) if rules.limited else pl.col("id").is_in(ids)
     rows = frame.filter(affected).to_dicts()
     revised = [_revised_tool(tool_of(row), rules, log) for row in rows]
@@ -204,9 +215,10 @@ def _revised_tool(tool: Tool, rules: _Rules, log: _Log) -> Tool | None:
         if override.skip:
             return None
         tool = replace(tool, **changes)
+    tool = replace(tool, examples=with_learned(tool, rules.learned.get(tool.id, ())))
     examples = remaining_examples(tool, rules.held.get(tool.id, NOTHING))
     log.held_out += len(tool.examples) - len(examples)
-    return tool if len(examples) == len(tool.examples) else replace(tool, examples=examples)
+    return replace(tool, examples=examples)
 
 
 def _changes(tool: Tool, override: OverrideSettings, log: _Log) -> dict[str, Any]:

@@ -208,7 +208,7 @@ def _merge(
     """
     failed = {failure.agent for failure in new.failures}
     silent = (
-        {agent.id for agent in new.agents} - {tool.agent for tool in new.tools}
+        {agent.id for agent in new.agents} - {row["agent"] for row in new.rows}
         if not allow_empty
         else set[str]()
     )

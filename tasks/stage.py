@@ -39,6 +39,8 @@ ATTEMPTS = 3
 """Concurrent writers can disturb each other; after a random pause one of them succeeds."""
 CONFLICT = ("conflict", "incompatible transaction", "preempted")
 """Words by which Lance reports that another commit came first."""
+ROWS_AT_ONCE = 200_000
+"""Rows with their vectors that are in memory at once; each such part is a version of the table."""
 DELETE_CHUNK = 1_000
 """Keys in one delete condition: the condition is parsed as text."""
 
@@ -146,8 +148,13 @@ def _write_differences(uri: str, table: "Table", spec: TableSpec, sound: SoundVe
             if name not in ("summary_vector", CHECKSUM)
         ]
         upserts = table_rows(uri, spec, columns, keys=changed)
-        merge = table.merge_insert(spec.key).when_matched_update_all()
-        merge.when_not_matched_insert_all().execute(_arrow(uri, schema, upserts, spec))
+        for part in upserts.iter_slices(ROWS_AT_ONCE):
+            arrow = _arrow(uri, schema, part, spec)
+            if stored.height:
+                merge = table.merge_insert(spec.key).when_matched_update_all()
+                merge.when_not_matched_insert_all().execute(arrow)
+            else:
+                table.add(arrow)
     for start in range(0, len(gone), DELETE_CHUNK):
         table.delete(f"{spec.key} IN ({sql_literals(gone[start : start + DELETE_CHUNK])})")
     return rows.height

@@ -39,6 +39,9 @@ from tasks.snapshot import Snapshot
 from tests.children import end_child, start_child
 from tests.local_llm import local_llm as serve_local_llm
 
+# LiteLLM reads its prices from its package, not from the web.
+os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")
+
 SERVICES = {"prefect_server", "chromium", "local_llm"}
 """Fixtures that start a service for the whole session."""
 # However busy the machine is: no example has a deadline, and none is too slow to make.

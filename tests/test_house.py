@@ -6,6 +6,8 @@ import sys
 import tomllib
 from pathlib import Path
 
+from pegboard.serve.access import AccessRules
+from pegboard.serve.settings import load_gateway_settings
 from tasks.settings.configuration import load_configuration
 
 ROOT = Path(__file__).parents[1]
@@ -60,7 +62,7 @@ def test_the_example_configuration_loads():
     assert configuration.uri == str(ROOT / "flows" / "board")
 
 
-def test_every_commented_setting_of_the_example_exists(tmp_path):
+def test_every_commented_setting_of_the_example_exists(tmp_path, monkeypatch):
     lines = (ROOT / "flows" / "pegboard.example.toml").read_text("utf-8").splitlines()
     # A comment that is a setting or a table: what a person would uncomment. The others are
     # sentences.
@@ -74,6 +76,15 @@ def test_every_commented_setting_of_the_example_exists(tmp_path):
         "functions", "mcp", "mcp-dump", "openapi", "python", "records",
     ]  # fmt: skip
     assert len(configuration.indexes) == 1
+    for variable in ("SUPPORT_TOKEN", "ADMIN_TOKEN"):
+        monkeypatch.setenv(variable, f"token-of-{variable}")
+    gateway = load_gateway_settings(tmp_path / "pegboard.toml")
+    clients = AccessRules(gateway.serve.clients).clients
+    assert {name: client.operator for name, client in clients.items()} == {
+        "support": False,
+        "admin": True,
+    }
+    assert {*gateway.serve.apis, *gateway.serve.python} < configuration.catalogs.keys()
 
 
 def test_the_pins_name_no_machine():

@@ -7,7 +7,6 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from catalogs.mcp.failures import Progress
 from pegboard.llm import endpoint
 from pegboard.redaction import (
     is_secret_name,
@@ -20,6 +19,7 @@ from pegboard.redaction import (
     takes_credential,
 )
 from pegboard.secret_values import SecretValues
+from pegboard.servers.failures import Progress
 from pegboard.store.failures import store_error
 from tasks.safety.untrusted import CREDENTIAL, flags_of_text
 from tests.encodings import encodings

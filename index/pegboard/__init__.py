@@ -14,7 +14,14 @@ if TYPE_CHECKING:
     from pegboard.async_board import AsyncBoard
     from pegboard.board import Board
     from pegboard.errors import PegboardError
-    from pegboard.hits import Hit, as_anthropic_tools, as_mcp_tools, as_openai_tools, call_names
+    from pegboard.hits import (
+        Hit,
+        as_anthropic_tools,
+        as_mcp_tools,
+        as_openai_tools,
+        as_responses_tools,
+        call_names,
+    )
     from pegboard.opening import open_board as open
     from pegboard.opening import open_board_async as open_async
     from pegboard.records import Agent, Edge, Enrichment, Tool
@@ -45,6 +52,7 @@ __all__ = [
     "as_anthropic_tools",
     "as_mcp_tools",
     "as_openai_tools",
+    "as_responses_tools",
     "call_names",
     "open",
     "open_async",
@@ -55,7 +63,10 @@ _HOMES = {
     "board": ("Board",),
     "errors": ("PegboardError",),
     "store.follower": ("BoardStatus",),
-    "hits": ("Hit", "as_anthropic_tools", "as_mcp_tools", "as_openai_tools", "call_names"),
+    "hits": (
+        *("Hit", "as_anthropic_tools", "as_mcp_tools", "as_openai_tools", "as_responses_tools"),
+        "call_names",
+    ),
     "records": ("Agent", "Edge", "Enrichment", "Tool"),
     "store.releases": ("Channel", "Release", "ReleaseStore"),
     "retrieval.results": ("AgentHit", "FindResult"),

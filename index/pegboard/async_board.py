@@ -1,7 +1,7 @@
 """The reader for callers with an event loop: `await pegboard.open_async(uri)`."""
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Self
 
 from pegboard.board import Board, Where
@@ -38,6 +38,11 @@ class AsyncBoard:
     def __init__(self, board: Board) -> None:
         self._board = board
 
+    @property
+    def board(self) -> Board:
+        """The board that answers."""
+        return self._board
+
     async def release(self) -> Release:
         """As `Board.release`."""
         return await asyncio.to_thread(lambda: self._board.release)
@@ -54,9 +59,25 @@ class AsyncBoard:
         """As `Board.list_tools`."""
         return await asyncio.to_thread(self._board.list_tools, where)
 
+    async def tool_names(self) -> tuple[str, list[tuple[str, str, str]]]:
+        """As `Board.tool_names`."""
+        return await asyncio.to_thread(self._board.tool_names)
+
     async def tool(self, identity: str) -> Tool | None:
         """As `Board.tool`."""
         return await asyncio.to_thread(self._board.tool, identity)
+
+    async def thresholds(self) -> dict[str, float]:
+        """As `Board.thresholds`."""
+        return await asyncio.to_thread(self._board.thresholds)
+
+    async def at_current_release(self) -> "AsyncBoard":
+        """As `Board.at_current_release`."""
+        return AsyncBoard(await asyncio.to_thread(self._board.at_current_release))
+
+    async def restricted(self, tools: Collection[str]) -> "AsyncBoard":
+        """As `Board.restricted`."""
+        return AsyncBoard(await asyncio.to_thread(self._board.restricted, tools))
 
     def status(self) -> BoardStatus:
         """As `Board.status`; never waits."""

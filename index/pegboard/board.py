@@ -1,7 +1,7 @@
 """The reader: `pegboard.open(uri)` returns a Board, and a Board finds tools."""
 
 import asyncio
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Self, TypeVar, cast
 
@@ -118,6 +118,10 @@ class Board:
         """Return the tools of the release that pass the filter, by id; `where` as in `search`."""
         return self._answer(lambda loaded: loaded.list_tools(where))
 
+    def tool_names(self) -> tuple[str, list[tuple[str, str, str]]]:
+        """Return the release's id, and id, true name and agent's name of every tool."""
+        return self._answer(lambda loaded: (loaded.release.id, loaded.tool_names()))
+
     def tool(self, identity: str) -> Tool | None:
         """Return the tool of that id, or None."""
         if not isinstance(identity, str):  # pyright: ignore[reportUnnecessaryIsInstance]
@@ -130,6 +134,41 @@ class Board:
             return self._releases.status()
         at = self._opened_at
         return BoardStatus(self._releases.release.id, None, None, at, at, 0.0, None)
+
+    def thresholds(self) -> dict[str, float]:
+        """Return the probabilities that matter for hits of `find`, by name, such as `nothing_fits`.
+
+        Those of the release's own strategy and index; none where hits have no probability.
+        """
+        from pegboard.retrieval.find import strategy_of
+
+        def ask(loaded: LoadedRelease) -> dict[str, float]:
+            strategy = strategy_of(None, loaded)
+            index = loaded.index_name(strategy.indexes[0] if strategy.indexes else None)
+            return loaded.thresholds(index, strategy.modes) or {}
+
+        return self._answer(ask)
+
+    def at_current_release(self) -> "Board":
+        """Return a board that stays at the release from which the next call would be answered.
+
+        It shares what this board has loaded, and needs no `close`.
+        """
+        return Board(self._current(), self._vectors, caller=self._caller, address=self._address)
+
+    def restricted(self, tools: Collection[str]) -> "Board":
+        """Return a board that stays at the current release, as if it had only these tools.
+
+        Others leave no trace in ranks, scores, agents and dependencies. Each such board holds the
+        vectors of its tools.
+
+        Args:
+            tools: ids; unknown ones are left out.
+        """
+        from pegboard.search.restricted import RestrictedRelease
+
+        release = RestrictedRelease(self._current(), tools)
+        return Board(release, self._vectors, caller=self._caller, address=self._address)
 
     def close(self) -> None:
         """End the threads of `background=True` and `llm=`; the board still answers afterwards."""
@@ -174,8 +213,8 @@ class Board:
             mode: `vector` ranks by cosine, `text` by BM25, `hybrid` by 0.8 of the one and 0.2 of
                 the other, scaled.
             index: an index of the release; the release's default if None.
-            where: only tools with one of these values of `agent` (id or name), `catalog`, `kind`
-                or `tags`.
+            where: only tools with one of these values of `agent` (id or name), `catalog`, `kind`,
+                `tags` or `tool` (id).
             vector: the request's vector, if you encoded it and the words are to be searched too.
 
         Raises:

@@ -1,18 +1,16 @@
 """What a search returns, and how it goes into an API call of OpenAI, Anthropic or MCP."""
 
-import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, get_args
 
 from pegboard.errors import QueryError
+from pegboard.naming import MAX_CALL_NAME, valid_name
 from pegboard.records import Agent, Tool
+from pegboard.schemas.for_models import cut_description, object_schema
 
 Descriptions = Literal["catalog", "written"]
 """Which description a model is shown: the catalog's, or an LLM's where there is one."""
-
-MAX_CALL_NAME = 64
-"""Characters of a tool's name for OpenAI and Anthropic, which take letters, digits, `_` and `-`."""
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -26,7 +24,8 @@ class Hit:
             With `explain=True` that of `ranker` has `adds`: what each feature adds to the score.
         release: the id of the release that answered: the same for all hits of one search.
         probability: how likely the tool fits: of a hybrid search, and where the index is
-            calibrated.
+            calibrated. Where a request has several steps, a hit may be less probable than one
+            behind it, since the order gives each step its tools.
     """
 
     tool: Tool
@@ -76,9 +75,9 @@ def call_names(hits: Sequence[Hit]) -> dict[str, Hit]:
     """
     named: dict[str, Hit] = {}
     for hit in hits:
-        name = _callable(hit.tool.name)
+        name = valid_name(hit.tool.name)
         if name in named:
-            name = _callable(f"{hit.agent.name}__{hit.tool.name}")
+            name = valid_name(f"{hit.agent.name}__{hit.tool.name}")
         number = 2
         unique = name
         while unique in named:
@@ -89,11 +88,13 @@ def call_names(hits: Sequence[Hit]) -> dict[str, Hit]:
 
 
 def as_openai_tools(
-    hits: Sequence[Hit], descriptions: Descriptions = "catalog"
+    hits: Sequence[Hit] | Mapping[str, Hit], descriptions: Descriptions = "catalog"
 ) -> list[dict[str, Any]]:
-    """Return the hits as the `tools` of an OpenAI chat completion; names as in `call_names`.
+    """Return the hits as the `tools` of an OpenAI chat completion.
 
-    `descriptions="written"` prefers what an LLM wrote about a tool, and when to use another.
+    Args:
+        hits: named as by `call_names`, or by the names that they are given with.
+        descriptions: `written` prefers what an LLM wrote about a tool, and when to use another.
     """
     describe = _describer(descriptions)
     return [
@@ -101,46 +102,60 @@ def as_openai_tools(
             "type": "function",
             "function": {
                 "name": name,
-                "description": describe(hit),
-                "parameters": _object_schema(hit.tool.input_schema),
+                "description": cut_description(describe(hit)),
+                "parameters": object_schema(hit.tool.input_schema),
             },
         }
-        for name, hit in call_names(hits).items()
+        for name, hit in _named(hits).items()
+    ]
+
+
+def as_responses_tools(
+    hits: Sequence[Hit] | Mapping[str, Hit], descriptions: Descriptions = "catalog"
+) -> list[dict[str, Any]]:
+    """Return the hits as the `tools` of OpenAI's Responses API; arguments as `as_openai_tools`.
+
+    They are not `strict`: that takes only schemas in which every property is required.
+    """
+    describe = _describer(descriptions)
+    return [
+        {
+            "type": "function",
+            "name": name,
+            "description": cut_description(describe(hit)),
+            "parameters": object_schema(hit.tool.input_schema),
+            "strict": False,
+        }
+        for name, hit in _named(hits).items()
     ]
 
 
 def as_anthropic_tools(
-    hits: Sequence[Hit], descriptions: Descriptions = "catalog"
+    hits: Sequence[Hit] | Mapping[str, Hit], descriptions: Descriptions = "catalog"
 ) -> list[dict[str, Any]]:
-    """Return the hits as the `tools` of an Anthropic message; names as in `call_names`.
-
-    `descriptions="written"` prefers what an LLM wrote about a tool, and when to use another.
-    """
+    """Return the hits as the `tools` of an Anthropic message; arguments as `as_openai_tools`."""
     describe = _describer(descriptions)
     return [
         {
             "name": name,
             "description": describe(hit),
-            "input_schema": _object_schema(hit.tool.input_schema),
+            "input_schema": object_schema(hit.tool.input_schema),
         }
-        for name, hit in call_names(hits).items()
+        for name, hit in _named(hits).items()
     ]
 
 
 def as_mcp_tools(
-    hits: Sequence[Hit], descriptions: Descriptions = "catalog"
+    hits: Sequence[Hit] | Mapping[str, Hit], descriptions: Descriptions = "catalog"
 ) -> list[dict[str, Any]]:
-    """Return the hits as the `tools` of an MCP `tools/list` result; names as in `call_names`.
-
-    `descriptions="written"` prefers what an LLM wrote about a tool, and when to use another.
-    """
+    """Return the hits as the `tools` of MCP's `tools/list`; arguments as `as_openai_tools`."""
     describe = _describer(descriptions)
     listed: list[dict[str, Any]] = []
-    for name, hit in call_names(hits).items():
+    for name, hit in _named(hits).items():
         tool: dict[str, Any] = {
             "name": name,
             "description": describe(hit),
-            "inputSchema": _object_schema(hit.tool.input_schema),
+            "inputSchema": {"type": "object", "properties": {}, **hit.tool.input_schema},
         }
         if hit.tool.output_schema:
             tool["outputSchema"] = dict(hit.tool.output_schema)
@@ -148,6 +163,10 @@ def as_mcp_tools(
             tool["annotations"] = dict(hit.tool.annotations)
         listed.append(tool)
     return listed
+
+
+def _named(hits: Sequence[Hit] | Mapping[str, Hit]) -> Mapping[str, Hit]:
+    return hits if isinstance(hits, Mapping) else call_names(hits)
 
 
 def _describer(descriptions: Descriptions) -> Callable[[Hit], str]:
@@ -165,11 +184,3 @@ def _written(hit: Hit) -> str:
     return " ".join(
         text for text in (written.description or hit.tool.description, written.avoid) if text
     )
-
-
-def _callable(name: str) -> str:
-    return re.sub(r"[^A-Za-z0-9_-]", "_", name)[:MAX_CALL_NAME]
-
-
-def _object_schema(schema: Mapping[str, Any]) -> dict[str, Any]:
-    return {"type": "object", "properties": {}, **schema}

@@ -10,11 +10,11 @@ the least is 2.3. Limits on money therefore take 3 and round up.
 """
 
 import json
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from math import ceil
 from typing import TYPE_CHECKING
 
-from pegboard.hits import Hit, as_openai_tools
+from pegboard.hits import Descriptions, Hit, as_openai_tools
 
 if TYPE_CHECKING:
     from pegboard.search.loaded import LoadedRelease
@@ -36,10 +36,31 @@ def token_bound(*texts: str) -> int:
 def prompt_tokens(loaded: "LoadedRelease", tools: Collection[str]) -> Mapping[str, float]:
     """Return about how many prompt tokens each tool of a release takes in OpenAI's form, by id."""
     return {
-        tool.id: estimate_tokens(_openai_json(Hit(tool, loaded.agents[tool.agent], 0.0, {})))
+        tool.id: definition_tokens(Hit(tool, loaded.agents[tool.agent], 0.0, {}))
         for tool in loaded.tools(list(tools)).values()
     }
 
 
-def _openai_json(hit: Hit) -> str:
-    return json.dumps(as_openai_tools([hit])[0], ensure_ascii=False, separators=(",", ":"))
+def definition_tokens(hit: Hit, descriptions: Descriptions = "catalog") -> float:
+    """Return about how many prompt tokens a tool's definition takes in OpenAI's form."""
+    shown = as_openai_tools([hit], descriptions)[0]
+    return estimate_tokens(json.dumps(shown, ensure_ascii=False, separators=(",", ":")))
+
+
+def within_tokens(
+    hits: Iterable[Hit], max_tokens: float, descriptions: Descriptions = "catalog"
+) -> tuple[list[Hit], list[Hit]]:
+    """Return the hits whose definitions fit into `max_tokens` together, best first, and the others.
+
+    A hit that does not fit is left out; smaller ones behind it may still fit.
+    """
+    fitting: list[Hit] = []
+    others: list[Hit] = []
+    for hit in hits:
+        tokens = definition_tokens(hit, descriptions)
+        if tokens <= max_tokens:
+            max_tokens -= tokens
+            fitting.append(hit)
+        else:
+            others.append(hit)
+    return fitting, others

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from pegboard.canonical import digest
 from tasks.lake.files import Lake
 from tasks.lake.row_sets import latest_rows, point_to, readable, write_rows
-from tasks.report.tools import choose_evenly
+from tasks.report.vectors import choose_evenly
 
 if TYPE_CHECKING:
     import numpy as np

@@ -20,8 +20,7 @@ from pegboard.search.loaded import LoadedRelease
 from tasks.lake.files import Lake
 from tasks.report.excerpts import excerpt
 from tasks.report.layout import FEW, landmarks_of
-from tasks.report.tools import MAX_TOOLS, choose_evenly
-from tasks.report.vectors import ToolVectors, agent_of, read_tools
+from tasks.report.vectors import SAMPLE, ToolVectors, agent_of, choose_evenly, read_tools
 
 if TYPE_CHECKING:
     import numpy as np
@@ -52,7 +51,7 @@ def map_data(
     loaded: LoadedRelease,
     vectors: ToolVectors,
     lake: Lake,
-    shown: int = MAX_TOOLS,
+    shown: int = SAMPLE,
     landmarks: int = LANDMARKS,
     *,
     store: bool = True,
@@ -79,7 +78,7 @@ def map_data(
     return {
         "index": vectors.index,
         "method": "t-SNE" if len(marks) >= FEW else "PCA",
-        "of": len(vectors.ids),
+        "of": vectors.total,
         "shown": len(ids),
         "landmarks": len(marks),
         "agents": _agents(loaded, agents, owners, matrix, places),

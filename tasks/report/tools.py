@@ -1,18 +1,16 @@
 """The tools of a release as a list by agent, and its dependencies."""
 
 from collections import Counter
-from collections.abc import Sequence
 from itertools import groupby
-from typing import Any
-from zlib import crc32
+from typing import TYPE_CHECKING, Any
 
-from pegboard.records import Edge
 from pegboard.search.loaded import LoadedRelease
 from tasks.report.excerpts import excerpt
-from tasks.report.vectors import agent_of, read_tools
+from tasks.report.vectors import SAMPLE, agent_of, choose_evenly, read_tools
 
-MAX_TOOLS = 5_000
-"""Tools that are listed and drawn on the map: about 2 MB of the page, and at most 8 MB."""
+if TYPE_CHECKING:
+    import polars as pl
+
 NAME = 100
 DESCRIPTION = 160
 MAX_NEEDED = 50
@@ -21,7 +19,7 @@ MAX_DEPENDENTS = 12
 REASON = 160
 
 
-def tools_data(loaded: LoadedRelease, shown: int = MAX_TOOLS) -> dict[str, Any]:
+def tools_data(loaded: LoadedRelease, shown: int = SAMPLE) -> dict[str, Any]:
     """Return the agents with their tools, sorted by id.
 
     Args:
@@ -55,48 +53,32 @@ def tools_data(loaded: LoadedRelease, shown: int = MAX_TOOLS) -> dict[str, Any]:
     return {"total": len(ids), "shown": len(chosen), "agents": agents}
 
 
-def choose_evenly(ids: Sequence[str], count: int) -> list[int]:
-    """Return the places of `count` tools, equally many of each agent as far as they go round.
-
-    Equal ids give equal places, in every run.
-    """
-    if len(ids) <= count:
-        return list(range(len(ids)))
-    turns: Counter[str] = Counter()
-    queue: list[tuple[int, str, int]] = []
-    for place in sorted(range(len(ids)), key=lambda at: (crc32(ids[at].encode()), ids[at])):
-        owner = agent_of(ids[place])
-        turns[owner] += 1
-        queue.append((turns[owner], owner, place))
-    return [place for _, _, place in sorted(queue)[:count]]
-
-
 def dependencies_data(loaded: LoadedRelease) -> dict[str, Any]:
     """Return the tools that others depend on, with their dependents."""
-    graph = loaded.graph
-    needed = graph.needed()
-    ranked = sorted(needed, key=lambda tool: (-needed[tool], tool))
-    rows = [_needed_tool(tool, needed[tool], graph.edges_to(tool)) for tool in ranked[:MAX_NEEDED]]
-    origins = Counter(edge.origin for edge in graph.edges)
+    import polars as pl
+
+    edges = pl.DataFrame(pl.from_arrow(loaded.edge_rows()))
+    needed = edges.group_by("target").agg(pl.col("source").n_unique().alias("total"))
+    ranked = needed.sort(["total", "target"], descending=[True, False])
+    own = edges.join(ranked.head(MAX_NEEDED), on="target", how="semi")
+    rows = [
+        {"id": target, "total": total, "shown": _dependents(own.filter(pl.col("target") == target))}
+        for target, total in ranked.head(MAX_NEEDED).iter_rows()
+    ]
+    origins = edges.group_by("origin").len().sort("origin")
     return {
-        "edges": len(graph),
-        "origins": dict(sorted(origins.items())),
-        "total": len(needed),
+        "edges": edges.height,
+        "origins": dict(origins.iter_rows()),
+        "total": needed.height,
         "shown": rows,
     }
 
 
-def _needed_tool(tool: str, dependents: int, edges: Sequence[Edge]) -> dict[str, Any]:
-    sources = {edge.source: edge for edge in reversed(edges)}
-    rows = [
-        {
-            "id": source,
-            "type": edge.type,
-            "parameter": edge.parameter,
-            "reason": excerpt(edge.reason, REASON),
-            "origin": edge.origin,
-            "confidence": edge.confidence,
-        }
-        for source, edge in sorted(sources.items())[:MAX_DEPENDENTS]
+def _dependents(edges: "pl.DataFrame") -> list[dict[str, Any]]:
+    """The first edges of the first tools that depend on one."""
+    first = edges.unique("source", keep="first", maintain_order=True).head(MAX_DEPENDENTS)
+    columns = ("source", "type", "parameter", "reason", "origin", "confidence")
+    return [
+        {**row, "id": row.pop("source"), "reason": excerpt(row["reason"], REASON)}
+        for row in first.select(columns).iter_rows(named=True)
     ]
-    return {"id": tool, "total": dependents, "shown": rows}

@@ -20,16 +20,13 @@ from typing import TYPE_CHECKING, Any
 from pegboard.search.loaded import LoadedRelease
 from pegboard.search.text import singular_words
 from tasks.report.excerpts import excerpt
-from tasks.report.vectors import ToolVectors, read_tools, unit
+from tasks.report.vectors import MAX_TOOLS, ToolVectors, read_tools, unit
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
 MAX_TWINS = 100
-MAX_TOOLS = 10_000
-"""Tools of a release that are compared with each other, which takes 0.2 s on one core, and 5 s
-if all have one name."""
 LEAST_SCORE = 0.5
 LEAST_COSINE = 0.4
 """Of the vectors as they are: equal names of unlike tools are no twins."""
@@ -51,9 +48,9 @@ def twins_data(
     loaded: LoadedRelease, vectors: ToolVectors, max_tools: int = MAX_TOOLS
 ) -> dict[str, Any]:
     """Return the pairs of tools of different agents that do the same, highest score first."""
-    if len(vectors.ids) > max_tools:
+    if vectors.total > max_tools:
         return {
-            "missing": f"Not compared: the release has {len(vectors.ids):,} tools, and a report "
+            "missing": f"Not compared: the release has {vectors.total:,} tools, and a report "
             f"compares {max_tools:,} at most."
         }
     names = {tool: name for tool, name, _ in loaded.tool_names()}

@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
+from catalogs.shared.tool_row import tool_of
 from pegboard.encoders import Encoder
 from pegboard.records import Agent, Tool
 from tasks.embed import encoder_for
@@ -25,6 +26,7 @@ from tasks.settings.configuration import Configuration
 
 if TYPE_CHECKING:
     import numpy as np
+    import polars as pl
     from numpy.typing import NDArray
 
 STUFFING = "stuffing"
@@ -64,13 +66,19 @@ def find_suspicious(
         snapshots: catalog -> digest.
         encoder: replaces that of the default index.
     """
+    import polars as pl
+
     lake = Lake(configuration.uri)
     found: Suspicious = defaultdict(list)
     examples = snapshot_rows(lake, snapshots, "tools", ["id", "examples"])
     if (examples.get_column("examples").list.len() >= MIN_EXAMPLES).any():
         encoder = encoder or encoder_for(configuration.index(configuration.default))
         agents = {agent.id: agent for agent in agents_of(lake, snapshots)}
-        for tool, evidence in _stuffed(lake, encoder, tools_of(lake, snapshots), agents):
+        ids = examples.get_column("id")
+        sample = tools_of(lake, snapshots, ids.gather_every(-(-len(ids) // MAX_TOOLS)))
+        own = examples.filter(pl.col("examples").list.len() >= MIN_EXAMPLES).get_column("id")
+        rows = snapshot_rows(lake, snapshots, "tools", ids=own)
+        for tool, evidence in _stuffed(lake, encoder, rows, sample, agents):
             found[tool].append(evidence)
     fresh = {*plan.new, *plan.changed} if plan.live else set(examples.get_column("id"))
     for tool, evidence in near_copies(stored_shingles(lake, snapshots), fresh):
@@ -98,17 +106,19 @@ def warnings_of(suspicious: Suspicious) -> list[str]:
 
 
 def _stuffed(
-    lake: Lake, encoder: Encoder, tools: Sequence[Tool], agents: Mapping[str, Agent]
+    lake: Lake,
+    encoder: Encoder,
+    rows: "pl.DataFrame",
+    sample: Sequence[Tool],
+    agents: Mapping[str, Agent],
 ) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield the tools whose examples are nearer to many others."""
-    sample = tools[:: -(-len(tools) // MAX_TOOLS)]
+    """Yield those of the tools in `rows` whose examples are nearer to many of a sample."""
     if len(sample) < MIN_TOOLS:
         return
     heads = vectors_of(lake, encoder, [head_text(tool, agents[tool.agent]) for tool in sample])
     owners = [tool.agent for tool in sample]
-    several = [tool for tool in tools if len(tool.examples) >= MIN_EXAMPLES]
-    for start in range(0, len(several), BATCH):
-        batch = several[start : start + BATCH]
+    for part in rows.iter_slices(BATCH):
+        batch = [tool_of(row) for row in part.iter_rows(named=True)]
         texts = [
             (head_text(tool, agents[tool.agent]), *tool.examples[:MAX_EXAMPLES]) for tool in batch
         ]

@@ -10,13 +10,13 @@ import hashlib
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
+from catalogs.shared.tool_row import tool_of
 from pegboard.canonical import digest
 from pegboard.records import Tool
 from pegboard.search.text import singular_words
 from tasks.lake.files import Lake
 from tasks.lake.incremental import row_inputs, update_rows
 from tasks.lake.row_sets import find_rows, read_rows
-from tasks.lake.snapshot_rows import tools_of
 
 if TYPE_CHECKING:
     import polars as pl
@@ -30,6 +30,8 @@ MIN_SHINGLES = 3
 """A description of fewer is too short to tell a copy."""
 COPIED = 0.9
 """Of the shingles of the original: a copy may say more."""
+AT_ONCE = 20_000
+"""Tools that are compared with all others at once."""
 MAX_SHARED = 20
 """Tools of the release that have a shingle: one of more is boilerplate."""
 
@@ -42,12 +44,17 @@ def stored_shingles(lake: Lake, snapshots: Mapping[str, str]) -> "pl.DataFrame":
             lake,
             path,
             f"documents/latest-shingles-{SHINGLES_VERSION}",
+            snapshots,
             key="tool",
             tool="tool",
             inputs=row_inputs(lake, snapshots, None).select("tool", "tool_digest"),
-            make=lambda ids: shingle_rows(tools_of(lake, snapshots, ids)),
+            make=_tool_shingles,
         )
     return read_rows(lake, path, ["tool", "agent", "content", "shingles"])
+
+
+def _tool_shingles(tools: "pl.DataFrame") -> "pl.DataFrame":
+    return shingle_rows(map(tool_of, tools.iter_rows(named=True)))
 
 
 def shingle_rows(tools: Iterable[Tool]) -> "pl.DataFrame":
@@ -82,25 +89,42 @@ def near_copies(
     twins = _twins(rows, fresh)
     for tool, other in twins.items():
         yield tool, {"flag": NEAR_COPY, "of": other, "similarity": 1.0}
-    every = rows.select("tool", "agent", "shingles").explode("shingles").drop_nulls("shingles")
-    counts = every.group_by("shingles").len().filter(pl.col("len") <= MAX_SHARED)
-    rare = every.join(counts, on="shingles", how="semi")
-    sizes = rare.group_by("tool").agg(pl.len().alias("whole"))
+    tools = rows.sort("tool").with_row_index("number")
+    # Numbers in place of ids: a million tools have some ten million shingles.
+    numbered = tools.select("number", pl.col("agent").rank("dense"), "shingles")
+    every = numbered.explode("shingles").drop_nulls("shingles")
+    counts = every.group_by("shingles").len()
+    several = every.join(counts.filter(pl.col("len") <= MAX_SHARED), on="shingles", how="semi")
+    sizes = several.group_by("number").agg(pl.len().alias("whole"))
     sizes = sizes.filter(pl.col("whole") >= MIN_SHINGLES)
-    rare = rare.join(sizes, on="tool")
-    own = rare.filter(pl.col("tool").is_in(sorted({*fresh} - twins.keys())))
-    shared = (
-        own.join(rare, on="shingles", suffix="_other")
+    # A shingle that one tool alone has counts as its own, and is shared with none.
+    rare = several.join(counts.filter(pl.col("len") > 1), on="shingles", how="semi")
+    rare = rare.join(sizes, on="number")
+    ids = tools.get_column("tool")
+    asked = pl.Series("tool", sorted({*fresh} - twins.keys()), pl.String).to_frame()
+    for part in tools.join(asked, on="tool", how="semi").iter_slices(AT_ONCE):
+        for number, other, whole, count in _shared(rare, part.select("number")).rows():
+            similarity = round(count / whole, 3)
+            yield ids[number], {"flag": NEAR_COPY, "of": ids[other], "similarity": similarity}
+
+
+def _shared(rare: "pl.DataFrame", fresh: "pl.DataFrame") -> "pl.DataFrame":
+    """Return of these tools those that have most shingles of one of another agent, with that one,
+    how many shingles it has, and how many of them both have.
+    """
+    import polars as pl
+
+    return (
+        rare.join(fresh, on="number", how="semi")
+        .join(rare, on="shingles", suffix="_other")
         .filter(pl.col("agent") != pl.col("agent_other"))
-        .group_by("tool", "tool_other", "whole_other")
+        .group_by("number", "number_other", "whole_other")
         .len()
-        .sort(["tool", "len", "tool_other"], descending=[False, True, False])
-        .unique("tool", keep="first", maintain_order=True)
+        .sort(["number", "len", "number_other"], descending=[False, True, False])
+        .unique("number", keep="first", maintain_order=True)
         .filter(pl.col("len") >= COPIED * pl.col("whole_other"))
+        .sort("number")
     )
-    for tool, other, whole, count in shared.rows():
-        similarity = round(count / whole, 3)
-        yield tool, {"flag": NEAR_COPY, "of": other, "similarity": similarity}
 
 
 def _twins(rows: "pl.DataFrame", fresh: Collection[str]) -> dict[str, str]:

@@ -11,9 +11,10 @@ from benchmarks import performance
 from benchmarks.performance import boards, data, llm, start
 from tasks.maintain import IndexSizes
 
-SHARED = {"service_app", "boards", "data", "shared"}
+SHARED = {"service_app", "gateway_upstream", "boards", "data", "shared"}
 """Modules without a benchmark of their own."""
 TINY = {
+    "gateway": "--sessions 2 --rounds 1 --requests 4 --encoder hashing/64",
     "engines": "--texts 20 --rounds 1 --encoder hashing/64",
     "incremental": "--tools 200 --change 0.1",
     "llm": "",

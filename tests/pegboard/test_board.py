@@ -250,6 +250,8 @@ def test_a_nul_in_the_address_is_refused():
         ({"kind": ["library", "api"]}, {"convert_currency", "list_rates", "close_ledger"}),
         ({"tags": "office", "kind": "agent"}, {"book_room", "call_taxi", "water_plants"}),
         ({"tags": "x' OR 1=1 --"}, set()),
+        ({"tool": ["desk/desk/book_room", "no/such/tool"]}, {"book_room"}),
+        ({"tool": []}, set()),
         ({"agent": []}, set()),
     ],
 )

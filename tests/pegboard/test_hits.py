@@ -81,6 +81,9 @@ def test_each_api_takes_its_own_shape():
     assert pegboard.as_openai_tools([tool]) == [
         {"type": "function", "function": {**named, "parameters": SCHEMA}}
     ]
+    assert pegboard.as_responses_tools([tool]) == [
+        {"type": "function", **named, "parameters": SCHEMA, "strict": False}
+    ]
     assert pegboard.as_anthropic_tools([tool]) == [{**named, "input_schema": SCHEMA}]
     assert pegboard.as_mcp_tools([tool]) == [
         {**named, "inputSchema": SCHEMA, "outputSchema": output, "annotations": annotations}
@@ -88,10 +91,18 @@ def test_each_api_takes_its_own_shape():
     assert pegboard.as_mcp_tools([plain]) == [{**named, "inputSchema": SCHEMA}]
 
 
+def test_hits_may_come_with_the_names_that_a_model_is_to_know_them_by():
+    named = {"git__search": hit("search"), "search": hit("search", agent="desk")}
+
+    assert [tool["name"] for tool in pegboard.as_responses_tools(named)] == list(named)
+    assert [tool["name"] for tool in pegboard.as_anthropic_tools(named)] == list(named)
+
+
 SHAPES = pytest.mark.parametrize(
     ("shape", "schema"),
     [
         (pegboard.as_openai_tools, "parameters"),
+        (pegboard.as_responses_tools, "parameters"),
         (pegboard.as_anthropic_tools, "input_schema"),
         (pegboard.as_mcp_tools, "inputSchema"),
     ],
@@ -176,3 +187,52 @@ def test_a_hit_becomes_json_values():
             "topics": ["bugs"],
         },
     }
+
+
+FREE, FIXED = {"free": {"type": "string"}}, {"fixed": {"type": "integer"}}
+
+
+@pytest.mark.parametrize(
+    ("given_schema", "properties", "required"),
+    [
+        ({"properties": FREE, "anyOf": [{"required": ["free"]}]}, FREE, None),
+        ({"oneOf": [{"properties": FREE, "required": ["free"]}, {"properties": FIXED}]},
+         {**FREE, **FIXED}, None),
+        ({"allOf": [{"properties": FREE, "required": ["free"]}], "properties": FIXED},
+         {**FREE, **FIXED}, ["free"]),
+        ({"$ref": "#/$defs/In", "$defs": {"In": {"properties": FREE, "required": ["free"]}}},
+         FREE, ["free"]),
+        ({"$ref": "#/$defs/In", "$defs": {"In": {"$ref": "#/$defs/In"}}}, {}, None),
+        ({"$ref": "https://example.com/schema.json"}, {}, None),
+        ({"type": "array", "items": {}}, {}, None),
+        ({"type": ["object", "null"], "properties": FREE, "required": ["free"]}, FREE, ["free"]),
+        ({"type": "string", "enum": ["a"], "not": {}, "properties": [], "anyOf": 5}, {}, None),
+        ({"allOf": [None, {"allOf": 3, "required": [1, "free"]}], "properties": FREE},
+         FREE, ["free"]),
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize(
+    ("shape", "schema"), [(pegboard.as_responses_tools, "parameters"),
+                          (pegboard.as_anthropic_tools, "input_schema")]
+)  # fmt: skip
+def test_a_schema_that_apis_refuse_becomes_an_object_with_all_properties(
+    shape, schema, given_schema, properties, required
+):
+    (shown,) = shape([hit("tool", schema=given_schema)])
+
+    assert shown[schema]["type"] == "object"
+    assert shown[schema]["properties"] == properties
+    assert shown[schema].get("required") == required
+    assert not {"anyOf", "oneOf", "allOf", "not", "enum", "$ref"} & shown[schema].keys()
+
+
+def test_a_description_is_as_long_as_openai_takes_it_and_whole_elsewhere():
+    long = replace(hit("x"), tool=replace(hit("x").tool, description="many words " * 200))
+    cut = pegboard.as_openai_tools([long])[0]["function"]["description"]
+
+    assert len(cut) <= 1_024
+    assert cut.endswith("words …") or cut.endswith("many …")
+    assert pegboard.as_responses_tools([long])[0]["description"] == cut
+    assert pegboard.as_anthropic_tools([long])[0]["description"] == "many words " * 200
+    assert len(pegboard.as_openai_tools([replace(long, tool=replace(
+        long.tool, description="x" * 5_000))])[0]["function"]["description"]) <= 1_024  # fmt: skip

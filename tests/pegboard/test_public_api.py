@@ -1,5 +1,7 @@
 """What `import pegboard` promises, and what it costs."""
 
+import asyncio
+import inspect
 import subprocess
 import sys
 
@@ -12,8 +14,8 @@ HEAVY = (
 )
 PUBLIC = """
     Agent AgentHit AsyncBoard Board BoardStatus Channel Edge Enrichment FindResult Hit PegboardError
-    Release ReleaseStore Strategy Tool as_anthropic_tools as_mcp_tools as_openai_tools call_names
-    open open_async
+    Release ReleaseStore Strategy Tool as_anthropic_tools as_mcp_tools as_openai_tools
+    as_responses_tools call_names open open_async
 """
 """A name more or less is a decision: change the list, the changelog and the version together."""
 EXIT_CODES = {
@@ -43,6 +45,41 @@ def test_importing_loads_nothing_heavy(module):
     )
 
     assert result.stdout.split() == []
+
+
+def public(kind):
+    return {name for name in dir(kind) if not name.startswith("_")}
+
+
+def parameters(function):
+    return [
+        (parameter.name, parameter.kind, parameter.default)
+        for parameter in inspect.signature(function).parameters.values()
+    ]
+
+
+def test_an_async_board_has_the_methods_of_a_board_as_coroutines():
+    board, beside = pegboard.Board, pegboard.AsyncBoard
+
+    assert public(board) - public(beside) == {"from_tools", "find_many_async"}
+    assert public(beside) - public(board) == {"board"}
+    for name in sorted(public(board) & public(beside)):
+        method, twin = getattr(board, name), getattr(beside, name)
+        assert inspect.iscoroutinefunction(twin) == (name != "status"), name
+        if not isinstance(method, property):
+            assert parameters(method) == parameters(twin), name
+
+
+def test_a_board_beside_another_answers_as_that_does(board_uri):
+    async def answers(board):
+        part = await (await board.at_current_release()).restricted(["finance/finance/list_rates"])
+        return await board.thresholds(), await part.list_tools()
+
+    board = pegboard.open(board_uri)
+    thresholds, tools = asyncio.run(answers(pegboard.AsyncBoard(board)))
+
+    assert thresholds == board.thresholds()
+    assert [tool.id for tool in tools] == ["finance/finance/list_rates"]
 
 
 def test_every_error_is_a_pegboard_error_with_an_exit_code_of_its_own_kind():

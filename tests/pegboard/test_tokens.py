@@ -5,9 +5,16 @@ import json
 import pytest
 
 from pegboard.hits import Hit, as_openai_tools
+from pegboard.records import Agent, Tool
 from pegboard.search.loaded import IN_MEMORY_ROWS, LoadedRelease
 from pegboard.store.releases import ReleaseStore
-from pegboard.tokens import estimate_tokens, prompt_tokens, token_bound
+from pegboard.tokens import (
+    definition_tokens,
+    estimate_tokens,
+    prompt_tokens,
+    token_bound,
+    within_tokens,
+)
 
 
 @pytest.mark.parametrize(
@@ -31,3 +38,21 @@ def test_a_tool_takes_the_tokens_of_its_compact_json(board_uri):
     text = json.dumps(shown, ensure_ascii=False, separators=(",", ":"))
 
     assert prompt_tokens(loaded, [tool.id]) == {tool.id: estimate_tokens(text)}
+
+
+def test_what_does_not_fit_is_left_out_and_smaller_tools_behind_it_are_not():
+    agent = Agent("kit/git", "kit", "git")
+    texts = {"a": "short", "b": "long " * 200, "c": "short"}
+    hits = [
+        Hit(Tool(f"kit/git/{name}", "kit", agent.id, name, text), agent, 0.0, {})
+        for name, text in texts.items()
+    ]
+    small, large = definition_tokens(hits[0]), definition_tokens(hits[1])
+
+    def fitting(max_tokens):
+        kept, others = within_tokens(hits, max_tokens)
+        return [[hit.tool.name for hit in part] for part in (kept, others)]
+
+    assert fitting(small * 2) == [["a", "c"], ["b"]]
+    assert fitting(small + large) == [["a", "b"], ["c"]]
+    assert fitting(0) == [[], ["a", "b", "c"]]

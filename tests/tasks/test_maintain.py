@@ -240,3 +240,37 @@ def test_earlier_versions_stay_readable_through_all_of_it(board):
 
     assert old.to_table().sort_by("key").equals(rows)
     assert search_of(old)["partitions"] == 20
+
+
+def test_many_tools_are_found_by_their_ids_through_an_index_that_has_them_all(tmp_path):
+    schema = table_schema("tools", 0)
+
+    def rows_with_ids(ids, state):
+        columns = {field.name: pa.nulls(len(ids), field.type) for field in schema}
+        columns |= {"id": [f"t{one:05}" for one in ids], "digest": [str(state)] * len(ids)}
+        fields = [field if field.name == "id" else field.with_nullable(True) for field in schema]
+        return pa.table(list(columns.values()), schema=pa.schema(fields))
+
+    database = lancedb.connect(tmp_path / "tables", read_consistency_interval=timedelta(0))
+    table = database.create_table("tools", rows_with_ids(range(600), 0))
+
+    def night():
+        maintain(table, str(tmp_path), table.count_rows(), sizes=SIZES, upkeep=UPKEEP)
+
+    night()
+    merge = table.merge_insert("id").when_matched_update_all().when_not_matched_insert_all()
+    merge.execute(rows_with_ids(range(590, 610), 1))
+    night()
+
+    assert [index.columns for index in table.list_indices()] == [["id"]]
+    assert unindexed_rows(open_dataset(str(tmp_path), "tools"), "id") == 0
+    found = table.search().where("id IN ('t00000', 't00595', 't00609')").to_arrow()
+    assert sorted(zip(*(found[name].to_pylist() for name in ("id", "digest")), strict=True)) == [
+        ("t00000", "0"),
+        ("t00595", "1"),
+        ("t00609", "1"),
+    ]
+
+    table.delete("id > 't00400'")
+    night()
+    assert table.list_indices() == []

@@ -302,3 +302,19 @@ def test_an_index_that_comes_or_goes_changes_no_other_table_and_encodes_no_text_
     assert dropped.release == before.release
     board = pegboard.open(workshop.uri, release=added.release.id)
     assert board.search("merge a branch", 1, index="plain")
+
+
+def test_a_table_that_is_written_in_parts_has_the_same_rows(workshop, monkeypatch):
+    names = [f"tool_{number}" for number in range(7)]
+    whole = workshop.publish(workshop.named(*names)).release
+    monkeypatch.setattr("tasks.stage.ROWS_AT_ONCE", 2)
+    servers = workshop.named(*names, "another")
+    for server in servers["git"][:5]:
+        server["description"] = "Does something else."
+    changed = workshop.publish(servers).release
+    workshop.publish(workshop.named(*names))
+
+    back = workshop.store.get(workshop.store.channel().release)
+    assert back.id == whole.id != changed.id
+    for name, pin in changed.tables.items():
+        assert len(rows_of(workshop, pin, ["digest"])) == pin.rows, name

@@ -8,6 +8,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from ratel_ai import ExecutableTool, ToolCatalog
 
 PACKAGE = "ratel-ai"
+MAX_BITS = 63
 
 
 def rank(tools, queries, k, encode):
@@ -52,7 +53,7 @@ async def _rank(tools, queries, k, url):
                 id=tool["id"],
                 name=tool["name"],
                 description=tool["description"],
-                input_schema=tool["parameters"],
+                input_schema=_within_range(tool["parameters"]),
                 output_schema={},
                 execute=lambda arguments: None,
             )
@@ -60,3 +61,12 @@ async def _rank(tools, queries, k, url):
         ]
     )
     return [[hit.tool_id for hit in await catalog.search_async(query, k)] for query in queries]
+
+
+def _within_range(value):
+    """The value with integers of more than 64 bits, which its JSON cannot hold, as floats."""
+    if isinstance(value, dict):
+        return {key: _within_range(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_within_range(item) for item in value]
+    return float(value) if isinstance(value, int) and value.bit_length() > MAX_BITS else value

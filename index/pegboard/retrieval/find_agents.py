@@ -180,8 +180,9 @@ def _search(
     vectors: QueryVectors,
 ) -> list[EntityRankings]:
     tools, agents = loaded.index(index), loaded.agent_index(index)
-    # Agents have no tags, so a filter by tags finds them by their tools alone.
-    agents = None if where is not None and "tags" in where.allowed else agents
+    # Agents have no tags and are no tools, so such filters find them by their tools alone.
+    if where is not None and not where.allowed.keys().isdisjoint(("tags", "tool")):
+        agents = None
     by_tools: dict[str, list[list[Ranked]]] = {}
     by_agents: dict[str, list[list[Ranked]]] = {}
     if mode != "text":

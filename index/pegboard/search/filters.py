@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from numpy.typing import NDArray
 
-FIELDS = ("agent", "catalog", "kind", "tags")
+FIELDS = ("agent", "catalog", "kind", "tags", "tool")
 """What a search can be narrowed to. A row passes if it has one of the values of every field that is
 given.
 """
@@ -73,6 +73,7 @@ class Filter:
             "catalog": {tool.catalog},
             "kind": {kind},
             "tags": set(tool.tags),
+            "tool": {tool.id},
         }
         return all(values_of[name] & set(values) for name, values in self.allowed.items())
 

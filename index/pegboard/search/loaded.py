@@ -181,9 +181,11 @@ class LoadedRelease:
         )
         pairs = zip(tagged.column("id").to_pylist(), tagged.column("tags").to_pylist(), strict=True)
         core = [tool for tool, tags in pairs if CORE_TAG in tags]
-        edges = self._read(EDGES).to_pylist()
-        edges.sort(key=lambda row: (row["source"], row["place"]))
-        return ToolGraph((edge_from_row(row) for row in edges), core)
+        return ToolGraph((edge_from_row(row) for row in self.edge_rows().to_pylist()), core)
+
+    def edge_rows(self) -> "pa.Table":
+        """The rows of the dependencies, those of a tool in their order."""
+        return self._read(EDGES).sort_by([("source", "ascending"), ("place", "ascending")])
 
     def calibration(self, index: str) -> "Calibration | None":
         """What the scores of an index mean as probabilities; None where the release does not

@@ -10,6 +10,7 @@ from pegboard.canonical import digest
 from pegboard.documents import DefaultIndex, agent_text, documents_of, summary_of
 from pegboard.encoders import Encoder
 from pegboard.errors import ConfigurationError
+from pegboard.languages import IndexLanguages
 from pegboard.ranker.actions import tool_actions
 from pegboard.ranker.model import default_ranker
 from pegboard.records import Agent, Tool, agent_id, tool_id
@@ -32,6 +33,9 @@ AGENT = Agent(agent_id(CATALOG, "tools"), CATALOG, "tools")
 """The owner of all tools of a board in memory."""
 NO_TOOL = Tool("", "", "", "agent")
 """Stands for the tool in the row of an agent, of which nothing but words and vector is used."""
+
+Row = tuple[str, str, Sequence[str], str]
+"""The id of a tool, a part, tags, and the text."""
 
 
 class ToolRelease(LoadedRelease):
@@ -82,19 +86,25 @@ class ToolRelease(LoadedRelease):
                 self._agent_indexes[name] = MemoryIndex(self._table(rows))
             return self._agent_indexes[name]
 
-    def _load_index(self, name: str) -> MemoryIndex:
-        shared = boilerplate(self._by_id.values())
-        rows = [
+    @cached_property
+    def _boilerplate(self) -> Collection[str]:
+        return boilerplate(self._by_id.values())
+
+    @cached_property
+    def _documents(self) -> list[Row]:
+        return [
             (tool.id, part, tool.tags, "\n".join(texts))
             for tool in self._by_id.values()
-            for part, _, texts in documents_of(tool, AGENT, DefaultIndex(), boilerplate=shared)
+            for part, _, texts in documents_of(
+                tool, AGENT, DefaultIndex(), boilerplate=self._boilerplate
+            )
         ]
-        return MemoryIndex(self._table(rows, shared))
 
-    def _table(
-        self, rows: Sequence[tuple[str, str, Sequence[str], str]], shared: Collection[str] = ()
-    ) -> "pa.Table":
-        """The columns that a search needs, for rows of (id, part, tags, text).
+    def _load_index(self, name: str) -> MemoryIndex:
+        return MemoryIndex(self._table(self._documents, self._boilerplate))
+
+    def _table(self, rows: Sequence[Row], shared: Collection[str] = ()) -> "pa.Table":
+        """The columns that a search needs.
 
         Args:
             shared: the keys of sentences that many of the tools share.
@@ -129,12 +139,13 @@ class ToolRelease(LoadedRelease):
         return pa.FixedSizeListArray.from_arrays(flat, self._encoder.dimensions)
 
     def _described(self) -> Release:
+        languages = IndexLanguages.of({CATALOG: [text for *_, text in self._documents]})
         index = {
             "encoder": self._encoder.name,
             "fingerprint": self._encoder.fingerprint,
             "dimensions": self._encoder.dimensions,
             "language": DEFAULT_LANGUAGE,
-            "ranker": default_ranker().to_dict(),
+            "ranker": default_ranker(languages.legible(self._encoder.name)).to_dict(),
         }
         content = digest(sorted(tool.digest for tool in self._by_id.values()), index)
         manifest: dict[str, Any] = {

@@ -31,6 +31,10 @@ Answer = TypeVar("Answer")
 
 PUBLIC = "PEGBOARD_LANCEDB"
 """The environment variable that makes readers use LanceDB's Python package, if it is `public`."""
+RUST_PANICS = ("PanicException", "RustPanic")
+"""The names of what a panic of the compiled core raises, in a call and in a future. The first is no
+`Exception`, and neither can be imported.
+"""
 
 
 class BoardTable(Protocol):
@@ -298,7 +302,7 @@ def store_errors(uri: str, subject: str = "") -> Generator[None]:
     except (OSError, RuntimeError, ValueError, OverflowError) as error:
         cause: Exception = error
     except BaseException as error:
-        if type(error).__name__ != "PanicException":  # of Rust; not an Exception
+        if type(error).__name__ not in RUST_PANICS:
             raise
         cause = RuntimeError(f"panicked: {error}")
     # Raised here, so that its context is no error that may show what was redacted.

@@ -22,15 +22,17 @@ ROWS = [
         "catalog": f"c{number % 3}",
         "kind": "library",
         "tags": [value, f"t{number % 2}"],
+        "tool": f"{value}/{number}",
     }
     for number, value in enumerate(HOSTILE)
-] + [{"agent": "plain", "catalog": "c0", "kind": "api", "tags": []}]
+] + [{"agent": "plain", "catalog": "c0", "kind": "api", "tags": [], "tool": "plain/plain"}]
 SCHEMA = pa.schema(
     [
         ("agent", pa.string()),
         ("catalog", pa.string()),
         ("kind", pa.string()),
         ("tags", pa.list_(pa.string())),
+        ("tool", pa.string()),
     ]
 )
 
@@ -79,7 +81,7 @@ def test_a_field_takes_any_of_its_values_and_all_fields_must_pass(passing):
     assert passing({"agent": ["plain", "🙂", "unknown"]}) == [smile, len(HOSTILE)]
     assert passing({"agent": ("plain", "🙂"), "kind": "api"}) == [len(HOSTILE)]
     assert passing({"catalog": "c0", "tags": ["t1"]}) == [*range(3, len(HOSTILE), 6)]
-    assert [passing({field: []}) for field in FIELDS] == [[]] * 4
+    assert [passing({field: []}) for field in FIELDS] == [[]] * len(FIELDS)
     assert Filter.parse(None) is Filter.parse({}) is None
 
 
@@ -91,7 +93,7 @@ def test_all_problems_of_a_filter_are_in_one_message():
         "there is no field 'owner'",
         "'kind' is 5, expected a text or a list of texts",
         "'tags' is ['a', None]",
-        "Fields: agent, catalog, kind, tags",
+        "Fields: agent, catalog, kind, tags, tool",
     ):
         assert problem in str(error.value)
     assert "fine" not in str(error.value)

@@ -102,6 +102,19 @@ def test_what_is_missing_and_what_fails_is_reported_in_the_same_words(full, boar
         full.read(where="nonsense nonsense")
 
 
+@pytest.mark.parametrize(
+    ("name", "base"), [("PanicException", BaseException), ("RustPanic", Exception)]
+)
+def test_a_panic_of_the_core_over_damaged_bytes_is_reported_as_damage(board_uri, name, base):
+    panic = type(name, (base,), {})("rust future panicked: unknown error")
+
+    with (
+        pytest.raises(StoreError, match=r"'emb_full' of .* a file of it is damaged.*panicked"),
+        store_errors(board_uri, "Table 'emb_full'"),
+    ):
+        raise panic
+
+
 def test_threads_with_and_without_an_event_loop_read_at_once(full):
     async def within_a_loop():
         return full.read().num_rows

@@ -1,12 +1,12 @@
 """The values of a report, with and without a gate, a run, and a release before it."""
 
 import json
-from dataclasses import replace
+from dataclasses import asdict, replace
 from types import SimpleNamespace
 
+import pyarrow as pa
 import pytest
 
-from pegboard.graph.tool_graph import ToolGraph
 from pegboard.records import Edge
 from pegboard.search.loaded import IN_MEMORY_ROWS, LoadedRelease
 from pegboard.store.releases import ReleaseStore
@@ -158,7 +158,8 @@ def test_tools_that_others_need_are_listed_with_their_dependents():
     edges = [Edge(f"c/a/{n}", "c/a/get_user", "required", "user") for n in range(20)]
     edges.append(Edge("c/a/1", "c/b/pay", "required", reason="x" * 999, origin="inferred"))
 
-    data = dependencies_data(SimpleNamespace(graph=ToolGraph(edges)))
+    rows = pa.Table.from_pylist([asdict(edge) for edge in sorted(edges, key=lambda e: e.source)])
+    data = dependencies_data(SimpleNamespace(edge_rows=lambda: rows))
 
     assert (data["edges"], data["origins"]) == (21, {"declared": 20, "inferred": 1})
     assert [(row["id"], row["total"]) for row in data["shown"]] == [

@@ -11,8 +11,7 @@ from pegboard.store.releases import ReleaseStore
 from tasks.lake.files import Lake
 from tasks.report.charts import place_labels
 from tasks.report.map import MAX_GROUPS, OTHERS, group_labels, map_data, project
-from tasks.report.tools import choose_evenly
-from tasks.report.vectors import ToolVectors
+from tasks.report.vectors import ToolVectors, choose_evenly
 
 
 def clusters(count, each, seed=0):

@@ -15,7 +15,7 @@ from tasks.gate.captured import CapturedQuery, capture_details
 from tasks.report.charts import interval_bar
 from tasks.report.data import MAX_ROWS, report_data
 from tasks.report.page import format_number, number, report_page, resolve
-from tasks.report.tools import MAX_TOOLS
+from tasks.report.vectors import SAMPLE
 
 MAX_BYTES = 8_000_000
 """Of a page, whatever the number of tools and the length of their texts."""
@@ -164,7 +164,7 @@ def test_findings_of_the_release_and_captured_queries_are_shown(held_data):
 
 def test_a_page_on_100_000_tools_of_long_hostile_texts_stays_below_its_bound(held_data):
     long = "<&'\"" * 500
-    agents, tools = 200, MAX_TOOLS // 200
+    agents, tools = 200, SAMPLE // 200
     rows = [
         {
             "id": f"c/{agent}/{number}",
