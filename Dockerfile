@@ -14,7 +14,7 @@ COPY catalogs catalogs
 COPY tasks tasks
 COPY flows flows
 COPY index index
-RUN pip install --no-cache-dir -c constraints.txt './index[local,litellm,eval]' ".[${EXTRAS}]"
+RUN pip install --no-cache-dir -c constraints.txt './index[local,litellm,eval,serve]' ".[${EXTRAS}]"
 
 RUN useradd --create-home --uid 1000 pegboard && install --directory --owner pegboard /home/pegboard/project
 USER pegboard

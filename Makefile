@@ -6,7 +6,10 @@ BIN := $(CURDIR)/.venv/bin
 READY := .venv/.ready
 export PATH := $(BIN):$(PATH)
 
-.PHONY: help setup demo test test-all soak coverage browser check format bench pins clean
+INTEGRATIONS := $(CURDIR)/.venv-integrations/bin
+INTEGRATIONS_READY := .venv-integrations/.ready
+
+.PHONY: help setup integrations demo test test-all soak coverage browser check format bench pins clean
 
 help:
 	@sed -n 's/^# make/make/p' Makefile
@@ -19,8 +22,16 @@ $(READY): pyproject.toml index/pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Pegboard needs Python 3.11 or newer; give one with make PYTHON=python3.11")'
 	$(PYTHON) -m venv .venv
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt uv
-	UV_COMPILE_BYTECODE=1 $(BIN)/uv pip install --quiet --python $(BIN)/python --constraint constraints.txt --group dev -e './index[local,litellm,eval]' -e .
+	UV_COMPILE_BYTECODE=1 $(BIN)/uv pip install --quiet --python $(BIN)/python --constraint constraints.txt --group dev -e './index[local,litellm,eval,serve]' -e .
 	@touch $(READY)
+
+# The agent frameworks that adapters are tested with, which do not fit into .venv.
+integrations: $(INTEGRATIONS_READY)
+
+$(INTEGRATIONS_READY): $(READY) pyproject.toml index/pyproject.toml constraints-integrations.txt
+	$(PYTHON) -m venv .venv-integrations
+	$(BIN)/uv pip install --quiet --python $(INTEGRATIONS)/python --constraint constraints-integrations.txt --group integrations -e ./index
+	@touch $(INTEGRATIONS_READY)
 
 demo: setup
 	$(BIN)/pegboard build -c demo/pegboard.toml
@@ -34,8 +45,9 @@ demo: setup
 test: setup
 	$(BIN)/python -m pytest -n auto --dist worksteal $(PYTEST)
 
-test-all: setup browser
+test-all: setup browser integrations
 	$(BIN)/python -m pytest -m "slow or prefect" -n auto --dist loadgroup $(PYTEST)
+	$(INTEGRATIONS)/python -m pytest --confcutdir=tests/pegboard/integrations tests/pegboard/integrations $(PYTEST)
 
 soak: setup
 	PEGBOARD_TEST_SIZE=full $(BIN)/python -m pytest -m soak $(PYTEST)
@@ -74,10 +86,13 @@ bench: setup
 	$(BIN)/python -m benchmarks.performance.strategies
 	$(BIN)/python -m benchmarks.performance.incremental --tools 20000
 	$(BIN)/python -m benchmarks.performance.llm
+	$(BIN)/python -m benchmarks.performance.gateway
 
 pins: setup
 	$(BIN)/uv pip compile pyproject.toml index/pyproject.toml --all-extras --group dev --python-version 3.11 --upgrade \
 		--no-emit-index-url --no-header --no-annotate --no-emit-package pegboard --quiet -o constraints.txt
+	$(BIN)/uv pip compile --group integrations --python-version 3.11 --upgrade \
+		--no-emit-index-url --no-header --no-annotate --no-emit-package pegboard --quiet -o constraints-integrations.txt
 
 clean:
-	rm -rf .venv demo/board demo/sweep
+	rm -rf .venv .venv-integrations demo/board demo/sweep
