@@ -19,6 +19,7 @@ from pegboard.search.text import query_words
 from pegboard.store.database import PUBLIC, open_table
 from pegboard.store.export import export_release
 from pegboard.store.releases import ReleaseStore
+from tests.npm import node_modules
 
 HERE = Path(__file__).parent
 VECTORS = json.loads((HERE / "vectors.json").read_text("utf-8"))
@@ -103,7 +104,7 @@ def test_channels_lead_to_the_versions_that_the_vectors_name(board_path):
 
 @pytest.mark.slow  # installs a package with npm
 def test_node_retrieves_what_the_vectors_expect(board_path):
-    modules = node_modules()
+    modules = lancedb_of_node()
 
     done = run(
         ["node", HERE / "read.mjs", board_path, HERE / "vectors.json"],
@@ -163,22 +164,12 @@ def run(command, **environment):
     return done.stdout
 
 
-def node_modules():
+def lancedb_of_node():
     """A folder with @lancedb/lancedb for Node, installed there if needed; skips the test where that
     cannot be.
     """
     if not shutil.which("node"):
         pytest.skip("node is not installed")
-    configured = os.environ.get("PEGBOARD_NODE_MODULES")
-    folder = Path(configured or HERE.parents[1] / ".cache/npm/contract/node_modules")
-    if (folder / "@lancedb" / "lancedb" / "package.json").is_file():
-        return folder
-    if configured or not shutil.which("npm"):
-        pytest.skip(f"there is no @lancedb/lancedb in {folder}, and npm is not to install it")
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    options = ["--prefix", ".", "--no-audit", "--no-fund"]
-    install = ["npm", "install", *options, f"@lancedb/lancedb@{LANCEDB_OF_NODE}"]
-    done = subprocess.run(install, cwd=folder.parent, capture_output=True, text=True)
-    if done.returncode:
-        pytest.skip(f"npm could not install @lancedb/lancedb: {done.stderr.strip()[-300:]}")
-    return folder
+    if configured := os.environ.get("PEGBOARD_NODE_MODULES"):
+        return Path(configured)
+    return node_modules(f"@lancedb/lancedb@{LANCEDB_OF_NODE}")

@@ -7,7 +7,6 @@ import email.utils
 import hashlib
 import hmac
 import os
-import shutil
 import subprocess
 import sys
 import urllib.request
@@ -19,31 +18,20 @@ import pytest
 import pegboard
 from pegboard.errors import BoardNotFound
 from pegboard.store.releases import ReleaseStore
+from tests.npm import node_modules
 
 pytestmark = pytest.mark.slow  # needs the emulator
 
 ACCOUNT = "devstoreaccount1"
 KEY = "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw=="
 """The account that every Azurite has, and its key, which is no secret."""
-CACHE = Path(__file__).parents[3] / ".cache" / "npm"
-NPM_OPTIONS = ("--prefix", str(CACHE), "--no-audit", "--no-fund", "--ignore-scripts")
 
 
 def azurite_program() -> Path:
     """`azurite-blob`, from PEGBOARD_AZURITE or from npm; skips the test without either."""
     if program := os.environ.get("PEGBOARD_AZURITE"):
         return Path(program)
-    program = CACHE / "node_modules" / ".bin" / "azurite-blob"
-    if not program.exists():
-        npm = shutil.which("npm")
-        if npm is None:
-            pytest.skip("there is no npm to install Azurite with, and PEGBOARD_AZURITE names none")
-        CACHE.mkdir(parents=True, exist_ok=True)
-        command = [npm, "install", "azurite@3", *NPM_OPTIONS]
-        done = subprocess.run(command, capture_output=True, text=True, timeout=240)
-        if done.returncode:
-            pytest.skip(f"npm could not install Azurite: {done.stderr.strip()[-300:]}")
-    return program
+    return node_modules("azurite@3", "--ignore-scripts") / ".bin" / "azurite-blob"
 
 
 @pytest.fixture(scope="session")
@@ -123,6 +111,7 @@ WITH_EMULATOR = """
 import sys
 import pegboard
 from pegboard.store.releases import ReleaseStore
+from tests.npm import node_modules
 from tasks.lake.files import Lake
 uri = sys.argv[1]
 ReleaseStore(uri).create()
