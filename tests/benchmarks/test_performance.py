@@ -31,6 +31,10 @@ ON_PUBLIC_DATA = {
     "filter": "",
     "shapes": "",
 }
+MARKS = {"start": pytest.mark.prefect} | dict.fromkeys(
+    ("gateway", "incremental", "scale", "service"), pytest.mark.slow
+)
+"""Those that start processes take seconds each."""
 ROWS = 80
 
 
@@ -52,10 +56,7 @@ def test_every_benchmark_is_called_here():
     assert modules - SHARED == {*TINY, *ON_PUBLIC_DATA}
 
 
-@pytest.mark.parametrize(
-    "name",
-    [pytest.param(name, marks=pytest.mark.prefect if name == "start" else ()) for name in TINY],
-)
+@pytest.mark.parametrize("name", [pytest.param(name, marks=MARKS.get(name, ())) for name in TINY])
 def test_a_benchmark_runs_to_its_end(name, call, monkeypatch):
     monkeypatch.setattr(llm, "CALLS", 3)
     monkeypatch.setattr(start, "TEXTS", 10)
