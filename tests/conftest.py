@@ -36,6 +36,7 @@ from tasks.plan import Plan
 from tasks.release_spec import ReleaseSpec
 from tasks.settings.configuration import Configuration, load_configuration
 from tasks.snapshot import Snapshot
+from tests.browser import chromium as chromium
 from tests.children import end_child, start_child
 from tests.local_llm import local_llm as serve_local_llm
 

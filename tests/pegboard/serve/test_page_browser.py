@@ -1,15 +1,9 @@
-"""The page in a real browser: wide and narrow, light and dark, by keyboard, and with hostile texts.
+"""The page in a real browser: wide and narrow, light and dark, by keyboard, and with hostile texts."""
 
-Needs Chromium or Chrome: on the path, or where PEGBOARD_CHROMIUM says.
-"""
-
-import os
-import shutil
 import socket
 import threading
 from collections.abc import Generator, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -21,10 +15,9 @@ from pegboard.opening import open_board
 from pegboard.serve.app import create_app
 from pegboard.serve.gateway import Gateway
 from pegboard.serve.settings import GatewaySettings, ServeSettings
+from tests.browser import WIDTHS, Opened, opened_page
 
 pytestmark = pytest.mark.slow
-NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
-WIDTHS = {"wide": (1280, 900), "phone": (375, 780)}
 HOSTILE = "<img src=x onerror=document.title='gotcha'>"
 SCHEMA = {
     "type": "object",
@@ -57,38 +50,6 @@ VIEWS = {
     "tool": "#/browse?tool=kit/weather/get_forecast",
     "missing": "#/browse?tool=kit/weather/none",
 }
-
-
-@dataclass
-class Opened:
-    """An open page, the lines of its console, and the addresses that it requested."""
-
-    page: Any
-    url: str
-    console: list[str] = field(default_factory=list)
-    requests: list[str] = field(default_factory=list)
-
-    def go(self, fragment: str) -> None:
-        """Show a view, and wait until it is there."""
-        self.page.goto("about:blank")
-        self.page.goto(self.url + fragment)
-        self.page.wait_for_selector("main:not([aria-busy]):not(:empty)")
-
-
-@pytest.fixture(scope="module")
-def chromium() -> Iterator[Any]:
-    path = os.environ.get("PEGBOARD_CHROMIUM") or next(
-        (found for name in NAMES if (found := shutil.which(name))), None
-    )
-    if path is None:
-        pytest.skip("there is no Chromium: put one on the path, or name it in PEGBOARD_CHROMIUM")
-    sync_api = pytest.importorskip("playwright.sync_api")
-    with sync_api.sync_playwright() as playwright:
-        browser = playwright.chromium.launch(
-            executable_path=path, args=["--no-sandbox", "--disable-gpu"]
-        )
-        yield browser
-        browser.close()
 
 
 @contextmanager
@@ -129,20 +90,24 @@ def url(board: str, golden: Path) -> Iterator[str]:
         yield address
 
 
+class Views:
+    """An open page of the gateway."""
+
+    def __init__(self, opened: Opened, url: str) -> None:
+        self.page, self.console, self.requests = opened.page, opened.console, opened.requests
+        self._url = url
+
+    def go(self, fragment: str) -> None:
+        """Show a view, and wait until it is there."""
+        self.page.goto("about:blank")
+        self.page.goto(self._url + fragment)
+        self.page.wait_for_selector("main:not([aria-busy]):not(:empty)")
+
+
 @contextmanager
-def opened(
-    chromium: Any, url: str, width: str = "wide", scheme: str = "light"
-) -> Generator[Opened]:
-    size = dict(zip(("width", "height"), WIDTHS[width], strict=True))
-    context = chromium.new_context(viewport=size, color_scheme=scheme, has_touch=width == "phone")
-    result = Opened(context.new_page(), url)
-    result.page.on("console", lambda message: result.console.append(message.text))
-    result.page.on("pageerror", lambda error: result.console.append(str(error)))
-    result.page.on("request", lambda request: result.requests.append(request.url))
-    try:
-        yield result
-    finally:
-        context.close()
+def opened(chromium: Any, url: str, width: str = "wide", scheme: str = "light") -> Generator[Views]:
+    with opened_page(chromium, width, scheme) as result:
+        yield Views(result, url)
 
 
 def hits_of(page):

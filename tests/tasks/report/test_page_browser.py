@@ -1,51 +1,20 @@
 """The page in a real browser: from the disk, without a network, wide and narrow, light and dark,
 with and without scripts.
-
-Needs Chromium or Chrome: on the path, or where PEGBOARD_CHROMIUM says.
 """
 
-import os
-import shutil
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tasks.report.page import report_page
+from tests.browser import WIDTHS, Opened, opened_page
 
 pytestmark = pytest.mark.slow
-NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
-WIDTHS = {"wide": (1280, 900), "phone": (360, 780)}
 TITLE = "Held, not live"
 FRAMES = "new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))"
-
-
-@dataclass
-class Opened:
-    """An open page, the lines of its console, and the addresses that it requested."""
-
-    page: Any
-    console: list[str] = field(default_factory=list)
-    requests: list[str] = field(default_factory=list)
-
-
-@pytest.fixture(scope="module")
-def chromium() -> Iterator[Any]:
-    path = os.environ.get("PEGBOARD_CHROMIUM") or next(
-        (found for name in NAMES if (found := shutil.which(name))), None
-    )
-    if path is None:
-        pytest.skip("there is no Chromium: put one on the path, or name it in PEGBOARD_CHROMIUM")
-    sync_api = pytest.importorskip("playwright.sync_api")
-    with sync_api.sync_playwright() as playwright:
-        browser = playwright.chromium.launch(
-            executable_path=path, args=["--no-sandbox", "--disable-gpu"]
-        )
-        yield browser
-        browser.close()
 
 
 @pytest.fixture(scope="module")
@@ -59,26 +28,13 @@ def file(held_data: dict[str, Any], tmp_path_factory: pytest.TempPathFactory) ->
 @contextmanager
 def opened(
     chromium: Any, file: Path, width: str = "wide", scheme: str = "light", *, scripts: bool = True
-) -> Iterator[Opened]:
-    size = dict(zip(("width", "height"), WIDTHS[width], strict=True))
-    context = chromium.new_context(
-        viewport=size,
-        color_scheme=scheme,
-        has_touch=width == "phone",
-        offline=True,
-        java_script_enabled=scripts,
-    )
-    result = Opened(context.new_page())
-    result.page.on("console", lambda message: result.console.append(message.text))
-    result.page.on("pageerror", lambda error: result.console.append(str(error)))
-    result.page.on("request", lambda request: result.requests.append(request.url))
-    try:
+) -> Generator[Opened]:
+    options = {"offline": True, "java_script_enabled": scripts}
+    with opened_page(chromium, width, scheme, **options) as result:
         result.page.goto(file.as_uri())
         if scripts:
             result.page.wait_for_selector("html[data-ready]")
         yield result
-    finally:
-        context.close()
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
