@@ -71,6 +71,10 @@ class Finder:
                 f"The request has {len(query):,} characters; expected at most {MAX_QUERY:,}. Say "
                 f"shortly what a tool should do."
             )
+        try:
+            query.encode()
+        except UnicodeEncodeError:
+            raise QueryError("The request has half of a character. Send valid Unicode.") from None
         start = time.perf_counter()
         options: Any = {
             "strategy": strategy,

@@ -1,6 +1,8 @@
 """The gateway's MCP server: `search_tools`, `call_tool`, and the tools that a session sees."""
 
 import json
+import logging
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 from mcp.server.lowlevel import NotificationOptions, Server
@@ -29,7 +31,7 @@ from pegboard.serve.calls.confirm import AskFirst, Confirmation
 from pegboard.serve.calls.results import error_result
 from pegboard.serve.finder import Found
 from pegboard.serve.gateway import Gateway
-from pegboard.serve.http_errors import error_of
+from pegboard.serve.http_errors import error_of, unexpected
 from pegboard.serve.listing import listed_tools
 from pegboard.serve.mcp_tools import CALL_TOOL, SEARCH_TOOLS, object_schema
 from pegboard.serve.sessions import Session
@@ -47,6 +49,9 @@ CONTEXT_HEADER, CONTEXT_META = "pegboard-context", "pegboard/context"
 
 Context = Any
 """`ServerRequestContext`, whose type arguments are of no use here."""
+Handler = Callable[[Any, Any], Awaitable[Any]]
+
+log = logging.getLogger("pegboard.serve")
 
 
 class McpServer(Server[Any]):
@@ -59,8 +64,8 @@ class McpServer(Server[Any]):
             instructions=INSTRUCTIONS,
             # Headers are checked against the schemas that this client was sent; there are none.
             get_tool_input_schema=lambda _: None,
-            on_list_tools=self._list_tools,
-            on_call_tool=self._call_tool,
+            on_list_tools=_guarded(self._list_tools),
+            on_call_tool=_guarded(self._call_tool),
             on_subscriptions_listen=self._listen,
         )
         self.gateway = gateway
@@ -186,6 +191,23 @@ class McpServer(Server[Any]):
         if client is None:
             raise MCPError(INVALID_REQUEST, "The credentials are not known here.")
         return client
+
+
+def _guarded(handler: Handler) -> Handler:
+    """Return a handler whose unforeseen errors are logged and tell the client nothing. The SDK
+    sends their messages in the older protocol, and logs none since 2026-07-28.
+    """
+
+    async def answer(ctx: Context, params: Any) -> Any:
+        try:
+            return await handler(ctx, params)
+        except MCPError:
+            raise
+        except Exception:
+            log.exception("A request failed.")
+            raise MCPError(INTERNAL_ERROR, str(unexpected())) from None
+
+    return answer
 
 
 def _progress(ctx: Context) -> Report | None:

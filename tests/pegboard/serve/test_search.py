@@ -5,7 +5,7 @@ import asyncio
 import pytest
 from mcp.shared.exceptions import MCPError
 
-from pegboard.errors import StoreError
+from pegboard.errors import QueryError, StoreError
 from pegboard.serve.finder import MAX_QUERY
 
 
@@ -134,3 +134,33 @@ def test_an_unknown_tool_is_a_protocol_error(board_uri, gateway_of, connect):
                 await client.call_tool("call_tool", {"name": "no_such_tool"})
 
     asyncio.run(run())
+
+
+def test_half_of_a_character_in_a_query_is_the_fault_of_the_request(board_uri, gateway_of):
+    async def run():
+        async with gateway_of(board_uri) as gateway:
+            await gateway.finder.find(gateway.client({}), "tea \ud800")
+
+    with pytest.raises(QueryError, match="has half of a character"):
+        asyncio.run(run())
+
+
+def test_an_unforeseen_error_is_logged_and_tells_the_client_nothing(
+    board_uri, gateway_of, connect, monkeypatch, caplog
+):
+    async def run():
+        async with gateway_of(board_uri) as gateway, connect(gateway) as client:
+            monkeypatch.setattr(gateway.catalogue, "view", broken)
+            errors = []
+            for request in (client.list_tools(), client.call_tool("search_tools", {"query": "x"})):
+                with pytest.raises(MCPError) as raised:
+                    await request
+                errors.append(raised.value.message)
+            return errors
+
+    async def broken(client):
+        raise OSError("/srv/board is gone")
+
+    message = "The gateway failed. Try again; the gateway's log has the error."
+    assert asyncio.run(run()) == [message] * 2
+    assert caplog.text.count("OSError: /srv/board is gone") == 2
