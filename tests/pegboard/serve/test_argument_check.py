@@ -171,8 +171,9 @@ def test_a_schema_that_cannot_be_used_checks_nothing(checking, schema):
     assert REFUSED in checking(block)
 
 
-def test_half_of_a_character_in_an_argument_is_answered(checking):
+@pytest.mark.parametrize("arguments", [{"text": "\ud800"}, {"text": "x", "more\udc00": [1]}])
+def test_half_of_a_character_in_an_argument_is_refused(checking, arguments):
     async def block(call, gateway):
-        return await call(TEXT, {"text": "\ud800"})
+        return await call(TEXT, arguments)
 
-    assert "tool" in checking(block)
+    assert "surrogates not allowed. kit/desk/tool was not called." in checking(block)

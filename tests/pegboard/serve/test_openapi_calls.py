@@ -176,6 +176,19 @@ def test_redirects_stay_at_the_api(call, monkeypatch):
     assert "a redirect to http://evil.example/steal" in away.content[0].text
 
 
+def test_a_redirect_to_no_address_is_an_error_of_the_call(call):
+    result = call("follow_nowhere")
+
+    assert result.is_error
+    assert "answered with a redirect" in result.content[0].text
+
+
+def test_a_credential_is_taken_out_of_an_image_that_is_text():
+    result = _result(200, "image/svg+xml", f"<svg>{TOKEN}</svg>".encode(), SecretValues([TOKEN]))
+
+    assert result.content[0].text == "<svg>***</svg>"
+
+
 def test_an_answer_that_is_too_long_is_not_read_to_its_end(call):
     result = call("get_long", calls={"max_bytes": 5_000})
 

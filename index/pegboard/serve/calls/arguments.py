@@ -89,7 +89,8 @@ class ArgumentCheck:
 def _request(tool: Tool, arguments: Mapping[str, Any]) -> bytes | None:
     """Return the line for a process; None for a schema that cannot be used."""
     try:
-        text = json.dumps(dict(arguments), allow_nan=False)
+        # Halves of characters are refused here: no tool could be sent them.
+        text = json.dumps(dict(arguments), allow_nan=False, ensure_ascii=False).encode()
     except (TypeError, ValueError, RecursionError) as error:
         raise CallProblem(
             "invalid",
@@ -100,7 +101,7 @@ def _request(tool: Tool, arguments: Mapping[str, Any]) -> bytes | None:
     except (TypeError, ValueError, RecursionError):
         return None
     digest = hashlib.sha256(schema.encode()).hexdigest()
-    return f'["{digest}", {schema}, {text}]\n'.encode()
+    return f'["{digest}", {schema}, '.encode() + text + b"]\n"
 
 
 async def _answer(worker: asyncio.subprocess.Process, line: bytes) -> list[str] | None:

@@ -47,7 +47,7 @@ class OpenAPICalls:
         secrets = _authorize(request, tool, api)
         try:
             status, kind, body = await self._answer(request)
-        except httpx2.HTTPError as error:
+        except (httpx2.HTTPError, httpx2.InvalidURL) as error:
             why = redact_line(str(error) or type(error).__name__, 300, secrets)
             log.error("The API at %s cannot be reached: %s", public_url(api.base_url), why)
             raise CallProblem(
@@ -80,12 +80,13 @@ class OpenAPICalls:
             ) as response:
                 location = response.headers.get("location")
                 if location and 300 <= response.status_code < 400:
-                    if not _may_follow(request, address, location):
-                        where = public_url(urljoin(address, location))
+                    target = _target(address, location)
+                    if not _may_follow(request, address, target):
                         raise CallProblem(
-                            "failed", f"The API answered with a redirect to {where:.300}."
+                            "failed",
+                            f"The API answered with a redirect to {public_url(target):.300}.",
                         )
-                    address = urljoin(address, location)
+                    address = target
                     continue
                 body = await self._body(response)
                 return response.status_code, response.headers.get("content-type", ""), body
@@ -138,9 +139,17 @@ def _add_key(request: OpenAPIRequest, scheme: Mapping[str, Any], value: str) -> 
         request.headers[name] = value
 
 
-def _may_follow(request: OpenAPIRequest, address: str, location: str) -> bool:
-    target, own = urlsplit(urljoin(address, location)), urlsplit(address)
-    return request.method in SAFE and (target.scheme, target.netloc) == (own.scheme, own.netloc)
+def _target(address: str, location: str) -> str:
+    """Return where a redirect leads; "" if that is no address."""
+    try:
+        return urljoin(address, location)
+    except ValueError:
+        return ""
+
+
+def _may_follow(request: OpenAPIRequest, address: str, target: str) -> bool:
+    there, here = urlsplit(target), urlsplit(address)
+    return request.method in SAFE and (there.scheme, there.netloc) == (here.scheme, here.netloc)
 
 
 def _result(status: int, kind: str, body: bytes, secrets: SecretValues) -> CallToolResult:
@@ -150,7 +159,8 @@ def _result(status: int, kind: str, body: bytes, secrets: SecretValues) -> CallT
     prefix = f"HTTP {status}\n" if failed else ""
     structured: Any = None
     content: Any
-    if kind.startswith("image/") and not failed:
+    # An image that is text may repeat a credential, which is taken out of texts.
+    if kind.startswith("image/") and not kind.endswith("+xml") and not failed:
         content = ImageContent(data=base64.b64encode(body).decode(), mime_type=kind)
     elif body and not kind.startswith("text/") and b"\0" in body[:1_000]:
         content = TextContent(text=f"{prefix}{len(body):,} bytes of type {kind or 'unknown'}.")

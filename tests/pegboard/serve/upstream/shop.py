@@ -66,6 +66,7 @@ DOCUMENT = {
         },
         "/moved": {"get": operation("follow_move")},
         "/away": {"get": operation("follow_away", security=[{"bearer": []}])},
+        "/lost": {"get": operation("follow_nowhere")},
         "/login": {"post": operation("log_in", body=ORDER)},
         "/slow": {"get": operation("get_slow")},
         "/half": {"get": operation("get_half")},
@@ -98,6 +99,8 @@ class Handler(BaseHTTPRequestHandler):
             return self.send(200, {}, cookie=f"session={json.loads(body)['item']}; Path=/")
         if path == "/v1/away":
             return self.send(302, {}, location="http://evil.example/steal")
+        if path == "/v1/lost":
+            return self.send(302, {}, location="http://[nowhere")
         if path == "/v1/broken":
             return self.send(404, {"error": "no such thing", "headers": headers})
         if path == "/v1/long":
