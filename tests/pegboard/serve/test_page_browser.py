@@ -1,4 +1,4 @@
-"""The page in a real browser: wide and narrow, light and dark, by keyboard, and with hostile texts."""
+"""The page in a real browser: wide and narrow, light and dark, by keyboard, with hostile texts."""
 
 import socket
 import threading
