@@ -25,6 +25,7 @@ from pegboard.serve.gateway import Gateway
 from pegboard.serve.http_api import HttpApi
 from pegboard.serve.http_errors import no_such_path, other_origin, unknown_client, wrong_method
 from pegboard.serve.mcp_server import McpServer
+from pegboard.serve.session_limit import SessionLimit
 from pegboard.serve.static_page import page_routes
 
 END_SECONDS = 5.0
@@ -47,7 +48,7 @@ def create_app(gateway: Gateway, host: str = "127.0.0.1") -> Starlette:
     """
     check_host(gateway, host)
     gateway.rules.closed = host not in LOOPBACK
-    sessions = StreamableHTTPSessionManager(app=McpServer(gateway))
+    sessions = StreamableHTTPSessionManager(app=McpServer(gateway), max_sessions=None)
 
     @asynccontextmanager
     async def lifespan(_: Starlette) -> AsyncGenerator[None]:
@@ -67,7 +68,7 @@ def create_app(gateway: Gateway, host: str = "127.0.0.1") -> Starlette:
         )
 
     routes = [
-        Route("/mcp", endpoint=StreamableHTTPASGIApp(sessions)),
+        Route("/mcp", endpoint=SessionLimit(StreamableHTTPASGIApp(sessions))),
         Route("/healthz", healthz),
         *HttpApi(gateway.releases, gateway.golden, gateway.reports.metrics).routes(),
         *page_routes(),

@@ -192,27 +192,54 @@ def test_own_tools_cannot_be_nested(settings, served, desk_uri, over_http):
         asyncio.run(run(url))
 
 
+def opened_session(url, headers):
+    """Open a session of the older protocol; return the headers of its requests."""
+    client = {"clientInfo": {"name": "x", "version": "1"}, "capabilities": {}}
+    params = {"protocolVersion": "2025-06-18", **client}
+    message = {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": params}
+    headers = {**headers, "Accept": "application/json, text/event-stream"}
+    response = httpx2.post(url, json=message, headers=headers)
+    return {**headers, "Mcp-Session-Id": response.headers["mcp-session-id"]}
+
+
+def status_of_ping(url, headers):
+    ping = {"jsonrpc": "2.0", "id": 2, "method": "ping"}
+    return httpx2.post(url, json=ping, headers=headers).status_code
+
+
 def test_a_session_is_worth_nothing_to_another_client(settings, served, desk_uri):
-    message = {
-        "jsonrpc": "2.0",
-        "id": 1,
-        "method": "initialize",
-        "params": {
-            "protocolVersion": "2025-06-18",
-            "capabilities": {},
-            "clientInfo": {"name": "x", "version": "1"},
-        },
-    }
-    accept = {"Accept": "application/json, text/event-stream"}
+    with served(desk_uri, settings) as (url, _):
+        own = opened_session(url, ANA)
+        stolen = {**own, **BOB}
+        without = {name: value for name, value in own.items() if name != "Authorization"}
+        statuses = [status_of_ping(url, headers) for headers in (own, stolen, without)]
+
+    assert statuses == [200, 404, 401]
+
+
+def test_a_client_with_many_sessions_ends_its_own_oldest(settings, served, desk_uri, monkeypatch):
+    monkeypatch.setattr("pegboard.serve.session_limit.MAX_OPEN", 3)
 
     with served(desk_uri, settings) as (url, _):
-        opened = httpx2.post(url, json=message, headers={**ANA, **accept})
-        session = {"Mcp-Session-Id": opened.headers["mcp-session-id"]}
-        listing = {"jsonrpc": "2.0", "id": 2, "method": "tools/list"}
-        stolen = httpx2.post(url, json=listing, headers={**BOB, **accept, **session})
-        without = httpx2.post(url, json=listing, headers={**accept, **session})
+        of_bob = opened_session(url, BOB)
+        of_ana = [opened_session(url, ANA) for _ in range(3)]
+        status_of_ping(url, of_ana[0])  # now the second one is idle longest
+        of_ana += [opened_session(url, ANA)]
+        statuses = [status_of_ping(url, headers) for headers in (of_bob, *of_ana)]
 
-    assert (opened.status_code, stolen.status_code, without.status_code) == (200, 404, 401)
+    assert statuses == [200, 200, 404, 200, 200]
+
+
+def test_sessions_that_a_client_ended_count_no_more(settings, served, desk_uri, monkeypatch):
+    monkeypatch.setattr("pegboard.serve.session_limit.MAX_OPEN", 3)
+
+    with served(desk_uri, settings) as (url, _):
+        lasting = opened_session(url, ANA)
+        for _ in range(4):
+            httpx2.delete(url, headers=opened_session(url, ANA))
+        status = status_of_ping(url, lasting)
+
+    assert status == 200
 
 
 def test_sessions_of_the_same_name_share_nothing_between_clients(settings, served, desk_uri):
