@@ -10,11 +10,14 @@ from pegboard.hits import Hit
 from pegboard.llm import Message
 from pegboard.retrieval.results import FindResult
 from pegboard.serve.access import Client
+from pegboard.serve.calls.turns import Turns
 from pegboard.serve.catalogue import Catalogue, View
 from pegboard.serve.observer import Observers
 
 MAX_QUERY = 8_000
 """Characters of a request for tools."""
+MAX_SEARCHES = 32
+"""Searches at once: those of one client fill a batch of the encoder, and no more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +45,7 @@ class Finder:
 
     def __init__(self, catalogue: Catalogue, observers: Observers) -> None:
         self.catalogue, self.observers = catalogue, observers
+        self._turns = Turns(MAX_SEARCHES)
 
     async def find(
         self,
@@ -83,15 +87,16 @@ class Finder:
             "history": history,
             "explain": explain,
         }
-        view = await self.catalogue.view(client)
-        try:
-            result = await view.board.find(query, k, **options)
-        except StoreError:  # the release was pruned: another is live
-            self.catalogue.forget()
+        async with self._turns.of(client):
             view = await self.catalogue.view(client)
-            result = await view.board.find(query, k, **options)
-        if not where:
-            result = await _named_first(view, query, k, result)
+            try:
+                result = await view.board.find(query, k, **options)
+            except StoreError:  # the release was pruned: another is live
+                self.catalogue.forget()
+                view = await self.catalogue.view(client)
+                result = await view.board.find(query, k, **options)
+            if not where:
+                result = await _named_first(view, query, k, result)
         found = Found(view, result, _reason(view, query, result))
         self.observers.found(client, session, query, found, (time.perf_counter() - start) * 1_000)
         return found

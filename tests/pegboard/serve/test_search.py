@@ -6,6 +6,7 @@ import pytest
 from mcp.shared.exceptions import MCPError
 
 from pegboard.errors import QueryError, StoreError
+from pegboard.serve.access import Client
 from pegboard.serve.finder import MAX_QUERY
 
 
@@ -164,3 +165,35 @@ def test_an_unforeseen_error_is_logged_and_tells_the_client_nothing(
     message = "The gateway failed. Try again; the gateway's log has the error."
     assert asyncio.run(run()) == [message] * 2
     assert caplog.text.count("OSError: /srv/board is gone") == 2
+
+
+def test_a_client_with_many_searches_leaves_half_of_the_turns_to_others(
+    board_uri, gateway_of, monkeypatch
+):
+    monkeypatch.setattr("pegboard.serve.finder.MAX_SEARCHES", 4)
+    ana, bob = Client("ana"), Client("bob")
+
+    async def run():
+        order, go_on = [], asyncio.Event()
+        async with gateway_of(board_uri) as gateway:
+            whole = gateway.catalogue.view
+
+            async def view(client):
+                order.append(client.name)
+                if client is ana:
+                    await go_on.wait()
+                return await whole(client)
+
+            monkeypatch.setattr(gateway.catalogue, "view", view)
+            searches = [
+                asyncio.create_task(gateway.finder.find(ana, f"rates {number}"))
+                for number in range(20)
+            ]
+            await asyncio.sleep(0)
+            await gateway.finder.find(bob, "rates")
+            before = list(order)
+            go_on.set()
+            await asyncio.gather(*searches)
+            return before, len(order)
+
+    assert asyncio.run(run()) == (["ana", "ana", "bob"], 21)

@@ -17,11 +17,14 @@ class Turns:
         self._own: dict[str, asyncio.Semaphore] = {}
 
     @asynccontextmanager
-    async def of(self, client: Client, timeout: float, busy: str) -> AsyncGenerator[None]:
+    async def of(
+        self, client: Client, timeout: float | None = None, busy: str = ""
+    ) -> AsyncGenerator[None]:
         """Hold a turn of a client in the block.
 
         Raises:
-            CallProblem: with the text `busy`, if there is none within so many seconds.
+            CallProblem: with the text `busy`, if there is none within so many seconds; without a
+                timeout it waits.
         """
         share = self._size if client == ANYONE else max(1, self._size // 2)
         own = self._own.setdefault(client.name, asyncio.Semaphore(share))
