@@ -181,7 +181,10 @@ class Meter:
 
 
 def run(folder: Path) -> dict[str, Any]:
-    """One run of the project, in this process."""
+    """One run of the project, in this process, set up as `pegboard build` sets it up."""
+    from flows.cli.options import collect_garbage_rarely
+
+    collect_garbage_rarely()
     from flows.reindex import reindex
     from flows.runner import DirectRunner
     from tasks.settings.configuration import load_configuration

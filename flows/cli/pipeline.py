@@ -3,7 +3,6 @@
 """
 
 import argparse
-import gc
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +11,7 @@ from flows.cli.options import (
     add_config_option,
     add_prefect_option,
     add_quiet_option,
+    collect_garbage_rarely,
     process_seconds,
     quiet_encoders,
 )
@@ -157,7 +157,7 @@ def _init(options: argparse.Namespace) -> int:
 
 
 def _build(options: argparse.Namespace) -> int:
-    gc.set_threshold(100_000, 50, 50)  # imports make objects, not garbage
+    collect_garbage_rarely()
     from tasks.settings.configuration import load_configuration
 
     configuration = load_configuration(options.config)

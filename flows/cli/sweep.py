@@ -1,7 +1,6 @@
 """`pegboard sweep`. Found under the entry-point group `pegboard.commands`."""
 
 import argparse
-import gc
 from typing import Any, cast
 
 from flows.cli.options import (
@@ -9,6 +8,7 @@ from flows.cli.options import (
     add_config_option,
     add_prefect_option,
     add_quiet_option,
+    collect_garbage_rarely,
     quiet_encoders,
 )
 from flows.prefect.server import use_prefect
@@ -115,7 +115,7 @@ def register(subparsers: Subparsers) -> None:
 
 
 def _sweep(options: argparse.Namespace) -> int:
-    gc.set_threshold(100_000, 50, 50)  # imports make objects, not garbage
+    collect_garbage_rarely()
     from tasks import progress
 
     prefect = use_prefect(options.prefect)
