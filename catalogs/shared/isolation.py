@@ -18,11 +18,11 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from dataclasses import astuple
 from errno import ENOMEM
 from pathlib import Path
-from threading import Lock
+from threading import BoundedSemaphore, Lock
 from typing import Any
 
 from catalogs.shared.kinds import source_kind
@@ -47,9 +47,25 @@ def list_isolated(catalog: str, base: Path, options: SourceOptions) -> Listing:
     """List a source in a process of its own. A source that cannot be listed, or takes more than its
     options allow, gives a listing with the failure of all agents (`*`).
 
+    Of sources that are files, as many are listed at once as there are processors: the others get
+    the processes of the first, and none of them has to start one.
+
     Args:
         base: the folder from which relative paths count.
     """
+    with _processors if _is_files(base, options) else nullcontext():
+        return _list(catalog, base, options)
+
+
+def _is_files(base: Path, options: SourceOptions) -> bool:
+    inputs = source_kind(options.type).inputs
+    try:
+        return inputs is not None and inputs(base, options) is not None
+    except (SourceError, OSError):
+        return False  # the listing reports it
+
+
+def _list(catalog: str, base: Path, options: SourceOptions) -> Listing:
     request = {
         "kind": options.type,
         "catalog": catalog,
@@ -236,6 +252,7 @@ class _Plain(pickle.Unpickler):
 
 
 _lock = Lock()
+_processors = BoundedSemaphore(os.cpu_count() or 1)
 _idle: list[_Process] = []
 _running: set[_Process] = set()
 

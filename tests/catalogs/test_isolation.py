@@ -5,6 +5,7 @@ import signal
 import subprocess
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -98,6 +99,28 @@ def test_a_process_lists_the_next_source_of_files_and_none_that_runs_code(
     isolated("records", path="good.json", columns={"name": "name"})
 
     assert (files, len(started)) == (1, 2)
+
+
+def test_sources_of_files_take_no_more_processes_than_there_are_processors(
+    isolated, tmp_path, monkeypatch
+):
+    started = []
+    start = subprocess.Popen
+    monkeypatch.setattr(subprocess, "Popen", lambda *a, **k: started.append(a) or start(*a, **k))
+    monkeypatch.setenv("NOT_AS", "ANY OTHER")  # so that no process of another test is taken
+    (tmp_path / "good.json").write_text('[{"name": "good"}]')
+    sources = 2 * os.cpu_count()
+
+    with ThreadPoolExecutor(sources) as pool:
+        listings = list(
+            pool.map(
+                lambda _: isolated("records", path="good.json", columns={"name": "name"}),
+                range(sources),
+            )
+        )
+
+    assert [len(listing.tools) for listing in listings] == [1] * sources
+    assert len(started) <= os.cpu_count()
 
 
 WAITS = """
