@@ -48,11 +48,6 @@ def joined(parts: Sequence[str]) -> str:
     return " ".join((*ended, *parts[-1:]))
 
 
-def first_sentence(text: str) -> str:
-    """Return the first sentence of a text, of at most 300 characters; empty if it has no words."""
-    return shortened(next(iter(sentences(text)), ""))
-
-
 def shortened(sentence: str) -> str:
     """Return a sentence, cut after a word if it is longer than a first sentence may be."""
     if len(sentence) <= LONGEST_FIRST:

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pegboard.plain_text import first_sentence, joined, sentences
+from pegboard.plain_text import joined, sentences, shortened
 
 
 @pytest.mark.parametrize(
@@ -51,10 +51,9 @@ def test_joined_sentences_end_where_they_ended():
 
 
 def test_a_first_sentence_is_cut_after_a_word():
-    assert first_sentence("One. Two.") == "One."
-    assert first_sentence("---") == ""
-    assert first_sentence("word " * 100) == ("word " * 60).strip()
-    assert first_sentence("x" * 400) == "x" * 300
+    assert shortened("One.") == "One."
+    assert shortened("word " * 100) == ("word " * 60).strip()
+    assert shortened("x" * 400) == "x" * 300
 
 
 @given(st.text(alphabet="ab A.!?`*_[](){}<>/#-|\\&;\n\r\t。"))
