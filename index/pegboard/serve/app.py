@@ -21,9 +21,16 @@ from starlette.routing import Route
 
 from pegboard.errors import ConfigurationError
 from pegboard.serve.changes import telling_of_changes
+from pegboard.serve.connections import PromptProtocol, RequestShare
 from pegboard.serve.gateway import Gateway
 from pegboard.serve.http_api import HttpApi
-from pegboard.serve.http_errors import no_such_path, other_origin, unknown_client, wrong_method
+from pegboard.serve.http_errors import (
+    ApiError,
+    no_such_path,
+    other_origin,
+    unknown_client,
+    wrong_method,
+)
 from pegboard.serve.mcp_server import McpServer
 from pegboard.serve.session_limit import SessionLimit
 from pegboard.serve.static_page import page_routes
@@ -99,6 +106,7 @@ class ClientMiddleware:
 
     def __init__(self, app: Any, gateway: Gateway, local: bool) -> None:
         self.app, self.gateway, self.local = app, gateway, local
+        self._share = RequestShare()
 
     async def __call__(self, scope: MutableMapping[str, Any], receive: Any, send: Any) -> None:
         if scope["type"] != "http":
@@ -115,6 +123,11 @@ class ClientMiddleware:
             scope["user"] = AuthenticatedUser(
                 AccessToken(token="-", client_id=client.name, scopes=[])  # noqa: S106
             )
+            try:
+                with self._share.of(client):
+                    return await self.app(scope, receive, send)
+            except ApiError as error:
+                return await error.response()(scope, receive, send)
         return await self.app(scope, receive, send)
 
 
@@ -155,7 +168,8 @@ def serve_http(gateway: Gateway, host: str, listening: socket.socket) -> bool:
     import uvicorn
 
     app = create_app(gateway, host)
-    server = uvicorn.Server(uvicorn.Config(app, log_level="warning", access_log=False))
+    config = uvicorn.Config(app, http=PromptProtocol, log_level="warning", access_log=False)
+    server = uvicorn.Server(config)
     with suppress(KeyboardInterrupt, SystemExit):  # uvicorn exits where the app cannot start
         server.run(sockets=[listening])
     return server.started

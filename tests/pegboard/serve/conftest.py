@@ -19,6 +19,7 @@ from mcp.client.streamable_http import streamable_http_client
 
 from pegboard.opening import open_board
 from pegboard.serve.app import create_app
+from pegboard.serve.connections import PromptProtocol
 from pegboard.serve.gateway import Gateway
 from pegboard.serve.mcp_server import McpServer
 from pegboard.serve.settings import GatewaySettings, ServeSettings
@@ -151,7 +152,8 @@ def served() -> Callable[..., Any]:
     @contextmanager
     def running(uri: str, settings: GatewaySettings) -> Generator[tuple[str, Gateway]]:
         gateway = Gateway.open(settings, open_board(uri, refresh=0))
-        config = uvicorn.Config(create_app(gateway), host="127.0.0.1", port=0, log_level="error")
+        app = create_app(gateway)
+        config = uvicorn.Config(app, "127.0.0.1", 0, http=PromptProtocol, log_level="error")
         server = uvicorn.Server(config)
         thread = threading.Thread(target=server.run)
         thread.start()

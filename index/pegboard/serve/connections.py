@@ -1,0 +1,86 @@
+"""What connections may cost: a limited number of requests at once of one client, and limited time
+for whoever has not sent a request yet, since nobody knows who that is."""
+
+import asyncio
+from collections import Counter
+from collections.abc import Generator
+from contextlib import contextmanager
+from typing import Any
+
+from uvicorn.protocols.http.h11_impl import H11Protocol
+
+from pegboard.serve.access import ANYONE, Client
+from pegboard.serve.http_errors import ApiError
+
+HEAD_SECONDS = 10.0
+"""For the head of a request, from the connection or from the first bytes after an answer."""
+
+
+class PromptProtocol(H11Protocol):
+    """uvicorn's protocol, but that a connection ends on which no request comes in time."""
+
+    _deadline: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: Any) -> None:
+        super().connection_made(transport)
+        self._expect_head()
+
+    def data_received(self, data: bytes) -> None:
+        super().data_received(data)
+        self._expect_head()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        super().connection_lost(exc)
+        self._stop_waiting()
+
+    def _expect_head(self) -> None:
+        """Let time run while no request is under way."""
+        if self.cycle is not None and not self.cycle.response_complete:
+            self._stop_waiting()
+        elif self._deadline is None:
+            self._deadline = self.loop.call_later(HEAD_SECONDS, self._give_up)
+
+    def _stop_waiting(self) -> None:
+        if self._deadline is not None:
+            self._deadline.cancel()
+            self._deadline = None
+
+    def _give_up(self) -> None:
+        self._deadline = None
+        if self.cycle is None or self.cycle.response_complete:
+            self.transport.close()
+
+
+class RequestShare:
+    """Half of the connections that the process may have, for the requests of one client."""
+
+    def __init__(self) -> None:
+        self._share = max(1, _max_files() // 2)
+        self._under_way = Counter[str]()
+
+    @contextmanager
+    def of(self, client: Client) -> Generator[None]:
+        """Count a request of a client in the block.
+
+        Raises:
+            ApiError: the client has too many under way, if clients are told apart.
+        """
+        if client != ANYONE and self._under_way[client.name] >= self._share:
+            raise ApiError(
+                429, "too_many_requests", f"More than {self._share} requests are under way.",
+                "client", "Wait for some of them to end.",
+            )  # fmt: skip
+        self._under_way[client.name] += 1
+        try:
+            yield
+        finally:
+            self._under_way[client.name] -= 1
+
+
+def _max_files() -> int:
+    try:
+        import resource
+    except ImportError:  # Windows, which has no such limit
+        return 100_000
+    soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    return 100_000 if soft == resource.RLIM_INFINITY else soft

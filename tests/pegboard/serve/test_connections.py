@@ -1,0 +1,92 @@
+"""Connections that send nothing or little, and clients with many requests at once."""
+
+import socket
+from urllib.parse import urlsplit
+
+import pytest
+
+from pegboard.serve.settings import GatewaySettings, ServeSettings
+
+ANA, BOB = b"X-User: ana\r\n", b"X-User: bob\r\n"
+SETTINGS = GatewaySettings(
+    serve=ServeSettings.model_validate(
+        {"clients": {name: {"header": {"X-User": name}} for name in ("ana", "bob")}}
+    )
+)
+HEALTH = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n"
+BODY = b'{"query": "tea"}'
+
+
+@pytest.fixture
+def connect():
+    """A function: a connection to an address that has sent some bytes, closed after the test."""
+    sockets = []
+
+    def connected(url, *parts):
+        address = urlsplit(url)
+        connection = socket.create_connection((address.hostname, address.port), timeout=60)
+        sockets.append(connection)
+        connection.sendall(b"".join(parts))
+        return connection
+
+    yield connected
+    for connection in sockets:
+        connection.close()
+
+
+def find(client):
+    """The head of a search, whose body is to follow."""
+    return (
+        b"POST /v1/find HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+        b"Connection: close\r\nContent-Length: %d\r\n%s\r\n" % (len(BODY), client)
+    )
+
+
+def rest_of(connection):
+    """What comes until the connection is closed."""
+    received = b""
+    while part := connection.recv(65_536):
+        received += part
+    return received
+
+
+def status_of(connection):
+    return int(connection.recv(65_536).split()[1])
+
+
+def test_a_connection_without_a_request_is_closed_and_a_slow_body_is_not(
+    desk_uri, served, connect, monkeypatch
+):
+    monkeypatch.setattr("pegboard.serve.connections.HEAD_SECONDS", 0.1)
+
+    with served(desk_uri, SETTINGS) as (url, _):
+        slow = connect(url, find(ANA), BODY[:1])
+        silent = rest_of(connect(url))
+        half = rest_of(connect(url, HEALTH))
+        unknown = connect(url, find(b"").replace(b"Connection: close\r\n", b""))
+        refused = status_of(unknown)
+        unknown.sendall(b"x")  # ends the time for which uvicorn keeps a connection
+        rest_of(unknown)
+        slow.sendall(BODY[1:])
+        answer = rest_of(slow)
+
+    assert (silent, half, refused) == (b"", b"", 401)
+    assert answer.startswith(b"HTTP/1.1 200")
+
+
+def test_a_client_with_many_requests_leaves_half_of_the_connections_to_others(
+    desk_uri, served, connect, monkeypatch
+):
+    monkeypatch.setattr("pegboard.serve.connections._max_files", lambda: 4)
+
+    with served(desk_uri, SETTINGS) as (url, _):
+        slow = [connect(url, find(ANA), BODY[:1]) for _ in range(2)]
+        connect(url, HEALTH, b"\r\n").recv(1)  # those before it have come
+        more = status_of(connect(url, find(ANA), BODY))
+        other = status_of(connect(url, find(BOB), BODY))
+        for connection in slow:
+            connection.sendall(BODY[1:])
+        ended = [status_of(connection) for connection in slow]
+        again = status_of(connect(url, find(ANA), BODY))
+
+    assert (more, other, ended, again) == (429, 200, [200, 200], 200)
