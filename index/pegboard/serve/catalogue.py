@@ -10,6 +10,7 @@ from collections import OrderedDict
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
+from typing import Any
 
 from pegboard.async_board import AsyncBoard
 from pegboard.board import Board
@@ -32,6 +33,7 @@ class Entry:
     """What a catalogue keeps of a tool.
 
     Attributes:
+        schemes: names of the security schemes by which its operation is called.
         tokens: that its definition takes in a prompt, about.
     """
 
@@ -40,6 +42,7 @@ class Entry:
     agent: str
     catalog: str
     tags: tuple[str, ...]
+    schemes: tuple[str, ...]
     tokens: float
 
 
@@ -163,7 +166,14 @@ def definition_text(tool: Tool) -> str:
 
 def _entry(tool: Tool) -> Entry:
     tokens = estimate_tokens(definition_text(tool))
-    return Entry(tool.id, tool.name, tool.agent, tool.catalog, tool.tags, tokens)
+    return Entry(tool.id, tool.name, tool.agent, tool.catalog, tool.tags, _schemes(tool), tokens)
+
+
+def _schemes(tool: Tool) -> tuple[str, ...]:
+    # Annotations are a catalog's: what is none of OpenAPI's is no reason to serve nothing.
+    security = tool.annotations.get("security")
+    listed: list[Any] = security if isinstance(security, list) else []
+    return tuple(str(one.get("name")) for one in listed if isinstance(one, Mapping))
 
 
 def _view(whole: _Whole, client: Client, hidden: frozenset[str]) -> View:

@@ -71,7 +71,7 @@ async def warn_of_idle_rules(gateway: Gateway, done: Compared | None = None) -> 
     problems = await asyncio.to_thread(
         lambda: [
             *idle_rules(rules, serve.pinned, tools),
-            *idle_names(serve, {tool.catalog for tool in tools}),
+            *idle_names(serve, tools),
         ]
     )
     if problems:

@@ -8,6 +8,7 @@ from pegboard.errors import did_you_mean
 from pegboard.serve.access import AccessRules, Rule, Ruled
 from pegboard.serve.calls.references import resolved
 from pegboard.serve.calls.results import CallProblem
+from pegboard.serve.catalogue import Entry
 from pegboard.serve.settings import ServeSettings
 
 
@@ -33,19 +34,27 @@ def idle_rules(
     yield from _idle_patterns("serve.pinned", "tool", tuple(pinned), values["tool"])
 
 
-def idle_names(serve: ServeSettings, catalogs: Collection[str]) -> Iterator[str]:
-    """Yield catalogs of `[serve]` that the release has not, and credentials that are not set."""
+def idle_names(serve: ServeSettings, tools: Collection[Entry]) -> Iterator[str]:
+    """Yield catalogs and security schemes of `[serve]` that the release has not, and credentials
+    that are not set.
+    """
+    catalogs = {tool.catalog for tool in tools}
     named = [("serve.python", name) for name in serve.python]
     for place, name in [*named, *(("serve.apis", name) for name in serve.apis)]:
         if name not in catalogs:
             hint = did_you_mean(name, catalogs)
             yield f"{place}: {name!r:.200} is no catalog of the release{hint}"
     for name, api in serve.apis.items():
+        schemes = {scheme for tool in tools if tool.catalog == name for scheme in tool.schemes}
         for scheme, reference in api.credentials.items():
+            place = f"serve.apis.{name}.credentials.{scheme}"
+            if name in catalogs and scheme not in schemes:
+                hint = did_you_mean(scheme, schemes)
+                yield f"{place}: no operation of the catalog has this security scheme{hint}"
             try:
                 resolved(reference)
             except CallProblem as problem:
-                yield f"serve.apis.{name}.credentials.{scheme}: {problem}"
+                yield f"{place}: {problem}"
 
 
 def _idle(

@@ -3,6 +3,9 @@
 import asyncio
 import threading
 
+import pytest
+
+from pegboard.board import Board
 from pegboard.opening import open_board
 from pegboard.serve.access import ANYONE, Client, Rule
 from pegboard.serve.catalogue import Catalogue
@@ -62,3 +65,13 @@ def test_while_a_release_is_loaded_others_are_answered_from_the_one_before(
         return meanwhile.release, (await waiting).release, (await catalogue.view(ANYONE)).release
 
     assert asyncio.run(run()) == (first.id, second.id, second.id)
+
+
+@pytest.mark.parametrize("security", [5, "bearer", ["bearer"], [{"type": "http"}], {"a": 1}])
+def test_annotations_that_are_not_openapis_cost_no_view(security):
+    tool = {"name": "t", "inputSchema": {}, "annotations": {"security": security}}
+
+    async def run():
+        return await Catalogue(Board.from_tools([tool])).view(ANYONE)
+
+    assert len(asyncio.run(run()).entries) == 1

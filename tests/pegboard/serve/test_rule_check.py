@@ -48,15 +48,36 @@ def test_rules_that_match_are_not_named(warnings):
 
 def test_misspelt_catalogs_and_unset_variables_are_named(warnings, monkeypatch):
     monkeypatch.delenv("NOT_SET_HERE", raising=False)
-    key = {"base_url": "https://api.example", "credentials": {"key": "${NOT_SET_HERE}"}}
+    api = {"base_url": "https://x", "credentials": {"key": "${NOT_SET_HERE}"}}
 
-    lines = warnings(python=["kti"], apis={"finanse": {"base_url": "https://x"}, "kit": key})
+    lines = warnings(python=["kti"], apis={"finanse": api})
 
     assert lines[0] == "serve.python: 'kti' is no catalog of the release; did you mean 'kit'?"
     assert lines[1].startswith("serve.apis: 'finanse' is no catalog of the release")
-    assert lines[2].startswith("serve.apis.kit.credentials.key: ")
+    assert lines[2].startswith("serve.apis.finanse.credentials.key: ")
     assert "NOT_SET_HERE" in lines[2]
     assert len(lines) == 3
+
+
+def test_credentials_of_schemes_that_no_operation_has_are_named(
+    desk_uri, gateway_of, caplog, monkeypatch
+):
+    monkeypatch.setenv("SHOP_TOKEN", "tk-4711")
+    names = ("bearer", "baerer", "login", "oauth")
+    credentials = dict.fromkeys(names, "${SHOP_TOKEN}")
+    apis = {"shop": {"base_url": "https://x", "credentials": credentials}}
+
+    async def run():
+        async with gateway_of(desk_uri, apis=apis) as gateway:
+            await warn_of_idle_rules(gateway)
+
+    asyncio.run(run())
+
+    place = "  - serve.apis.shop.credentials"
+    problem = "no operation of the catalog has this security scheme"
+    first, second = caplog.text.splitlines()[1:]
+    assert first == f"{place}.baerer: {problem}; did you mean 'bearer'?"
+    assert second.startswith(f"{place}.oauth: {problem}")
 
 
 def test_pinned_patterns_and_rules_of_every_client_are_named(warnings):
