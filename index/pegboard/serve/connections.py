@@ -35,7 +35,7 @@ class PromptProtocol(H11Protocol):
 
     def _expect_head(self) -> None:
         """Let time run while no request is under way."""
-        if self.cycle is not None and not self.cycle.response_complete:
+        if not self._is_waiting():
             self._stop_waiting()
         elif self._deadline is None:
             self._deadline = self.loop.call_later(HEAD_SECONDS, self._give_up)
@@ -47,8 +47,11 @@ class PromptProtocol(H11Protocol):
 
     def _give_up(self) -> None:
         self._deadline = None
-        if self.cycle is None or self.cycle.response_complete:
+        if self._is_waiting():
             self.transport.close()
+
+    def _is_waiting(self) -> bool:
+        return getattr(self.cycle, "response_complete", True)  # without a request it is None
 
 
 class RequestShare:
