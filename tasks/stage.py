@@ -118,8 +118,10 @@ def _stage(
         pinned = open_table(database, table.name, uri, version)
         columns = None
         if rows <= LOADED_ROWS:
-            columns = column_checksums(pinned.search().to_arrow())
-        staged = _columns(pinned, spec.key, "digest", CHECKSUM)
+            whole = pinned.search().to_arrow()
+            columns, staged = column_checksums(whole), _frame(whole, spec.key, "digest", CHECKSUM)
+        else:
+            staged = _columns(pinned, spec.key, "digest", CHECKSUM)
     if table_digest(staged.select(spec.key, "digest")) != spec.digest:
         raise _ConcurrentWriteError(
             f"Table '{table.name}' of the board at {public_uri(uri)} changed while this run wrote "
@@ -133,8 +135,7 @@ def _stage(
 def _write_differences(uri: str, table: "Table", spec: TableSpec, sound: SoundVersions) -> int:
     """Upsert rows that differ or are damaged, delete rows that are gone; returns their number."""
     rows = table_rows(uri, spec, [spec.key, "digest"])
-    stored = key_digests(table, spec.key)
-    damaged = _damaged_keys(table, spec.key, sound)
+    stored, damaged = _stored_rows(table, spec.key, sound)
     changed = rows.join(stored, on=[spec.key, "digest"], how="anti").get_column(spec.key)
     changed = changed.append(
         damaged.filter(damaged.is_in(rows.get_column(spec.key).implode()))
@@ -166,23 +167,25 @@ def _sound_versions(store: ReleaseStore) -> SoundVersions:
     return {(pin.table, pin.version): pin.columns for pin in pins if pin.columns is not None}
 
 
-def _damaged_keys(table: "Table", key: str, sound: SoundVersions) -> "pl.Series":
-    """Return the keys of rows that differ from their checksum, in a table that readers load.
-
-    A version whose columns have the checksums that a release pinned has none.
+def _stored_rows(
+    table: "Table", key: str, sound: SoundVersions
+) -> "tuple[pl.DataFrame, pl.Series]":
+    """Return the rows (key, digest) of a table; and in one that readers load, the keys of rows that
+    differ from their checksum. A version whose columns have the checksums that a release pinned has
+    none.
     """
     import polars as pl
 
-    keys: list[str] = []
-    if table.count_rows() <= LOADED_ROWS:
-        rows = table.search().to_arrow()
-        if sound.get((table.name, table.version)) != column_checksums(rows):
-            columns = rows.column(key).to_pylist(), rows.column(CHECKSUM).to_pylist()
-            triples = zip(*columns, row_checksums(rows), strict=True)
-            keys = [name for name, stored, computed in triples if stored != computed]
+    if table.count_rows() > LOADED_ROWS:
+        return key_digests(table, key), pl.Series(dtype=pl.String)
+    rows, keys = table.search().to_arrow(), list[str]()
+    if sound.get((table.name, table.version)) != column_checksums(rows):
+        columns = rows.column(key).to_pylist(), rows.column(CHECKSUM).to_pylist()
+        triples = zip(*columns, row_checksums(rows), strict=True)
+        keys = [name for name, stored, computed in triples if stored != computed]
     if keys:
         logger.warning("Table '%s': %d damaged rows are written again.", table.name, len(keys))
-    return pl.Series(keys, dtype=pl.String)
+    return _frame(rows, key, "digest"), pl.Series(keys, dtype=pl.String)
 
 
 def _open_or_create(uri: str, database: "DBConnection", spec: TableSpec) -> "Table":
@@ -207,11 +210,15 @@ def _open_or_create(uri: str, database: "DBConnection", spec: TableSpec) -> "Tab
 
 
 def _columns(table: "Table", *names: str) -> "pl.DataFrame":
+    return _frame(table.search().select(list(names)).to_arrow(), *names)
+
+
+def _frame(rows: "pa.Table", *names: str) -> "pl.DataFrame":
     import polars as pl
 
-    frame = pl.from_arrow(table.search().select(list(names)).to_arrow())
+    frame = pl.from_arrow(rows.select(list(names)))
     assert isinstance(frame, pl.DataFrame)
-    return frame.select(names)
+    return frame
 
 
 def _arrow(uri: str, schema: "pa.Schema", rows: "pl.DataFrame", spec: TableSpec) -> "pa.Table":
