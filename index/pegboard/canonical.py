@@ -29,6 +29,8 @@ def digest(*values: Any) -> str:
 
 
 def _canonical(value: Any, key: str = "") -> Any:
+    if isinstance(value, str):  # most values are; to ask an abstract class takes longer
+        return value
     if isinstance(value, Mapping):
         mapping = cast("Mapping[Any, Any]", value)
         return {str(name): _canonical(item, str(name)) for name, item in mapping.items()}
