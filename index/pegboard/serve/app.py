@@ -5,7 +5,7 @@ import errno
 import os
 import signal
 import socket
-from collections.abc import AsyncGenerator, MutableMapping
+from collections.abc import AsyncGenerator, Callable, MutableMapping
 from contextlib import asynccontextmanager, suppress
 from typing import Any
 
@@ -118,17 +118,32 @@ class ClientMiddleware:
             client = self.gateway.client(headers)
             if client is None:
                 return await unknown_client().response()(scope, receive, send)
-            scope.setdefault("state", {})["client"] = client
+            state = scope.setdefault("state", {})
+            state["client"] = client
             # By this the SDK binds a session to who opened it.
             scope["user"] = AuthenticatedUser(
                 AccessToken(token="-", client_id=client.name, scopes=[])  # noqa: S106
             )
             try:
-                with self._share.of(client):
-                    return await self.app(scope, receive, send)
+                with self._share.of(client) as add:
+                    return await self.app(scope, _counted(receive, state, add), send)
             except ApiError as error:
                 return await error.response()(scope, receive, send)
         return await self.app(scope, receive, send)
+
+
+def _counted(receive: Any, state: MutableMapping[str, Any], add: Callable[[int], None]) -> Any:
+    """Return what receives a request and counts its bytes, also as `request.state.size`."""
+    state["size"] = 0
+
+    async def counted() -> MutableMapping[str, Any]:
+        message = await receive()
+        size = len(message.get("body", b""))
+        add(size)
+        state["size"] += size
+        return message
+
+    return counted
 
 
 def listen(host: str, port: int) -> socket.socket:

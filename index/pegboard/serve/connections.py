@@ -1,9 +1,9 @@
-"""What connections may cost: a limited number of requests at once of one client, and limited time
-for whoever has not sent a request yet, since nobody knows who that is."""
+"""What connections and requests may cost: limited numbers and bytes at once of one client, and
+limited time for whoever has not sent a request yet, since nobody knows who that is."""
 
 import asyncio
 from collections import Counter
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from typing import Any
 
@@ -14,6 +14,8 @@ from pegboard.serve.http_errors import ApiError
 
 HEAD_SECONDS = 10.0
 """For the head of a request, from the connection or from the first bytes after an answer."""
+MAX_BYTES = 33_554_432
+"""Of the requests of one client that are under way: eight of the largest that MCP takes."""
 
 
 class PromptProtocol(H11Protocol):
@@ -55,29 +57,46 @@ class PromptProtocol(H11Protocol):
 
 
 class RequestShare:
-    """Half of the connections that the process may have, for the requests of one client."""
+    """What the requests of one client may take while they are under way: half of the connections
+    that the process may have, and some memory. Without clients that are told apart, all there is.
+    """
 
     def __init__(self) -> None:
         self._share = max(1, _max_files() // 2)
-        self._under_way = Counter[str]()
+        self._under_way, self._bytes = Counter[str](), Counter[str]()
 
     @contextmanager
-    def of(self, client: Client) -> Generator[None]:
-        """Count a request of a client in the block.
+    def of(self, client: Client, size: int = 0) -> Generator[Callable[[int], None]]:
+        """Count a request of a client in the block, with so many bytes.
+
+        Yields:
+            A function that adds bytes, and raises ApiError as this does.
 
         Raises:
-            ApiError: the client has too many under way, if clients are told apart.
+            ApiError: the client has too much under way.
         """
+        own = 0
+
+        def add(more: int) -> None:
+            nonlocal own
+            if client != ANYONE and self._bytes[client.name] + more > MAX_BYTES:
+                raise _too_much(f"Requests of more than {MAX_BYTES:,} bytes are under way.")
+            self._bytes[client.name] += more
+            own += more
+
         if client != ANYONE and self._under_way[client.name] >= self._share:
-            raise ApiError(
-                429, "too_many_requests", f"More than {self._share} requests are under way.",
-                "client", "Wait for some of them to end.",
-            )  # fmt: skip
+            raise _too_much(f"More than {self._share:,} requests are under way.")
         self._under_way[client.name] += 1
         try:
-            yield
+            add(size)
+            yield add
         finally:
             self._under_way[client.name] -= 1
+            self._bytes[client.name] -= own
+
+
+def _too_much(what: str) -> ApiError:
+    return ApiError(429, "too_many_requests", what, "client", "Wait for some of them to end.")
 
 
 def _max_files() -> int:

@@ -29,9 +29,10 @@ from pegboard.records import Tool
 from pegboard.serve.access import Client
 from pegboard.serve.calls.confirm import AskFirst, Confirmation
 from pegboard.serve.calls.results import error_result
+from pegboard.serve.connections import RequestShare
 from pegboard.serve.finder import Found
 from pegboard.serve.gateway import Gateway
-from pegboard.serve.http_errors import error_of, unexpected
+from pegboard.serve.http_errors import ApiError, error_of, unexpected
 from pegboard.serve.listing import listed_tools
 from pegboard.serve.mcp_tools import CALL_TOOL, SEARCH_TOOLS, object_schema
 from pegboard.serve.sessions import Session
@@ -64,11 +65,12 @@ class McpServer(Server[Any]):
             instructions=INSTRUCTIONS,
             # Headers are checked against the schemas that this client was sent; there are none.
             get_tool_input_schema=lambda _: None,
-            on_list_tools=_guarded(self._list_tools),
-            on_call_tool=_guarded(self._call_tool),
+            on_list_tools=self._guarded(self._list_tools),
+            on_call_tool=self._guarded(self._call_tool),
             on_subscriptions_listen=self._listen,
         )
         self.gateway = gateway
+        self._share = RequestShare()
 
     def create_initialization_options(
         self, notification_options: NotificationOptions | None = None, *args: Any, **options: Any
@@ -76,6 +78,27 @@ class McpServer(Server[Any]):
         """Announce that `tools/list` may change."""
         changes = notification_options or NotificationOptions(tools_changed=True)
         return super().create_initialization_options(changes, *args, **options)
+
+    def _guarded(self, handler: Handler) -> Handler:
+        """Return a handler that takes so many requests of one client and no more, since those of
+        the older protocol go on when their connection has ended; and whose unforeseen errors are
+        logged and tell the client nothing, while the SDK sends the messages of some and logs few.
+        """
+
+        async def answer(ctx: Context, params: Any) -> Any:
+            size = 0 if ctx.request is None else ctx.request.state.size
+            try:
+                with self._share.of(self._client(ctx), size):
+                    return await handler(ctx, params)
+            except MCPError:
+                raise
+            except ApiError as error:
+                raise MCPError(INVALID_REQUEST, str(error)) from None
+            except Exception:
+                log.exception("A request failed.")
+                raise MCPError(INTERNAL_ERROR, str(unexpected())) from None
+
+        return answer
 
     async def _list_tools(
         self, ctx: Context, params: PaginatedRequestParams | None
@@ -191,23 +214,6 @@ class McpServer(Server[Any]):
         if client is None:
             raise MCPError(INVALID_REQUEST, "The credentials are not known here.")
         return client
-
-
-def _guarded(handler: Handler) -> Handler:
-    """Return a handler whose unforeseen errors are logged and tell the client nothing. The SDK
-    sends their messages in the older protocol, and logs none since 2026-07-28.
-    """
-
-    async def answer(ctx: Context, params: Any) -> Any:
-        try:
-            return await handler(ctx, params)
-        except MCPError:
-            raise
-        except Exception:
-            log.exception("A request failed.")
-            raise MCPError(INTERNAL_ERROR, str(unexpected())) from None
-
-    return answer
 
 
 def _progress(ctx: Context) -> Report | None:

@@ -5,6 +5,7 @@
 import asyncio
 import os
 import sys
+import threading
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -228,6 +229,46 @@ def test_a_client_with_many_sessions_ends_its_own_oldest(settings, served, desk_
         statuses = [status_of_ping(url, headers) for headers in (of_bob, *of_ana)]
 
     assert statuses == [200, 200, 404, 200, 200]
+
+
+def call_message(name, arguments):
+    params = {"name": "call_tool", "arguments": {"name": name, "arguments": arguments}}
+    return {"jsonrpc": "2.0", "id": 3, "method": "tools/call", "params": params}
+
+
+def test_large_calls_are_limited_also_when_their_connections_have_ended(
+    settings, served, desk_uri, monkeypatch
+):
+    """A request of the older protocol goes on without its connection, and holds its memory."""
+    monkeypatch.setattr("pegboard.serve.connections.MAX_BYTES", 10_000)
+    large = call_message("echo", {"text": "x" * 6_000})
+    started, go_on, ended = threading.Event(), threading.Event(), threading.Event()
+
+    with served(desk_uri, settings) as (url, gateway):
+        whole = gateway.caller.call
+
+        async def call(*args, **options):
+            started.set()
+            while not go_on.is_set():
+                await asyncio.sleep(0.01)
+            try:
+                return await whole(*args, **options)
+            finally:
+                ended.set()
+
+        ana, bob = opened_session(url, ANA), opened_session(url, BOB)
+        monkeypatch.setattr(gateway.caller, "call", call)
+        with httpx2.Client() as client, client.stream("POST", url, json=large, headers=ana):
+            assert started.wait(60)
+        refused = httpx2.post(url, json=large, headers=ana)
+        of_bob = httpx2.post(url, json=large, headers=bob)
+        go_on.set()
+        assert ended.wait(60)
+        again = httpx2.post(url, json=large, headers=ana, timeout=60)
+
+    assert "Requests of more than 10,000 bytes are under way." in refused.text
+    assert "Unknown tool" in of_bob.text
+    assert "xxx" in again.text
 
 
 def test_sessions_that_a_client_ended_count_no_more(settings, served, desk_uri, monkeypatch):
