@@ -10,6 +10,8 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 MAX_OPEN = 1_000
 """Sessions of one client; the one that was idle longest ends, as if the client ended it."""
+MAX_BYTES = 33_554_432
+"""Of the requests that opened them: what a client says of itself is held as long as its session."""
 HEADER = "mcp-session-id"
 
 
@@ -22,7 +24,7 @@ class SessionLimit:
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
-        self._open: defaultdict[str, OrderedDict[str, None]] = defaultdict(OrderedDict)
+        self._open: defaultdict[str, OrderedDict[str, int]] = defaultdict(OrderedDict)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         own = self._open[scope["state"]["client"].name]
@@ -42,8 +44,8 @@ class SessionLimit:
         if scope["method"] == "DELETE":
             own.pop(used, None)
         elif answered and answered != used:
-            own[answered] = None
-            while len(own) > MAX_OPEN:
+            own[answered] = scope["state"]["size"]
+            while len(own) > MAX_OPEN or sum(own.values()) > MAX_BYTES:
                 await self._end(scope, own.popitem(last=False)[0])
 
     async def _end(self, scope: Scope, session: str) -> None:

@@ -195,7 +195,7 @@ def test_own_tools_cannot_be_nested(settings, served, desk_uri, over_http):
 
 def opened_session(url, headers):
     """Open a session of the older protocol; return the headers of its requests."""
-    client = {"clientInfo": {"name": "x", "version": "1"}, "capabilities": {}}
+    client = {"clientInfo": {"name": "x" * 900, "version": "1"}, "capabilities": {}}
     params = {"protocolVersion": "2025-06-18", **client}
     message = {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": params}
     headers = {**headers, "Accept": "application/json, text/event-stream"}
@@ -218,8 +218,11 @@ def test_a_session_is_worth_nothing_to_another_client(settings, served, desk_uri
     assert statuses == [200, 404, 401]
 
 
-def test_a_client_with_many_sessions_ends_its_own_oldest(settings, served, desk_uri, monkeypatch):
-    monkeypatch.setattr("pegboard.serve.session_limit.MAX_OPEN", 3)
+@pytest.mark.parametrize(("limit", "most"), [("MAX_OPEN", 3), ("MAX_BYTES", 3_500)])
+def test_a_client_with_many_or_large_sessions_ends_its_own_oldest(
+    settings, served, desk_uri, monkeypatch, limit, most
+):
+    monkeypatch.setattr(f"pegboard.serve.session_limit.{limit}", most)
 
     with served(desk_uri, settings) as (url, _):
         of_bob = opened_session(url, BOB)
