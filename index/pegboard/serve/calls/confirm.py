@@ -1,5 +1,6 @@
 """Calls that may destroy something: the user is asked through the client."""
 
+import asyncio
 import hashlib
 import hmac
 import secrets
@@ -90,8 +91,12 @@ class Confirmation:
         return elicitation is not None and (elicitation.form is not None or elicitation.url is None)
 
     async def _ask(self, question: str) -> Answer:
-        result = await self._ctx.session.elicit_form(question, SCHEMA, self._ctx.request_id)
-        return result.action
+        try:
+            async with asyncio.timeout(VALID_SECONDS):
+                ask = self._ctx.session.elicit_form
+                return (await ask(question, SCHEMA, self._ctx.request_id)).action
+        except TimeoutError:
+            return "cancel"
 
     def _answered(self, tool: Tool, arguments: Mapping[str, Any], question: str) -> Answer:
         """Return the answer that came with the call, if it is one to this very question."""
