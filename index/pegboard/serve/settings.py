@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self, cast
+from urllib.parse import urlsplit
 
 from pydantic import Field, ValidationError, field_validator, model_validator
 
@@ -112,8 +113,13 @@ class ApiSettings(Settings):
     @field_validator("base_url")
     @classmethod
     def _is_http(cls, url: str) -> str:
-        if not url.startswith(("https://", "http://")) or "@" in url.split("/", 3)[2]:
-            raise ValueError("expected an address that begins with https://, without credentials")
+        parts = urlsplit(url)  # paths are appended to it
+        extra = "@" in parts.netloc or "?" in url or "#" in url or "\\" in url
+        if parts.scheme not in ("https", "http") or not parts.hostname or extra:
+            raise ValueError(
+                "expected an address that begins with https://, without credentials, query and "
+                "fragment"
+            )
         return url.rstrip("/")
 
     @field_validator("credentials")

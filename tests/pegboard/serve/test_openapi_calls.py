@@ -6,12 +6,14 @@ import base64
 import json
 
 import pytest
+from pydantic import ValidationError
 
 from pegboard.records import Tool
 from pegboard.secret_values import SecretValues
 from pegboard.serve.calls.openapi import _result
 from pegboard.serve.calls.openapi_request import build_request
 from pegboard.serve.calls.results import CallProblem
+from pegboard.serve.settings import ApiSettings
 
 TOKEN = "tk-4711-abcdef-0815"
 BASE = "https://api.example/v1"
@@ -148,6 +150,25 @@ def test_a_missing_variable_is_said_and_nothing_is_sent(call, shop, monkeypatch)
 
     assert "SHOP_TOKEN of the gateway is not set" in result.content[0].text
     assert len(shop.requests) == before
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "https://a.example/v1?key=1",
+        "https://a.example/#v1",
+        "https://ana:pw@a.example",
+        "https://a.example\\@b.example",
+        "https://",
+        "https:///v1",
+        "http://[",
+        "file:///etc/passwd",
+        "a.example/v1",
+    ],
+)
+def test_an_address_to_which_no_path_can_be_appended_is_refused(url):
+    with pytest.raises(ValidationError):
+        ApiSettings(base_url=url)
 
 
 def test_an_api_without_an_address_is_refused_with_the_line_to_add(call, shop):
