@@ -1,7 +1,6 @@
 """What the pipeline's commands share: options, quiet encoders, and the seconds since the start."""
 
 import argparse
-import atexit
 import gc
 import logging
 import os
@@ -17,10 +16,8 @@ _LOADED = time.monotonic()
 
 
 def collect_garbage_rarely() -> None:
-    """Collect cyclic garbage rarely, and not at exit: imports and rows are objects that stay."""
+    """Collect cyclic garbage rarely: imports and rows are objects that stay."""
     gc.set_threshold(100_000, 50, 50)
-    # Python's last collection would traverse all objects; the process gives back their memory.
-    atexit.register(gc.freeze)
 
 
 def add_command(
