@@ -4,6 +4,7 @@ import asyncio
 import json
 import re
 import sys
+import types
 from pathlib import Path
 
 import pytest
@@ -12,9 +13,10 @@ from catalogs.shared.kinds import source_kind
 from catalogs.shared.listing import ListingBuilder
 from pegboard.board import Board
 from pegboard.records import Tool, tool_id
+from pegboard.serve.calls.python import PythonCalls
 from pegboard.serve.calls.threads import Threads
 from pegboard.serve.gateway import Gateway
-from pegboard.serve.settings import GatewaySettings, ServeSettings
+from pegboard.serve.settings import CallSettings, GatewaySettings, ServeSettings
 
 MODULE = r"""
 import asyncio
@@ -447,6 +449,18 @@ def test_a_task_that_exits_ends_its_event_loop_and_the_next_call_gets_a_new_one(
 
     assert "did not answer" in text_of(ended)
     assert text_of(after) == "CancelledError: "
+
+
+def test_a_coroutine_that_its_event_loop_left_behind_ends_quietly(tmp_path):
+    @types.coroutine
+    def waiting():
+        yield
+
+    calls = PythonCalls({}, (), tmp_path, CallSettings())
+    left_behind = calls._await(waiting)
+    left_behind.send(None)
+
+    left_behind.close()  # as the garbage collector does, where no loop runs
 
 
 @pytest.mark.parametrize("function", ["hang", "block"])

@@ -178,10 +178,11 @@ class PythonCalls:
             return self._result(await start())
         except CallProblem:
             raise
-        except BaseException as error:
-            task = asyncio.current_task()
-            if isinstance(error, asyncio.CancelledError) and task and task.cancelling():
-                raise
+        except BaseException as error:  # GeneratorExit if its loop ended: then there is no task
+            if isinstance(error, asyncio.CancelledError):
+                task = asyncio.current_task()
+                if task and task.cancelling():
+                    raise
             return _failure(error)
 
     def _find(self, tool: Tool) -> _Listed:
