@@ -23,6 +23,7 @@ from pegboard.serve.connections import PromptProtocol
 from pegboard.serve.gateway import Gateway
 from pegboard.serve.mcp_server import McpServer
 from pegboard.serve.settings import GatewaySettings, ServeSettings
+from tests.pegboard.serve.office import office as office
 
 ERAS = ("legacy", "2026-07-28")
 """The protocols before and since 2026-07-28, as the SDK's client takes them."""

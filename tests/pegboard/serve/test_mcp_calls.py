@@ -11,10 +11,7 @@ import pytest
 
 from pegboard.serve.mcp_server import McpServer
 from tests.catalogs.mcp_servers import http_server
-
-
-def text_of(result):
-    return result.content[0].text
+from tests.pegboard.serve.office import text_of
 
 
 @pytest.fixture

@@ -2,94 +2,15 @@
 
 import asyncio
 import json
-import re
-import sys
-import types
 from pathlib import Path
 
 import pytest
 
 from catalogs.shared.kinds import source_kind
 from catalogs.shared.listing import ListingBuilder
-from pegboard.board import Board
-from pegboard.records import Tool, tool_id
-from pegboard.serve.calls.python import PythonCalls
-from pegboard.serve.calls.threads import Threads
-from pegboard.serve.gateway import Gateway
-from pegboard.serve.settings import CallSettings, GatewaySettings, ServeSettings
+from pegboard.records import Tool
+from tests.pegboard.serve.office import MODULE, text_of
 
-MODULE = r"""
-import asyncio
-import os
-import subprocess
-import sys
-import threading
-import time
-from os import system
-from subprocess import run
-from helpers_of_{name} import helped
-
-remove = os.remove
-STARTED, GO_ON = threading.Semaphore(0), threading.Event()
-
-class Helper:
-    def method(self): return "method"
-    def __call__(self): return "called"
-
-class Context: ...
-
-class Silent(Exception):
-    def __str__(self): raise ValueError
-
-helper = Helper()
-
-def fine(): return "fine"
-def _private(): return "private"
-def inject(context: Context): return "injected"
-def leave(): sys.exit(3)
-def interrupt(): raise KeyboardInterrupt
-def stop(): raise StopIteration
-def fall_silent(): raise Silent
-def halve(): return "a\ud800b"
-def halve_in_an_object(): return {"half\udc00": ["\ud800"], "deep": {"text": "\ud83d!"}}
-def count_wrongly(): return {"none": float("nan"), "all": [float("inf"), -float("inf"), 1.5]}
-def fail_halfway(): raise ValueError("\ud800")
-def nest():
-    value = {}
-    for _ in range(300):
-        value = {"a": [value]}
-    return value
-def circle():
-    values = []
-    values.append(values)
-    return values
-async def leave_later(): sys.exit(3)
-async def close_later(): raise GeneratorExit
-async def cancel_itself(): raise asyncio.CancelledError
-async def leave_in_a_task():
-    asyncio.create_task(leave_later())
-    await asyncio.sleep(60)
-RUNNING = []
-async def count():
-    RUNNING.append(1)
-    await asyncio.sleep(0.01)
-    most = len(RUNNING)
-    RUNNING.pop()
-    return str(most)
-def hang():
-    STARTED.release()
-    GO_ON.wait()
-    return "went on"
-async def block():
-    STARTED.release()
-    GO_ON.wait()
-async def wait():
-    STARTED.release()
-    try:
-        await asyncio.sleep(600)
-    finally:
-        GO_ON.set()
-"""
 TYPED = """
 from dataclasses import dataclass
 from datetime import date, timedelta
@@ -193,49 +114,6 @@ def test_no_function_runs_that_the_configuration_does_not_allow(call):
 
     assert result.is_error
     assert "[serve] python" in result.content[0].text
-
-
-@pytest.fixture
-def office(tmp_path, monkeypatch):
-    """A function: the result of a block with a gateway to functions of a module, its name filled
-    in, and a way to call one as a release names it.
-    """
-    monkeypatch.setattr(sys, "path", list(sys.path))
-    name = "of_" + re.sub(r"\W", "_", tmp_path.name)
-    helpers = "def helped(): return 'helped'\n"
-    (tmp_path / f"helpers_of_{name}.py").write_text(helpers)
-
-    def opened(block, text=MODULE, target="{name}", agent=None, **limits):
-        (tmp_path / f"{name}.py").write_text(text.replace("{name}", name))
-        table = {
-            "type": "python",
-            "target": target.replace("{name}", name),
-            "search_path": str(tmp_path),
-            **({"agent": agent} if agent else {}),
-        }
-        serve = ServeSettings.model_validate({"python": ["kit"], "calls": limits})
-
-        async def run():
-            settings = GatewaySettings(serve=serve, catalogs={"kit": table})
-            gateway = Gateway.open(settings, Board.from_tools([]))
-
-            async def call(function, schema=None, /, agent="kit/kit", **arguments):
-                identity, schema = tool_id(agent, function), schema or {}
-                tool = Tool(identity, "kit", agent, function, input_schema=schema)
-                return await gateway.caller.call(gateway.client({}), tool, arguments)
-
-            try:
-                return await block(call, table)
-            finally:
-                await gateway.close()
-
-        return asyncio.run(run())
-
-    return opened
-
-
-def text_of(result):
-    return result.content[0].text
 
 
 @pytest.mark.parametrize(
@@ -436,103 +314,3 @@ def test_a_module_that_cannot_be_imported_ends_its_call_alone(office, caplog, er
 
     assert text_of(result) == "The function kit/kit/fine is not in the modules of 'kit'."
     assert error.partition("(")[0] in caplog.text
-
-
-def test_a_task_that_exits_ends_its_event_loop_and_the_next_call_gets_a_new_one(office):
-    async def block(call, table):
-        ended = asyncio.create_task(call("leave_in_a_task"))
-        while text_of(await call("cancel_itself")) != "CancelledError: ":
-            pass
-        return await ended, await call("cancel_itself")
-
-    ended, after = office(block, timeout=3)
-
-    assert "did not answer" in text_of(ended)
-    assert text_of(after) == "CancelledError: "
-
-
-def test_a_coroutine_that_its_event_loop_left_behind_ends_quietly(tmp_path):
-    @types.coroutine
-    def waiting():
-        yield
-
-    calls = PythonCalls({}, (), tmp_path, CallSettings())
-    left_behind = calls._await(waiting)
-    left_behind.send(None)
-
-    left_behind.close()  # as the garbage collector does, where no loop runs
-
-
-@pytest.mark.parametrize("function", ["hang", "block"])
-def test_functions_that_hang_hold_up_no_other_work_of_the_gateway(office, function):
-    """Neither the event loop nor its executor, which searches use."""
-
-    async def block(call, table):
-        await call("fine")
-        module = sys.modules[table["target"]]
-        hanging = [asyncio.create_task(call(function)) for _ in range(40)]
-        for _ in range(16 if function == "hang" else 1):
-            await asyncio.to_thread(module.STARTED.acquire)
-        assert await asyncio.to_thread(lambda: "answered") == "answered"
-        done = [task.done() for task in hanging]
-        module.GO_ON.set()
-        await asyncio.gather(*hanging)
-        return done
-
-    assert not any(office(block, concurrency=16))
-
-
-def test_no_more_coroutines_run_at_once_than_are_allowed(office):
-    async def block(call, table):
-        return await asyncio.gather(*(call("count") for _ in range(12)))
-
-    results = office(block, concurrency=3)
-
-    assert max(int(text_of(result)) for result in results) == 3
-
-
-def test_threads_that_never_end_are_counted_and_said(office):
-    async def block(call, table):
-        await call("fine")
-        module = sys.modules[table["target"]]
-        for _ in range(2):
-            given_up = asyncio.create_task(call("hang"))
-            await asyncio.to_thread(module.STARTED.acquire)
-            given_up.cancel()
-            await asyncio.wait([given_up])
-        full = await call("fine")
-        module.GO_ON.set()
-        while text_of(free := await call("fine")) != "fine":
-            await asyncio.sleep(0.01)
-        return full, free
-
-    full, free = office(block, concurrency=2)
-
-    assert "all threads of 'kit' are occupied" in text_of(full)
-    assert text_of(free) == "fine"
-
-
-def test_a_coroutine_whose_call_is_given_up_is_cancelled(office):
-    async def block(call, table):
-        await call("fine")
-        module = sys.modules[table["target"]]
-        task = asyncio.create_task(call("wait"))
-        await asyncio.to_thread(module.STARTED.acquire)
-        task.cancel()
-        await asyncio.to_thread(module.GO_ON.wait)
-        await asyncio.wait([task])
-        return task.cancelled()
-
-    assert office(block)
-
-
-def test_a_thread_that_cannot_start_leaves_its_place(monkeypatch):
-    async def run():
-        threads = Threads(1)
-        with monkeypatch.context() as patch:
-            patch.setattr("threading.Thread.start", lambda self: 1 / 0)
-            with pytest.raises(ZeroDivisionError):
-                await threads.run(int)
-        return await threads.run(int)
-
-    assert asyncio.run(run()) == 0

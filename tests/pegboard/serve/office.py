@@ -1,0 +1,128 @@
+"""Python functions of all kinds, and a gateway that calls them."""
+
+import asyncio
+import re
+import sys
+
+import pytest
+
+from pegboard.board import Board
+from pegboard.records import Tool, tool_id
+from pegboard.serve.gateway import Gateway
+from pegboard.serve.settings import GatewaySettings, ServeSettings
+
+MODULE = r"""
+import asyncio
+import os
+import subprocess
+import sys
+import threading
+import time
+from os import system
+from subprocess import run
+from helpers_of_{name} import helped
+
+remove = os.remove
+STARTED, GO_ON = threading.Semaphore(0), threading.Event()
+
+class Helper:
+    def method(self): return "method"
+    def __call__(self): return "called"
+
+class Context: ...
+
+class Silent(Exception):
+    def __str__(self): raise ValueError
+
+helper = Helper()
+
+def fine(): return "fine"
+def _private(): return "private"
+def inject(context: Context): return "injected"
+def leave(): sys.exit(3)
+def interrupt(): raise KeyboardInterrupt
+def stop(): raise StopIteration
+def fall_silent(): raise Silent
+def halve(): return "a\ud800b"
+def halve_in_an_object(): return {"half\udc00": ["\ud800"], "deep": {"text": "\ud83d!"}}
+def count_wrongly(): return {"none": float("nan"), "all": [float("inf"), -float("inf"), 1.5]}
+def fail_halfway(): raise ValueError("\ud800")
+def nest():
+    value = {}
+    for _ in range(300):
+        value = {"a": [value]}
+    return value
+def circle():
+    values = []
+    values.append(values)
+    return values
+async def leave_later(): sys.exit(3)
+async def close_later(): raise GeneratorExit
+async def cancel_itself(): raise asyncio.CancelledError
+async def leave_in_a_task():
+    asyncio.create_task(leave_later())
+    await asyncio.sleep(60)
+RUNNING = []
+async def count():
+    RUNNING.append(1)
+    await asyncio.sleep(0.01)
+    most = len(RUNNING)
+    RUNNING.pop()
+    return str(most)
+def hang():
+    STARTED.release()
+    GO_ON.wait()
+    return "went on"
+async def block():
+    STARTED.release()
+    GO_ON.wait()
+async def wait():
+    STARTED.release()
+    try:
+        await asyncio.sleep(600)
+    finally:
+        GO_ON.set()
+"""
+
+
+@pytest.fixture
+def office(tmp_path, monkeypatch):
+    """A function: the result of a block with a gateway to functions of a module, its name filled
+    in, and a way to call one as a release names it.
+    """
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    name = "of_" + re.sub(r"\W", "_", tmp_path.name)
+    helpers = "def helped(): return 'helped'\n"
+    (tmp_path / f"helpers_of_{name}.py").write_text(helpers)
+
+    def opened(block, text=MODULE, target="{name}", agent=None, **limits):
+        (tmp_path / f"{name}.py").write_text(text.replace("{name}", name))
+        table = {
+            "type": "python",
+            "target": target.replace("{name}", name),
+            "search_path": str(tmp_path),
+            **({"agent": agent} if agent else {}),
+        }
+        serve = ServeSettings.model_validate({"python": ["kit"], "calls": limits})
+
+        async def run():
+            settings = GatewaySettings(serve=serve, catalogs={"kit": table})
+            gateway = Gateway.open(settings, Board.from_tools([]))
+
+            async def call(function, schema=None, /, agent="kit/kit", **arguments):
+                identity, schema = tool_id(agent, function), schema or {}
+                tool = Tool(identity, "kit", agent, function, input_schema=schema)
+                return await gateway.caller.call(gateway.client({}), tool, arguments)
+
+            try:
+                return await block(call, table)
+            finally:
+                await gateway.close()
+
+        return asyncio.run(run())
+
+    return opened
+
+
+def text_of(result):
+    return result.content[0].text
