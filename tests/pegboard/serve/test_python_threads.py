@@ -2,39 +2,51 @@
 
 import asyncio
 import sys
-import types
 
 import pytest
 
-from pegboard.serve.calls.python import PythonCalls
-from pegboard.serve.calls.threads import Threads
-from pegboard.serve.settings import CallSettings
+from pegboard.serve.calls.threads import LoopEnded, ThreadLoop, Threads
 from tests.pegboard.serve.office import text_of
 
 
 def test_a_task_that_exits_ends_its_event_loop_and_the_next_call_gets_a_new_one(office):
     async def block(call, table):
-        ended = asyncio.create_task(call("leave_in_a_task"))
-        while text_of(await call("cancel_itself")) != "CancelledError: ":
-            pass
-        return await ended, await call("cancel_itself")
+        return await call("leave_in_a_task"), await call("cancel_itself")
 
-    ended, after = office(block, timeout=3)
+    ended, after = office(block)
 
-    assert "did not answer" in text_of(ended)
+    assert "ended, since a task in it exited" in text_of(ended)
     assert text_of(after) == "CancelledError: "
 
 
-def test_a_coroutine_that_its_event_loop_left_behind_ends_quietly(tmp_path):
-    @types.coroutine
-    def waiting():
-        yield
+def test_an_event_loop_that_ends_leaves_no_coroutine_behind():
+    """Whether a coroutine is waiting, or handed over when the loop has just ended."""
 
-    calls = PythonCalls({}, (), tmp_path, CallSettings())
-    left_behind = calls._await(waiting)
-    left_behind.send(None)
+    async def leave():
+        asyncio.get_running_loop().call_soon(sys.exit)
+        return "left"
 
-    left_behind.close()  # as the garbage collector does, where no loop runs
+    async def wait():
+        await asyncio.Event().wait()
+
+    async def answer():
+        return "answered"
+
+    async def run():
+        loop = ThreadLoop()
+        tasks = [
+            asyncio.create_task(loop.run(coroutine))
+            for _ in range(100)
+            for coroutine in (leave(), wait(), answer())
+        ]
+        await asyncio.wait([task for number, task in enumerate(tasks) if number % 3 != 1])
+        loop.close()  # what waits in the last one
+        return await asyncio.gather(*tasks, return_exceptions=True)
+
+    results = asyncio.run(run())
+
+    assert {type(result) for result in results[1::3]} == {LoopEnded}
+    assert all(result in ("left", "answered") or type(result) is LoopEnded for result in results)
 
 
 @pytest.mark.parametrize("function", ["hang", "block"])

@@ -30,7 +30,7 @@ from pegboard.redaction import redact
 from pegboard.schemas.modules import named_function, public_function, public_names
 from pegboard.schemas.signature import NoSchema, Parameters, parameters_of
 from pegboard.serve.calls.results import CallProblem
-from pegboard.serve.calls.threads import ThreadLoop, Threads
+from pegboard.serve.calls.threads import LoopEnded, ThreadLoop, Threads
 from pegboard.serve.settings import CallSettings
 
 MAX_MESSAGE = 2_000
@@ -137,11 +137,11 @@ class PythonCalls:
             listed = await self._in_thread(catalog, tool, self._find, tool)
             catalog.functions[tool.name] = listed
         if inspect.iscoroutinefunction(listed.function):
-            return await catalog.loop.run(self._await(lambda: listed.call(arguments)))
+            return await self._in_loop(catalog, tool, lambda: listed.call(arguments))
         answer = await self._in_thread(catalog, tool, self._run, listed, arguments)
         if isinstance(answer, CallToolResult):
             return answer
-        return await catalog.loop.run(self._await(lambda: answer))
+        return await self._in_loop(catalog, tool, lambda: answer)
 
     def close(self) -> None:
         """End the event loops of coroutines."""
@@ -161,6 +161,18 @@ class PythonCalls:
             )
         return await catalog.threads.run(function, *args)
 
+    async def _in_loop(
+        self, catalog: _Catalog, tool: Tool, start: Callable[[], Awaitable[Any]]
+    ) -> CallToolResult:
+        try:
+            return await catalog.loop.run(self._await(start))
+        except LoopEnded:
+            raise CallProblem(
+                "failed",
+                f"{tool.id} was cancelled before it answered: the event loop of "
+                f"'{tool.catalog}' ended, since a task in it exited or the gateway closed.",
+            ) from None
+
     def _run(
         self, listed: _Listed, arguments: Mapping[str, Any]
     ) -> CallToolResult | Awaitable[Any]:
@@ -178,7 +190,7 @@ class PythonCalls:
             return self._result(await start())
         except CallProblem:
             raise
-        except BaseException as error:  # GeneratorExit if its loop ended: then there is no task
+        except BaseException as error:
             if isinstance(error, asyncio.CancelledError):
                 task = asyncio.current_task()
                 if task and task.cancelling():

@@ -66,29 +66,59 @@ class Threads:
         return await done
 
 
+class LoopEnded(Exception):
+    """The event loop of a coroutine ended first, since a task in it exited or it was closed."""
+
+
 class ThreadLoop:
     """An event loop in a thread of its own: coroutines that block hold up only each other."""
 
     def __init__(self) -> None:
         self._loop: asyncio.AbstractEventLoop | None = None
+        self._handing_over = threading.Lock()
 
     async def run(self, coroutine: Coroutine[Any, Any, Value]) -> Value:
-        """Return what a coroutine returns; who stops waiting cancels it."""
-        if self._loop is None or self._loop.is_closed():
-            self._loop = asyncio.new_event_loop()
-            threading.Thread(target=_run, args=(self._loop,), daemon=True).start()
-        return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(coroutine, self._loop))
+        """Return what a coroutine returns; who stops waiting cancels it.
+
+        Raises:
+            LoopEnded: the loop ended before the coroutine; the next call gets a new one.
+        """
+        with self._handing_over:
+            if self._loop is None:
+                loop = asyncio.new_event_loop()
+                threading.Thread(target=self._run, args=(loop,), daemon=True).start()
+                self._loop = loop
+            future = asyncio.run_coroutine_threadsafe(coroutine, self._loop)
+        try:
+            return await asyncio.wrap_future(future)
+        except asyncio.CancelledError:
+            task = asyncio.current_task()
+            if task and task.cancelling():
+                raise
+            raise LoopEnded from None
 
     def close(self) -> None:
-        """End the loop as soon as its coroutines let it."""
-        if self._loop is not None and not self._loop.is_closed():
-            self._loop.call_soon_threadsafe(self._loop.stop)
+        """End the loop and cancel its coroutines, as soon as they let it."""
+        with self._handing_over:
+            if self._loop is not None:
+                self._loop.call_soon_threadsafe(self._loop.stop)
 
-
-def _run(loop: asyncio.AbstractEventLoop) -> None:
-    try:
-        loop.run_forever()
-    except (SystemExit, KeyboardInterrupt):
-        pass  # of a task that a coroutine started: the next call gets a new loop
-    finally:
+    def _run(self, loop: asyncio.AbstractEventLoop) -> None:
+        with suppress(SystemExit, KeyboardInterrupt):  # of a task that a coroutine started
+            loop.run_forever()
+        with self._handing_over:
+            self._loop = None  # from here on, nothing is handed over to it
+        end = loop.create_task(_cancel_tasks())
+        while not end.done():
+            with suppress(SystemExit, KeyboardInterrupt):
+                loop.run_until_complete(end)
         loop.close()
+
+
+async def _cancel_tasks() -> None:
+    """Cancel all other tasks of this event loop, and wait until they end."""
+    await asyncio.sleep(0)  # what was handed over last becomes a task
+    while tasks := asyncio.all_tasks() - {asyncio.current_task()}:
+        for task in tasks:
+            task.cancel()
+        await asyncio.wait(tasks)
