@@ -23,6 +23,7 @@ $(READY): pyproject.toml index/pyproject.toml constraints.txt
 	$(PYTHON) -m venv .venv
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt uv
 	UV_COMPILE_BYTECODE=1 $(BIN)/uv pip install --quiet --python $(BIN)/python --constraint constraints.txt --group dev -e './index[local,litellm,eval,serve]' -e .
+	$(BIN)/python -m compileall -q catalogs flows tasks index/pegboard
 	@touch $(READY)
 
 # The agent frameworks that adapters are tested with, which do not fit into .venv.
