@@ -6,13 +6,13 @@ any process that sees the lake can encode a shard, holds no others' texts, and a
 delivered twice, or again after its worker was killed, leaves what one delivery leaves.
 """
 
-import os
 from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from pegboard.canonical import digest
 from pegboard.encoders import Encoder, load_encoder, runs_here
+from pegboard.encoders.batching import processors
 from pegboard.errors import StoreError
 from pegboard.store.database import public_uri
 from tasks.compose import Documents
@@ -73,18 +73,13 @@ def encoder_for(settings: IndexSettings) -> Encoder:
     return _encoder(settings.encoder, tuple(sorted(settings.options.items())))
 
 
-def usable_cores() -> int:
-    """Return how many cores this process may use; perhaps fewer than the machine has."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-
-
 def at_once(settings: IndexSettings) -> int:
     """Return how many shards of an index to encode at once: one per core, or one if hosted.
 
     A batch is tokenised and pooled on one core while the model runs on others, so a single shard
     leaves cores idle. A hosted encoder sends several requests at a time by itself.
     """
-    return usable_cores() if runs_here(settings.encoder) else 1
+    return processors() if runs_here(settings.encoder) else 1
 
 
 def shards_of(

@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from pegboard import __version__
+from pegboard.encoders.batching import processors
 from pegboard.errors import PegboardError
 from pegboard.store.storage import remember_options
-from tasks.embed import usable_cores
 
 THREAD_VARIABLES = (
     "OMP_NUM_THREADS",
@@ -42,8 +42,8 @@ def workers_here(wanted: int | None) -> tuple[int, int]:
     """Return how many workers this machine gets, by default one for each core that this process may
     use, and how many threads each may use.
     """
-    workers = wanted or usable_cores()
-    return workers, max(1, usable_cores() // workers)
+    workers = wanted or processors()
+    return workers, max(1, processors() // workers)
 
 
 def packed(call: Callable[[], Any]) -> bytes:

@@ -241,7 +241,7 @@ def test_a_step_that_ends_every_worker_is_an_error_that_says_what_to_do(board, e
 def test_a_worker_loads_its_encoder_once_and_bounds_the_threads_of_its_libraries(
     board, monkeypatch, engine
 ):
-    monkeypatch.setattr("flows.engines.work.usable_cores", lambda: 6)
+    monkeypatch.setattr("flows.engines.work.processors", lambda: 6)
     for name in thread_limits(1):
         monkeypatch.delenv(name, raising=False)
     index = IndexSettings(encoder="hashing/64")

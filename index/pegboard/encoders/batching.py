@@ -20,7 +20,7 @@ MAX_TEXTS = 16
 
 
 def processors() -> int:
-    """The processors that this process may use."""
+    """Return how many processors this process may use; perhaps fewer than the machine has."""
     affinity = getattr(os, "sched_getaffinity", None)
     return len(affinity(0)) if affinity else os.cpu_count() or 1
 
