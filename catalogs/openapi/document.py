@@ -19,12 +19,31 @@ MAX_HOPS = 20
 """References that only name another reference, one after the other; more is a circle."""
 
 
+VALUES = {"const", "default"}
+"""Members in which null is a value like any other."""
+OPAQUE = {*VALUES, "enum", "example", "examples", "security"}
+"""Members whose own members are no keywords."""
+BY_NAME = {
+    "$defs", "content", "definitions", "patternProperties", "properties", "responses", "schemas",
+}  # fmt: skip
+"""Members whose own members have names of the document's choice; an empty one allows anything."""
+
+
 class InvalidPart(SourceError):
     """A part of the document that cannot be used, and why: its operation is rejected."""
 
 
 def parse(text: str, where: str) -> Any:
-    """Return the value of a text that is JSON, or else YAML (which nearly all JSON is, too)."""
+    """Return the value of a text that is JSON, or else YAML (which nearly all JSON is, too).
+
+    Members that are null are left out.
+    """
+    document = _parse(text, where)
+    _drop_nulls(document)
+    return document
+
+
+def _parse(text: str, where: str) -> Any:
     if not text.lstrip().startswith(("{", "[")):
         return parse_yaml(text, where)
     try:
@@ -34,6 +53,29 @@ def parse(text: str, where: str) -> Any:
             return parse_yaml(text, where)
         except SourceError:
             raise error from None
+
+
+def _drop_nulls(document: Any) -> None:
+    """Remove members that are null: many generators write them, and a YAML key without a value is
+    one. OpenAPI forbids nearly all, but they say no more than a member that is absent.
+    """
+    seen, left = set[int](), [document]
+    while left:
+        part = left.pop()
+        if not isinstance(part, dict | list) or id(part) in seen:  # YAML's aliases share values
+            continue
+        seen.add(id(part))
+        if isinstance(part, list):
+            left += part
+        else:
+            for key, value in list(part.items()):
+                if value is None and key not in VALUES:
+                    del part[key]
+                elif key in BY_NAME and isinstance(value, dict):
+                    value |= {name: {} for name, named in value.items() if named is None}
+                    left += value.values()
+                elif key not in OPAQUE and not str(key).startswith("x-"):
+                    left.append(value)
 
 
 @dataclass(slots=True)

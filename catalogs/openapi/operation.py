@@ -46,14 +46,19 @@ class Operation:
     responses: Mapping[str, Placed]
 
     def outline(self) -> dict[str, Any]:
-        """Return the operation without schemas and references, for OpenAPI's validator."""
+        """Return the operation without schemas and references, for OpenAPI's validator, and with
+        what many documents leave out though it goes without saying: responses, descriptions of
+        responses, a schema that allows anything, and that an argument in the path is required.
+        """
         left_out = {key for key in self.spec if key == "callbacks" or key.startswith("x-")}
         out = {key: value for key, value in self.spec.items() if key not in left_out}
-        out["parameters"] = [_outline(part) for part, _ in self.parameters]
+        out["parameters"] = [_parameter_outline(part) for part, _ in self.parameters]
         if self.body:
             out["requestBody"] = _outline(self.body[0])
-        if isinstance(self.spec.get("responses"), dict):
-            out["responses"] = {code: _outline(part) for code, (part, _) in self.responses.items()}
+        if isinstance(self.spec.get("responses", {}), dict):
+            out["responses"] = {
+                code: _outline(part, description="") for code, (part, _) in self.responses.items()
+            } or {"default": {"description": ""}}
         return out
 
 
@@ -157,7 +162,7 @@ def arguments(graph: SchemaGraph, operation: Operation) -> Arguments:
     out = Arguments()
     for part, schema in parameters:
         described = _described(writer.write(*schema), part)
-        required = part.get("required") is True
+        required = part.get("required") is True or part["in"] == "path"
         out.add(part["name"], described, part["in"], required, _style(part))
     if body:
         body.add_to(out, writer)
@@ -293,11 +298,22 @@ def _is_flat(schema: Mapping[str, Any]) -> bool:
     )
 
 
-def _outline(part: Any) -> Any:
+def _parameter_outline(part: Any) -> Any:
+    if not isinstance(part, dict):
+        return part
+    out = _outline(part)
+    if "content" not in out:
+        out.setdefault("schema", {})
+    if out.get("in") == "path":
+        out["required"] = True
+    return out
+
+
+def _outline(part: Any, **implied: Any) -> Any:
     if not isinstance(part, dict):
         return part
     left_out = ("headers", "links", "example", "examples")
-    out = {key: value for key, value in part.items() if key not in left_out}
+    out = implied | {key: value for key, value in part.items() if key not in left_out}
     if "schema" in out:
         out["schema"] = {}
     if isinstance(out.get("content"), dict):
