@@ -10,6 +10,7 @@ from typing import Any
 from urllib.parse import unquote, urldefrag, urljoin, urlsplit
 from urllib.request import url2pathname
 
+from catalogs.shared.nulls import drop_nulls
 from catalogs.shared.yaml_json import parse_yaml
 from pegboard.errors import SourceError
 from pegboard.foreign.files import RepeatedNames, parse_json, read_text
@@ -17,16 +18,6 @@ from pegboard.redaction import public_url
 
 MAX_HOPS = 20
 """References that only name another reference, one after the other; more is a circle."""
-
-
-VALUES = {"const", "default"}
-"""Members in which null is a value like any other."""
-OPAQUE = {*VALUES, "enum", "example", "examples", "security"}
-"""Members whose own members are no keywords."""
-BY_NAME = {
-    "$defs", "content", "definitions", "patternProperties", "properties", "responses", "schemas",
-}  # fmt: skip
-"""Members whose own members have names of the document's choice; an empty one allows anything."""
 
 
 class InvalidPart(SourceError):
@@ -39,7 +30,7 @@ def parse(text: str, where: str) -> Any:
     Members that are null are left out.
     """
     document = _parse(text, where)
-    _drop_nulls(document)
+    drop_nulls(document)
     return document
 
 
@@ -53,29 +44,6 @@ def _parse(text: str, where: str) -> Any:
             return parse_yaml(text, where)
         except SourceError:
             raise error from None
-
-
-def _drop_nulls(document: Any) -> None:
-    """Remove members that are null: many generators write them, and a YAML key without a value is
-    one. OpenAPI forbids nearly all, but they say no more than a member that is absent.
-    """
-    seen, left = set[int](), [document]
-    while left:
-        part = left.pop()
-        if not isinstance(part, dict | list) or id(part) in seen:  # YAML's aliases share values
-            continue
-        seen.add(id(part))
-        if isinstance(part, list):
-            left += part
-        else:
-            for key, value in list(part.items()):
-                if value is None and key not in VALUES:
-                    del part[key]
-                elif key in BY_NAME and isinstance(value, dict):
-                    value |= {name: {} for name, named in value.items() if named is None}
-                    left += value.values()
-                elif key not in OPAQUE and not str(key).startswith("x-"):
-                    left.append(value)
 
 
 @dataclass(slots=True)

@@ -17,6 +17,7 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from catalogs.shared.nulls import drop_nulls
 from catalogs.shared.tool_row import (
     Packed,
     packed_row,
@@ -225,7 +226,13 @@ class ListingBuilder:
         problems = list(text_problems(parts["name"], parts["description"]))
         if flaw := flaw_of(raw, *beside(raw, parts), tags):
             return None, [*problems, flaw]
-        problems += schema_problems(written, parts)
+        invalid = list(schema_problems(written, parts))
+        if invalid:  # perhaps by what says nothing
+            for schema in (parts["input_schema"], parts["output_schema"]):
+                drop_nulls(schema)
+            written = {}
+            invalid = list(schema_problems(written, parts))
+        problems += invalid
         if problems:
             return None, problems
         tool = Tool(

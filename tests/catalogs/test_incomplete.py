@@ -1,6 +1,8 @@
-"""OpenAPI documents that lack what the specification demands, and are plain all the same."""
+"""Sources that lack what their format demands, and are plain all the same."""
 
+import json
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -52,6 +54,23 @@ def test_a_member_that_is_null_counts_as_absent(listed_document: Documents) -> N
 
     assert (listing.tools, listing.rejected) == ((expected,), ())
     assert expected.input_schema["properties"] == {"q": {"type": "string"}, **PROPERTIES}
+
+
+@pytest.mark.parametrize("kind", ["mcp-dump", "functions"])
+def test_a_null_in_a_schema_counts_as_absent(
+    listed: Callable[..., Listing], tmp_path: Path, kind: str
+) -> None:
+    sound = {"type": "object", "properties": {"q": {"type": "string"}, "any": {}}}
+    properties = {"q": {"type": "string", **nulls("description", "enum")}, "any": None}
+    holed = sound | {"properties": properties, **nulls("required", "$defs")}
+    key = {"mcp-dump": "inputSchema", "functions": "input_schema"}[kind]
+    tools = [{"name": "a", key: holed}, {"name": "b", key: {"type": "object", "required": [None]}}]
+    (tmp_path / "tools.json").write_text(json.dumps(tools))
+
+    listing = listed(kind, path="tools.json")
+
+    assert [(tool.name, tool.input_schema) for tool in listing.tools] == [("a", sound)]
+    assert "not of type" in listing.rejected[0].why
 
 
 @pytest.mark.parametrize("version", ["3.0.3", "3.1.0"])
