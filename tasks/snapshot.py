@@ -22,6 +22,7 @@ from catalogs.shared.listing import Listing
 from catalogs.shared.tool_row import tool_row
 from pegboard import canonical, records
 from pegboard.canonical import digest
+from pegboard.cli.tables import count_text
 from pegboard.errors import SourceError, StoreError
 from pegboard.records import Rejected
 from tasks import progress
@@ -76,7 +77,7 @@ def take_snapshot(
     if snapshot and not has_snapshot(Lake(configuration.uri), catalog, snapshot.digest):
         snapshot = None
     snapshot = snapshot or _list_and_store(configuration, catalog, allow_empty=allow_empty)
-    counts = f"{snapshot.tools} tools of {snapshot.agents} agents"
+    counts = f"{count_text(snapshot.tools, 'tool')} of {count_text(snapshot.agents, 'agent')}"
     progress.advance("snapshot", text=f"{catalog}: {counts}")
     return snapshot
 

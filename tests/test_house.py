@@ -12,9 +12,21 @@ from tasks.settings.configuration import load_configuration
 
 ROOT = Path(__file__).parents[1]
 ROOMS = ("flows", "tasks", "catalogs", "index/pegboard")
-MAX_LINES = 400
 MAX_FUNCTION_LINES = 100
+LINE_BUDGETS = {
+    "flows": 4000,
+    "tasks": 20900,
+    "catalogs": 4250,
+    "index/pegboard": 34800,
+    "benchmarks": 7100,
+    "tests": 48500,
+}
+"""Lines of Python in each room. Budgets only fall: what is added is paid for by what it replaces."""
 MODULES = [path for room in ROOMS for path in sorted((ROOT / room).rglob("*.py"))]
+
+
+def lines_of(path: Path) -> int:
+    return path.read_text("utf-8").count("\n")
 
 
 def test_imports_run_one_way():
@@ -32,10 +44,13 @@ def test_imports_run_one_way():
     assert f"Contracts: {len(contracts)} kept, 0 broken." in done.stdout
 
 
-def test_no_module_grows_too_long():
-    lines = {str(path.relative_to(ROOT)): path.read_text("utf-8").count("\n") for path in MODULES}
+def test_no_room_grows_beyond_its_budget():
+    sizes = {
+        room: sum(lines_of(path) for path in (ROOT / room).rglob("*.py")) for room in LINE_BUDGETS
+    }
 
-    assert {name: count for name, count in lines.items() if count > MAX_LINES} == {}
+    over = {room: size for room, size in sizes.items() if size > LINE_BUDGETS[room]}
+    assert over == {}
 
 
 def test_no_function_grows_too_long():

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from flows.prefect.server import check_server, server_url
 from pegboard.cli.doctor import Check
+from pegboard.cli.tables import count_text
 from pegboard.errors import PegboardError
 from pegboard.store.database import public_uri
 
@@ -52,7 +53,8 @@ def _configuration(file: str) -> Iterable[Check]:
     yield Check(
         "configuration",
         "good",
-        f"{len(configuration.catalogs)} catalogs, {len(configuration.indexes)} indexes",
+        f"{count_text(len(configuration.catalogs), 'catalog')}, "
+        f"{count_text(len(configuration.indexes), 'index', 'indexes')}",
     )
     for index in configuration.indexes:
         try:

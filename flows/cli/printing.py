@@ -108,8 +108,8 @@ def outcome_line(outcome: dict[str, Any]) -> str:
             return "\n".join(held_lines(outcome["gate"], plan["channel"]))
         case _:
             return (
-                f"Release {release} is live on {outcome['board']} ({outcome['encoded']} texts "
-                f"encoded)."
+                f"Release {release} is live on {outcome['board']} "
+                f"({count_text(outcome['encoded'], 'text')} encoded)."
             )
 
 

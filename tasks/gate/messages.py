@@ -26,7 +26,9 @@ def measured_line(details: Details) -> str:
         parts.append(count_text(details["canaries"]["count"], "canary", "canaries") + " found")
     if details["live"] and not details["live_trouble"]:
         lost, won = len(details["lost"]), details["won"]["count"]
-        parts.append(f"{lost} queries lost and {won} won against {details['live']}")
+        parts.append(
+            f"{count_text(lost, 'query', 'queries')} lost and {won} won against {details['live']}"
+        )
     return plain(
         f"Golden queries: {chosen['measure']} {interval_text(chosen)} over {details['queries']} by "
         f"strategy {chosen['strategy']} in index {chosen['index']}"

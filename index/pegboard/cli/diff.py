@@ -13,7 +13,7 @@ from pegboard.cli.output import (
     add_json_option,
     print_json,
 )
-from pegboard.cli.tables import limited_lines
+from pegboard.cli.tables import count_text, limited_lines
 from pegboard.errors import BoardNotFound
 from pegboard.store.diff import (
     EdgeChanges,
@@ -104,7 +104,7 @@ def _print_diff(diff: ReleaseDiff, *, texts: bool) -> None:
     else:
         _print_some(changed)
     if diff.edges:
-        print(f"dependencies of {len(diff.edges)} tools:")
+        print(f"dependencies of {count_text(len(diff.edges), 'tool')}:")
         _print_some([f"  {tool}: {_edges(changes)}" for tool, changes in diff.edges.items()])
     for name, index in diff.indexes.items():
         print(f"index {name}: {_index(index)}")
@@ -139,7 +139,8 @@ def _index(index: IndexDiff) -> str:
     if index.state == "same":
         return "same"
     rows = (
-        f"{index.rows_added} rows added, {index.rows_removed} removed, {index.rows_changed} changed"
+        f"{count_text(index.rows_added, 'row')} added, {index.rows_removed} removed, "
+        f"{index.rows_changed} changed"
     )
     recipe = "; ".join(
         f"{name}: {_short(change.old)} -> {_short(change.new)}"

@@ -9,6 +9,7 @@ from importlib.metadata import PackageNotFoundError, entry_points, version
 from typing import Literal
 
 from pegboard.cli.output import Subparsers, default_board, print_json
+from pegboard.cli.tables import count_text
 from pegboard.encoders import UNDERSTOOD, install_command, load_encoder
 from pegboard.errors import PegboardError
 
@@ -45,7 +46,7 @@ def register_doctor(subparsers: Subparsers) -> None:
 
 
 def _doctor(options: argparse.Namespace) -> int:
-    checks = [*_installation(), *_board(options.board)]
+    checks = [*_installation(), *_board(options)]
     for point in sorted(entry_points(group=GROUP), key=lambda point: point.name):
         more: Callable[[argparse.Namespace], Iterable[Check]] = point.load()
         checks += more(options)
@@ -80,11 +81,13 @@ def _installation() -> Iterable[Check]:
             yield Check(what, "missing", f"optional. Install it: {install_command(package)}")
 
 
-def _board(uri: str | None) -> Iterable[Check]:
+def _board(options: argparse.Namespace) -> Iterable[Check]:
     import pegboard
 
     try:
-        if (uri := uri or default_board()) is None:
+        # Whoever names a configuration asks about its board, not about one of this folder.
+        uri = options.board or (None if options.config else default_board())
+        if uri is None:
             return
         board = pegboard.open(uri)
     except PegboardError as error:
@@ -92,7 +95,9 @@ def _board(uri: str | None) -> Iterable[Check]:
         return
     release = board.release
     yield Check(
-        "board", "good", f"release {release.id}, {release.manifest['counts']['tools']} tools"
+        "board",
+        "good",
+        f"release {release.id}, {count_text(release.manifest['counts']['tools'], 'tool')}",
     )
     for name, index in release.manifest["indexes"].items():
         what = f"index {name}"

@@ -13,6 +13,7 @@ from pegboard.cli.systems import (
     open_searcher,
 )
 from pegboard.cli.tables import (
+    count_text,
     difference_text,
     interval_text,
     list_text,
@@ -125,9 +126,9 @@ def _warn_of_missing_tools(evaluation: "Evaluation") -> None:
     if evaluation.unknown:
         names = list_text(map(plain, evaluation.unknown), MISSING_SHOWN)
         print(
-            f"pegboard eval: release {evaluation.release} lacks {len(evaluation.unknown)} tools "
-            f"that queries need, which count as not found: {names}. Check the file: "
-            f"pegboard golden check",
+            f"pegboard eval: release {evaluation.release} lacks "
+            f"{count_text(len(evaluation.unknown), 'tool')} that queries need, which count as not "
+            f"found: {names}. Check the file: pegboard golden check",
             file=sys.stderr,
         )
 
@@ -137,8 +138,8 @@ def _print(evaluations: "Sequence[Evaluation]", by: Sequence[Any], worst: int) -
 
     first = evaluations[0]
     print(
-        f"{len(first.results)} queries, release {evaluations[-1].release}; the mean and its 95 % "
-        f"interval"
+        f"{count_text(len(first.results), 'query', 'queries')}, release "
+        f"{evaluations[-1].release}; the mean and its 95 % interval"
     )
     rows = [
         [system_name(one, evaluations), *(str(one.interval(measure)) for measure in first.values)]

@@ -17,6 +17,7 @@ from pegboard.cli.output import (
     plain,
     print_json,
 )
+from pegboard.cli.tables import count_text
 from pegboard.cli.tools import find_tool
 from pegboard.errors import ConfigurationError
 
@@ -118,7 +119,8 @@ def _show(options: argparse.Namespace) -> int:
     if options.json:
         print_json(overview)
         return 0
-    print(f"release {overview['release']}: {len(graph)} dependencies of {len(+needing)} tools")
+    found = count_text(len(graph), "dependency", "dependencies")
+    print(f"release {overview['release']}: {found} of {count_text(len(+needing), 'tool')}")
     for name in ("types", "origins"):
         print(
             f"{name}: "
@@ -217,7 +219,8 @@ def _export(options: argparse.Namespace) -> int:
             f"The graph could not be written to {options.out}: {error.strerror}. Give -o a file "
             f"that can be written."
         ) from error
-    print(f"{len(graph)} dependencies between {len(graph.tools)} tools are in {options.out}")
+    found = count_text(len(graph), "dependency", "dependencies")
+    print(f"{options.out} has {found} between {count_text(len(graph.tools), 'tool')}")
     return 0
 
 

@@ -208,7 +208,7 @@ def _kept_by(release: Release, channels: list[Channel]) -> list[str]:
 
 
 def _table_text(name: str, pin: Pin) -> str:
-    text = f"{name}: version {pin.version} of {pin.table}, {pin.rows} rows"
+    text = f"{name}: version {pin.version} of {pin.table}, {count_text(pin.rows, 'row')}"
     if not name.startswith(("emb_", "agents_")):
         return text
     if pin.search is None:
@@ -226,7 +226,9 @@ def _verify(options: argparse.Namespace) -> int:
     if options.json:
         print_json(verification.to_dict())
         return 1 if problems else 0
-    _print_lines("read", [f"{name}: {rows} rows" for name, rows in verification.rows.items()])
+    _print_lines(
+        "read", [f"{name}: {count_text(rows, 'row')}" for name, rows in verification.rows.items()]
+    )
     _print_lines("WRONG", list(problems))
     if not problems:
         print(f"Release {release.id} is as it was published.")
@@ -255,7 +257,7 @@ def _export(options: argparse.Namespace) -> int:
     files = count_text(exported.files, "file")
     print(f"Release {release.id} {state} {exported.folder}: {files}, {exported.bytes} bytes")
     for name, rows in exported.rows.items():
-        print(f"  {name}: {rows} rows")
+        print(f"  {name}: {count_text(rows, 'row')}")
     return 0
 
 

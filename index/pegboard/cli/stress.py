@@ -12,7 +12,7 @@ from pegboard.cli.systems import (
     chosen_systems,
     open_searcher,
 )
-from pegboard.cli.tables import interval_text, list_text, print_table, progress_lines
+from pegboard.cli.tables import count_text, interval_text, list_text, print_table, progress_lines
 from pegboard.errors import QueryError
 
 if TYPE_CHECKING:
@@ -225,7 +225,8 @@ def _warn(result: "Stress") -> None:
     warnings: list[str] = []
     if result.left_out:
         warnings.append(
-            f"{result.left_out} queries were left out, since the release has none of their tools"
+            f"left out: {count_text(result.left_out, 'query', 'queries')} of which the release has "
+            f"no tool"
         )
     if missing := result.first.unknown:
         names = list_text(map(plain, missing), MISSING_SHOWN)

@@ -19,7 +19,7 @@ AWAY = "The Prefect server at http://127.0.0.1:1/api does not answer: "
             GOOD,
             {},
             {
-                "configuration": ("good", "1 catalogs, 1 indexes"),
+                "configuration": ("good", "1 catalog, 1 index"),
                 "encoder of full": ("good", "all-MiniLM-L6-v2"),
                 "board folder": ("good", "can be written"),
                 "prefect": ("good", "; no server is named, so builds run directly"),

@@ -55,7 +55,7 @@ def test_tools_that_the_release_lacks_are_named(golden, evaluate):
     printed = evaluate("--quiet")
 
     assert printed.code == 0
-    assert "lacks 1 tools that queries need, which count as not found: fly_away" in printed.err
+    assert "lacks 1 tool that queries need, which count as not found: fly_away" in printed.err
 
 
 def test_all_problems_of_a_golden_file_are_reported_together(golden, evaluate):

@@ -162,7 +162,7 @@ def test_export_prints_graphml_or_json_or_writes_a_file(graph, tmp_path):
 
     assert len([*xml.iter("{http://graphml.graphdrawing.org/xmlns}edge")]) == 10
     assert (len(whole["nodes"]), len(whole["edges"])) == (9, 10)
-    assert line == f"3 dependencies between 3 tools are in {file}\n"
+    assert line == f"{file} has 3 dependencies between 3 tools\n"
     assert {node["id"] for node in part["nodes"]} == {PRICE, TICKER, WIFI}
     assert [node["role"] for node in part["nodes"]].count("core") == 1
 
