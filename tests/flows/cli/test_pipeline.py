@@ -104,7 +104,7 @@ def test_the_story_of_a_board(command, workshop, encoder):
     assert (code, live.generation, live.history) == (0, 2, (old.id,))
     assert "1 new, 0 changed, 1 removed, 1 unchanged tools\n" in out
     assert f"Release {live.release} is live on {workshop.uri} (1 text encoded).\n" in out
-    assert "snapshot: 1 to do\nsnapshot: 1 of 1, kit: 2 tools of 1 agents\n" in err
+    assert "snapshot: 1 to do\nsnapshot: 1 of 1, kit: 2 tools of 1 agent\n" in err
     hits = pegboard.open(workshop.uri, encoder=encoder).search("issue", 9)
     assert {hit.tool.name for hit in hits} == {"create_issue", "close_issue"}
 
