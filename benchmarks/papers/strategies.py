@@ -145,12 +145,13 @@ def _variants(query_set: QuerySet, searcher: Searcher, chosen: Chosen | None) ->
 def _library(searcher: Searcher) -> list[Variant]:
     """The library's strategies: those that ask an LLM or follow dependencies if there are some."""
     edges = searcher.release.tables.get("edges")
+    has_edges = edges is not None and edges.rows > 0
     strategies = {name: named_strategy(name) for name in STRATEGIES if name in DESCRIPTIONS}
     return [
         Variant(name, name)
         for name, strategy in strategies.items()
         if (searcher.caller is not None or not asks_llm(strategy))
-        and (name != "dependencies" or (edges is not None and edges.rows > 0))
+        and (has_edges or all(part.part != "dependencies" for part in strategy.refine))
     ]
 
 

@@ -210,8 +210,8 @@ class Board:
         Args:
             query: the request, or its vector of shape (dimensions,), which you encoded; a vector
                 searches by vector.
-            mode: `vector` ranks by cosine, `text` by BM25, `hybrid` by 0.8 of the one and 0.2 of
-                the other, scaled.
+            mode: `vector` ranks by cosine, `text` by BM25, `hybrid` the best of both by the
+                ranker, which weighs more than the two.
             index: an index of the release; the release's default if None.
             where: only tools with one of these values of `agent` (id or name), `catalog`, `kind`,
                 `tags` or `tool` (id).

@@ -13,7 +13,7 @@ from pegboard.retrieval.results import NO_LLM, PartTrace, Trace
 from pegboard.search.filters import Filter
 from pegboard.search.loaded import LoadedRelease
 from pegboard.search.query_vectors import QueryVectors
-from pegboard.search.ranking import Mode, Ranked, hybrid_depth
+from pegboard.search.ranking import Mode, Ranked, convex_combination, hybrid_depth
 
 if TYPE_CHECKING:
     import numpy as np
@@ -44,6 +44,7 @@ class Searches:
         modes: each gives a ranking for every query and index.
         fusion: fuses those rankings, where there are several.
         k: the number of tools that the caller wants.
+        alpha: as in `Strategy`.
     """
 
     loaded: LoadedRelease
@@ -53,6 +54,7 @@ class Searches:
     fusion: Fusion
     where: Filter | None
     k: int
+    alpha: float | None = None
 
     @property
     def scorers(self) -> list[str]:
@@ -105,7 +107,7 @@ class Searches:
     def ranking(self, results: Sequence[IndexResult]) -> list[ScoredTool]:
         """Return one ranking of what was found for one query, as deep as it was searched."""
         depths = (len(rows) for result in results for rows in result.rankings.values())
-        rankings = [_ranking(result, mode) for result in results for mode in self.modes]
+        rankings = [_ranking(result, mode, self.alpha) for result in results for mode in self.modes]
         if len(rankings) > 1:
             fused = self.fusion.fuse(rankings, [1.0] * len(rankings))
         else:
@@ -292,6 +294,9 @@ def _means(part: Sequence[Ranked], whole: Sequence[Ranked]) -> list[Ranked]:
     return sorted(means, key=lambda row: (-row.score, row.tool))
 
 
-def _ranking(result: IndexResult, mode: Mode) -> list[ScoredTool]:
+def _ranking(result: IndexResult, mode: Mode, alpha: float | None) -> list[ScoredTool]:
+    if mode == "hybrid" and alpha is not None:
+        found = result.rankings["vector"], result.rankings["text"]
+        return [ScoredTool(tool, score) for tool, score in convex_combination(*found, alpha)]
     rows = result.rankings["ranker" if mode == "hybrid" else mode]
     return [ScoredTool(row.tool, row.score) for row in rows]

@@ -111,8 +111,8 @@ async def _find(
     names = [arguments.index] if arguments.index else strategy.indexes or [None]
     indexes = [loaded.index_name(name) for name in names]
     where = loaded.filter(arguments.where)
-    modes, fusion = strategy.modes, strategy.fuse_queries
-    searches = Searches(loaded, vectors, indexes, modes, fusion, where, arguments.k)
+    modes, fusion, alpha = strategy.modes, strategy.fuse_queries, strategy.alpha
+    searches = Searches(loaded, vectors, indexes, modes, fusion, where, arguments.k, alpha)
     history = tuple(_message(message) for message in arguments.history)
     states = [
         RequestState(

@@ -29,10 +29,24 @@ STRATEGIES: dict[str, tuple[str, dict[str, Any]]] = {
         "counts; needs no LLM",
         CLAUSES,
     ),
+    "hybrid-alpha": (
+        "one search by .8 cosine and .2 BM25 instead of the ranker: the papers' hybrid baseline",
+        {"alpha": 0.8},
+    ),
     "dependencies": (
         "the best three tools, and behind each what it depends on: Graph RAG-Tool Fusion; needs "
         "no LLM",
         {"refine": ["dependencies"]},
+    ),
+    "graph-rag-tool-fusion": (
+        "the same as in the paper's best row: an LLM orders the best three tools first, and only "
+        "they and what they depend on are returned",
+        {
+            "refine": [
+                {"part": "listwise-rerank", "depth": 3},
+                {"part": "dependencies", "rest": False},
+            ]
+        },
     ),
     "rag-tool-fusion": (
         "Advanced RAG-Tool Fusion (Toolshed): an LLM rewrites, decomposes, varies, orders, grades "

@@ -73,6 +73,8 @@ class Strategy:
         modes: how each query is searched; the rankings of several modes or indexes are fused
             by `fuse_queries`.
         depth: tools that each search gives.
+        alpha: makes the mode `hybrid` rank by alpha * cosine + (1 - alpha) * BM25, each scaled,
+            instead of by the ranker, if it is given. Probabilities stay the ranker's.
         fuse_queries: makes one ranking of the rankings of a step's queries.
         refine_step: refine the ranking of every step, one after the other.
         fuse_steps: makes one ranking of those of the steps.
@@ -84,6 +86,7 @@ class Strategy:
     indexes: tuple[str, ...] = ()
     modes: tuple[Mode, ...] = ("hybrid",)
     depth: int = 50
+    alpha: float | None = None
     fuse_queries: Fusion = field(default_factory=ReciprocalRank)
     refine_step: tuple[Refinement, ...] = ()
     fuse_steps: Fusion = field(default_factory=RoundRobin)
@@ -93,6 +96,7 @@ class Strategy:
         checked = {
             "name": self.name,
             "depth": self.depth,
+            "alpha": self.alpha,
             "modes": self.modes,
             "indexes": self.indexes,
         }
@@ -292,6 +296,9 @@ def _wrong(name: str, value: Any) -> str | None:
                 f"'depth' is {value!r}, expected the number of tools that a search gives, 1 or more"
             )
         )
+    if name == "alpha":
+        fine = value is None or (_fits(value, float) and 0 <= value <= 1)
+        return None if fine else f"'alpha' is {value!r}, expected the share of the cosine, 0 to 1"
     texts = isinstance(value, list | tuple) and all(
         isinstance(item, str) for item in cast("list[Any]", value)
     )

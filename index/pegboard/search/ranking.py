@@ -11,7 +11,8 @@ MODES: tuple[Mode, ...] = get_args(Mode)
 FUSION_DEPTH = 100
 """Tools that cosine and BM25 each contribute at least; four times k if that is more."""
 VECTOR_SHARE = 0.8
-"""The weight of the cosine, which the paper finds good on all its collections.
+"""The weight of the cosine in a convex combination: alpha of Graph RAG-Tool Fusion (section 5.3),
+and what Bruch, Gai and Ingber find good on all their collections.
 
 Here, with the embedded encoder, recall at 5 by vectors / reciprocal rank fusion / this: MetaTool
 .736 / .713 / .739, Seal-Tools .637 / .793 / .849.
@@ -49,8 +50,11 @@ def hybrid_depth(k: int) -> int:
     return max(FUSION_DEPTH, 4 * k)
 
 
-def convex_combination(vector: Sequence[Ranked], text: Sequence[Ranked]) -> list[tuple[str, float]]:
-    """Return both rankings fused as 0.8 cosine + 0.2 BM25, best first; scores lie in 0..1.
+def convex_combination(
+    vector: Sequence[Ranked], text: Sequence[Ranked], alpha: float = VECTOR_SHARE
+) -> list[tuple[str, float]]:
+    """Return both rankings fused as alpha * cosine + (1 - alpha) * BM25, best first; scores lie in
+    0..1.
 
     Each score is scaled by its smallest possible value (-1 for a cosine, 0 for BM25) and the best
     of its ranking. A tool that only the text found gets the cosine of the last that the vectors
@@ -61,13 +65,12 @@ def convex_combination(vector: Sequence[Ranked], text: Sequence[Ranked]) -> list
     best_bm25 = max((row.score for row in text), default=0.0)
     last = vector[-1].score + 1 if vector else 0.0
     scores = {
-        row.tool: (1 - VECTOR_SHARE) * row.score / best_bm25 + VECTOR_SHARE * last / best_cosine
-        for row in text
+        row.tool: (1 - alpha) * row.score / best_bm25 + alpha * last / best_cosine for row in text
     }
     bm25 = {row.tool: row.score for row in text}
     for row in vector:
         words = bm25.get(row.tool, 0.0) / best_bm25 if best_bm25 else 0.0
-        scores[row.tool] = VECTOR_SHARE * (row.score + 1) / best_cosine + (1 - VECTOR_SHARE) * words
+        scores[row.tool] = alpha * (row.score + 1) / best_cosine + (1 - alpha) * words
     rounded = [(tool, round(score, FUSED_DIGITS)) for tool, score in scores.items()]
     return sorted(rounded, key=lambda pair: (-pair[1], pair[0]))
 

@@ -61,6 +61,7 @@ def test_algorithm_1_by_hand():
         ({"budget": 4}, "A132B4CDE"),
         ({"depth": 1}, "A12B4C5DE"),
         ({"final": 4}, "A132"),
+        ({"rest": False}, "A132B4C5"),
         ({"final": 99}, "A132B4C5DE"),
         ({"types": (INDIRECT,)}, "ABCDE"),
         ({"origins": ("judged", "inferred")}, "ABCDE"),

@@ -267,6 +267,8 @@ BY_RULES = [
     "plan-select-precise",
     "step-back",
     "dependencies",
+    "graph-rag-tool-fusion",
+    "hybrid-alpha",
     "dummy-steps",
 ]
 

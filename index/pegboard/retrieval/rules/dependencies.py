@@ -45,6 +45,7 @@ class Dependencies:
             limits cut off direct ones.
         types, origins, min_confidence: which edges count.
         depth: the most edges between a tool and what is added for it; any number if None.
+        rest: whether the rest of the ranking follows. Algorithm 1 ends with the expanded tools.
     """
 
     part: ClassVar[str] = "dependencies"
@@ -57,6 +58,7 @@ class Dependencies:
     origins: tuple[EdgeOrigin, ...] = ORIGINS
     min_confidence: float = 0.0
     depth: int | None = None
+    rest: bool = True
 
     def __post_init__(self) -> None:
         if problems := [*self._problems()]:
@@ -68,7 +70,7 @@ class Dependencies:
         initial = [row.tool for row in ranking[: self.initial]]
         walks, refused = await self._walks(initial, {row.tool for row in ranking}, context)
         placed = self._placed(walks)
-        expanded = _scored(ranking, walks, placed)[
+        expanded = _scored(ranking if self.rest else ranking[: self.initial], walks, placed)[
             : context.request.k if self.final is None else self.final
         ]
         searched = {row.tool for row in ranking}
