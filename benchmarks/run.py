@@ -12,16 +12,16 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 from benchmarks.papers.benchmark import Benchmark
+from benchmarks.papers.measuring import Run, default_measures, measure_runs, result_of, runs_of
 from benchmarks.papers.reading import PROBLEMS_SHOWN
-from benchmarks.papers.results import Run, default_measures, measure_runs, result_of, runs_of
 from benchmarks.papers.strategies import Chosen, asks_llm
 from flows.build import build
 from flows.cli.options import quiet_encoders
 from pegboard.cli.tables import count_text, list_text
 from pegboard.encoders import Encoder
 from pegboard.errors import ConfigurationError
-from pegboard.evaluation.experiment import ReleaseSystem
 from pegboard.evaluation.measures import Measure
+from pegboard.evaluation.systems import ReleaseSystem
 from tasks import progress
 
 if TYPE_CHECKING:

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from pegboard.evaluation.golden import GoldenQuery, Needed
-from pegboard.evaluation.results import QueryResult, RetrievedTool
 from pegboard.evaluation.searcher import Searcher
+from pegboard.evaluation.systems import QueryResult, RetrievedTool
 from pegboard.retrieval.find_agents import ENTITIES, EntityRankings, rank_agents
 from pegboard.retrieval.rules.clauses import split_clauses
 from pegboard.search.ranking import Ranked

@@ -9,9 +9,9 @@ from typing import Any, ClassVar
 from benchmarks.papers.agents import AGENT_STRATEGIES, AgentSystem
 from benchmarks.papers.benchmark import QuerySet, Variant
 from pegboard.errors import ConfigurationError, QueryError
-from pegboard.evaluation.experiment import ReleaseSystem, System
 from pegboard.evaluation.golden import GoldenQuery
 from pegboard.evaluation.searcher import Searcher
+from pegboard.evaluation.systems import ReleaseSystem, System
 from pegboard.retrieval.parts import Query
 from pegboard.retrieval.strategies import CLAUSES, STRATEGIES, named_strategy
 from pegboard.retrieval.strategy import Strategy

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from benchmarks.papers.measuring import baseline_of
 from benchmarks.papers.published import SHOWN
-from benchmarks.papers.results import baseline_of
 from pegboard.cli.output import plain
 from pegboard.cli.tables import (
     difference_text,

@@ -8,10 +8,10 @@ from benchmarks.papers.benchmark import QuerySet
 from benchmarks.peers.process import PeerFailed, Peers, tool_values
 from benchmarks.peers.sets import RequestSet
 from benchmarks.strata import mean_difference, mean_interval
-from pegboard.evaluation.experiment import ReleaseSystem
 from pegboard.evaluation.golden import GoldenQuery
 from pegboard.evaluation.intervals import holm
 from pegboard.evaluation.measures import Measure, measures_of, per_query
+from pegboard.evaluation.systems import ReleaseSystem
 from tasks import progress
 
 if TYPE_CHECKING:

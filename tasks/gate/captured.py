@@ -8,7 +8,8 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from pegboard.evaluation.results import Evaluation, QueryResult
+from pegboard.evaluation.comparison import Evaluation
+from pegboard.evaluation.systems import QueryResult
 from tasks.safety.capture import NEAR_COPY
 
 MAX_QUERIES = 20

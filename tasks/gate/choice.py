@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from pegboard.errors import PegboardError, PublishError
+from pegboard.evaluation.comparison import Evaluation
 from pegboard.evaluation.measures import Measure
-from pegboard.evaluation.results import Evaluation
 from pegboard.retrieval.calibration import Calibration
 from pegboard.retrieval.strategies import DEFAULT_STRATEGY, named_strategy
 from pegboard.retrieval.strategy import Strategy

@@ -6,10 +6,11 @@ from types import MappingProxyType
 from typing import Any
 
 from pegboard.errors import ConfigurationError, PegboardError
-from pegboard.evaluation.experiment import ReleaseSystem, evaluate, search_depth
+from pegboard.evaluation.comparison import Evaluation
+from pegboard.evaluation.experiment import evaluate, search_depth
 from pegboard.evaluation.golden import GoldenQuery
-from pegboard.evaluation.results import Evaluation
 from pegboard.evaluation.searcher import Searcher
+from pegboard.evaluation.systems import ReleaseSystem
 from pegboard.search.loaded import IN_MEMORY_ROWS, LoadedRelease
 from pegboard.store.releases import Pin, Release, ReleaseStore
 from tasks import progress

@@ -9,9 +9,9 @@ from typing import Any
 
 from pegboard.canonical import digest
 from pegboard.errors import StoreError
+from pegboard.evaluation.comparison import Evaluation
 from pegboard.evaluation.intervals import interval
 from pegboard.evaluation.measures import Measure, per_query
-from pegboard.evaluation.results import Evaluation
 from pegboard.search.loaded import LoadedRelease
 from pegboard.store.releases import Release
 from pegboard.tokens import prompt_tokens

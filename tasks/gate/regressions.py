@@ -5,7 +5,8 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
-from pegboard.evaluation.results import Evaluation, QueryResult
+from pegboard.evaluation.comparison import Evaluation
+from pegboard.evaluation.systems import QueryResult
 from pegboard.records import Tool
 from pegboard.search.loaded import LoadedRelease
 from pegboard.store.diff import ReleaseDiff, diff_releases

@@ -13,9 +13,8 @@ from typing import Any
 
 from pegboard.canonical import digest
 from pegboard.errors import StoreError
-from pegboard.evaluation.experiment import System
 from pegboard.evaluation.golden import GoldenQuery, Needed
-from pegboard.evaluation.results import QueryResult, RetrievedTool
+from pegboard.evaluation.systems import QueryResult, RetrievedTool, System
 from tasks.lake.files import DamagedFile, Lake
 
 FOLDER = "gates/answers"

@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Any, cast
 
 from pegboard.cli.tables import count_text
 from pegboard.errors import ConfigurationError
+from pegboard.evaluation.comparison import Evaluation, GroupBy
 from pegboard.evaluation.intervals import interval
 from pegboard.evaluation.measures import Measure, parse_measure
-from pegboard.evaluation.results import Evaluation, GroupBy
 
 if TYPE_CHECKING:
     import numpy as np

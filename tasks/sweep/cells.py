@@ -15,10 +15,11 @@ from typing import TYPE_CHECKING, Any
 from pegboard.canonical import digest
 from pegboard.encoders import Encoder
 from pegboard.errors import ConfigurationError
-from pegboard.evaluation.experiment import ReleaseSystem, evaluate
+from pegboard.evaluation.comparison import Evaluation
+from pegboard.evaluation.experiment import evaluate
 from pegboard.evaluation.golden import GoldenQuery, read_queries
-from pegboard.evaluation.results import Evaluation
 from pegboard.evaluation.searcher import CACHED_QUERY_VECTORS, Searcher
+from pegboard.evaluation.systems import ReleaseSystem
 from pegboard.retrieval.llm.caller import open_caller
 from pegboard.retrieval.strategy import Strategy
 from pegboard.search.loaded import LoadedRelease

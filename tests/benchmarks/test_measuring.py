@@ -8,8 +8,8 @@ import pytest
 
 from benchmarks.papers.agents import AGENT_STRATEGIES, needed_agents
 from benchmarks.papers.loading import load_benchmark
+from benchmarks.papers.measuring import default_measures, measure_runs, result_of, runs_of
 from benchmarks.papers.published import PUBLISHED, SETUPS, SHOWN
-from benchmarks.papers.results import default_measures, measure_runs, result_of, runs_of
 from benchmarks.papers.strategies import DESCRIPTIONS, chosen_strategies
 from benchmarks.papers.tables import (
     markdown,

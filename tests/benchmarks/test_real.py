@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from benchmarks.papers.loading import load_benchmark
-from benchmarks.papers.results import default_measures, measure_runs, result_of, runs_of
+from benchmarks.papers.measuring import default_measures, measure_runs, result_of, runs_of
 from benchmarks.papers.strategies import chosen_strategies
 from benchmarks.papers.tables import printed, tables_of
 from benchmarks.real import catalogs

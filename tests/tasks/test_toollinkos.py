@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 
 from benchmarks.papers.loading import load_benchmark
-from pegboard.evaluation.experiment import ReleaseSystem, evaluate
+from pegboard.evaluation.experiment import evaluate
 from pegboard.evaluation.searcher import Searcher
+from pegboard.evaluation.systems import ReleaseSystem
 
 TOOLLINKOS = Path(__file__).parents[3] / "shared" / "benchmarks" / "toollinkos"
 INDEXES = '[[indexes]]\nencoder = "local/all-MiniLM-L6-v2"\n'

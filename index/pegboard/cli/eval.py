@@ -22,9 +22,9 @@ from pegboard.cli.tables import (
 )
 
 if TYPE_CHECKING:
-    from pegboard.evaluation.experiment import ReleaseSystem
-    from pegboard.evaluation.results import Evaluation
+    from pegboard.evaluation.comparison import Evaluation
     from pegboard.evaluation.searcher import Searcher
+    from pegboard.evaluation.systems import ReleaseSystem
 
 SHOWN = ("Recall@1", "Recall@5", "Recall@10", "Complete@5", "nDCG@5", "mAP@10")
 MISSING_SHOWN = 10
@@ -88,10 +88,10 @@ def register_eval(subparsers: Subparsers) -> None:
 
 
 def _eval(options: argparse.Namespace) -> int:
+    from pegboard.evaluation.comparison import comparison
     from pegboard.evaluation.experiment import evaluate
     from pegboard.evaluation.golden import read_queries
     from pegboard.evaluation.measures import measures_of
-    from pegboard.evaluation.results import comparison
 
     measures = measures_of(options.measure or SHOWN)
     queries = read_queries(options.golden)[: options.limit]
@@ -112,8 +112,8 @@ def _eval(options: argparse.Namespace) -> int:
 
 def _baseline(options: argparse.Namespace, searcher: "Searcher") -> "ReleaseSystem":
     """The release of --against, a channel or an id, by its own strategy and index."""
-    from pegboard.evaluation.experiment import ReleaseSystem
     from pegboard.evaluation.searcher import Searcher
+    from pegboard.evaluation.systems import ReleaseSystem
     from pegboard.store.releases import ReleaseStore
 
     channel = ReleaseStore(options.board).channel(options.against)
@@ -134,7 +134,7 @@ def _warn_of_missing_tools(evaluation: "Evaluation") -> None:
 
 
 def _print(evaluations: "Sequence[Evaluation]", by: Sequence[Any], worst: int) -> None:
-    from pegboard.evaluation.results import system_name
+    from pegboard.evaluation.comparison import system_name
 
     first = evaluations[0]
     print(
@@ -162,7 +162,7 @@ def _print(evaluations: "Sequence[Evaluation]", by: Sequence[Any], worst: int) -
 
 
 def _print_differences(evaluations: "Sequence[Evaluation]") -> None:
-    from pegboard.evaluation.results import differences
+    from pegboard.evaluation.comparison import differences
 
     gaps = differences(evaluations)
     print(

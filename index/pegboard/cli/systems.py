@@ -9,8 +9,8 @@ from pegboard.cli.output import add_board_option, add_channel_option
 from pegboard.errors import QueryError
 
 if TYPE_CHECKING:
-    from pegboard.evaluation.experiment import ReleaseSystem
     from pegboard.evaluation.searcher import Searcher
+    from pegboard.evaluation.systems import ReleaseSystem
 
 
 def add_golden_options(parser: argparse.ArgumentParser) -> None:
@@ -63,7 +63,7 @@ def open_searcher(options: argparse.Namespace) -> "Searcher":
 
 def chosen_systems(options: argparse.Namespace, searcher: "Searcher") -> "list[ReleaseSystem]":
     """Every strategy of the options in every index of them."""
-    from pegboard.evaluation.experiment import ReleaseSystem
+    from pegboard.evaluation.systems import ReleaseSystem
 
     strategies = [strategy_option(name) for name in options.strategy or [None]]
     return [

@@ -14,12 +14,13 @@ from pegboard.evaluation.agent_requests import CallOptions
 from pegboard.evaluation.agent_results import AgentEvaluation, curve_of, scores_by_size
 from pegboard.evaluation.agent_runs import AgentRun, Trial, trials_of
 from pegboard.evaluation.agent_tools import Case, LeftOut, ToolDefinitions, cases_of, given_tools
+from pegboard.evaluation.comparison import Evaluation
 from pegboard.evaluation.expected import ExpectedAccuracy
-from pegboard.evaluation.experiment import Advance, ReleaseSystem, evaluate
+from pegboard.evaluation.experiment import evaluate
 from pegboard.evaluation.golden import GoldenQuery
 from pegboard.evaluation.measures import Measure
-from pegboard.evaluation.results import Evaluation
 from pegboard.evaluation.searcher import Searcher
+from pegboard.evaluation.systems import Advance, ReleaseSystem
 from pegboard.hits import Descriptions
 
 if TYPE_CHECKING:

@@ -11,9 +11,9 @@ from pegboard.errors import ConfigurationError
 from pegboard.evaluation.agent_requests import CallOptions
 from pegboard.evaluation.agent_runs import ScoredTrial
 from pegboard.evaluation.agent_tools import LeftOut
+from pegboard.evaluation.comparison import Evaluation
 from pegboard.evaluation.expected import AgentCurve, Chosen, ExpectedRow
 from pegboard.evaluation.intervals import interval
-from pegboard.evaluation.results import Evaluation
 
 if TYPE_CHECKING:
     import numpy as np

@@ -12,12 +12,13 @@ from typing import Any, Literal
 
 from pegboard.errors import ConfigurationError
 from pegboard.evaluation.collisions import Collisions, collisions
+from pegboard.evaluation.comparison import Evaluation, difference_rows
 from pegboard.evaluation.distractors import ALL, NONE, Distractors, Noise, noises
-from pegboard.evaluation.experiment import MIN_DEPTH, Advance, ReleaseSystem, query_result
+from pegboard.evaluation.experiment import MIN_DEPTH
 from pegboard.evaluation.golden import GoldenQuery, Needed
 from pegboard.evaluation.measures import Measure, measures_of
-from pegboard.evaluation.results import Evaluation, QueryResult, difference_rows
 from pegboard.evaluation.searcher import Searcher
+from pegboard.evaluation.systems import Advance, QueryResult, ReleaseSystem, query_result
 from pegboard.search.memory import MemoryIndex
 
 COUNTS = (0, 10, 30, 50)

@@ -3,10 +3,11 @@
 import pytest
 
 from pegboard.errors import BoardNotFound, ConfigurationError, EncoderError, QueryError
-from pegboard.evaluation.experiment import ReleaseSystem, evaluate
+from pegboard.evaluation.comparison import comparison, differences
+from pegboard.evaluation.experiment import evaluate
 from pegboard.evaluation.golden import GoldenQuery
-from pegboard.evaluation.results import comparison, differences
 from pegboard.evaluation.searcher import Searcher
+from pegboard.evaluation.systems import ReleaseSystem
 
 VECTOR = {"name": "vector", "modes": ["vector"]}
 TEXT = {"name": "BM25", "modes": ["text"]}

@@ -9,10 +9,11 @@ import pytest
 from pegboard.cli.main import main
 from pegboard.errors import ConfigurationError
 from pegboard.evaluation.distractors import ALL, NONE, Distractors, Noise, noises
-from pegboard.evaluation.experiment import ReleaseSystem, evaluate
+from pegboard.evaluation.experiment import evaluate
 from pegboard.evaluation.golden import GoldenQuery, write_queries
 from pegboard.evaluation.searcher import Searcher
 from pegboard.evaluation.stress import stress
+from pegboard.evaluation.systems import ReleaseSystem
 from pegboard.search.loaded import LoadedRelease
 from pegboard.store.releases import ReleaseStore
 

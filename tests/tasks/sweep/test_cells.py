@@ -4,8 +4,9 @@ import polars as pl
 import pytest
 
 from pegboard.errors import ConfigurationError, FingerprintMismatch
-from pegboard.evaluation.experiment import ReleaseSystem, evaluate
+from pegboard.evaluation.experiment import evaluate
 from pegboard.evaluation.searcher import Searcher
+from pegboard.evaluation.systems import ReleaseSystem
 from tasks.lake.query_vectors import CachedQueryEncoder
 from tasks.settings.configuration import load_configuration
 from tasks.sweep.cells import golden_queries, measure_cell

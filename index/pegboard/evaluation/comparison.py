@@ -1,65 +1,19 @@
-"""Results of an evaluation: per query, per system as rows with intervals, and between systems."""
+"""Evaluations: one as rows with intervals, several beside each other, with their differences."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 from pegboard.errors import ConfigurationError
-from pegboard.evaluation.golden import GoldenQuery, Needed
 from pegboard.evaluation.intervals import Difference, Interval, compare, holm, interval
 from pegboard.evaluation.measures import Measure, parse_measure, per_query
+from pegboard.evaluation.systems import QueryResult, System
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from pegboard.evaluation.experiment import System
-
 GroupBy = Literal["kind", "catalog"]
-NOT_RETRIEVED = 10**6
-"""Stands for the rank of a tool that was not retrieved."""
-
-
-@dataclass(frozen=True, slots=True)
-class RetrievedTool:
-    """A retrieved tool: its id, its score and, where calibrated, its probability to fit."""
-
-    id: str
-    score: float
-    probability: float | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class QueryResult:
-    """A golden query, the tools it needs in the release, and the tools retrieved, best first."""
-
-    query: GoldenQuery
-    needed: Needed
-    retrieved: tuple[RetrievedTool, ...]
-
-    def ranks(self) -> dict[str, int | None]:
-        """The rank of each tool that the query names, from 1; None if it was not retrieved."""
-        places = {label: rank for rank, (label, _) in enumerate(self.ranking(), start=1)}
-        return {label: places.get(label) for label in (*self.needed.tools, *self.needed.unknown)}
-
-    def ranking(self) -> list[tuple[str, float]]:
-        """The retrieved labels (see `Needed`) with probabilities if calibrated, else scores."""
-        scored = [
-            (tool.id, tool.score if tool.probability is None else tool.probability)
-            for tool in self.retrieved
-        ]
-        return self.needed.labelled(scored)
-
-    def catalogs(self) -> set[str]:
-        """The catalogs of the needed tools, also of ids that no tool of the release has."""
-        ids = {tool for tools in self.needed.tools.values() for tool in tools}
-        ids |= {name for name in self.needed.unknown if name.count("/") >= 2}
-        return {tool.partition("/")[0] for tool in ids}
-
-    def last_rank(self) -> int:
-        """The rank at which the last needed tool was retrieved, or `NOT_RETRIEVED`."""
-        ranks = (NOT_RETRIEVED if rank is None else rank for rank in self.ranks().values())
-        return max(ranks, default=0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +34,7 @@ class Evaluation:
 
     @classmethod
     def of(
-        cls, system: "System", results: Sequence[QueryResult], measures: Sequence[Measure]
+        cls, system: System, results: Sequence[QueryResult], measures: Sequence[Measure]
     ) -> "Evaluation":
         """Measure what a system retrieved."""
         needed = [result.needed.labels for result in results]

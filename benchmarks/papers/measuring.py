@@ -11,11 +11,12 @@ from benchmarks.papers.published import DECIDED_BY, PUBLISHED, SETUPS, SHOWN
 from benchmarks.papers.strategies import BASELINE, Chosen, systems_for
 from benchmarks.strata import mean_difference, mean_interval
 from pegboard.cli.tables import count_text, list_text
-from pegboard.evaluation.experiment import System, evaluate
+from pegboard.evaluation.comparison import Evaluation, difference_rows
+from pegboard.evaluation.experiment import evaluate
 from pegboard.evaluation.intervals import holm
 from pegboard.evaluation.measures import STANDARD, Measure, measures_of
-from pegboard.evaluation.results import Evaluation, difference_rows
 from pegboard.evaluation.searcher import Searcher
+from pegboard.evaluation.systems import System
 
 AGENT_BASELINE = "agents-hybrid"
 """The baseline of tasks for agents: their own descriptions, by one hybrid search."""

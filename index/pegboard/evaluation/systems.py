@@ -1,0 +1,172 @@
+"""Systems: what ranks tools for golden queries, and what it returned for each.
+
+`ReleaseSystem` is a strategy in an index of a release; other rankers satisfy `System`.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol
+
+from pegboard.evaluation.golden import GoldenQuery, Needed
+from pegboard.evaluation.searcher import Searcher
+from pegboard.hits import Hit
+from pegboard.retrieval.strategy import Strategy
+
+if TYPE_CHECKING:
+    from pegboard.evaluation.searcher import StrategyLike
+
+Advance = Callable[[int], None]
+"""Called with the number of queries answered since the last call."""
+NOT_RETRIEVED = 10**6
+"""Stands for the rank of a tool that was not retrieved."""
+
+
+@dataclass(frozen=True, slots=True)
+class RetrievedTool:
+    """A retrieved tool: its id, its score and, where calibrated, its probability to fit."""
+
+    id: str
+    score: float
+    probability: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class QueryResult:
+    """A golden query, the tools it needs in the release, and the tools retrieved, best first."""
+
+    query: GoldenQuery
+    needed: Needed
+    retrieved: tuple[RetrievedTool, ...]
+
+    def ranks(self) -> dict[str, int | None]:
+        """The rank of each tool that the query names, from 1; None if it was not retrieved."""
+        places = {label: rank for rank, (label, _) in enumerate(self.ranking(), start=1)}
+        return {label: places.get(label) for label in (*self.needed.tools, *self.needed.unknown)}
+
+    def ranking(self) -> list[tuple[str, float]]:
+        """The retrieved labels (see `Needed`) with probabilities if calibrated, else scores."""
+        scored = [
+            (tool.id, tool.score if tool.probability is None else tool.probability)
+            for tool in self.retrieved
+        ]
+        return self.needed.labelled(scored)
+
+    def catalogs(self) -> set[str]:
+        """The catalogs of the needed tools, also of ids that no tool of the release has."""
+        ids = {tool for tools in self.needed.tools.values() for tool in tools}
+        ids |= {name for name in self.needed.unknown if name.count("/") >= 2}
+        return {tool.partition("/")[0] for tool in ids}
+
+    def last_rank(self) -> int:
+        """The rank at which the last needed tool was retrieved, or `NOT_RETRIEVED`."""
+        ranks = (NOT_RETRIEVED if rank is None else rank for rank in self.ranks().values())
+        return max(ranks, default=0)
+
+
+class System(Protocol):
+    """What ranks tools for golden queries."""
+
+    @property
+    def release_id(self) -> str:
+        """The id of the release that is searched."""
+        ...
+
+    @property
+    def strategy_name(self) -> str:
+        """What the system is called in rows and tables."""
+        ...
+
+    @property
+    def index_name(self) -> str:
+        """The index that is searched; the first of several."""
+        ...
+
+    @property
+    def encoder_name(self) -> str:
+        """The encoder of that index."""
+        ...
+
+    @property
+    def key(self) -> tuple[Any, ...]:
+        """JSON values that decide what is retrieved for a query, for a store of results."""
+        ...
+
+    def search(
+        self, queries: Sequence[GoldenQuery], depth: int, advance: Advance
+    ) -> list[QueryResult]:
+        """Retrieve at most `depth` tools for each query, best first."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class ReleaseSystem:
+    """A strategy in an index of a release.
+
+    Attributes:
+        searcher: the release; `searcher.restricted(tools)` searches some of its tools only.
+        index: None for the indexes that the strategy names, or else the release's default.
+        name: what the system is called in rows; the strategy's name if empty.
+    """
+
+    searcher: Searcher
+    strategy: Strategy
+    index: str | None = None
+    name: str = ""
+
+    @classmethod
+    def resolve(
+        cls,
+        searcher: Searcher,
+        strategy: "StrategyLike" = None,
+        index: str | None = None,
+        name: str = "",
+    ) -> "ReleaseSystem":
+        """The system of a strategy's name, JSON values or None for the release's own.
+
+        Raises QueryError for an invalid strategy, BoardNotFound for an unknown index.
+        """
+        system = cls(searcher, searcher.strategy(strategy), index, name)
+        _ = system.index_name
+        return system
+
+    @property
+    def release_id(self) -> str:
+        """The id of the release."""
+        return self.searcher.release.id
+
+    @property
+    def strategy_name(self) -> str:
+        """The display name, or else the strategy's name."""
+        return self.name or self.strategy.name
+
+    @property
+    def index_name(self) -> str:
+        """The index that is searched; the first of several."""
+        index = self.index or next(iter(self.strategy.indexes or ()), None)
+        return self.searcher.loaded.index_name(index)
+
+    @property
+    def encoder_name(self) -> str:
+        """The encoder of that index."""
+        return str(self.searcher.loaded.index_manifest(self.index_name)["encoder"])
+
+    @property
+    def key(self) -> tuple[Any, ...]:
+        """Digest of the release, index, and strategy as JSON values."""
+        return (self.searcher.release.digest, self.index, self.strategy.to_dict())
+
+    def search(
+        self, queries: Sequence[GoldenQuery], depth: int, advance: Advance = lambda _: None
+    ) -> list[QueryResult]:
+        """Retrieve at most `depth` tools for each query, best first."""
+        hits = self.searcher.search(
+            queries, depth, strategy=self.strategy, index=self.index, advance=advance
+        )
+        needed = (self.searcher.names.resolve(query.tools) for query in queries)
+        return [query_result(*row) for row in zip(queries, needed, hits, strict=True)]
+
+
+def query_result(query: GoldenQuery, needed: Needed, hits: Sequence[Hit]) -> QueryResult:
+    """The result of a query from its hits."""
+    retrieved = (RetrievedTool(hit.tool.id, hit.score, hit.probability) for hit in hits)
+    return QueryResult(query, needed, tuple(retrieved))
