@@ -261,7 +261,7 @@ def test_the_command_prints_what_is_found_under_every_noise(command, capsys):
     assert "against no noise" in printed.out
     assert "against the first strategy" in printed.out
     assert "have a cosine of 0.3 or more" in printed.out
-    assert "1 queries were left out" in printed.err
+    assert "left out: 1 query of which the release has no tool" in printed.err
     assert "gone" in printed.err
 
 
