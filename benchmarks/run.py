@@ -15,7 +15,7 @@ from benchmarks.papers.benchmark import Benchmark
 from benchmarks.papers.measuring import Run, default_measures, measure_runs, result_of, runs_of
 from benchmarks.papers.reading import PROBLEMS_SHOWN
 from benchmarks.papers.strategies import Chosen, asks_llm
-from flows.build import build
+from flows.build import BuildOptions, build
 from flows.cli.options import quiet_encoders
 from pegboard.cli.tables import count_text, list_text
 from pegboard.encoders import Encoder
@@ -119,7 +119,7 @@ def _build(benchmark: Benchmark, folder: Path, *, prefect: bool) -> dict[str, di
         configurations[board.name] = own / "pegboard.toml"
     with quiet_encoders():
         return {
-            name: build(file, allow_empty=True, prefect=prefect)
+            name: build(file, BuildOptions(allow_empty=True), prefect=prefect)
             for name, file in configurations.items()
         }
 

@@ -1,20 +1,43 @@
 """Build a board from Python or from the command line, directly or as a Prefect flow."""
 
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from pegboard.errors import GateFailed
 from tasks.enrichment.request_builder import EnrichOptions
 from tasks.settings.configuration import Configuration, load_configuration
 
 
+@dataclass(frozen=True, slots=True)
+class BuildOptions:
+    """Options of one build: those of `pegboard build`, and the parameters of the Prefect flow.
+
+    Attributes:
+        catalog: list only this one and take the others from their last snapshot; `all` lists all.
+        allow_empty: accept an empty listing from a source that had tools.
+        dry_run: stop after the plan, as `pegboard plan` does.
+        refresh_neighbours: have descriptions rewritten whose nearest neighbours changed, however
+            far away those are.
+        retry_rejected: ask the LLM again where an earlier run rejected its reply.
+    """
+
+    catalog: str = "all"
+    allow_empty: bool = False
+    dry_run: bool = False
+    refresh_neighbours: bool = False
+    retry_rejected: bool = False
+
+    @property
+    def enrich(self) -> EnrichOptions:
+        """What an LLM is to write beyond what is due."""
+        return EnrichOptions(self.refresh_neighbours, self.retry_rejected)
+
+
 def build(
     configuration: Configuration | str | Path = "pegboard.toml",
+    options: BuildOptions = BuildOptions(),
     *,
-    catalog: str = "all",
-    allow_empty: bool = False,
-    dry_run: bool = False,
-    enrich_options: EnrichOptions | None = None,
     prefect: bool = False,
 ) -> dict[str, Any]:
     """Index the catalogs of a configuration, and publish a release if anything changed.
@@ -22,17 +45,14 @@ def build(
     Repeating it is safe, and so is killing it: what was listed and encoded is kept, and readers see
     the old release until the new one is complete.
 
-        >>> from flows.build import build
+        >>> from flows.build import BuildOptions, build
         >>> outcome = build("demo/pegboard.toml")  # doctest: +SKIP
         >>> outcome["outcome"], outcome["release"]  # doctest: +SKIP
         ('published', '3c1f0e9a2b7d')
+        >>> plan = build("demo/pegboard.toml", BuildOptions(dry_run=True))  # doctest: +SKIP
 
     Args:
         configuration: the path of a pegboard.toml, or what `load_configuration` returns.
-        catalog: list only this one and take the others from their last snapshot; `all` lists all.
-        allow_empty: accept an empty listing from a source that had tools.
-        dry_run: stop after the plan, as `pegboard plan` does.
-        enrich_options: what an LLM is to write beyond what is due.
         prefect: run as a Prefect flow, on the configured server, or else on one that Prefect starts
             for the run.
 
@@ -50,29 +70,15 @@ def build(
         StoreError: the board's store cannot be read or written.
         PublishError: another run published meanwhile; run again.
     """
-    enrich_options = enrich_options or EnrichOptions()
     if not isinstance(configuration, Configuration):
         configuration = load_configuration(configuration)
     if not prefect:
         from flows.reindex import reindex
 
-        return reindex(
-            configuration,
-            catalog=catalog,
-            allow_empty=allow_empty,
-            dry_run=dry_run,
-            enrich_options=enrich_options,
-        )
+        return reindex(configuration, options)
     from flows.prefect.flows import reindex as reindex_flow
 
     try:
-        return reindex_flow(
-            config=str(configuration.file),
-            catalog=catalog,
-            allow_empty=allow_empty,
-            dry_run=dry_run,
-            refresh_neighbours=enrich_options.refresh_neighbours,
-            retry_rejected=enrich_options.retry_rejected,
-        )
+        return cast("Any", reindex_flow)(config=str(configuration.file), **asdict(options))
     except GateFailed as error:
         return dict(error.outcome)

@@ -13,6 +13,7 @@ from functools import partial
 from typing import Any
 
 from flows.artifacts import plan_artifact, release_artifact, report_artifact
+from flows.build import BuildOptions
 from flows.engines import Engine, open_engine
 from flows.runner import DirectRunner, Runner
 from flows.summary import RunSummary
@@ -24,7 +25,6 @@ from tasks.compose import Documents, compose_agents, compose_index
 from tasks.edges import compose_edges
 from tasks.embed import EmbedResult, Shard, at_once, embed_shard, for_worker, shards_of
 from tasks.enrich import enrich_tools, estimate_tools
-from tasks.enrichment.request_builder import EnrichOptions
 from tasks.filter import filter_enrichments
 from tasks.forecast import forecast_build, remember_build
 from tasks.gate.decision import gate_release
@@ -49,11 +49,7 @@ SOURCES_AT_ONCE = 8
 
 def reindex(
     configuration: Configuration,
-    *,
-    catalog: str = "all",
-    allow_empty: bool = False,
-    dry_run: bool = False,
-    enrich_options: EnrichOptions | None = None,
+    options: BuildOptions = BuildOptions(),  # noqa: B008  frozen
     runner: Runner | None = None,
 ) -> dict[str, Any]:
     """Index the catalogs of a configuration, and publish a release if anything changed.
@@ -62,10 +58,6 @@ def reindex(
     make again what is missing.
 
     Args:
-        catalog: list only this one and take the others from their last snapshot; `all` lists all.
-        allow_empty: accept an empty listing from a source that had tools.
-        dry_run: stop after the plan.
-        enrich_options: what to buy beyond what is due.
         runner: calls the steps, except those that `[run]` sends to other processes; by default in
             this one.
 
@@ -75,11 +67,10 @@ def reindex(
     """
     # Problems of the gate's files are reported before any source or LLM call.
     read_gate(configuration)
-    options = (catalog, allow_empty, dry_run, enrich_options or EnrichOptions())
     with open_engine(configuration) as engine, workers.using(engine):
         calls = (runner or DirectRunner(), engine)
         try:
-            return _reindex(configuration, *options, *calls)
+            return _reindex(configuration, options, *calls)
         except DamagedFile as error:
             if not (removed := Lake(configuration.uri).remove_damaged()):
                 raise
@@ -89,25 +80,22 @@ def reindex(
                 len(removed),
                 ", ".join(removed),
             )
-        return _reindex(configuration, *options, *calls)
+        return _reindex(configuration, options, *calls)
 
 
 def _reindex(
     configuration: Configuration,
-    catalog: str,
-    allow_empty: bool,
-    dry_run: bool,
-    enrich_options: EnrichOptions,
+    options: BuildOptions,
     runner: Runner,
     engine: Engine | None,
 ) -> dict[str, Any]:
     summary = RunSummary(configuration)
-    run = _Run(configuration, runner, engine, summary)
-    snapshots = run.snapshot(catalog, allow_empty=allow_empty)
-    plan = run.plan(snapshots, enrich_options, dry_run=dry_run)
-    if dry_run:
+    run = _Run(configuration, options, runner, engine, summary)
+    snapshots = run.snapshot()
+    plan = run.plan(snapshots)
+    if options.dry_run:
         return summary.end("planned")
-    enrichments = run.enrich(snapshots, enrich_options)
+    enrichments = run.enrich(snapshots)
     if run.waits_for_batches:
         return summary.end("waiting")
     documents, spec = run.compose(snapshots, enrichments)
@@ -128,30 +116,31 @@ class _Run:
     def __init__(
         self,
         configuration: Configuration,
+        options: BuildOptions,
         runner: Runner,
         engine: Engine | None,
         summary: RunSummary,
     ) -> None:
-        self._configuration, self._runner, self._summary = configuration, runner, summary
-        self._engine, self._uri = engine, configuration.uri
+        self._configuration, self._options, self._summary = configuration, options, summary
+        self._runner, self._engine, self._uri = runner, engine, configuration.uri
 
     @property
     def waits_for_batches(self) -> bool:
         enrich, result = self._configuration.enrich, self._summary.enriched
         return bool(enrich and enrich.incomplete == "stop" and result and result.waiting)
 
-    def snapshot(self, catalog: str, *, allow_empty: bool) -> Mapping[str, str]:
+    def snapshot(self) -> Mapping[str, str]:
         """List the sources and revise the snapshots; returns catalog -> digest."""
         configuration, summary = self._configuration, self._summary
         with summary.phase("snapshot"):
-            fresh = configuration.catalogs_named(catalog)
+            fresh = configuration.catalogs_named(self._options.catalog)
             progress.start("snapshot", len(configuration.catalogs))
             calls = [
                 partial(
                     take_snapshot,
                     configuration,
                     name,
-                    allow_empty=allow_empty,
+                    allow_empty=self._options.allow_empty,
                     fresh=name in fresh,
                 )
                 for name in configuration.catalogs
@@ -161,35 +150,29 @@ class _Run:
             summary.revised = self._runner.call(revise_snapshots, configuration, digests)
         return summary.revised.digests
 
-    def plan(
-        self, snapshots: Mapping[str, str], enrich_options: EnrichOptions, *, dry_run: bool
-    ) -> Plan:
-        configuration, summary, channel = (
-            self._configuration,
-            self._summary,
-            self._configuration.board.channel,
-        )
+    def plan(self, snapshots: Mapping[str, str]) -> Plan:
+        configuration, summary, call = self._configuration, self._summary, self._runner.call
         with summary.phase("plan"):
-            plan = self._runner.call(make_plan, configuration, snapshots, channel)
+            plan = call(make_plan, configuration, snapshots, configuration.board.channel)
             summary.plan = plan
-            if dry_run and configuration.enrich is not None:
-                summary.estimate = self._runner.call(
-                    estimate_tools, configuration, snapshots, enrich_options
-                )
-            if dry_run:
+            if self._options.dry_run:
+                if configuration.enrich is not None:
+                    summary.estimate = call(
+                        estimate_tools, configuration, snapshots, self._options.enrich
+                    )
                 summary.forecast = forecast_build(configuration, plan, snapshots, summary.estimate)
             self._runner.show(plan_artifact(summary))
         plan.refuse_loss(summary.snapshots)
         return plan
 
-    def enrich(self, snapshots: Mapping[str, str], enrich_options: EnrichOptions) -> str | None:
+    def enrich(self, snapshots: Mapping[str, str]) -> str | None:
         """Buy and filter enrichments; returns their folder of the lake, None without an LLM."""
         configuration, summary = self._configuration, self._summary
         if configuration.enrich is None:
             return None
         with summary.phase("enrich"):
             summary.enriched = self._runner.call(
-                enrich_tools, configuration, snapshots, enrich_options
+                enrich_tools, configuration, snapshots, self._options.enrich
             )
         if self.waits_for_batches:
             return None

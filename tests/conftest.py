@@ -25,6 +25,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from catalogs.shared import isolation, worker
+from flows.build import BuildOptions
 from flows.reindex import reindex
 from flows.runner import DirectRunner
 from pegboard.encoders import Encoder, load_encoder
@@ -286,9 +287,8 @@ class Workshop:
             )
         recorder = Recorder(until, enrichments)
         with contextlib.suppress(Stopped):
-            reindex(
-                configuration.model_copy(update=changes), allow_empty=allow_empty, runner=recorder
-            )
+            options = BuildOptions(allow_empty=allow_empty)
+            reindex(configuration.model_copy(update=changes), options, recorder)
         composed = [recorder.results.get(f"compose_{of}", []) for of in ("index", "agents")]
         return Run(
             snapshots=recorder.results["take_snapshot"],

@@ -3,6 +3,7 @@
 """
 
 import argparse
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -162,21 +163,15 @@ def _build(options: argparse.Namespace) -> int:
 
     configuration = load_configuration(options.config)
     configuration.catalogs_named(options.catalog)
-    from flows.build import build
+    from flows.build import BuildOptions, build
     from tasks import progress
-    from tasks.enrichment.request_builder import EnrichOptions
 
+    names = [field.name for field in fields(BuildOptions)]
+    build_options = BuildOptions(**{name: getattr(options, name) for name in names})
     prefect = use_prefect(options.prefect)
     loaded = process_seconds()
     with quiet_encoders(), progress.showing(not options.quiet):
-        outcome = build(
-            configuration,
-            catalog=options.catalog,
-            allow_empty=options.allow_empty,
-            dry_run=options.dry_run,
-            enrich_options=EnrichOptions(options.refresh_neighbours, options.retry_rejected),
-            prefect=prefect,
-        )
+        outcome = build(configuration, build_options, prefect=prefect)
     outcome["seconds"] = _all_phases(outcome["seconds"], loaded, process_seconds(), prefect=prefect)
     if options.json:
         print_json(outcome)

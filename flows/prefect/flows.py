@@ -12,6 +12,7 @@ from prefect.logging.handlers import APILogHandler
 from prefect.states import Completed, Failed
 from prefect.task_runners import TaskRunner, ThreadPoolTaskRunner
 
+from flows.build import BuildOptions
 from flows.cli.printing import outcome_line, run_lines
 from flows.prefect import stale_runs
 from flows.prefect.runner import PrefectRunner
@@ -19,7 +20,6 @@ from flows.reindex import reindex as run_reindex
 from flows.sweep import sweep as run_sweep
 from flows.watch import watch as run_watch
 from pegboard.errors import GateFailed, PegboardError
-from tasks.enrichment.request_builder import EnrichOptions
 from tasks.gate.messages import held_headline
 from tasks.settings.configuration import load_configuration
 from tasks.settings.sweep import read_sweep
@@ -76,11 +76,8 @@ def reindex(
         configuration = load_configuration(config, run)
         outcome = run_reindex(
             configuration,
-            catalog=catalog,
-            allow_empty=allow_empty,
-            dry_run=dry_run,
-            enrich_options=EnrichOptions(refresh_neighbours, retry_rejected),
-            runner=PrefectRunner(configuration.uri),
+            BuildOptions(catalog, allow_empty, dry_run, refresh_neighbours, retry_rejected),
+            PrefectRunner(configuration.uri),
         )
         for line in run_lines(outcome):
             logger.info(line)

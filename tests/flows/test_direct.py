@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import pegboard
-from flows.build import build
+from flows.build import BuildOptions, build
 
 # Reports which sockets each command listened on, which processes it started, and Prefect's modules.
 AUDIT = """
@@ -111,7 +111,11 @@ def test_a_build_from_python_takes_a_path_and_returns_what_the_command_prints(wo
     workshop.configure()
     path = workshop.folder / "pegboard.toml"
 
-    planned, published, again = build(path, dry_run=True), build(path), build(str(path))
+    planned, published, again = (
+        build(path, BuildOptions(dry_run=True)),
+        build(path),
+        build(str(path)),
+    )
 
     outcomes = [outcome["outcome"] for outcome in (planned, published, again)]
     assert outcomes == ["planned", "published", "unchanged"]
