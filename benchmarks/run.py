@@ -119,7 +119,7 @@ def _build(benchmark: Benchmark, folder: Path, *, prefect: bool) -> dict[str, di
         configurations[board.name] = own / "pegboard.toml"
     with quiet_encoders():
         return {
-            name: build(file, BuildOptions(allow_empty=True), prefect=prefect)
+            name: build(file, BuildOptions(allow_removal=True), prefect=prefect)
             for name, file in configurations.items()
         }
 

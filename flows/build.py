@@ -15,7 +15,7 @@ class BuildOptions:
 
     Attributes:
         catalog: list only this one and take the others from their last snapshot; `all` lists all.
-        allow_empty: accept an empty listing from a source that had tools.
+        allow_removal: accept that a source lists far fewer tools than before, or none.
         dry_run: stop after the plan, as `pegboard plan` does.
         refresh_neighbours: have descriptions rewritten whose nearest neighbours changed, however
             far away those are.
@@ -23,7 +23,7 @@ class BuildOptions:
     """
 
     catalog: str = "all"
-    allow_empty: bool = False
+    allow_removal: bool = False
     dry_run: bool = False
     refresh_neighbours: bool = False
     retry_rejected: bool = False

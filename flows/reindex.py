@@ -140,8 +140,9 @@ class _Run:
                     take_snapshot,
                     configuration,
                     name,
-                    allow_empty=self._options.allow_empty,
+                    allow_removal=self._options.allow_removal,
                     fresh=name in fresh,
+                    dry_run=self._options.dry_run,
                 )
                 for name in configuration.catalogs
             ]

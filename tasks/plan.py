@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
+from pegboard.cli.tables import count_text, limited_lines
 from pegboard.encoders import Encoder
 from pegboard.errors import BoardNotFound, SourceError
 from pegboard.store.database import store_errors
@@ -64,8 +65,8 @@ class Plan:
         would otherwise empty the board.
 
         Raises:
-            SourceError: no source could be read, or published tools of a failed source would be
-                lost.
+            SourceError: no source could be read, a first release would have no tools, or published
+                tools of a failed source would be lost.
         """
         problems = "\n".join(
             f"  - {problem}" for snapshot in snapshots for problem in snapshot.problems
@@ -74,6 +75,14 @@ class Plan:
             snapshot.failed for snapshot in snapshots
         ):
             raise SourceError(f"No source could be read, so nothing is published.\n{problems}")
+        if self.live is None and not self.new:
+            rejected = [row for snapshot in snapshots for row in snapshot.rejected]
+            reasons = [f"  - {row.catalog}, {row.where}: {row.why}" for row in rejected]
+            raise SourceError(
+                f"No source lists a usable tool ({count_text(len(rejected), 'record')} rejected), "
+                f"so there is no first release. Correct the records or the sources' settings.\n"
+                + "\n".join([problems, *limited_lines(reasons, MAX_NAMED, "  ")]).strip("\n")
+            )
         missing = {
             snapshot.catalog if agent == "*" else agent
             for snapshot in snapshots

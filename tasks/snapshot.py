@@ -41,6 +41,9 @@ from tasks.settings.configuration import Configuration
 if TYPE_CHECKING:
     import polars as pl
 
+MIN_HELD_REMOVAL = 5
+"""Tools: fewer may go at once, however small the catalog."""
+
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
@@ -50,7 +53,7 @@ class Snapshot:
         digest: the digest of the snapshot in the lake.
         problems: what went wrong this time.
         kept: the agents (or, as `*`, the whole catalog) whose last good tools replace a listing
-            that failed or was suddenly empty.
+            that failed, was suddenly empty, or lacked too many of them.
         failed: the agents (or `*`) that could not be listed; missing unless they are in `kept`.
     """
 
@@ -65,31 +68,41 @@ class Snapshot:
 
 
 def take_snapshot(
-    configuration: Configuration, catalog: str, *, allow_empty: bool = False, fresh: bool = True
+    configuration: Configuration,
+    catalog: str,
+    *,
+    allow_removal: bool = False,
+    fresh: bool = True,
+    dry_run: bool = False,
 ) -> Snapshot:
     """List a catalog's source and store its snapshot, with the last good one where it failed.
 
     Args:
-        allow_empty: accept an empty listing from a source that had tools.
+        allow_removal: accept that a source lists far fewer tools than before, or none.
+        dry_run: a removal that is allowed is no precedent for a later run.
         fresh: false: take the stored snapshot, if there is one, without listing the source.
     """
     snapshot = None if fresh else stored_snapshot(configuration, catalog)
     if snapshot and not has_snapshot(Lake(configuration.uri), catalog, snapshot.digest):
         snapshot = None
-    snapshot = snapshot or _list_and_store(configuration, catalog, allow_empty=allow_empty)
+    snapshot = snapshot or _list_and_store(
+        configuration, catalog, allow_removal=allow_removal, dry_run=dry_run
+    )
     counts = f"{count_text(snapshot.tools, 'tool')} of {count_text(snapshot.agents, 'agent')}"
     progress.advance("snapshot", text=f"{catalog}: {counts}")
     return snapshot
 
 
-def _list_and_store(configuration: Configuration, catalog: str, *, allow_empty: bool) -> Snapshot:
-    same = unchanged_snapshot(configuration, catalog, allow_empty=allow_empty)
+def _list_and_store(
+    configuration: Configuration, catalog: str, *, allow_removal: bool, dry_run: bool
+) -> Snapshot:
+    same = unchanged_snapshot(configuration, catalog, allow_removal=allow_removal)
     if same is not None:
         return same
     lake, before = Lake(configuration.uri), stored_snapshot(configuration, catalog)
     # Taken before the source is read: a file that changes meanwhile is read again in the next run.
     inputs = fingerprint_of(configuration, catalog)
-    listing, snapshot = list_source(configuration, catalog, allow_empty=allow_empty)
+    listing, snapshot = list_source(configuration, catalog, allow_removal=allow_removal)
     folder = f"snapshots/{catalog}"
     earlier = before.digest if before else None
     if earlier != snapshot.digest or not has_snapshot(lake, catalog, snapshot.digest):
@@ -103,7 +116,7 @@ def _list_and_store(configuration: Configuration, catalog: str, *, allow_empty: 
         )
     rejected = digest([asdict(row) for row in listing.rejected])
     lake.write(_rejected_path(catalog, rejected), _rejected_frame(listing.rejected))
-    if "*" not in (*snapshot.kept, *snapshot.failed):
+    if "*" not in (*snapshot.kept, *snapshot.failed) and not (allow_removal and dry_run):
         latest = {
             "snapshot": snapshot.digest,
             "rejected": rejected,
@@ -123,14 +136,14 @@ def _is_repeatable(listing: Listing) -> bool:
 
 
 def unchanged_snapshot(
-    configuration: Configuration, catalog: str, *, allow_empty: bool = False
+    configuration: Configuration, catalog: str, *, allow_removal: bool = False
 ) -> Snapshot | None:
     """Return what `take_snapshot` would return, without reading the source; None if the files of
     the source changed, or it has none.
     """
     lake = Lake(configuration.uri)
     latest = lake.read_json(f"snapshots/{catalog}/latest.json")
-    if latest is None or not latest.get("inputs") or (allow_empty and latest["kept"]):
+    if latest is None or not latest.get("inputs") or (allow_removal and latest["kept"]):
         return None
     if latest["inputs"] != fingerprint_of(configuration, catalog) or not has_snapshot(
         lake, catalog, latest["snapshot"]
@@ -162,7 +175,7 @@ def stored_snapshot(configuration: Configuration, catalog: str) -> Snapshot | No
 
 
 def list_source(
-    configuration: Configuration, catalog: str, *, allow_empty: bool = False
+    configuration: Configuration, catalog: str, *, allow_removal: bool = False
 ) -> tuple[Listing, Snapshot]:
     """List a catalog's source, without storing anything."""
     listing = list_isolated(catalog, configuration.base, configuration.options(catalog))
@@ -177,14 +190,20 @@ def list_source(
     ]
     lake = Lake(configuration.uri)
     stored = stored_snapshot(configuration, catalog)
-    merged, kept = _merge(listing, lake, stored, allow_empty=allow_empty)
+    share = 1.0 if allow_removal else configuration.board.max_removal
+    held = _held_removal(listing, lake, stored, share)
+    merged, kept = _merge(listing, lake, stored, allow_removal=allow_removal, held=bool(held))
     failed = {failure.agent for failure in listing.failures}
-    problems += [
-        f"{agent} lists no tools any more; its last good ones are kept. Give --allow-empty "
-        f"if that is intended."
-        for agent in kept
-        if agent not in failed and not listing.unreadable
-    ]
+    allow = "If that is intended, run once with --allow-removal (allow_removal in a flow)."
+    if held:
+        problems.append(f"{held}, so the catalog keeps its last good tools. {allow}")
+    else:
+        problems += [
+            f"{catalog if agent == '*' else agent} lists no tools any more, so its last good ones "
+            f"are kept. {allow}"
+            for agent in kept
+            if agent not in failed and not listing.unreadable
+        ]
     identity = digest(
         [agent.digest for agent in merged.agents], [row["digest"] for row in merged.rows]
     )
@@ -201,23 +220,44 @@ def list_source(
     return merged, snapshot
 
 
+def _held_removal(new: Listing, lake: Lake, stored: Snapshot | None, share: float) -> str | None:
+    """Say how many of its tools a catalog lost, if that is more than a share of them.
+
+    An empty listing, failed agents and unreadable files are `_merge`'s: they keep their tools."""
+    if stored is None or not new.tools or new.failures or new.unreadable:
+        return None
+    if not has_snapshot(lake, stored.catalog, stored.digest):
+        return None
+    before = snapshot_rows(lake, {stored.catalog: stored.digest}, "tools", ["id"])
+    lost = set(before.get_column("id")) - {row["id"] for row in new.rows}
+    if len(lost) < MIN_HELD_REMOVAL or len(lost) <= share * before.height:
+        return None
+    return (
+        f"{len(lost)} of the {before.height} tools of {stored.catalog} are no longer listed, more "
+        f"than [board] max_removal = {share:g} allows"
+    )
+
+
 def _merge(
-    new: Listing, lake: Lake, stored: Snapshot | None, *, allow_empty: bool
+    new: Listing, lake: Lake, stored: Snapshot | None, *, allow_removal: bool, held: bool
 ) -> tuple[Listing, list[str]]:
     """The new listing, with the last good agents and tools where the source failed or is suddenly
     empty; and whose tools were kept.
+
+    Args:
+        held: keep the whole catalog.
     """
     failed = {failure.agent for failure in new.failures}
     silent = (
         {agent.id for agent in new.agents} - {row["agent"] for row in new.rows}
-        if not allow_empty
+        if not allow_removal
         else set[str]()
     )
-    empty = not new.tools and not allow_empty and not failed
-    if stored is None or not (failed or silent or empty or new.unreadable):
+    empty = not new.tools and not allow_removal and not failed
+    if stored is None or not (failed or silent or empty or new.unreadable or held):
         return new, []
     last = {stored.catalog: stored.digest}
-    if "*" in failed or (empty and stored.tools):
+    if "*" in failed or held or (empty and stored.tools):
         tools = tools_of(lake, last)
         return replace(
             new, agents=agents_of(lake, last), tools=tools, rows=tuple(map(tool_row, tools))

@@ -269,7 +269,7 @@ class Workshop:
         until: str = "publish",
         *,
         channel: str = "live",
-        allow_empty: bool = False,
+        allow_removal: bool = False,
         encoder: Encoder | None = None,
         enrichments: str | None = None,
     ) -> Run:
@@ -287,7 +287,7 @@ class Workshop:
             )
         recorder = Recorder(until, enrichments)
         with contextlib.suppress(Stopped):
-            options = BuildOptions(allow_empty=allow_empty)
+            options = BuildOptions(allow_removal=allow_removal)
             reindex(configuration.model_copy(update=changes), options, recorder)
         composed = [recorder.results.get(f"compose_{of}", []) for of in ("index", "agents")]
         return Run(

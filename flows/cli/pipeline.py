@@ -32,7 +32,8 @@ BUILD_EPILOG = """\
 Builds are safe to repeat and to interrupt: listings and vectors are kept, and readers see the old
 release until the new one is complete. If nothing changed, no release is made. A source that fails
 keeps its last good tools and is reported; with --strict the exit code is then 3, after publishing
-the rest.
+the rest. So does one that suddenly lacks more than 30 % of its tools ([board] max_removal), until
+a build gets --allow-removal.
 
 With [gate] the golden queries are searched in the new release before readers see it. A release that
 fails is held: it is recorded, no channel moves, the exit code is 8, and the output lists the
@@ -107,9 +108,9 @@ def _add_run_options(parser: argparse.ArgumentParser) -> None:
         "--catalog", default="all", metavar="NAME", help="list only this catalog (default: all)"
     )
     parser.add_argument(
-        "--allow-empty",
+        "--allow-removal",
         action="store_true",
-        help="accept an empty listing from a source that had tools",
+        help="accept that a source lists far fewer tools than before, or none",
     )
     parser.add_argument(
         "--texts", action="store_true", help="print the old and new text of changed tools"

@@ -47,7 +47,7 @@ for _name in PREFECT_LOGGERS:
 def reindex(
     config: str = "pegboard.toml",
     catalog: str = "all",
-    allow_empty: bool = False,
+    allow_removal: bool = False,
     dry_run: bool = False,
     refresh_neighbours: bool = False,
     retry_rejected: bool = False,
@@ -64,7 +64,7 @@ def reindex(
             never passed.
         catalog: list only this one anew and take the others from their last snapshot; `all` lists
             every one.
-        allow_empty: accept an empty listing from a source that had tools.
+        allow_removal: accept that a source lists far fewer tools than before, or none.
         dry_run: stop after the plan.
         refresh_neighbours: have descriptions rewritten whose nearest neighbours changed, however
             far away those are.
@@ -76,7 +76,7 @@ def reindex(
         configuration = load_configuration(config, run)
         outcome = run_reindex(
             configuration,
-            BuildOptions(catalog, allow_empty, dry_run, refresh_neighbours, retry_rejected),
+            BuildOptions(catalog, allow_removal, dry_run, refresh_neighbours, retry_rejected),
             PrefectRunner(configuration.uri),
         )
         for line in run_lines(outcome):

@@ -41,6 +41,8 @@ def close_pairs(
     import polars as pl
 
     ids, starts, matrix = tool_vectors(loaded, index)
+    if not ids:
+        return Collisions(least, 0, (), 0)
     rows = pl.DataFrame({"tool": ids, "vectors": _digests(starts, matrix)}, _TOOLS)
     pairs = _updated(lake, rows, starts, matrix, least)
     if pairs is None:

@@ -57,6 +57,8 @@ class BoardSettings(Settings):
         storage: options of the store; secrets only as `${VARIABLE}`.
         keep: what `pegboard build` prunes after a release; nothing if None.
         report: write `<board>/reports/<release>.html` for each release.
+        max_removal: a catalog that suddenly lacks more than this share of its tools keeps its last
+            good ones until a build allows the removal; 1 allows any but that of all.
     """
 
     uri: str
@@ -64,6 +66,7 @@ class BoardSettings(Settings):
     storage: dict[str, str] = Field(default_factory=dict[str, str])
     keep: KeepSettings | None = None
     report: bool = True
+    max_removal: Annotated[float, Field(ge=0, le=1)] = 0.3
 
     @field_validator("storage", mode="before")
     @classmethod

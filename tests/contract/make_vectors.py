@@ -186,7 +186,7 @@ def publish(folder: Path) -> tuple[Workshop, dict[str, Release]]:
         workshop.write("functions.json", functions)
         workshop.write("requests.json", RECORDS)
         configuration = workshop.configure(INDEXES, CATALOGS)
-        run = workshop.run(configuration, encoder=ENCODER, allow_empty=True)
+        run = workshop.run(configuration, encoder=ENCODER, allow_removal=True)
         assert run.release is not None, name
         releases[name] = run.release
     store, future = workshop.store, "f" * 64

@@ -89,6 +89,19 @@ def test_a_first_run_whose_only_source_fails_publishes_nothing_and_the_next_is_a
     assert workshop.publish({"git": [workshop.tool("one")]}).plan.new == ("kit/git/one",)
 
 
+def test_a_first_run_whose_records_are_all_rejected_publishes_nothing(workshop):
+    workshop.servers({"git": [{"description": "no name"}] * 7})
+
+    with pytest.raises(
+        SourceError,
+        match=r"(?s)No source lists a usable tool \(7 records rejected\).*git\.tools\[1\]: .*"
+        r"no name.*\.\.\. and 2 more",
+    ):
+        workshop.run(workshop.configure())
+
+    assert workshop.publish({"git": [workshop.tool("one")]}).plan.new == ("kit/git/one",)
+
+
 def test_a_source_that_fails_takes_nothing_from_the_others_and_keeps_its_tools(workshop):
     configuration, servers = workshop.full(), workshop.folder / "servers.json"
     text = servers.read_text("utf-8")

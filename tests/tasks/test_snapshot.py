@@ -119,10 +119,13 @@ def test_a_catalog_that_suddenly_lists_nothing_keeps_its_tools_unless_empty_is_a
     kit.change(git=[], shop=[])
 
     last_good = kit.take()
-    empty = kit.take(allow_empty=True)
+    empty = kit.take(allow_removal=True)
 
     assert (last_good.digest, last_good.kept) == (kit.first.digest, ("*",))
-    assert "--allow-empty" in last_good.problems[0]
+    assert last_good.problems == (
+        "kit lists no tools any more, so its last good ones are kept. If that is intended, run "
+        "once with --allow-removal (allow_removal in a flow).",
+    )
     assert (empty.tools, empty.agents, empty.kept, empty.problems) == (0, 2, (), ())
 
 
@@ -134,12 +137,43 @@ def test_an_agent_that_suddenly_lists_nothing_keeps_its_tools_unless_empty_is_al
         assert kit.names(last_good) == ["git_one", "git_two", "shop_three"]
         assert (last_good.agents, last_good.kept) == (3, ("kit/git",))
         assert last_good.problems == (
-            "kit/git lists no tools any more; its last good ones are kept. Give --allow-empty if "
-            "that is intended.",
+            "kit/git lists no tools any more, so its last good ones are kept. If that is intended, "
+            "run once with --allow-removal (allow_removal in a flow).",
         )
-    empty = kit.take(allow_empty=True)
+    empty = kit.take(allow_removal=True)
     assert kit.names(empty) == kit.names(kit.take()) == ["shop_three"]
     assert (empty.agents, empty.kept, empty.problems) == (3, (), ())
+
+
+def test_a_catalog_that_suddenly_lacks_most_of_its_tools_keeps_them_until_that_is_allowed(workshop):
+    configuration = workshop.configure(
+        catalogs='[catalogs.table]\ntype = "records"\npath = "tools.csv"\n'
+    )
+
+    def take(rows, **how):
+        lines = ["name,description", *(f"tool_{row},Does {row}." for row in range(rows))]
+        workshop.write("tools.csv", "\n".join(lines))
+        return take_snapshot(configuration, "table", **how)
+
+    full, slightly_fewer = take(20), take(14)
+    for _ in range(2):
+        held = take(1)
+        assert (held.digest, held.tools, held.kept) == (slightly_fewer.digest, 14, ("*",))
+        assert held.problems == (
+            "13 of the 14 tools of table are no longer listed, more than [board] max_removal = 0.3 "
+            "allows, so the catalog keeps its last good tools. If that is intended, run once with "
+            "--allow-removal (allow_removal in a flow).",
+        )
+    allowed = take(1, allow_removal=True)
+
+    assert (full.tools, slightly_fewer.tools, slightly_fewer.problems) == (20, 14, ())
+    assert (allowed.tools, allowed.problems) == (take(1).tools, ()) == (1, ())
+
+
+def test_a_small_catalog_may_lose_a_few_tools_at_once(kit):
+    kit.change(git=["git_one"], shop=["shop_one"])
+
+    assert (kit.take().tools, kit.take().problems) == (2, ())
 
 
 def test_an_agent_that_is_no_longer_listed_is_gone(kit):

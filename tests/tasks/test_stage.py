@@ -79,7 +79,8 @@ def test_more_rows_than_one_condition_takes_are_removed(workshop, hashing):
     encoder = hashing(8)
     workshop.publish(workshop.named(*(f"old'{number}" for number in range(1_200))), encoder=encoder)
 
-    second = workshop.publish(workshop.named("the_only_one"), encoder=encoder).release
+    only = workshop.named("the_only_one")
+    second = workshop.publish(only, encoder=encoder, allow_removal=True).release
 
     assert second.tables["tools"].rows == second.tables["emb_full"].rows == 1
     assert [row["id"] for row in rows_of(workshop, second.tables["tools"])] == [
@@ -102,7 +103,8 @@ def test_a_large_table_is_pinned_with_its_indices_and_staging_again_changes_noth
 
     def stage(*names):
         workshop.servers(workshop.named(*names))
-        run = workshop.run(workshop.configure(), "embed", encoder=hashing(8))
+        configuration = workshop.configure()
+        run = workshop.run(configuration, "embed", encoder=hashing(8), allow_removal=True)
         pins = stage_tables(workshop.uri, run.spec, sizes=sizes)
         assert stage_tables(workshop.uri, run.spec, sizes=sizes) == pins
         return pins

@@ -57,13 +57,19 @@ def test_changed_tools_are_named_with_their_old_and_new_text_on_request(command,
     new = [workshop.tool("tool_13", "Opens a ticket."), workshop.tool("fresh")]
     workshop.servers({"git": new})
 
-    short, full = command("plan", "--quiet")[1], command("plan", "--quiet", "--texts")[1]
+    _, kept, problem = command("plan", "--quiet")
+    removing = ("--quiet", "--allow-removal")
+    short, full = command("plan", *removing)[1], command("plan", *removing, "--texts")[1]
 
+    assert kept.startswith("0 new, 0 changed, 0 removed, 14 unchanged tools\n")
+    assert problem.startswith("pegboard plan: 13 of the 14 tools of kit are no longer listed")
+    again = command("plan", "--quiet")[1]  # a plan allows no later build anything
+    assert again.startswith("0 new, 0 changed, 0 removed, 14 unchanged tools\n")
     assert short.startswith("1 new, 1 changed, 13 removed, 0 unchanged tools\n  + kit/git/fresh\n")
     assert "  ~ kit/git/tool_13: description\n  - kit/git/tool_00\n" in short
     assert "  ... and 3 more; --json lists all\n" in short
     assert "        - Opens an issue.\n        + Opens a ticket.\n" in full
-    built = json.loads(command("build", "--quiet", "--json")[1])
+    built = json.loads(command("build", *removing, "--json")[1])
     change = {"old": "Opens an issue.", "new": "Opens a ticket.", "added": [], "removed": []}
     assert built["plan"]["changes"] == {"kit/git/tool_13": {"description": change}}
     assert len(built["plan"]["removed"]) == 13

@@ -136,5 +136,5 @@ def test_an_agent_that_lists_nothing_is_reported_in_every_run_until_that_is_acce
 
     assert unchanged_snapshot(configuration, "kit") == first
     assert (first.kept, len(first.problems)) == (("kit/git",), 1)
-    assert take_snapshot(configuration, "kit", allow_empty=True).tools == 1
+    assert take_snapshot(configuration, "kit", allow_removal=True).tools == 1
     assert take_snapshot(configuration, "kit").problems == ()

@@ -14,7 +14,7 @@ from tasks.enrichment.ledger import LakeLedger, StoredReply
 from tasks.lake.files import Lake
 from tasks.report.checks import verdict_data
 from tasks.report.data import collisions_data, report_data
-from tasks.report.storage import Reports
+from tasks.report.storage import Reports, make_report
 from tasks.report.tools import MAX_DEPENDENTS, dependencies_data
 
 FIRST = {"against": None, "counts": {"added": 3, "changed": 0, "removed": 0}}
@@ -29,6 +29,17 @@ def plain(workshop, hashing):
     """A workshop with a release of one tool, without a gate."""
     release = workshop.publish({"git": [workshop.tool("one")]}, encoder=hashing(8)).release
     return workshop, release
+
+
+def test_a_board_without_tools_has_a_report(plain):
+    workshop, _ = plain
+    workshop.servers({"git": []})
+    release = workshop.run(workshop.configure(), allow_removal=True).release
+
+    report, data, _ = make_report(workshop.uri, release.id)
+
+    assert (report.problem, data["collisions"]["pairs"]) == ("", [])
+    assert data["changes"]["counts"]["removed"] == 1
 
 
 @pytest.mark.parametrize(
