@@ -60,7 +60,7 @@ def build(
         What `pegboard build --json` prints, as JSON values. `outcome` is `planned`, `waiting` for a
         batch of an LLM, `unchanged`, `withdrawn`, `held` by the gate, or `published`; `release` is
         the id of the release, `catalogs` what each source listed, `problems` what could not be
-        done, and `seconds` the time of each phase.
+        done, `unfinished` what failed after publishing, and `seconds` the time of each phase.
 
     Raises:
         ConfigurationError: the configuration has problems; all are listed.

@@ -16,7 +16,7 @@ from flows.artifacts import plan_artifact, release_artifact, report_artifact
 from flows.build import BuildOptions
 from flows.engines import Engine, open_engine
 from flows.runner import DirectRunner, Runner
-from flows.summary import RunSummary
+from flows.summary import Outcome, RunSummary
 from pegboard.encoders import runs_here
 from pegboard.store.releases import Release
 from tasks import progress, workers
@@ -34,7 +34,7 @@ from tasks.plan import Plan, make_plan
 from tasks.prune import prune_board
 from tasks.publish import publish_release
 from tasks.release_spec import ReleaseSpec, compose_records, make_release_spec
-from tasks.report.storage import report_release
+from tasks.report.storage import has_report, report_release
 from tasks.revise import revise_snapshots
 from tasks.safety.capture import find_suspicious
 from tasks.settings.configuration import Configuration, IndexSettings
@@ -101,6 +101,7 @@ def _reindex(
     documents, spec = run.compose(snapshots, enrichments)
     if spec.release == plan.live:
         run.prune()
+        run.report_if_missing(spec.release)
         return summary.end("unchanged", spec.release)
     if spec.release in plan.withdrawn:
         return summary.end("withdrawn", spec.release)
@@ -251,22 +252,32 @@ class _Run:
     def prune(self) -> None:
         """Prune also when nothing changed: releases grow old in quiet weeks, too."""
         if (keep := self._configuration.board.keep) is not None:
-            with self._summary.phase("prune"):
+            with self._summary.phase("prune"), self._summary.afterwards("prune"):
                 self._summary.pruned = self._runner.call(prune_board, self._uri, keep)
 
     def report(self, release: Release) -> dict[str, Any]:
         """Write the report; returns the outcome of the run."""
         summary = self._summary
-        outcome = "held" if summary.held else "published"
+        outcome: Outcome = "held" if summary.held else "published"
         if self._configuration.board.report:
-            with summary.phase("report"):
-                result = summary.end(outcome, release.id)
-                summary.report = self._runner.call(
-                    report_release, self._configuration, release.id, result
-                )
-                self._runner.show(report_artifact(summary.report))
-        self._remember()
+            self._report(release.id, outcome)
+        with summary.afterwards("forecast"):
+            self._remember()
         return summary.end(outcome, release.id)
+
+    def report_if_missing(self, release: str) -> None:
+        """Write the report of the live release if the run that published it could not."""
+        with self._summary.afterwards("report"):
+            if self._configuration.board.report and not has_report(self._uri, release):
+                self._report(release, None)
+
+    def _report(self, release: str, outcome: Outcome | None) -> None:
+        """Write a report; `outcome` is that of the run if it made the release."""
+        summary = self._summary
+        with summary.phase("report"), summary.afterwards("report"):
+            result = summary.end(outcome, release) if outcome else None
+            summary.report = self._runner.call(report_release, self._configuration, release, result)
+            self._runner.show(report_artifact(summary.report))
 
     def _remember(self) -> None:
         """Store what this build took, for the forecast of the next."""

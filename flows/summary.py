@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from functools import cached_property
 from typing import Any, Literal
 
+from pegboard.errors import PegboardError
 from tasks.calibrate import CalibrationResult
 from tasks.edges import Edges
 from tasks.embed import EmbedResult
@@ -48,6 +49,7 @@ class RunSummary:
         self.gated: GateDecision | None = None
         self.pruned: PruneResult | None = None
         self.report: Report | None = None
+        self.unfinished: dict[str, str] = {}
         self.seconds: dict[str, float] = {}
 
     @contextmanager
@@ -59,6 +61,15 @@ class RunSummary:
         finally:
             self.seconds[name] = round(time.monotonic() - start, 3)
             logger.info("%s took %.1f s", name, self.seconds[name])
+
+    @contextmanager
+    def afterwards(self, name: str) -> Generator[None]:
+        """Record a failure of what follows the outcome, which no longer changes it."""
+        try:
+            yield
+        except PegboardError as error:
+            logger.warning("%s failed: %s", name, error)
+            self.unfinished[name] = str(error)
 
     @property
     def held(self) -> bool:
@@ -73,7 +84,8 @@ class RunSummary:
     def end(self, outcome: Outcome, release: str | None = None) -> dict[str, Any]:
         """Return the whole run as JSON values.
 
-        `problems` and `rejected` list what was left out of the release, and why.
+        `problems` and `rejected` list what was left out of the release, and why; `unfinished` has
+        the error of each step that failed after the outcome was decided.
         """
         assert self.plan is not None
         assert self.revised is not None
@@ -111,6 +123,7 @@ class RunSummary:
             "filter": self.filtered.to_dict() if self.filtered else None,
             "pruned": self.pruned.to_dict() if self.pruned else None,
             "report": self.report.to_dict() if self.report else None,
+            "unfinished": self.unfinished,
             "problems": [*self.revised.problems, *self._enrichment_problems()],
             "advice": list(self.advice),
             "suspicious": self.suspicious,

@@ -4,14 +4,15 @@ The order is: tables (staged), tags that protect the pinned versions, the releas
 channel. A release that its gate holds is recorded, so that it can be opened, compared and promoted
 by hand, but no channel moves."""
 
+import logging
 from collections.abc import Mapping
 from dataclasses import replace
 from types import MappingProxyType
 from typing import Any
 
-from pegboard.errors import BoardError, PromotionConflict, PublishError
+from pegboard.errors import BoardError, PromotionConflict, PublishError, StoreError
 from pegboard.store.contract import key_column
-from pegboard.store.database import open_table, public_uri, sql_literals, store_errors
+from pegboard.store.database import open_table, public_uri, store_errors
 from pegboard.store.releases import Pin, Release, ReleaseStore
 from tasks.gate.decision import GateDecision
 from tasks.maintain import open_dataset, search_of
@@ -20,6 +21,8 @@ from tasks.release_spec import ReleaseSpec, staged_release, table_digest
 from tasks.settings.configuration import Configuration
 from tasks.snapshot import Snapshot
 from tasks.stage import key_digests
+
+logger = logging.getLogger(__name__)
 
 
 def publish_release(
@@ -35,7 +38,8 @@ def publish_release(
     """Record the release, and move the channel to it unless its gate holds it.
 
     Every step may have been done before by a run that was killed. A recorded release keeps its
-    pins, unless what it pins was pruned: then it is recorded again with these.
+    pins, unless what it pins was pruned: then it is recorded again with these. If another run moved
+    the channel to the same release meanwhile, that is the result.
 
     Args:
         calibrations: the calibration of each index that has one.
@@ -48,7 +52,8 @@ def publish_release(
         PublishError: the staged rows are no longer there.
     """
     store = ReleaseStore(configuration.uri)
-    _check_channel(store, plan, spec.release)
+    if (published := _published_meanwhile(store, plan, spec.release)) is not None:
+        return published
     release = _recorded(store, spec.release)
     gate = gated.manifest() if gated is not None else {}
     if release is None or not is_whole(store, release):
@@ -59,19 +64,24 @@ def publish_release(
         release = replace(release, manifest={**release.manifest, **gate})
         protect(store, release)
         _check_pins(store, spec, pins)
-        _check_channel(store, plan, spec.release)
-        _remove_row(store, spec.release)
-        store.add(release)
+        if (published := _published_meanwhile(store, plan, spec.release)) is not None:
+            return published
+        if not store.add(release):
+            store.update(release)
     elif any(release.manifest.get(name) != value for name, value in gate.items()):
         release = replace(release, manifest={**release.manifest, **gate})
         store.update(release)
     protect(store, release)
     if gated is None or gated.passed:
         store.promote(release.id, plan.channel, expected=plan.generation)
-    # A prune that decided before the channel moved may have removed the row or the tags meanwhile.
-    if _recorded(store, release.id) is None:
-        store.add(release)
-    protect(store, release)
+    try:
+        # A prune that decided before the channel moved may have removed row or tags meanwhile.
+        if _recorded(store, release.id) is None:
+            store.add(release)
+        protect(store, release)
+    except StoreError as error:  # too late to say that nothing was published
+        logger.warning("Release %s is published, but: %s", release.id, error)
+        return release
     return store.get(release.id)
 
 
@@ -131,25 +141,23 @@ def _check_pins(store: ReleaseStore, spec: ReleaseSpec, pins: Mapping[str, Pin])
         )
 
 
-def _check_channel(store: ReleaseStore, plan: Plan, release: str) -> None:
-    """Raise PromotionConflict if the channel moved since the plan, before anything is recorded."""
+def _published_meanwhile(store: ReleaseStore, plan: Plan, release: str) -> Release | None:
+    """Return the release if another run moved the channel to it since the plan; None if the channel
+    did not move. Raises PromotionConflict if it names another release.
+    """
     channel = store.channel(plan.channel)
     generation = channel.generation if channel else 0
     if generation != plan.generation:
+        if channel is not None and channel.release == release:
+            return store.get(release)
         has = f" (release {channel.release})" if channel else ""
         raise PromotionConflict(
             f"Channel '{plan.channel}' was moved by another publisher: expected generation "
             f"{plan.generation} when promoting release {release}, got {generation}{has}. Nothing "
             f"was changed. Run again to build on theirs."
         )
+    return None
 
 
 def _recorded(store: ReleaseStore, release: str) -> Release | None:
     return next((stored for stored in store.all() if stored.id == release), None)
-
-
-def _remove_row(store: ReleaseStore, release: str) -> None:
-    with store_errors(store.uri):
-        open_table(store.database, "releases", store.uri).delete(
-            f"release = {sql_literals([release])}"
-        )

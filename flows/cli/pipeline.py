@@ -21,12 +21,19 @@ from flows.cli.prompts import register_prompts
 from flows.prefect.server import use_prefect
 from pegboard.cli.output import (
     BOARD_SOURCES,
+    STORAGE_SOURCES,
     Subparsers,
     add_json_option,
     print_error,
     print_json,
 )
-from pegboard.errors import CompletionError, ConfigurationError, GateFailed, SourceError
+from pegboard.errors import (
+    CompletionError,
+    ConfigurationError,
+    GateFailed,
+    SourceError,
+    StoreError,
+)
 
 BUILD_EPILOG = """\
 Builds are safe to repeat and to interrupt: listings and vectors are kept, and readers see the old
@@ -48,6 +55,7 @@ examples:
 def register(subparsers: Subparsers) -> None:
     """Add the commands, and the board of this folder's pegboard.toml for those of the reader."""
     BOARD_SOURCES["pegboard.toml"] = configured_board
+    STORAGE_SOURCES["pegboard.toml"] = _remember_storage
     _register_init(subparsers)
     plan = add_command(
         subparsers,
@@ -86,6 +94,13 @@ def configured_board() -> str | None:
     return load_configuration("pegboard.toml").uri
 
 
+def _remember_storage(config: str | None) -> None:
+    if Path(config or "pegboard.toml").is_file():
+        from tasks.settings.configuration import remember_storage
+
+        remember_storage(config or "pegboard.toml")
+
+
 def _register_init(subparsers: Subparsers) -> None:
     init = add_command(
         subparsers,
@@ -118,7 +133,8 @@ def _add_run_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--strict",
         action="store_true",
-        help="exit with 3 if any source failed, with 7 if the LLM left something unwritten",
+        help="exit with 3 if any source failed, with 4 if the report or a prune failed after "
+        "publishing, with 7 if the LLM left something unwritten",
     )
     parser.add_argument(
         "--refresh-neighbours",
@@ -195,6 +211,10 @@ def _problems(outcome: dict[str, Any]) -> list[str]:
     problems += warnings_of(outcome["suspicious"])
     if outcome["report"] and outcome["report"]["problem"]:
         problems.append(f"no report: {outcome['report']['problem']}")
+    problems += [
+        f"{name} did not finish, which does not change the outcome: {problem}"
+        for name, problem in outcome["unfinished"].items()
+    ]
     if outcome["outcome"] == "held":
         live = outcome["plan"]["live"]
         stays = f"stays at release {live}" if live else "has no release yet"
@@ -210,6 +230,8 @@ def _exit_code(outcome: dict[str, Any], *, strict: bool) -> int:
         return GateFailed.exit_code
     if strict and _source_problems(outcome):
         return SourceError.exit_code
+    if strict and outcome["unfinished"]:
+        return StoreError.exit_code
     return CompletionError.exit_code if strict and outcome["problems"] else 0
 
 

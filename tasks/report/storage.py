@@ -81,6 +81,11 @@ def report_release(
         return Report(problem=f"{type(error).__name__}: {error} {retry}")
 
 
+def has_report(uri: str, release: str) -> bool:
+    """Return whether the board at `uri` has the page about a release."""
+    return Reports(uri).exists(f"{release}.html")
+
+
 def make_report(
     uri: str, release: str, outcome: Mapping[str, Any] | None = None, *, store: bool = True
 ) -> tuple[Report, dict[str, Any], str]:

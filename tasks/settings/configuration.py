@@ -208,6 +208,17 @@ def load_configuration(file: str | Path, run: Mapping[str, Any] | None = None) -
     return check_configuration(file, tables if run is None else {**tables, "run": run})
 
 
+def remember_storage(file: str | Path) -> None:
+    """Open the board of a pegboard.toml with its `[board.storage]` from now on, whatever is wrong
+    with the rest of the file.
+    """
+    try:
+        board = BoardSettings(**read_toml(file, "")["board"])
+    except (ConfigurationError, ValidationError, KeyError, TypeError):
+        return
+    remember_options(board.uri, board.storage)
+
+
 def check_configuration(file: str | Path, tables: Mapping[str, Any]) -> Configuration:
     """Check the tables of a pegboard.toml that was read; see `load_configuration`."""
     tables = {**tables}

@@ -337,3 +337,23 @@ def test_of_two_processes_that_planned_at_once_at_most_one_wins_and_what_is_live
     assert at_once or recorded == {first.id, *published}
     for release in workshop.store.all():
         assert_whole(workshop.store, release)
+
+
+@pytest.mark.parametrize("at_once", [False, True], ids=["one after the other", "at once"])
+def test_two_processes_that_publish_the_same_tools_both_succeed(workshop, first, at_once):
+    workshop.servers(workshop.named("one", "two"), "a.json")
+    configuration = workshop.write("a.toml", RIVAL.format("a"))
+    with Rival(configuration) as left, Rival(configuration) as right:
+        for rival in (left, right):
+            rival.start()
+            rival.wait_until_planned()
+        left.publish()
+        outcomes = [] if at_once else [left.outcome()]
+        right.publish()
+        outcomes += [rival.outcome() for rival in ((left, right) if at_once else (right,))]
+
+    channel = workshop.store.channel()
+    assert outcomes == [("published", channel.release)] * 2
+    assert channel.generation == 2
+    assert {release.id for release in workshop.store.all()} == {first.id, channel.release}
+    assert_whole(workshop.store, workshop.store.get(channel.release))

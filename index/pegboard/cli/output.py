@@ -22,6 +22,9 @@ Subparsers = Any
 BOARD_SOURCES: dict[str, Callable[[], str | None]] = {}
 """Where commands without --board look after $PEGBOARD_BOARD, by a name. The pipeline adds the
 pegboard.toml of the current folder when it registers its commands."""
+STORAGE_SOURCES: dict[str, Callable[[str | None], None]] = {}
+"""Remember the storage options of the configuration at a path (None: the one in this folder) for
+its board. The pipeline adds one, so that a board has the same options however it was named."""
 UNSAFE = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f"  # C0 but tab and line feed, DEL, C1
     "\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069"  # directions of text
@@ -117,7 +120,14 @@ def default_board() -> str | None:
 
 
 def resolve_board(options: argparse.Namespace) -> None:
-    """Set `options.board` if the command needs one. Raises ConfigurationError if there is none."""
+    """Set `options.board` if the command needs one, and remember the storage options of an address.
+
+    Raises ConfigurationError if the command needs a board and there is none.
+    """
+    named = getattr(options, "board", None) or os.environ.get("PEGBOARD_BOARD", "")
+    if "://" in named:
+        for remember in STORAGE_SOURCES.values():
+            remember(getattr(options, "config", None))
     if not getattr(options, "needs_board", False) or options.board:
         return
     options.board = default_board()

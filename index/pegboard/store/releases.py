@@ -193,7 +193,8 @@ class ReleaseStore(RecordTables):
             expected: the generation that the channel had when the caller decided; 0 if there was no
                 such channel. Without it, the generation that the channel has now.
 
-        Raises PromotionConflict if the channel has another generation: then nothing was changed.
+        Raises PromotionConflict if the channel has another generation and names another release:
+        then nothing was changed.
         """
         if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}", channel):
             raise ConfigurationError(
@@ -206,7 +207,7 @@ class ReleaseStore(RecordTables):
         generation = current.generation if current else 0
         if expected is None:
             expected = generation
-        if current is not None and generation == expected and current.release == identity:
+        if current is not None and current.release == identity:
             return current
         history = (current.release, *current.history) if current else ()
         moved = Channel(
@@ -217,9 +218,12 @@ class ReleaseStore(RecordTables):
             tuple(old for old in history if old != identity)[:HISTORY_KEPT],
             tuple(old for old in (current.withdrawn if current else ()) if old != identity),
         )
-        if not self._compare_and_set(moved, expected):
-            raise self._conflict(channel, identity, expected)
-        return moved
+        if self._compare_and_set(moved, expected):
+            return moved
+        winner = self._stored_channel(channel)
+        if winner is not None and winner.release == identity:
+            return winner
+        raise self._conflict(channel, identity, expected)
 
     def _conflict(self, channel: str, release: str, expected: int) -> PromotionConflict:
         current = self.channel(channel)

@@ -76,3 +76,28 @@ def test_invalid_options_are_refused_with_what_is_expected(command, workshop, re
     ):
         ended, _, err = command(*arguments.split())
         assert (ended, message in err) == (code, True), err
+
+
+@pytest.mark.parametrize("named_by", ["option", "environment", "file"])
+@pytest.mark.parametrize(
+    "line", ["tools list", "releases list", "releases prune", "report", "rollback", "doctor"]
+)
+def test_a_store_has_the_options_of_pegboard_toml_however_the_board_is_named(
+    command, workshop, monkeypatch, line, named_by
+):
+    storage = '{ aws_access_key_id = "${NOT_SET}" }'
+    workshop.write("pegboard.toml", f'[board]\nuri = "s3://acme/board"\nstorage = {storage}\n')
+    if named_by == "file":
+        workshop.write(
+            "pegboard.toml",
+            f'[board]\nuri = "s3://acme/board"\nstorage = {storage}\n'
+            f'[catalogs.kit]\ntype = "mcp-dump"\npath = "servers.json"\n',
+        )
+    if named_by == "environment":
+        monkeypatch.setenv("PEGBOARD_BOARD", "s3://acme/board/")
+    option = ("--board", "s3://acme/board") if named_by == "option" else ()
+
+    _, out, err = command(*line.split(), *option)
+
+    assert "aws_access_key_id of s3://acme/board" in out + err
+    assert "NOT_SET, which is not set" in " ".join((out + err).split())

@@ -12,7 +12,10 @@ from pathlib import Path
 import pytest
 
 import pegboard
+from flows.reindex import reindex
+from flows.runner import DirectRunner
 from pegboard.errors import StoreError
+from tests.step_events import StepEvents
 
 FIRST, SECOND = "Opens an issue in a repository.", "Reports a bug in a repository."
 STEPS = (None, "snapshot", "plan", "compose", "embed", "stage", "publish")
@@ -51,10 +54,7 @@ def test_a_full_disk_stops_a_run_at_any_step_and_the_next_one_completes_it(
     configuration = write_tools(workshop, SECOND)
     if before := STEPS[STEPS.index(until) - 1]:
         workshop.run(configuration, until=before)
-    ballast = small_disk / "ballast"
-    with ballast.open("wb", buffering=0) as file, suppress(OSError):
-        while file.write(b"x" * 4096):
-            pass
+    ballast = fill(small_disk)
 
     with pytest.raises(StoreError, match="there is no space left"):
         workshop.run(configuration)
@@ -64,6 +64,40 @@ def test_a_full_disk_stops_a_run_at_any_step_and_the_next_one_completes_it(
     ballast.unlink()
     workshop.run(configuration)
     assert live_description(workshop.uri) == SECOND
+
+
+def fill(folder):
+    """Leave no space on a disk; returns the file to remove."""
+    ballast = folder / "ballast"
+    with ballast.open("wb", buffering=0) as file, suppress(OSError):
+        while file.write(b"x" * 4096):
+            pass
+    return ballast
+
+
+def test_a_disk_that_is_full_after_publishing_is_reported_beside_the_release_that_is_live(
+    small_disk, workshop
+):
+    workshop.run(write_tools(workshop, FIRST))
+    write_tools(workshop, SECOND)
+    configuration = workshop.configure(board="report = true\n[board.keep]\nreleases = 1\n")
+
+    def fill_after_publishing(event, _):
+        if event == "end publish_release":
+            fill(small_disk)
+
+    published = reindex(configuration, runner=StepEvents(DirectRunner(), fill_after_publishing))
+    assert (published["outcome"], published["report"]["html"]) == ("published", None)
+    assert "there is no space left" in published["report"]["problem"]
+    assert "there is no space left" in published["unfinished"]["prune"]
+    assert live_description(workshop.uri) == SECOND
+
+    (small_disk / "ballast").unlink()
+    again = reindex(configuration)
+    assert (again["outcome"], again["unfinished"]) == ("unchanged", {})
+    assert Path(again["report"]["html"]).name == f"{published['release']}.html"
+    assert Path(again["report"]["html"]).exists()
+    assert reindex(configuration)["report"] is None
 
 
 def test_a_disk_that_can_only_be_read_is_searched_and_not_written(small_disk, workshop):
