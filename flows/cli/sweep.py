@@ -25,9 +25,10 @@ their long names, with golden, strategies, tools, indexes and measures for
 --golden, --strategy, --tools, --index and --measure.
 
 The best index, strategy and k are those of the whole catalog by the first
-measure. The cheapest that is not significantly worse is recommended (paired
-tests, Holm). Milliseconds are of this machine, one request at a time; prompt
-tokens are an estimate.
+measure. The cheapest that is shown to be no worse by more than --margin is
+recommended; where too few queries show it, the best is, and the output says how
+many would decide. Milliseconds are of this machine, one request at a time;
+prompt tokens are an estimate.
 
 examples:
   pegboard sweep --golden golden.jsonl
@@ -65,6 +66,11 @@ OPTIONS: dict[str, dict[str, Any]] = {
         "type": float,
         "metavar": "N",
         "help": "limit on the 95th percentile of milliseconds per request",
+    },
+    "--margin": {
+        "type": float,
+        "metavar": "X",
+        "help": "how much worse than the best a cheaper choice may be (default: 0.02)",
     },
     "--seed": {"type": int, "metavar": "N", "help": "of the samples (default: 0)"},
     "--samples": {"type": int, "metavar": "N", "help": "samples of each size (default: 1)"},

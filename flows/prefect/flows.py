@@ -125,6 +125,7 @@ def sweep(
     samples: int | None = None,
     max_tokens: float | None = None,
     max_ms: float | None = None,
+    margin: float | None = None,
     timed: int | None = None,
     board: str | None = None,
     release: str | None = None,

@@ -40,6 +40,7 @@ class SweepSettings(Settings):
         share: the share of a sample that are tools which golden queries need, while there are any.
         max_tokens, max_ms: limits on a choice: mean prompt tokens of its k tools, and the 95th
             percentile of its milliseconds per request.
+        margin: by how much a cheaper choice may be worse than the best by the first measure.
         timed: requests of each cell that are sent one at a time to measure latency.
         out: the folder for results; `sweep` beside the configuration if None.
         board: where the sweep's own board is built, or that of `release`.
@@ -61,6 +62,7 @@ class SweepSettings(Settings):
     share: Annotated[float, Field(gt=0, le=1)] = 0.75
     max_tokens: Annotated[float | None, Field(gt=0)] = None
     max_ms: Annotated[float | None, Field(gt=0)] = None
+    margin: Annotated[float, Field(ge=0, lt=1)] = 0.02
     timed: Annotated[int, Field(ge=0, le=1000)] = 20
     out: str | None = None
     board: str | None = None

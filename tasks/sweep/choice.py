@@ -1,17 +1,15 @@
 """Which index, strategy and k are best on the whole catalog within the limits, and which to choose.
 
-Every candidate is compared with the best one query by query: the paired randomisation test of
-`pegboard.evaluation.intervals`, with Holm's correction for the number of candidates. Its 9,999
-swaps cannot give a p below 2 / 10,000, which the correction for a few hundred candidates makes
-insignificant whatever the difference. So below `SMALL_P`, p is that of the normal approximation of
-the same test."""
+A cheaper candidate is recommended only if it is shown to be no worse than the best by more than a
+margin, as the gate compares releases: the lower end of the one-sided 95 % interval of their
+difference, by a paired bootstrap over the queries, is not below minus the margin. That a difference
+is not significant shows nothing: with few queries or many candidates none is."""
 
-import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from pegboard.evaluation.intervals import Difference, compare, holm
+from pegboard.evaluation.intervals import compare, interval, queries_needed
 from tasks.settings.sweep import SweepSettings
 from tasks.sweep.results import Results, over_seeds
 
@@ -20,9 +18,9 @@ if TYPE_CHECKING:
     import polars as pl
     from numpy.typing import NDArray
 
-SIGNIFICANT = 0.05
-SMALL_P = 1e-3
-"""Below this, p is that of the normal approximation, see `_normal_p`."""
+TWO_SIDED = 0.9
+"""Confidence of the interval whose lower end is a one-sided 95 % bound."""
+TOLERANCE = 1e-9
 COLUMNS = ("index", "strategy", "k", "value", "low", "high", "n", "tokens", "ms_p50", "ms_p95")
 
 
@@ -33,8 +31,9 @@ class Candidate:
     Attributes:
         tokens: the mean prompt tokens of its k tools, an estimate.
         ms_p50, ms_p95: milliseconds per request; None if no request was timed.
-        against: the difference from the best with p, and p corrected for all candidates; None for
-            the best itself.
+        against: the difference from the best, `value` with `low` and `high` of its 90 % interval,
+            and `queries`, how many would show that it is within the margin, or None where it is
+            not; None for the best itself.
     """
 
     index: str
@@ -47,7 +46,7 @@ class Candidate:
     tokens: float
     ms_p50: float | None
     ms_p95: float | None
-    against: Mapping[str, float] | None = None
+    against: Mapping[str, Any] | None = None
 
     @property
     def key(self) -> tuple[str, str, int]:
@@ -67,18 +66,23 @@ class Choice:
     Attributes:
         measure, tools: the measure that decides, and the size of the sample.
         candidates, allowed: the number of candidates, and of those within the limits.
+        margin: by how much a cheaper candidate may be worse than the best.
         best: None if no candidate is within the limits.
-        recommended: the cheapest of those that are not significantly worse than the best.
+        recommended: the cheapest of those that are shown to be within the margin of the best.
         near: all of those, cheapest first.
+        undecided: the cheapest that costs less than the recommended one and is within the margin
+            by its mean, which too few queries show.
     """
 
     measure: str
     tools: int
     candidates: int
     allowed: int
+    margin: float
     best: Candidate | None = None
     recommended: Candidate | None = None
     near: tuple[Candidate, ...] = ()
+    undecided: Candidate | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """Return JSON values."""
@@ -112,18 +116,34 @@ def choose(results: Results, settings: SweepSettings) -> Choice:
     candidates = [Candidate(**row) for row in rows]
     allowed = [candidate for candidate in candidates if _within_limits(candidate, settings)]
     if not allowed:
-        return Choice(measure, largest, len(candidates), 0)
+        return Choice(measure, largest, len(candidates), 0, settings.margin)
     best = min(allowed, key=lambda candidate: (-candidate.value, *candidate.cost))
-    others = [candidate for candidate in allowed if candidate != best]
-    near = _not_worse(others, best, _values_by_candidate(results, measure, largest))
+    values = _values_by_candidate(results, measure, largest)
+    others = sorted(
+        (
+            _compared(candidate, best, values, settings.margin)
+            for candidate in allowed
+            if candidate != best
+        ),
+        key=lambda candidate: candidate.cost,
+    )
+    near = [candidate for candidate in others if _is_shown(candidate, settings.margin)]
+    recommended = min([best, *near], key=lambda candidate: candidate.cost)
+    undecided = [
+        candidate
+        for candidate in others
+        if candidate.against and candidate.against["queries"] and candidate.cost < recommended.cost
+    ]
     return Choice(
         measure=measure,
         tools=largest,
         candidates=len(candidates),
         allowed=len(allowed),
+        margin=settings.margin,
         best=best,
-        recommended=min([best, *near], key=lambda candidate: candidate.cost),
-        near=tuple(sorted(near, key=lambda candidate: candidate.cost)),
+        recommended=recommended,
+        near=tuple(near),
+        undecided=undecided[0] if undecided else None,
     )
 
 
@@ -160,40 +180,23 @@ def _query_means(values: "pl.DataFrame", columns: list[str]) -> "pl.DataFrame":
     return values.group_by(by).agg(pl.col("value").mean()).sort(by)
 
 
-def _not_worse(
-    others: list[Candidate],
+def _compared(
+    candidate: Candidate,
     best: Candidate,
     values: "Mapping[tuple[str, str, int], NDArray[np.float64]]",
-) -> list[Candidate]:
-    """The candidates that are not significantly worse than the best, with their differences."""
-    p_values: dict[str, float] = {}
-    differences: dict[str, Difference] = {}
-    for place, candidate in enumerate(others):
-        p = _normal_p(values[candidate.key], values[best.key])
-        if p >= SMALL_P:
-            differences[str(place)] = compare(values[candidate.key], values[best.key])
-            p = differences[str(place)].p
-        p_values[str(place)] = p
-    near: list[Candidate] = []
-    for place, p_holm in holm(p_values).items():
-        if p_holm < SIGNIFICANT:
-            continue
-        candidate = others[int(place)]
-        gap = differences.get(place) or compare(values[candidate.key], values[best.key])
-        against = {name: value for name, value in gap.to_dict().items() if name != "n"}
-        near.append(replace(candidate, against={**against, "p_holm": p_holm}))
-    return near
+    margin: float,
+) -> Candidate:
+    """The candidate with its difference from the best."""
+    gaps = values[candidate.key] - values[best.key]
+    gap, spread = interval(gaps, TWO_SIDED), float(gaps.std(ddof=1)) if gaps.size > 1 else 0.0
+    queries = queries_needed(spread, margin + gap.value)
+    against = {"value": gap.value, "low": gap.low, "high": gap.high, "queries": queries}
+    return replace(candidate, against=against)
 
 
-def _normal_p(ours: "NDArray[np.float64]", theirs: "NDArray[np.float64]") -> float:
-    """p of the paired randomisation test by the normal distribution that its swaps tend to.
-
-    It errs where few queries differ, but then it is not below SMALL_P: with m equal differences the
-    exact p is 2 / 2**m and this one erfc(sqrt(m / 2)). They meet near SMALL_P, at m = 11 with
-    .00098 and .00091; from there on this one is the higher."""
-    gaps = ours - theirs
-    spread = float((gaps**2).sum())
-    return math.erfc(abs(float(gaps.sum())) / math.sqrt(2 * spread)) if spread > 0 else 1.0
+def _is_shown(candidate: Candidate, margin: float) -> bool:
+    """Whether a candidate is shown to be no worse than the best by more than the margin."""
+    return candidate.against is not None and candidate.against["low"] >= -margin - TOLERANCE
 
 
 def size_effects(results: Results, settings: SweepSettings, k: int) -> list[SizeEffect]:

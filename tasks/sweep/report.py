@@ -73,7 +73,11 @@ def _summary(
             for sample in design.samples
         ],
         "cells": {"total": len(design.cells), "finished_before": design.finished},
-        "limits": {"max_tokens": settings.max_tokens, "max_ms": settings.max_ms},
+        "limits": {
+            "max_tokens": settings.max_tokens,
+            "max_ms": settings.max_ms,
+            "margin": settings.margin,
+        },
         "table": _ordered(design, _table(results, settings.measures[0], k)),
         "falls": _ordered(design, effects),
         "choice": {
@@ -127,19 +131,23 @@ def _sentences(choice: Choice, *, timed: bool) -> list[str]:
         f"Best of {choice.allowed} candidates among {choice.tools} tools: {_name(best)}, {measure} "
         f"{interval_text(asdict(best))} over {best.n} queries, {_cost(best)}."
     ]
+    margin = f"{choice.margin:g}"
     if recommended == best:
-        lines.append("Recommended: the same. Every cheaper candidate is significantly worse.")
-        if choice.near:
-            lines.append(
-                f"Not significantly worse: {len(choice.near)} that cost more, such as "
-                f"{_name(choice.near[0])}."
-            )
+        lines.append(
+            f"Recommended: the same. No cheaper candidate is shown to be within {margin} of it."
+        )
     elif (gap := recommended.against) is not None:
         lines.append(
             f"Recommended: {_name(recommended)}, {measure} {interval_text(asdict(recommended))}, "
-            f"{_cost(recommended)}: the cheapest of {len(choice.near)} that are not significantly "
-            f"worse ({difference_text(gap)}, p {gap['p']:.3f} alone, {gap['p_holm']:.2f} among "
-            f"{choice.allowed - 1} comparisons)."
+            f"{_cost(recommended)}: the cheapest of {len(choice.near)} that are shown to be no "
+            f"worse than the best by more than {margin} ({difference_text(gap)}, 95 % confidence, "
+            f"one-sided)."
+        )
+    if (cheaper := choice.undecided) is not None and cheaper.against is not None:
+        lines.append(
+            f"Undecided: {_name(cheaper)}, {_cost(cheaper)}, differs by "
+            f"{difference_text(cheaper.against)}. About {cheaper.against['queries']} queries would "
+            f"show whether it is within {margin}; there are {cheaper.n}."
         )
     latency = "" if timed else "; latency was not measured"
     return [*lines, f"Prompt tokens are estimated by the length of the tools as JSON{latency}."]

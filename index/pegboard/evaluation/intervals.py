@@ -1,7 +1,9 @@
 """Confidence of a mean over queries: bootstrap intervals, and paired tests between two systems."""
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
+from statistics import NormalDist
 from typing import TYPE_CHECKING, Any
 
 from pegboard.encoders import install_command
@@ -20,6 +22,8 @@ SEED = 0
 """Equal values give equal intervals, on every machine and in every run."""
 SWAPS = 9_999
 """Of the two systems, query by query: p is at least 2 / 10,000."""
+POWER = 0.8
+"""How probably the queries that `queries_needed` returns show what is true."""
 BATCH = 200
 """Resamples made at a time, which bounds the memory at 100,000 queries to 160 MB."""
 
@@ -113,6 +117,23 @@ def holm(p_values: Mapping[str, float]) -> dict[str, float]:
         least = max(least, min(1.0, p * (len(p_values) - place)))
         corrected[name] = least
     return {name: corrected[name] for name in p_values}
+
+
+def queries_needed(spread: float, margin: float, confidence: float = CONFIDENCE) -> int | None:
+    """Return how many queries show that a mean is not lower than another by more than a margin.
+
+    For a one-sided test with `POWER`, by the normal approximation: n is the square of
+    (z(confidence) + z(power)) * spread / margin.
+
+    Args:
+        spread: the standard deviation of the differences, query by query.
+        margin: what is left of it where the mean is known to be lower. Without any, no number of
+            queries is enough, and None is returned.
+    """
+    if margin <= 0:
+        return None
+    z = NormalDist().inv_cdf(confidence) + NormalDist().inv_cdf(POWER)
+    return max(1, math.ceil((z * spread / margin) ** 2))
 
 
 def _bounds(values: "NDArray[np.float64]", confidence: float) -> tuple[float, float]:
