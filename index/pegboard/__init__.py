@@ -20,6 +20,7 @@ if TYPE_CHECKING:
         as_mcp_tools,
         as_openai_tools,
         as_responses_tools,
+        as_toon,
         call_names,
     )
     from pegboard.opening import open_board as open
@@ -53,6 +54,7 @@ __all__ = [
     "as_mcp_tools",
     "as_openai_tools",
     "as_responses_tools",
+    "as_toon",
     "call_names",
     "open",
     "open_async",
@@ -65,7 +67,7 @@ _HOMES = {
     "store.follower": ("BoardStatus",),
     "hits": (
         *("Hit", "as_anthropic_tools", "as_mcp_tools", "as_openai_tools", "as_responses_tools"),
-        "call_names",
+        *("as_toon", "call_names"),
     ),
     "records": ("Agent", "Edge", "Enrichment", "Tool"),
     "store.releases": ("Channel", "Release", "ReleaseStore"),

@@ -1,4 +1,4 @@
-"""What a search returns, and how it goes into an API call of OpenAI, Anthropic or MCP."""
+"""What a search returns, and how it goes into an API call or a prompt."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -8,6 +8,7 @@ from pegboard.errors import QueryError
 from pegboard.naming import MAX_CALL_NAME, valid_name
 from pegboard.records import Agent, Tool
 from pegboard.schemas.for_models import cut_description, object_schema
+from pegboard.schemas.toon import toon_definitions
 
 Descriptions = Literal["catalog", "written"]
 """Which description a model is shown: the catalog's, or an LLM's where there is one."""
@@ -163,6 +164,27 @@ def as_mcp_tools(
             tool["annotations"] = dict(hit.tool.annotations)
         listed.append(tool)
     return listed
+
+
+def as_toon(hits: Sequence[Hit] | Mapping[str, Hit], descriptions: Descriptions = "catalog") -> str:
+    """Return the hits' definitions as TOON, a compact text for a prompt; arguments as
+    `as_openai_tools`.
+
+    Model APIs take no TOON as `tools`: use it where a model reads definitions and writes a call as
+    text or through a tool such as `call_tool`. Bounds, patterns and defaults are left out.
+
+    Example:
+        >>> print(as_toon(board.search("convert 30 dollars to yen", k=1)))
+        tools[1]:
+          - name: convert_currency
+            description: Converts an amount of money
+            arguments[1]{name,type,description}:
+              amount,number,How much
+    """
+    describe = _describer(descriptions)
+    return toon_definitions(
+        [(name, describe(hit), hit.tool.input_schema) for name, hit in _named(hits).items()]
+    )
 
 
 def _named(hits: Sequence[Hit] | Mapping[str, Hit]) -> Mapping[str, Hit]:

@@ -236,3 +236,78 @@ def test_a_description_is_as_long_as_openai_takes_it_and_whole_elsewhere():
     assert pegboard.as_anthropic_tools([long])[0]["description"] == "many words " * 200
     assert len(pegboard.as_openai_tools([replace(long, tool=replace(
         long.tool, description="x" * 5_000))])[0]["function"]["description"]) <= 1_024  # fmt: skip
+
+
+def test_toon_lists_the_arguments_of_each_tool_in_a_table():
+    schema = {
+        "type": "object",
+        "required": ["amount", "lines"],
+        "properties": {
+            "amount": {"type": "number", "description": "How much, in\ndollars"},
+            "to": {"enum": ["EUR", "USD"]},
+            "lines": {"type": "array", "items": {"$ref": "#/$defs/line"}},
+            "note": {"anyOf": [{"type": "string"}, {"type": "null"}]},
+        },
+        "$defs": {
+            "line": {
+                "type": "object",
+                "required": ["sku"],
+                "properties": {"sku": {"type": "string"}, "tags": {"type": "array"}},
+            }
+        },
+    }
+
+    text = pegboard.as_toon([hit("pay", schema=schema), hit("now")])
+
+    assert text == (
+        "tools[2]:\n"
+        "  - name: pay\n"
+        "    description: What it does.\n"
+        "    arguments[6]{name,type,description}:\n"
+        '      amount,number,"How much, in dollars"\n'
+        '      to?,EUR|USD,""\n'
+        '      lines,"object[]",""\n'
+        '      "lines[].sku",string,""\n'
+        '      "lines[].tags?","any[]",""\n'
+        '      note?,string|null,""\n'
+        "  - name: now\n"
+        "    description: What it does."
+    )
+
+
+def test_toon_quotes_every_text_that_could_be_taken_for_structure():
+    hostile = [
+        "",
+        " a",
+        "-",
+        "true",
+        "007",
+        "1e6",
+        "a: b",
+        "a,b",
+        '"',
+        "x\n  - name: y",
+        "\\",
+        "\x85",
+    ]
+    tools = [replace(hit("t").tool, description=text) for text in hostile]
+    hits = [replace(hit("t"), tool=tool) for tool in tools]
+
+    lines = pegboard.as_toon(hits).split("\n")
+
+    values = [line.partition("description: ")[2] for line in lines if "description: " in line]
+    assert len(lines) == 1 + 2 * len(hostile)
+    assert [json.loads(value) for value in values[:-1]] == hostile[:-1]
+
+
+def test_toon_of_a_schema_that_refers_to_itself_ends():
+    def node(other):
+        return {"properties": {f"{other}{n}": {"$ref": f"#/$defs/{other}"} for n in range(30)}}
+
+    schema = {**node("a"), "$defs": {"a": node("b"), "b": node("c"), "c": node("a")}}
+
+    text = pegboard.as_toon([hit("tree", schema=schema)])
+
+    assert "arguments[500]{name,type}" in text
+    assert "\n      a0?,object\n      a0.b0?,object\n      a0.b0.c0?,object\n" in text
+    assert "a0.b0.c0.a0?,object\n      a0.b0.c0.a1" in text  # `a` is open already

@@ -123,8 +123,8 @@ def add_output_options(parser: argparse.ArgumentParser, keys: str) -> None:
     output.add_argument(
         "--as",
         dest="shape",
-        choices=("openai", "anthropic", "mcp"),
-        help="print the tools for an API call, as JSON",
+        choices=("openai", "anthropic", "mcp", "toon"),
+        help="print the tools for an API call, as JSON; or as compact text for a prompt (toon)",
     )
     parser.add_argument(
         "--descriptions",
@@ -136,9 +136,12 @@ def add_output_options(parser: argparse.ArgumentParser, keys: str) -> None:
 
 
 def print_tools(hits: "Sequence[Hit]", shape: str, descriptions: Any) -> None:
-    """Print the hits as the tools of an API call."""
+    """Print the hits as the tools of an API call, or as TOON."""
     import pegboard
 
+    if shape == "toon":
+        print(pegboard.as_toon(hits, descriptions))
+        return
     shapes = {
         "openai": pegboard.as_openai_tools,
         "anthropic": pegboard.as_anthropic_tools,

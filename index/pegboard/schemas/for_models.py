@@ -41,7 +41,7 @@ def _parts(schema: Any, root: Mapping[str, Any], depth: int) -> tuple[dict[str, 
     own: Any = schema.get("properties")
     properties: dict[str, Any] = dict(own) if isinstance(own, Mapping) else {}
     required = [name for name in _listed(schema.get("required")) if isinstance(name, str)]
-    always = [*_listed(schema.get("allOf")), _referenced(schema.get("$ref"), root)]
+    always = [*_listed(schema.get("allOf")), referenced(schema.get("$ref"), root)]
     for keyword, parts in (
         ("allOf", always),
         *((name, _listed(schema.get(name))) for name in ("anyOf", "oneOf")),
@@ -57,8 +57,8 @@ def _listed(value: Any) -> Sequence[Any]:
     return value if isinstance(value, list | tuple) else ()
 
 
-def _referenced(reference: Any, root: Mapping[str, Any]) -> Any:
-    """What a reference within the schema means; None for any other."""
+def referenced(reference: Any, root: Mapping[str, Any]) -> Any:
+    """Return what a reference within the schema `root` means; None for any other."""
     if not isinstance(reference, str) or not reference.startswith("#/"):
         return None
     value: Any = root
