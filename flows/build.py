@@ -57,10 +57,10 @@ def build(
             for the run.
 
     Returns:
-        What `pegboard build --json` prints, as JSON values. `outcome` is `planned`, `waiting` for a
-        batch of an LLM, `unchanged`, `withdrawn`, `held` by the gate, or `published`; `release` is
-        the id of the release, `catalogs` what each source listed, `problems` what could not be
-        done, `unfinished` what failed after publishing, and `seconds` the time of each phase.
+        What `pegboard build --json` prints, as JSON values. `outcome` is `planned`, `unchanged`,
+        `withdrawn`, `held` by the gate, or `published`; `release` is the id of the release,
+        `catalogs` what each source listed, `problems` what could not be done, `unfinished` what
+        failed after publishing, and `seconds` the time of each phase.
 
     Raises:
         ConfigurationError: the configuration has problems; all are listed.

@@ -62,8 +62,8 @@ def reindex(
             this one.
 
     Returns:
-        The result of `RunSummary.end`: JSON values, with the outcome `planned`, `waiting`,
-        `unchanged`, `withdrawn`, `held` or `published`.
+        The result of `RunSummary.end`: JSON values, with the outcome `planned`, `unchanged`,
+        `withdrawn`, `held` or `published`.
     """
     # Problems of the gate's files are reported before any source or LLM call.
     read_gate(configuration)
@@ -96,8 +96,6 @@ def _reindex(
     if options.dry_run:
         return summary.end("planned")
     enrichments = run.enrich(snapshots)
-    if run.waits_for_batches:
-        return summary.end("waiting")
     documents, spec = run.compose(snapshots, enrichments)
     if spec.release == plan.live:
         run.prune()
@@ -124,11 +122,6 @@ class _Run:
     ) -> None:
         self._configuration, self._options, self._summary = configuration, options, summary
         self._runner, self._engine, self._uri = runner, engine, configuration.uri
-
-    @property
-    def waits_for_batches(self) -> bool:
-        enrich, result = self._configuration.enrich, self._summary.enriched
-        return bool(enrich and enrich.incomplete == "stop" and result and result.waiting)
 
     def snapshot(self) -> Mapping[str, str]:
         """List the sources and revise the snapshots; returns catalog -> digest."""
@@ -176,8 +169,6 @@ class _Run:
             summary.enriched = self._runner.call(
                 enrich_tools, configuration, snapshots, self._options.enrich
             )
-        if self.waits_for_batches:
-            return None
         with summary.phase("filter"):
             summary.filtered = self._runner.call(
                 filter_enrichments, configuration, snapshots, summary.enriched.enrichments

@@ -26,7 +26,7 @@ from tasks.settings.configuration import Configuration
 from tasks.snapshot import Snapshot
 
 logger = logging.getLogger(__name__)
-Outcome = Literal["planned", "waiting", "unchanged", "withdrawn", "held", "published"]
+Outcome = Literal["planned", "unchanged", "withdrawn", "held", "published"]
 
 
 class RunSummary:
@@ -138,7 +138,6 @@ class RunSummary:
             "estimate": self.enriched.estimate,
             "actual": self.enriched.actual,
             "stopped": self.enriched.stopped,
-            "waiting": list(self.enriched.waiting),
         }
 
     def _enrichment_problems(self) -> list[str]:

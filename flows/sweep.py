@@ -12,7 +12,6 @@ from typing import Any
 from flows.artifacts import sweep_artifact
 from flows.reindex import reindex
 from flows.runner import DirectRunner, Runner
-from pegboard.errors import CompletionError
 from pegboard.store.storage import remember_options
 from tasks import progress
 from tasks.settings.configuration import BoardSettings, Configuration
@@ -65,11 +64,6 @@ def _build(settings: Sweep, runner: Runner) -> tuple[Sweep, list[str]]:
         calibrated=any(strategy.needs_calibration() for strategy in settings.strategies),
     )
     outcome = reindex(configuration, runner=runner)
-    if outcome["outcome"] == "waiting":
-        raise CompletionError(
-            "A batch of the LLM is in progress, so there is nothing to measure yet. Start the "
-            "sweep again to collect it."
-        )
     catalogs = outcome["catalogs"].values()
     problems = [problem for catalog in catalogs for problem in catalog["problems"]]
     return settings.of(outcome["release"]), [*problems, *outcome["problems"]]

@@ -14,11 +14,9 @@ from pegboard.llm.client import Client
 from pegboard.records import Agent, Enrichment, Tool
 from tasks import progress
 from tasks.embed import encoder_for
-from tasks.enrichment.batch import BatchRun, batches_for, open_batches, refuse_open_batches
 from tasks.enrichment.enrichment_sets import EnrichmentSet, write_enrichments
 from tasks.enrichment.figures import (
     EnrichmentEstimate,
-    EnrichmentRun,
     actual_figures,
     estimate,
     failure_messages,
@@ -46,7 +44,6 @@ class Enriched:
     Attributes:
         problems: warnings, and what could not be generated.
         stopped: why the run ended early; empty if it did not.
-        waiting: batches that a later run collects.
     """
 
     enrichments: EnrichmentSet
@@ -54,7 +51,6 @@ class Enriched:
     actual: dict[str, Any]
     problems: tuple[str, ...] = ()
     stopped: str = ""
-    waiting: tuple[str, ...] = ()
 
 
 def estimate_tools(
@@ -83,21 +79,15 @@ def enrich_tools(
         CompletionError, BudgetExhausted: the run ended early and `incomplete` is `stop`. Replies
             are kept.
     """
-    settings, lake = _settings(configuration), Lake(configuration.uri)
+    settings = _settings(configuration)
     requests, ledger = _open(configuration, snapshots, options)
-    needed = requests.any_missing(ledger) or open_batches(lake)
+    needed = requests.any_missing(ledger)
     models = NO_MODELS if not needed else models or hosted_models(configuration)
     expected = estimate(requests, ledger, settings, models).to_dict()
     progress.start("enrich", expected["pending"])
     started = time.monotonic()
     client = client_for(settings, models)
-    run: EnrichmentRun
-    if settings.mode == "batch" and needed:
-        batches = batches_for(settings)
-        run = BatchRun(requests, ledger, batches, lake, client.budget, settings, models.price)
-    else:
-        refuse_open_batches(lake)
-        run = LiveRun(requests, ledger, client)
+    run = LiveRun(requests, ledger, client)
     try:
         asyncio.run(_run(run, client))
     finally:
@@ -111,7 +101,6 @@ def enrich_tools(
         actual=actual_figures(requests, ledger, run, client, seconds),
         problems=(*stale_prompts(requests, ledger), *failure_messages(run)),
         stopped=stop_message(run.stopped, requests, ledger),
-        waiting=tuple(run.waiting),
     )
     if run.stopped is not None and settings.incomplete == "stop":
         raise type(run.stopped)(
@@ -121,7 +110,7 @@ def enrich_tools(
     return enriched
 
 
-async def _run(run: EnrichmentRun, client: Client) -> None:
+async def _run(run: LiveRun, client: Client) -> None:
     async with client:
         await run.run()
 

@@ -20,14 +20,9 @@ from typing import Any
 
 os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")
 
-POLL_SECONDS = 0.2
-"""The scripted provider's batches take a second or two."""
-
 
 class Boundaries:
-    """Counts the moments before and after every call that changes the lake or buys a batch, and
-    dies at one of them.
-    """
+    """Counts the moments before and after every call that changes the lake; dies at one of them."""
 
     def __init__(self, deadly: int) -> None:
         self._deadly, self._count = deadly, 0
@@ -58,19 +53,15 @@ class Boundaries:
 
 
 def work(config: str, snapshots: dict[str, str], deadly: int) -> None:
-    from pegboard.llm.batches import HostedBatches
     from tasks.enrich import enrich_tools
-    from tasks.enrichment.batch import BatchRun
     from tasks.enrichment.ledger import LakeLedger
     from tasks.lake.files import Lake
     from tasks.settings.configuration import load_configuration
 
-    BatchRun.__init__.__defaults__ = (POLL_SECONDS,)
     boundaries = Boundaries(deadly)
     for owner, names in (
-        (LakeLedger, ("add", "add_all")),
+        (LakeLedger, ("add",)),
         (Lake, ("write_json", "delete")),
-        (HostedBatches, ("submit", "results")),
     ):
         for name in names:
             boundaries.watch(owner, name)

@@ -2,7 +2,7 @@
 its own, on loopback.
 
     python tests/scripted_llm.py LOG [--delay S] [--hold FILE [--hold-after N]] [--trouble]
-    [--batch-delay S] [--hang S] [--golden FILE]
+    [--hang S] [--golden FILE]
 
 It prints its port. LOG gets one line of JSON for each request when it is decided, flushed: product,
 subject, attempt, outcome. With
@@ -200,8 +200,6 @@ class Script:
         self.attempts: Counter[tuple[str, str]] = Counter()
         lines = Path(options.golden).read_text("utf-8").splitlines() if options.golden else []
         self.golden = {one["query"]: one.get("calls", []) for one in map(json.loads, lines)}
-        self.files: dict[str, str] = {}
-        self.batches: dict[str, dict[str, Any]] = {}
         self.running = 0
         self.most = 0
         self.begun = 0
@@ -345,87 +343,6 @@ class Script:
             "usage": usage,
         }
 
-    async def upload(self, request: web.Request) -> web.Response:
-        form = await request.post()
-        file = form["file"]
-        content = file.file.read().decode() if isinstance(file, web.FileField) else str(file)
-        name = f"file-{len(self.files)}"
-        self.files[name] = content
-        return web.json_response(
-            {
-                "id": name,
-                "object": "file",
-                "bytes": len(content),
-                "created_at": 1,
-                "filename": "batch.jsonl",
-                "purpose": "batch",
-                "status": "processed",
-            }
-        )
-
-    async def create(self, request: web.Request) -> web.Response:
-        body = await request.json()
-        name = f"batch-{len(self.batches)}"
-        lines = [
-            json.loads(line) for line in self.files[body["input_file_id"]].splitlines() if line
-        ]
-        self.batches[name] = {
-            "meta": body.get("metadata"),
-            "input": body["input_file_id"],
-            "at": time.time(),
-            "lines": lines,
-            "output": None,
-        }
-        self.note(event="batch", batch=name, requests=len(lines))
-        return web.json_response(self.batch(name))
-
-    def batch(self, name: str) -> dict[str, Any]:
-        one = self.batches[name]
-        ended = time.time() - one["at"] >= self.options.batch_delay
-        if ended and one["output"] is None:
-            rows = [json.dumps(self.batch_row(name, line)) for line in one["lines"]]
-            one["output"] = f"file-{len(self.files)}"
-            self.files[one["output"]] = "\n".join(rows)
-        total = len(one["lines"])
-        return {
-            "id": name,
-            "object": "batch",
-            "endpoint": "/v1/chat/completions",
-            "input_file_id": one["input"],
-            "completion_window": "24h",
-            "status": "completed" if ended else "in_progress",
-            "output_file_id": one["output"],
-            "created_at": 1,
-            "metadata": one["meta"],
-            "request_counts": {"total": total, "completed": total if ended else 0, "failed": 0},
-        }
-
-    def batch_row(self, name: str, line: dict[str, Any]) -> dict[str, Any]:
-        body = line["body"]
-        product, subject, outcome = self.decide(body)
-        outcome = outcome if outcome in CONTENT else "good"
-        self.ended(product, subject, outcome, paid=True, batch=name)
-        reply = self.completion(body, self.content(product, subject, outcome, body), outcome)
-        response = {"status_code": 200, "body": reply}
-        return {"id": "r", "custom_id": line["custom_id"], "response": response, "error": None}
-
-    async def retrieve(self, request: web.Request) -> web.Response:
-        return web.json_response(self.batch(request.match_info["name"]))
-
-    async def listed(self, _: web.Request) -> web.Response:
-        return web.json_response(
-            {
-                "object": "list",
-                "data": [self.batch(name) for name in reversed(self.batches)],
-                "has_more": False,
-            }
-        )
-
-    async def download(self, request: web.Request) -> web.Response:
-        return web.Response(
-            text=self.files[request.match_info["name"]], content_type="application/jsonl"
-        )
-
     async def figures(self, _: web.Request) -> web.Response:
         return web.json_response({"most": self.most})
 
@@ -434,7 +351,6 @@ async def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("log")
     parser.add_argument("--delay", type=float, default=0.0)
-    parser.add_argument("--batch-delay", type=float, default=0.0)
     parser.add_argument("--hang", type=float, default=10.0)
     parser.add_argument("--hold", type=Path)
     parser.add_argument("--hold-after", type=int, default=0)
@@ -443,11 +359,6 @@ async def main() -> None:
     script = Script(parser.parse_args())
     app = web.Application(client_max_size=1 << 28)
     app.router.add_post("/v1/chat/completions", script.chat)
-    app.router.add_post("/v1/files", script.upload)
-    app.router.add_get("/v1/files/{name}/content", script.download)
-    app.router.add_post("/v1/batches", script.create)
-    app.router.add_get("/v1/batches", script.listed)
-    app.router.add_get("/v1/batches/{name}", script.retrieve)
     app.router.add_get("/figures", script.figures)
     runner = web.AppRunner(app, access_log=None, shutdown_timeout=0.1)
     await runner.setup()

@@ -34,7 +34,6 @@ MANY = 10
 """Repetitions from which a quantifier may make a pattern slow."""
 UNNAMED = {
     "pegboard.encoders: re.match(f'{re.escape(package)}(?![\\\\w-])', requirement)": "a literal",
-    "pegboard.llm.batches: re.compile(f'{self._mark}-(\\\\d+)-')": "a literal and a number",
     "pegboard.redaction: re.compile(f\"{boundary}(?:{'|'.join(shapes)})\")": "its results are",
     "pegboard.retrieval.rules.clause_tokens: re.compile(closing)": "its results are",
     "pegboard.store.failures: re.search(failure.signs, text)": "alternatives without quantifiers",

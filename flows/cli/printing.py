@@ -90,12 +90,6 @@ def outcome_line(outcome: dict[str, Any]) -> str:
             ]
             encoded = ", ".join(counts) or "what the LLM replies change"
             return "\n".join([f"A build would encode {encoded}.", *forecast_lines(outcome)])
-        case "waiting":
-            batches = ", ".join(outcome["enrichment"]["waiting"])
-            return (
-                f"Waiting for {batches}. Nothing was published; run again to collect them (usually "
-                f"within 24 hours)."
-            )
         case "unchanged":
             return f"Nothing changed: release {release} stays live."
         case "withdrawn":

@@ -4,12 +4,13 @@ import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any, Protocol
+from typing import Any
 
-from pegboard.errors import CompletionError, PegboardError
+from pegboard.errors import PegboardError
 from pegboard.llm.budget import Price
 from pegboard.llm.client import Client
 from tasks.enrichment.ledger import LakeLedger
+from tasks.enrichment.live import LiveRun
 from tasks.enrichment.models import Models
 from tasks.enrichment.products import typical_output_tokens
 from tasks.enrichment.requests import ProductRequest, RequestSet
@@ -136,21 +137,8 @@ def _reply_lengths(ledger: LakeLedger, model: str) -> dict[str, float]:
     }
 
 
-class EnrichmentRun(Protocol):
-    """What live and batch runs have in common; `live.LiveRun` describes the attributes."""
-
-    completed: Counter[Product]
-    failures: list[tuple[ProductRequest, CompletionError]]
-    stopped: PegboardError | None
-    waiting: list[str]
-
-    async def run(self) -> None:
-        """Ask for what the ledger lacks."""
-        ...
-
-
 def actual_figures(
-    requests: RequestSet, ledger: LakeLedger, run: EnrichmentRun, client: Client, seconds: float
+    requests: RequestSet, ledger: LakeLedger, run: LiveRun, client: Client, seconds: float
 ) -> dict[str, Any]:
     """Return counts, tokens, cost and time of a run as JSON values, named as in the estimate."""
     replies = [
@@ -206,7 +194,7 @@ def stale_prompts(requests: RequestSet, ledger: LakeLedger) -> list[str]:
     ]
 
 
-def failure_messages(run: EnrichmentRun) -> list[str]:
+def failure_messages(run: LiveRun) -> list[str]:
     """Return what could not be generated, the first few by name."""
     shown, rest = run.failures[:SHOWN_FAILURES], run.failures[SHOWN_FAILURES:]
     lines = [

@@ -22,14 +22,12 @@ class LiveRun:
         completed: requests that got their final reply in this run, by product.
         failures: requests without a reply, with the error.
         stopped: why the run ended early, if it did.
-        waiting: always empty: live calls leave nothing under way.
     """
 
     def __init__(self, requests: RequestSet, ledger: LakeLedger, client: Client) -> None:
         self.completed: Counter[Product] = Counter()
         self.failures: list[tuple[ProductRequest, CompletionError]] = []
         self.stopped: PegboardError | None = None
-        self.waiting: list[str] = []
         self._requests, self._ledger, self._client = requests, ledger, client
         self._locks = {key: asyncio.Lock() for key in requests.shared}
 

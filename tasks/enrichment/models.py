@@ -76,11 +76,7 @@ def models_of(settings: EnrichSettings, *, place: str, price_option: str) -> Mod
         ConfigurationError: a budget in USD is set, and a price is unknown.
     """
     completers = hosted_completers(settings)
-    batch = settings.mode == "batch"
-    prices = [
-        completer.batch_price_per_token() if batch else completer.price_per_token()
-        for completer in completers
-    ]
+    prices = [completer.price_per_token() for completer in completers]
     unknown = [
         completer.name for completer, price in zip(completers, prices, strict=True) if price is None
     ]

@@ -2,7 +2,7 @@
 
 A request knows nothing of time or network. From the replies in the ledger it says what to ask next,
 and turns a reply into an entry of the ledger. So a run that was killed continues at the very reply
-where it stopped, live and in batches alike."""
+where it stopped."""
 
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence

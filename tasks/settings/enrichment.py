@@ -45,14 +45,11 @@ class EnrichSettings(Settings):
     temperature: Annotated[float | None, Field(ge=0, le=2)] = None
     max_reply_tokens: Count = 1_000
 
-    mode: Literal["live", "batch"] = "live"
     concurrency: Annotated[int, Field(gt=0, le=1_000)] = 32
     requests_per_minute: Positive | None = None
     tokens_per_minute: Positive | None = None
     timeout: Positive = 60
     attempts: Count = 5
-    batch_requests: Annotated[int, Field(gt=0, le=50_000)] = 10_000
-    batch_wait: Annotated[float, Field(ge=0)] = 0
 
     budget_usd: Annotated[float | None, Field(ge=0)] = None
     max_tokens: Annotated[int | None, Field(ge=0)] = None
@@ -74,15 +71,6 @@ class EnrichSettings(Settings):
                 "expected the name of an environment variable, such as OPENAI_API_KEY, not a key"
             )
         return name
-
-    @model_validator(mode="after")
-    def _goes_to_one_provider(self) -> "EnrichSettings":
-        if self.mode == "batch" and self.fallbacks:
-            raise ValueError(
-                "fallbacks: with mode = 'batch' one provider gets all requests; "
-                "leave them out, or set mode = 'live'"
-            )
-        return self
 
 
 class UntrustedSettings(Settings):

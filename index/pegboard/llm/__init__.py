@@ -30,8 +30,8 @@ class ChatRequest:
         temperature: None leaves it to the model; some models take no other.
         schema: the JSON Schema of the reply; None asks for plain text. Not every server obeys it.
         schema_name: a name for the schema, as some servers want one: letters, digits and _.
-        tools: what the model may call, as OpenAI's tools; not in batches. A server without tools
-            may ignore them silently.
+        tools: what the model may call, as OpenAI's tools. A server without tools may ignore them
+            silently.
         tool_choice: whether it must call one; None leaves that to the server.
     """
 

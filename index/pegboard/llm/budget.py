@@ -59,25 +59,17 @@ class Budget:
         async with self._changed:
             while not self._fits(reservation) and self._pending:
                 await self._changed.wait()
-            self.reserve_now(reservation)
+            if not self._fits(reservation):
+                raise BudgetExhausted(self._message())
+            self._reserved_usd += reservation.usd
+            self._reserved_tokens += reservation.tokens
             self._pending += 1
-
-    def reserve_now(self, reservation: Reservation) -> None:
-        """Reserve without waiting; raises BudgetExhausted if it does not fit."""
-        if not self._fits(reservation):
-            raise BudgetExhausted(self._message())
-        self._reserved_usd += reservation.usd
-        self._reserved_tokens += reservation.tokens
-
-    def release(self, reservation: Reservation) -> None:
-        """Undo `reserve_now`."""
-        self._reserved_usd -= reservation.usd
-        self._reserved_tokens -= reservation.tokens
 
     async def settle(self, reservation: Reservation, reply: ChatReply | None) -> None:
         """Replace a reservation by what the call really cost; None for a call without a reply."""
         async with self._changed:
-            self.release(reservation)
+            self._reserved_usd -= reservation.usd
+            self._reserved_tokens -= reservation.tokens
             self._pending -= 1
             if reply is not None:
                 self.count(reply)

@@ -69,13 +69,6 @@ class Endpoint:
             return self.price[0] / 1_000_000, self.price[1] / 1_000_000
         return self._listed_price()
 
-    def batch_price_per_token(self) -> tuple[float, float] | None:
-        """Return the same in a batch: as listed, else half of the live price."""
-        listed = None if self.price is not None else self._listed_price("_batches")
-        if listed is not None or (live := self.price_per_token()) is None:
-            return listed
-        return live[0] / 2, live[1] / 2
-
     async def guarded(self, work: Callable[[], Awaitable[_Result]]) -> _Result:
         """Return the result of a call, made once.
 
@@ -145,7 +138,7 @@ class Endpoint:
         """Close all connections that LiteLLM keeps open for the running event loop."""
         await _finish_logging()
         cache = self.litellm.in_memory_llm_clients_cache
-        mark = f"-{id(asyncio.get_running_loop())}"  # how LiteLLM tells the loops apart
+        mark = cache.update_cache_key_with_event_loop("")  # how LiteLLM tells the loops apart
         for key in [key for key in cache.cache_dict if str(key).endswith(mark)]:
             client = cache.cache_dict[key]
             cache.delete_cache(key)
@@ -179,11 +172,11 @@ class Endpoint:
             f"model."
         )
 
-    def _listed_price(self, suffix: str = "") -> tuple[float, float] | None:
+    def _listed_price(self) -> tuple[float, float] | None:
         # Read from the list itself: LiteLLM's own functions answer 0 for a model that they only
         # recognise by family (`openai/gpt-5-unheard-of`), and ask a local server for others.
         entry = self._price_entry()
-        sides = (entry.get(f"{side}_cost_per_token{suffix}") for side in ("input", "output"))
+        sides = (entry.get(f"{side}_cost_per_token") for side in ("input", "output"))
         prompt, reply = sides
         return None if prompt is None or reply is None else (float(prompt), float(reply))
 

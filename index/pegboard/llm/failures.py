@@ -29,7 +29,6 @@ NEXT_STEPS = _SHARED_STEPS | {
     "timeout": "Raise timeout ({timeout:g} s), or lower concurrency or max_tokens.",
     "server": "Check that the server is up, and run again.",
     "reply": "Check that api_base is the address of a chat server, and run again.",
-    "batch": "Ask again when the batch has ended; what it did not get to, in another one.",
 }
 
 # The same for an encoder, which has made its attempts by the time it fails.
@@ -67,7 +66,7 @@ def failure_kind(error: BaseException) -> str:
     status: Any = getattr(error, "status_code", None)
     if "APIResponseValidationError" in names:
         return "reply"
-    message = f"{error} {getattr(error, 'body', None) or ''}"
+    message = f"{error} {_body(error)}"
     if "ContextWindowExceededError" in names or (status == 400 and _TOO_LONG.search(message)):
         return "length"
     if "ContentPolicyViolationError" in names or (status == 400 and _FILTERED.search(message)):
@@ -94,6 +93,18 @@ def failure_kind(error: BaseException) -> str:
         if "APIConnectionError" in names or (isinstance(status, int) and status >= 500)
         else "reply"
     )
+
+
+def _body(error: BaseException) -> object:
+    """Return the body of the provider's answer, which has its error code.
+
+    LiteLLM's errors of embeddings lack it; the vendor's error from which they were made has it."""
+    chain: BaseException | None = error
+    while chain is not None:
+        if body := getattr(chain, "body", None):
+            return body
+        chain = chain.__cause__ or chain.__context__
+    return ""
 
 
 def may_pass(error: BaseException) -> bool:

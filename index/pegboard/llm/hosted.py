@@ -61,10 +61,6 @@ class HostedCompleter:
         """Return USD for a token of prompt and of reply; None if the price is unknown."""
         return self._endpoint.price_per_token()
 
-    def batch_price_per_token(self) -> tuple[float, float] | None:
-        """Return the same in a batch: as listed, else half of the price, as is usual."""
-        return self._endpoint.batch_price_per_token()
-
     def count_tokens(self, text: str) -> int:
         """Return the tokens of a text by OpenAI's cl100k: an estimate for other models."""
         return self._endpoint.count_tokens(text)

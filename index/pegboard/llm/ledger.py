@@ -101,13 +101,6 @@ class Ledger(Generic[E]):
             self._writer = asyncio.create_task(self._write_pending())
         await asyncio.shield(done)
 
-    def add_all(self, entries: Iterable[E]) -> None:
-        """Store replies outside of an event loop; they are durable when this returns."""
-        entries = list(entries)
-        if entries:
-            self._storage.append(entries)
-            self._remember(entries)
-
     async def flush(self) -> None:
         """Wait until everything that was added is durable."""
         if self._writer is not None:

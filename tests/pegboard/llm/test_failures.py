@@ -227,7 +227,7 @@ def test_every_kind_has_a_next_step():
     kinds = {*ADVICE, "reply"}
 
     assert set(ENCODER_STEPS) == kinds
-    assert set(NEXT_STEPS) == kinds | {"batch"}
+    assert set(NEXT_STEPS) == kinds
 
 
 def test_a_completion_error_itself_says_whether_it_may_pass():

@@ -162,23 +162,14 @@ def test_special_tokens_in_a_text_count_as_text():
     assert completer.count_tokens("<|endoftext|>") > 1
 
 
-@pytest.mark.parametrize(
-    ("price", "live", "batch"),
-    [((2, 8), (2e-6, 8e-6), (1e-6, 4e-6)), (None, (1.5e-7, 6e-7), (7.5e-8, 3e-7))],
-)
-def test_the_configured_price_comes_before_the_listed_one(server, price, live, batch):
+@pytest.mark.parametrize(("price", "expected"), [((2, 8), (2e-6, 8e-6)), (None, (1.5e-7, 6e-7))])
+def test_the_configured_price_comes_before_the_listed_one(server, price, expected):
     completer = HostedCompleter("openai/gpt-4o-mini", api_base=server.url, price=price)
     server.script = [chat(usage=(1000, 100))]
 
-    assert (completer.price_per_token(), completer.batch_price_per_token()) == (live, batch)
-    assert ask(completer, REQUEST)[0].cost_usd == pytest.approx(1000 * live[0] + 100 * live[1])
-
-
-def test_a_batch_price_that_is_not_listed_is_half():
-    completer = HostedCompleter("deepseek/deepseek-chat")
-    prompt, reply = completer.price_per_token()
-
-    assert completer.batch_price_per_token() == (prompt / 2, reply / 2)
+    assert completer.price_per_token() == expected
+    cost = 1000 * expected[0] + 100 * expected[1]
+    assert ask(completer, REQUEST)[0].cost_usd == pytest.approx(cost)
 
 
 def test_a_prompt_from_the_providers_cache_costs_less(server):
@@ -197,7 +188,6 @@ def test_an_unlisted_price_is_unknown_and_not_zero(server, name):
     completer = HostedCompleter(name, api_base=server.url)
 
     assert completer.price_per_token() is None
-    assert completer.batch_price_per_token() is None
     assert ask(completer, REQUEST)[0].cost_usd is None
 
 
@@ -305,7 +295,7 @@ def test_a_missing_package_is_reported_with_its_install_command(monkeypatch):
 
 def test_importing_it_loads_nothing_heavy():
     heavy = ["litellm", "openai", "tenacity", "pydantic", "aiohttp", "numpy"]
-    modules = "pegboard.llm.hosted, pegboard.llm.batches, pegboard.llm.retry"
+    modules = "pegboard.llm.hosted, pegboard.llm.retry"
     code = f"import sys, {modules}; print(*(name for name in {heavy!r} if name in sys.modules))"
 
     result = subprocess.run(

@@ -23,7 +23,6 @@ FULL = os.environ.get("PEGBOARD_TEST_SIZE") == "full"
 KILLS = 20 if FULL else 5
 TOOLS = 1_000 if FULL else 200
 CONCURRENCY = 8
-BATCHES = 10
 
 pytestmark = [pytest.mark.slow, pytest.mark.soak, pytest.mark.timeout(3600)]
 
@@ -108,26 +107,3 @@ def test_kills_cost_no_more_than_the_calls_that_were_under_way(
     # So many tools are at work at once: some are being asked about, of others the reply is being
     # written.
     assert made.total() - TOOLS <= KILLS * 2 * CONCURRENCY
-
-
-def test_batches_survive_kills_and_are_paid_for_once(workshop, scripted_llm, thousand_tools):
-    tools = thousand_tools[:TOOLS]
-    llm = scripted_llm("--batch-delay", "1.5")
-    extra = (
-        f'mode = "batch"\nbatch_requests = {TOOLS // BATCHES}\nbatch_wait = '
-        f"3600\nmax_reply_tokens = 600\n"
-    )
-    configuration, identities = configured(workshop, llm, tools, extra)
-    dice = random.Random(21)
-    with closing(Worker(configuration, identities)) as runs:
-        for _ in range(KILLS):
-            # Each batch takes at least six writes with two boundaries each, so no run before the
-            # last one ends by itself.
-            assert runs.run(dice.randint(1, 12 * BATCHES // KILLS - 1)) == -signal.SIGKILL
-        assert runs.run() == 0
-
-    assert durable(workshop) == {tool["name"] for tool in tools}
-    assert Counter(subject for _, subject, _ in llm.paid()) == Counter(
-        tool["name"] for tool in tools
-    )
-    assert workshop.lake.files("ledger/batches", "json") == []

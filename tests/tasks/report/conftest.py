@@ -47,7 +47,6 @@ ENRICHMENT = {
         "cost_usd": 0.0047,
     },
     "stopped": "",
-    "waiting": [],
 }
 """Of a run that asked an LLM."""
 KIT = {"tools": 22, "agents": 5, "rejected": 1, "kept": [], "problems": [f"kit/{HOSTILE}: gone"]}

@@ -181,10 +181,6 @@ SOURCE_NEEDED = "catalogs: expected at least one source"
         (MINIMAL + "[bord]\n", "bord: no such setting; did you mean 'board'?"),
         (MINIMAL.replace("functions", "functoins"), "did you mean 'functions'?"),
         (INDEX + 'shape = "mutli"\n', "(got 'mutli'); did you mean 'multi'?"),
-        (
-            MINIMAL + '[enrich]\nmodel = "m"\nmode = "batch"\nfallbacks = ["n"]\n',
-            "one provider gets all requests",
-        ),
     ],
 )
 def test_a_problem_names_its_place(load, text, expected):
