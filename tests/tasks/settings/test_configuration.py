@@ -297,7 +297,7 @@ def test_products_are_made_in_their_order_and_dependencies_only_if_named(load, p
     settings = load(f'{MINIMAL}[enrich]\nmodel = "openai/gpt-4o-mini"\n{products}').enrich
 
     assert settings.products == expected
-    assert (settings.mode, settings.incomplete, settings.budget_usd) == ("live", "stop", None)
+    assert (settings.incomplete, settings.budget_usd) == ("stop", None)
     assert "dependencies" not in DEFAULT_PRODUCTS
 
 
