@@ -1,5 +1,6 @@
 """The values of a report, with and without a gate, a run, and a release before it."""
 
+import asyncio
 import json
 from dataclasses import asdict, replace
 from types import SimpleNamespace
@@ -282,12 +283,8 @@ def test_the_sums_of_the_ledger_are_there_without_a_run(plain):
     paid = {"prompt_tokens": 100, "completion_tokens": 20, "cost_usd": 0.25, "at": "1"}
     refused = {"prompt_tokens": 50, "completion_tokens": 5, "reason": "refusal", "at": "2"}
     ledger = LakeLedger(workshop.lake)
-    ledger.add_all(
-        [
-            StoredReply(key="a", value="[]", **paid, **common),
-            StoredReply(key="b", **refused, **common),
-        ]
-    )
+    asyncio.run(ledger.add(StoredReply(key="a", value="[]", **paid, **common)))
+    asyncio.run(ledger.add(StoredReply(key="b", **refused, **common)))
     ledger.close()
 
     sums = report_data(workshop.uri, release.id)["llm"]["ledger"]
