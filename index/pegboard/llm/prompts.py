@@ -16,8 +16,9 @@ message each:
     {{ request }}
 
 Sections are Jinja2 templates, rendered in a sandbox. A section that uses nothing but `{{ name }}`
-is rendered without Jinja2, which the reader does not depend on. Requests and catalogs reach a
-template as values only; values are never read as templates.
+is rendered without Jinja2, which the reader does not depend on; `{{ examples }}` then shows all
+examples, and a loop over them shows them in any other form. Requests and catalogs reach a template
+as values only; values are never read as templates.
 """
 
 import hashlib
@@ -40,8 +41,18 @@ REPLY_TOKENS = 600
 """Tokens of a reply: twenty names or six steps take a third; reasoning models need the rest."""
 
 _FRONT_MATTER = ("version", "context", "examples")
-_TRIAL_VALUES: dict[str, Any] = {"count": 3, "examples": [{"input": "x", "output": "x"}]}
-_EMPTY_VALUES: dict[str, Any] = {"count": 0, "examples": []}
+
+
+class Examples(list[dict[str, str]]):
+    """Few-shot examples, each with `input` and `output`; as text, one paragraph for each."""
+
+    def __str__(self) -> str:
+        shots = "\n\n".join(f"{shot['input']}\n{shot['output']}" for shot in self)
+        return f"{'Examples' if len(self) > 1 else 'An example'}:\n\n{shots}" if self else ""
+
+
+_TRIAL_VALUES: dict[str, Any] = {"count": 3, "examples": Examples([{"input": "x", "output": "x"}])}
+_EMPTY_VALUES: dict[str, Any] = {"count": 0, "examples": Examples()}
 
 Problems = list[tuple[int | None, str]]
 """Problems of one file: the line number where it is known, and the problem."""
@@ -105,7 +116,9 @@ class Prompt:
         complete = _empty_values(self.format) | values
         contexts = (str(complete["context"]).strip(), self.context)
         complete["context"] = " ".join(text for text in contexts if text)
-        complete["examples"] = [{"input": given, "output": out} for given, out in self.examples]
+        complete["examples"] = Examples(
+            {"input": given, "output": out} for given, out in self.examples
+        )
         return tuple(
             Message("system" if name == "system" else "user", render(source, complete))
             for name, source in self.sections
@@ -160,14 +173,17 @@ def load_prompts(
     return prompts
 
 
-def read_prompt(path: Path, expected: PromptFormat) -> Prompt:
+def read_prompt(path: Path, expected: PromptFormat, text: str | None = None) -> Prompt:
     """Read one prompt file.
+
+    Args:
+        text: what the file contains, where that is known; the path then only names the prompt.
 
     Raises:
         ConfigurationError: lists every problem with its line where known.
     """
     problems: list[str] = []
-    prompt = _read_file(path, expected, problems)
+    prompt = _read_file(path, expected, problems, text)
     if prompt is None:
         raise _invalid(problems)
     return prompt
@@ -213,10 +229,12 @@ def _user_files(
     return files
 
 
-def _read_file(path: Path, expected: PromptFormat, problems: list[str]) -> Prompt | None:
+def _read_file(
+    path: Path, expected: PromptFormat, problems: list[str], text: str | None = None
+) -> Prompt | None:
     """Return the prompt of a file; None if it has problems, which are added to the list."""
     try:
-        content = path.read_bytes()
+        content = path.read_bytes() if text is None else text.encode()
         lines = content.decode("utf-8-sig").replace("\r\n", "\n").split("\n")
     except (OSError, UnicodeDecodeError) as error:
         problems.append(f"{path}: cannot be read: {error}")

@@ -1,7 +1,7 @@
 """One request while it is answered: its searches, and what the parts of a strategy may use."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from pegboard.llm import ChatRequest
@@ -116,30 +116,58 @@ class Searches:
 
 
 @dataclass(slots=True)
-class RequestState:
-    """One request while it is answered.
+class RequestContext:
+    """One request while it is answered, and the `Context` of its parts; see there for what is
+    described there.
 
     Attributes:
-        results: everything that was searched for it.
-        added: why parts added tools that no search found.
-        llm_silent: why the LLM is not asked any more; set once it timed out.
+        request: as it was last rewritten.
+        whole: the trace of all parts.
+        trace: of the part that works with this context; see `of_part`.
         explain: whether the trace keeps the rank of every tool after every part.
+        results: everything that was searched for the request.
+        silent: why the LLM is not asked any more; empty until it times out.
     """
 
     request: Request
     searches: Searches
     execution: Execution
-    trace: Trace
+    whole: Trace
     caller: "LlmCaller | None" = None
     explain: bool = False
+    trace: PartTrace = field(default_factory=lambda: PartTrace("", ""))
     results: list[IndexResult] = field(default_factory=list[IndexResult])
     added: dict[str, Mapping[str, Any]] = field(default_factory=dict[str, Mapping[str, Any]])
-    llm_silent: str = ""
+    silent: list[str] = field(default_factory=list[str])
+
+    def of_part(self, trace: PartTrace) -> "RequestContext":
+        """Return the context of one part, which shares everything but the trace."""
+        return replace(self, trace=trace)
 
     @property
     def loaded(self) -> LoadedRelease:
         """The release that answers."""
         return self.searches.loaded
+
+    @property
+    def agents(self) -> Mapping[str, Agent]:
+        """All agents by id."""
+        return self.loaded.agents
+
+    @property
+    def graph(self) -> "ToolGraph":
+        """The dependencies between the tools of the release."""
+        return self.loaded.graph
+
+    @property
+    def prompts(self) -> Mapping[str, str]:
+        """The texts of the release's own prompts, by name."""
+        return self.loaded.release.manifest.get("prompts", {})
+
+    @property
+    def has_llm(self) -> bool:
+        """Whether there is an LLM to ask."""
+        return self.caller is not None
 
     def ranking(self, results: Sequence[IndexResult]) -> list[ScoredTool]:
         """Record what was found for one query, and return its ranking."""
@@ -148,7 +176,7 @@ class RequestState:
 
     @property
     def cosines(self) -> dict[str, float] | None:
-        """As `Context.cosines`."""
+        """The best cosine of each tool found so far; None if vectors were not searched."""
         if not any("vector" in result.rankings for result in self.results):
             return None
         best: dict[str, float] = {}
@@ -159,7 +187,7 @@ class RequestState:
 
     @property
     def probabilities(self) -> dict[str, float] | None:
-        """As `Context.probabilities`.
+        """How likely each tool found so far fits; None where the index is not calibrated.
 
         What a part of the request found counts with the mean of its score and that of the whole, if
         the whole was searched: a part alone may fit what the request does not mean.
@@ -179,67 +207,26 @@ class RequestState:
 
     @property
     def thresholds(self) -> dict[str, float] | None:
-        """As `Context.thresholds`, of the first index that is searched."""
+        """The thresholds of the first index that is searched, by name."""
         return self.loaded.thresholds(self.searches.indexes[0], self.searches.scorers)
-
-
-class PartContext:
-    """The `Context` of one part: the state of a request, and the part's own trace."""
-
-    def __init__(self, state: RequestState, trace: PartTrace) -> None:
-        self._state = state
-        self.request = state.request
-        self.trace = trace
-        self.added = state.added
-
-    @property
-    def agents(self) -> Mapping[str, Agent]:
-        """All agents by id."""
-        return self._state.loaded.agents
-
-    @property
-    def has_llm(self) -> bool:
-        """Whether there is an LLM to ask."""
-        return self._state.caller is not None
-
-    @property
-    def graph(self) -> "ToolGraph":
-        """The dependencies between the tools of the release."""
-        return self._state.loaded.graph
-
-    @property
-    def cosines(self) -> Mapping[str, float] | None:
-        """See `Context`."""
-        return self._state.cosines
-
-    @property
-    def probabilities(self) -> Mapping[str, float] | None:
-        """See `Context`."""
-        return self._state.probabilities
-
-    @property
-    def thresholds(self) -> Mapping[str, float] | None:
-        """See `Context`."""
-        return self._state.thresholds
 
     async def search(self, queries: Sequence[Query], depth: int) -> list[Ranking]:
         """Return a ranking for every query: one encoder call and one search for all."""
-        state, texts = self._state, [query.text for query in queries]
-        results = await state.execution.run(lambda: state.searches.search(texts, depth))
-        return [state.ranking(own)[:depth] for own in results]
+        texts = [query.text for query in queries]
+        results = await self.execution.run(lambda: self.searches.search(texts, depth))
+        return [self.ranking(own)[:depth] for own in results]
 
     async def tools(self, ids: Sequence[str]) -> dict[str, Tool]:
         """Return the tools of those ids; unknown ids are absent."""
-        return await self._state.execution.run(lambda: self._state.loaded.tools(ids))
+        return await self.execution.run(lambda: self.loaded.tools(ids))
 
     async def passing(self, ids: Sequence[str]) -> set[str]:
         """Return the ids that pass the caller's filter."""
-        where, agents = self._state.searches.where, self.agents
-        tools = await self.tools(ids)
+        where, tools = self.searches.where, await self.tools(ids)
         return {
             identity
             for identity, tool in tools.items()
-            if where is None or where.passes(tool, agents[tool.agent].kind)
+            if where is None or where.passes(tool, self.agents[tool.agent].kind)
         }
 
     async def vectors(self, ids: Sequence[str]) -> "dict[str, NDArray[np.float32]]":
@@ -248,25 +235,23 @@ class PartContext:
 
     async def units(self, texts: Sequence[str]) -> "NDArray[np.float32]":
         """Return the unit vectors of texts as queries, of shape (texts, dimensions)."""
-        state, searches = self._state, self._state.searches
-        index = searches.indexes[0]
-        return await state.execution.run(lambda: searches.vectors.units(state.loaded, index, texts))
+        index, vectors = self.searches.indexes[0], self.searches.vectors
+        return await self.execution.run(lambda: vectors.units(self.loaded, index, texts))
 
     async def rows_of(self, ids: Sequence[str]) -> "dict[str, NDArray[np.float32]]":
         """Return the unit vectors of all rows of those tools, in the first searched index."""
-        state = self._state
-        index = state.searches.indexes[0]
-        return await state.execution.run(lambda: state.loaded.index(index).rows_of(ids))
+        index = self.searches.indexes[0]
+        return await self.execution.run(lambda: self.loaded.index(index).rows_of(ids))
 
     async def ask(self, requests: Sequence[ChatRequest]) -> list[str | None]:
         """Return the texts of the LLM's replies, asked concurrently; None for a failed one."""
-        caller, trace = self._state.caller, self.trace
-        if caller is None or self._state.llm_silent:
-            trace.fallback_reason = self._state.llm_silent or NO_LLM
+        trace = self.trace
+        if self.caller is None or self.silent:
+            trace.fallback_reason = self.silent[0] if self.silent else NO_LLM
             return [None] * len(requests)
-        completions = await caller.ask(requests)
+        completions = await self.caller.ask(requests)
         if requests and all(completion.timed_out for completion in completions):
-            self._state.llm_silent = f"the LLM was not asked again: it {completions[0].why}"
+            self.silent.append(f"the LLM was not asked again: it {completions[0].why}")
         for completion in completions:
             trace.llm_calls += 1
             trace.prompt_tokens += completion.prompt_tokens

@@ -7,15 +7,16 @@ Written down: transforms -> searches -> `fuse_queries` and `refine_step` for eac
 import time
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any
 
-from pegboard.retrieval.context import IndexResult, PartContext, RequestState
+from pegboard.retrieval.context import IndexResult, RequestContext
 from pegboard.retrieval.parts import Candidates, Fusion, Query, Ranking, Refinement
 from pegboard.retrieval.results import PartTrace
 from pegboard.retrieval.strategy import Strategy
 
 
-async def run_strategy(strategy: Strategy, states: Sequence[RequestState]) -> list[Candidates]:
+async def run_strategy(strategy: Strategy, states: Sequence[RequestContext]) -> list[Candidates]:
     """Answer several requests of one release: one encoder call and one search for all queries.
 
     Args:
@@ -37,19 +38,23 @@ async def run_strategy(strategy: Strategy, states: Sequence[RequestState]) -> li
     for state, own in zip(states, queries, strict=True):
         note = f"one search for {len(states)} requests" if len(states) > 1 else ""
         searched = tuple(dict.fromkeys(query.text for query in own))
-        state.trace.parts.append(
+        state.whole.parts.append(
             PartTrace("search", "search", milliseconds=elapsed, note=note, queries=searched)
         )
         pending.append(_rank(strategy, state, own, [by_text[query.text] for query in own]))
     return await execution.gather(pending)
 
 
-async def _transform(strategy: Strategy, state: RequestState) -> list[Query]:
+async def _transform(strategy: Strategy, state: RequestContext) -> list[Query]:
     queries = [Query(state.request.text)]
     for part in strategy.transforms:
         with _traced(state, part.part, "transform") as trace:
-            queries = await part.transform(queries, PartContext(state, trace)) or queries
+            queries = await part.transform(queries, state.of_part(trace)) or queries
             trace.queries = tuple(query.text for query in queries)
+        # Later parts see the request as it was rewritten, whatever stands in their prompts.
+        for query in queries:
+            if query.step == 0 and query.role == "rewrite" and query.text.strip():
+                state.request = replace(state.request, text=query.text)
     # A query that is there twice would count twice in every fusion.
     unique = {(query.step, query.text): query for query in reversed(queries) if query.text.strip()}
     return list(unique.values())[::-1]
@@ -57,18 +62,21 @@ async def _transform(strategy: Strategy, state: RequestState) -> list[Query]:
 
 async def _rank(
     strategy: Strategy,
-    state: RequestState,
+    state: RequestContext,
     queries: Sequence[Query],
     results: Sequence[Sequence[IndexResult]],
 ) -> Candidates:
     rankings: dict[int, list[Ranking]] = {}
     weights: dict[int, list[float]] = {}
     texts: dict[int, str] = {}
+    searches: dict[int, dict[str, Ranking]] = {}
     depth = max(strategy.depth, state.request.k)
     for query, own in zip(queries, results, strict=True):
-        rankings.setdefault(query.step, []).append(state.ranking(own)[:depth])
+        ranking = state.ranking(own)[:depth]
+        rankings.setdefault(query.step, []).append(ranking)
         weights.setdefault(query.step, []).append(query.weight)
-        texts.setdefault(query.step, query.text)
+        texts.setdefault(query.step, query.text if query.step else state.request.text)
+        searches.setdefault(query.step, {})[query.text] = ranking
     numbers = sorted(rankings)
     steps: dict[int, Ranking] = {
         step: _fuse(strategy.fuse_queries, rankings[step], weights[step], state, step)
@@ -76,22 +84,24 @@ async def _rank(
     }
     for part in strategy.refine_step:
         coroutines = [
-            _refine(part, Candidates({step: steps[step]}, steps[step], texts), state, step)
+            _refine(
+                part, Candidates({step: steps[step]}, steps[step], texts, searches), state, step
+            )
             for step in numbers
         ]
         steps = dict(zip(numbers, await state.execution.gather(coroutines), strict=True))
     step_weights = [max(weights[step]) for step in numbers]
     fused = _fuse(strategy.fuse_steps, [steps[step] for step in numbers], step_weights, state)
     for part in strategy.refine:
-        fused = await _refine(part, Candidates(steps, fused, texts), state)
-    return Candidates(steps, list(fused)[: state.request.k], texts)
+        fused = await _refine(part, Candidates(steps, fused, texts, searches), state)
+    return Candidates(steps, list(fused)[: state.request.k], texts, searches)
 
 
 def _fuse(
     fusion: Fusion,
     rankings: Sequence[Ranking],
     weights: Sequence[float],
-    state: RequestState,
+    state: RequestContext,
     step: int | None = None,
 ) -> Ranking:
     if not rankings:
@@ -102,26 +112,27 @@ def _fuse(
     # One search needs no fusion; its ranks are recorded under the name of the search.
     if state.explain and step is not None:
         trace = PartTrace("search", "fuse", step)
-        state.trace.parts.append(trace)
+        state.whole.parts.append(trace)
         _recorded(state, trace, rankings[0])
     return rankings[0]
 
 
 async def _refine(
-    part: Refinement, candidates: Candidates, state: RequestState, step: int | None = None
+    part: Refinement, candidates: Candidates, state: RequestContext, step: int | None = None
 ) -> Ranking:
     with _traced(state, part.part, "refine", step) as trace:
-        texts = {number: candidates.texts[number] for number in candidates.steps}
-        own = Candidates(candidates.steps, candidates.ranking, texts)
-        return _recorded(state, trace, await part.refine(own, PartContext(state, trace)))
+        own = replace(
+            candidates, texts={number: candidates.texts[number] for number in candidates.steps}
+        )
+        return _recorded(state, trace, await part.refine(own, state.of_part(trace)))
 
 
 @contextmanager
 def _traced(
-    state: RequestState, part: str, stage: str, step: int | None = None
+    state: RequestContext, part: str, stage: str, step: int | None = None
 ) -> Generator[PartTrace]:
     trace = PartTrace(part, stage, step)
-    state.trace.parts.append(trace)
+    state.whole.parts.append(trace)
     began = time.perf_counter()
     try:
         yield trace
@@ -129,7 +140,7 @@ def _traced(
         trace.milliseconds = (time.perf_counter() - began) * 1000
 
 
-def _recorded(state: RequestState, trace: PartTrace, ranking: Ranking) -> Ranking:
+def _recorded(state: RequestContext, trace: PartTrace, ranking: Ranking) -> Ranking:
     if state.explain:
         trace.ranks = {scored.tool: rank for rank, scored in enumerate(ranking, start=1)}
     return ranking

@@ -9,7 +9,7 @@ from pegboard.errors import QueryError
 from pegboard.hits import Hit
 from pegboard.llm import Message
 from pegboard.ranker.model import NOTHING_FITS, Ranker
-from pegboard.retrieval.context import IndexResult, RequestState, Searches
+from pegboard.retrieval.context import IndexResult, RequestContext, Searches
 from pegboard.retrieval.engine import run_strategy
 from pegboard.retrieval.execution import (
     AsyncExecution,
@@ -115,7 +115,7 @@ async def _find(
     searches = Searches(loaded, vectors, indexes, modes, fusion, where, arguments.k, alpha)
     history = tuple(_message(message) for message in arguments.history)
     states = [
-        RequestState(
+        RequestContext(
             Request(text, arguments.k, history),
             searches,
             execution,
@@ -134,10 +134,10 @@ async def _find(
     ]
 
 
-def _result(state: RequestState, candidates: Candidates | None) -> FindResult:
+def _result(state: RequestContext, candidates: Candidates | None) -> FindResult:
     loaded, release = state.loaded, state.loaded.release.id
     if candidates is None:  # a blank request
-        return FindResult((), state.trace, release=release)
+        return FindResult((), state.whole, release=release)
     ids = [scored.tool for scored in candidates.ranking]
     tools, why, probabilities = loaded.tools(ids), _why(state, ids), state.probabilities
     hits = tuple(
@@ -161,10 +161,10 @@ def _result(state: RequestState, candidates: Candidates | None) -> FindResult:
     if probabilities is not None:
         probability = max((hit.probability or 0.0 for hit in hits), default=0.0)
     nothing = probability is not None and least is not None and probability < least
-    return FindResult(hits, state.trace, steps, probability, release, nothing)
+    return FindResult(hits, state.whole, steps, probability, release, nothing)
 
 
-def _why(state: RequestState, ids: Sequence[str]) -> dict[str, dict[str, dict[str, Any]]]:
+def _why(state: RequestContext, ids: Sequence[str]) -> dict[str, dict[str, dict[str, Any]]]:
     """For each tool its best rank by each scorer and the query, or which tool depends on it."""
     why: dict[str, dict[str, dict[str, Any]]] = {tool: {} for tool in ids}
     several = len({result.query for result in state.results}) > 1

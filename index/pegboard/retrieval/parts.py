@@ -11,7 +11,7 @@ does not answer as it should, the part goes on with what it can do without one a
 trace."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol
 
 from pegboard.llm import ChatRequest, Message
@@ -29,10 +29,10 @@ Role = Literal["request", "rewrite", "clause", "step", "variation", "step-back",
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What is asked for.
+    """A request to find tools for.
 
     Attributes:
-        text: the request, in the words of the person who has it.
+        text: in the words of the person who has it, or as a transform rewrote it.
         k: the number of tools that the caller wants.
         history: the conversation before it, oldest first.
     """
@@ -75,29 +75,34 @@ Ranking = Sequence[ScoredTool]
 
 @dataclass(frozen=True, slots=True)
 class Candidates:
-    """What was found so far.
+    """The tools found so far.
 
     Attributes:
         steps: the ranking of every step, by its number; a request that was not decomposed has one.
         ranking: of all steps together.
-        texts: the text of every step.
+        texts: the text of every step; of step 0, the request as it was last rewritten.
+        searches: the ranking of every query of a step, by the query's text.
     """
 
     steps: Mapping[int, Ranking]
     ranking: Ranking
     texts: Mapping[int, str]
+    searches: Mapping[int, Mapping[str, Ranking]] = field(
+        default_factory=dict[int, Mapping[str, Ranking]]
+    )
 
 
 class Context(Protocol):
     """What a part may use while it works for one request. Everything is of one release.
 
     Attributes:
-        request: what is asked for.
-        trace: what is known of this part's work; a part writes into `note`, `fallback_reason`.
+        request: the request, as it was last rewritten.
+        trace: of this part; a part writes into `note` and `fallback_reason`.
+        prompts: the texts of the release's own prompts, by name.
         added: for tools that no search found, why a part added them, as JSON values; it becomes
             `Hit.why["dependency"]`.
         agents: all agents by id.
-        has_llm: whether `ask` can ask anyone.
+        has_llm: whether there is an LLM to ask.
         cosines: the highest cosine of each tool found to any query searched so far; None if vectors
             were not searched.
         probabilities: for each tool found so far, how likely it fits; None where the index is not
@@ -106,9 +111,17 @@ class Context(Protocol):
             where there is none.
     """
 
-    request: Request
-    trace: "PartTrace"
-    added: dict[str, Mapping[str, Any]]
+    @property
+    def request(self) -> Request: ...
+
+    @property
+    def trace(self) -> "PartTrace": ...
+
+    @property
+    def added(self) -> dict[str, Mapping[str, Any]]: ...
+
+    @property
+    def prompts(self) -> Mapping[str, str]: ...
 
     @property
     def cosines(self) -> Mapping[str, float] | None: ...

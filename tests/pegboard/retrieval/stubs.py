@@ -77,6 +77,7 @@ class StubContext:
     cosines: dict | None = None
     thresholds: dict | None = None
     graph: ToolGraph = field(default_factory=lambda: ToolGraph(()))
+    prompts: dict = field(default_factory=dict)
     unit_vectors: dict = field(default_factory=dict)
     refused: frozenset | None = None
     trace: PartTrace = field(default_factory=lambda: PartTrace("part", "test"))

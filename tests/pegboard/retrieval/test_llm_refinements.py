@@ -1,7 +1,10 @@
 """What refinements make of the replies of an LLM: order, grades, choices, what is missing."""
 
+from dataclasses import replace
+
 import pytest
 
+from pegboard.errors import QueryError
 from pegboard.records import Tool
 from pegboard.retrieval.llm.refinements import Grade, ListwiseRerank, PostSelection, Reflect
 from pegboard.retrieval.llm.step_loop import StepLoop
@@ -11,6 +14,7 @@ from tests.pegboard.retrieval.stubs import (
     context,
     offered_names,
     prompt_text,
+    ranking,
     refined,
     scored,
     shown_names,
@@ -109,6 +113,31 @@ def test_a_grader_keeps_the_first_tools_even_if_nothing_is_relevant():
     assert refined(Grade(keep=2), ONE, context(REQUEST, {"relevant": []})) == SEA[:2]
 
 
+def test_a_grader_may_return_nothing_and_says_so():
+    scripted = context(REQUEST, {"relevant": []})
+
+    assert refined(Grade(keep=0), ONE, scripted) == []
+    assert (scripted.trace.note, scripted.trace.fallback_reason) == (
+        "0 of 3 tools are relevant",
+        None,
+    )
+    with pytest.raises(QueryError, match="keep is -1, expected an integer of at least 0"):
+        Grade(keep=-1)
+
+
+def test_a_reranker_of_a_step_sees_what_each_of_its_queries_found():
+    searches = {1: {"tides at Whitby": ranking(SEA[:2]), "tide table": ranking(SEA[1:])}}
+    varied = replace(ONE, searches=searches)
+    scripted = context(REQUEST, *[{"ranking": ["find_berth"]}] * 2)
+
+    refined(ListwiseRerank(depth=2), varied, scripted)
+    refined(ListwiseRerank(), ONE, scripted)
+
+    shown = '[{"query": "tides at Whitby", "tools": ["list_tides", "find_berth"]}, '
+    assert f'{shown}{{"query": "tide table", "tools": ["find_berth"]}}]' in prompt_text(scripted)
+    assert '<data label="searches">' not in prompt_text(scripted, 1)
+
+
 def test_a_grader_sees_at_least_k_tools():
     scripted = context(REQUEST, {"relevant": ["list_tides"]}, k=4)
 
@@ -161,22 +190,30 @@ def test_a_step_without_a_suitable_tool_is_searched_further_in_other_words():
     mail = candidates({1: [EMAIL, PARCEL]}, {1: "high water"})
 
     assert refined(StepLoop(k=1, more=2, rounds=3), mail, scripted) == SEA[:1]
-    assert scripted.searched == ["high water", "tide times at a harbour"]
+    assert scripted.searched == ["tide times at a harbour"]
     first, _, second = scripted.completer.requests
     assert shown_names(first) == ["send_email"]
     assert len(shown_names(second)) == 3
     assert scripted.trace.note == "1 of 1 steps without a suitable tool in round 1"
 
 
-def test_after_the_last_round_the_first_candidates_are_taken():
+def test_every_round_searches_other_variations_and_the_grown_pool_is_the_fallback():
     def by(request):
-        return {"queries": ["money"]} if request.schema_name == "expand" else {"tools": []}
+        if request.schema_name != "expand":
+            return {"tools": []}
+        # The LLM is asked at temperature 0: only another prompt has another reply.
+        again = "money" in request.messages[-1].content.partition("searched")[2]
+        return {"queries": ["parcel number" if again else "money", "MONEY"]}
 
     scripted = context(REQUEST, by=by)
+    mail = candidates({1: [EMAIL, FORECAST]}, {1: "a letter"})
 
-    assert refined(StepLoop(k=2, rounds=2), TWO, scripted) == UNION[:4]
-    assert scripted.trace.llm_calls == 2 + 2 + 2
-    assert scripted.trace.note.endswith("2 of 2 steps without a suitable tool in round 2")
+    grown = refined(StepLoop(k=1, more=1, rounds=3), mail, scripted)
+
+    assert scripted.searched == ["money", "money", "parcel number"]
+    assert [len(shown_names(request)) for request in scripted.completer.requests[::2]] == [1, 2, 3]
+    assert sorted(grown) == sorted([EMAIL, BANK[1], PARCEL])
+    assert scripted.trace.note.endswith("1 of 1 steps without a suitable tool in round 3")
 
 
 def test_a_step_whose_question_fails_falls_back_at_once_and_the_others_go_on():

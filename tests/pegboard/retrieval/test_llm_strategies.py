@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import re
 import threading
 
 import pytest
@@ -62,6 +63,53 @@ def test_a_strategy_finds_the_tools_of_every_step(board_uri, strategy, calls):
     assert [step.text for step in found.steps] == STEPS
     assert (found.trace.llm_calls, found.trace.tokens) == (calls, 110 * calls)
     assert not [part.part for part in found.trace.parts if part.fallback_reason]
+
+
+@pytest.mark.parametrize("several", [True, False])
+@pytest.mark.parametrize("keep", [True, False])
+def test_every_part_behind_a_rewrite_sees_the_rewritten_request(board_uri, several, keep):
+    def by(request):
+        [field] = request.schema["properties"]
+        reply = sensible(request)
+        if request.schema_name == "rewrite":
+            return {field: "List the commits of main"}
+        return {field: STEPS[: 1 + several]} if field == "steps" else reply
+
+    parts = (ListwiseRerank(), Grade(), Reflect(), PostSelection(), StepLoop())
+    strategy = Strategy(
+        transforms=(Rewrite(keep=keep), Decompose(), Expand(), StepBackPrompting()),
+        refine_step=parts,
+        refine=parts,
+    )
+    llm = ScriptedCompleter(by=by)
+    with pegboard.open(board_uri, llm=llm) as board:
+        found = board.find("and for mian?", strategy=strategy)
+
+    assert not [part.part for part in found.trace.parts if part.fallback_reason]
+    shown = [request.messages[-1].content for request in llm.requests]
+    assert "and for mian?" in shown[0]
+    # With `keep`, a reranker is told that the request was searched as it was given, too.
+    later = [re.sub(r'<data label="searches">\n.*\n', "", text) for text in shown[1:]]
+    assert len(later) > 10
+    assert not [text for text in later if "and for mian?" in text]
+    assert all("List the commits of" in text or "weather" in text for text in later)
+
+
+@pytest.mark.parametrize("part", [Decompose(), ContextDecompose()])
+def test_a_follow_up_of_one_step_is_searched_as_the_llm_wrote_it_out(board_uri, part):
+    llm = ScriptedCompleter({"steps": STEPS[1:]}, {"relevant": ["get_forecast"]})
+    history = [{"role": "user", "content": "I fly to Oslo"}]
+    with pegboard.open(board_uri, llm=llm) as board:
+        found = board.find(
+            "and the weather there?",
+            strategy=Strategy(transforms=(part,), refine=(Grade(),)),
+            history=history,
+        )
+
+    assert found.trace.parts[0].queries == (STEPS[1],)
+    assert "I fly to Oslo" in llm.requests[0].messages[-1].content
+    assert STEPS[1] in llm.requests[1].messages[-1].content
+    assert "there?" not in llm.requests[1].messages[-1].content
 
 
 @pytest.mark.parametrize("strategy", [TOOLSHED, RPS], ids=lambda strategy: strategy.name)

@@ -2,7 +2,6 @@
 
 import pytest
 
-from pegboard.errors import ConfigurationError
 from pegboard.llm import Message
 from pegboard.retrieval.llm.transforms import (
     ContextDecompose,
@@ -160,20 +159,6 @@ def test_an_endless_reply_is_bounded(part, good):
 
     assert len(queries) <= 9
     assert all(len(query.text) <= 300 for query in queries)
-
-
-@for_each_part
-def test_a_prompt_file_replaces_the_librarys(part, good, tmp_path):
-    name = {"step-back-prompting": "step-back"}.get(part.part, part.part)
-    text = '+++\nversion = "2"\n+++\n# system\nAhoy.\n# user\n{{ request }}'
-    (tmp_path / f"{name}.md").write_text(text, "utf-8")
-    scripted = context(REQUEST, good)
-
-    transformed(type(part)(prompts=str(tmp_path)), ASKED, scripted)
-
-    assert scripted.completer.requests[0].messages[0].content == "Ahoy."
-    with pytest.raises(ConfigurationError, match="folder of prompts"):
-        transformed(type(part)(prompts=str(tmp_path / "no")), ASKED, context(REQUEST, good))
 
 
 def test_the_text_of_a_request_is_data():

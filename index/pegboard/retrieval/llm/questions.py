@@ -1,19 +1,19 @@
 """How parts ask an LLM: what they show it, how they take its replies, and what they do without it.
 
-The prompt files stand in `prompts/`; a part's option `prompts` names a folder with files that
-replace them.
+The library's prompt files stand in `prompts/`. A release may publish its own, which replace them,
+and the folder of a part's option `prompts` replaces those of both.
 """
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, Generic, TypeVar
+from typing import Any, ClassVar, Generic, TypeVar, cast
 
 from pegboard.errors import ConfigurationError, QueryError
-from pegboard.llm import ChatRequest
-from pegboard.llm.prompts import Prompt, PromptFormat, fenced, load_prompts
+from pegboard.llm import ChatRequest, Message
+from pegboard.llm.prompts import REPLY_TOKENS, Prompt, PromptFormat, fenced, read_prompt
 from pegboard.records import Tool
 from pegboard.redaction import redact_credentials
 from pegboard.retrieval.llm.replies import UnusableReply, names_schema, read_names
@@ -23,99 +23,207 @@ from pegboard.retrieval.results import NO_LLM
 Value = TypeVar("Value")
 
 PROMPTS = Path(__file__).parent / "prompts"
-FORMAT = PromptFormat(
-    values=("request", "history", "steps", "tools", "count"), required=("request", "steps")
+_FORMAT = PromptFormat(
+    values=("request", "history", "steps", "searches", "tools", "count"),
+    required=("request", "steps"),
 )
-"""The values of every prompt; a part leaves those empty that it does not have."""
+FORMATS: dict[str, PromptFormat] = {
+    **dict.fromkeys(
+        (
+            *("rewrite", "decompose", "context-decompose", "expand", "step-back"),
+            *("rerank", "rerank-steps", "select", "post-select", "grade", "reflect"),
+        ),
+        _FORMAT,
+    ),
+    "thoughts": PromptFormat((), ("first", "second")),
+}
+"""The format of every prompt; a part leaves those values empty that it does not have."""
 REQUEST_CHARACTERS = 4_000
 DESCRIPTION_CHARACTERS = 300
-"""Of one tool: two or three sentences, so that twenty tools are about 2,000 tokens."""
+"""Of one tool: two or three sentences, so that twenty tools are about 3,000 tokens."""
+AVOID_CHARACTERS = 1_500
+"""Of what tells a tool from its siblings: all of it, since a build accepts nothing longer."""
+ARGUMENTS = 16
+"""Arguments of a tool that are shown, required ones first."""
 NAME_CHARACTERS = 64
 MESSAGES = 6
 """Messages of the conversation that are shown, the last ones: pronouns refer to recent ones."""
 MESSAGE_CHARACTERS = 500
 COPIED_WORDS = 4
 """A text of at least this many words that stands in the prompt counts as copied from it."""
+STEP_TOOLS = 5
+"""The tools of a step or search that an LLM is told in their order; the paper shows five, too."""
 _WITHHELD = "(withheld: the catalog's text is suspicious)"
 
 
 @dataclass(frozen=True, slots=True)
 class Question(Generic[Value]):
-    """One question, and how its reply is read; `read` raises UnusableReply."""
+    """One question, and how its reply is read.
 
-    request: ChatRequest
+    Attributes:
+        prompt: the name of its prompt.
+        values: of the prompt.
+        schema: the JSON Schema of the reply.
+        read: returns the value of a reply, or raises UnusableReply.
+    """
+
+    prompt: str
+    values: Mapping[str, Any]
+    schema: Mapping[str, Any]
     read: Callable[[str], Value]
 
 
-@lru_cache(maxsize=64)
-def prompt(name: str, folder: str | None = None) -> Prompt:
-    """Return the prompt of that name: the file `NAME.md` of the folder, else the library's own.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LlmPart:
+    """A part that asks an LLM, and what all of them have in common.
+
+    Attributes:
+        prompts: a folder with prompt files of one's own, which replace those of the release.
+        reply_tokens: the most tokens of a reply.
+        thoughts: whether the LLM first writes its thoughts in prose, and then, in a second call,
+            the reply (Toolshed, appendix H). Takes twice the calls and the time.
+    """
+
+    part: ClassVar[str]
+    files: ClassVar[tuple[str, ...]]
+    """The names of its prompts."""
+    may_be_zero: ClassVar[tuple[str, ...]] = ()
+    """The options that may be 0; every other whole number is at least 1."""
+    prompts: str | None = None
+    reply_tokens: int = REPLY_TOKENS
+    thoughts: bool = False
+
+    def __post_init__(self) -> None:
+        """Raise QueryError for every whole number that is too small."""
+        numbers = {item.name: getattr(self, item.name) for item in fields(self) if item.type is int}
+        if invalid := [
+            f"{name} is {value!r}, expected an integer of at least {least}"
+            for name, value in numbers.items()
+            for least in [0 if name in self.may_be_zero else 1]
+            if type(value) is not int or value < least
+        ]:
+            raise QueryError(f"The part '{self.part}' has invalid options: {', '.join(invalid)}.")
+
+    async def consult_one(self, context: Context, question: Question[Value]) -> Value | None:
+        """Return what the LLM replies to one question; None as in `consult`."""
+        return (await self.consult(context, [question]))[0]
+
+    async def consult(
+        self, context: Context, questions: Sequence[Question[Value]]
+    ) -> list[Value | None]:
+        """Return what the LLM replies to each question, asked concurrently.
+
+        None stands for a question that was not answered as it should be. The trace gets the reason,
+        with the number of questions that failed if others were answered.
+
+        Raises:
+            ConfigurationError: a prompt file has problems; lists all of them.
+        """
+        trace = context.trace
+        if not context.has_llm:
+            trace.fallback_reason = NO_LLM
+            return [None for _ in questions]
+        if not questions:
+            return []
+        before, trace.fallback_reason = trace.fallback_reason, None
+        requests = [self._request(question, context) for question in questions]
+        replies = await self._replies(requests, context)
+        values: list[Value | None] = []
+        reason = trace.fallback_reason
+        for question, request, reply in zip(questions, requests, replies, strict=True):
+            value = None
+            if reply is not None:
+                try:
+                    value = _not_copied(question.read(reply), request)
+                except UnusableReply as unusable:
+                    reason = reason or f"the reply {unusable}"
+            values.append(value)
+        missing = sum(value is None for value in values)
+        if missing:
+            reason = reason or "the LLM did not answer"
+            before = (
+                reason if missing == len(values) else f"for {missing} of {len(values)}: {reason}"
+            )
+        trace.fallback_reason = before
+        return values
+
+    async def _replies(self, requests: Sequence[ChatRequest], context: Context) -> list[str | None]:
+        if not self.thoughts:
+            return await context.ask(requests)
+        first, second = self._prompt("thoughts", context).messages()
+        free = [
+            replace(request, messages=_with(request.messages, first.content), schema=None)
+            for request in requests
+        ]
+        thoughts = await context.ask(free)
+        final = {
+            place: replace(
+                requests[place],
+                messages=(*free[place].messages, Message("assistant", text), second),
+            )
+            for place, text in enumerate(thoughts)
+            if text is not None
+        }
+        replies = dict(zip(final, await context.ask(list(final.values())), strict=True))
+        return [replies.get(place) for place in range(len(requests))]
+
+    def _request(self, question: Question[Any], context: Context) -> ChatRequest:
+        prompt = self._prompt(question.prompt, context)
+        return prompt.request(question.schema, max_tokens=self.reply_tokens, **question.values)
+
+    def _prompt(self, name: str, context: Context) -> Prompt:
+        folder = None
+        if self.prompts is not None:
+            folder = prompt_folder(self.prompts, self.files)
+        return _prompt(name, folder, context.prompts.get(name))
+
+
+def prompt_folder(folder: str, names: Sequence[str]) -> Path:
+    """Return the folder of a part's option `prompts`.
+
+    Args:
+        names: the part's prompts, of which the folder has at least one.
 
     Raises:
-        ConfigurationError: the folder does not exist, or a file has problems; lists all of them.
+        ConfigurationError: it does not exist, or has none of them.
     """
-    own = Path(folder).expanduser() if folder is not None else None
-    if own is not None and not own.is_dir():
+    path, expected = Path(folder).expanduser(), ", ".join(f"{name}.md" for name in names)
+    if not path.is_dir():
         raise ConfigurationError(
-            f"The folder of prompts {own} does not exist. Expected a folder with {name}.md in it."
+            f"The folder of prompts {path} does not exist. Expected a folder with {expected}."
         )
-    formats = {path.stem: FORMAT for path in sorted(PROMPTS.glob("*.md"))}
-    return load_prompts(PROMPTS, formats, own, [name])[name]
+    if not any((path / f"{name}.md").exists() for name in names):
+        raise ConfigurationError(
+            f"The folder of prompts {path} has no file for this part. Expected {expected}."
+        )
+    return path
 
 
-async def consult_one(
-    context: Context, request: ChatRequest, read: Callable[[str], Value]
-) -> Value | None:
-    """Return what the LLM replies to one request; None as in `consult`."""
-    return (await consult(context, [Question(request, read)]))[0]
-
-
-async def consult(context: Context, questions: Sequence[Question[Value]]) -> list[Value | None]:
-    """Return what the LLM replies to each question, asked concurrently.
-
-    None stands for a question that was not answered as it should be. The trace gets the reason,
-    with the number of questions that failed if others were answered.
-    """
-    trace = context.trace
-    if not context.has_llm:
-        trace.fallback_reason = NO_LLM
-        return [None for _ in questions]
-    if not questions:
-        return []
-    before, trace.fallback_reason = trace.fallback_reason, None
-    replies = await context.ask([question.request for question in questions])
-    values: list[Value | None] = []
-    reason = trace.fallback_reason
-    for question, reply in zip(questions, replies, strict=True):
-        value = None
-        if reply is not None:
-            try:
-                value = _not_copied(question.read(reply), question.request)
-            except UnusableReply as unusable:
-                reason = reason or f"the reply {unusable}"
-        values.append(value)
-    missing = sum(value is None for value in values)
-    if missing:
-        reason = reason or "the LLM did not answer"
-        before = reason if missing == len(values) else f"for {missing} of {len(values)}: {reason}"
-    trace.fallback_reason = before
-    return values
+@lru_cache(maxsize=64)
+def _prompt(name: str, folder: Path | None, published: str | None) -> Prompt:
+    """Return a prompt: the file of the folder, else the release's text, else the library's own."""
+    if folder is not None and (path := folder / f"{name}.md").exists():
+        return read_prompt(path, FORMATS[name])
+    if published is not None:
+        return read_prompt(Path(f"{name}.md of the release"), FORMATS[name], published)
+    return read_prompt(PROMPTS / f"{name}.md", FORMATS[name])
 
 
 def choice(
-    context: Context,
-    file: Prompt,
+    prompt: str,
     field: str,
     labels: Mapping[str, Tool],
-    request: str,
-    steps: str = "",
+    context: Context,
     problem: str = "",
+    **values: str,
 ) -> Question[list[str]]:
     """Return the question which of these tools to choose, whose reply is read as their ids.
 
     Args:
-        request, steps: as the prompt shows them.
+        prompt: its name.
+        field: of the reply, with the names of tools.
         problem: why a reply that names no tool is unusable; empty if it is an answer.
+        values: of the prompt, besides the tools.
     """
 
     def read(reply: str) -> list[str]:
@@ -124,21 +232,8 @@ def choice(
             raise UnusableReply(problem)
         return [labels[name].id for name in names]
 
-    schema, tools = names_schema(field, labels), show_tools(labels, context.agents)
-    return Question(file.request(schema, request=request, steps=steps, tools=tools), read)
-
-
-def at_least_one(part: str, **options: object) -> None:
-    """Raise QueryError for every option of a part that is not an integer of at least 1."""
-    if invalid := [
-        f"{name} is {value!r}"
-        for name, value in options.items()
-        if type(value) is not int or value < 1
-    ]:
-        raise QueryError(
-            f"The part '{part}' has invalid options: {', '.join(invalid)}. Expected an integer of "
-            "at least 1."
-        )
+    values["tools"] = show_tools(labels, context.agents)
+    return Question(prompt, values, names_schema(field, labels), read)
 
 
 def whole_request(queries: Sequence[Query], context: Context) -> Query:
@@ -186,9 +281,17 @@ def own_steps(candidates: Candidates) -> dict[int, str]:
     return {step: text for step, text in texts.items() if step} or texts
 
 
-def own_text(steps: Mapping[int, str], context: Context) -> str:
-    """Return the text of the only step, or the request over several."""
+def subject(candidates: Candidates, context: Context) -> str:
+    """Return what the candidates were found for: the text of the only step, or the request, as it
+    was last rewritten, over several.
+    """
+    steps = own_steps(candidates)
     return next(iter(steps.values())) if len(steps) == 1 else context.request.text
+
+
+def show_subject(candidates: Candidates, context: Context) -> str:
+    """Return the subject of the candidates as a prompt shows it."""
+    return show_request(subject(candidates, context))
 
 
 def show_request(text: str, label: str = "request") -> str:
@@ -205,24 +308,108 @@ def show_history(context: Context) -> str:
     return fenced("conversation", messages) if messages else ""
 
 
-def show_steps(texts: Mapping[int, str], tools: Mapping[int, Sequence[str]] | None = None) -> str:
-    """Return the steps as a prompt shows them, with their tools if given; empty for one step."""
+def show_steps(candidates: Candidates, labels: Mapping[str, Tool] | None = None) -> str:
+    """Return the steps as a prompt shows them; empty for one step.
+
+    Args:
+        labels: also show the names of the first tools of each step, as far as they are among these.
+    """
+    texts = own_steps(candidates)
     if len(texts) < 2:
         return ""
-    steps = [
-        {"step": text} | ({"tools": list(tools.get(step, ()))} if tools else {})
-        for step, text in texts.items()
-    ]
-    return fenced("steps", steps)
+    if labels is None:
+        return fenced("steps", [{"step": text} for text in texts.values()])
+    return fenced(
+        "steps",
+        [
+            {"step": text, "tools": _first_names(candidates.steps[step], labels)}
+            for step, text in texts.items()
+        ],
+    )
+
+
+def show_searches(candidates: Candidates, labels: Mapping[str, Tool]) -> str:
+    """Return the queries of a step, each with the first tools that it found, as a prompt shows
+    them (Toolshed, fig. 23); empty for a single query.
+    """
+    searches = {
+        query: _first_names(ranking, labels)
+        for step in candidates.steps
+        for query, ranking in candidates.searches.get(step, {}).items()
+    }
+    if len(searches) < 2:
+        return ""
+    return fenced(
+        "searches", [{"query": query, "tools": names} for query, names in searches.items()]
+    )
 
 
 def show_tools(labels: Mapping[str, Tool], agents: Mapping[str, Any]) -> str:
     """Return tools as a prompt shows them, under their labels."""
-    tools = [
-        {"name": label, "agent": _plain(_agent_name(tool, agents)), "description": _described(tool)}
-        for label, tool in labels.items()
+    return fenced(
+        "tools", [_shown(label, tool, _agent_name(tool, agents)) for label, tool in labels.items()]
+    )
+
+
+def _shown(label: str, tool: Tool, agent: str) -> dict[str, str]:
+    """What a tool does, which arguments it takes and when to avoid it.
+
+    Enrichment was checked when it was published; of a suspicious tool nothing else is shown.
+    """
+    written, suspicious = tool.enrichment, bool(set(tool.flags) - {"credential"})
+    avoid = ""
+    if written is not None and written.description:
+        description, avoid = written.description, written.avoid
+    elif suspicious:
+        description = _WITHHELD
+    else:
+        description = redact_credentials(tool.description) if tool.flags else tool.description
+    shown = {
+        "name": label,
+        "agent": _plain(agent),
+        "description": _cut(description, DESCRIPTION_CHARACTERS),
+        "arguments": "" if suspicious else _arguments(tool.input_schema),
+        "avoid": _cut(avoid, AVOID_CHARACTERS),
+    }
+    return {name: value for name, value in shown.items() if value or name == "description"}
+
+
+def _arguments(schema: Mapping[str, Any]) -> str:
+    """The compact signature of a tool: `place: string, days?: integer`."""
+    properties = schema.get("properties")
+    if not isinstance(properties, Mapping):
+        return ""
+    required = schema.get("required")
+    required = set(cast("list[str]", required)) if isinstance(required, list) else set[str]()
+    names = sorted(cast("Mapping[str, Any]", properties), key=lambda name: name not in required)
+    shown = [
+        f"{_plain(name)}{'' if name in required else '?'}{_type(properties[name])}"
+        for name in names[:ARGUMENTS]
     ]
-    return fenced("tools", tools)
+    return ", ".join([*shown, *(["..."] if len(names) > ARGUMENTS else [])])
+
+
+def _type(schema: Any) -> str:
+    kind: Any = cast("Mapping[str, Any]", schema).get("type") if isinstance(schema, Mapping) else ""
+    kinds: list[Any] = cast("list[Any]", kind) if isinstance(kind, list) else [kind]
+    names = [name for name in kinds if isinstance(name, str) and name.isalpha() and name != "null"]
+    return f": {names[0]}" if names else ""
+
+
+def _cut(text: str, characters: int) -> str:
+    line = " ".join(text.split())
+    return line if len(line) <= characters else f"{line[:characters]}..."
+
+
+def _first_names(ranking: Ranking, labels: Mapping[str, Tool]) -> list[str]:
+    """The labels of the first tools of a ranking, as far as they are shown."""
+    names = {tool.id: label for label, tool in labels.items()}
+    return [names[row.tool] for row in ranking if row.tool in names][:STEP_TOOLS]
+
+
+def _with(messages: Sequence[Message], text: str) -> tuple[Message, ...]:
+    last = messages[-1]
+    return (*messages[:-1], replace(last, content=f"{last.content}\n\n{text}"))
 
 
 def _not_copied(value: Value, request: ChatRequest) -> Value:
@@ -234,20 +421,6 @@ def _not_copied(value: Value, request: ChatRequest) -> Value:
         if len(text.split()) >= COPIED_WORDS and text in instructions and text not in request_text:
             raise UnusableReply("repeats an example of its prompt")
     return value
-
-
-def _described(tool: Tool) -> str:
-    """What a tool does and when to avoid it, cut. Enrichment was checked when it was published."""
-    enrichment = tool.enrichment
-    if enrichment is not None and enrichment.description:
-        text = " ".join((enrichment.description, enrichment.avoid))
-    elif set(tool.flags) - {"credential"}:
-        text = _WITHHELD
-    elif tool.flags:
-        text = " ".join(redact_credentials(tool.description).split())
-    else:
-        text = tool.description
-    return text if len(text) <= DESCRIPTION_CHARACTERS else f"{text[:DESCRIPTION_CHARACTERS]}..."
 
 
 def _agent_name(tool: Tool, agents: Mapping[str, Any]) -> str:

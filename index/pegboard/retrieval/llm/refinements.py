@@ -5,74 +5,73 @@ appendix H), the choice out of the union is RPS's (section 4.6). Without an LLM 
 it is, unless a class says otherwise.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import ClassVar
 
-from pegboard.records import Tool
 from pegboard.retrieval.fusion import RoundRobin
 from pegboard.retrieval.llm.questions import (
-    at_least_one,
+    LlmPart,
+    Question,
     by_rank,
     choice,
-    consult,
-    consult_one,
     own_steps,
-    own_text,
-    prompt,
-    show_request,
+    show_searches,
     show_steps,
+    show_subject,
     show_tools,
     shown_tools,
 )
 from pegboard.retrieval.llm.replies import read_texts, texts_schema
 from pegboard.retrieval.parts import Candidates, Context, Query, ScoredTool
 
-STEP_TOOLS = 5
-"""The tools of a step whose names an LLM is told in their order; the paper shows five, too."""
-
 
 @dataclass(frozen=True, slots=True)
-class ListwiseRerank:
+class ListwiseRerank(LlmPart):
     """An LLM orders the first tools of the ranking.
 
-    For one step it orders the tools of that step. Over several it is told the rule "the first of
-    each step, then the second of each, none twice", and may correct what does not fit; the fusion
-    `round-robin` does the same without an LLM. Names that are missing in the reply keep their order
-    behind the others. Scores are 1 / rank afterwards.
+    For one step it orders the tools of that step, and is told what each of the step's queries found
+    (Toolshed, fig. 23). Over several it is told the rule "the first of each step, then the second
+    of each, none twice" (fig. 24), and may correct what does not fit; the fusion `round-robin` does
+    the same without an LLM. Names that are missing in the reply keep their order behind the others.
+    Scores are 1 / rank afterwards.
 
     Attributes:
         depth: the tools that the LLM sees; those behind stay where they are.
-        prompts: a folder with a `rerank.md` or `rerank-steps.md` that replaces the library's.
     """
 
     part: ClassVar[str] = "listwise-rerank"
+    files: ClassVar[tuple[str, ...]] = ("rerank", "rerank-steps")
     depth: int = 20
-    prompts: str | None = None
-
-    def __post_init__(self) -> None:
-        at_least_one(self.part, depth=self.depth)
 
     async def refine(self, candidates: Candidates, context: Context) -> list[ScoredTool]:
         """Return the ranking, with its first tools in the LLM's order."""
-        ranking, steps = candidates.ranking, own_steps(candidates)
+        ranking = candidates.ranking
         labels = await shown_tools(context, ranking, self.depth)
         if len(labels) < 2:
             return list(ranking)
-        file = prompt("rerank-steps" if len(steps) > 1 else "rerank", self.prompts)
-        request, first = show_request(own_text(steps, context)), _first_tools(candidates, labels)
-        question = choice(
-            context, file, "ranking", labels, request, show_steps(steps, first), "orders no tools"
+        several = len(own_steps(candidates)) > 1
+        tools = await self.consult_one(
+            context,
+            choice(
+                "rerank-steps" if several else "rerank",
+                "ranking",
+                labels,
+                context,
+                "orders no tools",
+                request=show_subject(candidates, context),
+                steps=show_steps(candidates, labels),
+                searches="" if several else show_searches(candidates, labels),
+            ),
         )
-        [tools] = await consult(context, [question])
         if tools is None:
             return list(ranking)
         return by_rank([*tools, *(row.tool for row in ranking)])
 
 
 @dataclass(frozen=True, slots=True)
-class Grade:
+class Grade(LlmPart):
     """An LLM says which tools are relevant, and the others are dropped; the order stays.
 
     What it did not see is dropped, too: it would otherwise take the places of better tools. Without
@@ -81,32 +80,28 @@ class Grade:
 
     Attributes:
         depth: the tools that are graded; k if that is more.
-        keep: the first tools that stay in any case: an empty answer helps nobody.
+        keep: the first tools that stay in any case. With 0 the result may be empty, which tells
+            the caller that no tool fits.
         least: the probability of the fallback. Low, since a missing tool costs more than one too
             many.
-        prompts: a folder with a `grade.md` that replaces the library's.
     """
 
     part: ClassVar[str] = "grade"
+    files: ClassVar[tuple[str, ...]] = ("grade",)
+    may_be_zero: ClassVar[tuple[str, ...]] = ("keep",)
     depth: int = 20
     keep: int = 1
     least: float = 0.05
-    prompts: str | None = None
-
-    def __post_init__(self) -> None:
-        at_least_one(self.part, depth=self.depth, keep=self.keep)
 
     async def refine(self, candidates: Candidates, context: Context) -> list[ScoredTool]:
         """Return what is left of the ranking, in its order and with its scores."""
-        ranking, steps = candidates.ranking, own_steps(candidates)
+        ranking = candidates.ranking
         labels = await shown_tools(context, ranking, max(self.depth, context.request.k))
         if not labels:
             return list(ranking)
-        request, shown = show_request(own_text(steps, context)), show_steps(steps)
-        question = choice(
-            context, prompt("grade", self.prompts), "relevant", labels, request, shown
-        )
-        [relevant] = await consult(context, [question])
+        request, steps = show_subject(candidates, context), show_steps(candidates)
+        question = choice("grade", "relevant", labels, context, request=request, steps=steps)
+        relevant = await self.consult_one(context, question)
         if relevant is None:
             return self._by_probability(candidates, context)
         context.trace.note = f"{len(relevant)} of {len(labels)} tools are relevant"
@@ -133,7 +128,7 @@ class Grade:
 
 
 @dataclass(frozen=True, slots=True)
-class PostSelection:
+class PostSelection(LlmPart):
     """An LLM chooses the tools that the request needs; only they are left, in their order.
 
     It trades recall for precision: in the paper recall falls from .557 to .424 while F1 rises from
@@ -141,15 +136,11 @@ class PostSelection:
 
     Attributes:
         depth: the tools that the LLM sees; those behind are left out.
-        prompts: a folder with a `post-select.md` that replaces the library's.
     """
 
     part: ClassVar[str] = "post-selection"
+    files: ClassVar[tuple[str, ...]] = ("post-select",)
     depth: int = 30
-    prompts: str | None = None
-
-    def __post_init__(self) -> None:
-        at_least_one(self.part, depth=self.depth)
 
     async def refine(self, candidates: Candidates, context: Context) -> list[ScoredTool]:
         """Return the chosen tools, in the order of the ranking and with its scores."""
@@ -157,10 +148,13 @@ class PostSelection:
         labels = await shown_tools(context, ranking, self.depth)
         if not labels:
             return list(ranking)
-        file, request = prompt("post-select", self.prompts), show_request(context.request.text)
-        steps = show_steps(own_steps(candidates))
-        question = choice(context, file, "tools", labels, request, steps, "chooses no tool")
-        [chosen] = await consult(context, [question])
+        request, steps = show_subject(candidates, context), show_steps(candidates)
+        question = choice(
+            *("post-select", "tools", labels, context, "chooses no tool"),
+            request=request,
+            steps=steps,
+        )
+        chosen = await self.consult_one(context, question)
         if chosen is None:
             return list(ranking)
         context.trace.note = f"{len(chosen)} of {len(labels)} tools are chosen"
@@ -168,7 +162,7 @@ class PostSelection:
 
 
 @dataclass(frozen=True, slots=True)
-class Reflect:
+class Reflect(LlmPart):
     """An LLM names missing capabilities; they are searched, and the best tools for them come in.
 
     They take the last places of the `k` that the caller wants, at most half of them, and what stood
@@ -179,24 +173,20 @@ class Reflect:
         rounds: the most rounds; it ends sooner when nothing is missing.
         missing: the most capabilities in a round.
         add: the tools that each of them brings.
-        prompts: a folder with a `reflect.md` that replaces the library's.
     """
 
     part: ClassVar[str] = "reflect"
+    files: ClassVar[tuple[str, ...]] = ("reflect",)
     rounds: int = 1
     missing: int = 3
     add: int = 2
-    prompts: str | None = None
-
-    def __post_init__(self) -> None:
-        at_least_one(self.part, rounds=self.rounds, missing=self.missing, add=self.add)
 
     async def refine(self, candidates: Candidates, context: Context) -> list[ScoredTool]:
         """Return the ranking with what came in."""
         ranking = list(candidates.ranking)
         searched: list[str] = []
         for _ in range(self.rounds):
-            if not (missing := await self._missing(ranking, context)):
+            if not (missing := await self._missing(candidates, ranking, context)):
                 break
             tools = await self._search(missing, ranking, context)
             searched += missing
@@ -210,16 +200,19 @@ class Reflect:
             context.trace.note = "nothing is missing"
         return ranking
 
-    async def _missing(self, ranking: Sequence[ScoredTool], context: Context) -> list[str]:
+    async def _missing(
+        self, candidates: Candidates, ranking: Sequence[ScoredTool], context: Context
+    ) -> list[str]:
         labels = await shown_tools(context, ranking, context.request.k)
-        request = prompt("reflect", self.prompts).request(
-            texts_schema("missing"),
-            request=show_request(context.request.text),
-            tools=show_tools(labels, context.agents),
-            count=str(self.missing),
-        )
+        values = {
+            "request": show_subject(candidates, context),
+            "steps": show_steps(candidates),
+            "tools": show_tools(labels, context.agents),
+            "count": str(self.missing),
+        }
         read = partial(read_texts, field="missing", limit=self.missing)
-        return await consult_one(context, request, read) or []
+        question = Question("reflect", values, texts_schema("missing"), read)
+        return await self.consult_one(context, question) or []
 
     async def _search(
         self, missing: Sequence[str], ranking: Sequence[ScoredTool], context: Context
@@ -238,12 +231,3 @@ def _merged(ranking: Sequence[ScoredTool], tools: Sequence[str], k: int) -> list
     coming = tools[: room + len(first) // 2] if len(tools) > room else tools
     staying = len(first) - max(len(coming) - room, 0)
     return by_rank([*first[:staying], *coming, *(row.tool for row in ranking)])
-
-
-def _first_tools(candidates: Candidates, labels: Mapping[str, Tool]) -> dict[int, list[str]]:
-    """The labels of the first tools of each step, as far as they are shown."""
-    names = {tool.id: label for label, tool in labels.items()}
-    return {
-        step: [names[row.tool] for row in ranking if row.tool in names][:STEP_TOOLS]
-        for step, ranking in candidates.steps.items()
-    }

@@ -10,13 +10,10 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import ClassVar
 
-from pegboard.llm import ChatRequest
+from pegboard.llm.prompts import fenced
 from pegboard.retrieval.llm.questions import (
+    LlmPart,
     Question,
-    at_least_one,
-    consult,
-    consult_one,
-    prompt,
     show_history,
     show_request,
     show_tools,
@@ -31,34 +28,33 @@ from pegboard.retrieval.llm.replies import (
     texts_schema,
 )
 from pegboard.retrieval.parts import Context, Query
-from pegboard.retrieval.results import NO_LLM
 from pegboard.retrieval.rules.clauses import Clauses
 from pegboard.retrieval.rules.rewording import Condense, StepBack, Variations
 
 
 @dataclass(frozen=True, slots=True)
-class Rewrite:
+class Rewrite(LlmPart):
     """An LLM writes the request as one plain statement, with the conversation before it in view.
 
-    Stands before a decomposition. Falls back on `condense`.
+    Stands before a decomposition; all later parts see the rewritten request. Falls back on
+    `condense`.
 
     Attributes:
         keep: whether the request as it was given is searched too, in the same step. Useful where
             an LLM may drop something; not where the request says little without the conversation.
-        prompts: a folder with a `rewrite.md` that replaces the library's.
     """
 
     part: ClassVar[str] = "rewrite"
+    files: ClassVar[tuple[str, ...]] = ("rewrite",)
     keep: bool = False
-    prompts: str | None = None
 
     async def transform(self, queries: Sequence[Query], context: Context) -> list[Query]:
         """Return the queries, with the rewritten request in the place of the request."""
         whole = whole_request(queries, context)
-        request = prompt("rewrite", self.prompts).request(
-            text_schema("query"), request=show_request(whole.text), history=show_history(context)
-        )
-        text = await consult_one(context, request, partial(read_field_text, field="query"))
+        values = {"request": show_request(whole.text), "history": show_history(context)}
+        read = partial(read_field_text, field="query")
+        question = Question("rewrite", values, text_schema("query"), read)
+        text = await self.consult_one(context, question)
         if text is None:
             return await Condense().transform(queries, context)
         rewritten = replace(whole, text=text, role="rewrite")
@@ -67,43 +63,32 @@ class Rewrite:
 
 
 @dataclass(frozen=True, slots=True)
-class Decompose:
+class Decompose(LlmPart):
     """An LLM that sees no tools writes the independent steps of the request, one query each.
 
-    A request of one step, and queries that are steps already, stay as they are. Falls back on
-    `clauses`.
+    A request of one step stays as it is, unless there is a conversation before it: then the step,
+    which is understandable without it, replaces the request. Queries that are steps already stay,
+    too. Falls back on `clauses`.
 
     Attributes:
         limit: the most steps.
         whole: whether the whole request is searched beside them, as step 0; the paper searches the
             steps alone.
-        prompts: a folder with a `decompose.md` that replaces the library's.
     """
 
     part: ClassVar[str] = "decompose"
+    files: ClassVar[tuple[str, ...]] = ("decompose",)
     limit: int = 6
     whole: bool = False
-    prompts: str | None = None
-
-    def __post_init__(self) -> None:
-        at_least_one(self.part, limit=self.limit)
 
     async def transform(self, queries: Sequence[Query], context: Context) -> list[Query]:
         """Return the steps, in the order in which they would be done."""
-        if _in_steps_already(queries, context):
-            return list(queries)
-        request = prompt("decompose", self.prompts).request(
-            texts_schema("steps"),
-            request=show_request(whole_request(queries, context).text),
-            history=show_history(context),
-            count=str(self.limit),
-        )
-        return await _ask_for_steps(context, request, queries, self.limit, self.whole)
+        return await _steps(self, "decompose", queries, context)
 
 
 @dataclass(frozen=True, slots=True)
-class ContextDecompose:
-    """An LLM that sees the best tools for the whole request writes its steps.
+class ContextDecompose(LlmPart):
+    """An LLM that sees the best tools for the whole request writes its steps, as `decompose` does.
 
     It learns from them how the catalog is cut: what is one call and what are two, and in which
     words tools are described. The union of what the steps find is the candidate set, recall first
@@ -113,40 +98,21 @@ class ContextDecompose:
         m: the tools that the LLM sees; the paper's M, 10.
         limit: the most steps.
         whole: whether the whole request is searched beside them, as step 0.
-        prompts: a folder with a `context-decompose.md` that replaces the library's.
     """
 
     part: ClassVar[str] = "context-decompose"
+    files: ClassVar[tuple[str, ...]] = ("context-decompose",)
     m: int = 10
     limit: int = 8
     whole: bool = False
-    prompts: str | None = None
-
-    def __post_init__(self) -> None:
-        at_least_one(self.part, m=self.m, limit=self.limit)
 
     async def transform(self, queries: Sequence[Query], context: Context) -> list[Query]:
         """Return the steps, in the order in which they would be done."""
-        if _in_steps_already(queries, context):
-            return list(queries)
-        if not context.has_llm:
-            context.trace.fallback_reason = NO_LLM
-            return await Clauses(self.limit).transform(queries, context)
-        whole = whole_request(queries, context)
-        [ranking] = await context.search([whole], self.m)
-        labels = await shown_tools(context, ranking, self.m)
-        request = prompt("context-decompose", self.prompts).request(
-            texts_schema("steps"),
-            request=show_request(whole.text),
-            history=show_history(context),
-            tools=show_tools(labels, context.agents),
-            count=str(self.limit),
-        )
-        return await _ask_for_steps(context, request, queries, self.limit, self.whole)
+        return await _steps(self, "context-decompose", queries, context)
 
 
 @dataclass(frozen=True, slots=True)
-class Expand:
+class Expand(LlmPart):
     """An LLM writes variations of each step, which are searched beside it and fused with it.
 
     All steps are asked for concurrently. A step whose question fails falls back on `variations`.
@@ -154,46 +120,46 @@ class Expand:
     Attributes:
         variations: how many for each step; the paper's 3.
         weight: the weight of a variation's ranking beside that of the step as it was given.
-        prompts: a folder with an `expand.md` that replaces the library's.
     """
 
     part: ClassVar[str] = "expand"
+    files: ClassVar[tuple[str, ...]] = ("expand",)
     variations: int = 3
     weight: float = 1.0
-    prompts: str | None = None
-
-    def __post_init__(self) -> None:
-        at_least_one(self.part, variations=self.variations)
 
     async def transform(self, queries: Sequence[Query], context: Context) -> list[Query]:
-        """Return the queries of every step, each followed by its variations."""
+        """Return the queries of every step, each followed by its variations, none of which is
+        among the queries already.
+        """
         steps = _by_step(queries)
-        file, schema = prompt("expand", self.prompts), texts_schema("queries")
         read = partial(_read_some, field="queries", limit=self.variations, what="variations")
         questions = [
             Question(
-                file.request(
-                    schema,
-                    request=show_request(own[0].text, "query"),
-                    count=str(self.variations),
-                ),
+                "expand",
+                {
+                    "request": show_request(_wording(own), "query"),
+                    "searches": _show_variations(own),
+                    "count": str(self.variations),
+                },
+                texts_schema("queries"),
                 read,
             )
             for own in steps
         ]
         expanded: list[Query] = []
-        for own, texts in zip(steps, await consult(context, questions), strict=True):
+        for own, texts in zip(steps, await self.consult(context, questions), strict=True):
             if texts is None:
                 expanded += await Variations(self.variations).transform(own, context)
             else:
-                expanded += own
+                known = {query.text.casefold() for query in own}
                 step, weight = own[0].step, self.weight
-                expanded += [Query(text, step, "variation", weight) for text in texts]
+                new = [text for text in texts if text.casefold() not in known]
+                expanded += [*own, *(Query(text, step, "variation", weight) for text in new)]
         return expanded
 
 
 @dataclass(frozen=True, slots=True)
-class StepBackPrompting:
+class StepBackPrompting(LlmPart):
     """An LLM writes a more general query for each step, which is searched beside it.
 
     Tools are described in general words: "converts an amount", not "200 pounds in euros". All steps
@@ -201,26 +167,26 @@ class StepBackPrompting:
 
     Attributes:
         weight: the weight of the general query's ranking beside that of the step.
-        prompts: a folder with a `step-back.md` that replaces the library's.
     """
 
     part: ClassVar[str] = "step-back-prompting"
+    files: ClassVar[tuple[str, ...]] = ("step-back",)
     weight: float = 1.0
-    prompts: str | None = None
 
     async def transform(self, queries: Sequence[Query], context: Context) -> list[Query]:
         """Return the queries of every step, each followed by its general one."""
-        steps = _by_step(queries)
-        file, schema = prompt("step-back", self.prompts), text_schema("query")
+        steps, read = _by_step(queries), partial(read_field_text, field="query")
         questions = [
             Question(
-                file.request(schema, request=show_request(own[0].text, "query")),
-                partial(read_field_text, field="query"),
+                "step-back",
+                {"request": show_request(_wording(own), "query")},
+                text_schema("query"),
+                read,
             )
             for own in steps
         ]
         expanded: list[Query] = []
-        for own, text in zip(steps, await consult(context, questions), strict=True):
+        for own, text in zip(steps, await self.consult(context, questions), strict=True):
             if text is None:
                 expanded += await StepBack().transform(own, context)
             else:
@@ -228,26 +194,37 @@ class StepBackPrompting:
         return expanded
 
 
-def _in_steps_already(queries: Sequence[Query], context: Context) -> bool:
-    if any(query.step for query in queries):
-        context.trace.note = "the request is in steps already"
-        return True
-    return False
-
-
-async def _ask_for_steps(
-    context: Context, request: ChatRequest, queries: Sequence[Query], limit: int, whole: bool
+async def _steps(
+    part: Decompose | ContextDecompose, prompt: str, queries: Sequence[Query], context: Context
 ) -> list[Query]:
     """The steps that an LLM writes, as queries; those of `clauses` if it writes no usable ones."""
-    read = partial(_read_some, field="steps", limit=limit, what="steps")
-    steps = await consult_one(context, request, read)
+    if any(query.step for query in queries):
+        context.trace.note = "the request is in steps already"
+        return list(queries)
+    whole, values = whole_request(queries, context), dict[str, str]()
+    if isinstance(part, ContextDecompose) and context.has_llm:
+        [ranking] = await context.search([whole], part.m)
+        labels = await shown_tools(context, ranking, part.m)
+        values["tools"] = show_tools(labels, context.agents)
+    values |= {
+        "request": show_request(whole.text),
+        "history": show_history(context),
+        "count": str(part.limit),
+    }
+    read = partial(_read_some, field="steps", limit=part.limit, what="steps")
+    question = Question(prompt, values, texts_schema("steps"), read)
+    steps = await part.consult_one(context, question)
     if steps is None:
-        return await Clauses(limit).transform(queries, context)
+        return await Clauses(part.limit).transform(queries, context)
     if len(steps) == 1:
         context.trace.note = "one step"
-        return list(queries)
+        if not context.request.history:
+            return list(queries)
+        # "And there?" is one step, too, and the LLM has written out what it means.
+        resolved = replace(whole, text=steps[0], role="rewrite")
+        return [resolved if query == whole else query for query in queries]
     decomposed = [Query(text, step, "step") for step, text in enumerate(steps, start=1)]
-    return [whole_request(queries, context), *decomposed] if whole else decomposed
+    return [whole, *decomposed] if part.whole else decomposed
 
 
 def _read_some(reply: str, field: str, limit: int, what: str) -> list[str]:
@@ -257,8 +234,20 @@ def _read_some(reply: str, field: str, limit: int, what: str) -> list[str]:
 
 
 def _by_step(queries: Sequence[Query]) -> list[list[Query]]:
-    """The queries of each step, in the order of the steps; the others vary a step's first one."""
+    """The queries of each step, in the order of the steps."""
     steps: dict[int, list[Query]] = {}
     for query in queries:
         steps.setdefault(query.step, []).append(query)
     return [steps[step] for step in sorted(steps)]
+
+
+def _wording(queries: Sequence[Query]) -> str:
+    """The text of a step: as it was last rewritten, else its first query."""
+    rewritten = [query.text for query in queries if query.role == "rewrite"]
+    return rewritten[-1] if rewritten else queries[0].text
+
+
+def _show_variations(queries: Sequence[Query]) -> str:
+    """The variations that a step has already, as a prompt shows them; empty without one."""
+    texts = [query.text for query in queries if query.role == "variation"]
+    return fenced("searched", texts) if texts else ""

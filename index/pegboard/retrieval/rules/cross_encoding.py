@@ -15,7 +15,7 @@ from typing import Any, ClassVar, Protocol
 from pegboard.encoders import import_extra, missing_extra
 from pegboard.errors import EncoderError, QueryError
 from pegboard.records import Tool
-from pegboard.retrieval.llm.questions import at_least_one, own_steps, own_text
+from pegboard.retrieval.llm.questions import subject
 from pegboard.retrieval.parts import Candidates, Context, ScoredTool
 from pegboard.search.text import identifier_words
 
@@ -50,7 +50,8 @@ class CrossEncoderRerank:
     depth: int = 30
 
     def __post_init__(self) -> None:
-        at_least_one(self.part, depth=self.depth)
+        if self.depth < 1:
+            raise QueryError(f"The part '{self.part}': depth is {self.depth}, expected 1 or more.")
         if not self.model.removeprefix(f"{_KIND}/").strip() or not self.model.startswith(
             f"{_KIND}/"
         ):
@@ -79,7 +80,7 @@ async def reranked_by(
     tools = await context.tools([row.tool for row in candidates.ranking[:depth]])
     ids = [row.tool for row in candidates.ranking[:depth] if row.tool in tools]
     rest = [row.tool for row in candidates.ranking if row.tool not in tools]
-    query = own_text(own_steps(candidates), context)
+    query = subject(candidates, context)
     scores = scorer.scores(query, [_document(tools[tool]) for tool in ids])
     if len(scores) != len(ids):
         raise EncoderError(
