@@ -14,11 +14,13 @@ from flows.cli.options import add_prefect_option
 from flows.prefect.server import use_prefect
 from pegboard.cli.main import run_command
 from pegboard.cli.output import print_json
+from pegboard.cli.systems import add_fallback_option, fallbacks_exit_code
 from pegboard.errors import ConfigurationError, PegboardError
 
 if TYPE_CHECKING:
     from benchmarks.papers.benchmark import Benchmark
 
+NAME = "python -m benchmarks"
 EPILOG = """\
 benchmarks, with the files in their folders
 {names}
@@ -65,12 +67,12 @@ examples:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command and return its exit code."""
     options = _parser().parse_args(arguments)
-    return run_command("python -m benchmarks", options)
+    return run_command(NAME, options)
 
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
-        prog="python -m benchmarks",
+        prog=NAME,
         description="Build the boards of public benchmarks from their own files, answer their "
         "queries by several strategies, and measure what is found.",
         epilog=_epilog(),
@@ -115,6 +117,7 @@ def _parser() -> argparse.ArgumentParser:
     add("--llm", metavar="MODEL", help="a LiteLLM model for strategies that ask one")
     add("--llm-api-base", metavar="URL", help="where that model is served")
     add("--llm-timeout", type=float, metavar="SECONDS", help="of each request to it (default: 10)")
+    add_fallback_option(parser)
     add(
         "--json",
         nargs="?",
@@ -152,9 +155,12 @@ def _bench(options: argparse.Namespace) -> int:
     from benchmarks.papers.strategies import chosen_strategies
     from benchmarks.papers.tables import missing_marks
     from pegboard.evaluation.measures import measures_of
+    from pegboard.evaluation.overhead import check_llm
 
     _check(options)
     chosen, measures = chosen_strategies(options.strategy), tuple(measures_of(options.measures))
+    if chosen and not options.llm:
+        check_llm(chosen.library(), options.max_fallbacks)
     benchmarks, missing = _loaded(options)
     document = Path(options.write) if options.write else None
     if document and (problem := missing_marks(document, [one.name for one in benchmarks])):
@@ -177,12 +183,11 @@ def _bench(options: argparse.Namespace) -> int:
     board = Path(options.board) if options.board else None
     with working_folder(board) as folder, progress.showing(not options.quiet):
         try:
-            _run(benchmarks, folder, settings, options, missing)
+            return _run(benchmarks, folder, settings, options, missing)
         except KeyboardInterrupt:
             if board is None:
                 _warn("the boards were in a temporary folder; --board DIR keeps them.")
             raise
-    return 0
 
 
 def _run(
@@ -191,23 +196,30 @@ def _run(
     settings: Any,
     options: argparse.Namespace,
     missing: Sequence[str],
-) -> None:
-    """Run the benchmarks one by one, and write each result as soon as it is there."""
+) -> int:
+    """Run the benchmarks one by one, and write each result as soon as it is there.
+
+    Fallbacks above the bound end the run, and no document gets their figures.
+    """
     from benchmarks.papers.tables import markdown, printed, write_between_marks
     from benchmarks.run import run_benchmark
 
     results: list[dict[str, Any]] = []
+    code = 0
     for benchmark in benchmarks:
-        result = run_benchmark(benchmark, folder, settings)
+        result, overheads = run_benchmark(benchmark, folder, settings)
         results.append(result)
         if options.json not in (None, "-"):
             _write_json(Path(options.json), _json_values(options, results, missing))
-        if options.write:
-            write_between_marks(Path(options.write), benchmark.name, markdown(result))
         if options.json != "-":
             print(printed(result, options.measures or None) + "\n", flush=True)
+        if code := fallbacks_exit_code(NAME, overheads, options.max_fallbacks):
+            break
+        if options.write:
+            write_between_marks(Path(options.write), benchmark.name, markdown(result))
     if options.json == "-":
         print_json(_json_values(options, results, missing))
+    return code
 
 
 def _check(options: argparse.Namespace) -> None:
@@ -268,7 +280,7 @@ def _write_json(path: Path, value: dict[str, Any]) -> None:
 
 
 def _warn(text: str) -> None:
-    print(f"python -m benchmarks: {text}", file=sys.stderr)
+    print(f"{NAME}: {text}", file=sys.stderr)
 
 
 if __name__ == "__main__":

@@ -5,23 +5,23 @@ Boards in a folder of one's own are kept: the next run encodes only what changed
 
 import time
 from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 from benchmarks.papers.benchmark import Benchmark
-from benchmarks.papers.measuring import Run, default_measures, measure_runs, result_of, runs_of
+from benchmarks.papers.measuring import default_measures, measure_runs, result_of, runs_of
 from benchmarks.papers.reading import PROBLEMS_SHOWN
-from benchmarks.papers.strategies import Chosen, asks_llm
+from benchmarks.papers.strategies import Chosen
 from flows.build import BuildOptions, build
 from flows.cli.options import quiet_encoders
 from pegboard.cli.tables import count_text, list_text
 from pegboard.encoders import Encoder
 from pegboard.errors import ConfigurationError
 from pegboard.evaluation.measures import Measure
-from pegboard.evaluation.systems import ReleaseSystem
+from pegboard.evaluation.overhead import Overhead
 from tasks import progress
 
 if TYPE_CHECKING:
@@ -62,13 +62,16 @@ def working_folder(folder: Path | None) -> Generator[Path]:
     yield folder.resolve()
 
 
-def run_benchmark(benchmark: Benchmark, folder: Path, settings: BenchSettings) -> dict[str, Any]:
-    """Build the boards, evaluate and measure; returns the values of `result_of`."""
+def run_benchmark(
+    benchmark: Benchmark, folder: Path, settings: BenchSettings
+) -> tuple[dict[str, Any], list[Overhead]]:
+    """Build the boards, evaluate and measure; returns `result_of` and what the answers took."""
     began = time.monotonic()
     outcomes = _build(benchmark, folder / benchmark.name, prefect=settings.prefect)
     built = time.monotonic()
     measures = list(settings.measures) or default_measures(benchmark.name)
-    runs = runs_of(benchmark, _open(outcomes, settings), settings.chosen)
+    boards = _open(outcomes, settings)
+    runs = runs_of(benchmark, boards, settings.chosen)
     if not runs:
         raise ConfigurationError(
             f"No strategy of --strategy can answer the queries of {benchmark.name}. List the "
@@ -76,24 +79,25 @@ def run_benchmark(benchmark: Benchmark, folder: Path, settings: BenchSettings) -
         )
     step = f"ask {benchmark.name}"
     progress.start(step, sum(len(run.query_set.queries) for run in runs))
-    evaluations, by_strategy = measure_runs(
-        runs, measures, lambda count, strategy: progress.advance(step, count, strategy)
-    )
+    with closing(next(iter(boards.values()))):  # all boards share its LLM
+        measured = measure_runs(
+            runs, measures, lambda count, strategy: progress.advance(step, count, strategy)
+        )
     asked = time.monotonic()
     result = result_of(
         benchmark,
-        evaluations,
+        measured,
         measures,
         boards={name: _board_values(outcome) for name, outcome in outcomes.items()},
         seconds={"build": round(built - began, 2), "ask": round(asked - built, 2)},
-        problems=[*_problems(outcomes.values()), *_without_llm(runs)],
+        problems=_problems(outcomes.values()),
     )
     result["seconds"] |= {
         "measure": round(time.monotonic() - asked, 2),
         "total": round(time.monotonic() - began, 2),
-        "strategies": {name: round(value, 2) for name, value in by_strategy.items()},
+        "strategies": {name: round(value, 2) for name, value in measured.seconds.items()},
     }
-    return result
+    return result, measured.overheads
 
 
 def open_boards(benchmark: Benchmark, folder: Path, encoder: Encoder) -> "dict[str, Searcher]":
@@ -176,16 +180,3 @@ def _first(reasons: Sequence[Any]) -> str:
 def _place(where: str) -> str:
     """The place of a record, without the folder."""
     return Path(where).name if Path(where).is_absolute() else where
-
-
-def _without_llm(runs: Sequence[Run]) -> list[str]:
-    names = {
-        run.system.strategy_name
-        for run in runs
-        if isinstance(run.system, ReleaseSystem)
-        and run.system.searcher.caller is None
-        and asks_llm(run.system.strategy)
-    }
-    if not names:
-        return []
-    return [f"{', '.join(sorted(names))}: without an LLM (--llm), by the embedded fallbacks"]

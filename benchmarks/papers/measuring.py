@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from benchmarks.machine import machine
@@ -15,6 +15,7 @@ from pegboard.evaluation.comparison import Evaluation, difference_rows
 from pegboard.evaluation.experiment import evaluate
 from pegboard.evaluation.intervals import holm
 from pegboard.evaluation.measures import STANDARD, Measure, measures_of
+from pegboard.evaluation.overhead import Overhead
 from pegboard.evaluation.searcher import Searcher
 from pegboard.evaluation.systems import System
 
@@ -39,15 +40,19 @@ class Run:
     query_set: QuerySet
     system: System
 
-    def measure(
-        self, measures: Sequence[Measure], advance: Callable[[int], None] = lambda _: None
-    ) -> list[TaskEvaluation]:
-        """Evaluate the system, and split the evaluation by task."""
-        evaluation = evaluate(self.system, self.query_set.queries, measures, advance=advance)
-        return [
-            TaskEvaluation(task, evaluation.subset(places))
-            for task, places in self.query_set.tasks.items()
-        ]
+
+@dataclass(slots=True)
+class Measured:
+    """What the runs of a benchmark gave.
+
+    Attributes:
+        overheads: what the answers of each run took.
+        seconds: by strategy.
+    """
+
+    evaluations: list[TaskEvaluation] = field(default_factory=list[TaskEvaluation])
+    overheads: list[Overhead] = field(default_factory=list[Overhead])
+    seconds: dict[str, float] = field(default_factory=dict[str, float])
 
 
 def runs_of(
@@ -66,15 +71,25 @@ def measure_runs(
     runs: Sequence[Run],
     measures: Sequence[Measure],
     advance: Callable[[int, str], None] = lambda _count, _strategy: None,
-) -> tuple[list[TaskEvaluation], dict[str, float]]:
-    """Measure every run; returns the evaluations, and the seconds that each strategy took."""
-    evaluations: list[TaskEvaluation] = []
-    seconds: dict[str, float] = {}
+) -> Measured:
+    """Measure every run, and split its evaluation by task."""
+    measured = Measured()
     for run in runs:
         began, name = time.monotonic(), run.system.strategy_name
-        evaluations += run.measure(measures, lambda count, name=name: advance(count, name))
-        seconds[name] = seconds.get(name, 0.0) + time.monotonic() - began
-    return evaluations, seconds
+        evaluation = evaluate(
+            run.system,
+            run.query_set.queries,
+            measures,
+            advance=lambda count, name=name: advance(count, name),
+        )
+        measured.overheads.append(evaluation.overhead)
+        measured.evaluations += [
+            TaskEvaluation(task, evaluation.subset(places))
+            for task, places in run.query_set.tasks.items()
+        ]
+        seconds = time.monotonic() - began
+        measured.seconds[name] = measured.seconds.get(name, 0.0) + seconds
+    return measured
 
 
 def default_measures(benchmark: str) -> list[Measure]:
@@ -89,7 +104,7 @@ def baseline_of(task: str) -> str:
 
 def result_of(
     benchmark: Benchmark,
-    evaluations: Sequence[TaskEvaluation],
+    measured: Measured,
     measures: Sequence[Measure],
     *,
     boards: Mapping[str, Mapping[str, Any]],
@@ -100,8 +115,10 @@ def result_of(
 
     `rows` have {task, strategy, index, encoder, measure, value, low, high, n}; `differences` how
     far a strategy is above the baseline of its task, with p, and `p_holm` for the number of
-    strategies; `published` the figures of papers. Tasks of `means` come first.
+    strategies; `overhead` what the answers took; `published` the figures of papers. Tasks of
+    `means` come first.
     """
+    evaluations = measured.evaluations
     unknown = dict.fromkeys(name for one in evaluations for name in one.evaluation.unknown)
     if unknown:
         problems = [
@@ -121,6 +138,7 @@ def result_of(
             *_mean_differences(means, decided_by),
             *_differences(evaluations, decided_by),
         ],
+        "overhead": [overhead.to_dict() for overhead in measured.overheads],
         "means": {name: list(tasks) for name, tasks in benchmark.means.items()},
         "published": [row for row in PUBLISHED if row["benchmark"] == benchmark.name],
         "differs": SETUPS[benchmark.name],

@@ -10,6 +10,7 @@ from benchmarks.papers.agents import AGENT_STRATEGIES, AgentSystem
 from benchmarks.papers.benchmark import QuerySet, Variant
 from pegboard.errors import ConfigurationError, QueryError
 from pegboard.evaluation.golden import GoldenQuery
+from pegboard.evaluation.overhead import asks_llm
 from pegboard.evaluation.searcher import Searcher
 from pegboard.evaluation.systems import ReleaseSystem, System
 from pegboard.retrieval.parts import Query
@@ -71,6 +72,11 @@ class Chosen:
     names: tuple[str, ...] = ()
     own: tuple[Variant, ...] = ()
 
+    def library(self) -> dict[str, Strategy]:
+        """The library's strategies among them, and those of one's own, by name."""
+        named = {name: named_strategy(name) for name in self.names if name in STRATEGIES}
+        return named | {variant.name: variant.strategy for variant in self.own}
+
 
 def chosen_strategies(options: Sequence[str]) -> Chosen | None:
     """Read the values of --strategy: each a name, a JSON file, or JSON; None for no value.
@@ -116,11 +122,6 @@ def systems_for(
         )
         for variant in _variants(query_set, searcher, chosen)
     ]
-
-
-def asks_llm(strategy: Strategy) -> bool:
-    """Whether a part of it asks an LLM if there is one: such parts take custom prompts."""
-    return any(hasattr(part, "prompts") for part in strategy.parts())
 
 
 def _variants(query_set: QuerySet, searcher: Searcher, chosen: Chosen | None) -> list[Variant]:

@@ -8,6 +8,7 @@ from typing import Any
 from benchmarks.papers.measuring import baseline_of
 from benchmarks.papers.published import SHOWN
 from pegboard.cli.output import plain
+from pegboard.cli.systems import OVERHEAD, OVERHEAD_TITLE, overhead_lines
 from pegboard.cli.tables import (
     difference_text,
     interval_text,
@@ -57,6 +58,8 @@ def printed(result: Row, measures: Sequence[str] | None = None) -> str:
         if table.published:
             lines.insert(1 + len(table.lines), "  published:")
         parts += ["", plain(table.title), *lines]
+    if lines := overhead_lines(result["overhead"]):
+        parts += ["", OVERHEAD_TITLE, *table_lines(OVERHEAD, lines, "  ")]
     parts += ["", f"What differs: {result['differs']}"]
     parts += [f"Note: {plain(problem)}" for problem in result["problems"]]
     seconds = (
@@ -76,6 +79,8 @@ def markdown(result: Row) -> str:
         published = [(f"*{line[0]}*", *line[1:]) for line in table.published]
         lines = markdown_table(table.header, [*table.lines, *published])
         parts += ["", f"**{table.title}**", "", *lines]
+    if lines := overhead_lines(result["overhead"]):
+        parts += ["", f"**{OVERHEAD_TITLE}**", "", *markdown_table(OVERHEAD, lines)]
     return "\n".join(parts).replace("\n\n\n", "\n\n").strip() + "\n"
 
 
@@ -126,7 +131,7 @@ def _table(result: Row, task: str, measures: Sequence[str], n: int) -> Table:
     several = len({row["index"] for row in own}) > 1
     lines = [
         (
-            strategy,
+            strategy + _fallbacks(own, strategy, index),
             *([index] if several else []),
             *(_mean(by_system.get((strategy, index, measure))) for measure in measures),
             _difference(differences.get((strategy, index))),
@@ -177,6 +182,13 @@ def _published(
         whole = (f"{name} {value:.3f}" for name, value in values.items() if "@" not in name)
         cells = (f"{values[measure]:.3f}" if measure in values else "" for measure in measures)
         yield (system, *([""] if several else []), *cells, ", ".join(whole))
+
+
+def _fallbacks(rows: Sequence[Row], strategy: str, index: str) -> str:
+    """The share of queries that fallbacks answered, as an addition to a strategy's name."""
+    system = (strategy, index)
+    row = next(one for one in rows if (one["strategy"], one["index"]) == system)
+    return f" ({row['fallbacks']:.0%} by fallbacks)" if "fallbacks" in row else ""
 
 
 def _mean(row: Row | None) -> str:

@@ -49,10 +49,10 @@ def opened(specimen, workshop_type, hashing, tmp_path):
 def measured(benchmark, boards, chosen=None, measures=None):
     """The result as JSON values, from JSON."""
     measures = measures or default_measures(benchmark.name)
-    evaluations, _ = measure_runs(runs_of(benchmark, boards, chosen), measures)
+    measured = measure_runs(runs_of(benchmark, boards, chosen), measures)
     counts = {name: {"tools": 2, "agents": 2} for name in boards}
     seconds = {"build": 1.0, "strategies": {}}
-    result = result_of(benchmark, evaluations, measures, boards=counts, seconds=seconds)
+    result = result_of(benchmark, measured, measures, boards=counts, seconds=seconds)
     return json.loads(json.dumps(result))
 
 

@@ -102,8 +102,8 @@ def test_means_weigh_catalogs_alike_and_tables_show_kinds_and_catalogs(
         boards[board.name] = Searcher.open(workshop.uri, encoder=hashing(64))
     measures = default_measures("real")
     runs = runs_of(benchmark, boards, chosen_strategies(["default", "hybrid", "vector"]))
-    evaluations, _ = measure_runs(runs, measures)
-    result = result_of(benchmark, evaluations, measures, boards={}, seconds={})
+    measured = measure_runs(runs, measures)
+    result = result_of(benchmark, measured, measures, boards={}, seconds={})
 
     value = {
         (row["task"], row["strategy"]): row["value"]

@@ -3,6 +3,7 @@
 import argparse
 import sys
 from collections.abc import Sequence
+from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
 from pegboard.cli.output import Subparsers, add_json_option, plain, print_json
@@ -10,7 +11,9 @@ from pegboard.cli.systems import (
     add_golden_options,
     add_system_options,
     chosen_systems,
+    fallbacks_exit_code,
     open_searcher,
+    print_overhead,
 )
 from pegboard.cli.tables import (
     count_text,
@@ -83,7 +86,7 @@ def register_eval(subparsers: Subparsers) -> None:
         metavar="N",
         help="show the N queries with the worst results",
     )
-    add_json_option(parser, "release, rows, differences, groups, worst, unknown")
+    add_json_option(parser, "release, rows, differences, overhead, groups, worst, unknown")
     parser.set_defaults(run=_eval)
 
 
@@ -95,19 +98,21 @@ def _eval(options: argparse.Namespace) -> int:
 
     measures = measures_of(options.measure or SHOWN)
     queries = read_queries(options.golden)[: options.limit]
-    searcher = open_searcher(options)
-    systems = chosen_systems(options, searcher)
-    if options.against:
-        systems.insert(0, _baseline(options, searcher))
-    advance = progress_lines("asked", len(systems) * len(queries), quiet=options.quiet)
-    evaluations = [evaluate(system, queries, measures, advance=advance) for system in systems]
+    with closing(open_searcher(options)) as searcher:
+        systems = chosen_systems(options, searcher)
+        if options.against:
+            systems.insert(0, _baseline(options, searcher))
+        advance = progress_lines("asked", len(systems) * len(queries), quiet=options.quiet)
+        evaluations = [evaluate(system, queries, measures, advance=advance) for system in systems]
+    overheads = [evaluation.overhead for evaluation in evaluations]
     if options.json:
         print_json(comparison(evaluations, options.by or (), options.worst))
     else:
         _print(evaluations, options.by or (), options.worst)
+        print_overhead([overhead.to_dict() for overhead in overheads])
     for evaluation in {one.release: one for one in evaluations}.values():
         _warn_of_missing_tools(evaluation)
-    return 0
+    return fallbacks_exit_code("pegboard eval", overheads, options.max_fallbacks)
 
 
 def _baseline(options: argparse.Namespace, searcher: "Searcher") -> "ReleaseSystem":

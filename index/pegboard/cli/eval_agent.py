@@ -3,11 +3,12 @@
 import argparse
 import re
 import sys
+from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
 from pegboard.cli.find import strategy_option
 from pegboard.cli.output import Subparsers, add_json_option, plain, print_json
-from pegboard.cli.systems import add_golden_options
+from pegboard.cli.systems import add_fallback_option, add_golden_options
 from pegboard.cli.tables import list_text, progress_counter
 
 if TYPE_CHECKING:
@@ -162,6 +163,7 @@ def _add_query_options(group: Arguments) -> None:
         metavar="URL",
         help="where that model is served, if not by its provider",
     )
+    add_fallback_option(group)
     add("--limit", type=_count, metavar="N", help="ask N of the queries, drawn by --seed")
     add("--seed", type=int, default=0, help="of queries and distractors (default: 0)")
     add("--exact", action="store_true", help="compare texts character by character")
@@ -220,6 +222,7 @@ def _eval_agent(options: argparse.Namespace) -> int:
 def _prepared(options: argparse.Namespace) -> "Prepared":
     from pegboard.evaluation.agent_evaluation import AgentSpec, prepare
     from pegboard.evaluation.golden import read_queries
+    from pegboard.evaluation.overhead import check_fallbacks
     from pegboard.evaluation.searcher import Searcher
 
     queries = read_queries(options.golden)
@@ -247,7 +250,10 @@ def _prepared(options: argparse.Namespace) -> "Prepared":
         max_tokens=options.max_tokens,
         descriptions=options.descriptions,
     )
-    prepared = prepare(searcher, queries, spec, progress_counter("searched for the queries"))
+    with closing(searcher):
+        prepared = prepare(searcher, queries, spec, progress_counter("searched for the queries"))
+    retrieval = [prepared.retrieval, *prepared.restricted.values()]
+    check_fallbacks([one.overhead for one in retrieval], options.max_fallbacks)
     left_out = prepared.left_out
     missing = list_text(left_out.missing, MISSING_SHOWN)
     for count, reason in (

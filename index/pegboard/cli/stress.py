@@ -3,6 +3,7 @@
 import argparse
 import sys
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
 from pegboard.cli.output import Subparsers, add_json_option, plain, print_json
@@ -10,7 +11,9 @@ from pegboard.cli.systems import (
     add_golden_options,
     add_system_options,
     chosen_systems,
+    fallbacks_exit_code,
     open_searcher,
+    print_overhead,
 )
 from pegboard.cli.tables import count_text, interval_text, list_text, print_table, progress_lines
 from pegboard.errors import QueryError
@@ -89,28 +92,32 @@ def _stress(options: argparse.Namespace) -> int:
 
     noise, min_cosines = _counts(options.noise), _cosines(options.collisions)
     queries = read_queries(options.golden)[: options.limit]
-    systems = chosen_systems(options, open_searcher(options))
     kinds: Any = ("random", "nearest") if options.distractors == "both" else (options.distractors,)
     counts = [count for count in noise if count is not None]
     whole = None in noise
     levels = (0 in counts) + len(kinds) * sum(count > 0 for count in counts) + whole
-    result = stress(
-        systems,
-        queries,
-        counts=counts,
-        kinds=kinds,
-        whole=whole,
-        measures=options.measure or STRESS_MEASURES,
-        min_cosines=min_cosines,
-        seed=options.seed,
-        advance=progress_lines("asked", levels * len(systems) * len(queries), quiet=options.quiet),
-    )
+    with closing(open_searcher(options)) as searcher:
+        systems = chosen_systems(options, searcher)
+        result = stress(
+            systems,
+            queries,
+            counts=counts,
+            kinds=kinds,
+            whole=whole,
+            measures=options.measure or STRESS_MEASURES,
+            min_cosines=min_cosines,
+            seed=options.seed,
+            advance=progress_lines(
+                "asked", levels * len(systems) * len(queries), quiet=options.quiet
+            ),
+        )
     if options.json:
         print_json(result.to_dict())
     else:
         _print(result.to_dict())
+        print_overhead([overhead.to_dict() for overhead in result.overheads])
     _warn(result)
-    return 0
+    return fallbacks_exit_code("pegboard stress", result.overheads, options.max_fallbacks)
 
 
 def _counts(text: str) -> list[int | None]:
@@ -213,7 +220,9 @@ def _print_pivoted(
 
 
 def _system(row: Row) -> str:
-    return f"{row['strategy']} in {row['index']}"
+    from pegboard.evaluation.comparison import system_text
+
+    return system_text(row["strategy"], row["index"], row.get("fallbacks", 0.0))
 
 
 def _noise(row: Row) -> str:

@@ -1,16 +1,23 @@
 """The options that choose the systems to evaluate: a release, strategies, indexes and an LLM."""
 
 import argparse
+from collections.abc import Mapping, Sequence
 from itertools import product
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pegboard.cli.find import strategy_option
-from pegboard.cli.output import add_board_option, add_channel_option
-from pegboard.errors import QueryError
+from pegboard.cli.output import add_board_option, add_channel_option, print_error
+from pegboard.cli.tables import print_table
+from pegboard.errors import CompletionError, QueryError
 
 if TYPE_CHECKING:
+    from pegboard.evaluation.overhead import Overhead
     from pegboard.evaluation.searcher import Searcher
     from pegboard.evaluation.systems import ReleaseSystem
+
+OVERHEAD_TITLE = "what the answers took: means of a query; cost and fallbacks of all"
+OVERHEAD = ("", "searches", "LLM calls", "tokens", "USD", "fallbacks")
+"""The head of the table of what answers took."""
 
 
 def add_golden_options(parser: argparse.ArgumentParser) -> None:
@@ -42,7 +49,30 @@ def add_system_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--llm-api-base", metavar="URL", help="where that model is served, if not by its provider"
     )
+    add_fallback_option(parser)
     parser.add_argument("--quiet", action="store_true", help="show no progress")
+
+
+def add_fallback_option(parser: argparse.ArgumentParser) -> None:
+    """Add --max-fallbacks."""
+    parser.add_argument(
+        "--max-fallbacks",
+        type=_share,
+        default=0.0,
+        metavar="SHARE",
+        help="the share of queries that parts of a strategy may answer without the LLM, from 0 to "
+        "1; above it the command fails (default: 0)",
+    )
+
+
+def _share(text: str) -> float:
+    try:
+        share = float(text)
+    except ValueError:
+        share = -1.0
+    if not 0 <= share <= 1:
+        raise argparse.ArgumentTypeError(f"{text!r}: expected a share from 0 to 1, such as 0.05")
+    return share
 
 
 def open_searcher(options: argparse.Namespace) -> "Searcher":
@@ -62,11 +92,62 @@ def open_searcher(options: argparse.Namespace) -> "Searcher":
 
 
 def chosen_systems(options: argparse.Namespace, searcher: "Searcher") -> "list[ReleaseSystem]":
-    """Every strategy of the options in every index of them."""
+    """Every strategy of the options in every index of them.
+
+    Raises ConfigurationError for a strategy that asks an LLM where none was given.
+    """
+    from pegboard.evaluation.overhead import check_llm
     from pegboard.evaluation.systems import ReleaseSystem
 
     strategies = [strategy_option(name) for name in options.strategy or [None]]
-    return [
+    systems = [
         ReleaseSystem.resolve(searcher, strategy, index)
         for strategy, index in product(strategies, options.index or [None])
+    ]
+    if searcher.caller is None:
+        strategies = {system.strategy_name: system.strategy for system in systems}
+        check_llm(strategies, options.max_fallbacks)
+    return systems
+
+
+def fallbacks_exit_code(name: str, overheads: "Sequence[Overhead]", max_fallbacks: float) -> int:
+    """The exit code after results were printed; prints why if fallbacks answered too many queries.
+
+    Args:
+        name: of the command.
+    """
+    from pegboard.evaluation.overhead import check_fallbacks
+
+    try:
+        check_fallbacks(overheads, max_fallbacks)
+    except CompletionError as error:
+        print_error(name, error)
+        return error.exit_code
+    return 0
+
+
+def print_overhead(rows: Sequence[Mapping[str, Any]]) -> None:
+    """Print what the answers of each system took; nothing if no LLM was asked or missed."""
+    if lines := overhead_lines(rows):
+        print(f"\n{OVERHEAD_TITLE}")
+        print_table(OVERHEAD, lines)
+
+
+def overhead_lines(rows: Sequence[Mapping[str, Any]]) -> list[list[str]]:
+    """The lines of a table under `OVERHEAD`; none if no LLM was asked or missed.
+
+    Args:
+        rows: as `Overhead.to_dict` gives them.
+    """
+    if not any(row["llm_calls"] or row["fallbacks"] for row in rows):
+        return []
+    return [
+        [
+            f"{row['strategy']} in {row['index']}",
+            *(f"{row[name] / row['queries']:,.1f}" for name in ("searches", "llm_calls", "tokens")),
+            "unknown" if row["cost_usd"] is None else f"{row['cost_usd']:.4f}",
+            f"{row['fallbacks']} of {row['queries']}",
+        ]
+        for row in rows
+        if row["queries"]
     ]

@@ -85,6 +85,7 @@ class AgentEvaluation:
             "index": self.retrieval.index,
             "encoder": self.retrieval.encoder,
             "retrieval": self.kind,
+            "overhead": self.retrieval.overhead.to_dict(),
             "seed": self.seed,
             "queries": len(self.retrieval.results),
             "left_out": asdict(self.left_out),

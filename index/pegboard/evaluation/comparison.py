@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from pegboard.errors import ConfigurationError
 from pegboard.evaluation.intervals import Difference, Interval, compare, holm, interval
 from pegboard.evaluation.measures import Measure, parse_measure, per_query
+from pegboard.evaluation.overhead import Overhead
 from pegboard.evaluation.systems import QueryResult, System
 
 if TYPE_CHECKING:
@@ -50,8 +51,18 @@ class Evaluation:
 
     @property
     def system(self) -> str:
-        """What the system is called in tables: `STRATEGY in INDEX`."""
-        return f"{self.strategy} in {self.index}"
+        """What the system is called in tables: `STRATEGY in INDEX`, and its share of fallbacks."""
+        return system_text(self.strategy, self.index, self.fallbacks)
+
+    @property
+    def fallbacks(self) -> float:
+        """The share of the queries in which a part did its work without the LLM."""
+        return self.overhead.share
+
+    @property
+    def overhead(self) -> Overhead:
+        """What the answers took."""
+        return Overhead.of(self.strategy, self.index, self.results)
 
     @property
     def unknown(self) -> tuple[str, ...]:
@@ -108,9 +119,12 @@ class Evaluation:
     def rows(self, **labels: Any) -> list[dict[str, Any]]:
         """One row for each measure.
 
-        Returns: rows {labels, strategy, index, encoder, measure, value, low, high, n}.
+        Returns: rows {labels, strategy, index, encoder, measure, value, low, high, n}, and
+            `fallbacks`, their share of the queries, if there were any.
         """
         system = {"strategy": self.strategy, "index": self.index, "encoder": self.encoder}
+        if fallbacks := self.fallbacks:
+            labels["fallbacks"] = fallbacks
         return [
             labels | system | {"measure": str(measure), **interval(values).to_dict()}
             for measure, values in self.values.items()
@@ -168,6 +182,7 @@ def comparison(
             row for evaluation in evaluations for row in evaluation.rows(release=evaluation.release)
         ],
         "differences": differences(evaluations),
+        "overhead": [evaluation.overhead.to_dict() for evaluation in evaluations],
         "groups": {
             name: [row for evaluation in evaluations for row in evaluation.group_rows(name)]
             for name in by
@@ -216,6 +231,11 @@ def difference_rows(
         | {"p_holm": corrected[str(place)]}
         for place, ((system, _, labels), gap) in enumerate(zip(pairs, gaps, strict=True))
     ]
+
+
+def system_text(strategy: str, index: str, fallbacks: float = 0.0) -> str:
+    """`STRATEGY in INDEX`, and the share of queries that fallbacks answered, if any."""
+    return f"{strategy} in {index}" + (f", {fallbacks:.0%} by fallbacks" if fallbacks else "")
 
 
 def system_name(evaluation: Evaluation, among: Sequence[Evaluation]) -> str:

@@ -78,6 +78,11 @@ class Searcher:
         vectors = QueryVectors(encoder, encoder_options, CACHED_QUERY_VECTORS)
         return cls(LoadedRelease(store, store.get(release), IN_MEMORY_ROWS), vectors, caller)
 
+    def close(self) -> None:
+        """Close the connections to the LLM, if there are any."""
+        if self.caller is not None:
+            self.caller.close()
+
     @property
     def release(self) -> Release:
         """The release that is searched."""

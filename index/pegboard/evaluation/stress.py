@@ -17,6 +17,7 @@ from pegboard.evaluation.distractors import ALL, NONE, Distractors, Noise, noise
 from pegboard.evaluation.experiment import MIN_DEPTH
 from pegboard.evaluation.golden import GoldenQuery, Needed
 from pegboard.evaluation.measures import Measure, measures_of
+from pegboard.evaluation.overhead import Overhead
 from pegboard.evaluation.searcher import Searcher
 from pegboard.evaluation.systems import Advance, QueryResult, ReleaseSystem, query_result
 from pegboard.search.memory import MemoryIndex
@@ -54,6 +55,19 @@ class Stress:
     def first(self) -> Evaluation:
         """The evaluation of the first system under the first noise."""
         return next(iter(self.evaluations.values()))[0]
+
+    @property
+    def overheads(self) -> list[Overhead]:
+        """What the answers of each system took, under all noises together."""
+        by_system = zip(*self.evaluations.values(), strict=True)
+        return [
+            Overhead.of(
+                evaluations[0].strategy,
+                evaluations[0].index,
+                (result for evaluation in evaluations for result in evaluation.results),
+            )
+            for evaluations in by_system
+        ]
 
     def rows(self) -> list[dict[str, Any]]:
         """One row for each noise, system and measure."""
@@ -110,6 +124,7 @@ class Stress:
             "rows": self.rows(),
             "against_none": self.against_none(),
             "against_first": self.against_first(),
+            "overhead": [overhead.to_dict() for overhead in self.overheads],
             "collisions": [level.to_dict() for level in self.collisions],
             "by_collision": self.collision_rows(),
         }

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from pegboard.evaluation.golden import GoldenQuery, Needed
 from pegboard.evaluation.searcher import Searcher
-from pegboard.hits import Hit
+from pegboard.retrieval.results import FindResult, Trace
 from pegboard.retrieval.strategy import Strategy
 
 if TYPE_CHECKING:
@@ -31,12 +31,48 @@ class RetrievedTool:
 
 
 @dataclass(frozen=True, slots=True)
+class Effort:
+    """What the answer to one query took.
+
+    Attributes:
+        searches: texts that were searched for.
+        llm_calls: LLM calls, answered or not.
+        tokens: of their prompts and replies.
+        cost_usd: of those calls; None if a price is unknown.
+        fallbacks: for each part that did its work without the LLM, its name and why.
+    """
+
+    searches: int
+    llm_calls: int = 0
+    tokens: int = 0
+    cost_usd: float | None = 0.0
+    fallbacks: tuple[tuple[str, str], ...] = ()
+
+    @classmethod
+    def of(cls, trace: Trace) -> "Effort":
+        """The effort that a trace records."""
+        fallbacks = [(part.part, part.fallback_reason) for part in trace.parts]
+        return cls(
+            sum(part.searches for part in trace.parts),
+            trace.llm_calls,
+            trace.tokens,
+            trace.cost_usd,
+            tuple((part, reason) for part, reason in fallbacks if reason),
+        )
+
+
+@dataclass(frozen=True, slots=True)
 class QueryResult:
-    """A golden query, the tools it needs in the release, and the tools retrieved, best first."""
+    """A golden query, the tools it needs in the release, and the tools retrieved, best first.
+
+    Attributes:
+        effort: None for results that were kept from an earlier run.
+    """
 
     query: GoldenQuery
     needed: Needed
     retrieved: tuple[RetrievedTool, ...]
+    effort: Effort | None = None
 
     def ranks(self) -> dict[str, int | None]:
         """The rank of each tool that the query names, from 1; None if it was not retrieved."""
@@ -166,7 +202,7 @@ class ReleaseSystem:
         return [query_result(*row) for row in zip(queries, needed, hits, strict=True)]
 
 
-def query_result(query: GoldenQuery, needed: Needed, hits: Sequence[Hit]) -> QueryResult:
+def query_result(query: GoldenQuery, needed: Needed, hits: FindResult) -> QueryResult:
     """The result of a query from its hits."""
     retrieved = (RetrievedTool(hit.tool.id, hit.score, hit.probability) for hit in hits)
-    return QueryResult(query, needed, tuple(retrieved))
+    return QueryResult(query, needed, tuple(retrieved), Effort.of(hits.trace))

@@ -213,6 +213,7 @@ class RequestContext:
     async def search(self, queries: Sequence[Query], depth: int) -> list[Ranking]:
         """Return a ranking for every query: one encoder call and one search for all."""
         texts = [query.text for query in queries]
+        self.trace.searches += len(texts)
         results = await self.execution.run(lambda: self.searches.search(texts, depth))
         return [self.ranking(own)[:depth] for own in results]
 

@@ -39,7 +39,14 @@ async def run_strategy(strategy: Strategy, states: Sequence[RequestContext]) -> 
         note = f"one search for {len(states)} requests" if len(states) > 1 else ""
         searched = tuple(dict.fromkeys(query.text for query in own))
         state.whole.parts.append(
-            PartTrace("search", "search", milliseconds=elapsed, note=note, queries=searched)
+            PartTrace(
+                "search",
+                "search",
+                milliseconds=elapsed,
+                note=note,
+                queries=searched,
+                searches=len(searched),
+            )
         )
         pending.append(_rank(strategy, state, own, [by_text[query.text] for query in own]))
     return await execution.gather(pending)

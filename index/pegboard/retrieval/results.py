@@ -27,6 +27,7 @@ class PartTrace:
             if the part needs none.
         note: a remark of the part.
         queries: the queries after a transform, or those that were searched.
+        searches: the number of texts that it searched for.
         ranks: the rank of every tool (from 1) after this part; only with `explain=True`.
     """
 
@@ -41,6 +42,7 @@ class PartTrace:
     fallback_reason: str | None = None
     note: str = ""
     queries: tuple[str, ...] = ()
+    searches: int = 0
     ranks: Mapping[str, int] = field(default_factory=dict[str, int])
 
     def to_dict(self) -> dict[str, Any]:

@@ -4,6 +4,9 @@ import json
 
 import pytest
 
+from tests.openai_server import LITELLM_WARNINGS, chat, hang_up
+
+pytestmark = LITELLM_WARNINGS
 LINES = [
     {"query": "open an issue in a repository", "tools": ["create_issue"]},
     {"query": "the weather forecast of a city", "tools": ["get_forecast"]},
@@ -91,3 +94,43 @@ def test_invalid_options_are_refused_before_any_query(evaluate, options, problem
     assert printed.code in (2, 4)
     assert problem in printed.err
     assert "asked:" not in printed.err
+
+
+@pytest.fixture
+def dying_llm(server, openai_key):
+    """The options for an LLM that answers once, and is gone from then on."""
+    server.script = [chat(json.dumps({"query": "issues in general"})), *[hang_up] * 100]
+    return f"--llm openai/gpt-4o-mini --llm-api-base {server.url}"
+
+
+@pytest.mark.parametrize("command", ["eval", "stress"])
+def test_figures_of_fallbacks_fail_and_are_never_those_of_the_method(
+    command, golden, board_uri, run, dying_llm
+):
+    options = f"--strategy step-back --quiet {dying_llm}"
+    options += " --noise all" if command == "stress" else ""
+
+    printed = run(f"{command} {golden} --json {options}", board=board_uri)
+    (overhead,) = json.loads(printed.out)["overhead"]
+    shown = run(f"{command} {golden} {options} --max-fallbacks 1", board=board_uri)
+
+    assert printed.code == 7
+    assert f"pegboard {command}: Parts of strategies worked without the LLM" in printed.err
+    assert "step-back in full: 2 of 3 queries (67%); step-back-prompting: no answer" in printed.err
+    assert "--max-fallbacks" in printed.err
+    assert (overhead["fallbacks"], overhead["llm_calls"], overhead["tokens"]) == (2, 3, 15)
+    assert (overhead["queries"], overhead["searches"]) == (3, 4)
+    assert shown.code == 0
+    assert "step-back in full, 100% by fallbacks" in shown.out
+    assert "3 of 3" in shown.out
+
+
+def test_a_strategy_that_asks_an_llm_is_not_measured_without_one(evaluate):
+    refused, allowed = (
+        evaluate(f"--strategy plan-select {more}") for more in ("", "--max-fallbacks 1")
+    )
+
+    assert (refused.code, allowed.code) == (2, 0)
+    assert "plan-select: asks an LLM, and none was given. Expected --llm MODEL" in refused.err
+    assert "asked:" not in refused.err
+    assert "plan-select in full, 100% by fallbacks" in allowed.out
