@@ -106,7 +106,7 @@ def _gate_lines(details: dict[str, Any], channel: str, *, held: bool) -> list[st
 
 
 def _verdict(passed: bool | None) -> str:
-    return "not judged" if passed is None else "holds" if passed else "**failed**"
+    return "skipped" if passed is None else "holds" if passed else "**failed**"
 
 
 def _enrichment_lines(estimate: dict[str, Any], actual: dict[str, Any]) -> list[str]:

@@ -28,7 +28,7 @@ from tasks.enrich import enrich_tools, estimate_tools
 from tasks.filter import filter_enrichments
 from tasks.forecast import forecast_build, remember_build
 from tasks.gate.decision import gate_release
-from tasks.gate.spec import has_gate, read_gate
+from tasks.gate.spec import gate_advice, has_gate, read_gate
 from tasks.lake.files import DamagedFile, Lake
 from tasks.plan import Plan, make_plan
 from tasks.prune import prune_board
@@ -156,6 +156,7 @@ class _Run:
                         estimate_tools, configuration, snapshots, self._options.enrich
                     )
                 summary.forecast = forecast_build(configuration, plan, snapshots, summary.estimate)
+                summary.advice = gate_advice(configuration)
             self._runner.show(plan_artifact(summary))
         plan.refuse_loss(summary.snapshots)
         return plan

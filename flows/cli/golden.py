@@ -152,11 +152,29 @@ def _check(options: argparse.Namespace) -> int:
         **limits,
     )
     failed = checked.failed(strict=options.strict)
+    margins = [] if options.unanswerable else _margin_lines(configuration, checked, options.golden)
     if options.json:
-        print_json({"file": options.golden, "ok": not failed} | checked.to_dict())
+        print_json(
+            {"file": options.golden, "ok": not failed, "margins": margins} | checked.to_dict()
+        )
     else:
         _print_check(options.golden, checked)
+        for line in margins:
+            print(plain(line))
     return ConfigurationError.exit_code if failed else 0
+
+
+def _margin_lines(
+    configuration: "Configuration | None", checked: "Checked", file: str
+) -> list[str]:
+    """How small a loss a gate can show with the usable queries, and the rules that ask for less."""
+    from tasks.gate.rules import margin_advice, margin_text, parse_rule
+
+    lines = [margin_text(checked.usable)] if checked.usable else []
+    if configuration and configuration.gate and _is_configured(configuration, Path(file)):
+        rules = [parse_rule(text) for text in configuration.gate.rules]
+        lines += margin_advice(rules, checked.queries)
+    return lines
 
 
 def _find_board(uri: str, options: argparse.Namespace) -> "OnBoard | None":

@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from pegboard.cli.gate import rules_text
 from pegboard.cli.output import plain
 from pegboard.cli.tables import count_text, interval_text
 
@@ -20,8 +21,7 @@ Details = Mapping[str, Any]
 def measured_line(details: Details) -> str:
     """Return what was measured, in one line, for a release that passed."""
     chosen, rules = details["chosen"], details["rules"]
-    judged = [rule for rule in rules if rule["passed"] is not None]
-    parts = [f"{len(judged)} of {count_text(len(rules), 'rule')} hold"] if rules else []
+    parts = [rules_text(rules)] if rules else []
     if details["canaries"]["count"]:
         parts.append(count_text(details["canaries"]["count"], "canary", "canaries") + " found")
     if details["live"] and not details["live_trouble"]:

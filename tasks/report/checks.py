@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from pegboard.cli.gate import rules_text
 from pegboard.cli.tables import count_text
 from pegboard.encoders import UNDERSTOOD
 
@@ -63,8 +64,8 @@ def _sentences(*parts: str) -> str:
 
 def _failures(gate: Mapping[str, Any], captured: Mapping[str, Any]) -> str:
     rules, canaries = list(gate.get("rules") or ()), gate.get("canaries") or {}
-    failed, missed = sum(rule["passed"] is False for rule in rules), canaries.get("missed")
-    reasons = [f"{failed} of {count_text(len(rules), 'rule')} failed"] if failed else []
+    missed = canaries.get("missed")
+    reasons = [rules_text(rules)] if any(rule["passed"] is False for rule in rules) else []
     if missed:
         reasons.append(f"{missed} of {count_text(canaries['count'], 'canary', 'canaries')} broke")
     if _captured_too_many(captured):
@@ -78,10 +79,7 @@ def _captured_too_many(captured: Mapping[str, Any]) -> bool:
 
 def _successes(gate: Mapping[str, Any]) -> str:
     rules, canaries = list(gate.get("rules") or ()), gate.get("canaries") or {}
-    judged = sum(rule["passed"] is not None for rule in rules)
-    reasons = [f"{count_text(judged, 'rule')} held"] if judged else []
-    if judged < len(rules):
-        reasons.append(f"{count_text(len(rules) - judged, 'rule')} not judged")
+    reasons = [rules_text(rules)] if rules else []
     if canaries.get("count"):
         reasons.append(f"{count_text(canaries['count'], 'canary', 'canaries')} found")
     return ", ".join(reasons)
@@ -130,12 +128,11 @@ def _gate_checks(gate: Mapping[str, Any], queries: Mapping[str, Any]) -> list[Ch
     rules, canaries = list(gate.get("rules") or ()), gate.get("canaries") or {}
     failed = [rule for rule in rules if rule["passed"] is False]
     if failed:
-        says = f"{len(failed)} of {count_text(len(rules), 'rule')} failed: {failed[0]['rule']}"
+        says = f"{rules_text(rules)}: {failed[0]['rule']}"
         checks = [_check("Measures", "bad", says, "measures")]
     elif rules:
-        held = sum(rule["passed"] is True for rule in rules)
-        says = f"{held} of {count_text(len(rules), 'rule')} hold"
-        checks = [_check("Measures", "good" if held else "none", says, "measures")]
+        held = any(rule["passed"] for rule in rules)
+        checks = [_check("Measures", "good" if held else "none", rules_text(rules), "measures")]
     else:
         checks = [_check("Measures", "none", "measured, without rules", "measures")]
     if canaries.get("count"):

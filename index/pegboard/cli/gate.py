@@ -1,13 +1,13 @@
 """The gate of a release, as commands show it: the manifest has it under `gate`."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from pegboard.cli.output import plain
-from pegboard.cli.tables import interval_text
+from pegboard.cli.tables import count_text, interval_text
 from pegboard.store.releases import Channel, Release
 
-STATES = {None: "not judged", True: "holds", False: "failed"}
+STATES = {None: "skipped", True: "holds", False: "failed"}
 
 
 def gate_state(release: Release, channels: Iterable[Channel]) -> str:
@@ -44,6 +44,20 @@ def gate_lines(release: Release, channels: Iterable[Channel]) -> list[str]:
         *(f"failed: {line}" for line in _broken_canaries(gate)),
     ]
     return [plain(line) for line in lines]
+
+
+def rules_text(rules: Sequence[Mapping[str, Any]]) -> str:
+    """Return how many rules hold, or failed: `2 rules hold`, `1 of 2 rules failed`.
+
+    A comparison with live is skipped where no release is live, and counts as neither."""
+    judged = [rule["passed"] for rule in rules if rule["passed"] is not None]
+    skipped, failed = len(rules) - len(judged), judged.count(False)
+    parts = [f"{skipped} skipped, as no release is live"] if skipped else []
+    if judged:
+        count = count_text(len(judged), "rule")
+        hold = "holds" if len(judged) == 1 else "hold"
+        parts.insert(0, f"{failed} of {count} failed" if failed else f"{count} {hold}")
+    return ", ".join(parts)
 
 
 def _broken_canaries(gate: Mapping[str, Any]) -> list[str]:

@@ -132,8 +132,13 @@ def queries_needed(spread: float, margin: float, confidence: float = CONFIDENCE)
     """
     if margin <= 0:
         return None
+    return max(1, math.ceil((margin_shown(spread, 1, confidence) / margin) ** 2))
+
+
+def margin_shown(spread: float, queries: int, confidence: float = CONFIDENCE) -> float:
+    """Return the smallest margin that so many queries show; see `queries_needed`."""
     z = NormalDist().inv_cdf(confidence) + NormalDist().inv_cdf(POWER)
-    return max(1, math.ceil((z * spread / margin) ** 2))
+    return z * spread / math.sqrt(queries)
 
 
 def _bounds(values: "NDArray[np.float64]", confidence: float) -> tuple[float, float]:

@@ -36,7 +36,7 @@ def test_a_sabotaged_catalog_is_held_with_exit_code_8_and_live_stays(command, wo
     assert code == 0
     assert (
         "Golden queries: Recall@5 1.000 [1.000, 1.000] over 20 by strategy clauses in index full; "
-        "1 of 2 rules hold." in out
+        "1 rule holds, 1 skipped, as no release is live." in out
     )
 
     sell(workshop, {**TOOLS, "tool_od": TOOLS["tool_cb"], "tool_cb": TOOLS["tool_od"]})
@@ -51,6 +51,16 @@ def test_a_sabotaged_catalog_is_held_with_exit_code_8_and_live_stays(command, wo
     assert (run["outcome"], run["gate"]["passed"], run["plan"]["live"]) == ("held", False, live)
     assert set(run["gate"]["changes"]["changed"]) == {"kit/shop/tool_cb", "kit/shop/tool_od"}
     assert workshop.store.channel().release == live
+
+    strict = 'no worse than live by more than 0.01 with 95 % confidence"'
+    workshop.configure(GATE.replace('no worse than live"', strict))
+    advice = "will hold back most changes, improvements too: it takes 3,092 to show that nothing"
+    assert advice in command("plan", "--quiet")[2]
+    checked = command("golden", "check", "golden.jsonl", "-c", "pegboard.toml", "--words-only")[1]
+    assert advice in checked
+    assert "20 queries can show a gate 'no worse than live by more than 0.13 with" in checked
+    held = command("build", "--quiet")[1]
+    assert "; 0.01 is allowed. Differences like these need about " in held
 
     workshop.configure(GATE.replace("Recall@5 >= 0.99", "Recal@5 >= 0.99"))
     code, _, err = command("build")

@@ -23,7 +23,7 @@ BELOW = {
 SKIPPED = {
     "rule": "Recall@5 no worse than live",
     "passed": None,
-    "reason": "not judged: no release is live",
+    "reason": "no release is live to compare with",
 }
 GATE = {
     "passed": False,
@@ -67,7 +67,7 @@ def test_show_says_why_a_release_is_held(board, run):
         "gate      held, 2026-01-02T03:04:05+00:00: 300 golden queries, 12 canaries, against abc",
         "gate      Recall@5 0.840 [0.800, 0.880] by strategy clauses in index full",
         "gate      failed: Recall@5 >= 0.9: it is 0.840 over 300 queries, 0.060 too low",
-        "gate      not judged: Recall@5 no worse than live: not judged: no release is live",
+        "gate      skipped: Recall@5 no worse than live: no release is live to compare with",
         "gate      failed: 1 of 12 canaries broke",
     ]
 
