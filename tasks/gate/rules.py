@@ -206,8 +206,8 @@ def margin_text(queries: int) -> str:
     least = margin_shown(math.sqrt(CHANGED), queries)
     return (
         f"{count_text(queries, 'query', 'queries')} can show a gate 'no worse than live by more "
-        f"than {_rounded_up(least)} with 95 % confidence', if the answers to one in twenty change; 0.01 "
-        f"needs about {queries_needed(math.sqrt(CHANGED), 0.01):,}."
+        f"than {_rounded_up(least)} with 95 % confidence', if the answers to one in twenty change; "
+        f"0.01 needs about {queries_needed(math.sqrt(CHANGED), 0.01):,}."
     )
 
 
