@@ -1,26 +1,22 @@
-"""Indices and upkeep of a board's tables, so that searches stay as fast after a hundred releases as
-after the first, and a release of 1 % changed rows writes about that much.
+"""Indices and upkeep of a board's tables, by LanceDB's own index builds and compaction.
 
-Indices of an embedding table follow its size:
+Every embedding table has a text index. A vector index follows the number of rows:
 
     up to 50,000 rows       none: readers hold the table in memory
     up to 1,000,000 rows    IVF_FLAT: vectors as they are, in partitions of about 1,000
     above                   IVF_HNSW_SQ: a graph over quantised vectors; the best are rescored
 
-Every table with a vector index has a text index, and one for every column by which a search is
-filtered. A table of so many tools or agents has one for their ids, by which readers fetch them.
+A table with a vector index has one for every column by which a search is filtered, and a table of
+so many tools or agents one for their ids, by which readers fetch them.
 
-Each release adds a fragment (a file of rows) and marks the rows that it replaced as deleted. What
-is due is read from the table itself, so that a run finishes what a killed one left undone:
+Each release adds a fragment (a file of rows) and marks the rows that it replaced as deleted. New
+rows become a segment of each index. When fragments are many or much is deleted, the table is
+compacted and its indices are built again. The text index is rebuilt whenever rows changed, since
+BM25 depends on all of them. What is due is read from the table itself, so that a run finishes what
+a killed one left undone.
 
-- more than 30 % of the rows are deleted: the table is rewritten, and its indices with it;
-- small fragments are many: they are merged; the large ones stay as they are;
-- rows without an index: they become a segment of it, merged with the newest segments as long as
-  those are not larger. So there are few segments, and a row is rewritten only a few times;
-- rows changed: the text index is rebuilt, since BM25 depends on all of them.
-
-LanceDB's own `optimize` is never called: it rewrites the large fragment every night, and cleans up
-what releases pin."""
+`Table.optimize` is not called: it compacts at every call, and its clean-up fails where a release
+pins an old version."""
 
 import os
 from collections.abc import Collection, Mapping
@@ -34,17 +30,21 @@ from pegboard.store.database import opening_options
 
 if TYPE_CHECKING:
     from lance import LanceDataset
-    from lance.fragment import LanceFragment
     from lancedb.table import Table
 
 FILTERS = ("tool", "agent", "catalog", "kind", "tags")
-"""Columns with a scalar index, where a table has them."""
+"""Columns with a scalar index, where a table has them; the first has a value for most rows."""
 KEY = "id"
 """Of tools and agents; documents are found by their vectors and words."""
 PROBES = 3.2
 """A query visits this many times the root of the number of partitions. With clustered vectors and
 queries far from every cluster, recall@10 is .99 and better (32 dimensions, 20,000 to 250,000 rows);
 with vectors that are pure noise, for which no index of this kind helps, it is not."""
+MOST_FRAGMENTS = 16
+"""More are compacted: each is a file that a scan opens, and a segment of every index."""
+MOST_DELETED = 0.3
+FEWEST_DELETED = 1_000
+"""A table is compacted when it has so many deleted rows, and they are that share of all."""
 GRAPH_EF = 150
 GRAPH_REFINE = 5
 """Candidates of a graph, and how many times k of them are rescored. All partitions are visited:
@@ -62,25 +62,6 @@ class IndexSizes:
     flat: int = 1_000_000
     flat_partition: int = 1_000
     graph_partition: int = 500_000
-
-
-@dataclass(frozen=True, slots=True)
-class Upkeep:
-    """When maintenance is due.
-
-    Attributes:
-        fragments: small fragments that a table may have.
-        small: rows of a small fragment, as a share of the table's ...
-        small_rows: ... or up to this many.
-        deleted: share of deleted rows at which a table is rewritten ...
-        deleted_rows: ... if there are at least so many.
-    """
-
-    fragments: int = 16
-    small: float = 0.05
-    small_rows: int = 1_000
-    deleted: float = 0.3
-    deleted_rows: int = 1_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,14 +104,7 @@ class VectorIndex:
         }
 
 
-def maintain(
-    table: "Table",
-    uri: str,
-    rows: int,
-    *,
-    sizes: IndexSizes | None = None,
-    upkeep: Upkeep | None = None,
-) -> None:
+def maintain(table: "Table", uri: str, rows: int, *, sizes: IndexSizes | None = None) -> None:
     """Do what is due for the newest version of a table.
 
     Args:
@@ -138,44 +112,32 @@ def maintain(
         uri: the board's root.
         rows: the number of rows.
     """
-    sizes, upkeep = sizes or IndexSizes(), upkeep or Upkeep()
-    embeddings = "vector" in table.schema.names
-    target = VectorIndex.fitting(rows, sizes) if embeddings else None
+    sizes = sizes or IndexSizes()
     dataset = open_dataset(uri, table.name)
-    index = vector_index(dataset) if embeddings else None
-    if index is not None and (target is None or not index.still_fits(target)):
-        drop_indices(table)
-        index = None
-    rebuild = target is not None and index is None
-    if _is_fragmented(dataset, upkeep):
-        drop_indices(table)
-        _compact(open_dataset(uri, table.name), ())
-    elif small := _small_fragments(dataset, rows, upkeep, rebuild=rebuild):
-        drop_indices(table, "tokens")
-        _extend(open_dataset(uri, table.name), small)
-        _compact(open_dataset(uri, table.name), small)
-    if target is None and (rows <= sizes.in_memory or KEY not in table.schema.names):
-        drop_indices(table)
-        return
-    _extend(open_dataset(uri, table.name))
-    if target is None:
-        _index_key(table)
-        return
+    if _is_fragmented(dataset):
+        # Lance does not compact fragments of different index segments into one.
+        _drop_indices(table, {index.columns[0] for index in table.list_indices()})
+        open_dataset(uri, table.name).optimize.compact_files(materialize_deletions_threshold=0.0)
+    target = VectorIndex.fitting(rows, sizes)
+    current = vector_index(open_dataset(uri, table.name))
+    if current is not None and (target is None or not current.still_fits(target)):
+        _drop_indices(table, {"vector"})
+    due = [
+        index.name
+        for index in table.list_indices()
+        if index.num_unindexed_rows and index.columns != ["tokens"]
+    ]
+    if due:
+        segment = {"num_indices_to_merge": 0, "index_names": due}
+        open_dataset(uri, table.name).optimize.optimize_indices(**segment)
     stale = _text_is_stale(open_dataset(uri, table.name), rows)
     fit_indices(table, rows, changed=stale, sizes=sizes)
-
-
-def _index_key(table: "Table") -> None:
-    from lancedb.index import BTree
-
-    if not table.list_indices():
-        table.create_index(KEY, config=BTree())
 
 
 def fit_indices(
     table: "Table", rows: int, *, changed: bool, sizes: IndexSizes | None = None
 ) -> None:
-    """Create the indices that a large table lacks, and drop those of a small one.
+    """Create the indices that a table of so many rows lacks, and drop those that it does not need.
 
     An existing vector index stays as it is; `maintain` decides when it is replaced.
 
@@ -184,31 +146,33 @@ def fit_indices(
             table, and an index that was only extended ranks by the old statistics, so it is
             rebuilt.
     """
-    target = VectorIndex.fitting(rows, sizes or IndexSizes())
-    if target is None:
-        drop_indices(table)
-        return
+    configs = _index_configs(table.schema.names, rows, sizes or IndexSizes())
+    indexed = {column for index in table.list_indices() for column in index.columns}
+    _drop_indices(table, indexed - configs.keys())
+    for column, config in configs.items():
+        if column not in indexed or (column == "tokens" and changed):
+            table.create_index(column, config=config, replace=True)
+
+
+def _drop_indices(table: "Table", columns: Collection[str]) -> None:
+    for index in table.list_indices():
+        if index.columns[0] in columns:
+            table.drop_index(index.name)
+
+
+def _index_configs(columns: Collection[str], rows: int, sizes: IndexSizes) -> dict[str, Any]:
+    """Return the configuration of each index that a table of so many rows has, by its column."""
     from lancedb.index import Bitmap, BTree, LabelList
 
-    indexed = {column for index in table.list_indices() for column in index.columns}
-    if "vector" not in indexed:
-        table.create_index("vector", config=_vector_config(target))
-    if changed or "tokens" not in indexed:
-        table.create_index("tokens", config=_text_config(), replace=True)
-    filters = _filters(table.schema.names)
-    for column in filters:
-        if column in indexed:
-            continue
-        unique = column == filters[0]
-        config = LabelList() if column == "tags" else BTree() if unique else Bitmap()
-        table.create_index(column, config=config)
-
-
-def drop_indices(table: "Table", *columns: str) -> None:
-    """Drop the indices of these columns; all without any columns."""
-    for index in table.list_indices():
-        if not columns or set(columns) & set(index.columns):
-            table.drop_index(index.name)
+    target = VectorIndex.fitting(rows, sizes)
+    if "vector" not in columns:
+        return {KEY: BTree()} if KEY in columns and target is not None else {}
+    configs: dict[str, Any] = {"tokens": _text_config()}
+    if target is not None:
+        filters = _filters(columns)
+        configs |= {"vector": _vector_config(target), **dict.fromkeys(filters, Bitmap())}
+        configs |= {filters[0]: BTree(), **({"tags": LabelList()} if "tags" in filters else {})}
+    return configs
 
 
 def search_of(dataset: "LanceDataset") -> Mapping[str, Any] | None:
@@ -244,94 +208,21 @@ def lance_options(uri: str) -> dict[str, str] | None:
     return opening_options(uri)[0] or None
 
 
-def unindexed_rows(dataset: "LanceDataset", column: str) -> int:
-    """Count the rows that the index of a column lacks; all rows without an index."""
-    covered = {number for segment in _segments(dataset, column) for number in segment}
-    return sum(
-        _live_rows(fragment)
-        for fragment in dataset.get_fragments()
-        if fragment.fragment_id not in covered
-    )
-
-
-def _live_rows(fragment: "LanceFragment") -> int:
-    return fragment.physical_rows - fragment.num_deletions
-
-
-def _is_fragmented(dataset: "LanceDataset", upkeep: Upkeep) -> bool:
+def _is_fragmented(dataset: "LanceDataset") -> bool:
     fragments = dataset.get_fragments()
     deleted = sum(fragment.num_deletions for fragment in fragments)
     rows = sum(fragment.physical_rows for fragment in fragments)
-    return deleted >= upkeep.deleted_rows and deleted > upkeep.deleted * rows
-
-
-def _small_fragments(
-    dataset: "LanceDataset", rows: int, upkeep: Upkeep, *, rebuild: bool
-) -> set[int]:
-    """Return the fragments that are due to be merged; none if they are few.
-
-    Those of the oldest segment of the vector index stay apart: to merge one of them would rewrite
-    that whole segment. Right before an index is built, as few fragments as possible are best.
-    """
-    limit = max(upkeep.small * rows, upkeep.small_rows)
-    oldest = next(iter(_segments(dataset, "vector")), set[int]())
-    small = {
-        fragment.fragment_id for fragment in dataset.get_fragments() if _live_rows(fragment) < limit
-    } - oldest
-    return small if len(small) > (1 if rebuild else upkeep.fragments) else set()
-
-
-def _compact(dataset: "LanceDataset", fragments: Collection[int]) -> None:
-    """Merge these fragments; all of them, without any named."""
-    excluded = [
-        fragment.fragment_id
-        for fragment in dataset.get_fragments()
-        if fragments and fragment.fragment_id not in fragments
-    ]
-    dataset.optimize.compact_files(
-        excluded_fragment_ids=excluded, materialize_deletions_threshold=0.0
-    )
-
-
-def _extend(dataset: "LanceDataset", together: Collection[int] = ()) -> None:
-    """Add the rows that they lack to the vector index and the scalar ones.
-
-    Args:
-        together: fragments that have to be in one segment of every index, since Lance merges only
-            those.
-    """
-    sizes = {fragment.fragment_id: _live_rows(fragment) for fragment in dataset.get_fragments()}
-    due: dict[int, list[str]] = {}
-    for column in ("vector", KEY, *FILTERS):
-        name, missing = _index_name(dataset, column), unindexed_rows(dataset, column)
-        merged, size = 0, missing
-        for number, segment in enumerate(reversed(_segments(dataset, column)[1:]), start=1):
-            rows = sum(sizes.get(fragment, 0) for fragment in segment)
-            if rows > size and segment.isdisjoint(together):
-                break
-            merged, size = number, size + rows
-        if name is not None and (missing or (together and merged > 1)):
-            due.setdefault(merged, []).append(name)
-    for merged, names in due.items():
-        dataset.optimize.optimize_indices(num_indices_to_merge=merged, index_names=names)
+    much = deleted >= FEWEST_DELETED and deleted > MOST_DELETED * rows
+    return much or len(fragments) > MOST_FRAGMENTS
 
 
 def _text_is_stale(dataset: "LanceDataset", rows: int) -> bool:
     name = _index_name(dataset, "tokens")
-    if name is None or unindexed_rows(dataset, "tokens"):
-        return True
+    if name is None:
+        return False
     statistics: Any = dataset.stats.index_stats(name)
-    return sum(index["num_docs"] for index in statistics["indices"]) != rows
-
-
-def _segments(dataset: "LanceDataset", column: str) -> list[set[int]]:
-    """Return the segments of a column's index, oldest first, each as the fragments whose rows it
-    has.
-    """
-    for index in dataset.describe_indices():
-        if index.field_names == [column]:
-            return [set(segment.fragment_ids) for segment in index.segments]
-    return []
+    documents = sum(index["num_docs"] for index in statistics["indices"])
+    return documents != rows or bool(statistics["num_unindexed_rows"])
 
 
 def _index_name(dataset: "LanceDataset", column: str) -> str | None:

@@ -98,6 +98,8 @@ def prune_board(
     if not dry_run:
         _finish(store, marks)
     releases, channels = store.all(), store.channels()
+    for channel in () if dry_run else channels:
+        store.tag_channel(channel.name)
     kept = kept_releases(releases, channels, keep, now)
     unneeded = [release for release in releases if release.id not in kept]
     due = [release for release in unneeded if marks.due("releases", release.id, before)]

@@ -12,7 +12,7 @@ from typing import Any
 
 from pegboard.errors import BoardError, PromotionConflict, PublishError, StoreError
 from pegboard.store.contract import key_column
-from pegboard.store.database import open_table, public_uri, store_errors
+from pegboard.store.database import open_table, public_uri, set_tag, store_errors
 from pegboard.store.releases import Pin, Release, ReleaseStore
 from tasks.gate.decision import GateDecision
 from tasks.maintain import open_dataset, search_of
@@ -92,17 +92,8 @@ def protect(store: ReleaseStore, release: Release) -> None:
     """
     with store_errors(store.uri):
         for pin in release.tables.values():
-            tags = open_table(store.database, pin.table, store.uri).tags
-            tag = f"{release.id}-v{pin.version}"
-            if tag in tags.list():
-                tags.update(tag, pin.version)
-                continue
-            try:
-                tags.create(tag, pin.version)
-            except (OSError, RuntimeError, ValueError):
-                # Lance repeats a request whose answer was lost: the tag may be its own.
-                if tags.list().get(tag, {}).get("version") != pin.version:
-                    raise
+            table = open_table(store.database, pin.table, store.uri)
+            set_tag(table, f"{release.id}-v{pin.version}", pin.version)
 
 
 def is_whole(store: ReleaseStore, release: Release) -> bool:

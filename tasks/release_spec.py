@@ -70,8 +70,8 @@ class Records:
 
 @dataclass(frozen=True, slots=True)
 class TableSpec:
-    """The rows of one table, as a row set of the lake. `fingerprint` and `dimensions` are those of
-    an embedding table's encoder.
+    """The rows of one table, as a row set of the lake. `fingerprint`, `dimensions` and `encoder`
+    are those of an embedding table's encoder.
     """
 
     name: str
@@ -81,6 +81,7 @@ class TableSpec:
     digest: str
     fingerprint: str | None = None
     dimensions: int | None = None
+    encoder: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,7 +168,8 @@ def make_release_spec(
     ]
     for table in documents:
         used = encoder or encoder_for(configuration.index(table.index))
-        spec = TableSpec(table.table, "key", table.path, 0, "", used.fingerprint, used.dimensions)
+        made_by = (used.fingerprint, used.dimensions, configuration.index(table.index).encoder)
+        spec = TableSpec(table.table, "key", table.path, 0, "", *made_by)
         tables.append(_table(uri, spec))
     recipes = [
         [index.name, index.encoder, index.parts, index.shape, index.questions, index.language]

@@ -18,6 +18,7 @@ from pegboard.store.contract import (
     column_checksums,
     row_checksums,
     table_checksum,
+    table_metadata,
     table_schema,
 )
 from pegboard.store.database import open_table, public_uri, sql_literals, store_errors, table_names
@@ -110,6 +111,7 @@ def _stage(
     with store_errors(uri):
         table = _open_or_create(uri, database, spec)
         rows = _write_differences(uri, table, spec, sound)
+        _describe(uri, table, spec)
         maintain(table, uri, rows, sizes=sizes)
         version = table.version
         search = None
@@ -159,6 +161,14 @@ def _write_differences(uri: str, table: "Table", spec: TableSpec, sound: SoundVe
     for start in range(0, len(gone), DELETE_CHUNK):
         table.delete(f"{spec.key} IN ({sql_literals(gone[start : start + DELETE_CHUNK])})")
     return rows.height
+
+
+def _describe(uri: str, table: "Table", spec: TableSpec) -> None:
+    """Bring the schema metadata of a table up to date."""
+    metadata = table_metadata(spec.name, spec.encoder, spec.fingerprint or "")
+    stored = table.schema.metadata or {}
+    if any(stored.get(name.encode()) != value.encode() for name, value in metadata.items()):
+        open_dataset(uri, table.name).update_schema_metadata({**metadata})
 
 
 def _sound_versions(store: ReleaseStore) -> SoundVersions:

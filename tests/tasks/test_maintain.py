@@ -1,6 +1,4 @@
-"""Tables kept in order from night to night: few fragments, few parts of an index, and no row
-outside of it.
-"""
+"""Upkeep of tables from build to build: few fragments, and no row outside of an index."""
 
 from datetime import timedelta
 
@@ -11,19 +9,10 @@ import pytest
 
 from pegboard.search.memory import MemoryIndex
 from pegboard.store.contract import table_schema
-from tasks.maintain import (
-    IndexSizes,
-    Upkeep,
-    drop_indices,
-    maintain,
-    open_dataset,
-    search_of,
-    unindexed_rows,
-)
+from tasks.maintain import FILTERS, MOST_FRAGMENTS, IndexSizes, maintain, open_dataset, search_of
 
 ROWS, DIMENSIONS = 2_000, 8
 SIZES = IndexSizes(in_memory=500, flat_partition=100)
-UPKEEP = Upkeep(fragments=4, small_rows=100, deleted_rows=100)
 
 
 def rows_of(ids, state):
@@ -65,8 +54,8 @@ class Board:
     def dataset(self):
         return open_dataset(self.uri, "emb_full")
 
-    def maintain(self, sizes=SIZES, upkeep=UPKEEP):
-        maintain(self.table, self.uri, self.table.count_rows(), sizes=sizes, upkeep=upkeep)
+    def maintain(self, sizes=SIZES):
+        maintain(self.table, self.uri, self.table.count_rows(), sizes=sizes)
 
     def upsert(self, ids, state):
         merge = (
@@ -78,21 +67,21 @@ class Board:
         self.upsert(ids, state)
         self.maintain()
 
-    def parts(self):
-        return next(
-            len(one.segments)
-            for one in self.dataset.describe_indices()
-            if one.field_names == ["vector"]
-        )
+    def indices(self):
+        return {index.columns[0]: index for index in self.table.list_indices()}
+
+    def drop(self, *columns):
+        for column in columns:
+            self.table.drop_index(self.indices()[column].name)
 
     def fragments(self):
         return [(one.physical_rows, one.num_deletions) for one in self.dataset.get_fragments()]
 
     def assert_in_order(self):
         """Every row is in every index, and the text index ranks as memory does."""
-        dataset = self.dataset
-        for column in ("vector", "tokens", "tool", "agent", "catalog", "kind", "tags"):
-            assert unindexed_rows(dataset, column) == 0, column
+        indices = self.indices()
+        assert indices.keys() == {"vector", "tokens", *FILTERS}
+        assert not any(index.num_unindexed_rows for index in indices.values())
         rows = self.table.to_arrow()
         memory = MemoryIndex(rows)
         for words in (["w3"], ["w5", "w7"], ["s1", "w2"]):
@@ -130,49 +119,24 @@ def test_changed_and_deleted_rows_are_in_every_index_the_same_night(board):
     assert board.table.count_rows() == ROWS - 3
 
 
-def test_the_vector_index_is_extended_by_what_changed_and_its_parts_stay_few(board):
-    first = _index_files(board)
-    rng = np.random.default_rng(1)
-    most = 0
-    for night in range(1, 17):
-        board.night(rng.choice(ROWS, 20, replace=False), night)
-        most = max(most, board.parts())
-
-    assert 2 < most <= 6
-    # The large part of the first night is still there, untouched.
-    assert max(first.values()) == max(_index_files(board).values())
-    assert max(first, key=first.get) in _index_files(board)
-    board.assert_in_order()
-
-
-def _index_files(board):
-    dataset = board.dataset
-    index = next(one for one in dataset.describe_indices() if one.field_names == ["vector"])
-    return {str(segment.uuid): segment.size_bytes for segment in index.segments}
-
-
-def test_small_fragments_become_one_and_the_large_one_is_not_touched(board):
-    (large,) = board.dataset.get_fragments()
-    paths = [file.path for file in large.data_files()]
-    counts = []
-    for night in range(1, 9):
+def test_changed_rows_become_segments_until_fragments_are_many_and_are_compacted(board):
+    segments = []
+    for night in range(MOST_FRAGMENTS + 1):
         board.night(range(night * 10, night * 10 + 10), night)
-        counts.append(len(board.fragments()))
+        segments.append(board.indices()["vector"].num_segments)
+        assert len(board.fragments()) == segments[-1]
 
-    assert max(counts) <= UPKEEP.fragments + 1
-    assert min(counts[4:]) == 2
-    assert [file.path for file in board.dataset.get_fragments()[0].data_files()] == paths
+    assert segments == [*range(2, MOST_FRAGMENTS + 1), 1, 2]
     board.assert_in_order()
 
 
-def test_a_table_of_which_much_is_deleted_is_written_anew(board):
-    board.night(range(0, 500), 1)
-    assert sum(deleted for _, deleted in board.fragments()) == 500
-
-    board.night(range(500, 1_000), 2)
-
+def test_a_table_of_which_much_is_deleted_is_compacted(board):
+    board.night(range(0, 1_000), 1)
     assert board.fragments() == [(ROWS, 0)]
-    assert board.parts() == 1
+    board.table.delete("key < 't00500'")
+    board.maintain()
+    assert board.fragments() == [(ROWS, 500)]
+
     board.assert_in_order()
 
 
@@ -184,7 +148,8 @@ def test_what_a_killed_run_left_undone_is_done_by_the_next(board, kill):
         board.table.delete("key < 't00100'")
     else:
         board.upsert(range(30), 1)
-        drop_indices(board.table, *{"no text": ["tokens"], "no vector": ["vector"]}.get(kill, []))
+        every = list(board.indices())
+        board.drop(*{"no text": ["tokens"], "no vector": ["vector"]}.get(kill, every))
 
     board.maintain()
 
@@ -204,14 +169,14 @@ def test_a_table_that_grew_or_shrank_by_more_than_a_factor_of_2_gets_another_vec
     board.maintain()
 
     assert search_of(board.dataset)["partitions"] == partitions
-    assert board.parts() == 1
+    assert board.indices()["vector"].num_segments == 1
     board.assert_in_order()
 
 
-def test_a_table_that_became_small_loses_its_indices_and_gets_them_back(board):
+def test_a_table_that_became_small_keeps_only_its_text_index_and_gets_the_others_back(board):
     board.table.delete("key >= 't00300'")
     board.maintain()
-    assert (board.table.list_indices(), search_of(board.dataset)) == ([], None)
+    assert (list(board.indices()), search_of(board.dataset)) == (["tokens"], None)
 
     board.upsert(range(ROWS), 2)
     board.maintain()
@@ -220,13 +185,15 @@ def test_a_table_that_became_small_loses_its_indices_and_gets_them_back(board):
     board.assert_in_order()
 
 
-def test_a_table_without_indices_keeps_few_fragments_too(board):
-    small = IndexSizes()
-    for night in range(30):
+def test_a_small_table_has_few_fragments_and_answers_full_text_searches(board):
+    for night in range(MOST_FRAGMENTS + 2):
         board.upsert(range(night, night + 3), night)
-        board.maintain(sizes=small)
-        assert len(board.fragments()) <= UPKEEP.fragments + 2
+        board.maintain(IndexSizes())
+        assert len(board.fragments()) <= MOST_FRAGMENTS
+        found = board.table.search(f"s{night}", query_type="fts").limit(9).to_list()
+        assert len(found) == 3 or night == 0
 
+    assert list(board.indices()) == ["tokens"]
     assert board.table.count_rows() == ROWS
 
 
@@ -255,7 +222,7 @@ def test_many_tools_are_found_by_their_ids_through_an_index_that_has_them_all(tm
     table = database.create_table("tools", rows_with_ids(range(600), 0))
 
     def night():
-        maintain(table, str(tmp_path), table.count_rows(), sizes=SIZES, upkeep=UPKEEP)
+        maintain(table, str(tmp_path), table.count_rows(), sizes=SIZES)
 
     night()
     merge = table.merge_insert("id").when_matched_update_all().when_not_matched_insert_all()
@@ -263,7 +230,7 @@ def test_many_tools_are_found_by_their_ids_through_an_index_that_has_them_all(tm
     night()
 
     assert [index.columns for index in table.list_indices()] == [["id"]]
-    assert unindexed_rows(open_dataset(str(tmp_path), "tools"), "id") == 0
+    assert table.list_indices()[0].num_unindexed_rows == 0
     found = table.search().where("id IN ('t00000', 't00595', 't00609')").to_arrow()
     assert sorted(zip(*(found[name].to_pylist() for name in ("id", "digest")), strict=True)) == [
         ("t00000", "0"),

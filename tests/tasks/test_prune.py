@@ -251,7 +251,7 @@ def test_tags_of_a_release_that_was_never_recorded_are_removed_and_those_of_peop
     prune_board(workshop.uri, Keep(), NOW + 2 * DAY)
 
     others = {tag for tag in table.tags.list() if not tag.startswith(tuple(ids(four)))}
-    assert others == {"before-the-audit"}
+    assert others == {"before-the-audit", "live"}
     audited = open_table(workshop.store.database, "tools", workshop.uri, versions[1])
     assert audited.count_rows() == 8
 
@@ -406,7 +406,8 @@ def test_a_prune_that_is_killed_leaves_what_is_kept_whole_and_the_next_one_finis
         tools = open_table(workshop.store.database, "tools", workshop.uri)
         assert len(tools.list_versions()) <= 3, deadly
         assert set(tools.tags.list()) == {
-            f"{one.id}-v{one.tables['tools'].version}" for one in four[2:]
+            "live",
+            *(f"{one.id}-v{one.tables['tools'].version}" for one in four[2:]),
         }, deadly
         assert workshop.store.rollback().release == four[2].id, deadly
 

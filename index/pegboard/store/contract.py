@@ -39,6 +39,9 @@ EDGES = "edges"
 TABLES_FOLDER = "tables"
 """The LanceDB database below the root of a board."""
 
+METADATA = "pegboard."
+"""The beginning of the keys of a table's schema metadata; see `table_metadata`."""
+
 PRIMARY_KEY = {"lance-schema:unenforced-primary-key": "true"}
 """Field metadata by which Lance detects two concurrent merges that insert the same key.
 
@@ -187,6 +190,21 @@ def table_schema(table: str, dimensions: int = 0) -> "pa.Schema":
         for column in _columns(table)
     ]
     return pa.schema([fields[0].with_metadata(PRIMARY_KEY), *fields[1:]])
+
+
+def table_metadata(table: str, encoder: str = "", fingerprint: str = "") -> dict[str, str]:
+    """Return the schema metadata of a table by its name in a release: what a program that knows
+    only LanceDB needs to read it.
+
+    Args:
+        encoder, fingerprint: of an index's vectors.
+    """
+    values = {"contract": str(CONTRACT), "table": table}
+    if encoder:
+        index = table.removeprefix("emb_").removeprefix("agents_")
+        values |= {"index": index, "encoder": encoder, "fingerprint": fingerprint}
+        values |= {"metric": "cosine", "vector_column": "vector", "text_column": "tokens"}
+    return {f"{METADATA}{name}": value for name, value in values.items()}
 
 
 def _columns(table: str) -> tuple[Column, ...]:

@@ -217,6 +217,20 @@ def open_table(
         return table
 
 
+def set_tag(table: "Table", name: str, version: int) -> None:
+    """Make a tag name a version of a table; setting it again renews its date."""
+    tags = table.tags
+    if name not in tags.list():
+        try:
+            tags.create(name, version)
+            return
+        except (OSError, RuntimeError, ValueError):
+            # Lance repeats a request whose answer was lost, and then finds its own tag.
+            if name not in tags.list():
+                raise
+    tags.update(name, version)
+
+
 def table_names(database: "DBConnection") -> list[str]:
     """Return the names of all tables of the database."""
     names: list[str] = []

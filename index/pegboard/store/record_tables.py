@@ -9,7 +9,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pegboard.errors import BoardNotFound, ConfigurationError, StoreError
-from pegboard.store.contract import CHECKSUM, TABLES_FOLDER, row_checksum, table_schema
+from pegboard.store.contract import (
+    CHECKSUM,
+    TABLES_FOLDER,
+    row_checksum,
+    table_metadata,
+    table_schema,
+)
 from pegboard.store.database import (
     BoardTable,
     ReaderDatabase,
@@ -69,7 +75,7 @@ class RecordTables:
             existing = table_names(self._database)
             for name in KEYS:
                 if name not in existing:
-                    schema = table_schema(name)
+                    schema = table_schema(name).with_metadata(table_metadata(name))
                     self._database.create_table(name, schema=schema, exist_ok=True)
 
     def _check_newest(self) -> None:

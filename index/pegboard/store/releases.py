@@ -6,14 +6,21 @@ Everything here takes milliseconds and needs no pipeline, so that a service's op
 or roll back with the library alone."""
 
 import json
+import logging
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from pegboard.errors import BoardNotFound, ConfigurationError, PromotionConflict, StoreError
-from pegboard.store.database import public_uri, sql_literals
+from pegboard.errors import (
+    BoardError,
+    BoardNotFound,
+    ConfigurationError,
+    PromotionConflict,
+    StoreError,
+)
+from pegboard.store.database import open_table, public_uri, set_tag, sql_literals, store_errors
 from pegboard.store.record_tables import RecordTables, record_row
 
 if TYPE_CHECKING:
@@ -21,6 +28,11 @@ if TYPE_CHECKING:
 
 HISTORY_KEPT = 50
 """Releases that a channel remembers for rolling back."""
+CHANNEL_NAME = re.compile(
+    r"(?![0-9a-f]{12,64}-v\d+$)(?!.*(?:\.\.|\.$|\.lock$))[A-Za-z0-9][A-Za-z0-9._-]{0,63}"
+)
+"""Also the name of a tag in Lance, and of no tag that protects a release."""
+logger = logging.getLogger("pegboard")
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,10 +208,10 @@ class ReleaseStore(RecordTables):
         Raises PromotionConflict if the channel has another generation and names another release:
         then nothing was changed.
         """
-        if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}", channel):
+        if not re.fullmatch(CHANNEL_NAME, channel):
             raise ConfigurationError(
-                f"A channel cannot be named '{channel}': expected letters, digits, '.', '_' and "
-                f"'-', at most 64."
+                f"A channel cannot be named '{channel}': expected letters, digits, '_', '-' and "
+                f"single dots between them, at most 64, and no name of a release's tag."
             )
         identity = self.get(release).id
         self.remove_damaged("channels")
@@ -208,6 +220,7 @@ class ReleaseStore(RecordTables):
         if expected is None:
             expected = generation
         if current is not None and current.release == identity:
+            self.tag_channel(channel)
             return current
         history = (current.release, *current.history) if current else ()
         moved = Channel(
@@ -219,6 +232,7 @@ class ReleaseStore(RecordTables):
             tuple(old for old in (current.withdrawn if current else ()) if old != identity),
         )
         if self._compare_and_set(moved, expected):
+            self.tag_channel(channel)
             return moved
         winner = self._stored_channel(channel)
         if winner is not None and winner.release == identity:
@@ -263,7 +277,39 @@ class ReleaseStore(RecordTables):
                 f"{current.generation}. Nothing was changed. See `pegboard releases list`, and "
                 f"run again."
             )
+        self.tag_channel(channel)
         return moved
+
+    def tag_channel(self, name: str) -> None:
+        """Tag the versions that a channel's release pins with the channel's name, for programs that
+        know only LanceDB.
+
+        The table `channels` stays the authority: tags have no compare-and-set, so the channel is
+        read again afterwards, and a failure is a warning. The next publishing, promotion or prune
+        sets them again.
+        """
+        try:
+            channel = self._stored_channel(name)
+            while channel is not None:
+                self._set_tags(channel)
+                before, channel = channel, self._stored_channel(name)
+                if channel is not None and channel.generation == before.generation:
+                    return
+        except BoardError as error:
+            logger.warning("Channel '%s' moved, but its tags did not: %s", name, error)
+
+    def _set_tags(self, channel: Channel) -> None:
+        pins = {pin.table: pin.version for pin in self.get(channel.release).tables.values()}
+        for earlier in self._recorded((*channel.history[:1], *channel.withdrawn[:1])):
+            for pin in self.get(earlier).tables.values():
+                pins.setdefault(pin.table, 0)
+        for name, version in pins.items():
+            table = open_table(self.database, name, self.uri)
+            with store_errors(self.uri):
+                if version:
+                    set_tag(table, channel.name, version)
+                elif channel.name in table.tags.list():
+                    table.tags.delete(channel.name)
 
     def _no_previous(self, channel: str, current: Channel | None) -> BoardNotFound:
         pruned = ""
