@@ -6,7 +6,6 @@ used only if it answers every input with a finite vector of the expected length.
 which weights answer behind a hosted name, and the fingerprint says so."""
 
 import logging
-import os
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -16,11 +15,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pegboard.encoders import check_positive, checked_texts, import_extra, prefix_notation
-from pegboard.errors import ConfigurationError, EncoderError
-from pegboard.llm.endpoint import import_litellm, key_variable
+from pegboard.errors import CompletionError, EncoderError
+from pegboard.llm.endpoint import Endpoint, import_litellm
 from pegboard.llm.failures import ENCODER_STEPS, failure_kind, retry_after
 from pegboard.llm.retry import synchronous
-from pegboard.redaction import redact_line
 
 logger = logging.getLogger(__name__)
 
@@ -55,8 +53,9 @@ class HostedEncoder:
         dimensions: ask the model for vectors of this length. Without it the model's own length is
             used; it is learnt from the first reply, and where it is asked for before any text was
             encoded, a request with one short text finds it.
-        api_base: the address of the server, where it is not the provider's own. Not part of the
-            fingerprint: a gateway changes no vector.
+        api_base: the address of the server, where it is not the provider's own. No key is sent
+            there but that of `api_key_env`. Not part of the fingerprint: a gateway changes no
+            vector.
         api_key_env: the environment variable that holds the key, where it is not the provider's
             usual one.
         max_tokens: longer texts are cut, counted and logged; tokens are those of OpenAI's cl100k,
@@ -91,19 +90,17 @@ class HostedEncoder:
             batch_size=batch_size,
             attempts=attempts,
         )
-        if type(timeout) not in (int, float) or not timeout > 0:
-            raise ConfigurationError(
-                f"Encoder {name!r}: timeout = {timeout!r}. Give seconds, more than 0."
-            )
         self._litellm = import_litellm()
         import_extra("tenacity")  # which the first request needs: better missed now
         self.name = name
         self.truncated = 0  # texts cut to max_tokens since this encoder was loaded
-        model, self._provider = self._resolve(api_base)
+        self._endpoint = Endpoint(
+            name, api_base=api_base, api_key_env=api_key_env, timeout=timeout, kind="encoder"
+        )
+        model, self._provider = self._endpoint.model, self._endpoint.provider
         self._requested, self._dimensions = dimensions, dimensions
-        self._api_base, self._api_key_env = api_base, api_key_env
         self._max_tokens, self._batch_size = max_tokens, batch_size
-        self._timeout, self._attempts, self._sleep = timeout, attempts, sleep
+        self._attempts, self._sleep = attempts, sleep
         self._query_prefix, self._document_prefix = query_prefix, document_prefix
         self._lock = threading.Lock()
         length = f"{dimensions}d" if dimensions else "default-dimensions"
@@ -111,6 +108,10 @@ class HostedEncoder:
         self.fingerprint = (
             f"{self._provider}/{model}@weights-unknown/{length}/{max_tokens}t/l2{prefixes}"
         )
+
+    def missing_key(self) -> str | None:
+        """Return the environment variable that a request needs and that is not set, if any."""
+        return self._endpoint.missing_key()
 
     @property
     def dimensions(self) -> int:
@@ -167,35 +168,17 @@ class HostedEncoder:
         arguments: dict[str, Any] = {
             "model": self.name,
             "input": inputs,
-            "timeout": self._timeout,
+            "timeout": self._endpoint.timeout,
             "num_retries": 0,
             "max_retries": _NoRetries(0),
+            **self._address(),
         }
-        if self._api_base is not None:
-            arguments["api_base"] = self._api_base
-        if self._api_key_env is not None:
-            arguments["api_key"] = self._key(self._api_key_env)
         if self._requested is not None:
             # LiteLLM takes only OpenAI's own models to know this parameter.
             arguments |= {"dimensions": self._requested, "allowed_openai_params": ["dimensions"]}
         if input_type is not None:
             arguments["input_type"] = input_type
         return arguments
-
-    def _resolve(self, api_base: str | None) -> tuple[str, str]:
-        try:
-            model, provider, *_ = self._litellm.get_llm_provider(self.name, api_base=api_base)
-        # BadRequestError for an unknown provider; some providers sign in here and raise their own
-        except Exception:
-            provider = None
-        else:
-            return str(model), str(provider)
-        raise EncoderError(
-            f"LiteLLM knows no provider for {self.name!r}. Write provider/model, such as "
-            f"openai/text-embedding-3-small; "
-            "what runs here is called local/..., fastembed/..., hashing/... or by an installed "
-            "plug-in's name."
-        )
 
     def _cut(self, texts: list[str]) -> list[str]:
         cut = [self._shortened(text) for text in texts]
@@ -243,13 +226,12 @@ class HostedEncoder:
             )
         return (matrix / norms).astype(np.float32)
 
-    def _key(self, variable: str) -> str:
-        if key := os.environ.get(variable):
-            return key
-        raise EncoderError(
-            f"{self.name}: the environment variable {variable}, named by api_key_env, is not set. "
-            f"Set it to the key."
-        )
+    def _address(self) -> dict[str, str]:
+        """The address and the key as arguments of LiteLLM; raises EncoderError without a key."""
+        try:
+            return self._endpoint.address()
+        except CompletionError as error:
+            raise EncoderError(str(error)) from None
 
     def _note_retry(self, state: Any) -> None:
         error, wait = state.outcome.exception(), state.next_action.sleep
@@ -264,11 +246,11 @@ class HostedEncoder:
     def _failure(self, error: Exception, attempts: int) -> EncoderError:
         kind = failure_kind(error)
         step = ENCODER_STEPS[kind].format(
-            key=self._key_variable() if kind == "key" else "",
+            key=self._endpoint.key_advice() if kind == "key" else "",
             attempts=f"{attempts} attempt{'s' if attempts > 1 else ''}",
             max_tokens=self._max_tokens,
             batch_size=self._batch_size,
-            timeout=self._timeout,
+            timeout=self._endpoint.timeout,
         )
         seconds = retry_after(error)
         wait = (
@@ -276,19 +258,12 @@ class HostedEncoder:
             if seconds is not None and kind == "rate"
             else ""
         )
-        where = f" at {redact_line(self._api_base)}" if self._api_base else ""
-        message = redact_line(str(error), variables=(self._api_key_env,)).rstrip(".")
-        return EncoderError(f"{self.name}{where} did not encode: {message}{wait}. {step}")
-
-    def _key_variable(self) -> str:
-        if self._api_key_env is not None:
-            return self._api_key_env
-        return key_variable(self._litellm, self.name, self._provider)
+        message = self._endpoint.scrubbed(str(error)).rstrip(".")
+        return EncoderError(f"{self._endpoint} did not encode: {message}{wait}. {step}")
 
     def _invalid(self, problem: str) -> EncoderError:
-        where = f" at {redact_line(self._api_base)}" if self._api_base else ""
         return EncoderError(
-            f"{self.name}{where} answered, but {problem}. Nothing of it is used. Check the model "
+            f"{self._endpoint} answered, but {problem}. Nothing of it is used. Check the model "
             f"and the server."
         )
 

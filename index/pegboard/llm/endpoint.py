@@ -8,7 +8,7 @@ import asyncio
 import contextlib
 import os
 from collections.abc import Awaitable, Callable
-from typing import Any, TypeVar, cast
+from typing import Any, Literal, TypeVar, cast
 
 from pegboard.encoders import import_extra, install_command
 from pegboard.errors import CompletionError, ConfigurationError, EncoderError
@@ -35,9 +35,12 @@ class Endpoint:
             usual one.
         timeout: seconds that a call may take.
         price: USD for a million tokens of prompt and of reply, where LiteLLM does not know it.
+        kind: what answers there, for error messages.
 
     Raises:
-        ConfigurationError: LiteLLM knows no provider of that name, or an option has no such value.
+        ConfigurationError: LiteLLM knows no provider of that name, the name is an address, or an
+            option has no such value.
+        EncoderError: the same of an encoder's name.
         CompletionError: LiteLLM is not installed.
     """
 
@@ -48,20 +51,25 @@ class Endpoint:
         api_base: str | None,
         api_key_env: str | None,
         timeout: float,
-        price: tuple[float, float] | None,
+        price: tuple[float, float] | None = None,
+        kind: Literal["model", "encoder"] = "model",
     ) -> None:
+        place = f"{kind.capitalize()} {name!r}"
         if type(timeout) not in (int, float) or not timeout > 0:
-            raise ConfigurationError(
-                f"Model {name!r}: timeout = {timeout!r}. Give seconds, more than 0."
-            )
+            raise ConfigurationError(f"{place}: timeout = {timeout!r}. Give seconds, more than 0.")
         if price is not None and not all(usd >= 0 for usd in price):
             raise ConfigurationError(
-                f"Model {name!r}: price = {price!r}. Give USD for a million tokens, at least 0."
+                f"{place}: price = {price!r}. Give USD for a million tokens, at least 0."
             )
+        if "://" in name:  # LiteLLM would call that address, with the provider's usual key
+            raise ConfigurationError(f"{place} is an address. Give it as api_base, beside a name.")
         self.litellm = _installed_litellm(name)
         self.name, self.timeout, self.price = name, timeout, price
         self.api_base, self._api_key_env = api_base, api_key_env
-        self.model, self.provider = self._resolve()
+        self.model, self.provider = self._resolve(kind)
+
+    def __str__(self) -> str:
+        return f"{self.name} at {self.scrubbed(self.api_base)}" if self.api_base else self.name
 
     def price_per_token(self) -> tuple[float, float] | None:
         """Return USD for a token of prompt and of reply; None if the price is unknown."""
@@ -98,7 +106,12 @@ class Endpoint:
             return None if self.api_base is None else _NO_KEY
         if key := os.environ.get(self._api_key_env):
             return key
-        raise self.error("was not asked: no key", "key")
+        raise self.error("was not called: no key", "key")
+
+    def address(self) -> dict[str, str]:
+        """Return the address and the key as arguments of LiteLLM; raises as `key`."""
+        values = {"api_base": self.api_base, "api_key": self.key()}
+        return {name: value for name, value in values.items() if value is not None}
 
     def missing_key(self) -> str | None:
         """Return the environment variable that a call needs and that is not set, if known."""
@@ -128,11 +141,10 @@ class Endpoint:
 
     def error(self, problem: str, kind: str, **details: Any) -> CompletionError:
         """Return an error with model, address, problem and next step."""
-        where = f" at {self.scrubbed(self.api_base)}" if self.api_base else ""
         step = NEXT_STEPS[kind].format(
-            key=self._key_advice() if kind == "key" else "", timeout=self.timeout
+            key=self.key_advice() if kind == "key" else "", timeout=self.timeout
         )
-        return CompletionError(f"{self.name}{where} {problem}. {step}", kind=kind, **details)
+        return CompletionError(f"{self} {problem}. {step}", kind=kind, **details)
 
     async def close(self) -> None:
         """Close all connections that LiteLLM keeps open for the running event loop."""
@@ -155,7 +167,8 @@ class Endpoint:
         """Return the text on one line, without keys."""
         return redact_line(text, variables=(self._api_key_env,))
 
-    def _key_advice(self) -> str:
+    def key_advice(self) -> str:
+        """Return what to do where a key is missing or refused."""
         if self._api_key_env is not None:
             return (
                 f"Set the environment variable {self._api_key_env}, named by api_key_env, to a "
@@ -189,7 +202,7 @@ class Endpoint:
         # A bare name may be another provider's: openai/claude-... may be anyone's server.
         return entry if str(entry.get("litellm_provider", "")).startswith(self.provider) else {}
 
-    def _resolve(self) -> tuple[str, str]:
+    def _resolve(self, kind: str) -> tuple[str, str]:
         try:
             model, provider, *_ = self.litellm.get_llm_provider(self.name, api_base=self.api_base)
         # BadRequestError for an unknown provider; some providers sign in here and raise their own
@@ -197,10 +210,13 @@ class Endpoint:
             model = provider = None
         if provider:
             return str(model), str(provider)
-        raise ConfigurationError(
-            f"LiteLLM knows no provider for {self.name!r}. Write provider/model, such as "
-            f"openai/gpt-4o-mini or "
-            "ollama/llama3; for a server of your own openai/NAME with api_base."
+        unknown = f"LiteLLM knows no provider for {self.name!r}. Write provider/model, such as"
+        own = "for a server of your own openai/NAME with api_base"
+        if kind == "model":
+            raise ConfigurationError(f"{unknown} openai/gpt-4o-mini or ollama/llama3; {own}.")
+        raise EncoderError(
+            f"{unknown} openai/text-embedding-3-small; {own}. What runs here is called local/..., "
+            "fastembed/..., hashing/... or by an installed plug-in's name."
         )
 
 

@@ -33,7 +33,7 @@ NEXT_STEPS = _SHARED_STEPS | {
 
 # The same for an encoder, which has made its attempts by the time it fails.
 ENCODER_STEPS = _SHARED_STEPS | {
-    "key": "Set the environment variable {key} to a key that may use this model.",
+    "key": "{key}",
     "length": "This model reads less than max_tokens ({max_tokens}): lower it.",
     "request": "Sending it again would not help: check dimensions, batch_size ({batch_size}) and "
     "max_tokens ({max_tokens}).",

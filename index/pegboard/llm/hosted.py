@@ -80,8 +80,7 @@ class HostedCompleter:
         ).encode()
         endpoint = self._endpoint
         arguments = chat_arguments(request) | {"model": self.name, "timeout": endpoint.timeout}
-        address = {"api_base": endpoint.api_base, "api_key": endpoint.key()}
-        arguments |= {name: value for name, value in address.items() if value is not None}
+        arguments |= endpoint.address()
         return endpoint.litellm.acompletion(**arguments, num_retries=0, max_retries=0)
 
     def _read(self, request: ChatRequest, reply: Any, seconds: float) -> ChatReply:

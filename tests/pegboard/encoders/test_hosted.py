@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from pegboard.encoders import encode_queries, load_encoder
-from pegboard.errors import EncoderError
+from pegboard.errors import ConfigurationError, EncoderError
 from tests.openai_server import KEY, LITELLM_WARNINGS, default_reply, failure, hang, vectors
 
 pytestmark = [*LITELLM_WARNINGS, pytest.mark.usefixtures("openai_key")]
@@ -137,18 +137,37 @@ def test_a_server_that_asks_for_a_long_wait_is_not_asked_again(server, load):
     assert load.waits == []
 
 
-def test_a_missing_key_is_reported_before_any_request(server, load, monkeypatch):
-    monkeypatch.delenv("OPENAI_API_KEY")
+def test_only_the_key_that_api_key_env_names_is_sent_to_an_api_base(server, load, monkeypatch):
     gateway = load(api_key_env="GATEWAY_KEY")
 
-    with fails("Set the environment variable OPENAI_API_KEY"):
-        load().encode(["a"])
-    with fails("GATEWAY_KEY, named by api_key_env, is not set"):
+    load().encode(["a"])
+    monkeypatch.delenv("OPENAI_API_KEY")
+    load().encode(["a"])
+    with fails("Set the environment variable GATEWAY_KEY, named by api_key_env"):
         gateway.encode(["a"])
-    assert server.bodies == []
     monkeypatch.setenv("GATEWAY_KEY", "gateway-secret")
     gateway.encode(["a"])
-    assert server.keys == ["Bearer gateway-secret"]
+
+    assert server.keys == ["Bearer none", "Bearer none", "Bearer gateway-secret"]
+    assert gateway.missing_key() is None
+
+
+def test_a_provider_gets_its_usual_key_at_its_usual_address(server, monkeypatch):
+    monkeypatch.setenv("OPENAI_BASE_URL", server.url)
+    load_encoder(NAME).encode(["a"])
+    monkeypatch.delenv("OPENAI_API_KEY")
+    encoder = load_encoder(NAME)
+
+    with fails("Set the environment variable OPENAI_API_KEY"):
+        encoder.encode(["a"])
+
+    assert encoder.missing_key() == "OPENAI_API_KEY"
+    assert server.keys == [f"Bearer {KEY}"]
+
+
+def test_a_name_that_is_an_address_gets_no_key(server):
+    with pytest.raises(ConfigurationError, match="Give it as api_base"):
+        load_encoder(f"huggingface/{server.url}")
 
 
 @pytest.mark.parametrize(

@@ -62,7 +62,6 @@ ADVICE = {
 ENCODER_ADVICE = ADVICE | {
     "request": "Sending it again would not help: check dimensions, batch_size",
     "length": "less than max_tokens (8191)",
-    "key": "Set the environment variable OPENAI_API_KEY",
     "timeout": "No answer after 2 attempts: raise timeout (600 s)",
     "rate": "Still refused after 2 attempts",
     "server": "No success after 2 attempts: check that the server is up",
