@@ -61,7 +61,8 @@ examples:
   python -m benchmarks toollinkos ultratool --data benchmarks --board boards --json out.json
   python -m benchmarks all --data benchmarks --board boards --write docs/results.md
   python -m benchmarks metatool --data benchmarks --limit 200 --strategy rag-tool-fusion \\
-      --strategy hybrid --llm openai/gpt-4o-mini"""
+      --strategy hybrid --llm openai/gpt-4o-mini
+  python -m benchmarks livemcpbench --data benchmarks --index minilm.toml --index large.toml"""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -100,6 +101,21 @@ def _parser() -> argparse.ArgumentParser:
         help="only this strategy; may be repeated (names below)",
     )
     add("--board", metavar="DIR", help="keep the boards here, and reuse them the next time")
+    add(
+        "--index",
+        action="append",
+        default=[],
+        metavar="FILE",
+        help="a TOML file with [[indexes]] (encoder, parts, shape), and [enrich] if an LLM is to "
+        "write, instead of the benchmark's own index; may be repeated; each file gets boards of "
+        "its own",
+    )
+    add(
+        "--padded",
+        action="store_true",
+        help="beside each file with [enrich], a control: the catalog's descriptions, padded with "
+        "noise to the same length",
+    )
     add(
         "--measures",
         nargs="+",
@@ -152,6 +168,7 @@ def _epilog() -> str:
 
 
 def _bench(options: argparse.Namespace) -> int:
+    from benchmarks.papers.indexes import read_index_files
     from benchmarks.papers.strategies import chosen_strategies
     from benchmarks.papers.tables import missing_marks
     from pegboard.evaluation.measures import measures_of
@@ -161,6 +178,7 @@ def _bench(options: argparse.Namespace) -> int:
     chosen, measures = chosen_strategies(options.strategy), tuple(measures_of(options.measures))
     if chosen and not options.llm:
         check_llm(chosen.library(), options.max_fallbacks)
+    indexes = read_index_files(options.index)
     benchmarks, missing = _loaded(options)
     document = Path(options.write) if options.write else None
     if document and (problem := missing_marks(document, [one.name for one in benchmarks])):
@@ -178,6 +196,8 @@ def _bench(options: argparse.Namespace) -> int:
         measures,
         options.llm,
         {name: value for name, value in llm_options.items() if value is not None},
+        indexes=indexes,
+        padded=options.padded,
         prefect=use_prefect(options.prefect),
     )
     board = Path(options.board) if options.board else None
@@ -228,6 +248,8 @@ def _check(options: argparse.Namespace) -> None:
         problems.append(f"--limit is {options.limit}, expected 1 or more")
     if options.llm is None and (options.llm_api_base or options.llm_timeout is not None):
         problems.append("--llm-api-base and --llm-timeout need a model, expected --llm MODEL")
+    if options.padded and not options.index:
+        problems.append("--padded needs enrichment, expected --index FILE with [enrich]")
     if options.json not in (None, "-") and not Path(options.json).absolute().parent.is_dir():
         problems.append(f"--json {options.json}: its folder does not exist")
     if problems:

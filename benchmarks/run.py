@@ -5,13 +5,14 @@ Boards in a folder of one's own are kept: the next run encodes only what changed
 
 import time
 from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager
-from dataclasses import dataclass, field
+from contextlib import ExitStack, closing, contextmanager
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from benchmarks.papers.benchmark import Benchmark
+from benchmarks.papers.indexes import IndexFile
 from benchmarks.papers.measuring import default_measures, measure_runs, result_of, runs_of
 from benchmarks.papers.reading import PROBLEMS_SHOWN
 from benchmarks.papers.strategies import Chosen
@@ -22,10 +23,11 @@ from pegboard.encoders import Encoder
 from pegboard.errors import ConfigurationError
 from pegboard.evaluation.measures import Measure
 from pegboard.evaluation.overhead import Overhead
+from pegboard.evaluation.searcher import CACHED_QUERY_VECTORS, Searcher
+from pegboard.search.query_vectors import QueryVectors
 from tasks import progress
-
-if TYPE_CHECKING:
-    from pegboard.evaluation.searcher import Searcher
+from tasks.embed import encoder_for
+from tasks.settings.configuration import load_configuration
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +38,8 @@ class BenchSettings:
         chosen: the strategies; every strategy whose requirements are met if None.
         measures: the benchmark's own if empty.
         llm: a LiteLLM model for strategies that ask one.
+        indexes: instead of the benchmark's own, each on boards of its own.
+        padded: beside those with enrichment, a control with noise in its place.
         prefect: build the boards as Prefect flows.
     """
 
@@ -43,6 +47,8 @@ class BenchSettings:
     measures: tuple[Measure, ...] = ()
     llm: str | None = None
     llm_options: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    indexes: Sequence[IndexFile] = ()
+    padded: bool = False
     prefect: bool = False
 
 
@@ -62,16 +68,36 @@ def working_folder(folder: Path | None) -> Generator[Path]:
     yield folder.resolve()
 
 
+@dataclass(frozen=True, slots=True)
+class Built:
+    """The boards of a benchmark with one set of indexes.
+
+    Attributes:
+        outcomes: what the pipeline reports of each board.
+        searchers: by board, for each index that is searched; None is the release's default.
+        note: behind the names of the boards in results.
+    """
+
+    benchmark: Benchmark
+    outcomes: Mapping[str, Mapping[str, Any]]
+    searchers: Mapping[str | None, Mapping[str, Searcher]]
+    note: str = ""
+
+
 def run_benchmark(
     benchmark: Benchmark, folder: Path, settings: BenchSettings
 ) -> tuple[dict[str, Any], list[Overhead]]:
     """Build the boards, evaluate and measure; returns `result_of` and what the answers took."""
     began = time.monotonic()
-    outcomes = _build(benchmark, folder / benchmark.name, prefect=settings.prefect)
+    every = list(_built(_with_needed_boards(benchmark, settings.chosen), folder, settings))
     built = time.monotonic()
     measures = list(settings.measures) or default_measures(benchmark.name)
-    boards = _open(outcomes, settings)
-    runs = runs_of(benchmark, boards, settings.chosen)
+    runs = [
+        run
+        for one in every
+        for index, boards in one.searchers.items()
+        for run in runs_of(one.benchmark, boards, settings.chosen, index)
+    ]
     if not runs:
         raise ConfigurationError(
             f"No strategy of --strategy can answer the queries of {benchmark.name}. List the "
@@ -79,11 +105,17 @@ def run_benchmark(
         )
     step = f"ask {benchmark.name}"
     progress.start(step, sum(len(run.query_set.queries) for run in runs))
-    with closing(next(iter(boards.values()))):  # all boards share its LLM
+    with ExitStack() as opened:
+        for one in every:  # all boards of one share its LLM
+            first = next(iter(one.searchers.values()))
+            opened.enter_context(closing(next(iter(first.values()))))
         measured = measure_runs(
             runs, measures, lambda count, strategy: progress.advance(step, count, strategy)
         )
     asked = time.monotonic()
+    outcomes = {
+        f"{name}{one.note}": outcome for one in every for name, outcome in one.outcomes.items()
+    }
     result = result_of(
         benchmark,
         measured,
@@ -100,10 +132,57 @@ def run_benchmark(
     return result, measured.overheads
 
 
-def open_boards(benchmark: Benchmark, folder: Path, encoder: Encoder) -> "dict[str, Searcher]":
-    """Build the boards in a folder and open them; their queries are encoded by `encoder`."""
-    from pegboard.evaluation.searcher import Searcher
+def _with_needed_boards(benchmark: Benchmark, chosen: Chosen | None) -> Benchmark:
+    """The benchmark without boards that no chosen strategy searches."""
+    needed = {query_set.board for query_set in benchmark.query_sets} | {
+        variant.board
+        for query_set in benchmark.query_sets
+        for variant in query_set.variants
+        if chosen is None or variant.name in chosen.names
+    }
+    boards = tuple(board for board in benchmark.boards if board.name in needed)
+    return replace(benchmark, boards=boards)
 
+
+def _built(benchmark: Benchmark, folder: Path, settings: BenchSettings) -> Iterator[Built]:
+    """The boards with the benchmark's own indexes, or for each file of indexes."""
+    if not settings.indexes:
+        outcomes = _build(benchmark, folder / benchmark.name, prefect=settings.prefect)
+        yield Built(benchmark, outcomes, {None: _open(outcomes, settings)})
+    for file in settings.indexes:
+        built = _built_with(file, benchmark, folder, settings)
+        yield built
+        if settings.padded and file.enriched:
+            first = next(iter(built.searchers.values()))
+            loaded = [searcher.loaded for searcher in first.values()]
+            tools = {
+                identity: tool
+                for one in loaded
+                for identity, tool in one.tools([row[0] for row in one.tool_names()]).items()
+            }
+            control = file.padded([*tools.values()])
+            yield _built_with(control, benchmark, folder, settings)
+
+
+def _built_with(
+    file: IndexFile, benchmark: Benchmark, folder: Path, settings: BenchSettings
+) -> Built:
+    composed = file.applied_to(benchmark)
+    own = folder / f"{benchmark.name}@{file.name}"
+    outcomes = _build(composed, own, prefect=settings.prefect)
+    boards = _open(outcomes, settings)
+    configuration = load_configuration(own / benchmark.boards[0].name / "pegboard.toml")
+    searchers: dict[str | None, Mapping[str, Searcher]] = {}
+    for index in configuration.indexes:
+        vectors = QueryVectors(encoder_for(index), None, CACHED_QUERY_VECTORS)
+        searchers[index.name] = {
+            name: Searcher(board.loaded, vectors, board.caller) for name, board in boards.items()
+        }
+    return Built(composed, outcomes, searchers, f" ({file.name})")
+
+
+def open_boards(benchmark: Benchmark, folder: Path, encoder: Encoder) -> dict[str, Searcher]:
+    """Build the boards in a folder and open them; their queries are encoded by `encoder`."""
     outcomes = _build(benchmark, folder, prefect=False)
     return {
         name: Searcher.open(outcome["board"], release=outcome["release"], encoder=encoder)
@@ -130,10 +209,8 @@ def _build(benchmark: Benchmark, folder: Path, *, prefect: bool) -> dict[str, di
 
 def _open(
     outcomes: Mapping[str, Mapping[str, Any]], settings: BenchSettings
-) -> "dict[str, Searcher]":
+) -> dict[str, Searcher]:
     """The built releases; they share the encoders, so that a query is encoded once."""
-    from pegboard.evaluation.searcher import Searcher
-
     boards: dict[str, Searcher] = {}
     for name, outcome in outcomes.items():
         opened = Searcher.open(

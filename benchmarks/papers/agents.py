@@ -76,10 +76,15 @@ AGENT_STRATEGIES = (
 
 @dataclass(frozen=True, slots=True)
 class AgentSystem:
-    """An agent strategy in the default index of a release; a `System` of the experiment."""
+    """An agent strategy in an index of a release; a `System` of the experiment.
+
+    Attributes:
+        index: None for the release's default.
+    """
 
     searcher: Searcher
     strategy: AgentStrategy
+    index: str | None = None
 
     @property
     def release_id(self) -> str:
@@ -93,8 +98,8 @@ class AgentSystem:
 
     @property
     def index_name(self) -> str:
-        """The default index."""
-        return self.searcher.loaded.index_name(None)
+        """The index that is searched."""
+        return self.searcher.loaded.index_name(self.index)
 
     @property
     def encoder_name(self) -> str:
@@ -103,8 +108,8 @@ class AgentSystem:
 
     @property
     def key(self) -> tuple[Any, ...]:
-        """The release's digest and the strategy's name."""
-        return (self.searcher.release.digest, self.strategy.name)
+        """The release's digest, the index and the strategy's name."""
+        return (self.searcher.release.digest, self.index, self.strategy.name)
 
     def search(
         self, queries: Sequence[GoldenQuery], depth: int, advance: Callable[[int], None]

@@ -56,14 +56,21 @@ class Measured:
 
 
 def runs_of(
-    benchmark: Benchmark, boards: Mapping[str, Searcher], chosen: Chosen | None
+    benchmark: Benchmark,
+    boards: Mapping[str, Searcher],
+    chosen: Chosen | None,
+    index: str | None = None,
 ) -> list[Run]:
-    """All systems of a benchmark, or the chosen ones: first those for tools, then for agents."""
+    """All systems of a benchmark, or the chosen ones: first those for tools, then for agents.
+
+    Args:
+        index: the only index to search; those of the strategies if None.
+    """
     query_sets = sorted(benchmark.query_sets, key=lambda query_set: query_set.agents)
     return [
         Run(query_set, system)
         for query_set in query_sets
-        for system in systems_for(query_set, boards, chosen)
+        for system in systems_for(query_set, boards, chosen, index)
     ]
 
 

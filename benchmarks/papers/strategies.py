@@ -105,22 +105,35 @@ def chosen_strategies(options: Sequence[str]) -> Chosen | None:
 
 
 def systems_for(
-    query_set: QuerySet, boards: Mapping[str, Searcher], chosen: Chosen | None
+    query_set: QuerySet,
+    boards: Mapping[str, Searcher],
+    chosen: Chosen | None,
+    index: str | None = None,
 ) -> list[System]:
-    """The systems that answer these queries: all whose requirements are met, or those chosen."""
+    """The systems that answer these queries: all whose requirements are met, or those chosen.
+
+    Args:
+        index: the only index to search; those of the strategies if None.
+    """
     searcher = boards[query_set.board]
     if query_set.agents:
         return [
-            AgentSystem(searcher, strategy)
+            AgentSystem(searcher, strategy, index)
             for strategy in AGENT_STRATEGIES
             if (chosen is None or strategy.name in chosen.names)
             and strategy.fits(query_set.queries)
         ]
+    variants = _variants(query_set, searcher, chosen)
+    if index is not None:  # what differs by its index only is the same now
+        variants = {
+            (one.name, one.board): replace(one, index=index) for one in reversed(variants)
+        }.values()
+        variants = [*variants][::-1]
     return [
         ReleaseSystem.resolve(
             boards[variant.board or query_set.board], variant.strategy, variant.index, variant.name
         )
-        for variant in _variants(query_set, searcher, chosen)
+        for variant in variants
     ]
 
 

@@ -168,7 +168,8 @@ def _parts_table(result: Row, measures: Sequence[str]) -> Table:
 
 
 def _searched(result: Row, task: str) -> str:
-    boards: Mapping[str, Any] = result["boards"]
+    # Boards with indexes of one's own have the file's name in brackets behind theirs.
+    boards = {name.partition(" (")[0]: board for name, board in result["boards"].items()}
     if "agent" in task:
         return f"{max(board['agents'] for board in boards.values()):,} agents"
     return f"{boards[task]['tools'] if task in boards else result['tools']:,} tools"

@@ -7,6 +7,7 @@ import json
 import pytest
 
 from benchmarks.papers.agents import AGENT_STRATEGIES, needed_agents
+from benchmarks.papers.indexes import IndexFile
 from benchmarks.papers.loading import load_benchmark
 from benchmarks.papers.measuring import default_measures, measure_runs, result_of, runs_of
 from benchmarks.papers.published import PUBLISHED, SETUPS, SHOWN
@@ -21,7 +22,9 @@ from benchmarks.papers.tables import (
 from pegboard.errors import CompletionError, ConfigurationError
 from pegboard.evaluation.measures import measures_of
 from pegboard.evaluation.searcher import Searcher
+from pegboard.records import Enrichment, Tool
 from pegboard.retrieval.llm.caller import open_caller
+from tasks.settings.configuration import load_configuration
 
 ROW = ("task", "strategy", "index", "encoder", "measure", "value", "low", "high", "n")
 
@@ -279,3 +282,26 @@ def test_published_figures_are_of_known_benchmarks_and_measures():
     assert {row["benchmark"] for row in PUBLISHED} <= set(SETUPS) == set(SHOWN)
     assert measures_of([row["measure"] for row in PUBLISHED])
     assert all(0 < row["value"] < 1 and row["source"] and row["system"] for row in PUBLISHED)
+
+
+def test_the_control_of_an_enriched_index_is_as_long_as_it_and_says_no_more(tmp_path):
+    written = Enrichment(
+        "Opens an issue in a tracker.", questions=("How do I report a bug?",), topics=("bugs",)
+    )
+    tool = Tool("a/git/open", "a", "a/git", "open", "Opens an issue.", enrichment=written)
+    plain = Tool("a/git/log", "a", "a/git", "log", "Lists commits.")
+    file = IndexFile("own", '[[indexes]]\nencoder = "hashing/64"\n[enrich]\nmodel = "m"\n')
+
+    control = file.padded([tool, plain])
+    path = tmp_path / "pegboard.toml"
+    catalog = '[catalogs.a]\ntype = "mcp-dump"\npath = "tools.json"'
+    path.write_text(f'[board]\nuri = "board"\n{catalog}\n{control.text}', "utf-8")
+    configuration = load_configuration(path)
+    (override,) = configuration.overrides.items()
+
+    assert [index.name for index in configuration.indexes] == ["full_padded"]
+    assert override[0] == "a/git/open"
+    assert override[1].description.startswith("Opens an issue. ")
+    assert len(override[1].description.split()) == 6 + 6 + 1
+    assert file.padded([tool]) == file.padded([tool])
+    assert not control.enriched
