@@ -276,7 +276,7 @@ class _Run:
         summary, encoders = self._summary, {one.encoder for one in self._configuration.indexes}
         assert summary.plan is not None
         changed = len(summary.plan.new) + len(summary.plan.changed)
-        amounts = {"changed": changed, "tools": changed + summary.plan.unchanged}
+        amounts = {"changed": changed}
         if len(encoders) == 1:  # of several it is not known how the seconds divide
             amounts[f"texts {encoders.pop()}"] = summary.encoded.texts
         if summary.enriched is not None:

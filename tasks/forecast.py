@@ -1,13 +1,14 @@
-"""How long and how large the rest of a build will be: seconds, tokens, dollars and bytes by step.
+"""How long a planned build will take where that matters: asking an LLM, and encoding texts.
 
-A step takes what it took on the measured machine (`COSTS`), times what the last build of this board
-took for it against that. The lake has the amounts and seconds of that build."""
+The seconds are those of the last build of this board, else those of a sample of the texts that is
+encoded now. What no build and no sample told is unknown, and said to be."""
 
+import time
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, Literal
 
-from pegboard.encoders import DEFAULT_ENCODER, runs_here
+from pegboard.encoders import runs_here
 from pegboard.tokens import BYTES_PER_TOKEN
 from tasks.compose import compose_index
 from tasks.embed import encoder_for
@@ -18,24 +19,11 @@ from tasks.plan import Plan
 from tasks.settings.configuration import Configuration, IndexSettings
 
 LAST_BUILD = "forecast.json"
-COSTS = {
-    "compose": (0.2, {"changed": 4.1e-4, "tools": 4e-6}),
-    "stage": (1.0, {"changed": 3.7e-4, "tools": 4e-5}),
-    "publish": (0.3, {"tools": 6e-6}),
-    "report": (4.0, {"tools": 2.5e-5}),
-}
-"""Processor seconds of a step: for a build, and for each changed tool and each tool. Fitted to
-builds of 10,000 and 100,000 tools; docs/results.md, Scale."""
-TEXT_SECONDS = {DEFAULT_ENCODER: 1 / 86, "hashing": 7.7e-5}
-"""Of encoding one text, by encoder or its kind."""
-HOSTED_DIMENSIONS = 1_536
-"""Taken for an encoder whose length is only known by asking."""
-TOOL_BYTES = 700
-"""Of a tool in `tools`, and of its lists of words and digests in the lake."""
-DOCUMENT_BYTES = 1_000
-"""Of a document in an index, but for its two vectors."""
-SAMPLED = 1_000
-"""Documents whose texts are measured."""
+SAMPLED = 64
+"""Texts that are encoded to learn how long one takes."""
+WORTH_A_SAMPLE = 500
+"""Texts to encode: fewer take seconds, about as long as loading the model for a sample."""
+REST = ("compose", "stage", "publish", "report")
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +32,8 @@ class StepForecast:
 
     Attributes:
         amount, unit: how much there is to do.
-        measured: whether this board's last build told the seconds, not the defaults alone.
+        tokens, usd: what an LLM or a hosted encoder is paid for.
+        basis: where the seconds come from; None where they are unknown.
     """
 
     step: str
@@ -53,25 +42,24 @@ class StepForecast:
     seconds: float | None
     tokens: int | None = 0
     usd: float | None = 0.0
-    bytes: int | None = 0
-    measured: bool = False
+    basis: Literal["last build", "sample"] | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Forecast:
-    """What the steps of a build after its plan will take."""
+    """What the slow steps of a build will take.
+
+    Attributes:
+        rest: the seconds that the other steps of the last build took, and its changed tools; empty
+            before the first.
+    """
 
     steps: tuple[StepForecast, ...]
+    rest: Mapping[str, float]
 
     def to_dict(self) -> dict[str, Any]:
-        """Return JSON values, with the sums of what is known, and whether that is all of it."""
-        parts = {name: [getattr(step, name) for step in self.steps] for name in _SUMMED}
-        sums = {name: sum(value or 0 for value in own) for name, own in parts.items()}
-        whole = not any(None in own for own in parts.values())
-        return {"steps": [asdict(step) for step in self.steps], **sums, "complete": whole}
-
-
-_SUMMED = ("seconds", "tokens", "usd", "bytes")
+        """Return JSON values."""
+        return asdict(self)
 
 
 def forecast_build(
@@ -87,21 +75,12 @@ def forecast_build(
         enrichment: what an LLM will be asked. How many texts its replies add is not known.
     """
     last: Mapping[str, Any] = Lake(configuration.uri).read_json(LAST_BUILD) or {}
-    changed = len(plan.new) + len(plan.changed)
-    if not changed and not plan.removed and enrichment is None:
-        return Forecast(())
     steps = [_asking(last, enrichment)] if enrichment is not None else []
-    steps += [
-        _encoding(configuration.uri, last, index, plan.texts.get(index.name), snapshots)
-        for index in configuration.indexes
-    ]
-    vectors = sum(2 * 4 * _dimensions(index) + DOCUMENT_BYTES for index in configuration.indexes)
-    written = {"compose": changed * TOOL_BYTES, "stage": changed * (TOOL_BYTES + vectors)}
-    amounts = {"changed": changed, "tools": changed + plan.unchanged}
-    for step in COSTS:
-        if step != "report" or configuration.board.report:
-            steps.append(_fitted(last, step, amounts, written.get(step, 0)))
-    return Forecast(tuple(steps))
+    for index in configuration.indexes:
+        texts = plan.texts.get(index.name, (0, None))[1]
+        if texts != 0:
+            steps.append(_encoding(configuration.uri, last, index, texts, snapshots))
+    return Forecast(tuple(steps), last.get("rest", {}) if steps else {})
 
 
 def remember_build(uri: str, seconds: Mapping[str, float], amounts: Mapping[str, int]) -> None:
@@ -109,48 +88,32 @@ def remember_build(uri: str, seconds: Mapping[str, float], amounts: Mapping[str,
 
     Args:
         seconds: of each phase.
-        amounts: `changed` tools, all `tools`, `calls` that an LLM answered, and, if there is one
-            encoder, its texts as `texts NAME`.
+        amounts: `changed` tools, `calls` that an LLM answered, and, if there is one encoder, its
+            texts as `texts NAME`.
     """
     lake = Lake(uri)
     known: dict[str, Any] = lake.read_json(LAST_BUILD) or {}
     if amounts["changed"]:
-        known |= {step: {"seconds": seconds[step], **amounts} for step in COSTS if step in seconds}
+        rest = sum(seconds.get(step, 0.0) for step in REST)
+        known["rest"] = {"seconds": rest, "changed": amounts["changed"]}
     for name, count in amounts.items():
         phase = "enrich" if name == "calls" else "embed"
-        if count and (name == "calls" or name.startswith("texts ")):
+        if count and name != "changed":
             known[name] = seconds.get(phase, 0.0) / count
     lake.write_json(LAST_BUILD, known)
 
 
-def _fitted(
-    last: Mapping[str, Any], step: str, amounts: Mapping[str, int], written: int
-) -> StepForecast:
-    seconds, before = _expected(step, amounts), last.get(step)
-    if before is not None:
-        seconds *= before["seconds"] / _expected(step, before)
-    amount = "changed" if "changed" in COSTS[step][1] else "tools"
-    unit = "changed tools" if amount == "changed" else "tools"
-    known = before is not None
-    return StepForecast(step, amounts[amount], unit, seconds, bytes=written, measured=known)
-
-
-def _expected(step: str, amounts: Mapping[str, int]) -> float:
-    whole, each = COSTS[step]
-    return whole + sum(cost * amounts[name] for name, cost in each.items())
-
-
 def _asking(last: Mapping[str, Any], enrichment: EnrichmentEstimate) -> StepForecast:
     values = enrichment.to_dict()
-    tokens = values["prompt_tokens"] + values["completion_tokens"]
+    each: float | None = last.get("calls")
     return StepForecast(
         "enrich",
         values["calls"],
         "calls",
-        _times(last.get("calls"), values["calls"]),
-        tokens=tokens,
+        None if each is None else each * values["calls"],
+        tokens=values["prompt_tokens"] + values["completion_tokens"],
         usd=values["cost_usd"],
-        measured="calls" in last,
+        basis=None if each is None else "last build",
     )
 
 
@@ -158,36 +121,42 @@ def _encoding(
     uri: str,
     last: Mapping[str, Any],
     index: IndexSettings,
-    texts: tuple[int, int] | None,
+    texts: int | None,
     snapshots: Mapping[str, str],
 ) -> StepForecast:
-    step, kind, own = f"embed {index.name}", index.encoder.split("/")[0], f"texts {index.encoder}"
-    default = TEXT_SECONDS.get(index.encoder, TEXT_SECONDS.get(kind))
+    step, each, basis = f"embed {index.name}", last.get(f"texts {index.encoder}"), "last build"
     hosted = not runs_here(index.encoder)
     if texts is None:
-        paid = (None, None) if hosted else (0, 0.0)
-        return StepForecast(step, None, "texts", None, *paid, bytes=None)
+        return StepForecast(step, None, "texts", None, *((None, None) if hosted else ()))
+    tokens = 0
+    if hosted or (each is None and texts >= WORTH_A_SAMPLE):
+        sample = _sample(uri, index, snapshots)
+        if hosted:
+            mean = sum(len(text.encode()) for text in sample) / max(1, len(sample))
+            tokens = round(texts * mean / BYTES_PER_TOKEN)
+        else:
+            each, basis = _seconds_each(index, sample), "sample"
     return StepForecast(
         step,
-        texts[1],
+        texts,
         "texts",
-        _times(last.get(own, default), texts[1]),
-        tokens=round(texts[1] * _mean_tokens(uri, index, snapshots)) if hosted else 0,
-        usd=None if hosted and texts[1] else 0.0,
-        bytes=texts[1] * 4 * _dimensions(index),
-        measured=own in last,
+        None if each is None else each * texts,
+        tokens=tokens,
+        usd=None if hosted else 0.0,
+        basis=None if each is None else basis,
     )
 
 
-def _times(each: float | None, count: int) -> float | None:
-    return (each * count if each is not None else None) if count else 0.0
-
-
-def _mean_tokens(uri: str, index: IndexSettings, snapshots: Mapping[str, str]) -> float:
+def _sample(uri: str, index: IndexSettings, snapshots: Mapping[str, str]) -> list[str]:
+    """Some of the texts of an index, from all its catalogs."""
     path = compose_index(uri, index, snapshots).path
-    texts = read_rows(Lake(uri), path, ["text"]).get_column("text").head(SAMPLED)
-    return float(texts.str.len_bytes().mean() or 0) / BYTES_PER_TOKEN  # pyright: ignore[reportArgumentType]
+    texts = read_rows(Lake(uri), path, ["texts"]).explode("texts").get_column("texts").drop_nulls()
+    return texts.gather_every(max(1, texts.len() // SAMPLED)).head(SAMPLED).to_list()
 
 
-def _dimensions(index: IndexSettings) -> int:
-    return encoder_for(index).dimensions if runs_here(index.encoder) else HOSTED_DIMENSIONS
+def _seconds_each(index: IndexSettings, sample: list[str]) -> float | None:
+    encoder = encoder_for(index)
+    encoder.encode(sample[:1])  # the first text waits for the model
+    start = time.monotonic()
+    encoder.encode(sample)
+    return (time.monotonic() - start) / len(sample) if sample else None

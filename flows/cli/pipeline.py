@@ -106,15 +106,16 @@ def _register_init(subparsers: Subparsers) -> None:
         subparsers,
         "init",
         _init,
-        help="write a commented pegboard.toml",
-        description="Write a commented pegboard.toml to start from.",
+        help="write a commented pegboard.toml and three example tools",
+        description="Write a commented pegboard.toml to start from, and beside it functions.json "
+        "with three example tools, unless there is one.",
     )
     init.add_argument(
         "path", nargs="?", default="pegboard.toml", help="the file (default: pegboard.toml)"
     )
     init.add_argument("--stdout", action="store_true", help="print it instead")
     init.add_argument("--force", action="store_true", help="replace an existing file")
-    add_json_option(init, "the path")
+    add_json_option(init, "the paths")
 
 
 def _add_run_options(parser: argparse.ArgumentParser) -> None:
@@ -161,16 +162,24 @@ def _init(options: argparse.Namespace) -> int:
         raise ConfigurationError(
             f"{path} exists already. Give another path, or --force to replace it."
         )
+    tools = path.with_name("functions.json")  # what the example lists
+    written = [path] if tools.exists() else [path, tools]
     try:
         path.write_text(text, "utf-8")
+        if tools in written:
+            example = Path(__file__).parents[1] / "functions.example.json"
+            tools.write_text(example.read_text("utf-8"), "utf-8")
     except OSError as error:
         raise ConfigurationError(
             f"{path} cannot be written: {error.strerror}. Choose another folder."
         ) from error
     if options.json:
-        print_json({"written": str(path)})
-    else:
-        print(f"Wrote {path}. Name your sources in it, then: pegboard build -c {path}")
+        print_json({"written": [str(file) for file in written]})
+        return 0
+    names = " and ".join(map(str, written))
+    config = "" if options.path == "pegboard.toml" else f" -c {path}"
+    print(f"Wrote {names}. Try `pegboard plan{config}` and `pegboard build{config}`; then name")
+    print(f"your own sources in {path}.")
     return 0
 
 

@@ -108,27 +108,29 @@ def outcome_line(outcome: dict[str, Any]) -> str:
 
 
 def forecast_lines(outcome: dict[str, Any]) -> list[str]:
-    """Return what the steps of a planned build will take; none where there is nothing to do."""
+    """Return how long the slow steps of a planned build will take, as far as that is known."""
     forecast = outcome["forecast"]
-    if not forecast or not forecast["steps"]:
+    if not forecast:
         return []
-    lines = [
-        f"  {row['step']}: {'?' if row['amount'] is None else row['amount']} {row['unit']}, "
-        f"{_taken(row)} ({'by the last build' if row['measured'] else 'by default'})"
-        for row in forecast["steps"]
-    ]
-    about = "about" if forecast["complete"] else "at least"
-    return [f"It would take {about} {_taken(forecast)}:", *lines]
+    lines = [f"  {_taken(row)}" for row in forecast["steps"] if row["basis"] or row["tokens"] != 0]
+    if lines and (rest := forecast["rest"]):
+        changed = count_text(rest["changed"], "changed tool")
+        lines.append(f"  the rest took the last build {rest['seconds']:.0f} s, with {changed}")
+    return lines
 
 
 def _taken(row: dict[str, Any]) -> str:
-    """Seconds and bytes, and what an LLM or a hosted encoder costs."""
-    seconds = "unknown time" if row["seconds"] is None else f"{row['seconds']:.1f} s"
-    written = "" if not row["bytes"] else f", {row['bytes'] / 1e6:.1f} MB"
-    if row["tokens"] == 0:
-        return seconds + written
-    tokens = "unknown" if row["tokens"] is None else f"{row['tokens']}"
-    return f"{seconds}{written}, {tokens} tokens, {_usd(row['usd'])}"
+    """The seconds of a step, and what an LLM or a hosted encoder costs."""
+    amount = "?" if row["amount"] is None else f"{row['amount']:,}"
+    parts = ["time unknown"]
+    if row["basis"] == "last build":
+        parts = [f"about {row['seconds']:.0f} s by the last build"]
+    elif row["basis"] == "sample":
+        parts = [f"about {row['seconds']:.0f} s on this machine by a sample"]
+    if row["tokens"] != 0:
+        tokens = "unknown" if row["tokens"] is None else f"{row['tokens']:,}"
+        parts.append(f"{tokens} tokens, {_usd(row['usd'])}")
+    return f"{row['step']}: {amount} {row['unit']}, {', '.join(parts)}"
 
 
 def _enrichment_lines(enrichment: dict[str, Any]) -> list[str]:

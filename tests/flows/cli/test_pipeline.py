@@ -1,6 +1,7 @@
 """`pegboard init`, `plan` and `build` as a person runs them, without Prefect."""
 
 import json
+import re
 
 import pytest
 
@@ -11,12 +12,24 @@ def servers(workshop, *names):
     workshop.servers({"git": [workshop.tool(name, f"Does {name} to an issue.") for name in names]})
 
 
+def test_the_first_commands_of_a_newcomer_succeed(command, workshop):
+    assert command("init")[0] == 0
+    config = workshop.folder / "pegboard.toml"
+    config.write_text(config.read_text("utf-8") + '\n[[indexes]]\nencoder = "hashing/64"\n')
+
+    plan, build = command("plan", "--quiet"), command("build", "--quiet")
+
+    assert (plan[0], plan[2], build[0], build[2]) == (0, "", 0, "")
+    assert plan[1].startswith("3 new, 0 changed, 0 removed, 0 unchanged tools\n")
+    assert "is live on" in build[1]
+
+
 def test_init_writes_an_example_that_loads_and_keeps_what_is_there(command, workshop):
     path = workshop.folder / "pegboard.toml"
 
     code, out, err = command("init")
     assert (code, err) == (0, "")
-    assert out.startswith("Wrote pegboard.toml. ")
+    assert out.startswith("Wrote pegboard.toml and functions.json. Try `pegboard plan` and ")
     path.write_text("mine", "utf-8")
     code, out, err = command("init")
     assert (code, out) == (2, "")
@@ -24,7 +37,7 @@ def test_init_writes_an_example_that_loads_and_keeps_what_is_there(command, work
     assert path.read_text("utf-8") == "mine"
 
     code, out, _ = command("init", "--force", "--json")
-    assert (code, json.loads(out)) == (0, {"written": "pegboard.toml"})
+    assert (code, json.loads(out)) == (0, {"written": ["pegboard.toml"]})
     assert command("init", "--stdout") == (0, path.read_text("utf-8"), "")
     assert "[board]" in path.read_text("utf-8")
 
@@ -128,41 +141,31 @@ def test_the_story_of_a_board(command, workshop, encoder):
     assert f"Nothing changed: release {live.release} stays live." in command("build")[1]
 
 
-def test_a_plan_says_what_a_build_will_take_by_the_last_one(command, workshop):
+def test_a_plan_says_how_long_encoding_takes_by_a_sample_or_by_the_last_build(command, workshop):
     workshop.configure()
-    servers(workshop, "create_issue", "delete_issue")
+    many = [f"tool_{number}" for number in range(600)]
 
     def forecast():
         return json.loads(command("plan", "--json", "--quiet")[1])["forecast"]
 
     def steps(values):
-        return {row["step"]: (row["amount"], row["measured"]) for row in values["steps"]}
+        return {row["step"]: (row["amount"], row["basis"]) for row in values["steps"]}
 
-    first = forecast()
-    assert steps(first) == {
-        "embed full": (3, False),  # the document of each tool, and of the agent
-        "compose": (2, False),
-        "stage": (2, False),
-        "publish": (2, False),
-    }
-    assert first["seconds"] > 0 < first["bytes"]
-    assert (first["tokens"], first["usd"]) == (0, 0.0)
+    servers(workshop, *many[:2])
+    assert steps(forecast()) == {"embed full": (3, None)}  # with the agent's; a moment
+    servers(workshop, *many)
+    assert steps(forecast()) == {"embed full": (601, "sample")}
+    out = command("plan", "--quiet")[1]
+    assert re.search(r"embed full: 601 texts, about \d+ s on this machine by a sample", out)
 
     command("build", "--quiet")
-    assert forecast()["steps"] == []
-    servers(workshop, "create_issue", "delete_issue", "close_issue")
+    assert (forecast()["steps"], forecast()["rest"]) == ([], {})
+    servers(workshop, *many, "close_issue")
     later = forecast()
 
-    assert steps(later) == {
-        "embed full": (1, True),
-        "compose": (1, True),
-        "stage": (1, True),
-        "publish": (3, True),
-    }
+    assert (steps(later), later["rest"]["changed"]) == ({"embed full": (1, "last build")}, 600)
     out = command("plan", "--quiet")[1]
-    assert "It would take about " in out
-    assert "(by the last build)" in out
-    assert "\n  stage: 1 changed tools, " in out
+    assert "s by the last build\n  the rest took the last build" in out
 
 
 def test_beside_a_configuration_no_command_needs_a_board(command, workshop, monkeypatch):
