@@ -6,7 +6,6 @@ import json
 
 import pytest
 
-from benchmarks.papers.agents import AGENT_STRATEGIES, needed_agents
 from benchmarks.papers.indexes import IndexFile
 from benchmarks.papers.loading import load_benchmark
 from benchmarks.papers.measuring import default_measures, measure_runs, result_of, runs_of
@@ -20,6 +19,7 @@ from benchmarks.papers.tables import (
     write_between_marks,
 )
 from pegboard.errors import CompletionError, ConfigurationError
+from pegboard.evaluation.agent_search import AGENT_STRATEGIES, needed_agents
 from pegboard.evaluation.measures import measures_of
 from pegboard.evaluation.searcher import Searcher
 from pegboard.records import Enrichment, Tool

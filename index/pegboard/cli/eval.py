@@ -10,6 +10,7 @@ from pegboard.cli.output import Subparsers, add_json_option, plain, print_json
 from pegboard.cli.systems import (
     add_golden_options,
     add_system_options,
+    chosen_agent_systems,
     chosen_systems,
     fallbacks_exit_code,
     open_searcher,
@@ -23,9 +24,12 @@ from pegboard.cli.tables import (
     print_table,
     progress_lines,
 )
+from pegboard.errors import QueryError
 
 if TYPE_CHECKING:
     from pegboard.evaluation.comparison import Evaluation
+    from pegboard.evaluation.dependency_errors import DependencyAccount
+    from pegboard.evaluation.golden import GoldenQuery
     from pegboard.evaluation.searcher import Searcher
     from pegboard.evaluation.systems import ReleaseSystem
 
@@ -45,6 +49,8 @@ does not have.
 examples:
   pegboard eval golden.jsonl --board ./board
   pegboard eval golden.jsonl --board ./board --strategy search --strategy clauses --by kind
+  pegboard eval golden.jsonl --board ./board --agents --steps --strategy both-hybrid
+  pegboard eval golden.jsonl --board ./board --strategy dependencies --closure --dependency-errors
   pegboard eval golden.jsonl --board ./board --release 83b384 --against live --measure "F1>=0.5"
 """
 
@@ -80,39 +86,117 @@ def register_eval(subparsers: Subparsers) -> None:
         help="also measure each kind of query, or each catalog",
     )
     parser.add_argument(
+        "--agents",
+        action="store_true",
+        help="search for agents: queries name agents, or tools, which stand for their agents; "
+        "--strategy is one of agents-, tools- and both-, with BM25, vector or hybrid (default: "
+        "both-hybrid)",
+    )
+    parser.add_argument(
+        "--steps",
+        action="store_true",
+        help="ask the steps of queries that have as many steps as tools, each for its own tool",
+    )
+    parser.add_argument(
+        "--closure",
+        action="store_true",
+        help="queries also need what their tools depend on in the release",
+    )
+    parser.add_argument(
+        "--dependency-errors",
+        action="store_true",
+        help="account for strategies that follow dependencies: equation 1 and the classes of "
+        "errors of Graph RAG-Tool Fusion",
+    )
+    parser.add_argument(
         "--worst",
         type=int,
         default=0,
         metavar="N",
         help="show the N queries with the worst results",
     )
-    add_json_option(parser, "release, rows, differences, overhead, groups, worst, unknown")
+    add_json_option(
+        parser, "release, rows, differences, dependencies, overhead, groups, worst, unknown"
+    )
     parser.set_defaults(run=_eval)
 
 
 def _eval(options: argparse.Namespace) -> int:
     from pegboard.evaluation.comparison import comparison
     from pegboard.evaluation.experiment import evaluate
-    from pegboard.evaluation.golden import read_queries
     from pegboard.evaluation.measures import measures_of
 
     measures = measures_of(options.measure or SHOWN)
-    queries = read_queries(options.golden)[: options.limit]
     with closing(open_searcher(options)) as searcher:
-        systems = chosen_systems(options, searcher)
+        queries = _queries(options, searcher)
+        if options.agents:
+            systems: list[Any] = [*chosen_agent_systems(options, searcher)]
+        else:
+            systems = [*chosen_systems(options, searcher)]
         if options.against:
             systems.insert(0, _baseline(options, searcher))
         advance = progress_lines("asked", len(systems) * len(queries), quiet=options.quiet)
         evaluations = [evaluate(system, queries, measures, advance=advance) for system in systems]
+        final = max([measure.k or 0 for measure in measures])
+        accounts = _accounts(systems, evaluations, final) if options.dependency_errors else []
     overheads = [evaluation.overhead for evaluation in evaluations]
     if options.json:
-        print_json(comparison(evaluations, options.by or (), options.worst))
+        values = comparison(evaluations, options.by or (), options.worst)
+        print_json(values | {"dependencies": [account.to_dict() for account in accounts]})
     else:
         _print(evaluations, options.by or (), options.worst)
+        _print_accounts(accounts)
         print_overhead([overhead.to_dict() for overhead in overheads])
     for evaluation in {one.release: one for one in evaluations}.values():
         _warn_of_missing_tools(evaluation)
     return fallbacks_exit_code("pegboard eval", overheads, options.max_fallbacks)
+
+
+def _queries(options: argparse.Namespace, searcher: "Searcher") -> "list[GoldenQuery]":
+    """The golden queries, their steps, or with what their tools depend on."""
+    from pegboard.evaluation.dependency_errors import closed_queries
+    from pegboard.evaluation.golden import read_queries, step_queries
+
+    if options.agents and (options.closure or options.dependency_errors or options.against):
+        raise QueryError(
+            "--agents searches for agents; --closure, --dependency-errors and --against are for "
+            "tools. Leave them out."
+        )
+    queries = read_queries(options.golden)[: options.limit]
+    if options.steps and not (queries := step_queries(queries)):
+        raise QueryError(
+            f"{options.golden} has no query with as many steps as tools. Expected `steps` beside "
+            f"`tools`, in the same order, or no --steps."
+        )
+    return closed_queries(queries, searcher) if options.closure else queries
+
+
+def _accounts(
+    systems: "Sequence[ReleaseSystem]", evaluations: "Sequence[Evaluation]", final: int
+) -> "list[DependencyAccount]":
+    from pegboard.evaluation.dependency_errors import dependency_account
+
+    return [
+        dependency_account(system, evaluation.results, final)
+        for system, evaluation in zip(systems, evaluations, strict=True)
+        if any(part.part == "dependencies" for part in system.strategy.refine)
+    ]
+
+
+def _print_accounts(accounts: "Sequence[DependencyAccount]") -> None:
+    for one in accounts:
+        errors = sum(one.errors.values())
+        print(
+            f"\n{one.strategy} in {one.index}, equation 1: recall {one.by_search:.3f} by search "
+            f"(k {one.k}) + {one.added:.3f} by dependencies (d {one.d}) x min(1, {one.final} / "
+            f"{one.discovered:.1f}) = {one.expected:.3f}; measured {one.measured:.3f}"
+        )
+        print(f"{errors} of {one.queries} queries lack a needed tool among the first {one.final}")
+        rows = [
+            [name, str(count), f"{count / errors:.1%}" if errors else ""]
+            for name, count in one.errors.items()
+        ]
+        print_table(["", "queries", "of the errors"], rows)
 
 
 def _baseline(options: argparse.Namespace, searcher: "Searcher") -> "ReleaseSystem":

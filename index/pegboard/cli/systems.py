@@ -11,10 +11,13 @@ from pegboard.cli.tables import print_table
 from pegboard.errors import CompletionError, QueryError
 
 if TYPE_CHECKING:
+    from pegboard.evaluation.agent_search import AgentSystem
     from pegboard.evaluation.overhead import Overhead
     from pegboard.evaluation.searcher import Searcher
     from pegboard.evaluation.systems import ReleaseSystem
 
+BOTH = "both-hybrid"
+"""How `Board.search_agents` searches: tools and agents in one hybrid ranking."""
 OVERHEAD_TITLE = "what the answers took: means of a query; cost and fallbacks of all"
 OVERHEAD = ("", "searches", "LLM calls", "tokens", "USD", "fallbacks")
 """The head of the table of what answers took."""
@@ -89,6 +92,26 @@ def open_searcher(options: argparse.Namespace) -> "Searcher":
         llm=options.llm,
         llm_options=llm_options,
     )
+
+
+def chosen_agent_systems(options: argparse.Namespace, searcher: "Searcher") -> "list[AgentSystem]":
+    """Every way of the options to search for agents, in every index of them.
+
+    Raises QueryError for unknown ways.
+    """
+    from pegboard.evaluation.agent_search import AGENT_STRATEGIES, AgentSystem
+
+    ways = {strategy.name: strategy for strategy in AGENT_STRATEGIES}
+    names = options.strategy or [BOTH]
+    if unknown := [name for name in names if name not in ways]:
+        raise QueryError(
+            f"--strategy {', '.join(unknown)}: no way to search for agents. Expected: "
+            f"{', '.join(ways)}."
+        )
+    return [
+        AgentSystem(searcher, ways[name], index)
+        for name, index in product(names, options.index or [None])
+    ]
 
 
 def chosen_systems(options: argparse.Namespace, searcher: "Searcher") -> "list[ReleaseSystem]":

@@ -1,17 +1,18 @@
 """Systems that search for agents, measured as those that search for tools.
 
-This is what Tool-to-Agent Retrieval (Lumer and others, 2025) evaluates. A tool name that several
-servers have is satisfied by any of them, so a request needs a set of owners for each tool; an agent
-counts for the first set that contains it.
+This is what Tool-to-Agent Retrieval (Lumer and others, 2025) evaluates. A query names agents, or
+tools, which stand for their owners. A tool name that several agents have is satisfied by any of
+them, so a request needs a set of owners for each tool; an agent counts for the first set that
+contains it.
 """
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from pegboard.evaluation.golden import GoldenQuery, Needed
+from pegboard.evaluation.golden import ALTERNATIVE, GoldenQuery, Needed
 from pegboard.evaluation.searcher import Searcher
-from pegboard.evaluation.systems import QueryResult, RetrievedTool
+from pegboard.evaluation.systems import Effort, QueryResult, RetrievedTool
 from pegboard.retrieval.find_agents import ENTITIES, EntityRankings, rank_agents
 from pegboard.retrieval.rules.clauses import split_clauses
 from pegboard.search.ranking import Ranked
@@ -115,9 +116,7 @@ class AgentSystem:
         self, queries: Sequence[GoldenQuery], depth: int, advance: Callable[[int], None]
     ) -> list[QueryResult]:
         """Rank at most `depth` agents for each query."""
-        owners: dict[str, set[str]] = {}
-        for tool, name, _ in self.searcher.loaded.tool_names():
-            owners.setdefault(name, set()).add(_owner(tool))
+        owners = _owners(self.searcher)
         texts = [self._texts(query) for query in queries]
         distinct = list(dict.fromkeys(text for own in texts for text in own))
         rankings = self._rankings(distinct, max(ENTITIES, 10 * depth))
@@ -125,7 +124,8 @@ class AgentSystem:
         for query, own in zip(queries, texts, strict=True):
             ranked = rank_agents([rankings[text] for text in own], _owner, depth)
             agents = tuple(RetrievedTool(agent.agent, agent.score) for agent in ranked)
-            results.append(QueryResult(query, needed_agents(query.tools, owners), agents))
+            needed = needed_agents(query.tools, owners)
+            results.append(QueryResult(query, needed, agents, Effort(len(own))))
         advance(len(queries))
         return results
 
@@ -162,19 +162,36 @@ class AgentSystem:
 
 
 def needed_agents(tools: Sequence[str], owners: Mapping[str, set[str]]) -> Needed:
-    """For each tool the agents that own one of that name.
+    """For each tool the agents that own one of that name, for each agent itself.
 
     A set that contains another is left out: whatever satisfies the smaller satisfies it, too.
     """
-    sets = {tool: frozenset(owners[tool]) for tool in tools if tool in owners}
+    sets = {
+        tool: frozenset[str]().union(*(owners.get(name, ()) for name in tool.split(ALTERNATIVE)))
+        for tool in tools
+    }
+    sets = {tool: own for tool, own in sets.items() if own}
     smallest = {
         tool: own for tool, own in sets.items() if not any(other < own for other in sets.values())
     }
     first = {own: tool for tool, own in reversed(smallest.items())}
     return Needed(
         {tool: own for tool, own in smallest.items() if first[own] == tool},
-        tuple(tool for tool in tools if tool not in owners),
+        tuple(tool for tool in tools if tool not in sets),
     )
+
+
+def _owners(searcher: Searcher) -> dict[str, set[str]]:
+    """The ids of the agents that a name means: a tool's name or id, or else an agent's."""
+    owners: dict[str, set[str]] = {}
+    for tool, name, agent in searcher.loaded.tool_names():
+        for called in (tool, name, f"{agent}/{name}"):
+            owners.setdefault(called, set()).add(_owner(tool))
+    agents: dict[str, set[str]] = {}
+    for identity, agent in searcher.loaded.agents.items():
+        for called in (identity, agent.name):
+            agents.setdefault(called, set()).add(identity)
+    return agents | owners
 
 
 def _owner(tool: str) -> str:
