@@ -35,6 +35,7 @@ from tasks.lake.snapshot_rows import snapshot_rows
 from tasks.plan import Plan
 from tasks.safety.untrusted import flags_of
 from tasks.settings.configuration import Configuration, IndexSettings
+from tasks.settings.prompts import published_prompts
 from tasks.settings.release import default_strategy
 from tasks.snapshot import Snapshot
 
@@ -152,9 +153,9 @@ def make_release_spec(
 ) -> ReleaseSpec:
     """Return the spec of the release with these records, edges and documents.
 
-    Its digest covers the rows, index configurations, encoders, ranker, strategy, golden queries,
-    contract, and the queries and strategies of its gate. The gate's rules are not part of it: a
-    held release is judged again when they change.
+    Its digest covers the rows, index configurations, encoders, ranker, strategy, prompts, golden
+    queries, contract, and the queries and strategies of its gate. The gate's rules are not part of
+    it: a held release is judged again when they change.
 
     Args:
         documents: of the tools and of the agents of every index.
@@ -182,6 +183,8 @@ def make_release_spec(
     gate = read_gate(configuration)
     if gate is not None and configuration.gate is not None:
         retrieval.append(gate.release_digest)
+    if prompts := published_prompts(configuration.base):
+        retrieval.append(prompts)
     rankers = [default_ranker(share).to_dict() for share in (1.0, 0.0)]
     whole = digest(CONTRACT, recipes, configuration.default, contents, retrieval, rankers)
     counts = {"enriched": records.enriched, "flagged": records.flagged, "edges": edges.rows}
@@ -224,9 +227,11 @@ def staged_release(
         suspicious: the result of `find_suspicious`.
     """
     strategy = default_strategy(configuration.find.strategy)
+    prompts = published_prompts(configuration.base)
     manifest = {
         "pegboard": version("pegboard"),
         **({"strategy": strategy} if strategy else {}),
+        **({"prompts": prompts} if prompts else {}),
         "default_index": configuration.default,
         "indexes": {
             index.name: _index_entry(

@@ -1,16 +1,22 @@
-"""`pegboard prompts`: which prompts an enrichment uses, and how to get one to change."""
+"""`pegboard prompts`: the prompts of enrichment and of strategies, and how to change one."""
 
 import argparse
+from collections.abc import Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from flows.cli.options import add_command, add_config_option
 from pegboard.cli.output import Subparsers, add_json_option, print_json
 from pegboard.errors import ConfigurationError
 
+if TYPE_CHECKING:
+    from pegboard.llm.prompts import PromptFormat
+
 EPILOG = """\
 A file NAME.md in the folder prompts/ beside pegboard.toml replaces the built-in prompt. Change its
-version with its wording: the replies of that prompt are then asked for anew, and `pegboard plan`
-estimates the cost.
+version with its wording. The replies of an enrichment prompt are then asked for anew, and `pegboard
+plan` estimates the cost. Prompts of strategies are published with the next release, for all its
+readers.
 
 examples:
   pegboard prompts                     list the prompts in use, with their versions
@@ -25,8 +31,8 @@ def register_prompts(subparsers: Subparsers) -> None:
         _prompts,
         EPILOG,
         help="list the LLM prompts, or copy one to change it",
-        description="List the prompts of an enrichment, or copy one beside the configuration to "
-        "change it.",
+        description="List the prompts of enrichment and of strategies, or copy one beside the "
+        "configuration to change it.",
     )
     add_config_option(prompts, "pegboard.toml")
     prompts.add_argument(
@@ -40,28 +46,39 @@ def register_prompts(subparsers: Subparsers) -> None:
 
 
 def _prompts(options: argparse.Namespace) -> int:
-    from tasks.enrichment.prompts import load_enrichment_prompts
-    from tasks.settings.enrichment import PRODUCTS
+    from pegboard.llm.prompts import load_prompts
 
     folder = Path(options.config).resolve().parent / "prompts"
     _write_prompts(folder, options.write)
-    prompts = load_enrichment_prompts(folder, PRODUCTS)
-    used = [*prompts.products.values(), prompts.think, prompts.repair]
-    rows = [{"name": one.name, "version": one.version, "file": str(one.path)} for one in used]
+    every = _formats()
+    formats = {name: form for _, _, own in every for name, form in own.items()}
+    rows = [
+        {"name": prompt.name, "use": use, "version": prompt.version, "file": str(prompt.path)}
+        for use, built_in, own in every
+        for prompt in load_prompts(built_in, formats, folder, own).values()
+    ]
     if options.json:
         print_json({"prompts": rows})
         return 0
     for row in rows:
-        print(f"{row['name']:<12} version {row['version']:<6} {row['file']}")
+        print(f"{row['use']:<10} {row['name']:<18} version {row['version']:<6} {row['file']}")
     return 0
 
 
-def _write_prompts(folder: Path, names: list[str]) -> None:
+def _formats() -> "list[tuple[str, Path, Mapping[str, PromptFormat]]]":
+    """What the prompts are for, the folder of the built-in ones, and the format of each by name."""
+    from pegboard.retrieval.llm.questions import FORMATS as REQUESTS
+    from pegboard.retrieval.llm.questions import PROMPTS
     from tasks.enrichment.prompts import BUILTIN_PROMPTS, FORMATS
 
-    if unknown := [name for name in names if name not in FORMATS]:
+    return [("enrichment", BUILTIN_PROMPTS, FORMATS), ("strategies", PROMPTS, REQUESTS)]
+
+
+def _write_prompts(folder: Path, names: list[str]) -> None:
+    built_in = {name: path / f"{name}.md" for _, path, own in _formats() for name in own}
+    if unknown := [name for name in names if name not in built_in]:
         raise ConfigurationError(
-            f"Unknown prompt: {', '.join(unknown)}. Expected one of {', '.join(FORMATS)}."
+            f"Unknown prompt: {', '.join(unknown)}. Expected one of {', '.join(built_in)}."
         )
     if existing := [name for name in names if (folder / f"{name}.md").exists()]:
         raise ConfigurationError(
@@ -69,4 +86,4 @@ def _write_prompts(folder: Path, names: list[str]) -> None:
         )
     for name in names:
         folder.mkdir(parents=True, exist_ok=True)
-        (folder / f"{name}.md").write_bytes((BUILTIN_PROMPTS / f"{name}.md").read_bytes())
+        (folder / f"{name}.md").write_bytes(built_in[name].read_bytes())

@@ -29,6 +29,7 @@ from pathlib import Path
 
 from pegboard.llm import prompts as prompt_files
 from pegboard.llm.prompts import Prompt, PromptFormat
+from pegboard.retrieval.llm.questions import FORMATS as REQUEST_FORMATS
 from tasks.settings.enrichment import PRODUCTS, Product
 
 BUILTIN_PROMPTS = Path(__file__).parent / "prompts"
@@ -77,7 +78,8 @@ def load_enrichment_prompts(folder: Path | None, products: Iterable[Product]) ->
     """
     products = tuple(products)
     names = (*products, "think", "repair")
-    prompts = prompt_files.load_prompts(BUILTIN_PROMPTS, FORMATS, folder, names)
+    formats = {**REQUEST_FORMATS, **FORMATS}  # the folder has prompts of strategies, too
+    prompts = prompt_files.load_prompts(BUILTIN_PROMPTS, formats, folder, names)
     return Prompts(
         {product: prompts[product] for product in products}, prompts["think"], prompts["repair"]
     )

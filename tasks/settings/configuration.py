@@ -22,6 +22,7 @@ from pegboard.store.contract import embedding_table
 from pegboard.store.storage import remember_options
 from pegboard.toml_settings import Settings, duplicates, problems_of, read_toml
 from tasks.settings.enrichment import EnrichSettings, OverrideSettings, UntrustedSettings
+from tasks.settings.prompts import local_prompts, published_prompts
 from tasks.settings.release import (
     ExamplesSettings,
     FindSettings,
@@ -234,6 +235,7 @@ def check_configuration(file: str | Path, tables: Mapping[str, Any]) -> Configur
         problems += problems_of(error, Configuration)
     else:
         problems += _index_problems(configuration)
+        problems += _prompt_problems(configuration)
         if not problems:
             remember_options(configuration.uri, configuration.board.storage)
             return configuration
@@ -304,4 +306,15 @@ def _index_problems(configuration: Configuration) -> list[str]:
             f"find.strategy: '{strategy['name']}' returns probabilities, which need [golden] "
             f"queries; add them, or choose another strategy"
         )
+    return problems
+
+
+def _prompt_problems(configuration: Configuration) -> list[str]:
+    problems = local_prompts("find.strategy", configuration.find.strategy)
+    for strategy in configuration.gate.strategies if configuration.gate else ():
+        problems += local_prompts("gate.strategies", strategy)
+    try:
+        published_prompts(configuration.base)
+    except ConfigurationError as error:
+        problems.append(str(error))
     return problems

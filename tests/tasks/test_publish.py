@@ -16,6 +16,7 @@ from pegboard.store.database import open_table
 from pegboard.store.releases import ReleaseStore
 from tasks.publish import publish_release
 from tasks.release_spec import table_digest
+from tests.pegboard.retrieval.stubs import ScriptedCompleter
 from tests.rival import Rival
 
 STEPS = ("snapshot", "plan", "compose", "embed", "stage", "publish")
@@ -106,6 +107,37 @@ def test_a_strategy_is_part_of_the_release(workshop):
     assert own.manifest["strategy"] == {"name": "mine", "depth": 20}
     assert len({plain.id, named.id, own.id}) == 3
     assert plain.tables == named.tables == own.tables
+
+
+def test_prompts_beside_the_configuration_are_published_and_readers_anywhere_use_them(
+    workshop, tmp_path, monkeypatch
+):
+    text = '+++\nversion = "7"\n+++\n# system\nWe are {0}.\n# user\n{{{{ request }}}}\n'
+    workshop.servers(workshop.named("one"))
+    configuration = workshop.configure('[find.strategy]\nname = "mine"\nrefine = ["grade"]\n')
+    file = configuration.base / "prompts/grade.md"
+    plain = workshop.run(configuration).release
+    file.parent.mkdir()
+    file.write_text(text.format("sailors"), "utf-8")
+    own = workshop.run(configuration).release
+    same = workshop.run(configuration).release
+    file.write_text(text.format("bankers"), "utf-8")
+    changed = workshop.run(configuration).release
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path / "elsewhere")
+
+    llm = ScriptedCompleter({"relevant": []})
+    with pegboard.open(workshop.uri, llm=llm) as board:
+        found, without = board.find("list"), board.find("list", llm=False)
+
+    assert "prompts" not in plain.manifest
+    assert own.manifest["prompts"] == {"grade": text.format("sailors")}
+    assert same is None
+    assert len({plain.id, own.id, changed.id}) == 3
+    assert plain.tables == own.tables == changed.tables
+    assert llm.requests[0].messages[0].content == "We are bankers."
+    assert found.trace.parts[-1].fallback_reason is None
+    assert without.trace.parts[-1].fallback_reason == "no LLM was given"
 
 
 def test_identical_inputs_make_no_new_release(workshop):

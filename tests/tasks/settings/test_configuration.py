@@ -177,6 +177,10 @@ SOURCE_NEEDED = "catalogs: expected at least one source"
             MINIMAL + '[find.strategy]\nname = "mine"\nindexes = ["fine"]\n',
             "find.strategy: no index 'fine'; expected one of full",
         ),
+        (
+            MINIMAL + '[find.strategy]\nrefine = [{part = "grade", prompts = "mine"}]\n',
+            "find.strategy: the part 'grade' takes prompts from a folder",
+        ),
         (MINIMAL + "[golden]\n", "golden.queries: missing"),
         (MINIMAL + "[bord]\n", "bord: no such setting; did you mean 'board'?"),
         (MINIMAL.replace("functions", "functoins"), "did you mean 'functions'?"),
@@ -185,6 +189,17 @@ SOURCE_NEEDED = "catalogs: expected at least one source"
 )
 def test_a_problem_names_its_place(load, text, expected):
     assert expected in problems(load, text)
+
+
+def test_every_problem_of_a_published_prompt_is_found_with_the_configuration(load, tmp_path):
+    (tmp_path / "prompts").mkdir()
+    (tmp_path / "prompts/grade.md").write_text('+++\nversion = "1"\n+++\n# system\n{{ tool }}\n')
+    (tmp_path / "prompts/grades.md").write_text("")
+
+    found = problems(load, MINIMAL)
+
+    assert "grade.md:5: unknown value `tool`" in found
+    assert "grades.md: no prompt has that name; did you mean 'grade.md'?" in found
 
 
 def _tables(model, wrap=lambda table: table):
