@@ -48,7 +48,8 @@ SETUPS: dict[str, str] = {
     "ultratool": "The paper's figures are of 2,032 tools and of the sets that its LLM selects, "
     "not of the first k. "
     "`given-steps` asks the steps of the benchmark's own plan, which no system has in "
-    "advance: it bounds what decomposition can give.",
+    "advance: it bounds what decomposition can give. With an LLM, `given-steps-selected` also "
+    "selects for each step.",
     "toolret": "The paper's figures are of ToolRet-Web, 37,292 tools, of the sets that an LLM "
     "selects. Queries without their instructions, but "
     "for the task `instructed`.",

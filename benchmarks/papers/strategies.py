@@ -13,6 +13,7 @@ from pegboard.evaluation.golden import GoldenQuery
 from pegboard.evaluation.overhead import asks_llm
 from pegboard.evaluation.searcher import Searcher
 from pegboard.evaluation.systems import ReleaseSystem, System
+from pegboard.retrieval.llm.step_loop import StepLoop
 from pegboard.retrieval.parts import Query
 from pegboard.retrieval.strategies import CLAUSES, STRATEGIES, named_strategy
 from pegboard.retrieval.strategy import Strategy
@@ -38,6 +39,7 @@ DESCRIPTIONS: dict[str, str] = {
     "dependencies-inferred": "`dependencies` on a board from which the declared ones are hidden",
     "given-steps": "the steps that the benchmark gives, round robin (ultratool, livemcpbench)",
     "given-steps-whole": "the same steps beside the whole request, the best score counts",
+    "given-steps-selected": "the same steps, an LLM selects for each as `plan-select` does",
     **{strategy.name: strategy.description for strategy in AGENT_STRATEGIES},
 }
 """Every strategy name in rows, except those of strategies of one's own, and what it does."""
@@ -143,7 +145,7 @@ def _variants(query_set: QuerySet, searcher: Searcher, chosen: Chosen | None) ->
         *_library(searcher),
         CLAUSES_BY_VECTOR,
         *query_set.variants,
-        *_given_steps(query_set.queries),
+        *_given_steps(query_set.queries, searcher.caller is not None),
     ]
     if chosen is None:
         return default
@@ -169,14 +171,18 @@ def _library(searcher: Searcher) -> list[Variant]:
     ]
 
 
-def _given_steps(queries: Sequence[GoldenQuery]) -> list[Variant]:
+def _given_steps(queries: Sequence[GoldenQuery], llm: bool) -> list[Variant]:
+    """The reference plan, searched; and with an LLM that selects (RPS, section 4)."""
     steps = {query.query: query.steps for query in queries if query.steps}
     if not steps:
         return []
     fusion = Strategy.from_dict({name: CLAUSES[name] for name in ("fuse_queries", "fuse_steps")})
+    given = (GivenSteps(steps),)
+    selected = Variant("given-steps-selected", Strategy(transforms=given, refine=(StepLoop(),)))
     return [
-        Variant("given-steps", Strategy(transforms=(GivenSteps(steps),))),
+        Variant("given-steps", Strategy(transforms=given)),
         Variant("given-steps-whole", replace(fusion, transforms=(GivenSteps(steps, whole=True),))),
+        *([selected] if llm else []),
     ]
 
 

@@ -219,6 +219,7 @@ def test_strategies_that_ask_an_llm_are_measured_where_there_is_one(opened):
         "step-back",
         "plan-select",
         "plan-select-precise",
+        "given-steps-selected",
     }
     assert result["rows"][0]["value"] == 1.0  # its embedded counterparts answered
 
