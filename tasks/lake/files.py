@@ -148,8 +148,7 @@ class Lake:
     def _is_damaged(self, path: str) -> bool:
         try:
             if path.endswith(".parquet"):
-                with self._errors(path, "read"):
-                    self._place.check(path)
+                self.read(path)
             elif path.endswith(".json"):
                 self.read_json(path)
         except DamagedFile:

@@ -5,10 +5,10 @@ A file is written whole or not at all. In a folder it is written under a name th
 and then renamed; a store shows an object only when its upload is complete. Errors of the file
 system and the store pass unchanged."""
 
+import io
 import os
 import time
 import uuid
-from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
@@ -55,7 +55,6 @@ class Place(Protocol):
     def exists(self, path: str) -> bool: ...
     def get(self, path: str) -> bytes: ...
     def table(self, path: str, columns: list[str] | None) -> "pl.DataFrame": ...
-    def check(self, path: str) -> None: ...
     def put(self, path: str, content: bytes) -> None: ...
     def append(self, path: str, content: bytes) -> None: ...
     def delete(self, path: str) -> None: ...
@@ -93,25 +92,8 @@ class Folder:
 
     def table(self, path: str, columns: list[str] | None) -> "pl.DataFrame":
         """Return columns of a Parquet file. Raises Damage."""
-        import polars as pl
-
-        self._check(path, columns)
-        return pl.read_parquet(
-            self.root / path, columns=columns, glob=False, hive_partitioning=False
-        )
-
-    def check(self, path: str) -> None:
-        """Raise Damage if a Parquet file is not as it was written."""
-        self._check(path, None)
-
-    def _check(self, path: str, columns: list[str] | None) -> None:
         with (self.root / path).open("rb") as file:
-            number = file.fileno()
-
-            def fetch(spans: Sequence[parquet.Span]) -> list[bytes]:
-                return [os.pread(number, end - start, start) for start, end in spans]
-
-            parquet.check(os.fstat(number).st_size, fetch, columns)
+            return parquet.read(file, os.fstat(file.fileno()).st_size, columns)
 
     def put(self, path: str, content: bytes) -> None:
         target = self.root / path
@@ -211,32 +193,8 @@ class ObjectStore:
 
     def table(self, path: str, columns: list[str] | None) -> "pl.DataFrame":
         """Return columns of a Parquet file, fetching only their bytes. Raises Damage."""
-        import polars as pl
-        from pyarrow.parquet import read_table
-
-        size, content = self._checked(path, columns)
-        table = read_table(parquet.Fetched(size, content), columns=columns, pre_buffer=False)
-        frame = pl.from_arrow(table)
-        assert isinstance(frame, pl.DataFrame)
-        return frame if columns is None else frame.select(columns)
-
-    def check(self, path: str) -> None:
-        """Raise Damage if a Parquet file is not as it was written."""
-        self._checked(path, None)
-
-    def _checked(
-        self, path: str, columns: list[str] | None
-    ) -> tuple[int, dict[parquet.Span, bytes]]:
-        """Return the size of a file, and the bytes of columns of it."""
         size: int = self._store.head(path)["size"]
-
-        def fetch(spans: Sequence[parquet.Span]) -> list[bytes]:
-            starts, ends = [start for start, _ in spans], [end for _, end in spans]
-            if not spans:
-                return []
-            return [bytes(part) for part in self._store.get_ranges(path, starts=starts, ends=ends)]
-
-        return size, parquet.check(size, fetch, columns)
+        return parquet.read(_StoredFile(self._store, path, size), size, columns)
 
     def put(self, path: str, content: bytes) -> None:
         self._store.put(
@@ -269,6 +227,34 @@ class ObjectStore:
             for page in self._store.list(prefix.strip("/") or None)
             for meta in page
         }
+
+
+class _StoredFile(io.RawIOBase):
+    """A file of an object store, of which spans are read."""
+
+    def __init__(self, store: Any, path: str, size: int) -> None:
+        self._store, self._path, self._size, self._at = store, path, size, 0
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
+        self._at = offset + {io.SEEK_SET: 0, io.SEEK_CUR: self._at, io.SEEK_END: self._size}[whence]
+        return self._at
+
+    def tell(self) -> int:
+        return self._at
+
+    def read(self, size: int = -1) -> bytes:
+        end = self._size if size < 0 else min(self._at + size, self._size)
+        if end <= self._at:
+            return b""
+        content = bytes(self._store.get_range(self._path, start=self._at, end=end))
+        self._at = end
+        return content
 
 
 def _sync_folder(folder: Path) -> None:

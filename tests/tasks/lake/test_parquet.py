@@ -3,14 +3,14 @@
 import io
 
 import polars as pl
-import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pegboard.errors import StoreError
+from tasks.lake import parquet
 from tasks.lake.files import DamagedFile
-from tasks.lake.parquet import Damage, Fetched, check, encode
+from tasks.lake.parquet import Damage, encode
 
 COLUMNS = {"key": pl.String, "words": pl.List(pl.String), "vector": pl.Array(pl.Float32, 2)}
 ROWS = st.lists(
@@ -24,11 +24,7 @@ ROWS = st.lists(
 
 
 def read(content, columns=None):
-    """The columns of a file, read as from an object store."""
-    fetched = check(
-        len(content), lambda spans: [content[start:end] for start, end in spans], columns
-    )
-    return pl.from_arrow(pq.read_table(Fetched(len(content), fetched), columns=columns))
+    return parquet.read(io.BytesIO(content), len(content), columns)
 
 
 @given(ROWS, st.data())
