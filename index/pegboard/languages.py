@@ -29,6 +29,9 @@ CHARACTERS = 800
 """Of a text that are looked at."""
 MIN_WORDS = 2
 """Different function words that a text has of its language."""
+MIN_ASCII_WORDS = 3
+"""The same for a text in ASCII, if the language is not English: parts of identifiers are function
+words somewhere, as in `get_op_by_door` (Dutch) or `box.comments.no` (French, Portuguese)."""
 CLEARER = 1.5
 """So many times as many function words as of English: some words are of several languages."""
 KANA = ("HIRAGANA", "KATAKANA", "KATAKANA-HIRAGANA")
@@ -182,11 +185,13 @@ def _by_function_words(text: str) -> str | None:
     for word, count in Counter(tokenize(text, NO_LANGUAGE)).items():
         for language in _languages_by_word().get(word, ()):
             counts[language] += count
-            different[language] += 1
+            # `a`, `o` and `z` are words of some languages, and letters of all.
+            different[language] += language == DEFAULT_LANGUAGE or len(word) > 1 or word > "\x7f"
     best = max(counts, key=lambda language: (counts[language], language), default=DEFAULT_LANGUAGE)
     if counts[best] < CLEARER * counts[DEFAULT_LANGUAGE]:
         best = DEFAULT_LANGUAGE
-    return best if different[best] >= MIN_WORDS else None
+    foreign_ascii = best != DEFAULT_LANGUAGE and text.isascii()
+    return best if different[best] >= (MIN_ASCII_WORDS if foreign_ascii else MIN_WORDS) else None
 
 
 @cache

@@ -55,6 +55,23 @@ def test_a_text_without_function_words_has_no_language(text):
 
 
 @pytest.mark.parametrize(
+    "text",
+    [
+        "get_op_by_door",
+        "getOpOf",
+        "A_to_Z_Letter_Feed",
+        "post /lifecycle/many-to-one",
+        "getDocument Retrieve a document (meta-data only, no content)",
+        "deleteComment Delete a comment",
+        "updateDataSource Update a nsx-v manager data source",
+        "getClient OAuth client view",
+    ],
+)
+def test_english_operation_names_are_not_taken_for_another_language(text):
+    assert language_of(text) in (None, "english")
+
+
+@pytest.mark.parametrize(
     ("counts", "language"),
     [
         ({"german": 6, "english": 4, None: 10}, "german"),
