@@ -10,7 +10,6 @@ from typing import Any
 from urllib.parse import unquote, urldefrag, urljoin, urlsplit
 from urllib.request import url2pathname
 
-from catalogs.shared.nulls import drop_nulls
 from catalogs.shared.yaml_json import parse_yaml
 from pegboard.errors import SourceError
 from pegboard.foreign.files import RepeatedNames, parse_json, read_text
@@ -20,6 +19,17 @@ MAX_HOPS = 20
 """References that only name another reference, one after the other; more is a circle."""
 
 
+METHODS = ("get", "put", "post", "delete", "options", "head", "patch", "trace", "query")
+NULLABLE = {"const", "default", *METHODS}
+"""Members in which a null is kept: it is a value, or an operation that its author left empty."""
+OPAQUE = {"const", "default", "enum", "example", "examples", "security"}
+"""Members whose own members are no keywords."""
+BY_NAME = {
+    "$defs", "content", "definitions", "patternProperties", "properties", "responses", "schemas",
+}  # fmt: skip
+"""Members whose own members have names of the author's choice; an empty one allows anything."""
+
+
 class InvalidPart(SourceError):
     """A part of the document that cannot be used, and why: its operation is rejected."""
 
@@ -27,10 +37,10 @@ class InvalidPart(SourceError):
 def parse(text: str, where: str) -> Any:
     """Return the value of a text that is JSON, or else YAML (which nearly all JSON is, too).
 
-    Members that are null are left out.
+    Members that are null are left out, but for paths and operations.
     """
     document = _parse(text, where)
-    drop_nulls(document)
+    _drop_nulls(document)
     return document
 
 
@@ -44,6 +54,31 @@ def _parse(text: str, where: str) -> Any:
             return parse_yaml(text, where)
         except SourceError:
             raise error from None
+
+
+def _drop_nulls(document: Any) -> None:
+    """Remove members that are null, in place, but for paths and operations. Many generators of JSON
+    write nulls, a YAML key without a value is one, and they say no more than an absent member.
+    """
+    seen, left = set[int](), [document]
+    while left:
+        part = left.pop()
+        if not isinstance(part, dict | list) or id(part) in seen:  # YAML's aliases share values
+            continue
+        seen.add(id(part))
+        if isinstance(part, list):
+            left += part
+            continue
+        for key, value in list(part.items()):
+            if value is None and key not in NULLABLE:
+                del part[key]
+            elif key == "paths" and isinstance(value, dict):
+                left += value.values()
+            elif key in BY_NAME and isinstance(value, dict):
+                value |= {name: {} for name, named in value.items() if named is None}
+                left += value.values()
+            elif key not in OPAQUE and not str(key).startswith("x-"):
+                left.append(value)
 
 
 @dataclass(slots=True)

@@ -20,7 +20,7 @@ from urllib.parse import urljoin, urlsplit
 from pydantic import Field, model_validator
 
 from catalogs.openapi import swagger2
-from catalogs.openapi.document import InvalidPart, References, parse
+from catalogs.openapi.document import METHODS, InvalidPart, References, parse
 from catalogs.openapi.operation import Operation, arguments, output_schema, resolve_operation
 from catalogs.openapi.schema import SchemaGraph
 from catalogs.shared.download import download
@@ -30,7 +30,6 @@ from pegboard.errors import SourceError
 from pegboard.foreign.files import RepeatedNames, flaw_of, matching_files, read_text
 from pegboard.redaction import public_url
 
-METHODS = ("get", "put", "post", "delete", "options", "head", "patch", "trace", "query")
 MAX_ERRORS = 20
 """Errors of a document that a message names."""
 MAX_SCHEMES = 100
@@ -69,11 +68,12 @@ def read(listing: ListingBuilder, options: OpenAPIOptions) -> None:
     """
     document, refs, place = _load(listing, options)
     _check(document, place)
-    info = document["info"]
+    info = document.get("info")
+    info = info if isinstance(info, dict) else {}
     # Ids hold the name of the catalog: titles are long, and change with the version.
     agent = listing.agent(
         options.agent or listing.catalog,
-        description=_joined(info["title"], _text(info)),
+        description=_joined(_member_text(info, "title"), _text(info)),
         kind="api",
         source=place,
     )
@@ -105,7 +105,7 @@ def _load(listing: ListingBuilder, options: OpenAPIOptions) -> tuple[Any, Refere
 
 
 def _check(document: Any, place: str) -> None:
-    """Raise SourceError if the document, operations aside, is neither OpenAPI 3 nor Swagger 2."""
+    """Raise SourceError if the document is neither OpenAPI 3 nor Swagger 2, or has no paths."""
     if not isinstance(document, dict):
         raise SourceError(
             f"{place} is not an OpenAPI document: it is {type(document).__name__}, expected an "
@@ -113,45 +113,30 @@ def _check(document: Any, place: str) -> None:
         )
     if isinstance(document, RepeatedNames):
         raise SourceError(f"{place} is ambiguous: {flaw_of(document)}.")
-    validator = _validator(document, place)
+    if _version(document) is None:
+        version = document.get("swagger", document.get("openapi"))
+        raise SourceError(
+            f"{place} is not an OpenAPI document: its version is {version!r:.100}, expected "
+            f"`openapi` '3.0.x', '3.1.x' or '3.2.x', or `swagger` '2.0'."
+        )
     if not isinstance(document.get("paths"), dict):
         raise SourceError(
             f"{place} has no `paths`, so it offers no operations. Expected an object of paths."
         )
-    info = document.get("info")
-    if isinstance(info, dict):  # other members are no reason to fail
-        info = {key: info[key] for key in ("title", "version") if key in info}
-    if flaw := flaw_of(document.get("info")):
-        raise SourceError(f"{place} is not valid OpenAPI: in `info`, {flaw}.")
-    head = {"openapi": _version(document), "info": info, "paths": {}}
-    try:
-        errors = [_error(error, 0) for error in validator.schema_validator.iter_errors(head)]
-    except UnicodeEncodeError:  # a lone surrogate, which the validator cannot take
-        raise SourceError(
-            f"{place} is not valid OpenAPI: its title or version is not valid UTF-8 text. Save it "
-            f"as UTF-8."
-        ) from None
-    if errors:
-        raise SourceError(f"{place} is not valid OpenAPI: {_first_errors(errors)}. Correct it.")
 
 
-def _version(document: Mapping[str, Any]) -> Any:
-    return swagger2.VERSION if swagger2.is_swagger_2(document) else document.get("openapi")
+def _version(document: Mapping[str, Any]) -> str | None:
+    """Return the version by which the document's operations are validated; None if unknown."""
+    if swagger2.is_swagger_2(document):
+        return swagger2.VERSION
+    known = re.match(r"3\.[012](?!\d)", str(document.get("openapi")))  # in YAML perhaps a number
+    return f"{known[0]}.0" if known else None
 
 
-def _validator(document: Mapping[str, Any], place: str) -> Any:
+def _validator(version: str) -> Any:
     from openapi_spec_validator.shortcuts import get_validator_cls
-    from openapi_spec_validator.validation.exceptions import ValidatorDetectError
 
-    version = _version(document)
-    try:
-        return get_validator_cls({"openapi": version} if isinstance(version, str) else {})
-    except ValidatorDetectError:
-        raise SourceError(
-            f"{place} is not an OpenAPI document: its version is "
-            f"{document.get('swagger', version)!r:.100}, expected `openapi` '3.0.x', '3.1.x' or "
-            f"'3.2.x', or `swagger` '2.0'."
-        ) from None
+    return get_validator_cls({"openapi": version})
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,10 +153,12 @@ class _Api:
         paths = self.document["paths"]
         if isinstance(paths, RepeatedNames) and path in paths.repeated:
             raise SourceError("its path stands twice in the document; remove one")
+        if item is None or _has_only_nulls(item):
+            raise InvalidPart("it has no operation but null; describe one, or remove the path")
         _check_path(path)
         for part, base in _path_items(self.graph.refs, item):
             for method in METHODS:
-                if method in part:
+                if part.get(method) is not None:
                     spec = part[method]
                     with self.listing.record(f"{self.place} {method.upper()} {path}", spec):
                         self._list_operation(path, method, part, base)
@@ -249,6 +236,16 @@ def _path_items(refs: References, item: Any) -> Iterator[tuple[dict[str, Any], s
         yield _path_item(target), base
 
 
+def _has_only_nulls(item: Any) -> bool:
+    """Return whether all operations of a path are null: beside others, null counts as absent."""
+    operations = (
+        [item[method] for method in METHODS if method in item] if isinstance(item, dict) else []
+    )
+    return (
+        bool(operations) and "$ref" not in item and not any(spec is not None for spec in operations)
+    )
+
+
 def _path_item(item: Any) -> dict[str, Any]:
     if not isinstance(item, dict):
         raise InvalidPart(f"it is {type(item).__name__}, expected an object of operations")
@@ -272,12 +269,13 @@ def _check_operation(
     # Before the validator, whose messages quote what is wrong.
     if flaw := flaw_of(outline):
         raise InvalidPart(flaw)
+    version = _version(document) or ""
     alone = {
-        "openapi": _version(document),
+        "openapi": version,
         "info": {"title": "", "version": ""},
         "paths": {"/": {method: outline}},
     }
-    validator = _validator(document, "")(alone)
+    validator = _validator(version)(alone)
     errors = [_error(error, 3) for error in validator.schema_validator.iter_errors(alone)]
     if not errors:
         errors = list(_parameter_errors(operation, path))
@@ -364,13 +362,15 @@ def _description(spec: Mapping[str, Any], item: Mapping[str, Any]) -> str:
 
 def _text(part: Mapping[str, Any]) -> str:
     """Return the summary and the description, once if the one begins with the other."""
-    summary, description = (
-        value.strip() if isinstance(value := part.get(key), str) else ""
-        for key in ("summary", "description")
-    )
+    summary, description = _member_text(part, "summary"), _member_text(part, "description")
     if description.startswith(summary.rstrip(".")):
         return description
     return _joined(summary, description)
+
+
+def _member_text(part: Mapping[str, Any], key: str) -> str:
+    value = part.get(key)
+    return value.strip() if isinstance(value, str) else ""
 
 
 def _joined(*texts: str) -> str:

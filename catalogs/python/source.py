@@ -137,17 +137,27 @@ def _import(name: str) -> ModuleType:
 def _functions(
     listing: ListingBuilder, module: ModuleType, target: str
 ) -> Iterator[tuple[str, Any]]:
-    """The function that a target names, or all public functions of its module in their order."""
+    """The function that a target names, or all public functions of its module in their order.
+
+    Raises SourceError for a module that has none.
+    """
     name, colon, path = target.partition(":")
     if colon:
         yield path, named_function(module, path)
         return
     names, listed = public_names(module)
+    none, rejected = True, len(listing.rejected)
     for key in names:
         with listing.record(f"{name}:{key!s:.200}", repr(key)[:MAX_RAW]):
             function = public_function(module, key, listed)
             if function is not None:
+                none = False
                 yield key, function
+    if none and len(listing.rejected) == rejected:
+        raise SourceError(
+            f"The module {name} has no public functions of its own. Add those that it imports to "
+            f"its __all__, or name each as a target: '{name}:function'."
+        )
 
 
 source = SourceKind(options=PythonOptions, read=read)

@@ -10,14 +10,13 @@ read at all raises `SourceError`."""
 import json
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import astuple, dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from catalogs.shared.nulls import drop_nulls
 from catalogs.shared.tool_row import (
     Packed,
     packed_row,
@@ -46,6 +45,7 @@ from pegboard.foreign.limits import (
     MAX_SECONDS,
 )
 from pegboard.records import Agent, AgentKind, Dependency, Rejected, Tool, agent_id, tool_id
+from pegboard.schemas.loose import Unusable, mended
 from pegboard.secret_values import SecretValues
 
 CONTROL = (KeyboardInterrupt, SystemExit, GeneratorExit)
@@ -226,11 +226,8 @@ class ListingBuilder:
         problems = list(text_problems(parts["name"], parts["description"]))
         if flaw := flaw_of(raw, *beside(raw, parts), tags):
             return None, [*problems, flaw]
-        invalid = list(schema_problems(written, parts))
-        if invalid:  # perhaps by what says nothing
-            for schema in (parts["input_schema"], parts["output_schema"]):
-                drop_nulls(schema)
-            written = {}
+        if invalid := list(schema_problems(written, parts)):
+            parts, written = _mended(parts), {}
             invalid = list(schema_problems(written, parts))
         problems += invalid
         if problems:
@@ -347,6 +344,16 @@ def reason_of(error: BaseException) -> str:
     if isinstance(error, SourceError):
         return text
     return f"unexpected {type(error).__name__}: {short(text)}"
+
+
+def _mended(parts: dict[str, Any]) -> dict[str, Any]:
+    """Return the parts of a tool with its schemas mended, where they can be."""
+    out = {**parts}
+    for name in ("input_schema", "output_schema"):
+        if isinstance(parts[name], dict):
+            with suppress(Unusable):
+                out[name] = mended(parts[name])
+    return out
 
 
 def _written(raw: Any) -> str:

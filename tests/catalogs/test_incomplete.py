@@ -49,11 +49,84 @@ def test_a_member_that_is_null_counts_as_absent(listed_document: Documents) -> N
 
     (expected,) = listed_document(document(paths={"/a": {"post": whole}})).tools
     listing = listed_document(
-        document(paths={"/a": path, "/b": None}, **nulls("tags", "servers", "components"))
+        document(paths={"/a": path}, **nulls("tags", "servers", "components"))
     )
 
     assert (listing.tools, listing.rejected) == ((expected,), ())
     assert expected.input_schema["properties"] == {"q": {"type": "string"}, **PROPERTIES}
+
+
+@pytest.mark.parametrize("path", [None, {"get": None}, {"get": None, "put": None, "summary": "x"}])
+def test_a_path_of_nothing_but_nulls_is_rejected(listed_document: Documents, path: Any) -> None:
+    listing = listed_document(document(paths={"/a": {"get": {}}, "/b": path}))
+
+    assert [tool.name for tool in listing.tools] == ["get_a"]
+    assert [(row.where, row.why.partition(";")[0]) for row in listing.rejected] == [
+        ("api.json /b", "it has no operation but null")
+    ]
+
+
+@pytest.mark.parametrize(
+    ("info", "description"),
+    [
+        ({"info": {"title": "Messages"}}, "Messages"),
+        ({"info": {"title": 3, "version": 2, "description": "Sends."}}, "Sends."),
+        ({"info": {"title": "caf\ud800"}}, "caf\ufffd\ufffd\ufffd"),
+        ({"info": []}, ""),
+        ({}, ""),
+    ],
+)
+def test_a_document_needs_neither_a_title_nor_a_version_of_its_own(
+    listed_document: Documents, info: dict[str, Any], description: str
+) -> None:
+    listing = listed_document({"openapi": "3.1.0", "paths": {"/a": {"get": {}}}} | info)
+
+    assert [tool.name for tool in listing.tools] == ["get_a"]
+    assert [agent.description for agent in listing.agents] == [description]
+
+
+@pytest.mark.parametrize("version", ["openapi: 3.0", "openapi: 3.1", "swagger: 2.0"])
+def test_a_version_that_yaml_reads_as_a_number_is_known(
+    listed_document: Documents, version: str
+) -> None:
+    (tool,) = listed_document(f"{version}\npaths: {{/a: {{get:  {{}}}}}}").tools
+
+    assert tool.name == "get_a"
+
+
+LOOSE = [
+    ({"required": ["q", "q"]}, {"required": ["q"]}),
+    ({"properties": {"q": {"type": "string", "required": True}}}, {"required": ["q"]}),
+    (
+        {"properties": {"q": {"type": ["string", "string"]}}},
+        {"properties": {"q": {"type": ["string"]}}},
+    ),
+    ({"properties": {"q": {"type": "str"}}}, {}),
+    ({"properties": {"q": {"type": "monetary"}}}, {"properties": {"q": {"x-type": "monetary"}}}),
+    ({"properties": {"q": {"type": "string", **nulls("enum")}}, **nulls("required")}, {}),
+]
+
+
+@pytest.mark.parametrize(("written", "expected"), LOOSE)
+def test_a_schema_that_is_loosely_written_is_mended(
+    listed: Callable[..., Listing],
+    listed_document: Documents,
+    tmp_path: Path,
+    written: dict[str, Any],
+    expected: dict[str, Any],
+) -> None:
+    sound = {"type": "object", "properties": {"q": {"type": "string"}}}
+    tool = {"name": "a", "inputSchema": sound | written, "outputSchema": sound | written}
+    (tmp_path / "tools.json").write_text(json.dumps([tool]))
+    answer = {"description": "ok", "content": {"application/json": {"schema": sound | written}}}
+
+    (of_server,) = listed("mcp-dump", path="tools.json").tools
+    (of_api,) = listed_document(
+        document(paths={"/a": {"get": {"responses": {"200": answer}}}})
+    ).tools
+
+    assert of_server.input_schema == of_server.output_schema == sound | expected
+    assert of_api.output_schema == sound | expected
 
 
 @pytest.mark.parametrize("kind", ["mcp-dump", "functions"])

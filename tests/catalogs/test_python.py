@@ -200,6 +200,25 @@ def test_the_public_functions_of_a_module_are_those_of_its_all(module):
     assert "signature" in update.why
 
 
+def test_a_package_lists_what_it_imports_from_its_own_submodules(listed, tmp_path):
+    (tmp_path / "office_kit" / "mail").mkdir(parents=True)
+    (tmp_path / "office_kit" / "mail" / "__init__.py").write_text("def send(to: str): ...\n")
+    (tmp_path / "office_kit" / "__init__.py").write_text(
+        "from os.path import join\nfrom office_kit.mail import send\n"
+    )
+
+    listing = listed("python", target="office_kit", search_path=".")
+
+    assert [tool.name for tool in listing.tools] == ["send"]
+    assert listing.rejected == ()
+
+
+@pytest.mark.parametrize("text", ["from os.path import join\n", "class Desk: ...\n", ""])
+def test_a_module_without_functions_of_its_own_fails_and_says_what_to_do(module, text):
+    with pytest.raises(SourceError, match=r"given_module has no public functions .* __all__, or"):
+        module(text)
+
+
 def test_names_that_pydantic_reserves_may_be_parameters(module):
     (tool,) = module(
         "def f(schema: str, model_config: int, _private: bool, copy: list = []): ..."

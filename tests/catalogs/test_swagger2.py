@@ -63,13 +63,3 @@ def test_the_base_url_is_put_together(members: dict[str, Any], url: Any) -> None
         assert servers == [{"url": f"{scheme}//a.example/v1"}]
     else:
         assert servers == ([{"url": "/v1"}] if url is None else [])
-
-
-def test_a_version_that_yaml_reads_as_a_number_is_known(listed_document: Any) -> None:
-    head = "swagger: 2.0\ninfo: {title: T, version: '1'}\n"
-
-    (tool,) = listed_document(
-        head + "paths: {/a: {get: {responses: {200: {description: x}}}}}"
-    ).tools
-
-    assert tool.name == "get_a"

@@ -74,6 +74,19 @@ def loose_object(value: Any, required: Any = None) -> dict[str, Any] | None:
     return schema
 
 
+def mended(schema: Mapping[str, Any]) -> dict[str, Any]:
+    """Return an invalid JSON Schema with what is merely loose written as JSON Schema has it: type
+    names, flags and repeated names in `required`, and members that are null.
+
+    Raises Unusable for a property that is neither a schema nor the name of a type.
+
+    Example:
+        >>> mended({"properties": {"a": {"type": "str", "required": True}}, "title": None})
+        {'properties': {'a': {'type': 'string'}}, 'required': ['a']}
+    """
+    return _schema(dict(schema))
+
+
 def object_schema(schema: dict[str, Any]) -> dict[str, Any]:
     """Return an object's schema as it is; wrap another in an object as its `result`, marked as by
     FastMCP.
@@ -194,7 +207,7 @@ def _schema(spec: dict[str, Any]) -> dict[str, Any]:
     for key, value in spec.items():
         if key == "properties" and isinstance(value, Mapping):
             members = {
-                name: _member(name, item) if isinstance(item, Mapping) else (item, False)
+                name: (item, False) if isinstance(item, bool) else _member(name, item)
                 for name, item in value.items()
             }
             out[key] = {name: item for name, (item, _) in members.items()}
@@ -218,6 +231,8 @@ def _schema(spec: dict[str, Any]) -> dict[str, Any]:
                 for name, item in loose_type(value).items()
                 if name not in spec or name == "type"
             }
+        elif key == "type" and isinstance(value, list):
+            out |= _union(map(str, value), str(value))
         elif key == "choices" and isinstance(value, list) and "enum" not in spec:
             out["enum"] = value
         elif key == "enum" and not isinstance(value, list):
@@ -231,10 +246,13 @@ def _schema(spec: dict[str, Any]) -> dict[str, Any]:
             key == "examples" and not isinstance(value, list)
         ):
             out["examples"] = [value]
+        elif key == "required" and isinstance(value, bool):
+            continue  # a flag, which only says something of a property
         elif value is not None or key in ("default", "const"):
             out[key] = value
-    if flagged and isinstance(out.get("required", []), list):
-        out["required"] = list(dict.fromkeys([*out.get("required", []), *flagged]))
+    names = out.get("required", [])
+    if isinstance(names, list) and all(isinstance(name, str) for name in names):
+        out |= {"required": list(dict.fromkeys([*names, *flagged]))} if names or flagged else {}
     return out
 
 

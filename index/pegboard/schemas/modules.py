@@ -42,7 +42,8 @@ def public_names(module: ModuleType) -> tuple[list[Any], bool]:
 
 
 def public_function(module: ModuleType, name: str, listed: bool) -> Callable[..., Any] | None:
-    """Return the function that has a public name; None if that is none, or another module's.
+    """Return the function that has a public name; None if that is none, or another module's. Of a
+    package its submodules' functions, which its `__init__` imports, are its own.
 
     Args:
         listed: whether `__all__` has the name: then the function may be another module's.
@@ -53,6 +54,8 @@ def public_function(module: ModuleType, name: str, listed: bool) -> Callable[...
     if not hasattr(module, name):
         raise SourceError("the module's __all__ names it, but the module does not have it")
     item = getattr(module, name)
-    if not inspect.isroutine(item) or not (listed or item.__module__ == module.__name__):
+    if not inspect.isroutine(item):
         return None
-    return item
+    home, submodules = str(getattr(item, "__module__", None)), f"{module.__name__}."
+    own = home == module.__name__ or (hasattr(module, "__path__") and home.startswith(submodules))
+    return item if listed or own else None
