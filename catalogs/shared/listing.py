@@ -357,8 +357,16 @@ def _mended(parts: dict[str, Any]) -> dict[str, Any]:
 
 
 def _written(raw: Any) -> str:
-    """Return a record as text."""
+    """Return the beginning of a record as text: YAML's aliases may make it larger than memory."""
+    if isinstance(raw, str):
+        return raw
+    parts, size = list[str](), 0
     try:
-        return raw if isinstance(raw, str) else json.dumps(raw, ensure_ascii=False, default=repr)
+        for part in json.JSONEncoder(ensure_ascii=False, default=repr).iterencode(raw):
+            parts.append(part)
+            size += len(part)
+            if size > MAX_RAW:
+                return "".join(parts)[: MAX_RAW - 3] + "..."
+        return "".join(parts)
     except (TypeError, ValueError, RecursionError, MemoryError):
         return "(a record that cannot be written as JSON)"

@@ -198,7 +198,7 @@ def test_yaml_that_is_not_json_is_an_error(text: str) -> None:
 
 @pytest.mark.parametrize("bracket", ["[", "{a: ", "- "])
 def test_yaml_is_left_at_a_depth_for_which_its_parser_takes_no_time(bracket: str) -> None:
-    with pytest.raises(SourceError, match="nested deeper than 1,000 levels"):
+    with pytest.raises(SourceError, match=r"not YAML: .*nesting depth at line"):
         parse_yaml(bracket * 100_000, "here")
 
 
