@@ -5,7 +5,6 @@ the index, the strategy, the sample, the queries, the measures. So a sweep that 
 where it stopped, and a sweep with another index measures only the cells of that index."""
 
 import json
-import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache, lru_cache
@@ -18,6 +17,7 @@ from pegboard.errors import ConfigurationError
 from pegboard.evaluation.comparison import Evaluation
 from pegboard.evaluation.experiment import evaluate
 from pegboard.evaluation.golden import GoldenQuery, read_queries
+from pegboard.evaluation.overhead import check_fallbacks, latency
 from pegboard.evaluation.searcher import CACHED_QUERY_VECTORS, Searcher
 from pegboard.evaluation.systems import ReleaseSystem
 from pegboard.retrieval.llm.caller import open_caller
@@ -123,36 +123,30 @@ def measure_cell(cell: Cell, encoder: Encoder | None = None) -> None:
         [f"{measure}@{k}" for measure in cell.measures for k in cell.ks],
         advance=lambda count: progress.advance("queries", count, cell.name),
     )
-    if cell.timed:
-        uncached = QueryVectors(encoder or _encoder(cell, loaded), None, 0)
-        system = _system(cell, Searcher(loaded, uncached, caller))
-    _write(cell, evaluation, _latency(cell, system, queries))
+    if cell.llm:
+        check_fallbacks([evaluation.overhead], 0.0, "repeat the sweep: finished cells are kept.")
+    _write(cell, evaluation, _latency(cell, system, queries, encoder))
 
 
 def _system(cell: Cell, searcher: Searcher) -> ReleaseSystem:
     return ReleaseSystem(searcher, Strategy.from_dict(cell.strategy), cell.index)
 
 
-def _latency(cell: Cell, system: ReleaseSystem, queries: Sequence[GoldenQuery]) -> dict[str, Any]:
-    """Milliseconds of single requests with their encoding, and the parts that lacked an LLM."""
-    import numpy as np
-
-    spent: list[float] = []
-    without_llm: list[str] = []
-    timed = queries[:: max(1, len(queries) // max(cell.timed, 1))][: cell.timed]
-    # The first query is searched once more in front: what it loads is loaded once.
-    for query in [*timed[:1], *timed]:
-        began = time.perf_counter()
-        hits = system.searcher.search(
-            [query], max(cell.ks), strategy=system.strategy, index=system.index
-        )[0]
-        spent.append((time.perf_counter() - began) * 1000)
-        without_llm += [part.part for part in hits.trace.parts if part.fallback_reason]
-    p50, p95 = np.percentile(spent[1:], [50, 95]).tolist() if timed else (None, None)
-    return {"ms_p50": p50, "ms_p95": p95, "without_llm": ", ".join(dict.fromkeys(without_llm))}
+def _latency(
+    cell: Cell, system: ReleaseSystem, queries: Sequence[GoldenQuery], encoder: Encoder | None
+) -> dict[str, Any]:
+    """Milliseconds of single requests with their encoding; None where none are timed."""
+    if not cell.timed:
+        return {"ms_p50": None, "ms_p95": None}
+    loaded, caller = system.searcher.loaded, system.searcher.caller
+    vectors = QueryVectors(encoder or _encoder(cell, loaded), None)
+    timed = queries[:: max(1, len(queries) // cell.timed)][: cell.timed]
+    own = _system(cell, Searcher(loaded, vectors, caller))
+    p50, p95 = latency(own, timed, max(cell.ks))
+    return {"ms_p50": p50, "ms_p95": p95}
 
 
-def _write(cell: Cell, evaluation: Evaluation, latency: Mapping[str, Any]) -> None:
+def _write(cell: Cell, evaluation: Evaluation, timing: Mapping[str, Any]) -> None:
     import polars as pl
 
     by_query = {
@@ -168,6 +162,8 @@ def _write(cell: Cell, evaluation: Evaluation, latency: Mapping[str, Any]) -> No
         )
         for measure, column in evaluation.values.items()
     ]
+    efforts = [result.effort for result in evaluation.results if result.effort]
+    without_llm = dict.fromkeys(part for effort in efforts for part, _ in effort.fallbacks)
     tokens = dict(zip(cell.ks, _tokens(cell, evaluation).mean(axis=0).tolist(), strict=True))
     rows = [
         {
@@ -175,7 +171,8 @@ def _write(cell: Cell, evaluation: Evaluation, latency: Mapping[str, Any]) -> No
             "measure": measure.kind,
             **evaluation.interval(measure).to_dict(),
             "tokens": tokens[measure.k or 0],
-            **latency,
+            **timing,
+            "without_llm": ", ".join(without_llm),
         }
         for measure in evaluation.values
     ]

@@ -4,6 +4,7 @@ import argparse
 import sys
 from collections.abc import Sequence
 from contextlib import closing
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from pegboard.cli.output import Subparsers, add_json_option, plain, print_json
@@ -109,6 +110,13 @@ def register_eval(subparsers: Subparsers) -> None:
         "errors of Graph RAG-Tool Fusion",
     )
     parser.add_argument(
+        "--timed",
+        type=int,
+        default=0,
+        metavar="N",
+        help="also search for the first N queries one at a time, for the latency of a request",
+    )
+    parser.add_argument(
         "--worst",
         type=int,
         default=0,
@@ -125,6 +133,7 @@ def _eval(options: argparse.Namespace) -> int:
     from pegboard.evaluation.comparison import comparison
     from pegboard.evaluation.experiment import evaluate
     from pegboard.evaluation.measures import measures_of
+    from pegboard.evaluation.overhead import latency
 
     measures = measures_of(options.measure or SHOWN)
     with closing(open_searcher(options)) as searcher:
@@ -139,14 +148,23 @@ def _eval(options: argparse.Namespace) -> int:
         evaluations = [evaluate(system, queries, measures, advance=advance) for system in systems]
         final = max([measure.k or 0 for measure in measures])
         accounts = _accounts(systems, evaluations, final) if options.dependency_errors else []
-    overheads = [evaluation.overhead for evaluation in evaluations]
+        overheads = [evaluation.overhead for evaluation in evaluations]
+        if options.timed and not options.agents:
+            timed = queries[: options.timed]
+            times = [latency(system, timed, final) for system in systems]
+            overheads = [
+                replace(one, ms_p50=p50, ms_p95=p95)
+                for one, (p50, p95) in zip(overheads, times, strict=True)
+            ]
+    rows = [overhead.to_dict() for overhead in overheads]
     if options.json:
         values = comparison(evaluations, options.by or (), options.worst)
-        print_json(values | {"dependencies": [account.to_dict() for account in accounts]})
+        dependencies = [account.to_dict() for account in accounts]
+        print_json(values | {"dependencies": dependencies, "overhead": rows})
     else:
         _print(evaluations, options.by or (), options.worst)
         _print_accounts(accounts)
-        print_overhead([overhead.to_dict() for overhead in overheads])
+        print_overhead(rows)
     for evaluation in {one.release: one for one in evaluations}.values():
         _warn_of_missing_tools(evaluation)
     return fallbacks_exit_code("pegboard eval", overheads, options.max_fallbacks)

@@ -4,13 +4,15 @@ A strategy whose LLM does not answer goes on without it. In use that is right; i
 would publish the figures of the fallback under the name of the method.
 """
 
+import time
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from pegboard.errors import CompletionError, ConfigurationError
-from pegboard.evaluation.systems import QueryResult
+from pegboard.evaluation.golden import GoldenQuery
+from pegboard.evaluation.systems import QueryResult, ReleaseSystem
 from pegboard.retrieval.strategy import Strategy
 
 REASONS_SHOWN = 3
@@ -26,6 +28,7 @@ class Overhead:
         cost_usd: None if the price of a call is unknown.
         fallbacks: queries in which a part did its work without the LLM.
         reasons: for each `part: reason` of a fallback the number of queries.
+        ms_p50, ms_p95: percentiles of the latency of one request, if that was measured.
     """
 
     strategy: str
@@ -37,6 +40,8 @@ class Overhead:
     cost_usd: float | None
     fallbacks: int
     reasons: Mapping[str, int]
+    ms_p50: float | None = None
+    ms_p95: float | None = None
 
     @classmethod
     def of(cls, strategy: str, index: str, results: Iterable[QueryResult]) -> "Overhead":
@@ -69,6 +74,24 @@ class Overhead:
         return values | {"reasons": dict(self.reasons), "fallback_share": self.share}
 
 
+def latency(system: ReleaseSystem, queries: Sequence[GoldenQuery], k: int) -> tuple[float, float]:
+    """Search for queries one at a time; returns the 50th and 95th percentile in milliseconds.
+
+    The first query is searched once more in front: what it loads is loaded once. No query vector is
+    remembered; an LLM is asked again.
+    """
+    import numpy as np
+
+    searcher = system.searcher.uncached()
+    spent: list[float] = []
+    for query in [*queries[:1], *queries]:
+        began = time.perf_counter()
+        searcher.search([query], k, strategy=system.strategy, index=system.index)
+        spent.append((time.perf_counter() - began) * 1000)
+    p50, p95 = np.percentile(spent[1:], [50, 95]).tolist()
+    return p50, p95
+
+
 def check_llm(strategies: Mapping[str, Strategy], max_fallbacks: float) -> None:
     """Check strategies that are to be measured without an LLM, by their names.
 
@@ -82,7 +105,11 @@ def check_llm(strategies: Mapping[str, Strategy], max_fallbacks: float) -> None:
         )
 
 
-def check_fallbacks(overheads: Sequence[Overhead], max_fallbacks: float) -> None:
+def check_fallbacks(
+    overheads: Sequence[Overhead],
+    max_fallbacks: float,
+    next_step: str = "measure again, or allow a share: --max-fallbacks 0.05",
+) -> None:
     """Raise CompletionError if fallbacks answered more than a share of a system's queries."""
     problems = [
         f"  - {one.strategy} in {one.index}: {one.fallbacks} of {one.queries} queries "
@@ -95,7 +122,7 @@ def check_fallbacks(overheads: Sequence[Overhead], max_fallbacks: float) -> None
             f"Parts of strategies worked without the LLM for more than {max_fallbacks:.0%} of the "
             f"queries. These figures are not those of the method:",
             *problems,
-            "Mend what the LLM reports and measure again, or allow a share: --max-fallbacks 0.05",
+            f"Mend what the LLM reports and {next_step}",
         )
         raise CompletionError("\n".join(lines))
 

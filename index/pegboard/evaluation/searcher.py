@@ -103,6 +103,10 @@ class Searcher:
 
         return Searcher(RestrictedRelease(self.loaded, tools), self.vectors, self.caller)
 
+    def uncached(self) -> "Searcher":
+        """The same release; no query vector is remembered."""
+        return Searcher(self.loaded, self.vectors.uncached(), self.caller)
+
     def search(
         self,
         queries: Sequence[GoldenQuery],

@@ -37,6 +37,12 @@ class QueryVectors:
         self._encoders: dict[str, Encoder] = {}
         self._lock = Lock()
 
+    def uncached(self) -> "QueryVectors":
+        """The same encoders; nothing is remembered."""
+        other = QueryVectors(self._given, self._options, 0)
+        other._encoders = self._encoders
+        return other
+
     def unit(
         self,
         loaded: LoadedRelease,

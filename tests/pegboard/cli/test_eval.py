@@ -45,9 +45,15 @@ def test_every_strategy_is_evaluated_in_every_index_and_compared_with_the_first(
 
 
 def test_people_get_tables_and_progress_goes_to_stderr(evaluate):
-    printed = evaluate("--measure recall@5 --against live --by catalog --worst 1")
+    printed = evaluate("--measure recall@5 --against live --by catalog --worst 1 --timed 1")
 
-    for text in ("Recall@5", "against clauses in full", "finance", "worst of clauses in full"):
+    for text in (
+        "ms p95",
+        "Recall@5",
+        "against clauses in full",
+        "finance",
+        "worst of clauses in full",
+    ):
         assert text in printed.out
     assert "asked: 6 of 6" in printed.err
 

@@ -3,12 +3,14 @@
 import polars as pl
 import pytest
 
-from pegboard.errors import ConfigurationError, FingerprintMismatch
+from pegboard.errors import CompletionError, ConfigurationError, FingerprintMismatch
 from pegboard.evaluation.experiment import evaluate
 from pegboard.evaluation.searcher import Searcher
 from pegboard.evaluation.systems import ReleaseSystem
+from pegboard.retrieval.llm.caller import LlmCaller
 from tasks.lake.query_vectors import CachedQueryEncoder
 from tasks.settings.configuration import load_configuration
+from tasks.sweep import cells
 from tasks.sweep.cells import golden_queries, measure_cell
 from tasks.sweep.files import SweepFolder
 
@@ -110,3 +112,21 @@ def test_query_vectors_are_kept_without_the_texts_and_need_no_encoder(tmp_path, 
     assert pl.read_parquet(file).columns == ["text_digest", "vector"]
     with pytest.raises(FingerprintMismatch, match="hashing-16"):
         other.encode(["one"])
+
+
+class DeadCompleter:
+    name = "dead/model"
+
+    async def complete(self, request):
+        raise CompletionError("connection refused", kind="connection", may_pass=False)
+
+
+def test_a_cell_whose_llm_is_gone_is_not_kept_under_the_name_of_its_strategy(bench, monkeypatch):
+    monkeypatch.setattr(cells, "open_caller", lambda *_: LlmCaller(DeadCompleter()))
+    design = bench.design(**{**CELL, "strategies": ["step-back"]}, llm="dead/model")
+
+    with pytest.raises(CompletionError, match="step-back in whole") as refused:
+        measure_cell(design.cells[0], encoder=bench.encoder)
+
+    assert "repeat the sweep: finished cells are kept" in str(refused.value)
+    assert not design.cells[0].is_done
