@@ -1,8 +1,9 @@
-"""What a run shows in the UI of an orchestrator: the plan as a table; the release, the report and
-the sweep as pages. Text of catalogs is untrusted, and escaped: a browser shows it.
+"""What a run shows in the UI of an orchestrator: sources and plan as tables; the release, the
+report and the sweep as pages. Text of catalogs is untrusted, and escaped: a browser shows it.
 """
 
 import socket
+from collections.abc import Iterable
 from typing import Any
 
 from flows.runner import Artifact
@@ -10,10 +11,33 @@ from flows.summary import RunSummary
 from pegboard.cli.tables import escape_markdown, list_text, markdown_table
 from pegboard.store.releases import Release
 from tasks.gate.messages import held_lines, measured_line
+from tasks.plan import SourceChange
 from tasks.report.storage import Report
+from tasks.snapshot import Snapshot
 
 MAX_EXAMPLES = 20
 """Tools that are named for each kind of change; the rest are counted."""
+
+
+def sources_artifact(subject: str, sources: Iterable[Snapshot | SourceChange]) -> Artifact:
+    """Return what each source listed as a table, with what failed and why.
+
+    Args:
+        subject: whose sources they are.
+    """
+    rows: list[dict[str, Any]] = []
+    for source in sources:
+        row = {"catalog": source.catalog, "tools": source.tools, "rejected": source.rejected}
+        if isinstance(source, Snapshot):
+            kept = "everything" if source.kept == ("*",) else list_text(source.kept, MAX_EXAMPLES)
+            row |= {"rejected": len(source.rejected), "last good tools of": escape_markdown(kept)}
+        else:
+            row["changed"] = "yes" if source.changed else "no"
+        problems = list_text(source.problems, MAX_EXAMPLES, "; ")
+        rows.append(row | {"problems": escape_markdown(problems)})
+    failed = sum(bool(source["problems"]) for source in rows)
+    state = f"{failed} of {len(rows)} failed" if failed else "all were listed"
+    return Artifact("sources", f"Sources of {subject}: {state}", rows=rows)
 
 
 def plan_artifact(summary: RunSummary) -> Artifact:
@@ -39,7 +63,7 @@ def plan_artifact(summary: RunSummary) -> Artifact:
 
 
 def release_artifact(summary: RunSummary, release: Release) -> Artifact:
-    """Return the release as a page: tables, phases, gate, LLM, and problems of its sources."""
+    """Return the release as a page: tables, phases, gate, LLM, and rejected records."""
     pins = [[pin.table, str(pin.version), str(pin.rows)] for pin in release.tables.values()]
     phases = [[name, f"{seconds:.1f}"] for name, seconds in summary.seconds.items()]
     lines = [
@@ -56,10 +80,7 @@ def release_artifact(summary: RunSummary, release: Release) -> Artifact:
         lines += _gate_lines(summary.gate, summary.plan.channel, held=summary.held)
     if summary.enriched is not None:
         lines += _enrichment_lines(summary.enriched.estimate, summary.enriched.actual)
-    problems = [text for snapshot in summary.snapshots for text in snapshot.problems]
     rejected = [row for snapshot in summary.snapshots for row in snapshot.rejected]
-    if problems:
-        lines += ["", "## Sources that failed", "", *_items(problems)]
     if rejected:
         texts = [f"{row.where}: {row.why}" for row in rejected]
         lines += ["", f"## {len(rejected)} rejected records", "", *_items(texts)]

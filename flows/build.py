@@ -4,8 +4,9 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, cast
 
-from pegboard.errors import GateFailed
+from pegboard.errors import CompletionError, GateFailed, PegboardError, SourceError, StoreError
 from tasks.enrichment.request_builder import EnrichOptions
+from tasks.gate.messages import held_headline
 from tasks.settings.configuration import Configuration, load_configuration
 
 
@@ -20,6 +21,8 @@ class BuildOptions:
         refresh_neighbours: have descriptions rewritten whose nearest neighbours changed, however
             far away those are.
         retry_rejected: ask the LLM again where an earlier run rejected its reply.
+        strict: end as a failure, after publishing the rest, if a source failed, the report or a
+            prune failed, or the LLM left something unwritten.
     """
 
     catalog: str = "all"
@@ -27,11 +30,52 @@ class BuildOptions:
     dry_run: bool = False
     refresh_neighbours: bool = False
     retry_rejected: bool = False
+    strict: bool = False
 
     @property
     def enrich(self) -> EnrichOptions:
         """What an LLM is to write beyond what is due."""
         return EnrichOptions(self.refresh_neighbours, self.retry_rejected)
+
+
+class Incomplete(PegboardError):
+    """A strict build left something out, though it published the rest.
+
+    Attributes:
+        outcome: what the run did, as JSON values.
+    """
+
+    def __init__(self, message: str, outcome: dict[str, Any], exit_code: int) -> None:
+        super().__init__(message)
+        self.outcome, self.exit_code = outcome, exit_code
+
+
+def failure_of(outcome: dict[str, Any], *, strict: bool) -> PegboardError | None:
+    """Return the error that a build ends with; None if it succeeded."""
+    if outcome["outcome"] == "held":
+        return GateFailed(held_headline(outcome["gate"], outcome["plan"]["channel"]), outcome)
+    if not strict:
+        return None
+    causes: list[tuple[type[PegboardError], list[str]]] = [
+        (SourceError, source_problems(outcome)),
+        (StoreError, [f"{name}: {why}" for name, why in outcome["unfinished"].items()]),
+        (CompletionError, outcome["problems"]),
+    ]
+    codes = [error.exit_code for error, problems in causes if problems]
+    lines = [f"  - {problem}" for _, problems in causes for problem in problems]
+    if not codes:
+        return None
+    message = "The run is strict, and left something out or undone:"
+    return Incomplete("\n".join([message, *lines]), outcome, codes[0])
+
+
+def source_problems(outcome: dict[str, Any]) -> list[str]:
+    """Return what went wrong with the sources of a build, each named."""
+    return [
+        f"{name}: {problem}"
+        for name, catalog in outcome["catalogs"].items()
+        for problem in catalog["problems"]
+    ]
 
 
 def build(
@@ -80,5 +124,5 @@ def build(
 
     try:
         return cast("Any", reindex_flow)(config=str(configuration.file), **asdict(options))
-    except GateFailed as error:
+    except (GateFailed, Incomplete) as error:
         return dict(error.outcome)

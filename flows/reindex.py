@@ -12,12 +12,13 @@ from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
-from flows.artifacts import plan_artifact, release_artifact, report_artifact
+from flows.artifacts import plan_artifact, release_artifact, report_artifact, sources_artifact
 from flows.build import BuildOptions
 from flows.engines import Engine, open_engine
 from flows.runner import DirectRunner, Runner
 from flows.summary import Outcome, RunSummary
 from pegboard.encoders import runs_here
+from pegboard.store.database import public_uri
 from pegboard.store.releases import Release
 from tasks import progress, workers
 from tasks.calibrate import calibrate_release
@@ -141,6 +142,8 @@ class _Run:
                 for name in configuration.catalogs
             ]
             summary.snapshots = self._runner.each(calls, SOURCES_AT_ONCE)
+            board = public_uri(self._uri)
+            self._runner.show(sources_artifact(board, summary.snapshots))
             digests = {snapshot.catalog: snapshot.digest for snapshot in summary.snapshots}
             summary.revised = self._runner.call(revise_snapshots, configuration, digests)
         return summary.revised.digests

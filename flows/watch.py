@@ -5,11 +5,11 @@ A watch compares with what was published, not with what an earlier watch saw: un
 event started has published, the next watch emits the same event again. That repeats a run that
 failed, or an event that was lost, and costs at most a run that finds nothing to do."""
 
-from collections.abc import Sequence
 from functools import partial
 
+from flows.artifacts import sources_artifact
 from flows.reindex import SOURCES_AT_ONCE
-from flows.runner import Artifact, DirectRunner, Runner
+from flows.runner import DirectRunner, Runner
 from tasks.plan import SourceChange, compare_with_source
 from tasks.settings.configuration import Configuration
 
@@ -22,19 +22,5 @@ def watch(configuration: Configuration, runner: Runner | None = None) -> list[So
     runner = runner or DirectRunner()
     calls = [partial(compare_with_source, configuration, name) for name in configuration.catalogs]
     changes = runner.each(calls, SOURCES_AT_ONCE)
-    runner.show(_artifact(str(configuration.file), changes))
+    runner.show(sources_artifact(str(configuration.file), changes))
     return changes
-
-
-def _artifact(config: str, changes: Sequence[SourceChange]) -> Artifact:
-    rows = [
-        {
-            "catalog": change.catalog,
-            "changed": "yes" if change.changed else "no",
-            "tools": change.tools,
-            "rejected": change.rejected,
-            "problems": "; ".join(change.problems),
-        }
-        for change in changes
-    ]
-    return Artifact("sources", f"Sources of {config}", rows=rows)

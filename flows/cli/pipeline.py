@@ -27,13 +27,7 @@ from pegboard.cli.output import (
     print_error,
     print_json,
 )
-from pegboard.errors import (
-    CompletionError,
-    ConfigurationError,
-    GateFailed,
-    SourceError,
-    StoreError,
-)
+from pegboard.errors import ConfigurationError
 
 BUILD_EPILOG = """\
 Builds are safe to repeat and to interrupt: listings and vectors are kept, and readers see the old
@@ -189,7 +183,7 @@ def _build(options: argparse.Namespace) -> int:
 
     configuration = load_configuration(options.config)
     configuration.catalogs_named(options.catalog)
-    from flows.build import BuildOptions, build
+    from flows.build import BuildOptions, build, failure_of
     from tasks import progress
 
     names = [field.name for field in fields(BuildOptions)]
@@ -206,17 +200,15 @@ def _build(options: argparse.Namespace) -> int:
             print(line)
     for problem in _problems(outcome):
         print_error(f"pegboard {options.command}", problem)
-    return _exit_code(outcome, strict=options.strict)
-
-
-def _source_problems(outcome: dict[str, Any]) -> list[str]:
-    return [problem for catalog in outcome["catalogs"].values() for problem in catalog["problems"]]
+    failure = failure_of(outcome, strict=options.strict)
+    return failure.exit_code if failure else 0
 
 
 def _problems(outcome: dict[str, Any]) -> list[str]:
+    from flows.build import source_problems
     from tasks.safety.capture import warnings_of
 
-    problems = [*_source_problems(outcome), *outcome["problems"], *outcome["advice"]]
+    problems = [*source_problems(outcome), *outcome["problems"], *outcome["advice"]]
     problems += warnings_of(outcome["suspicious"])
     if outcome["report"] and outcome["report"]["problem"]:
         problems.append(f"no report: {outcome['report']['problem']}")
@@ -232,16 +224,6 @@ def _problems(outcome: dict[str, Any]) -> list[str]:
             f"'{outcome['plan']['channel']}' {stays}."
         )
     return problems
-
-
-def _exit_code(outcome: dict[str, Any], *, strict: bool) -> int:
-    if outcome["outcome"] == "held":
-        return GateFailed.exit_code
-    if strict and _source_problems(outcome):
-        return SourceError.exit_code
-    if strict and outcome["unfinished"]:
-        return StoreError.exit_code
-    return CompletionError.exit_code if strict and outcome["problems"] else 0
 
 
 def _all_phases(

@@ -28,7 +28,8 @@ def run_lines(outcome: dict[str, Any], *, texts: bool = False) -> list[str]:
     for name, catalog in outcome["catalogs"].items():
         rejected = f", {catalog['rejected']} rejected" if catalog["rejected"] else ""
         agents = count_text(catalog["agents"], "agent")
-        lines.append(f"  {name}: {catalog['tools']} tools of {agents}{rejected}")
+        lines.append(f"  {name}: {count_text(catalog['tools'], 'tool')} of {agents}{rejected}")
+        lines += _listed([f"failed: {problem}" for problem in catalog["problems"]])
     lines += _listed([f"rejected {row['where']}: {row['why']}" for row in outcome["rejected"]])
     if outcome["enrichment"]:
         lines += _enrichment_lines(outcome["enrichment"])

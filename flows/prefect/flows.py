@@ -3,24 +3,25 @@
 import logging
 import sys
 from collections.abc import Generator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext, suppress
 from typing import Any, cast
 
-from prefect import flow
+from prefect import flow, get_client
+from prefect.client.schemas.actions import GlobalConcurrencyLimitCreate
+from prefect.concurrency.sync import concurrency
 from prefect.events import emit_event
+from prefect.exceptions import ObjectAlreadyExists, ObjectNotFound
 from prefect.logging.handlers import APILogHandler
 from prefect.states import Completed, Failed
 from prefect.task_runners import TaskRunner, ThreadPoolTaskRunner
 
-from flows.build import BuildOptions
+from flows.build import BuildOptions, failure_of
 from flows.cli.printing import outcome_line, run_lines
-from flows.prefect import stale_runs
-from flows.prefect.runner import PrefectRunner
+from flows.prefect.runner import PrefectRunner, board_slug
 from flows.reindex import reindex as run_reindex
 from flows.sweep import sweep as run_sweep
 from flows.watch import watch as run_watch
 from pegboard.errors import GateFailed, PegboardError
-from tasks.gate.messages import held_headline
 from tasks.settings.configuration import load_configuration
 from tasks.settings.sweep import read_sweep
 
@@ -29,12 +30,16 @@ from tasks.settings.sweep import read_sweep
 THREADS = cast("TaskRunner[Any]", ThreadPoolTaskRunner(max_workers=sys.maxsize))
 LOGGERS = ("flows", "tasks", "catalogs", "pegboard")
 PREFECT_LOGGERS = ("prefect.flow_runs", "prefect.task_runs", "prefect.engine")
+LEASE_SECONDS = 60
+"""How long the slot of a board stays taken after its run was killed; Prefect's minimum."""
 logger = logging.getLogger(__name__)
 
 
 def _without_traceback(record: logging.LogRecord) -> bool:
-    """Drop the traceback of Pegboard's own errors: their message says what to do."""
-    if record.exc_info and isinstance(record.exc_info[1], PegboardError):
+    """Drop the traceback of Pegboard's own errors, whose message says what to do, and the empty one
+    of a step that returned its failure.
+    """
+    if record.exc_info and isinstance(record.exc_info[1], PegboardError | None):
         record.exc_info = None
     return True
 
@@ -51,37 +56,35 @@ def reindex(
     dry_run: bool = False,
     refresh_neighbours: bool = False,
     retry_rejected: bool = False,
+    strict: bool = False,
     run: dict[str, Any] | None = None,
 ) -> dict[str, Any]:
     """Index the catalogs of a pegboard.toml again, and publish a release if anything changed.
 
-    The state of the run is named after its outcome, such as Published or Unchanged. A release that
-    did not pass its gate ends the run as Held, which is a failure, and raises GateFailed with what
-    is returned otherwise as its `outcome`.
+    The state of the run is named after its outcome, such as Published or Unchanged. Failed are Held
+    (the release did not pass its gate; raises GateFailed) and Incomplete (`strict`; raises
+    Incomplete); the error's `outcome` is what is returned otherwise.
+
+    Builds of one board run one at a time: each takes the slot of a global concurrency limit that is
+    named after the board.
 
     Args:
         config: the configuration's path; secrets are read from the environment where they are used,
             never passed.
-        catalog: list only this one anew and take the others from their last snapshot; `all` lists
-            every one.
-        allow_removal: accept that a source lists far fewer tools than before, or none.
-        dry_run: stop after the plan.
-        refresh_neighbours: have descriptions rewritten whose nearest neighbours changed, however
-            far away those are.
-        retry_rejected: ask the LLM again where its reply was rejected in an earlier run.
+        catalog, allow_removal, dry_run, refresh_neighbours, retry_rejected, strict: see
+            `flows.build.BuildOptions`.
         run: a table `[run]` in place of the configuration's, such as `{"engine": "processes"}`.
     """
     with _logged():
-        stale_runs.clean_up()
         configuration = load_configuration(config, run)
-        outcome = run_reindex(
-            configuration,
-            BuildOptions(catalog, allow_removal, dry_run, refresh_neighbours, retry_rejected),
-            PrefectRunner(configuration.uri),
+        options = BuildOptions(
+            catalog, allow_removal, dry_run, refresh_neighbours, retry_rejected, strict
         )
+        with nullcontext() if dry_run else _only_build(configuration.uri):
+            outcome = run_reindex(configuration, options, PrefectRunner(configuration.uri))
         for line in run_lines(outcome):
             logger.info(line)
-    return _state(outcome)
+    return _state(outcome, failure_of(outcome, strict=strict))
 
 
 @flow(name="watch", flow_run_name="watch {config}", task_runner=THREADS)
@@ -93,7 +96,6 @@ def watch(config: str = "pegboard.toml") -> dict[str, Any]:
     reported in the log, the artifact and the result; it emits no event.
     """
     with _logged():
-        stale_runs.clean_up()
         configuration = load_configuration(config)
         changes = run_watch(configuration, PrefectRunner(configuration.uri))
     changed = [change.catalog for change in changes if change.changed]
@@ -145,21 +147,47 @@ def sweep(
         name: value for name, value in locals().items() if name not in ("config", "write")
     }
     with _logged():
-        stale_runs.clean_up()
         settings = read_sweep(config, parameters, write=write)
         return run_sweep(settings, write=write, runner=PrefectRunner(settings.uri))
 
 
-def _state(outcome: dict[str, Any]) -> dict[str, Any]:
-    """Return the final state of a run, named after its outcome; Held raises GateFailed."""
-    name = outcome["outcome"].capitalize()
-    if outcome["outcome"] == "held":
-        message = held_headline(outcome["gate"], outcome["plan"]["channel"])
-        state = Failed(name=name, message=message, data=GateFailed(message, outcome))
+def _state(outcome: dict[str, Any], failure: PegboardError | None) -> dict[str, Any]:
+    """Return the final state of a run, named after its outcome; a failed one raises `failure`."""
+    message = outcome_line(outcome)
+    if failed := [name for name, row in outcome["catalogs"].items() if row["problems"]]:
+        message += f" Sources that failed: {', '.join(failed)}; see the artifact `sources`."
+    if failure is not None:
+        name = "Held" if isinstance(failure, GateFailed) else "Incomplete"
+        state = Failed(name=name, message=str(failure), data=failure)
     else:
-        state = Completed(name=name, message=outcome_line(outcome), data=outcome)
+        state = Completed(name=outcome["outcome"].capitalize(), message=message, data=outcome)
     # A flow may return a state; Prefect's types do not include it.
     return cast("dict[str, Any]", state)
+
+
+@contextmanager
+def _only_build(board: str) -> Generator[None]:
+    """Wait until no other flow builds the board.
+
+    A lost lease, such as after a restart of the server, does not end a build: promotion is a
+    compare-and-set, so two builds are safe, and only work in vain.
+    """
+    name = f"pegboard-{board_slug(board)}"
+    with get_client(sync_client=True) as client:
+        try:
+            free = client.read_global_concurrency_limit_by_name(name).active_slots == 0
+        except ObjectNotFound:
+            free = True
+            with suppress(ObjectAlreadyExists):
+                client.create_global_concurrency_limit(
+                    GlobalConcurrencyLimitCreate(name=name, limit=1)
+                )
+    if not free:
+        logger.info("Another run builds this board; waiting for the slot of the limit %s", name)
+    with concurrency(
+        name, strict=True, lease_duration=LEASE_SECONDS, raise_on_lease_renewal_failure=False
+    ):
+        yield
 
 
 @contextmanager

@@ -3,8 +3,14 @@
 No task caches its result or is retried by Prefect: every step finds in the lake what an earlier run
 finished, and what may fail for a moment (a source, a store, an LLM) is retried where it is called,
 with its own limits.
+
+The steps of a run are called one after another, so each follows the one before; steps that are
+submitted together follow that one, and are joined by the next. These edges order the graph of a
+run, and carry its sources to the release that it materializes.
 """
 
+import inspect
+import logging
 import re
 from collections.abc import Callable, Sequence
 from functools import partial, wraps
@@ -18,14 +24,22 @@ from prefect.artifacts import (
     create_table_artifact,
     update_progress_artifact,
 )
+from prefect.assets import Asset, AssetProperties, add_asset_metadata, materialize
 from prefect.cache_policies import NO_CACHE
+from prefect.client.schemas.objects import State, StateDetails
+from prefect.events import emit_event
 from prefect.futures import PrefectFuture
+from prefect.states import Completed, Failed
+from prefect.types.names import RESTRICTED_ASSET_CHARACTERS
 from prefect.utilities.annotations import quote
 
 from flows.engines import Engine
 from flows.runner import Artifact, run_elsewhere
 from pegboard.canonical import digest
+from pegboard.cli.output import plain
+from pegboard.errors import PegboardError
 from pegboard.store.database import public_uri
+from pegboard.store.releases import Release
 from tasks.calibrate import calibrate_release
 from tasks.compose import compose_agents, compose_index
 from tasks.edges import compose_edges
@@ -40,6 +54,7 @@ from tasks.release_spec import compose_records, make_release_spec
 from tasks.report.storage import report_release
 from tasks.revise import revise_snapshots
 from tasks.safety.capture import find_suspicious
+from tasks.settings.configuration import Configuration
 from tasks.snapshot import take_snapshot
 from tasks.stage import stage_tables
 from tasks.sweep.cells import measure_cell
@@ -50,6 +65,7 @@ P = ParamSpec("P")
 T = TypeVar("T")
 MAX_SLUG = 40
 """Characters of the board's address in the key of an artifact."""
+logger = logging.getLogger(__name__)
 # step: (name of the task, name of its runs, filled in from the arguments of the step)
 STEPS: dict[Callable[..., Any], tuple[str, str]] = {
     take_snapshot: ("snapshot", "snapshot {catalog}"),
@@ -78,13 +94,46 @@ STEPS: dict[Callable[..., Any], tuple[str, str]] = {
 }
 
 
-def _task(step: Callable[..., Any], function: Callable[..., Any]) -> Task[..., Any]:
-    """The task of a step, which calls `function` with the step's arguments."""
+class FailedStep(PegboardError):
+    """Ends a task as failed though its run goes on with `result`, what the step returned."""
+
+    def __init__(self, message: str, result: Any) -> None:
+        super().__init__(message)
+        self.result = result
+
+
+def report_source(step: Callable[..., Any]) -> Callable[..., Any]:
+    """Wrap a step that lists a source: if anything could not be listed, its task logs it and ends
+    as SourceFailed.
+    """
+
+    @wraps(step)
+    def reported(*args: Any, **kwargs: Any) -> Any:
+        result = step(*args, **kwargs)
+        problems = [plain(problem) for problem in result.problems]
+        for problem in problems:
+            logger.warning("%s: %s", result.catalog, problem)
+        return _failed("SourceFailed", "; ".join(problems), result) if problems else result
+
+    return reported
+
+
+def _failed(name: str, message: str, result: Any) -> State[Any]:
+    return Failed(name=name, message=message, data=FailedStep(message, result))
+
+
+def _options(step: Callable[..., Any]) -> dict[str, Any]:
     name, run_name = STEPS[step]
-    return task(name=name, task_run_name=run_name, cache_policy=NO_CACHE, retries=0)(function)
+    return {"name": name, "task_run_name": run_name, "cache_policy": NO_CACHE, "retries": 0}
 
 
-_TASKS: dict[Callable[..., Any], Task[..., Any]] = {step: _task(step, step) for step in STEPS}
+_TASKS: dict[Callable[..., Any], Task[..., Any]] = {
+    step: task(
+        report_source(step) if step in (take_snapshot, compare_with_source) else step,
+        **_options(step),
+    )
+    for step in STEPS
+}
 
 
 def task_of(step: Callable[..., Any]) -> Task[..., Any]:
@@ -92,24 +141,45 @@ def task_of(step: Callable[..., Any]) -> Task[..., Any]:
     return _TASKS[step]
 
 
+def _facts(release: Release) -> dict[str, Any]:
+    """The metadata of a release: its counts, its changes, and what its gate measured."""
+    names = ("counts", "changes", "gate")
+    facts = {name: release.manifest[name] for name in names if name in release.manifest}
+    return {"release": release.id, **facts}
+
+
+def board_slug(uri: str) -> str:
+    """Return a board's address as letters, digits and dashes, with a digest that tells it apart."""
+    address = public_uri(uri)
+    slug = re.sub("[^a-z0-9]+", "-", address.lower())[-MAX_SLUG:].strip("-")
+    return f"{slug}-{digest(address)[:6]}"
+
+
 class PrefectRunner:
     """Submits steps to the task runner of the flow run.
 
-    Args:
-        board: the board's address. The keys of artifacts end with it, so that the UI shows the
-            history of each board by itself.
+    A release is an asset of its board and channel, with the catalogs as upstream assets. The keys
+    of artifacts end with the board's address, so that the UI shows the history of each board by
+    itself.
     """
 
     def __init__(self, board: str) -> None:
-        address = public_uri(board)
-        slug = re.sub("[^a-z0-9]+", "-", address.lower())[-MAX_SLUG:].strip("-")
-        self._suffix = f"-{slug}-{digest(address)[:6]}"
+        self._address, self._suffix = public_uri(board), f"-{board_slug(board)}"
+        self._before: list[State[Any]] = []
+        self._submitted: list[State[Any]] = []
 
     def call(self, step: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-        return cast("T", task_of(step)(*_quoted(args), **_quoted_named(kwargs)))
+        state = self._task(partial(step, *args, **kwargs))(
+            *_quoted(args),
+            **_quoted_named(kwargs),
+            wait_for=self._submitted or self._before,
+            return_state=True,
+        )
+        self._before, self._submitted = [_edge(state.state_details.task_run_id)], []
+        return _result(state)
 
     def each(self, calls: Sequence[partial[T]], at_once: int) -> list[T]:
-        return self._submit_each(calls, at_once, [task_of(call.func) for call in calls])
+        return self._submit_each(calls, at_once, [self._task(call) for call in calls])
 
     def spread(
         self, calls: Sequence[partial[T]], engine: Engine, ended: Callable[[int], None]
@@ -133,13 +203,60 @@ class PrefectRunner:
         advance = self._progress_bar(calls)
         for call, step in zip(calls, tasks, strict=True):
             if len(waiting) == at_once:
-                results.append(waiting.pop(0).result())
+                results.append(_result(waiting.pop(0)))
                 advance(len(results))
-            waiting.append(step.submit(*_quoted(call.args), **_quoted_named(call.keywords)))
+            future = step.submit(
+                *_quoted(call.args), **_quoted_named(call.keywords), wait_for=self._before
+            )
+            waiting.append(future)
+            self._submitted.append(_edge(future.task_run_id))
         for future in waiting:
-            results.append(future.result())
+            results.append(_result(future))
             advance(len(results))
         return results
+
+    def _task(self, call: partial[Any]) -> Task[..., Any]:
+        """The task of a call; one that lists a source or publishes has assets."""
+        step = call.func
+        if step is publish_release:
+            return self._publishing(call.args[0])
+        if step in (take_snapshot, compare_with_source):
+            catalog = call.args[1]
+            asset = self._asset(f"catalogs/{catalog}", f"catalog {catalog}")
+            return task_of(step).with_options(asset_deps=[asset])
+        return task_of(step)
+
+    def _publishing(self, configuration: Configuration) -> Task[..., Any]:
+        """The task that publishes. If the gate holds the release it ends as Held, so the asset
+        counts as not materialized.
+        """
+        channel = configuration.board.channel
+        name = f"{channel} of {self._address}"
+        asset = self._asset(channel, name)
+
+        @wraps(publish_release)
+        def publish(*args: Any, **kwargs: Any) -> Any:
+            release = publish_release(*args, **kwargs)
+            gated = inspect.signature(publish_release).bind(*args, **kwargs).arguments.get("gated")
+            facts = _facts(release) | {"board": self._address, "channel": channel}
+            add_asset_metadata(asset, facts)
+            if gated is not None and not gated.passed:
+                return _failed("Held", f"The gate holds release {release.id}.", release)
+            resource = f"pegboard.channel.{channel}{self._suffix}"
+            emit_event(
+                "release.published",
+                resource={"prefect.resource.id": resource, "prefect.resource.name": name},
+                payload=facts,
+            )
+            return release
+
+        return materialize(asset, by="pegboard", **_options(publish_release))(publish)
+
+    def _asset(self, part: str, name: str) -> Asset:
+        scheme = "" if "://" in self._address else "file://"
+        key = f"{scheme}{self._address}/{part}"
+        restricted = str.maketrans(dict.fromkeys(RESTRICTED_ASSET_CHARACTERS, "-"))
+        return Asset(key=key.translate(restricted), properties=AssetProperties(name=name))
 
     def show(self, artifact: Artifact) -> None:
         key = artifact.key + self._suffix
@@ -175,7 +292,22 @@ def _task_elsewhere(
     def elsewhere(*args: Any, **kwargs: Any) -> Any:
         return run_elsewhere(engine, partial(step, *args, **kwargs), ended)
 
-    return _task(step, elsewhere)
+    return task(elsewhere, **_options(step))
+
+
+def _edge(task_run: UUID | None) -> State[Any]:
+    """What the next step waits for: an ended task run without its result, since Prefect would
+    search that for other results.
+    """
+    return Completed(data=True, state_details=StateDetails(task_run_id=task_run))
+
+
+def _result(run: "PrefectFuture[T] | State[T]") -> T:
+    """What a step returned, also where its task ended as failed."""
+    try:
+        return cast("T", run.result())
+    except FailedStep as failed:
+        return cast("T", failed.result)
 
 
 def _quoted(args: tuple[Any, ...]) -> list[Any]:

@@ -58,16 +58,23 @@ class Api:
 
     def completed(self, run: str) -> str:
         """Wait until a run is completed; returns the name of its state."""
-        state = eventually(
-            lambda: self.flow_run(run)["state"],
-            lambda state: state["type"] in ("COMPLETED", "FAILED"),
-        )
+        state = self.ended(run)
         assert state["type"] == "COMPLETED", state["message"]
         return state["name"]
 
+    def ended(self, run: str) -> dict[str, Any]:
+        """Wait until a run has ended; returns its state."""
+        return eventually(
+            lambda: self.flow_run(run)["state"],
+            lambda state: state["type"] in ("COMPLETED", "FAILED", "CRASHED"),
+        )
+
+    def task_runs(self, run: str) -> list[dict[str, Any]]:
+        return self.post("/task_runs/filter", flow_runs={"id": {"any_": [run]}})
+
     def task_names(self, run: str) -> list[str]:
         """The names of the completed task runs of a flow run, in alphabetical order."""
-        tasks = self.post("/task_runs/filter", flow_runs={"id": {"any_": [run]}})
+        tasks = self.task_runs(run)
         return sorted(task["name"] for task in tasks if task["state_type"] == "COMPLETED")
 
     def artifacts(self, run: str) -> dict[str, dict[str, Any]]:

@@ -1,4 +1,4 @@
-"""prefect.yaml, the watch and the clean-up on a real Prefect server with a real worker.
+"""prefect.yaml and prefect.automations.yaml on a real Prefect server with a real worker.
 
 One worker serves all tests here, and each test has a board of its own."""
 
@@ -12,12 +12,15 @@ import threading
 from collections.abc import Generator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from logging import WARNING
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import pegboard
 from flows.build import build
+from flows.prefect.runner import board_slug
 from pegboard.store.releases import ReleaseStore
 from tests.children import end_child, start_child
 from tests.flows.prefect_api import GUARD, Api, eventually
@@ -29,6 +32,8 @@ TOOLS = [
     {"name": "convert", "description": "Convert an amount of money to another currency."},
     {"name": "weather", "description": "The weather of a place."},
 ]
+HEARTBEAT_SECONDS = 30
+"""What prefect.yaml sets; the least that Prefect allows."""
 NEW_TOOL = {"name": "book_table", "description": "Book a table in a restaurant."}
 
 
@@ -61,12 +66,12 @@ class Deployed(Api):
                     command.split(), cwd=self.project, env=self.environment, stdout=log, stderr=log
                 )
 
-    def start(self, deployment: str, config: Path | str) -> str:
+    def start(self, deployment: str, config: Path | str, **parameters: Any) -> str:
         """Start a run of a deployment in the worker; returns its id."""
         self.need_worker()
         deployment_id = self.get(f"/deployments/name/{deployment}")["id"]
         path = f"/deployments/{deployment_id}/create_flow_run"
-        return self.post(path, parameters={"config": str(config)})["id"]
+        return self.post(path, parameters={"config": str(config), **parameters})["id"]
 
     def watch(self, config: Path) -> str:
         """Run `watch/sources` to its end; returns the id of the run."""
@@ -76,23 +81,33 @@ class Deployed(Api):
 
     def events(self, catalog: str) -> list[dict]:
         """The events that say that a catalog changed."""
-        changed = {"event": {"name": ["catalog.changed"]}}
-        resource = {"resource": {"id": [f"pegboard.catalog.{catalog}"]}}
-        return self.post("/events/filter", filter=changed | resource)["events"]
+        return self.named_events("catalog.changed", f"pegboard.catalog.{catalog}")
 
-    def taken_slots(self) -> int:
-        nightly = self.get("/deployments/name/reindex/nightly")
-        return nightly["global_concurrency_limit"]["active_slots"]
+    def named_events(self, name: str, resource: str) -> list[dict]:
+        wanted = {"event": {"name": [name]}, "resource": {"id": [resource]}}
+        return self.post("/events/filter", filter=wanted)["events"]
+
+    def slots(self, config: Path) -> int:
+        """How many runs have the slot of a board."""
+        slug = board_slug(str(config.parent / "board"))
+        return self.get(f"/v2/concurrency_limits/pegboard-{slug}")["active_slots"]
 
     def kill(self, run: str) -> None:
         """Kill the worker and the process of a run, as a power cut would."""
         worker, self.worker = self.worker, None
-        flow = self.flow_run(run)["labels"]["pegboard.process.pid"]
+        flow = int(self.flow_run(run)["infrastructure_pid"].rpartition(":")[2])
         assert stat(flow)[1] == str(worker.pid), "it is no process that this test started"
         os.kill(worker.pid, signal.SIGKILL)
         os.kill(flow, signal.SIGKILL)
         worker.wait()
         eventually(lambda: stat(flow)[0] in "ZX")
+
+    def automate(self) -> None:
+        """Create the automations of the project, with the shortest wait for a heartbeat."""
+        text = (ROOT / "prefect.automations.yaml").read_text("utf-8")
+        file = self.project / "prefect.automations.yaml"
+        file.write_text(text.replace("within: 120", f"within: {HEARTBEAT_SECONDS + 5}"), "utf-8")
+        self.python("prefect", "automation", "create", "--from-file", file.name)
 
 
 def stat(pid: int) -> list[str]:
@@ -147,15 +162,12 @@ def test_the_nightly_deployment_publishes_the_release_of_a_direct_run_and_of_a_f
 ):
     deployments = {row["name"]: row for row in prefect.post("/deployments/filter")}
     nightly = deployments["nightly"]
-    engines = {"processes", "dask", "ray"}
-    assert deployments.keys() == {"nightly", "sources", "by-hand", *engines}
+    assert deployments.keys() >= {"nightly", "sources", "by-hand", "dask"}
     assert [schedule["schedule"]["cron"] for schedule in nightly["schedules"]] == ["0 3 * * *"]
     assert nightly["global_concurrency_limit"]["limit"] == 1
     assert nightly["concurrency_options"]["collision_strategy"] == "ENQUEUE"
-    for name, deployment in deployments.items():
-        parameters = dict(deployment["parameters"])
-        assert parameters.pop("run", {}).get("engine") == (name if name in engines else None)
-        assert parameters == {"config": "pegboard.toml"}
+    assert all(row["parameters"]["config"] == "pegboard.toml" for row in deployments.values())
+    assert all(row["tags"] == ["pegboard"] for row in deployments.values())
 
     direct = build(write_board(tmp_path / "direct"))
     config = write_board(tmp_path / "flow")
@@ -193,8 +205,10 @@ def test_a_watch_starts_exactly_one_run_for_a_catalog_that_changed_and_none_othe
 
 
 @contextmanager
-def source_that_does_not_answer() -> Generator[tuple[str, threading.Event]]:
-    """The table of a catalog that never answers, and the event that someone lists it."""
+def source_that_does_not_answer() -> Generator[tuple[str, threading.Event, threading.Event]]:
+    """The table of a catalog that does not answer, the event that it is listed, and the event that
+    lets it answer.
+    """
     listed, over = threading.Event(), threading.Event()
 
     class Handler(BaseHTTPRequestHandler):
@@ -210,28 +224,124 @@ def source_that_does_not_answer() -> Generator[tuple[str, threading.Event]]:
         thread.start()
         url = f"http://127.0.0.1:{server.server_port}/openapi.json"
         try:
-            yield f'[catalogs.silent]\ntype = "openapi"\nurl = "{url}"\ntimeout = 900\n', listed
+            yield (
+                f'[catalogs.silent]\ntype = "openapi"\nurl = "{url}"\ntimeout = 900\n',
+                listed,
+                over,
+            )
         finally:
             over.set()
             server.shutdown()
             thread.join()
 
 
-def test_a_watch_ends_a_run_that_was_killed_and_the_waiting_one_gets_its_turn(prefect, tmp_path):
-    quick = write_board(tmp_path)
-    with source_that_does_not_answer() as (silent, listed):
-        killed = prefect.start("reindex/nightly", write_board(tmp_path / "endless", more=silent))
+def test_a_schedule_of_prefect_yaml_starts_a_run_that_ends(prefect):
+    nightly = prefect.get("/deployments/name/reindex/nightly")
+    (schedule,) = nightly["schedules"]
+    path = f"/deployments/{nightly['id']}/schedules/{schedule['id']}"
+    every_minute = schedule["schedule"] | {"cron": "* * * * *"}
+    prefect.need_worker()
+
+    prefect.call("PATCH", path, {"active": True, "schedule": every_minute})
+
+    scheduled = [run for run in prefect.runs("reindex", "pegboard.toml") if run["auto_scheduled"]]
+    try:
+        first = eventually(
+            lambda: [
+                run
+                for run in prefect.runs("reindex", "pegboard.toml")
+                if run["auto_scheduled"] and run["state_type"] == "COMPLETED"
+            ]
+        )[0]
+    finally:
+        prefect.call("PATCH", path, {"active": False, "schedule": schedule["schedule"]})
+    assert scheduled == [] or first["expected_start_time"] <= first["start_time"]
+    assert first["state_name"] in ("Published", "Unchanged")
+
+
+def test_a_dead_source_is_a_failed_task_with_a_warning_in_every_run_and_fails_a_strict_one(
+    prefect, tmp_path
+):
+    dead = '[catalogs.dead]\ntype = "mcp-dump"\npath = "gone.json"\n'
+    config = write_board(tmp_path, more=dead)
+    builds = [prefect.start("reindex/nightly", config) for _ in range(2)]
+    strict = prefect.start("reindex/nightly", config, strict=True)
+
+    assert [prefect.completed(run) for run in builds] == ["Published", "Unchanged"]
+    state = prefect.ended(strict)
+    assert (state["type"], state["name"]) == ("FAILED", "Incomplete")
+    assert "dead: " in state["message"]
+    for run in (*builds, strict):
+        tasks = eventually(
+            lambda run=run: {task["name"]: task for task in prefect.task_runs(run)},
+            lambda tasks: {"revise", "snapshot dead"} <= tasks.keys(),
+        )
+        failed = tasks["snapshot dead"]
+        assert (failed["state_type"], failed["state_name"]) == ("FAILED", "SourceFailed")
+        assert "gone.json" in failed["state"]["message"]
+        assert tasks["snapshot acme"]["state_type"] == "COMPLETED"
+        sources = json.loads(prefect.artifacts(run)["sources"]["data"])
+        assert [bool(row["problems"]) for row in sources] == [False, True]
+        entries = prefect.post("/logs/filter", logs={"task_run_id": {"any_": [failed["id"]]}})
+        (warning,) = [entry["message"] for entry in entries if entry["level"] == WARNING]
+        assert warning.startswith("dead: ")
+        assert "gone.json" in warning
+
+
+def test_a_release_is_an_asset_made_of_its_sources_and_an_event_and_its_graph_has_edges(
+    prefect, tmp_path
+):
+    config = write_board(tmp_path)
+    run = prefect.start("reindex/nightly", config)
+    assert prefect.completed(run) == "Published"
+
+    board = f"file://{tmp_path}/board"
+    (made,) = eventually(
+        lambda: prefect.named_events("prefect.asset.materialization.succeeded", f"{board}/live")
+    )
+    assert made["payload"]["release"] == live(config)
+    assert made["payload"]["counts"]["tools"] == 2
+    assert f"{board}/catalogs/acme" in [row["prefect.resource.id"] for row in made["related"]]
+    slug = board_slug(str(tmp_path / "board"))
+    (event,) = prefect.named_events("release.published", f"pegboard.channel.live-{slug}")
+    assert event["payload"] == made["payload"]
+
+    graph = prefect.get(f"/flow_runs/{run}/graph-v2")
+    nodes = {node["label"]: node for _, node in graph["nodes"]}
+    assert [parent["id"] for parent in nodes["revise"]["parents"]] == [nodes["snapshot acme"]["id"]]
+    lone = [label for label, node in nodes.items() if not node["parents"]]
+    assert lone == ["snapshot acme"]
+
+
+def test_two_deployments_of_one_board_build_one_after_the_other(prefect, tmp_path):
+    with source_that_does_not_answer() as (silent, listed, over):
+        config = write_board(tmp_path, more=silent)
+        first = prefect.start("reindex/nightly", config)
+        assert listed.wait(GUARD)
+        second = prefect.start("reindex/dask", config, run={"engine": "local"})
+        eventually(lambda: prefect.log(second), lambda log: "Another run builds" in " ".join(log))
+        assert (prefect.slots(config), prefect.task_runs(second)) == (1, [])
+        over.set()
+
+        assert [prefect.completed(run) for run in (first, second)] == ["Published", "Unchanged"]
+    tasks = [prefect.task_runs(run) for run in (first, second)]
+    assert max(row["end_time"] for row in tasks[0]) < min(row["start_time"] for row in tasks[1])
+
+
+def test_a_run_whose_machine_was_lost_is_crashed_and_the_next_builds_the_board(prefect, tmp_path):
+    prefect.automate()
+    with source_that_does_not_answer() as (silent, listed, _):
+        config = write_board(tmp_path, more=silent)
+        killed = prefect.start("reindex/nightly", config)
         assert listed.wait(GUARD)
         prefect.kill(killed)
-    waiting = prefect.start("reindex/nightly", quick)
-    eventually(lambda: prefect.state(waiting), lambda state: state == "AwaitingConcurrencySlot")
     assert prefect.state(killed) == "Running"
 
-    prefect.watch(quick)
+    waiting = prefect.start("reindex/nightly", write_board(tmp_path))
 
-    assert prefect.state(killed) == "Crashed"
     assert prefect.completed(waiting) == "Published"
-    assert live(quick)
+    assert prefect.state(killed) == "Crashed"
+    assert live(config)
 
 
 def test_a_missing_configuration_is_one_message_without_a_traceback(prefect):
@@ -246,30 +356,3 @@ def test_a_missing_configuration_is_one_message_without_a_traceback(prefect):
     log = eventually(lambda: prefect.log(run), lambda lines: "Engine execution" in " ".join(lines))
     assert len([line for line in log if message in line]) >= 1
     assert not [line for line in log if "Traceback" in line]
-
-
-def test_a_run_ends_one_whose_lease_expired_and_keeps_the_slot_until_it_is_killed_and_ended_itself(
-    prefect, tmp_path
-):
-    with source_that_does_not_answer() as (silent, listed):
-        config = write_board(tmp_path, more=silent)
-        first = prefect.start("reindex/nightly", config)
-        assert listed.wait(GUARD)
-        prefect.kill(first)
-        # What the server does by itself when the lease expires, some five minutes after the kill.
-        details = prefect.flow_run(first)["state"]["state_details"]
-        lease = details["deployment_concurrency_lease_id"]
-        prefect.post("/v2/concurrency_limits/decrement-with-lease", lease_id=lease)
-        assert (prefect.state(first), prefect.taken_slots()) == ("Running", 0)
-
-        listed.clear()
-        second = prefect.start("reindex/nightly", config)
-        assert listed.wait(GUARD)
-        assert (prefect.state(first), prefect.taken_slots()) == ("Crashed", 1)
-        assert prefect.python("flows.prefect.stale_runs").startswith("0 stale runs")
-        assert prefect.state(second) == "Running"
-
-        prefect.kill(second)
-        assert prefect.taken_slots() == 1
-        assert second in prefect.python("flows.prefect.stale_runs")
-        assert (prefect.state(second), prefect.taken_slots()) == ("Crashed", 0)

@@ -47,7 +47,7 @@ def test_the_name_of_a_task_run_is_made_of_arguments_of_the_step(step):
 
     assert set(fields) <= set(inspect.signature(step).parameters)
     assert steps.task_of(step).name == task_name
-    assert steps.task_of(step).fn is step
+    assert inspect.unwrap(steps.task_of(step).fn) is step
 
 
 def test_a_function_that_is_no_step_has_no_task():
