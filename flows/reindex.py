@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
-from flows.artifacts import plan_artifact, release_artifact, report_artifact, sources_artifact
+from flows.artifacts import plan_artifact, report_artifact, sources_artifact
 from flows.build import BuildOptions
 from flows.engines import Engine, open_engine
 from flows.runner import DirectRunner, Runner
@@ -240,9 +240,7 @@ class _Run:
             with summary.phase("gate"):
                 summary.gated = call(gate_release, *staged, summary.suspicious)
         with summary.phase("publish"):
-            release = call(publish_release, *staged, summary.gated, summary.suspicious)
-            self._runner.show(release_artifact(summary, release))
-        return release
+            return call(publish_release, *staged, summary.gated, summary.suspicious)
 
     def prune(self) -> None:
         """Prune also when nothing changed: releases grow old in quiet weeks, too."""

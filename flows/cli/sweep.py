@@ -147,7 +147,7 @@ def _run(options: argparse.Namespace, *, prefect: bool) -> dict[str, Any]:
         from flows.prefect.flows import sweep as sweep_flow
 
         flow = cast("Any", sweep_flow)
-        return flow(config=options.config, write=options.write, **parameters)
+        return flow(options.config, parameters, options.write)
     from flows.sweep import sweep
     from tasks.settings.sweep import read_sweep
 

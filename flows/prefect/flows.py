@@ -116,39 +116,18 @@ def watch(config: str = "pegboard.toml") -> dict[str, Any]:
 
 @flow(name="sweep", flow_run_name="sweep of {config}", task_runner=THREADS)
 def sweep(
-    config: str = "pegboard.toml",
-    golden: str | None = None,
-    strategies: list[str | dict[str, Any]] | None = None,
-    k: list[int | str] | None = None,
-    tools: list[int | str] | None = None,
-    measures: list[str] | None = None,
-    indexes: list[str] | None = None,
-    seed: int | None = None,
-    samples: int | None = None,
-    max_tokens: float | None = None,
-    max_ms: float | None = None,
-    margin: float | None = None,
-    timed: int | None = None,
-    board: str | None = None,
-    release: str | None = None,
-    out: str | None = None,
-    llm: str | None = None,
-    llm_api_base: str | None = None,
-    write: bool = False,
+    config: str = "pegboard.toml", settings: dict[str, Any] | None = None, write: bool = False
 ) -> dict[str, Any]:
     """Measure every index of a configuration with every strategy, and name the best.
 
     Args:
-        config: the configuration's path; what is not given here stands in its `[sweep]` table, or
-            has a default: see `SweepSettings`.
+        config: the configuration's path.
+        settings: in place of those in its `[sweep]` table: see `SweepSettings`.
         write: write the recommended index and strategy into the configuration.
     """
-    parameters = {
-        name: value for name, value in locals().items() if name not in ("config", "write")
-    }
     with _logged():
-        settings = read_sweep(config, parameters, write=write)
-        return run_sweep(settings, write=write, runner=PrefectRunner(settings.uri))
+        design = read_sweep(config, settings or {}, write=write)
+        return run_sweep(design, write=write, runner=PrefectRunner(design.uri))
 
 
 def _state(outcome: dict[str, Any], failure: PegboardError | None) -> dict[str, Any]:

@@ -18,12 +18,7 @@ from typing import Any, ParamSpec, TypeVar, cast
 from uuid import UUID
 
 from prefect import Task, task
-from prefect.artifacts import (
-    create_markdown_artifact,
-    create_progress_artifact,
-    create_table_artifact,
-    update_progress_artifact,
-)
+from prefect.artifacts import create_markdown_artifact, create_table_artifact
 from prefect.assets import Asset, AssetProperties, add_asset_metadata, materialize
 from prefect.cache_policies import NO_CACHE
 from prefect.client.schemas.objects import State, StateDetails
@@ -200,20 +195,15 @@ class PrefectRunner:
     ) -> list[T]:
         results: list[T] = []
         waiting: list[PrefectFuture[T]] = []
-        advance = self._progress_bar(calls)
         for call, step in zip(calls, tasks, strict=True):
             if len(waiting) == at_once:
                 results.append(_result(waiting.pop(0)))
-                advance(len(results))
             future = step.submit(
                 *_quoted(call.args), **_quoted_named(call.keywords), wait_for=self._before
             )
             waiting.append(future)
             self._submitted.append(_edge(future.task_run_id))
-        for future in waiting:
-            results.append(_result(future))
-            advance(len(results))
-        return results
+        return results + [_result(future) for future in waiting]
 
     def _task(self, call: partial[Any]) -> Task[..., Any]:
         """The task of a call; one that lists a source or publishes has assets."""
@@ -264,23 +254,6 @@ class PrefectRunner:
             create_table_artifact(artifact.rows, key=key, description=artifact.description)
         else:
             create_markdown_artifact(artifact.markdown, key=key, description=artifact.description)
-
-    def _progress_bar(self, calls: Sequence[partial[Any]]) -> Callable[[int], None]:
-        """Create a progress artifact, unless there is only one call; returns the function that
-        takes the number of calls that are done.
-        """
-        if len(calls) < 2:
-            return lambda _: None
-        name = task_of(calls[0].func).name
-        bar = create_progress_artifact(
-            0.0, key=name + self._suffix, description=f"{name}: {len(calls)} tasks"
-        )
-
-        def advance(done: int) -> None:
-            if isinstance(bar, UUID):
-                update_progress_artifact(bar, progress=100 * done / len(calls))
-
-        return advance
 
 
 def _task_elsewhere(

@@ -93,7 +93,7 @@ def test_artifacts_show_text_of_catalogs_as_plain_words(workshop):
     pages = [artifact.markdown for artifact in runner.artifacts if artifact.markdown]
     pages += [str(cell) for artifact in runner.artifacts for row in artifact.rows
               for cell in row.values()]  # fmt: skip
-    assert [artifact.key for artifact in runner.artifacts] == ["sources", "plan", "release"]
+    assert [artifact.key for artifact in runner.artifacts] == ["sources", "plan"]
     assert any("FORGED" in page for page in pages)
     for page in pages:
         html = markdown.render(page)
