@@ -29,9 +29,10 @@ from tasks.enrich import enrich_tools, estimate_tools
 from tasks.filter import filter_enrichments
 from tasks.forecast import forecast_build, remember_build
 from tasks.gate.decision import gate_release
-from tasks.gate.spec import gate_advice, has_gate, read_gate
+from tasks.gate.spec import gate_advice, has_gate
 from tasks.lake.files import DamagedFile, Lake
 from tasks.plan import Plan, make_plan
+from tasks.preflight import check_before_run
 from tasks.prune import prune_board
 from tasks.publish import publish_release
 from tasks.release_spec import ReleaseSpec, compose_records, make_release_spec
@@ -66,8 +67,7 @@ def reindex(
         The result of `RunSummary.end`: JSON values, with the outcome `planned`, `unchanged`,
         `withdrawn`, `held` or `published`.
     """
-    # Problems of the gate's files are reported before any source or LLM call.
-    read_gate(configuration)
+    check_before_run(configuration)
     with open_engine(configuration) as engine, workers.using(engine):
         calls = (runner or DirectRunner(), engine)
         try:

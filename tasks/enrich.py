@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from pegboard.errors import ConfigurationError, StoreError
+from pegboard.errors import ConfigurationError, PegboardError, StoreError
 from pegboard.llm.client import Client
 from pegboard.records import Agent, Enrichment, Tool
 from tasks import progress
@@ -33,6 +33,7 @@ from tasks.enrichment.requests import RequestSet, accepted_values
 from tasks.enrichment.vectors import vectors_of
 from tasks.lake.files import Lake
 from tasks.lake.snapshot_rows import load_snapshot
+from tasks.preflight import raise_together
 from tasks.settings.configuration import Configuration
 from tasks.settings.enrichment import EnrichSettings, OverrideSettings, Product
 
@@ -60,7 +61,7 @@ def estimate_tools(
 ) -> EnrichmentEstimate:
     """Return what `enrich_tools` would ask for, and what that would cost."""
     requests, ledger = _open(configuration, snapshots, options)
-    models = hosted_models(configuration) if requests.any_missing(ledger) else NO_MODELS
+    models = _checked_models(configuration, requests, ledger, None)
     return estimate(requests, ledger, _settings(configuration), models)
 
 
@@ -76,13 +77,13 @@ def enrich_tools(
         models: by default those that the configuration names.
 
     Raises:
+        ConfigurationError: what would fail was found before the first call.
         CompletionError, BudgetExhausted: the run ended early and `incomplete` is `stop`. Replies
             are kept.
     """
     settings = _settings(configuration)
     requests, ledger = _open(configuration, snapshots, options)
-    needed = requests.any_missing(ledger)
-    models = NO_MODELS if not needed else models or hosted_models(configuration)
+    models = _checked_models(configuration, requests, ledger, models)
     expected = estimate(requests, ledger, settings, models).to_dict()
     progress.start("enrich", expected["pending"])
     started = time.monotonic()
@@ -99,7 +100,7 @@ def enrich_tools(
         enrichments=_collect(configuration, requests, ledger),
         estimate=expected,
         actual=actual_figures(requests, ledger, run, client, seconds),
-        problems=(*stale_prompts(requests, ledger), *failure_messages(run)),
+        problems=tuple(failure_messages(run)),
         stopped=stop_message(run.stopped, requests, ledger),
     )
     if run.stopped is not None and settings.incomplete == "stop":
@@ -113,6 +114,28 @@ def enrich_tools(
 async def _run(run: LiveRun, client: Client) -> None:
     async with client:
         await run.run()
+
+
+def _checked_models(
+    configuration: Configuration, requests: RequestSet, ledger: LakeLedger, models: Models | None
+) -> Models:
+    """Return the models to ask, or none where nothing is missing.
+
+    Raises:
+        ConfigurationError: a prompt changed without its version, a price is unknown that a budget
+            needs, or LiteLLM knows no such model.
+    """
+    failures: list[PegboardError] = [*stale_prompts(requests, ledger)]
+    if not requests.any_missing(ledger):
+        models = NO_MODELS
+    elif models is None:
+        try:
+            models = hosted_models(configuration)
+        except PegboardError as error:
+            failures.append(error)
+    raise_together(configuration, failures)
+    assert models is not None
+    return models
 
 
 def _settings(configuration: Configuration) -> EnrichSettings:

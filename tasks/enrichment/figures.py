@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from pegboard.errors import PegboardError
+from pegboard.errors import ConfigurationError, PegboardError
 from pegboard.llm.budget import Price
 from pegboard.llm.client import Client
 from tasks.enrichment.ledger import LakeLedger
@@ -180,17 +180,22 @@ def _by_product(pairs: Iterable[tuple[str, str]]) -> dict[str, dict[str, int]]:
     return table
 
 
-def stale_prompts(requests: RequestSet, ledger: LakeLedger) -> list[str]:
-    """Return warnings about prompt files whose wording changed without their version."""
-    stale: set[tuple[str, str]] = set()
+def stale_prompts(requests: RequestSet, ledger: LakeLedger) -> list[ConfigurationError]:
+    """Return an error for each prompt file whose wording changed without its version.
+
+    Its replies in the ledger are to the old wording; new ones would be mixed with them.
+    """
+    stale: Counter[tuple[str, str]] = Counter()
     for request in requests:
         reply, prompt = request.final_reply(ledger), request.prompts.prompt
         if reply is not None and reply.prompt != request.wording:
-            stale.add((str(prompt.path), prompt.version))
+            stale[str(prompt.path), prompt.version] += 1
     return [
-        f"{path} was changed, but its version is still '{version}': replies to the old wording are "
-        f"kept. Change the version to ask for new ones."
-        for path, version in sorted(stale)
+        ConfigurationError(
+            f"{path} was changed, but its version is still '{version}', and {count} of its replies "
+            "are to the old wording. Change the version to ask for new ones, or undo the change."
+        )
+        for (path, version), count in sorted(stale.items())
     ]
 
 

@@ -216,7 +216,7 @@ class Endpoint:
             raise ConfigurationError(f"{unknown} openai/gpt-4o-mini or ollama/llama3; {own}.")
         raise EncoderError(
             f"{unknown} openai/text-embedding-3-small; {own}. What runs here is called local/..., "
-            "fastembed/..., hashing/... or by an installed plug-in's name."
+            "fastembed/..., hashing/256 or by an installed plug-in's name."
         )
 
 

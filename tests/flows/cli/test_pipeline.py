@@ -64,6 +64,32 @@ def test_mistakes_are_reported_together_before_any_source_is_listed(command, wor
     assert not (workshop.folder / "board").exists()
 
 
+@pytest.mark.parametrize("verb", ["build", "plan"])
+def test_wrong_encoders_prompts_and_prices_are_reported_before_any_source_or_llm_call(
+    command, workshop, verb
+):
+    servers(workshop, "one")
+    enrich = '[enrich]\nmodel = "openai/mine"\napi_base = "http://127.0.0.1:9/v1"\n'
+    workshop.configure(f'[[indexes]]\nname = "full"\nencoder = "hash"\n{enrich}')
+
+    code, _, err = command(verb)
+    assert code == 5
+    assert "LiteLLM knows no provider for 'hash'" in err
+
+    (workshop.folder / "prompts").mkdir()
+    workshop.write("prompts/topics.md", "no front matter")
+    workshop.configure(f'[[indexes]]\nname = "full"\nencoder = "hash"\n{enrich}budget_usd = 1\n')
+    code, _, err = command(verb)
+    assert (code, "has 3 problems" in err) == (2, True)
+    for problem in (
+        "provider for 'hash'",
+        "topics.md:1: expected a front matter",
+        "[enrich.price]",
+    ):
+        assert problem in err
+    assert not (workshop.folder / "board").exists()
+
+
 def test_changed_tools_are_named_with_their_old_and_new_text_on_request(command, workshop):
     old = [workshop.tool(f"tool_{number:02}", "Opens an issue.") for number in range(14)]
     workshop.publish({"git": old})

@@ -148,9 +148,8 @@ def reworded(text):
     [
         # Added tools, and the description of their agent.
         (WORDS, "", None, {"thyme_planter": 4, "garden": 1}),
-        # Another version of a prompt buys its product, another wording alone does not.
+        # Another version of a prompt buys its product.
         (WORDS[:-1], "", new_version, dict.fromkeys([f"{word}_planter" for word in WORDS[:-1]], 1)),
-        (WORDS[:-1], "", reworded, {}),
         # Another context buys everything.
         (
             WORDS[:-1],
@@ -165,16 +164,36 @@ def test_only_what_depends_on_a_change_is_bought_again(
 ):
     enrich(garden(WORDS[:-1], "collision = 1\n"), Writer())
     if edit is not None:
-        file = workshop.folder / "prompts/topics.md"
-        file.parent.mkdir()
-        file.write_text(edit((BUILTIN_PROMPTS / "topics.md").read_text("utf-8")), "utf-8")
+        edit_prompt(workshop, "topics", edit)
     writer = Writer()
 
-    result = enrich(garden(names, f"collision = 1\n{extra}"), writer)
+    enrich(garden(names, f"collision = 1\n{extra}"), writer)
 
     assert Counter(subject for _, subject in writer.calls) == expected
-    (warning,) = result.problems if edit is reworded else ("Change the version",)
-    assert "Change the version" in warning
+
+
+def edit_prompt(workshop, name, edit):
+    file = workshop.folder / f"prompts/{name}.md"
+    file.parent.mkdir(exist_ok=True)
+    file.write_text(edit((BUILTIN_PROMPTS / f"{name}.md").read_text("utf-8")), "utf-8")
+
+
+def test_a_prompt_edited_under_its_version_and_a_missing_price_are_found_before_any_call(
+    workshop, garden, enrich
+):
+    enrich(garden(WORDS[:-1]), Writer())
+    for name in ("topics", "questions"):
+        edit_prompt(workshop, name, reworded)
+    configuration = garden(extra="budget_usd = 1\n")
+    snapshots = digests(workshop, configuration)
+
+    for step in (estimate_tools, enrich_tools):
+        with pytest.raises(ConfigurationError, match="has 3 problems") as caught:
+            step(configuration, snapshots)
+
+        message = str(caught.value)
+        assert message.count("version is still '1', and 19 of its replies") == 2
+        assert "price of openai/stub is unknown" in message
 
 
 def test_a_neighbour_is_described_again_only_within_the_collision_threshold(workshop, enrich):

@@ -1,0 +1,53 @@
+"""What can be known to fail before any source is listed or LLM called, all problems together."""
+
+from collections.abc import Callable, Iterable
+from functools import partial
+
+from pegboard.errors import ConfigurationError, PegboardError
+from tasks.embed import encoder_for
+from tasks.enrichment.models import hosted_models
+from tasks.enrichment.prompts import load_enrichment_prompts
+from tasks.gate.spec import read_gate
+from tasks.settings.configuration import Configuration
+
+
+def check_before_run(configuration: Configuration) -> None:
+    """Read the gate's files and the prompts, and load the encoder of every index.
+
+    LiteLLM, which takes seconds to load, is asked about models and prices only if a run has
+    something to ask for (`tasks.enrich`), or if it fails here anyway.
+
+    Raises:
+        PegboardError: there is one problem.
+        ConfigurationError: there are several; lists them all.
+    """
+    encoders = {(index.encoder, str(index.options)): index for index in configuration.indexes}
+    checks: list[Callable[[], object]] = [partial(read_gate, configuration)]
+    checks += [partial(encoder_for, index) for index in encoders.values()]
+    if (enrich := configuration.enrich) is not None:
+        checks.append(
+            partial(load_enrichment_prompts, configuration.base / "prompts", enrich.products)
+        )
+    failures = failures_of(checks)
+    if failures and enrich is not None:
+        failures += failures_of([partial(hosted_models, configuration)])
+    raise_together(configuration, failures)
+
+
+def failures_of(checks: Iterable[Callable[[], object]]) -> list[PegboardError]:
+    """Return what the checks raise."""
+    failures: list[PegboardError] = []
+    for check in checks:
+        try:
+            check()
+        except PegboardError as error:
+            failures.append(error)
+    return failures
+
+
+def raise_together(configuration: Configuration, failures: list[PegboardError]) -> None:
+    """Raise the only failure as it is, several as one ConfigurationError that lists them."""
+    if len(failures) == 1:
+        raise failures[0]
+    if failures:
+        raise ConfigurationError.from_problems(str(configuration.file), list(map(str, failures)))
