@@ -6,32 +6,29 @@ young. Others are marked first, in lake/prune.json, and removed by a later prune
 period, so that a slow reader keeps what it reads. Everything else goes by its age.
 
 The order of removal is that of publishing, backwards: the release's row, its tags, the versions
-that nothing pins, files to which no version refers, sets of the lake. So a prune that is killed
+that nothing pins, with Lance's own clean-up, sets of the lake. So a prune that is killed
 leaves every needed release whole, and the next one finishes."""
 
 import logging
+import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime, timedelta
-from typing import Any, cast
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any, cast
 
 from pegboard.errors import BoardError, StoreError
 from pegboard.store.database import open_table, sql_literals, store_errors, table_names
 from pegboard.store.releases import Channel, Pin, Release, ReleaseStore
 from tasks.lake.files import DamagedFile, Lake
-from tasks.lake.leftovers import (
-    RELEASE_TAG,
-    Leftovers,
-    remove_orphans,
-    remove_unused_files,
-    remove_versions,
-    superseded,
-    written_at,
-)
+from tasks.lake.leftovers import Leftovers, remove_unused_files
 from tasks.maintain import maintain, open_dataset
 from tasks.publish import protect
 from tasks.report.storage import remove_reports
 from tasks.settings.configuration import KeepSettings
+
+if TYPE_CHECKING:
+    from lance import LanceDataset
 
 logger = logging.getLogger(__name__)
 
@@ -39,10 +36,15 @@ MARKS = "prune.json"
 """The file of the lake with the dates since which releases and tables are not needed, and the
 releases that are being removed.
 """
+RELEASE_TAG = re.compile(r"([0-9a-f]{12,64})-v(\d+)")
+"""The tags by which releases protect what they pin (see `tasks/publish.py`). Others are those of
+channels and of people, and stay.
+"""
 OWN_TABLES = ("releases", "channels")
 READING = timedelta(minutes=10)
 """Readers take the newest version of these two, without a tag, and everyone writes to them: what
 was just replaced or is just being written stays, however short the grace period is."""
+ANY_AGE = timedelta(days=36_500)
 NOTHING = Leftovers()
 
 
@@ -55,7 +57,9 @@ class PruneResult:
         marked: those that a later prune removes, unless they are needed again.
         removed: those that are gone.
         tables: the tables that are gone because no release has them.
-        versions, files, lake, reports: what was removed from tables, the lake and reports.
+        versions: of tables, with files that killed writers left a week ago or earlier.
+        files: of the tables that are gone.
+        lake, reports: what was removed of them.
     """
 
     kept: tuple[str, ...] = ()
@@ -265,7 +269,6 @@ def _prune_tables(
         replaced = min(before, datetime.now(UTC) - READING) if name in OWN_TABLES else before
         with store_errors(store.uri):
             versions += _prune_versions(store, name, pins[name], replaced, dry_run=dry_run)
-            files += remove_orphans(store.uri, name, replaced, dry_run=dry_run)
     marks.mark("tables", [name for name in names if name not in pins and name not in dropped], now)
     return tuple(dropped), versions, files
 
@@ -300,10 +303,41 @@ def _prune_versions(
             staying.add(tagged["version"])
         elif not dry_run:
             dataset.tags.delete(tag)
-    freed = remove_versions(dataset, superseded(dataset, before, staying), dry_run=dry_run)
+    freed = _clean_up(dataset, superseded(dataset, before, staying), dry_run=dry_run)
     if name in OWN_TABLES and not dry_run:
         _tidy(store, name)
     return freed
+
+
+def superseded(dataset: "LanceDataset", before: datetime, pinned: Collection[int]) -> list[int]:
+    """Return the versions that were replaced before a moment and that nothing pins.
+
+    The newest version is never among them. Lance's own choice would be by the age of a version: a
+    reader of `channels` may have opened an old one that was replaced a second ago.
+    """
+    versions = sorted(dataset.versions(), key=lambda version: version["version"])
+    return [
+        old["version"]
+        for old, new in pairwise(versions)
+        if old["version"] not in pinned and _utc(new["timestamp"]) <= before
+    ]
+
+
+def _clean_up(dataset: "LanceDataset", versions: list[int], *, dry_run: bool) -> Leftovers:
+    """Remove versions and what only they have, and files older than a week that no version has;
+    tagged versions stay. A dry run counts no bytes of those whose tags would go.
+    """
+    clean_up: Any = (
+        dataset.explain_cleanup_old_versions if dry_run else dataset.cleanup_old_versions
+    )
+    which: dict[str, Any] = {"versions": versions} if versions else {"older_than": ANY_AGE}
+    result = clean_up(**which, error_if_tagged_old_versions=False)
+    stats = result.stats if dry_run else result
+    return Leftovers(stats.old_versions, stats.bytes_removed)
+
+
+def _utc(stamp: Any) -> datetime:
+    return stamp.astimezone(UTC)  # pylance returns naive local time
 
 
 def _tidy(store: ReleaseStore, name: str) -> None:
@@ -329,7 +363,8 @@ def _drop(store: ReleaseStore, name: str, before: datetime, *, dry_run: bool) ->
             dataset = open_dataset(store.uri, name)
             tags = cast("Mapping[str, Any]", dataset.tags.list())
             dates = [tag["updated_at"] for tag in tags.values()]
-            if max([written_at(dataset), *dates]) > before:
+            written = [_utc(version["timestamp"]) for version in dataset.versions()]
+            if max([*written, *dates]) > before:
                 return None
             files: Any = dataset.all_files().read_all()
             freed = Leftovers(files.num_rows, sum(files.column("size_bytes").to_pylist()))

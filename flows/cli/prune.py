@@ -105,7 +105,7 @@ def _print(result: "PruneResult", keep: "KeepSettings") -> None:
     }
     removals = {
         "versions": (result.versions, "of tables, that nothing pins"),
-        "files": (result.files, "of tables, that belong to no version or release"),
+        "files": (result.files, "of tables that no release has"),
         "lake": (result.lake, "files that nothing uses"),
         "reports": (result.reports, "on releases that are gone"),
     }
@@ -116,7 +116,8 @@ def _print(result: "PruneResult", keep: "KeepSettings") -> None:
     ]
     for line in table_lines(["", "COUNT", "BYTES", "WHICH"], rows):
         print(line)
-    print(f"{result.bytes} bytes {'would be' if result.dry_run else 'were'} removed.")
+    removed = "At least {} bytes would be removed." if result.dry_run else "{} bytes were removed."
+    print(removed.format(result.bytes))
     if result.marked:
         print(
             f"Marked releases go with the first prune after {keep.grace_hours:g} hours, unless "

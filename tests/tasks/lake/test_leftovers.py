@@ -1,37 +1,16 @@
-"""What nothing needs: files that killed writers left in tables, and sets of the lake to which
-nothing leads.
-"""
+"""Sets of the lake to which nothing leads."""
 
 import json
 import os
-import signal
-import subprocess
-import sys
-import time
 from datetime import UTC, datetime, timedelta
 from types import SimpleNamespace
 
-import lancedb
-import pyarrow as pa
 import pytest
-from lancedb.index import BTree
 
-from tasks.lake.leftovers import remove_orphans, remove_unused_files, superseded
-from tasks.maintain import open_dataset
-from tests.children import end_child, start_child
+from tasks.lake.leftovers import remove_unused_files
 
 HOUR = timedelta(hours=1)
 MONTHS = 60 * 24 * HOUR
-
-
-@pytest.fixture
-def table(tmp_path):
-    """A table with three versions, a scalar index and some deleted rows."""
-    rows = pa.table({"key": ["a", "b", "c"]})
-    table = lancedb.connect(tmp_path / "tables").create_table("emb_full", rows)
-    table.create_index("key", config=BTree())
-    table.delete("key = 'a'")
-    return table
 
 
 def stored(folder):
@@ -44,72 +23,6 @@ def put(path, age=timedelta(0), content="x"):
     written = (datetime.now(UTC) - age).timestamp()
     os.utime(path, (written, written))
     return path
-
-
-def orphans(tmp_path, age, dry_run=False):
-    """Remove the orphans of the table that are older."""
-    return remove_orphans(str(tmp_path), "emb_full", datetime.now(UTC) - age, dry_run=dry_run)
-
-
-def test_files_to_which_no_version_refers_go_when_they_are_old_enough(table, tmp_path):
-    folder = tmp_path / "tables" / "emb_full.lance"
-    before = stored(folder)
-    assert orphans(tmp_path, -HOUR).count == 0  # nothing of a sound table is one, however old
-    names = ("data/dead.lance", "_deletions/9.arrow", "_indices/dead/a.idx", "_transactions/9.txn")
-    old = [put(folder / name, 2 * HOUR) for name in names]
-    put(folder / "data" / "young.lance", HOUR / 2)
-    put(folder / "notes.txt", 2 * HOUR)
-
-    dry = orphans(tmp_path, HOUR, dry_run=True)
-    assert all(path.exists() for path in old)
-    removed = orphans(tmp_path, HOUR)
-
-    assert (removed, removed.count, removed.bytes) == (dry, 4, 4)
-    assert stored(folder) == before | {"data/young.lance", "notes.txt"}
-    for version in range(1, table.version + 1):
-        assert open_dataset(str(tmp_path), "emb_full", version).count_rows("key >= 'a'") in (2, 3)
-
-
-def test_a_version_may_go_when_it_was_replaced_long_ago_and_is_not_pinned(table, tmp_path):
-    dataset = open_dataset(str(tmp_path), "emb_full")
-    now, older = datetime.now(UTC), list(range(1, table.version))
-
-    assert superseded(dataset, now - HOUR, []) == []
-    assert superseded(dataset, now + HOUR, []) == older
-    assert superseded(dataset, now + HOUR, [2]) == [version for version in older if version != 2]
-
-
-WRITER = """
-import sys, lancedb, pyarrow as pa, numpy as np
-table = lancedb.connect(sys.argv[1]).open_table("emb_full")
-print("ready", flush=True)
-number = 0
-while True:
-    number += 1
-    rows = pa.table({"key": [f"{number}-{row}" for row in range(20_000)]})
-    table.merge_insert("key").when_matched_update_all().when_not_matched_insert_all().execute(rows)
-"""
-
-
-def test_what_killed_merges_leave_goes_and_the_table_stays_as_it_was(table, tmp_path):
-    table.drop_index("key_idx")
-    command = [sys.executable, "-c", WRITER, str(tmp_path / "tables")]
-    with start_child(command, stdout=subprocess.PIPE, text=True) as writer:
-        assert writer.stdout.readline() == "ready\n"
-        while True:  # until the writer stands in the middle of a merge
-            writer.send_signal(signal.SIGSTOP)
-            os.waitpid(writer.pid, os.WUNTRACED)
-            if orphans(tmp_path, -HOUR, dry_run=True).count:
-                break
-            writer.send_signal(signal.SIGCONT)
-            time.sleep(0.001)
-        writer.kill()
-        end_child(writer)
-    rows = open_dataset(str(tmp_path), "emb_full").count_rows()
-
-    assert orphans(tmp_path, -HOUR).count > 0
-    assert open_dataset(str(tmp_path), "emb_full").count_rows("key != ''") == rows
-    assert orphans(tmp_path, -HOUR).count == 0
 
 
 def hexed(letter):
