@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from pegboard.opening import open_board as open
     from pegboard.opening import open_board_async as open_async
     from pegboard.records import Agent, Edge, Enrichment, Tool
-    from pegboard.retrieval.results import AgentHit, FindResult
+    from pegboard.retrieval.results import AgentHit, AgentResult, FindResult
     from pegboard.retrieval.strategy import Strategy
     from pegboard.store.follower import BoardStatus
     from pegboard.store.releases import Channel, Release, ReleaseStore
@@ -37,6 +37,7 @@ __version__ = "0.1.0"
 __all__ = [
     "Agent",
     "AgentHit",
+    "AgentResult",
     "AsyncBoard",
     "Board",
     "BoardStatus",
@@ -71,7 +72,7 @@ _HOMES = {
     ),
     "records": ("Agent", "Edge", "Enrichment", "Tool"),
     "store.releases": ("Channel", "Release", "ReleaseStore"),
-    "retrieval.results": ("AgentHit", "FindResult"),
+    "retrieval.results": ("AgentHit", "AgentResult", "FindResult"),
     "retrieval.strategy": ("Strategy",),
 }
 _PLACES = {

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from pegboard.graph.tool_graph import ToolGraph
     from pegboard.llm import Message
-    from pegboard.retrieval.results import AgentHit, FindResult
+    from pegboard.retrieval.results import AgentResult, FindResult
     from pegboard.retrieval.strategy import Strategy
 
 
@@ -135,7 +135,8 @@ class AsyncBoard:
         steps: Sequence[str] = (),
         index: str | None = None,
         where: Where = None,
-    ) -> "list[AgentHit]":
+        llm: bool = True,
+    ) -> "AgentResult":
         """As `Board.search_agents`, in a thread."""
         return await asyncio.to_thread(
             self._board.search_agents,
@@ -146,6 +147,7 @@ class AsyncBoard:
             steps=steps,
             index=index,
             where=where,
+            llm=llm,
         )
 
     async def find(

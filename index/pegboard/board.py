@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from pegboard.llm import Completer, Message
     from pegboard.retrieval.find import FindArguments
     from pegboard.retrieval.llm.caller import LlmCaller
-    from pegboard.retrieval.results import AgentHit, FindResult
+    from pegboard.retrieval.results import AgentResult, FindResult
     from pegboard.retrieval.strategy import Strategy
 
 Value = TypeVar("Value")
@@ -314,14 +314,19 @@ class Board:
         steps: Sequence[str] = (),
         index: str | None = None,
         where: Where = None,
-    ) -> "list[AgentHit]":
+        llm: bool = True,
+    ) -> "AgentResult":
         """Return the `k` best agents, found by their descriptions and tools (Tool-to-Agent).
+
+        `entities` of the result has the best tools and agents in one ranking, to equip whichever
+        fits better.
 
         Args:
             mode, index, where: as in `search`.
-            decompose: search the clauses of the request beside it; the first agent of each comes
-                before the second of any.
+            decompose: search the steps of the request beside it, which the board's LLM writes, or
+                its clauses without one; the first agent of each comes before the second of any.
             steps: the steps of the request, where you know them; searched instead of the request.
+            llm: False asks no LLM for the steps, even if the board was opened with one.
 
         Example:
             >>> agents = board.search_agents("book a table and invite Ana", k=3)
@@ -334,7 +339,8 @@ class Board:
         is_list = not isinstance(given, str) and isinstance(given, Iterable)
         texts: Any = tuple(cast("Iterable[Any]", given)) if is_list else (given,)
         arguments = AgentArguments(request, k, mode, decompose, texts, index, where)
-        return self._answer(lambda loaded: find_agents(loaded, arguments, self._vectors))
+        caller = self._caller if llm else None
+        return self._answer(lambda loaded: find_agents(loaded, arguments, self._vectors, caller))
 
     async def find_many_async(self, arguments: "FindArguments", llm: bool) -> "list[FindResult]":
         """Return the results of `AsyncBoard.find_many`, which callers use."""

@@ -13,7 +13,8 @@ HEAVY = (
     "lancedb lance pyarrow numpy onnxruntime tokenizers litellm fastembed prefect polars pydantic"
 )
 PUBLIC = """
-    Agent AgentHit AsyncBoard Board BoardStatus Channel Edge Enrichment FindResult Hit PegboardError
+    Agent AgentHit AgentResult AsyncBoard Board BoardStatus Channel Edge Enrichment FindResult Hit
+    PegboardError
     Release ReleaseStore Strategy Tool as_anthropic_tools as_mcp_tools as_openai_tools
     as_responses_tools as_toon call_names open open_async
 """

@@ -69,7 +69,7 @@ def register_agents(subparsers: Subparsers) -> None:
     parser.add_argument(
         "--decompose", action="store_true", help="search the clauses of the request, too"
     )
-    add_json_option(parser, "release, agents")
+    add_json_option(parser, "release, steps, agents, entities (tools and agents), trace")
     parser.set_defaults(run=_search_agents)
 
 
@@ -204,7 +204,7 @@ def _search_agents(options: argparse.Namespace) -> int:
     import pegboard
 
     board = pegboard.open(options.board, options.channel, options.release)
-    hits = board.search_agents(
+    found = board.search_agents(
         " ".join(options.request),
         options.k,
         mode=options.mode,
@@ -213,11 +213,11 @@ def _search_agents(options: argparse.Namespace) -> int:
         where=where_of(options),
     )
     if options.json:
-        print_json({"release": board.release.id, "agents": [hit.to_dict() for hit in hits]})
+        print_json(found.to_dict())
         return 0
-    if not hits:
+    if not found:
         print("No agent was found.")
-    for rank, hit in enumerate(hits, start=1):
+    for rank, hit in enumerate(found, start=1):
         tool = hit.why.get("tool")
         by = f"by its tool {plain(tool)}" if tool else "by its description"
         print(f"{rank:>3}. {plain(hit.agent.name)}  ({hit.agent.kind})  {hit.score:.4f}  {by}")

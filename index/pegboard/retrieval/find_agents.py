@@ -11,20 +11,33 @@ statistics in each table; with those of one common table, LiveMCPBench's steps f
 so these too are compared as they are. The hybrid ranking is the convex combination of the two
 merged rankings: combined in each table first, it would lift the best agent to the best tool,
 however far it is.
+
+The steps of a request are written by an LLM (the part `decompose`) where the board has one, and are
+its clauses by rules (`clauses`) where not.
 """
 
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from typing import Any
+from itertools import islice
+from typing import TYPE_CHECKING, Any
 
 from pegboard.errors import QueryError
-from pegboard.retrieval.results import AgentHit
-from pegboard.retrieval.rules.clauses import split_clauses
+from pegboard.hits import Hit
+from pegboard.retrieval.context import PartContext, RequestState, Searches
+from pegboard.retrieval.execution import AsyncExecution, BlockingExecution, drive, run_to_end
+from pegboard.retrieval.fusion import ReciprocalRank
+from pegboard.retrieval.parts import Query, Request
+from pegboard.retrieval.results import AgentHit, AgentResult, PartTrace, Trace
+from pegboard.retrieval.rules.clauses import Clauses
 from pegboard.search.arguments import check_arguments
 from pegboard.search.filters import Filter
 from pegboard.search.loaded import LoadedRelease
 from pegboard.search.query_vectors import QueryVectors
 from pegboard.search.ranking import Mode, Ranked, check_mode, convex_combination
+
+if TYPE_CHECKING:
+    from pegboard.retrieval.llm.caller import LlmCaller
 
 ENTITIES = 100
 """N of Algorithm 1 at least: tools and agents in each ranking; ten per agent if that is more."""
@@ -99,19 +112,74 @@ class RankedAgent:
 
 
 def find_agents(
-    loaded: LoadedRelease, arguments: AgentArguments, vectors: QueryVectors
-) -> list[AgentHit]:
-    """Return the agents, best first. Raises as `Board.search` does."""
+    loaded: LoadedRelease,
+    arguments: AgentArguments,
+    vectors: QueryVectors,
+    caller: "LlmCaller | None" = None,
+) -> AgentResult:
+    """Return the agents, best first, and the tools and agents that led to them. Raises as
+    `Board.search` does.
+    """
     index, where = loaded.index_name(arguments.index), loaded.filter(arguments.where)
-    clauses = split_clauses(arguments.request) if arguments.decompose else ()
-    texts = arguments.steps or (arguments.request, *clauses)
+    mode, k, release, trace = arguments.mode, arguments.k, loaded.release.id, Trace("agents")
+    texts = arguments.steps or (arguments.request,)
+    if arguments.decompose and not arguments.steps and arguments.request.strip():
+        searches = Searches(loaded, vectors, [index], [mode], ReciprocalRank(), where, k)
+        texts = (arguments.request, *_decomposed(arguments, searches, trace, caller))
     steps = [text for text in dict.fromkeys(texts) if text.strip()]
     if not steps:
-        return []
-    depth = max(ENTITIES, 10 * arguments.k)
-    rankings = _search(loaded, index, steps, arguments.mode, depth, where, vectors)
-    ranked = rank_agents(rankings, _owner, arguments.k)
-    return [_hit(loaded, agent, steps) for agent in ranked if agent.agent in loaded.agents]
+        return AgentResult((), (), trace, release=release)
+    rankings = _search(loaded, index, steps, mode, max(ENTITIES, 10 * k), where, vectors)
+    ranked = rank_agents(rankings, _owner, k)
+    hits = [_hit(loaded, agent, steps) for agent in ranked if agent.agent in loaded.agents]
+    entities = _entities(loaded, rankings, k, steps)
+    own = () if steps == [arguments.request] else tuple(steps)
+    return AgentResult(tuple(hits), tuple(entities), trace, own, release)
+
+
+def _decomposed(
+    arguments: AgentArguments, searches: Searches, trace: Trace, caller: "LlmCaller | None"
+) -> list[str]:
+    """The steps of the request, by an LLM if there is one."""
+    from pegboard.retrieval.llm.transforms import Decompose
+
+    part = Decompose() if caller is not None else Clauses(background=0)
+    run = drive if caller is None else run_to_end
+    execution = BlockingExecution() if caller is None else AsyncExecution()
+    request = Request(arguments.request, arguments.k)
+    state = RequestState(request, searches, execution, trace, caller)
+    own = PartTrace(part.part, "transform")
+    trace.parts.append(own)
+    began = time.perf_counter()
+    queries = run(part.transform([Query(arguments.request)], PartContext(state, own)))
+    own.milliseconds = (time.perf_counter() - began) * 1000
+    steps = [query.text for query in queries if query.role in ("step", "clause")]
+    own.queries = tuple(steps)
+    return steps
+
+
+def _entities(
+    loaded: LoadedRelease, rankings: Sequence[EntityRankings], k: int, steps: Sequence[str]
+) -> list[Hit | AgentHit]:
+    """The `k` best tools and agents: by their best rank in any step, then by score."""
+    best: dict[str, AgentEvidence] = {}
+    for step in rankings:
+        for entity, evidence in islice(_evidence(step), k):
+            earlier = best.setdefault(entity, evidence)
+            best[entity] = min(earlier, evidence, key=lambda own: (own.rank, -own.score))
+    order = sorted(best, key=lambda entity: (best[entity].rank, -best[entity].score, entity))[:k]
+    tools = loaded.tools([entity for entity in order if best[entity].tool])
+    entities: list[Hit | AgentHit] = []
+    for entity in order:
+        evidence, tool = best[entity], tools.get(entity)
+        if tool is not None:
+            why = {"rank": evidence.rank, "score": evidence.score}
+            why |= {"query": steps[evidence.step - 1]} if evidence.step else {}
+            agent = loaded.agents[tool.agent]
+            entities.append(Hit(tool, agent, evidence.score, {"agents": why}, loaded.release.id))
+        elif entity in loaded.agents:
+            entities.append(_hit(loaded, RankedAgent(entity, evidence.score, (evidence,)), steps))
+    return entities
 
 
 def rank_agents(
@@ -225,14 +293,20 @@ def _owners(
     rankings: EntityRankings, owner_of: Callable[[str], str | None]
 ) -> Iterator[tuple[str, AgentEvidence]]:
     """Each agent once, with the first entity that names it."""
-    agents = {row.tool for rows in rankings.agents.values() for row in rows}
     seen: set[str] = set()
-    for rank, (entity, score) in enumerate(ranked_entities(rankings), start=1):
-        tool = None if entity in agents else entity
-        agent = entity if tool is None else owner_of(tool)
+    for entity, evidence in _evidence(rankings):
+        agent = entity if evidence.tool is None else owner_of(evidence.tool)
         if agent is not None and agent not in seen:
             seen.add(agent)
-            yield agent, AgentEvidence(rankings.step, rank, score, tool)
+            yield agent, evidence
+
+
+def _evidence(rankings: EntityRankings) -> Iterator[tuple[str, AgentEvidence]]:
+    """Each tool and agent that a step found, best first."""
+    agents = {row.tool for rows in rankings.agents.values() for row in rows}
+    for rank, (entity, score) in enumerate(ranked_entities(rankings), start=1):
+        tool = None if entity in agents else entity
+        yield entity, AgentEvidence(rankings.step, rank, score, tool)
 
 
 def _merged(tools: Sequence[Ranked], agents: Sequence[Ranked]) -> list[Ranked]:

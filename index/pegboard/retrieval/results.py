@@ -163,6 +163,57 @@ class FindResult(Sequence[Hit]):
 
 
 @dataclass(frozen=True, slots=True, repr=False)
+class AgentResult(Sequence["AgentHit"]):
+    """The agents of one request, best first: a sequence of them, with how they were found.
+
+    Attributes:
+        hits: the agents.
+        entities: the best tools and agents in one ranking, as many as agents were asked for: a
+            `Hit` where a tool fits better than any agent (`hit.agent` owns it), an `AgentHit`
+            where a whole agent does.
+        steps: what was searched for, if not the request alone.
+        trace: the part that wrote the steps: what it cost, or why it did without an LLM.
+        release: the id of the release that answered.
+    """
+
+    hits: tuple["AgentHit", ...]
+    entities: "tuple[Hit | AgentHit, ...]"
+    trace: Trace
+    steps: tuple[str, ...] = ()
+    release: str = ""
+
+    @overload
+    def __getitem__(self, place: int) -> "AgentHit": ...
+    @overload
+    def __getitem__(self, place: slice) -> "tuple[AgentHit, ...]": ...
+    def __getitem__(self, place: int | slice) -> "AgentHit | tuple[AgentHit, ...]":
+        return self.hits[place]
+
+    def __len__(self) -> int:
+        return len(self.hits)
+
+    def __iter__(self) -> "Iterator[AgentHit]":
+        return iter(self.hits)
+
+    def __repr__(self) -> str:
+        names = ", ".join(hit.agent.name for hit in self.hits)
+        return f"<AgentResult: {len(self.hits)} agents [{names}], release {self.release!r}>"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the result as JSON values."""
+        return {
+            "release": self.release,
+            "steps": list(self.steps),
+            "agents": [hit.to_dict() for hit in self.hits],
+            "entities": [
+                {"type": "tool" if isinstance(entity, Hit) else "agent", **entity.to_dict()}
+                for entity in self.entities
+            ],
+            "trace": self.trace.to_dict(),
+        }
+
+
+@dataclass(frozen=True, slots=True, repr=False)
 class AgentHit:
     """An agent that was found.
 

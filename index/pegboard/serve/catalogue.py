@@ -24,7 +24,7 @@ MAX_VIEWS = 64
 Key = tuple[tuple[Rule, ...] | None, tuple[Rule, ...], frozenset[str]]
 """What a client may see: its rules, and what is hidden besides. Clients of equal rules share a
 view."""
-RESERVED = ("search_tools", "call_tool")
+RESERVED = ("search_tools", "call_tool", "search_agents")
 """The gateway's own tools, whose names no other takes."""
 
 

@@ -16,6 +16,8 @@ from pegboard.serve.observer import Observers
 
 MAX_QUERY = 8_000
 """Characters of a request for tools."""
+AGENTS, AGENT_TOOLS = 3, 10
+"""Agents that one search finds, and tools that are named of each."""
 MAX_SEARCHES = 32
 """Searches at once: those of one client fill a batch of the encoder, and no more."""
 
@@ -70,15 +72,7 @@ class Finder:
 
         Raises as `Board.find` does, and QueryError for a longer request than `MAX_QUERY`.
         """
-        if len(query) > MAX_QUERY:
-            raise QueryError(
-                f"The request has {len(query):,} characters; expected at most {MAX_QUERY:,}. Say "
-                f"shortly what a tool should do."
-            )
-        try:
-            query.encode()
-        except UnicodeEncodeError:
-            raise QueryError("The request has half of a character. Send valid Unicode.") from None
+        _check_query(query)
         start = time.perf_counter()
         options: Any = {
             "strategy": strategy,
@@ -100,6 +94,39 @@ class Finder:
         found = Found(view, result, _reason(view, query, result))
         self.observers.found(client, session, query, found, (time.perf_counter() - start) * 1_000)
         return found
+
+    async def find_agents(self, client: Client, query: str) -> list[dict[str, Any]]:
+        """Return the agents for a request, best first: name, description, and the call names of
+        those of their tools that fit best. Raises as `find` does.
+        """
+        _check_query(query)
+        async with self._turns.of(client):
+            view = await self.catalogue.view(client)
+            agents = await view.board.search_agents(query, AGENTS, decompose=True)
+            tools = [
+                await view.board.find(query, AGENT_TOOLS, where={"agent": hit.agent.id}, llm=False)
+                for hit in agents
+            ]
+        return [
+            {
+                "name": hit.agent.id,
+                "description": hit.agent.description,
+                "tools": [view.call_name(one.tool.id) for one in own],
+            }
+            for hit, own in zip(agents, tools, strict=True)
+        ]
+
+
+def _check_query(query: str) -> None:
+    if len(query) > MAX_QUERY:
+        raise QueryError(
+            f"The request has {len(query):,} characters; expected at most {MAX_QUERY:,}. Say "
+            f"shortly what a tool should do."
+        )
+    try:
+        query.encode()
+    except UnicodeEncodeError:
+        raise QueryError("The request has half of a character. Send valid Unicode.") from None
 
 
 async def _named_first(view: View, query: str, k: int, result: FindResult) -> FindResult:

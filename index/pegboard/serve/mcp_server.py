@@ -34,7 +34,7 @@ from pegboard.serve.finder import Found
 from pegboard.serve.gateway import Gateway
 from pegboard.serve.http_errors import ApiError, error_of, unexpected
 from pegboard.serve.listing import listed_tools
-from pegboard.serve.mcp_tools import CALL_TOOL, SEARCH_TOOLS, object_schema
+from pegboard.serve.mcp_tools import CALL_TOOL, SEARCH_AGENTS, SEARCH_TOOLS, object_schema
 from pegboard.serve.sessions import Session
 from pegboard.servers.connection import Report
 from pegboard.tokens import estimate_tokens
@@ -118,6 +118,8 @@ class McpServer(Server[Any]):
         arguments: dict[str, Any] = params.arguments or {}
         if params.name == SEARCH_TOOLS:
             return await self._search(session, arguments)
+        if params.name == SEARCH_AGENTS:
+            return await self._search_agents(session, arguments)
         name: Any = params.name
         if params.name == CALL_TOOL:
             name, arguments = _call_arguments(arguments)
@@ -156,18 +158,30 @@ class McpServer(Server[Any]):
 
     async def _search(self, session: Session, arguments: dict[str, Any]) -> CallToolResult:
         serve = self.gateway.settings.serve
-        query, k = arguments.get("query"), arguments.get("k", serve.k)
-        if unknown := [name for name in arguments if name not in ("query", "k")]:
+        query, k, agent = (
+            arguments.get("query"),
+            arguments.get("k", serve.k),
+            arguments.get("agent"),
+        )
+        if unknown := [name for name in arguments if name not in ("query", "k", "agent")]:
             return error_result(
-                f"{SEARCH_TOOLS} takes query and k alone, and not {unknown[0]!r:.100}."
+                f"{SEARCH_TOOLS} takes query, k and agent alone, and not {unknown[0]!r:.100}."
             )
-        if not isinstance(query, str) or not isinstance(k, int) or isinstance(k, bool) or k < 1:
+        if (
+            not isinstance(query, str)
+            or not isinstance(k, int)
+            or isinstance(k, bool)
+            or k < 1
+            or not isinstance(agent, str | None)
+        ):
             return error_result(
-                f"{SEARCH_TOOLS} takes query, a text, and k, a number from 1 to {serve.max_k}."
+                f"{SEARCH_TOOLS} takes query, a text, k, a number from 1 to {serve.max_k}, and "
+                "agent, a text."
             )
+        where = {"agent": agent} if agent else None
         try:
             found = await self.gateway.finder.find(
-                session.client, query, min(k, serve.max_k), session=session.id
+                session.client, query, min(k, serve.max_k), session=session.id, where=where
             )
         except PegboardError as error:
             return error_result(f"The search failed: {error_of(error)}")
@@ -175,6 +189,18 @@ class McpServer(Server[Any]):
         if session.remember(names) and serve.mode == "gateway":
             await session.tell_of_changes()
         return self._search_result(session, found)
+
+    async def _search_agents(self, session: Session, arguments: dict[str, Any]) -> CallToolResult:
+        query = arguments.get("query")
+        if not isinstance(query, str) or len(arguments) > 1:
+            return error_result(f"{SEARCH_AGENTS} takes query, a text, alone.")
+        try:
+            agents = await self.gateway.finder.find_agents(session.client, query)
+        except PegboardError as error:
+            return error_result(f"The search failed: {error_of(error)}")
+        values: dict[str, Any] = {"agents": agents}
+        text = json.dumps(values, ensure_ascii=False, separators=(",", ":"))
+        return CallToolResult(content=[TextContent(text=text)], structured_content=values)
 
     def _search_result(self, session: Session, found: Found) -> CallToolResult:
         tools = [

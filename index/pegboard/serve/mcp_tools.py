@@ -1,4 +1,4 @@
-"""Tools as the gateway's MCP server shows them: its own two, and those of the board."""
+"""Tools as the gateway's MCP server shows them: its own three, and those of the board."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -9,7 +9,7 @@ from mcp_types import ToolAnnotations
 from pegboard.records import Tool
 from pegboard.serve.catalogue import RESERVED
 
-SEARCH_TOOLS, CALL_TOOL = RESERVED
+SEARCH_TOOLS, CALL_TOOL, SEARCH_AGENTS = RESERVED
 HINTS = {
     "title": "title",
     "readOnlyHint": "read_only_hint",
@@ -21,7 +21,7 @@ HINTS = {
 
 
 def own_tools(max_k: int) -> list[McpTool]:
-    """Return the definitions of `search_tools` and `call_tool`."""
+    """Return the definitions of `search_tools`, `call_tool` and `search_agents`."""
     return [
         McpTool(
             name=SEARCH_TOOLS,
@@ -39,6 +39,11 @@ def own_tools(max_k: int) -> list[McpTool]:
                         "minimum": 1,
                         "maximum": max_k,
                         "description": "How many tools to return at most.",
+                    },
+                    "agent": {
+                        "type": "string",
+                        "description": "Only tools of this agent, named as search_agents returned "
+                        "it.",
                     },
                 },
                 "required": ["query"],
@@ -61,6 +66,24 @@ def own_tools(max_k: int) -> list[McpTool]:
                 "required": ["name"],
                 "additionalProperties": False,
             },
+        ),
+        McpTool(
+            name=SEARCH_AGENTS,
+            description="Find agents (servers and APIs) for a request that needs several tools "
+            "that belong together. Returns their names, descriptions and the names of the tools "
+            "that fit best.",
+            input_schema={
+                "type": "object",
+                "properties": {
+                    "query": {
+                        "type": "string",
+                        "description": "What is to be done, in plain words.",
+                    },
+                },
+                "required": ["query"],
+                "additionalProperties": False,
+            },
+            annotations=ToolAnnotations(read_only_hint=True, open_world_hint=False),
         ),
     ]
 

@@ -151,8 +151,8 @@ class ServeSettings(Settings):
     """`[serve]`: the gateway.
 
     Attributes:
-        mode: what `tools/list` has beside `search_tools` and `call_tool`: `search` the pinned
-            tools, `gateway` also those that the session found.
+        mode: what `tools/list` has beside the gateway's own: `search` the pinned tools,
+            `gateway` also those that the session found.
         k: tools that `search_tools` returns where the request does not say; `max_k` at most.
         pinned: ids of tools that are always listed, with `*` as in rules.
         python: catalogs whose Python functions may run in this process.

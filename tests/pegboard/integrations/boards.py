@@ -65,7 +65,9 @@ class Release(ToolRelease):
         import pyarrow as pa
 
         table = super()._table(rows, shared)
-        tools = [self._by_id[identity] for identity, *_ in rows]
+        tools = [self._by_id[identity] for identity, *_ in rows if identity in self._by_id]
+        if not tools:  # the row of the agents' index
+            return table
         for column in ("catalog", "agent"):
             values = pa.array([getattr(tool, column) for tool in tools], pa.string())
             table = table.set_column(table.schema.get_field_index(column), column, values)

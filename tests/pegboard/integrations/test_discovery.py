@@ -8,7 +8,7 @@ import pytest
 
 from pegboard import as_anthropic_tools, as_openai_tools
 from pegboard.errors import QueryError
-from pegboard.integrations.board_search import BoardSearch
+from pegboard.integrations.board_search import BLANK, BoardSearch
 from pegboard.integrations.discovery import GONE, Discovery
 from tests.pegboard.integrations.boards import TOOLS, Shelf, changed, many, tool, without
 
@@ -35,6 +35,19 @@ def test_found_tools_are_only_ever_appended(shelf):
         seen = definitions
 
     assert len(seen) == len(set(seen)) > 4
+
+
+def test_a_conversation_may_be_given_the_tools_of_a_whole_agent(shelf):
+    discovery = Discovery(BoardSearch(shelf.board, where={"agent": ["desk", "git"]}))
+
+    found = discovery.search_agents("which commits are on the branch?")
+    discovery.search_agents("rain")
+    blank = discovery.search_agents(" ")
+
+    assert set(found.tools) == {"create_issue", "list_commits", "git__search"}
+    assert discovery.called("git__search").agent.name == "git"
+    assert not any("forecast" in name for name in discovery.found)
+    assert blank.reason == BLANK
 
 
 def test_a_tool_found_again_keeps_its_name_and_is_not_new(shelf):

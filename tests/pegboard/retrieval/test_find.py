@@ -397,7 +397,44 @@ def test_agents_are_found_by_what_they_say_and_by_their_tools(board):
     assert {hit.agent.id for hit in hits} == {best.agent.id}
     with pytest.raises(QueryError, match="k is 0"):
         board.search_agents("anything", 0)
-    assert board.search_agents(" ") == []
+    assert not board.search_agents(" ")
+
+
+def test_tools_and_agents_are_ranked_together(board):
+    found = board.search_agents("a tool that opens an issue, or the git host", 4)
+
+    scores = [entity.score for entity in found.entities]
+    assert len(found.entities) == 4
+    assert scores == sorted(scores, reverse=True)
+    assert found.entities[0].agent == found[0].agent
+    assert {entity["type"] for entity in found.to_dict()["entities"]} == {"tool", "agent"}
+
+
+@pytest.mark.parametrize(
+    ("reply", "steps", "fallback"),
+    [
+        (
+            '{"steps": ["exchange dollars", "report a bug"]}',
+            ["exchange dollars", "report a bug"],
+            None,
+        ),
+        ("no JSON", TWO.removesuffix(".").split(", then "), "the reply holds no JSON object"),
+    ],
+    ids=["an LLM's steps", "its reply cannot be used"],
+)
+def test_the_steps_for_agents_are_an_llm_s_or_the_clauses_with_a_reason(
+    board_uri, encoder, reply, steps, fallback
+):
+    with pegboard.open(board_uri, encoder=encoder, llm=says(reply)) as board:
+        found = board.search_agents(TWO, 2, decompose=True)
+        quiet = board.search_agents(TWO, 2, decompose=True, llm=False)
+
+    (part,) = found.trace.parts
+    assert found.steps == (TWO, *steps)
+    assert (part.part, part.llm_calls) == ("decompose", 1)
+    assert part.fallback_reason == fallback
+    assert {hit.agent.name for hit in found} == {"finance", "git"}
+    assert (quiet.trace.parts[0].part, quiet.trace.llm_calls) == ("clauses", 0)
 
 
 def test_the_agents_of_several_steps_each_come_first(board):

@@ -326,7 +326,7 @@ def test_a_new_rule_holds_for_open_sessions(settings, served, desk_uri, over_htt
 
     assert "echo" in before
     assert kept == "the last good rules hold"
-    assert after == ["search_tools", "call_tool"]
+    assert after == ["search_tools", "call_tool", "search_agents"]
     assert search == {"tools": [], "note": "There are no tools that you may use."}
 
 

@@ -8,7 +8,7 @@ import pytest
 from pegboard.serve.changes import tell_all
 from pegboard.serve.mcp_server import McpServer
 
-OWN = ["search_tools", "call_tool"]
+OWN = ["search_tools", "call_tool", "search_agents"]
 
 
 async def listed(client, meta=None):

@@ -25,6 +25,27 @@ def test_search_finds_a_tool_by_what_it_does(board_uri, gateway_of, connect):
     assert result.structured_content["tools"][0]["inputSchema"]["type"] == "object"
 
 
+def test_agents_are_found_with_their_tools_which_can_be_searched_alone(
+    board_uri, gateway_of, connect
+):
+    async def run():
+        async with gateway_of(board_uri) as gateway, connect(gateway) as client:
+            found = await client.call_tool("search_agents", {"query": "exchange rates of today"})
+            agents = found.structured_content["agents"]
+            own = {"query": "anything", "k": 20, "agent": agents[0]["name"]}
+            tools = await client.call_tool("search_tools", own)
+            wrong = await client.call_tool("search_agents", {"query": 3})
+            return agents, names_of(tools), wrong
+
+    agents, tools, wrong = asyncio.run(run())
+
+    assert set(agents[0]) == {"name", "description", "tools"}
+    assert agents[0]["tools"][0] == "list_rates"
+    assert {"list_rates", *tools} == set(tools) <= set(agents[0]["tools"])
+    assert wrong.is_error
+    assert "search_agents takes query" in wrong.content[0].text
+
+
 def test_a_tool_that_the_query_names_exactly_comes_first(board_uri, gateway_of, connect):
     async def run():
         async with gateway_of(board_uri) as gateway, connect(gateway) as client:

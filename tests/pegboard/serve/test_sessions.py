@@ -45,7 +45,7 @@ def test_no_answer_is_lost_or_mixed_up_among_many_sessions(desk_uri, desk, serve
                 })  # fmt: skip
                 answers.append(result.content[0].text == text)
             listed = [tool.name for tool in (await client.list_tools()).tools]
-        return answers, listed == ["search_tools", "call_tool", name]
+        return answers, listed == ["search_tools", "call_tool", "search_agents", name]
 
     async def run(url):
         return await asyncio.gather(*(session(url, number) for number in range(SESSIONS)))
@@ -93,7 +93,7 @@ def test_a_subscription_hears_of_its_own_session_alone(desk_uri, served):
     with served(desk_uri, settings) as (url, _):
         listed = asyncio.run(run(url))
 
-    assert listed == ["search_tools", "call_tool", "echo"]
+    assert listed == ["search_tools", "call_tool", "search_agents", "echo"]
     assert (len(events["one"]), events["two"]) == (1, [])
 
 
@@ -106,7 +106,7 @@ def test_requests_without_a_session_share_nothing(desk_uri, served):
             return [tool.name for tool in (await client.list_tools(cache_mode="bypass")).tools]
 
     with served(desk_uri, settings) as (url, _):
-        assert asyncio.run(run(url)) == ["search_tools", "call_tool"]
+        assert asyncio.run(run(url)) == ["search_tools", "call_tool", "search_agents"]
 
 
 def test_the_command_serves_one_client_over_stdio(desk_uri, tmp_path, monkeypatch):
