@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any
 
 from pegboard.errors import QueryError
 from pegboard.hits import Hit
-from pegboard.retrieval.context import PartContext, RequestState, Searches
+from pegboard.retrieval.context import RequestContext, Searches
 from pegboard.retrieval.execution import AsyncExecution, BlockingExecution, drive, run_to_end
 from pegboard.retrieval.fusion import ReciprocalRank
 from pegboard.retrieval.parts import Query, Request
@@ -147,11 +147,11 @@ def _decomposed(
     run = drive if caller is None else run_to_end
     execution = BlockingExecution() if caller is None else AsyncExecution()
     request = Request(arguments.request, arguments.k)
-    state = RequestState(request, searches, execution, trace, caller)
+    context = RequestContext(request, searches, execution, trace, caller)
     own = PartTrace(part.part, "transform")
     trace.parts.append(own)
     began = time.perf_counter()
-    queries = run(part.transform([Query(arguments.request)], PartContext(state, own)))
+    queries = run(part.transform([Query(arguments.request)], context.of_part(own)))
     own.milliseconds = (time.perf_counter() - began) * 1000
     steps = [query.text for query in queries if query.role in ("step", "clause")]
     own.queries = tuple(steps)
