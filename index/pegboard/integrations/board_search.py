@@ -143,7 +143,7 @@ class BoardSearch:
             agents: how many agents.
             k: tools of them, at most.
         """
-        options = {"where": self.where, "index": self._options["index"]}
+        options: dict[str, Any] = {"where": self.where, "index": self._options["index"]}
         found = self.board.search_agents(
             query.encode("utf-8", "replace").decode(), agents, **options
         )

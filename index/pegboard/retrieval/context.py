@@ -16,9 +16,6 @@ from pegboard.search.query_vectors import QueryVectors
 from pegboard.search.ranking import Mode, Ranked, convex_combination, hybrid_depth
 
 if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
     from pegboard.graph.tool_graph import ToolGraph
     from pegboard.retrieval.llm.caller import LlmCaller
 
@@ -229,20 +226,6 @@ class RequestContext:
             for identity, tool in tools.items()
             if where is None or where.passes(tool, self.agents[tool.agent].kind)
         }
-
-    async def vectors(self, ids: Sequence[str]) -> "dict[str, NDArray[np.float32]]":
-        """Return the unit vector of each tool's first row, of shape (dimensions,)."""
-        return {tool: rows[0] for tool, rows in (await self.rows_of(ids)).items()}
-
-    async def units(self, texts: Sequence[str]) -> "NDArray[np.float32]":
-        """Return the unit vectors of texts as queries, of shape (texts, dimensions)."""
-        index, vectors = self.searches.indexes[0], self.searches.vectors
-        return await self.execution.run(lambda: vectors.units(self.loaded, index, texts))
-
-    async def rows_of(self, ids: Sequence[str]) -> "dict[str, NDArray[np.float32]]":
-        """Return the unit vectors of all rows of those tools, in the first searched index."""
-        index = self.searches.indexes[0]
-        return await self.execution.run(lambda: self.loaded.index(index).rows_of(ids))
 
     async def ask(self, requests: Sequence[ChatRequest]) -> list[str | None]:
         """Return the texts of the LLM's replies, asked concurrently; None for a failed one."""

@@ -8,16 +8,13 @@ ranking of weight 0 is left out. The score of a fused ranking orders that rankin
 more is said with each fusion."""
 
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import exp
-from statistics import fmean, pstdev
-from typing import ClassVar, Literal, get_args
+from typing import ClassVar, Literal
 
 from pegboard.errors import QueryError
 from pegboard.retrieval.parts import Ranking, ScoredTool
-
-Normalisation = Literal["minmax", "max", "zscore", "none"]
 
 
 def by_range(scores: Sequence[float]) -> list[float]:
@@ -32,49 +29,12 @@ def by_range(scores: Sequence[float]) -> list[float]:
     return [(score - low) / (high - low) for score in scores] if high > low else [1.0] * len(scores)
 
 
-def by_maximum(scores: Sequence[float]) -> list[float]:
-    """Scores divided by the highest magnitude, which keeps zero and the ratios; all zero: 0; none:
-    none.
-    """
-    high = max((abs(score) for score in scores), default=0.0)
-    return [score / high if high else 0.0 for score in scores]
-
-
-def standardised(scores: Sequence[float]) -> list[float]:
-    """How many standard deviations each score lies above the mean of its ranking. All equal, or a
-    single one: 0; none: none.
-
-    Half of a ranking is below 0, so a tool that a ranking does not hold counts, in `Weighted`, as
-    much as its last."""
-    if not scores:
-        return []
-    mean, deviation = fmean(scores), pstdev(scores)
-    # Equal floats can have a deviation of a few last bits, which would blow their differences up to
-    # whole units.
-    if deviation <= 1e-12 * max(1.0, abs(mean)):
-        return [0.0] * len(scores)
-    return [(score - mean) / deviation for score in scores]
-
-
 def softmax(scores: Sequence[float]) -> list[float]:
     """The share of each in the sum of exp(score)."""
     highest = max(scores, default=0.0)
     powers = [exp(score - highest) for score in scores]
     total = sum(powers)
     return [power / total for power in powers]
-
-
-def _unchanged(scores: Sequence[float]) -> list[float]:
-    return list(scores)
-
-
-NORMALISATIONS: Mapping[Normalisation, Callable[[Sequence[float]], list[float]]] = {
-    "minmax": by_range,
-    "max": by_maximum,
-    "zscore": standardised,
-    "none": _unchanged,
-}
-"""What `Weighted` can do to the scores of each ranking before it adds them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,32 +72,31 @@ class Weighted:
 
     Attributes:
         normalise: what is done to the scores of each ranking first, since those of different origin
-            cannot be added: `minmax` (CombSUM of Fox and Shaw, 1994), `max`, `zscore`, or `none`
-                for scores that are comparable as they are. See `NORMALISATIONS`.
+            cannot be added: `minmax` (CombSUM of Fox and Shaw, 1994), or `none` for scores that
+            are comparable as they are.
     """
 
-    normalise: Normalisation = "minmax"
+    normalise: Literal["minmax", "none"] = "minmax"
     part: ClassVar[str] = "weighted"
 
     def __post_init__(self) -> None:
-        if self.normalise not in NORMALISATIONS:
-            expected = ", ".join(get_args(Normalisation))
+        if self.normalise not in ("minmax", "none"):
             raise QueryError(
-                f"weighted has normalise = {self.normalise!r}; expected one of: {expected}."
+                f"weighted has normalise = {self.normalise!r}; expected 'minmax' or 'none'."
             )
 
     def fuse(self, rankings: Sequence[Ranking], weights: Sequence[float]) -> list[ScoredTool]:
-        """The tools of all rankings, best first; with `minmax` and `max` (of scores above 0) all
-        scores lie in 0..1.
-        """
+        """The tools of all rankings, best first; with `minmax` all scores lie in 0..1."""
         weighed = [(ranking, weight) for ranking, weight in _weighed(rankings, weights) if ranking]
         total = sum(weight for _, weight in weighed)
         sums: dict[str, float] = dict.fromkeys(
             (row.tool for ranking, _ in weighed for row in ranking), 0.0
         )
         for ranking, weight in weighed:
-            scores = NORMALISATIONS[self.normalise]([row.score for row in ranking])
-            least = min(scores) if self.normalise == "none" else min(0.0, *scores)
+            scores = [row.score for row in ranking]
+            if self.normalise == "minmax":
+                scores = by_range(scores)
+            least = min(scores)
             own = {row.tool: score for row, score in zip(ranking, scores, strict=True)}
             for tool in sums:
                 sums[tool] += weight / total * own.get(tool, least)

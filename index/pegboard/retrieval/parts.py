@@ -18,9 +18,6 @@ from pegboard.llm import ChatRequest, Message
 from pegboard.records import Agent, Tool
 
 if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
     from pegboard.graph.tool_graph import ToolGraph
     from pegboard.retrieval.results import PartTrace
 
@@ -156,22 +153,6 @@ class Context(Protocol):
     async def passing(self, ids: Sequence[str]) -> set[str]:
         """Those of the ids that the caller's filter lets through; all known ones where there is no
         filter.
-        """
-        ...
-
-    async def vectors(self, ids: Sequence[str]) -> "dict[str, NDArray[np.float32]]":
-        """The unit vectors of those tools, each of shape (dimensions,); of the first row of a tool
-        where it has several.
-        """
-        ...
-
-    async def units(self, texts: Sequence[str]) -> "NDArray[np.float32]":
-        """The unit vectors of texts as queries, of shape (texts, dimensions)."""
-        ...
-
-    async def rows_of(self, ids: Sequence[str]) -> "dict[str, NDArray[np.float32]]":
-        """The unit vectors of all rows of those tools, each of shape (rows of the tool,
-        dimensions); unknown ids are absent.
         """
         ...
 

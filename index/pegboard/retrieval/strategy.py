@@ -43,12 +43,9 @@ PARTS: dict[str, dict[str, str]] = {
         "dependencies": "rules.dependencies:Dependencies",
         "grade": "llm.refinements:Grade",
         "listwise-rerank": "llm.refinements:ListwiseRerank",
-        "mean-of-rows": "rules.scores:MeanOfRows",
-        "mmr": "rules.diversity:MaximalMarginalRelevance",
         "post-selection": "llm.refinements:PostSelection",
         "reflect": "llm.refinements:Reflect",
         "step-loop": "llm.step_loop:StepLoop",
-        "without-duplicates": "rules.diversity:WithoutDuplicates",
     },
 }
 """The parts that a strategy can name, by stage: module and class below `pegboard.retrieval`."""

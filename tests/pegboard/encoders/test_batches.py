@@ -4,8 +4,6 @@ import numpy as np
 import pytest
 
 import pegboard
-from pegboard.retrieval.rules.scores import MeanOfRows
-from pegboard.retrieval.strategy import Strategy
 from pegboard.search.loaded import LoadedRelease
 from pegboard.search.query_vectors import QueryVectors
 from pegboard.search.text import tokenize
@@ -95,21 +93,3 @@ def test_vectors_of_requests_are_remembered_but_not_without_bound(loaded, encode
     ]  # the one that was asked for least lately is forgotten
     QueryVectors(Counting(), None, cached=0).units(loaded, "full", ["one"])
     assert Counting.encoded[-1] == "one"
-
-
-def test_a_tool_may_score_by_the_mean_of_its_best_rows(board_uri, encoder):
-    board = pegboard.open(board_uri, encoder=encoder)
-    asked = "where can ten people meet?"
-    best = board.find(
-        asked, 5, index="fine", strategy=Strategy(modes=("vector",), refine=(MeanOfRows(of=1),))
-    )
-    plain = board.search(asked, 5, index="fine", mode="vector")
-    assert [hit.tool.id for hit in best] == [hit.tool.id for hit in plain]
-    assert [hit.score for hit in best] == pytest.approx([hit.score for hit in plain], abs=1e-4)
-    mean = board.find(
-        asked, 5, index="fine", strategy=Strategy(modes=("vector",), refine=(MeanOfRows(of=3),))
-    )
-    by_tool = {hit.tool.id: hit.score for hit in mean}
-    assert by_tool["desk/desk/book_room"] < plain[0].score
-    with pytest.raises(pegboard.PegboardError, match="of = 0"):
-        MeanOfRows(of=0)

@@ -78,7 +78,6 @@ class StubContext:
     thresholds: dict | None = None
     graph: ToolGraph = field(default_factory=lambda: ToolGraph(()))
     prompts: dict = field(default_factory=dict)
-    unit_vectors: dict = field(default_factory=dict)
     refused: frozenset | None = None
     trace: PartTrace = field(default_factory=lambda: PartTrace("part", "test"))
     added: dict = field(default_factory=dict)
@@ -104,9 +103,6 @@ class StubContext:
 
     async def tools(self, ids):
         return {id: self.catalog[id] for id in ids if id in self.catalog}
-
-    async def vectors(self, ids):
-        return {id: self.unit_vectors[id] for id in ids if id in self.unit_vectors}
 
     async def passing(self, ids):
         self.filtered.append(list(ids))

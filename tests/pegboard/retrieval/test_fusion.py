@@ -3,14 +3,11 @@ import random
 import pytest
 
 from pegboard.retrieval.fusion import (
-    NORMALISATIONS,
     BestScore,
     ReciprocalRank,
     RoundRobin,
     Weighted,
-    by_maximum,
     by_range,
-    standardised,
 )
 from pegboard.retrieval.parts import ScoredTool
 
@@ -19,7 +16,8 @@ FUSIONS = [
     ReciprocalRank(0),
     RoundRobin(),
     BestScore(),
-    *(Weighted(name) for name in NORMALISATIONS),
+    Weighted("minmax"),
+    Weighted("none"),
 ]
 
 
@@ -58,9 +56,8 @@ def test_unchanged_scores_are_averaged_as_they_are():
     assert [row.score for row in fused] == pytest.approx([0.6, 0.5])
 
 
-@pytest.mark.parametrize("name", ["zscore", "none"])
-def test_a_tool_that_a_ranking_does_not_hold_is_no_better_there_than_its_last(name):
-    fused = Weighted(name).fuse([ranking(a=-0.1, b=-0.9), ranking(c=-0.2, b=-0.3)], [1.0, 1.0])
+def test_a_tool_that_a_ranking_does_not_hold_is_no_better_there_than_its_last():
+    fused = Weighted("none").fuse([ranking(a=-0.1, b=-0.9), ranking(c=-0.2, b=-0.3)], [1.0, 1.0])
     scores = {row.tool: row.score for row in fused}
 
     assert scores["a"] > scores["b"]
@@ -134,17 +131,8 @@ def test_weights_that_do_not_fit_are_refused(fusion):
         fusion.fuse([ranking(a=1)], [-1.0])
 
 
-def test_normalisations_of_ordinary_scores():
+def test_scores_are_moved_to_the_range_from_0_to_1():
     assert by_range([3, 2, 1]) == [1.0, 0.5, 0.0]
-    assert by_maximum([4, 2, -2]) == [1.0, 0.5, -0.5]
-    assert standardised([3, 2, 1]) == pytest.approx([1.2247449, 0, -1.2247449])
-
-
-def test_normalisations_of_scores_that_do_not_differ():
-    assert [normalise([]) for normalise in NORMALISATIONS.values()] == [[]] * len(NORMALISATIONS)
+    assert by_range([]) == []
     assert by_range([0.3]) == [1.0]
     assert by_range([0.3, 0.3]) == [1.0, 1.0]
-    assert by_maximum([0.3]) == [1.0]
-    assert by_maximum([0.0, 0.0]) == [0.0, 0.0]
-    assert standardised([0.3]) == [0.0]
-    assert standardised([0.1 + 0.2, 0.3, 0.3]) == [0.0, 0.0, 0.0]

@@ -52,10 +52,10 @@ def test_only_what_differs_from_the_defaults_is_written():
 
 def test_parts_are_named_alone_or_with_their_options():
     strategy = Strategy.from_dict(
-        {"fuse_steps": "weighted", "fuse_queries": {"part": "weighted", "normalise": "max"}}
+        {"fuse_steps": "weighted", "fuse_queries": {"part": "weighted", "normalise": "none"}}
     )
     assert strategy.fuse_steps == Weighted()
-    assert strategy.fuse_queries == Weighted(normalise="max")
+    assert strategy.fuse_queries == Weighted(normalise="none")
     assert Strategy.from_dict({}).fuse_steps == RoundRobin()
 
 
@@ -110,9 +110,6 @@ INVALID_OPTIONS = {
             {"initial": -1, "limit": -2, "final": 0, "order": "deepest", "types": ("needs",)},
             {"origins": ("guessed",)},
         ],
-        "mmr": [{"share": 1.1}, {"depth": 0}],
-        "without-duplicates": [{"cosine": 0}, {"depth": 0}],
-        "mean-of-rows": [{"of": 0}],
         "cross-encoder-rerank": [{"model": "ms-marco"}, {"depth": 0}],
         "at-least": [{"probability": 1.5, "score": 7}],
         "listwise-rerank": [{"depth": 0}],

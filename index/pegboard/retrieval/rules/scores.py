@@ -1,4 +1,4 @@
-"""Refinements by score: drop tools below a threshold, and order tools by several of their rows."""
+"""A refinement by score: drop tools below a threshold."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -9,7 +9,6 @@ from pegboard.retrieval.parts import Candidates, Context, ScoredTool
 
 SIMILARITY = 0.5
 """The default cosine threshold, as in Armory's Tool RAG (`similarity_threshold`)."""
-_DIGITS = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,51 +95,3 @@ class AtLeast:
                 "Name one of those, or give a probability, 0 to 1."
             )
         return thresholds[threshold]
-
-
-@dataclass(frozen=True, slots=True)
-class MeanOfRows:
-    """Orders the first tools anew by the mean of their best rows' cosines; the others stay behind
-    them, as they were.
-
-    A tool with fewer rows is scored by those that it has. `of=1` is the best row. With requests of
-    several steps it belongs into
-    `each`: it scores against the first text among `candidates.texts`.
-
-    Args:
-        of: how many of the best rows count.
-        depth: how many tools are ordered anew.
-    """
-
-    part: ClassVar[str] = "mean-of-rows"
-    of: int = 3
-    depth: int = 50
-
-    def __post_init__(self) -> None:
-        if self.of < 1 or self.depth < 1:
-            raise QueryError(
-                f"mean-of-rows has of = {self.of} and depth = {self.depth}; expected each to be 1 "
-                "or more."
-            )
-
-    async def refine(self, candidates: Candidates, context: Context) -> list[ScoredTool]:
-        """The ranking with its first tools in the order of their mean cosine, which becomes their
-        score.
-        """
-        import numpy as np
-
-        first, rest = list(candidates.ranking[: self.depth]), list(candidates.ranking[self.depth :])
-        text = next(iter(candidates.texts.values()), context.request.text)
-        unit = (await context.units([text]))[0]
-        rows = await context.rows_of([row.tool for row in first])
-        means = {
-            tool: float(np.sort(matrix @ unit)[::-1][: self.of].mean())
-            for tool, matrix in rows.items()
-        }
-        scored = [
-            ScoredTool(row.tool, round(means[row.tool], _DIGITS))
-            for row in first
-            if row.tool in means
-        ]
-        unknown = [row for row in first if row.tool not in means]
-        return [*sorted(scored, key=lambda row: (-row.score, row.tool)), *unknown, *rest]
