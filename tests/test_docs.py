@@ -1,6 +1,7 @@
 """The documents: links lead somewhere, and the references are complete."""
 
 import dataclasses
+import importlib
 import re
 from pathlib import Path
 
@@ -110,3 +111,21 @@ def test_the_architecture_names_files_that_exist():
     paths = re.findall(r"`((?:index|flows|tasks|catalogs|benchmarks|examples|tests)/[^`]*)`", text)
 
     assert [path for path in paths if not (ROOT / path).exists()] == []
+
+
+def test_what_the_texts_page_names_exists(capsys):
+    text = (ROOT / "docs" / "explanation" / "texts.md").read_text("utf-8")
+    rows = re.findall(r"^\| (?!mechanism)[^|]+\|([^|]+)\|", text, re.MULTILINE)
+    names = {name for where in rows for name in re.findall(r"`([^`]+)`", where)}
+    parts = {*STRATEGIES, *(part for own in PARTS.values() for part in own)}
+    with pytest.raises(SystemExit):
+        main(["--help"])
+    commands = re.findall(r"^    ([a-z][a-z-]*)\b", capsys.readouterr().out, re.MULTILINE)
+
+    assert len(rows) > 50
+    for name in names - parts:
+        if name.startswith(("pegboard ", "python ")):
+            assert name.split()[1] in (*commands, "-m"), name
+        else:
+            module, _, member = name.partition(":")
+            assert hasattr(importlib.import_module(module), member or "__name__"), name
