@@ -327,12 +327,12 @@ def _clean_up(dataset: "LanceDataset", versions: list[int], *, dry_run: bool) ->
     """Remove versions and what only they have, and files older than a week that no version has;
     tagged versions stay. A dry run counts no bytes of those whose tags would go.
     """
-    clean_up: Any = (
-        dataset.explain_cleanup_old_versions if dry_run else dataset.cleanup_old_versions
-    )
     which: dict[str, Any] = {"versions": versions} if versions else {"older_than": ANY_AGE}
-    result = clean_up(**which, error_if_tagged_old_versions=False)
-    stats = result.stats if dry_run else result
+    which["error_if_tagged_old_versions"] = False
+    if dry_run:
+        stats = dataset.explain_cleanup_old_versions(**which).stats
+        return Leftovers(len(versions), stats.bytes_removed)
+    stats = dataset.cleanup_old_versions(**which)
     return Leftovers(stats.old_versions, stats.bytes_removed)
 
 
