@@ -4,6 +4,7 @@ import logging
 import sys
 from collections.abc import Generator
 from contextlib import contextmanager, nullcontext, suppress
+from functools import partial
 from typing import Any, cast
 
 from prefect import flow, get_client
@@ -15,13 +16,15 @@ from prefect.logging.handlers import APILogHandler
 from prefect.states import Completed, Failed
 from prefect.task_runners import TaskRunner, ThreadPoolTaskRunner
 
+from flows.artifacts import sources_artifact
 from flows.build import BuildOptions, failure_of
 from flows.cli.printing import outcome_line, run_lines
 from flows.prefect.runner import PrefectRunner, board_slug
+from flows.reindex import SOURCES_AT_ONCE
 from flows.reindex import reindex as run_reindex
 from flows.sweep import sweep as run_sweep
-from flows.watch import watch as run_watch
 from pegboard.errors import GateFailed, PegboardError
+from tasks.plan import compare_with_source
 from tasks.settings.configuration import load_configuration
 from tasks.settings.sweep import read_sweep
 
@@ -92,12 +95,19 @@ def watch(config: str = "pegboard.toml") -> dict[str, Any]:
     """List every source, and emit `catalog.changed` for the catalogs that changed since they were
     published.
 
-    The trigger of `reindex/nightly` (prefect.yaml) starts a run for each. A source that fails is
-    reported in the log, the artifact and the result; it emits no event.
+    The trigger of `reindex/nightly` (prefect.yaml) starts a run for each. A watch compares with
+    what was published, not with what an earlier watch saw: until a run has published the change,
+    the next watch emits the event again, so a failed run or a lost event is repeated. A source that
+    fails is reported in the log, the artifact and the result; it emits no event.
     """
     with _logged():
         configuration = load_configuration(config)
-        changes = run_watch(configuration, PrefectRunner(configuration.uri))
+        runner = PrefectRunner(configuration.uri)
+        calls = [
+            partial(compare_with_source, configuration, name) for name in configuration.catalogs
+        ]
+        changes = runner.each(calls, SOURCES_AT_ONCE)
+        runner.show(sources_artifact(str(configuration.file), changes))
     changed = [change.catalog for change in changes if change.changed]
     for catalog in changed:
         emit_event(
